@@ -48,7 +48,7 @@ std::vector<double> history(Noise& noise, double shift, size_t from) {
 }
 
 // Grows with the greatest |t|: the share of the runs' variance that a split explains.
-double most_explained(const std::vector<double>& runs) {
+double max_explained(const std::vector<double>& runs) {
   double mean = 0, left = 0, all = 0, most = 0;
   for (const double run : runs) mean += run / static_cast<double>(kRuns);
   for (const double run : runs) all += (run - mean) * (run - mean);
@@ -85,7 +85,7 @@ int main(int argc, char** argv) {
   const int histories = argc > 1 ? std::atoi(argv[1]) : 2'000;
   std::vector<double> level;
   Noise quiet(1);
-  for (int i = 0; i < 20'000; ++i) level.push_back(most_explained(history(quiet, 0, kRuns)));
+  for (int i = 0; i < 20'000; ++i) level.push_back(max_explained(history(quiet, 0, kRuns)));
   std::sort(level.begin(), level.end());
   const double bar = level[static_cast<double>(level.size()) * (1 - kLevel)];
 
@@ -111,7 +111,7 @@ int main(int argc, char** argv) {
       for (int i = 0; i < histories; ++i) {
         const std::vector<double> runs = history(noise, shift, from);
         ours += finds_longer(runs);
-        best += most_explained(runs) > bar;
+        best += max_explained(runs) > bar;
       }
       std::printf("%s{\"shift\": %.2f, \"from\": %zu, \"ours\": %.4f, \"best\": %.4f, \"limit\": %.4f}", comma, shift,
                   from, share(ours, histories), share(best, histories), limit(shift, from));

@@ -41,12 +41,12 @@ def planted(tool, folder):
         found = explained(tool, ill.write(os.path.join(folder, "planted.csv")))
         true = ill.period - well.period
         first = found["findings"][0] if found["findings"] else {"causes": [], "lost_ns": 0, "uncertainty_ns": 0, "cause": "none"}
-        told, off = first["lost_ns"] / 1e6, first["uncertainty_ns"] / 1e6
+        reported, off = first["lost_ns"] / 1e6, first["uncertainty_ns"] / 1e6
         hit = key in first["causes"]
         named += hit
-        near += hit and abs(told - true) <= max(NEAR_POINTS * ill.period, NEAR_SHARE * true)
-        covered += hit and abs(told - true) <= max(2 * off, 0.01 * true)
-        errors += [abs(told - true) / true] if hit else []
+        near += hit and abs(reported - true) <= max(NEAR_POINTS * ill.period, NEAR_SHARE * true)
+        covered += hit and abs(reported - true) <= max(2 * off, 0.01 * true)
+        errors += [abs(reported - true) / true] if hit else []
         row(name, f"{true:.1f} ms, {100 * true / ill.period:.1f} %", first["cause"] + ("" if hit else " (not " + key + ")"), f"{told:.1f} ms", f"{off:.1f}")
     row("**named first**", share(named, len(CASES)), "**priced within 1 point or 15 %**", share(near, len(CASES)),
         f"twice ± covers {share(covered, named)}")
@@ -73,18 +73,18 @@ def simulated(tool, folder, title, cases):
     for case in cases:
         path = os.path.join(folder, case.name + ".csv")
         true = simulate.truth(case, path)
-        told = explained(tool, path)
-        judged = score.judge(case, true, told)
+        reported = explained(tool, path)
+        judged = score.judge(case, true, reported)
         well = os.path.join(folder, "well.csv")
         run = score.replace(case.run, seed=case.run.seed + 1000)
         simulate.write(simulate.play(run), run, well)
         judged["diff"] = score.judge_diff(case, true, *score.run(tool, "diff", well, path, "--fail-on", "3%", "--format", "json", "--quiet"))
         rows.append(judged)
-        findings += len(told["findings"])
+        findings += len(reported["findings"])
         for fault, cost, of_fault in zip(case.faults, true["faults"], judged["faults"]):
             if cost["share"] < score.NAMED:
                 continue
-            hits = [f for f in told["findings"] if f["priced"] and score.match(score.keys(f), fault.accept)]
+            hits = [f for f in reported["findings"] if f["priced"] and score.match(score.keys(f), fault.accept)]
             within = any(abs(f[fault.price + "_ns"] - cost["cost_ns"]) <= max(2 * f["uncertainty_ns"], 0.01 * true["period_ns"]) for f in hits)
             priced += bool(hits)
             covered += within

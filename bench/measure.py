@@ -18,8 +18,8 @@ class Cost:
 def run(command, said, env=None):
     """Runs `command` to its end; what it prints goes to the file `said` (not to /dev/null: grep -c
     stops at the first match when it sees that nobody reads). Raises RuntimeError unless it exits 0."""
-    told = subprocess.run([sys.executable, "-S", "-E", LAUNCH, said, *command], env=env, check=True, capture_output=True)
-    cpu, wall, peak_kib, status = told.stdout.split()
+    reported = subprocess.run([sys.executable, "-S", "-E", LAUNCH, said, *command], env=env, check=True, capture_output=True)
+    cpu, wall, peak_kib, status = reported.stdout.split()
     if int(status) != 0:
         with open(said, errors="replace") as text:
             raise RuntimeError(f"{command[0]} ended with status {int(status)}: {text.read()[-500:]}")

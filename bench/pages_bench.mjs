@@ -131,14 +131,14 @@ async function pipelinePage(browser, url, serverWorked) {
   await page.focus('#cost');
   const took = [], worked = await workOf(page), before = await worked(), serverBefore = serverWorked();
   for (let i = 0; i < 12; ++i) {
-    const done = page.evaluate(() => new Promise(told => {
+    const done = page.evaluate(() => new Promise(reported => {
       const slider = document.querySelector('#cost'), canvas = document.querySelector('.page-pipeline canvas'), before = stageline.pipeline.world()?.end;
       let began = 0;
       slider.addEventListener('input', () => { began = performance.now(); }, {capture: true, once: true});
       const painted = () => {
         if (!began || stageline.pipeline.world()?.end === before) return;
         canvas.removeEventListener('painted', painted);
-        told(performance.now() - began);
+        reported(performance.now() - began);
       };
       canvas.addEventListener('painted', painted);
       window.armed = true;

@@ -72,7 +72,7 @@ def make(path, events):
     os.replace(path + ".partial", path)
 
 
-def told(path):
+def reported(path):
     with open(path) as text:
         rows = [row for row in csv.reader(text) if len(row) == 2 and row[0].isdigit()]
     return tuple(map(int, rows[-1]))
@@ -97,4 +97,4 @@ def run(bench, full, cache):
     print(f"{told(mine)[0]} slices, {os.path.getsize(path) / 1e6:.0f} MB; {version}.\n")
     bench.costs({"stageline: read, related, summed": a, "trace_processor_shell": b})
     bench.bar(f"perfetto: {b.cpu / a.cpu:.1f} times less CPU than the trace processor, asked ≥ {FASTER}", b.cpu >= FASTER * a.cpu)
-    bench.bar("perfetto: the same slices and the same sum", told(mine) == told(theirs))
+    bench.bar("perfetto: the same slices and the same sum", reported(mine) == reported(theirs))

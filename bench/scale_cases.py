@@ -83,12 +83,12 @@ def run(bench, measure, full, cache, program=STAGELINE, said="said.txt"):
         case(ranks, "info of digests", "info", digests, "-q")
         costs = {"explain": case(ranks, "explain of digests", "explain", digests, "-q"),
                  "report": case(ranks, "report of digests", "report", digests, "-o", page, "-q", "--title", "run")}
-        for what, (most_s, most_mib) in BARS.get(number + 1, {}).items():
+        for what, (max_s, max_mib) in BARS.get(number + 1, {}).items():
             cost = costs[what]
-            bench.bar(f"{what} of {ranks} ranks in {cost.wall:.0f} s (at most {most_s}) and {cost.rss / 1.048576:.0f} MiB (at most {most_mib})",
-                      cost.wall <= most_s and cost.rss / 1.048576 <= most_mib)
+            bench.bar(f"{what} of {ranks} ranks in {cost.wall:.0f} s (at most {max_s}) and {cost.rss / 1.048576:.0f} MiB (at most {max_mib})",
+                      cost.wall <= max_s and cost.rss / 1.048576 <= max_mib)
         ready, answered, size = _view(program, digests)
-        said_of_view = f"view of {ranks} ranks is ready after {ready:.1f} s and has the pipeline page's first {size / 1e6:.0f} MB after {answered:.1f} s"
+        stated_of_view = f"view of {ranks} ranks is ready after {ready:.1f} s and has the pipeline page's first {size / 1e6:.0f} MB after {answered:.1f} s"
         bench.bar(f"{said_of_view} (at most {VIEW_S})", answered <= VIEW_S)
         bench.bar(f"the page of {ranks} ranks has {os.path.getsize(page) / 1e6:.1f} MB (at most {PAGE_MB})", os.path.getsize(page) <= PAGE_MB * 1e6)
     shutil.rmtree(base)

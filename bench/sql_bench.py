@@ -101,13 +101,13 @@ def main(package, traces, runs):
         query = ours.format(**values)
         bytes_risen = risen(lambda: trace.sql(query, timeout=None))
         mine, rows = least(runs, lambda: trace.sql(query, timeout=None))
-        told = {"name": name, "bar_ms": bar, "ours_ms": mine, "ours_bytes": bytes_risen, "theirs_ms": None, "theirs_bytes": None, "same": None}
+        reported = {"name": name, "bar_ms": bar, "ours_ms": mine, "ours_bytes": bytes_risen, "theirs_ms": None, "theirs_bytes": None, "same": None}
         if theirs:
             text = theirs.format(**values)
-            told["theirs_bytes"] = risen(lambda: db.sql(text).fetchall())
-            told["theirs_ms"], other = least(runs, lambda: db.sql(text).fetchall())
-            told["same"] = same([tuple(r) for r in rows], other)
-        print(json.dumps(told), flush=True)
+            reported["theirs_bytes"] = risen(lambda: db.sql(text).fetchall())
+            reported["theirs_ms"], other = least(runs, lambda: db.sql(text).fetchall())
+            reported["same"] = same([tuple(r) for r in rows], other)
+        print(json.dumps(reported), flush=True)
 
 
 if __name__ == "__main__":

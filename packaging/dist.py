@@ -328,7 +328,7 @@ def bare_systems(work, held, included=''):
                 held.left_out.append(f'{name} was not tried: {(done.stdout.strip().splitlines() or ["debootstrap failed"])[-1]}')
                 continue
             (tree / 'made').touch()
-        glibc = re.search(r'[0-9.]+$', promises.said_by(['chroot', tree, 'ldd', '--version']).splitlines()[0])
+        glibc = re.search(r'[0-9.]+$', promises.stated_by(['chroot', tree, 'ldd', '--version']).splitlines()[0])
         yield tree, f'bare {name}, glibc {glibc[0] if glibc else "?"}'
 
 

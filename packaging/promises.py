@@ -140,7 +140,7 @@ def archive(held, path):
     held.bar(f'`{path.name}`: missing or out of place', ', '.join(missing) or 'nothing', not missing, 'nothing')
 
 
-def said_by(command, **options):
+def stated_by(command, **options):
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=600, **options)
     return done.stdout if done.returncode == 0 else f'[status {done.returncode}] {done.stdout[-500:]}{done.stderr[-1500:]}'
 
@@ -168,14 +168,14 @@ def runs(held, program, name, root=pathlib.Path('/')):
         scratch = pathlib.Path(scratch)
         within = pathlib.Path('/') / scratch.relative_to(root)
         logs = within / 'logs'
-        said_by([*program, *RUN, '-o', logs], env=bare)
-        told = said_by([*program, 'explain', logs, '--format', 'json', '--quiet'], env=bare)
-        first = json.loads(told)['findings'][0] if told.startswith('{') else {'cause': told, 'causes': []}
+        stated_by([*program, *RUN, '-o', logs], env=bare)
+        reported = stated_by([*program, 'explain', logs, '--format', 'json', '--quiet'], env=bare)
+        first = json.loads(reported)['findings'][0] if reported.startswith('{') else {'cause': reported, 'causes': []}
         held.bar(f'{name}: first finding of a run whose stage 2 is slow', first['cause'], first['cause'] == 'stage:2', 'stage:2')
         made = []
         for output, command in (('report.html', ['report', logs, '-o']), ('run.png', ['export', logs, '-o']), ('run.pdf', ['export', logs, '-o']),
                                 ('zh.png', ['export', logs, '--lang', 'zh', '-o'])):
-            said_by([*program, *command, within / output], env=bare)
+            stated_by([*program, *command, within / output], env=bare)
             if (scratch / output).exists() and (scratch / output).stat().st_size > 1000:
                 made.append(output)
         held.bar(f'{name}: drawn', ', '.join(made), len(made) == 4, 'report.html, run.png, run.pdf, zh.png')
@@ -199,13 +199,13 @@ def bare_system(held, tree, system, archive, deb):
     runs(held, program, system, tree)
     if not list(tree.glob('usr/lib/*/libcurl*.so.4')):
         asked = subprocess.run([*program, 'info', 'https://127.0.0.1:1/run.json'], capture_output=True, text=True)
-        told = asked.stderr.strip().splitlines() or ['nothing']
-        held.bar(f'{system}: an address, without libcurl', told[0], asked.returncode == 2 and 'libcurl' in asked.stderr, 'says what is missing')
+        reported = asked.stderr.strip().splitlines() or ['nothing']
+        held.bar(f'{system}: an address, without libcurl', reported[0], asked.returncode == 2 and 'libcurl' in asked.stderr, 'says what is missing')
     shutil.copy(deb, tree / 'tmp')
-    said_by([*inside, 'dpkg', '--install', f'/tmp/{deb.name}'])
-    installed = said_by([*inside, '/usr/bin/stageline', 'version']).strip()
-    held.bar(f'{system}: installed by dpkg', installed, installed == said_by([*program, 'version']).strip(), 'the same program')
-    said_by([*inside, 'dpkg', '--purge', 'stageline'])
+    stated_by([*inside, 'dpkg', '--install', f'/tmp/{deb.name}'])
+    installed = stated_by([*inside, '/usr/bin/stageline', 'version']).strip()
+    held.bar(f'{system}: installed by dpkg', installed, installed == stated_by([*program, 'version']).strip(), 'the same program')
+    stated_by([*inside, 'dpkg', '--purge', 'stageline'])
     left = [str(path.relative_to(tree)) for path in tree.glob('usr/**/*stageline*')]
     held.bar(f'{system}: left when the package is gone', ', '.join(left) or 'nothing', not left, 'nothing')
 
@@ -231,15 +231,15 @@ def installed(held, python, folder, simulate, system='', root=pathlib.Path('/'))
         clean = {'PATH': f'{within}/venv/bin:/usr/bin:/bin', 'HOME': str(within), 'LC_ALL': 'C.UTF-8'}
 
         def said(*command, **more):
-            return said_by([*inside, *command], env=dict(clean, **more), cwd=scratch)
+            return stated_by([*inside, *command], env=dict(clean, **more), cwd=scratch)
         said(*simulate, *RUN, '-o', logs)
         said(python, '-m', 'venv', within / 'venv')
         begin = time.monotonic()
         done = said('pip', 'install', '--quiet', '--disable-pip-version-check', '--no-index', '--find-links', within / 'dist', 'stageline')
-        told = said('stageline', 'explain', logs, '--format', 'json', '--quiet')
+        reported = said('stageline', 'explain', logs, '--format', 'json', '--quiet')
         took = time.monotonic() - begin
         name = f'{system}{": " if system else ""}%s, Python {said(python, "--version").split()[-1]}'
-        held.bar(name % 'pip install and `explain`', f'{took:.1f} s' if told.startswith('{') else done + told, told.startswith('{'), 'a finding; ≤ 10 s')
+        held.bar(name % 'pip install and `explain`', f'{took:.1f} s' if reported.startswith('{') else done + reported, reported.startswith('{'), 'a finding; ≤ 10 s')
         code = ('import stageline, stageline_record, stageline.record, json\n'
                 'assert stageline.record is stageline_record\n'
                 f'print(stageline.open("{logs}").findings[0].cause)\n'
@@ -248,7 +248,7 @@ def installed(held, python, folder, simulate, system='', root=pathlib.Path('/'))
                 'with stageline_record.job("F", micro_batch=0): pass\n'
                 'stageline_record.shutdown()\n')
         module = said('python', '-c', code, STAGELINE_DIR=str(recorded)).strip()
-        first = json.loads(told)['findings'][0]['cause'] if told.startswith('{') else '?'
+        first = json.loads(reported)['findings'][0]['cause'] if reported.startswith('{') else '?'
         held.bar(name % '`stageline.open(…)`, `stageline_record`', module, module == first, 'the same finding, a recording')
         read = said('python', '-m', 'stageline', 'info', recorded)
         held.bar(name % '`python -m stageline` reads that recording', read.split('\n')[0], 'status' not in read[:8], 'yes')

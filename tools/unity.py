@@ -86,7 +86,7 @@ def clash(these, those):
     return any(kind != those[name] or not kind.startswith('using') for name, kind in these.items() if name in those)
 
 
-def grouped(files, most_lines, of_headers):
+def grouped(files, max_lines, of_headers):
     """Files in units: first fit by name, so that a new file moves few others."""
     units = []
     for path in files:
@@ -98,7 +98,7 @@ def grouped(files, most_lines, of_headers):
         seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}
         alone = clash(seen, of_headers) or bool(set(spaces) - {'stageline'})
         for unit in units:
-            if not alone and not unit['alone'] and unit['lines'] + lines <= most_lines and not clash(own | shared, unit['names']):
+            if not alone and not unit['alone'] and unit['lines'] + lines <= max_lines and not clash(own | shared, unit['names']):
                 break
         else:
             unit = {'lines': 0, 'names': {}, 'files': [], 'alone': alone}
@@ -110,7 +110,7 @@ def grouped(files, most_lines, of_headers):
 
 
 def main():
-    out, most_lines, source, groups = pathlib.Path(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:]
+    out, max_lines, source, groups = pathlib.Path(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:]
     out.mkdir(parents=True, exist_ok=True)
     of_headers = {}
     for folder in {pathlib.Path(__file__).resolve().parents[1] / 'src', source.resolve()}:
@@ -122,7 +122,7 @@ def main():
     made = []
     for group in groups:
         files = [path for path in sorted((source / group).rglob('*.cc')) if path.name != 'main.cc']
-        for number, unit in enumerate(grouped(files, most_lines, of_headers)):
+        for number, unit in enumerate(grouped(files, max_lines, of_headers)):
             path = out / f'{group.replace("/", "_")}_{number}.cc'
             content = ''.join(f'#include "{file.relative_to(source)}"\n' for file in unit['files'])
             if not path.exists() or path.read_text() != content:

@@ -15,26 +15,26 @@
  * function alone and `of`; with inspect.signature().bind() in Python it was 13 µs. Guarded by the GIL, as the module says. */
 #include "record_module.h"
 
-enum { kMostPicks = 12, kMostLevels = 16, kMostSwitches = 4, kMostDevices = 4 };
+enum { kMaxPicks = 12, kMaxLevels = 16, kMaxSwitches = 4, kMaxDevices = 4 };
 
 typedef struct Hook {
   PyObject_HEAD
   PyObject *function, *of, *after, *failed;
   int when, level;
   Py_ssize_t count;
-  Py_ssize_t place[kMostPicks];
-  PyObject *name[kMostPicks], *otherwise[kMostPicks]; /* otherwise: NULL where the call must say it */
+  Py_ssize_t place[kMaxPicks];
+  PyObject *name[kMaxPicks], *otherwise[kMaxPicks]; /* otherwise: NULL where the call must say it */
 } Hook;
 
 static PyTypeObject* hook_type;
-static int allowed[kMostSwitches];
-static int depth[kMostLevels];
+static int allowed[kMaxSwitches];
+static int depth[kMaxLevels];
 static int32_t own_stage = -1;
 
 /* A device's module has its `_initialized` in its dictionary: asked there, a program without a device pays one look-up for it. */
 static struct Device {
   PyObject *module_names, *lane;
-} devices[kMostDevices];
+} devices[kMaxDevices];
 static int device_count;
 static PyObject* initialized_word;
 
@@ -169,7 +169,7 @@ static PyObject* make_hook(PyObject* module, PyObject* args) {
   int when, level;
   if (!PyArg_ParseTuple(args, "OOO!OOii:Hook", &function, &of, &PyTuple_Type, &picks, &after, &failed, &when, &level)) return NULL;
   const Py_ssize_t count = PyTuple_Size(picks);
-  if (count > kMostPicks || when < 0 || when >= kMostSwitches || level < 0 || level >= kMostLevels) {
+  if (count > kMaxPicks || when < 0 || when >= kMaxSwitches || level < 0 || level >= kMaxLevels) {
     PyErr_SetString(PyExc_ValueError, "too many arguments picked, or no such switch or level");
     return NULL;
   }
@@ -218,7 +218,7 @@ static PyObject* allow(PyObject* module, PyObject* args) {
   (void)module;
   int which, on;
   if (!PyArg_ParseTuple(args, "ip:allow", &which, &on)) return NULL;
-  if (which >= 0 && which < kMostSwitches) allowed[which] = on;
+  if (which >= 0 && which < kMaxSwitches) allowed[which] = on;
   return none();
 }
 
@@ -242,7 +242,7 @@ static PyObject* set_devices(PyObject* module, PyObject* list) {
     Py_DECREF(devices[device_count].module_names);
     Py_DECREF(devices[device_count].lane);
   }
-  for (Py_ssize_t i = 0; i < PyList_Size(list) && device_count < kMostDevices; ++i) {
+  for (Py_ssize_t i = 0; i < PyList_Size(list) && device_count < kMaxDevices; ++i) {
     PyObject *names, *lane;
     if (!PyArg_ParseTuple(PyList_GetItem(list, i), "O!O", &PyDict_Type, &names, &lane)) return NULL;
     Py_INCREF(names), Py_INCREF(lane);

@@ -11,7 +11,7 @@ static PyObject* names;         /* str → slr_str as int; no more than the reco
 static PyObject* kinds;         /* str → enum slr_kind as int */
 static PyObject* lane_of;       /* callable: a stream object → lane; set by stageline_record */
 static PyTypeObject* job_type;
-enum { kMostNames = 65534 };
+enum { kMaxNames = 65534 };
 
 static PyObject* none(void) {
   Py_INCREF(Py_None);
@@ -51,7 +51,7 @@ static slr_str name_of(PyObject* text) {
   slr_str id = 0;
   if (PyBytes_AsStringAndSize(bytes, &data, &size) == 0) id = library.intern_(data, (size_t)size);
   Py_DECREF(bytes);
-  if (id != 0 && PyDict_Size(names) < kMostNames) { /* 0: no library yet, or its table is full */
+  if (id != 0 && PyDict_Size(names) < kMaxNames) { /* 0: no library yet, or its table is full */
     PyObject* number = PyLong_FromUnsignedLong(id);
     if (!number || PyDict_SetItem(names, text, number) < 0) id = 0;
     Py_XDECREF(number);

@@ -15,8 +15,8 @@ from ._words import words
 class Schedule:
     """An order of work and what it costs: .ranks is a table, .order the list of every rank, .to_dict() the figures; str() draws it."""
 
-    def __init__(self, told, text, order, frames):
-        self._values, self._text, self._order = json.loads(told), text, order
+    def __init__(self, reported, text, order, frames):
+        self._values, self._text, self._order = json.loads(reported), text, order
         self.ranks = Table(frames[0])
 
     def __getattr__(self, name):

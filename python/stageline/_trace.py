@@ -206,8 +206,8 @@ class Findings(Sequence):
     """Where the time went and what is at fault; str() is what `stageline explain` prints."""
 
     def __init__(self, trace, lang):
-        told, en, zh, notes = trace._run.explain()
-        values = json.loads(told)
+        reported, en, zh, notes = trace._run.explain()
+        values = json.loads(reported)
         pick = 'zh' if lang == 'zh' else 'en'
         self._text, self.notes = zh if pick == 'zh' else en, _notes(notes)
         self.headline = values[f'run_{pick}'] or values[f'title_{pick}']
@@ -240,8 +240,8 @@ class Findings(Sequence):
 class WhatIf:
     """Fixes of a run, each replayed. .fixes, .layers and .own are tables or None."""
 
-    def __init__(self, frames, notes, told):
-        values = json.loads(told)
+    def __init__(self, frames, notes, reported):
+        values = json.loads(reported)
         self._tables = {frame.name: Table(frame) for frame in frames}
         self.sentence, self.tried, self.no_gain, self.over_memory = (values[k] for k in ('sentence', 'tried', 'no_gain', 'over_memory'))
         self.notes = _notes(notes)
@@ -272,9 +272,9 @@ class WhatIf:
 class Diff:
     """Why a step of b takes longer or shorter than one of a."""
 
-    def __init__(self, frames, notes, told):
+    def __init__(self, frames, notes, reported):
         self._tables = {frame.name: Table(frame) for frame in frames}
-        self._values = json.loads(told)
+        self._values = json.loads(reported)
         self.notes = _notes(notes)
 
     def __getattr__(self, name):
@@ -321,8 +321,8 @@ class Trace:
     def info(self):
         """What was found, and what was wrong with it."""
         def make():
-            told, text = self._run.info()
-            return Info(json.loads(told), text)
+            reported, text = self._run.info()
+            return Info(json.loads(reported), text)
         return self._once('info', make)
 
     @property

@@ -17,12 +17,12 @@ def check(run, *, bubble=None, step_ms=None, lost=None, findings=()):
     in ms, the share of the step lost to causes, and that none of these findings is there."""
     import stageline
     trace = run if isinstance(run, stageline.Trace) else stageline.open(run, progress=False)
-    told, said = trace.findings, []
+    reported, said = trace.findings, []
     if step_ms is not None:
-        if not told.step_ns:
+        if not reported.step_ns:
             raise Broken(f'{trace!r} has no step to measure')
-        if told.step_ns > step_ms * 1e6:
-            said.append(f'a step takes {told.step_ns / 1e6:.3f} ms on average, and the budget is {step_ms} ms')
+        if reported.step_ns > step_ms * 1e6:
+            said.append(f'a step takes {reported.step_ns / 1e6:.3f} ms on average, and the budget is {step_ms} ms')
     if bubble is not None:
         outliers = {s['step'] for s in trace.steps.to_dicts() if s['outlier']}
         steps = trace.analyze('pipeline-summary', table='steps').table.to_dicts()
@@ -31,12 +31,12 @@ def check(run, *, bubble=None, step_ms=None, lost=None, findings=()):
             worst = max(over, key=lambda s: s['span_bubble_share'])
             said.append(f'bubbles take {worst["span_bubble_share"]:.2%} of step {worst["step"]}, and the budget is {bubble:.2%} '
                         f'({len(over)} of {len(steps)} steps are over it)')
-    if lost is not None and told.lost_share > lost:
-        said.append(f'causes cost {told.lost_share:.2%} of a step, and the budget is {lost:.2%}')
-    there = {f.id: f for f in told}
+    if lost is not None and reported.lost_share > lost:
+        said.append(f'causes cost {reported.lost_share:.2%} of a step, and the budget is {lost:.2%}')
+    there = {f.id: f for f in reported}
     said += [f'{id}: {there[id].title}' for id in findings if id in there]
     if said:
-        raise Broken('\n'.join(said) + f'\n\n{told}')
+        raise Broken('\n'.join(said) + f'\n\n{reported}')
     return trace
 
 

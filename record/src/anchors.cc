@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kFirstTries = 16, kTries = 8;
-constexpr int64_t kMostSpinNs = 2'000'000;    // a device that is full answers late: not now, then
+constexpr int64_t kMaxSpinNs = 2'000'000;     // a device that is full answers late: not now, then
 constexpr int64_t kUnaskedNs = 30 * kSecond;  // one hardware queue, and nobody says when steps begin
 constexpr uint32_t kFewEvents = 128, kMoreEvents = 512;
 
@@ -37,7 +37,7 @@ bool round_trip(Device& d, void* event, uint64_t& before, uint64_t& after) {
     if (d.driver->is_lost(error)) d.lost.store(1);
     return false;
   }
-  const int64_t until = clock_ns(CLOCK_MONOTONIC) + kMostSpinNs;
+  const int64_t until = clock_ns(CLOCK_MONOTONIC) + kMaxSpinNs;
   for (;;) {
     const int error = d.driver->query(event);
     after = now_ticks();

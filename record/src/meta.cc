@@ -13,8 +13,8 @@
 
 namespace slr {
 
-std::atomic<const char*> kernels_said{nullptr};
-void say_of_kernels(const char* what) { kernels_said.store(what, std::memory_order_release); }
+std::atomic<const char*> kernels_known{nullptr};
+void say_of_kernels(const char* what) { kernels_known.store(what, std::memory_order_release); }
 
 void JsonText::raw(const char* format, ...) {
   if (size_ >= limit_) return;
@@ -98,7 +98,7 @@ size_t write_meta(char* to, size_t size) {
     if (devices[i].uuid[0])
       snprintf(uuids + strlen(uuids), sizeof uuids - strlen(uuids), "%s%s", uuids[0] ? " " : "", devices[i].uuid);
   if (uuids[0]) json.text("devices", uuids);
-  if (const char* kernels = kernels_said.load(std::memory_order_acquire))
+  if (const char* kernels = kernels_known.load(std::memory_order_acquire))
     json.text("kernels", *kernels ? kernels : "recorded");
   json.text("hot", state.hot_path);
   json.number("command", command_hash());

@@ -11,11 +11,11 @@ namespace slr {
 // Builds the payload of one RANGES chunk.
 class Packer {
  public:
-  static constexpr size_t kMostBytes = 96;  // of one record
+  static constexpr size_t kMaxBytes = 96;   // of one record
   static constexpr size_t kHeadBytes = 40;  // room kept for the numbers that stand before the records
 
   void begin(uint8_t tick_shift, uint64_t first_ticks);
-  bool has_room() const { return size_ + kMostBytes <= kMaxPayloadBytes; }
+  bool has_room() const { return size_ + kMaxBytes <= kMaxPayloadBytes; }
   // `record`: times in ticks, or with kDeviceTimes in ns of the lane's device clock. `extra`: nullptr for none.
   void add(const Record& record, const Extra* extra);
   uint32_t count() const { return count_; }

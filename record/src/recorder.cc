@@ -21,7 +21,7 @@ namespace slr {
 namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kMostWaitNs = 5 * kSecond;  // for a lock, where the program ends or forks
+constexpr int64_t kMaxWaitNs = 5 * kSecond;  // for a lock, where the program ends or forks
 
 Lock life;  // slr_init and slr_shutdown
 bool hooks_installed = false;
@@ -37,8 +37,8 @@ thread_local bool has_names __attribute__((tls_model("initial-exec"))) = false;
 thread_local bool was_recording __attribute__((tls_model("initial-exec"))) = false;
 
 void before_fork() {
-  has_life = life.take(kMostWaitNs);
-  has_names = names.take(kMostWaitNs);
+  has_life = life.take(kMaxWaitNs);
+  has_names = names.take(kMaxWaitNs);
   was_recording = is_on();
 }
 void after_fork_in_parent() {
@@ -263,7 +263,7 @@ int slr_init(const slr_config* config) {
 void slr_shutdown(void) {
   const int saved_errno = errno;
   if (void (*const before)() = before_shutdown.load(); before) before();
-  if (const Held held(life, kMostWaitNs); !is_on()) {
+  if (const Held held(life, kMaxWaitNs); !is_on()) {
   } else if (held) {
     end_recording();
   } else {

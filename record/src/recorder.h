@@ -151,7 +151,7 @@ bool start_writer();
 size_t write_meta(char* to, size_t size);
 // What became of kernels that were asked for, in META: "" so far all is well, nullptr they were not. Literals only.
 void say_of_kernels(const char* what);
-extern std::atomic<const char*> kernels_said;
+extern std::atomic<const char*> kernels_known;
 // Called before a recording ends, by who has something to add to it.
 extern std::atomic<void (*)()> before_shutdown;
 

@@ -118,7 +118,7 @@ bool Writer::put_lanes() {
 
 bool Writer::put_all_tables() {
   devices_written_ = device_count.load(std::memory_order_acquire);
-  kernels_written_ = kernels_said.load(std::memory_order_acquire);
+  kernels_written_ = kernels_known.load(std::memory_order_acquire);
   meta_bytes_ = write_meta(meta_, sizeof meta_);
   return put(kMeta, meta_, meta_bytes_, now_ticks()) && put_names(0) && put_lanes() && put_clocks(state.cold, true);
 }
@@ -127,7 +127,7 @@ bool Writer::put_all_tables() {
 bool Writer::put_new_tables() {
   if (state.cold.chunks_in_file() == 0 || state.cold.chunks_in_file() % kMetaEveryChunks == 0 ||
       devices_written_ != device_count.load(std::memory_order_acquire) ||
-      kernels_written_ != kernels_said.load(std::memory_order_acquire))
+      kernels_written_ != kernels_known.load(std::memory_order_acquire))
     return put_all_tables();
   uint32_t bytes = 0;
   name_table(&bytes);

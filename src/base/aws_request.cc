@@ -17,7 +17,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSettings = size_t{1} << 20;
+constexpr size_t kMaxSettings = size_t{1} << 20;
 constexpr int64_t kRenewBefore_s = 300;
 constexpr int kOwnNetworkMs = 1000;  // the services of a container or an instance answer at once or do not exist
 
@@ -31,11 +31,11 @@ std::string settings_file(const char* named_by, const char* usual) {
   return named.empty() ? variable("HOME") + "/.aws/" + usual : named;
 }
 
-// Reads at most kMostSettings bytes. Returns nullopt when the file cannot be read.
+// Reads at most kMaxSettings bytes. Returns nullopt when the file cannot be read.
 std::optional<std::string> settings_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
-  std::string text(kMostSettings, '\0');
+  std::string text(kMaxSettings, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
   return text;

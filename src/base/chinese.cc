@@ -14,9 +14,9 @@ extern const std::string_view kChineseNames, kChineseSentences, kAnalysesWords;
 
 namespace {
 
-constexpr size_t kMostPlaces = 10;    // {0} to {9}
-constexpr size_t kMostLength = 4096;  // longer texts are not looked up
-constexpr int kMostNested = 3;        // depth of sentences within sentences
+constexpr size_t kMaxPlaces = 10;    // {0} to {9}
+constexpr size_t kMaxLength = 4096;  // longer texts are not looked up
+constexpr int kMaxNested = 3;        // depth of sentences within sentences
 
 struct Template {
   std::vector<std::string> literals;  // texts around the places; there is one more of them than of places
@@ -50,7 +50,7 @@ class Dictionary {
   }
 
   std::string sentence(std::string_view text, int nested) const {
-    if (text.empty() || text.size() > kMostLength || nested > kMostNested) return std::string(text);
+    if (text.empty() || text.size() > kMaxLength || nested > kMaxNested) return std::string(text);
     if (const auto at = whole_.find(text); at != whole_.end()) return at->second;
     for (const Template& one : templates_)
       if (const auto values = fit(one, text)) return filled(one, *values, nested);
@@ -74,7 +74,7 @@ class Dictionary {
       if (std::string_view text; !field.value.get(text)) add(field.key, text);
   }
 
-  using Values = std::array<std::string_view, kMostPlaces>;
+  using Values = std::array<std::string_view, kMaxPlaces>;
 
   void add(std::string_view english, std::string_view chinese) {
     Template one;

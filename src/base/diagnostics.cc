@@ -17,12 +17,12 @@ void Diagnostics::add(std::string_view name, Severity severity, std::string_view
                       int64_t count) {
   if (count <= 0) return;
   // A loss has one entry for each file that it affected. When thousands of files have the same loss, only the first
-  // kMostFiles get entries of their own.
-  constexpr int64_t kMostFiles = 1000;
+  // kMaxFiles get entries of their own.
+  constexpr int64_t kMaxFiles = 1000;
   int64_t files = 0;
   auto it = std::find_if(items_.begin(), items_.end(), [&](const Diagnostic& d) {
     if (d.name != name) return false;
-    return d.severity != Severity::kLoss || d.first.file == where.file || ++files >= kMostFiles;
+    return d.severity != Severity::kLoss || d.first.file == where.file || ++files >= kMaxFiles;
   });
   if (it == items_.end()) {
     items_.push_back({std::string(name), severity, std::string(message), count, where});

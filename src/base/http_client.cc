@@ -20,7 +20,7 @@ enum Option : int {
   kTimeLimitSeconds = 20,  // CURLOPT_LOW_SPEED_TIME
   kNoBody = 44,
   kFollow = 52,
-  kMostRedirects = 68,
+  kMaxRedirects = 68,
   kNoSignal = 99,
   kConnectMs = 156,
   kProtocols = 181,
@@ -135,7 +135,7 @@ size_t take_header(char* bytes, size_t size, size_t count, void* to) {
 Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
   const Curl& c = curl();
   Taken taken;
-  taken.most = request.most_bytes;
+  taken.most = request.max_bytes;
   char reason[512] = "";
   void* list = nullptr;
   for (const std::string& header : request.headers) list = c.append(list, header.c_str());
@@ -156,7 +156,7 @@ Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
   c.set(handle, kProtocols, kHttp | kHttps);
   c.set(handle, kRedirectProtocols, request.url.starts_with("https:") ? kHttps : kHttp | kHttps);
   c.set(handle, kFollow, request.follow ? 1L : 0L);
-  c.set(handle, kMostRedirects, 5L);
+  c.set(handle, kMaxRedirects, 5L);
   if (request.method == "POST") {
     c.set(handle, kPostSize, static_cast<int64_t>(request.body.size()));
     c.set(handle, kPostFields, request.body.c_str());

@@ -15,10 +15,10 @@ struct HttpRequest {
   std::vector<std::string> headers;  // "Range: bytes=0-65535"
   std::string method = "GET";
   std::string body;
-  bool follow = false;          // follows redirections, but never from https to http
-  int connect_ms = 10'000;      // longest wait until the server answers
-  int tries = 5;                // attempts after a broken connection or a status of 429 or 5xx, with growing pauses
-  size_t most_bytes = 1 << 24;  // limit of the answer's body
+  bool follow = false;         // follows redirections, but never from https to http
+  int connect_ms = 10'000;     // longest wait until the server answers
+  int tries = 5;               // attempts after a broken connection or a status of 429 or 5xx, with growing pauses
+  size_t max_bytes = 1 << 24;  // limit of the answer's body
 };
 
 struct HttpResponse {

@@ -7,13 +7,13 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostDepth = 64;
+constexpr size_t kMaxDepth = 64;
 
 class Walker {
  public:
   Walker(const std::function<JsonPlace(const JsonPath&)>& place,
-         const std::function<void(const JsonPath&, std::string_view)>& take, size_t most_bytes)
-      : place_(place), take_(take), most_bytes_(most_bytes) {}
+         const std::function<void(const JsonPath&, std::string_view)>& take, size_t max_bytes)
+      : place_(place), take_(take), max_bytes_(max_bytes) {}
 
   // Returns false when the rest cannot be understood, or when nothing more is wanted.
   bool read(std::string_view window) {
@@ -116,7 +116,7 @@ class Walker {
     if (c == ':' || c == '}' || c == ']') return false;
     const JsonPlace place = place_(path_);
     if (place == JsonPlace::kEnter && (c == '{' || c == '[')) {
-      if (open_.size() >= kMostDepth) return false;
+      if (open_.size() >= kMaxDepth) return false;
       open_ += c == '{' ? '}' : ']';
       return ++at_, true;
     }
@@ -138,7 +138,7 @@ class Walker {
 
   void keep(size_t end) {
     if (!taking_) return;
-    if (kept_.size() + (end - from_) > most_bytes_) {
+    if (kept_.size() + (end - from_) > max_bytes_) {
       ++too_long_;
       taking_ = false;
       kept_.clear();
@@ -148,7 +148,7 @@ class Walker {
   }
   bool end_value(size_t end) {
     in_value_ = false;
-    if (taking_ && kept_.empty() && end - from_ <= most_bytes_) {
+    if (taking_ && kept_.empty() && end - from_ <= max_bytes_) {
       take_(path_, window_.substr(from_, end - from_));
     } else {
       keep(end);
@@ -163,7 +163,7 @@ class Walker {
 
   const std::function<JsonPlace(const JsonPath&)>& place_;
   const std::function<void(const JsonPath&, std::string_view)>& take_;
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   std::string_view window_;
   size_t at_ = 0, from_ = 0, depth_ = 0;
   JsonPath path_;
@@ -176,9 +176,9 @@ class Walker {
 }  // namespace
 
 Result<JsonWalk> walk_json(Input& input, const std::function<JsonPlace(const JsonPath&)>& place,
-                           const std::function<void(const JsonPath&, std::string_view)>& take, size_t most_bytes) {
+                           const std::function<void(const JsonPath&, std::string_view)>& take, size_t max_bytes) {
   const auto buffer = std::make_unique<char[]>(kDefaultWindowBytes);
-  Walker walker(place, take, most_bytes);
+  Walker walker(place, take, max_bytes);
   JsonWalk out;
   int64_t base = 0;
   for (;;) {

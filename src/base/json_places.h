@@ -27,7 +27,7 @@ enum class JsonPlace : uint8_t {
 struct JsonWalk {
   bool whole = false;     // true when the closing bracket of the text was found
   int64_t broken_at = 0;  // otherwise: the position in the decompressed text from which nothing more was understood
-  int64_t too_long = 0;   // number of values of more than `most_bytes`, which were skipped
+  int64_t too_long = 0;   // number of values of more than `max_bytes`, which were skipped
 };
 
 // Calls place(path) for each value of every object and array that is entered, beginning with the text itself, and
@@ -36,6 +36,6 @@ struct JsonWalk {
 // it.
 Result<JsonWalk> walk_json(Input& input, const std::function<JsonPlace(const JsonPath&)>& place,
                            const std::function<void(const JsonPath&, std::string_view)>& take,
-                           size_t most_bytes = size_t{64} << 20);
+                           size_t max_bytes = size_t{64} << 20);
 
 }  // namespace stageline

@@ -7,7 +7,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostDepth = 64;
+constexpr size_t kMaxDepth = 64;
 
 uint32_t take(simdjson::dom::element element, ValueTree& tree) {
   using Type = simdjson::dom::element_type;
@@ -74,7 +74,7 @@ std::string whole_part(std::string_view text, int64_t* at) {
 Result<JsonTree> parse_json_tree(std::string_view text, const std::string& path) {
   JsonTree out;
   simdjson::dom::parser parser;
-  if (parser.allocate(text.size() + 1, kMostDepth) != simdjson::SUCCESS)
+  if (parser.allocate(text.size() + 1, kMaxDepth) != simdjson::SUCCESS)
     return Error{ErrorCode::kLimit, "this JSON is too large to be read at once", {path}, ""};
   simdjson::dom::element root;
   auto problem = parser.parse(text.data(), text.size()).get(root);

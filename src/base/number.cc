@@ -182,8 +182,8 @@ std::string human_duration(double ns) {
   constexpr double kDay = 86'400e9;
   if (magnitude >= kDay) {
     const double days = ns / kDay;
-    constexpr double kMostDays = 1e18;  // no measurement's: what a text or a damaged number says may be more
-    return (magnitude >= 9999.5 * kDay ? grouped(static_cast<int64_t>(std::clamp(days, -kMostDays, kMostDays)))
+    constexpr double kMaxDays = 1e18;  // no measurement's: what a text or a damaged number says may be more
+    return (magnitude >= 9999.5 * kDay ? grouped(static_cast<int64_t>(std::clamp(days, -kMaxDays, kMaxDays)))
                                        : fixed(days, magnitude >= 99.95 * kDay ? 0 : 1)) +
            "\u202fdays";
   }

@@ -358,7 +358,7 @@ namespace {
 std::atomic<int64_t> g_open_in_sets{0};
 
 // Returns how many there may be: a sixteenth of the descriptors that the process may have, and 64 at most.
-int64_t most_open_in_sets() {
+int64_t max_open_in_sets() {
   struct rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 64;
   return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur / 16), 1, 64);
@@ -482,7 +482,7 @@ Status OutputFile::commit() {
     rest->direct = true;  // it has nothing of its own to remove
     set->waiting.push_back(std::exchange(impl_, std::move(rest)));
     ++set->open;
-    return ++g_open_in_sets < most_open_in_sets() ? Status() : set->close_open();
+    return ++g_open_in_sets < max_open_in_sets() ? Status() : set->close_open();
   }
   if (Status s = f.take_name(nullptr); !s) return s;
   f.settled();

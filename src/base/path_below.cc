@@ -30,20 +30,20 @@ bool is_below(const std::vector<std::string>& roots, std::string_view real_path)
   });
 }
 
-Result<std::string> path_below(const std::vector<std::string>& roots, const std::string& path, size_t most_entries) {
+Result<std::string> path_below(const std::vector<std::string>& roots, const std::string& path, size_t max_entries) {
   namespace fs = std::filesystem;
   const std::string found = real_path(path);
   if (found.empty() || !is_below(roots, found)) return not_allowed("is not below a folder that may be read");
   struct stat about = {};
   if (stat(found.c_str(), &about) != 0 || (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)))
     return not_allowed("is neither a file nor a folder");
-  if (!S_ISDIR(about.st_mode) || most_entries == 0) return found;
+  if (!S_ISDIR(about.st_mode) || max_entries == 0) return found;
   std::error_code error;
   size_t entries = 0;
   for (auto at = fs::recursive_directory_iterator(found, fs::directory_options::skip_permission_denied, error);
        !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    if (++entries > most_entries)
-      return not_allowed("holds more than " + grouped(static_cast<int64_t>(most_entries)) + " files");
+    if (++entries > max_entries)
+      return not_allowed("holds more than " + grouped(static_cast<int64_t>(max_entries)) + " files");
     if (!at->is_symlink(error)) continue;
     const std::string target = real_path(at->path().string());
     if (target.empty() || !is_below(roots, target))

@@ -178,9 +178,9 @@ enum : uint32_t { kCounterId = 1, kCounterInt = 2, kCounterDouble = 3 };
 enum : uint32_t { kSpec = 1, kSpecName = 2, kSpecDirection = 11 };
 }  // namespace gpu_counter
 
-constexpr uint64_t kStateCleared = 1, kNeedsState = 2;                                         // SequenceFlags
-constexpr uint64_t kUnsaid = 0, kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4, kState = 5;  // TrackEvent.Type
-constexpr uint64_t kRealtime = 1, kBoottime = 6;                                               // BuiltinClock
+constexpr uint64_t kStateCleared = 1, kNeedsState = 2;                                           // SequenceFlags
+constexpr uint64_t kUnstated = 0, kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4, kState = 5;  // TrackEvent.Type
+constexpr uint64_t kRealtime = 1, kBoottime = 6;                                                 // BuiltinClock
 constexpr uint64_t kFirstSequenceClock = 64, kFirstCustomClock = 128;  // ids between the two are clocks of one sequence
 
 // What our exporter tells about the clocks, in the description of the root of all tracks.

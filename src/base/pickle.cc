@@ -7,7 +7,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostText = size_t{16} << 20;
+constexpr size_t kMaxText = size_t{16} << 20;
 constexpr uint32_t kMark = ValueTree::kNoNode;
 
 // Returns the name of an opcode that imports, calls, or reads outside the file.
@@ -106,7 +106,7 @@ class PickleReader {
   void push_text(uint64_t length, bool is_text) {
     if (!broken_.empty()) return;
     if (length > size() - at_) return fail("the file ends inside a text");
-    if (length > kMostText) return fail("a text is longer than 16 MiB");
+    if (length > kMaxText) return fail("a text is longer than 16 MiB");
     const auto count = static_cast<size_t>(length);
     push(is_text ? tree_.add_text(at_, count) : tree_.add_bytes(at_, count));
     at_ += count;

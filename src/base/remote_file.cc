@@ -58,13 +58,13 @@ Error refusal(const std::string& path, const HttpResponse& answer, const AwsCred
 // Sends a GET for an S3 object or bucket, or for another address. It is repeated once when the bucket turns out to be
 // in another region.
 Result<HttpResponse> ask(const std::string& path, const S3Query& query, const std::vector<std::string>& headers,
-                         size_t most_bytes) {
+                         size_t max_bytes) {
   if (!path.starts_with(kS3)) {
     HttpRequest request;
     request.url = path;
     request.headers = headers;
     request.follow = true;
-    request.most_bytes = most_bytes;
+    request.max_bytes = max_bytes;
     Result<HttpResponse> answer = http_request(request);
     if (answer && answer->status != 200 && answer->status != 206 && answer->status != 416)
       return refusal(path, *answer, nullptr);
@@ -76,7 +76,7 @@ Result<HttpResponse> ask(const std::string& path, const S3Query& query, const st
   for (bool moved = false;;) {
     HttpRequest request = s3_request(name.bucket, query.empty() ? name.key : "", query, *by, time(nullptr));
     request.headers.insert(request.headers.end(), headers.begin(), headers.end());
-    request.most_bytes = std::max(most_bytes, size_t{1} << 16);  // leaves room for the text of an error
+    request.max_bytes = std::max(max_bytes, size_t{1} << 16);  // leaves room for the text of an error
     Result<HttpResponse> answer = http_request(request);
     if (!answer) return answer;
     const auto region = answer->headers.find("x-amz-bucket-region");

@@ -9,10 +9,10 @@ namespace stageline {
 
 template <class Iterator, class Before>
 void sort_runs(Iterator begin, Iterator end, Before before) {
-  constexpr size_t kMostRuns = 16;          // merging them two by two still costs less than sorting
+  constexpr size_t kMaxRuns = 16;           // merging them two by two still costs less than sorting
   constexpr std::ptrdiff_t kFarthest = 16;  // so far back an element is put into its run, rather than beginning another
   std::vector<Iterator> ends;
-  for (Iterator at = begin; at != end && ends.size() <= kMostRuns; ends.push_back(at)) {
+  for (Iterator at = begin; at != end && ends.size() <= kMaxRuns; ends.push_back(at)) {
     const Iterator run = at;
     for (++at; at != end; ++at) {
       if (!before(*at, *(at - 1))) continue;
@@ -22,7 +22,7 @@ void sort_runs(Iterator begin, Iterator end, Before before) {
       std::rotate(place, at, at + 1);
     }
   }
-  if (ends.size() > kMostRuns) return std::sort(begin, end, before);
+  if (ends.size() > kMaxRuns) return std::sort(begin, end, before);
   while (ends.size() > 1) {
     std::vector<Iterator> merged;
     Iterator from = begin;

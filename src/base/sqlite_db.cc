@@ -16,7 +16,7 @@ namespace {
 // Bytes of the file that SQLite locks (in its file format: "locking bytes").
 constexpr off_t kPendingByte = 0x40000000;
 constexpr off_t kReservedByte = kPendingByte + 1;
-constexpr int64_t kLeastRowBytes = 4;  // position in the page, length, number, one value
+constexpr int64_t kMinRowBytes = 4;  // position in the page, length, number, one value
 
 int64_t size_of(const std::string& path) {
   struct stat st;
@@ -150,7 +150,7 @@ Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes
   const int64_t size = std::max<int64_t>(size_of(path), 0);
   sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, static_cast<int>(std::clamp<int64_t>(size, 1'000'000, 1'000'000'000)));
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
-  db.most_rows_ = size / kLeastRowBytes + 1;
+  db.max_rows_ = size / kMinRowBytes + 1;
   db.is_immutable_ = true;
   sqlite3_exec(handle, "PRAGMA cache_size=-4096; PRAGMA temp_store=MEMORY", nullptr, nullptr, nullptr);
   if (Status s = db.run("SELECT count(*) FROM sqlite_master"); !s) return failed(std::move(s).error());
@@ -171,7 +171,7 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);  // so that only the rows that we write change
-  db.most_rows_ = std::max<int64_t>(size_of(path), 0) / kLeastRowBytes + 1;
+  db.max_rows_ = std::max<int64_t>(size_of(path), 0) / kMinRowBytes + 1;
   return db;
 }
 
@@ -183,7 +183,7 @@ Result<SqliteDb> SqliteDb::open_new(const std::string& path) {
   db.db_.reset(handle);
   if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this file for writing");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
-  if (const int64_t size = size_of(path); size > 0) db.most_rows_ = size / kLeastRowBytes + 1;
+  if (const int64_t size = size_of(path); size > 0) db.max_rows_ = size / kMinRowBytes + 1;
   if (Status s = db.run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF"); !s) return std::move(s).error();
   return db;
 }
@@ -215,7 +215,7 @@ size_t SqliteDb::rows_at_most(std::string_view table) const {
   if (statement == nullptr) return 0;
   const int64_t highest = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
   sqlite3_finalize(statement);
-  return static_cast<size_t>(std::clamp<int64_t>(highest, 0, most_rows_ / kRoom));
+  return static_cast<size_t>(std::clamp<int64_t>(highest, 0, max_rows_ / kRoom));
 }
 
 Status SqliteDb::run(const std::string& sql) const {
@@ -228,7 +228,7 @@ Error SqliteDb::error(const std::string& doing) const {
   return error_of(db_.get(), sqlite3_errcode(db_.get()), path_, doing);
 }
 
-SqliteRows::SqliteRows(const SqliteDb& db, const std::string& sql) : path_(db.path()), most_(db.most_rows()) {
+SqliteRows::SqliteRows(const SqliteDb& db, const std::string& sql) : path_(db.path()), most_(db.max_rows()) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v2(db.handle(), sql.c_str(), static_cast<int>(sql.size()), &statement, nullptr);
   statement_.reset(statement);

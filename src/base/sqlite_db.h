@@ -48,7 +48,7 @@ class SqliteDb {
   size_t rows_at_most(std::string_view table) const;
   // Returns a number of rows larger than a file of this size can hold. Damage or malice can make pages that lead to
   // each other without end.
-  int64_t most_rows() const { return most_rows_; }
+  int64_t max_rows() const { return max_rows_; }
   // Returns true when nobody writes to it, so that its pages may be read without SQLite.
   bool is_immutable() const { return is_immutable_; }
   Status run(const std::string& sql) const;
@@ -61,7 +61,7 @@ class SqliteDb {
   };
   std::unique_ptr<sqlite3, Close> db_;
   std::string path_;
-  int64_t most_rows_ = INT64_MAX;
+  int64_t max_rows_ = INT64_MAX;
   bool is_immutable_ = false;
 };
 
@@ -75,9 +75,9 @@ class SqliteRows {
 
   // Gives the rows that `pages` reads.
   SqliteRows(const SqliteDb& db, std::unique_ptr<SqlitePages> pages)
-      : pages_(std::move(pages)), path_(db.path()), most_(db.most_rows()) {}
+      : pages_(std::move(pages)), path_(db.path()), most_(db.max_rows()) {}
 
-  // Returns false after the last row. After as many rows as SqliteDb::most_rows() it also returns false, and the file
+  // Returns false after the last row. After as many rows as SqliteDb::max_rows() it also returns false, and the file
   // counts as damaged.
   bool next();
   int columns() const { return pages_ ? pages_->columns() : sqlite3_column_count(statement_.get()); }

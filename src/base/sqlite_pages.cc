@@ -18,9 +18,9 @@ namespace {
 
 constexpr size_t kHeaderBytes = 100;  // at the start of the file's first page
 constexpr uint8_t kInteriorTable = 5, kLeafTable = 13;
-constexpr size_t kMostDepth = 24;                 // a tree of 2³² pages is no deeper
+constexpr size_t kMaxDepth = 24;                  // a tree of 2³² pages is no deeper
 constexpr size_t kWindowBytes = size_t{1} << 18;  // pages that follow each other are read together, up to this
-constexpr int kMostPlaces = 2000;                 // of columns; SQLite's own limit
+constexpr int kMaxPlaces = 2000;                  // of columns; SQLite's own limit
 constexpr uint64_t kFirstBlob = 12;
 constexpr size_t kSlack = 8;  // behind pages and records: numbers are read eight bytes at a time
 
@@ -126,17 +126,17 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
   const uint32_t said = big(head + 16, 2);
   self->page_bytes_ = said == 1 ? 65536 : said;
   if (self->page_bytes_ < 512 || !std::has_single_bit(self->page_bytes_)) return nullptr;
-  constexpr size_t kLeastUsable = 480;
+  constexpr size_t kMinUsable = 480;
   self->usable_bytes_ = self->page_bytes_ - head[20];
   const uint32_t schema_format = big(head + 44, 4), encoding = big(head + 56, 4);
-  if (self->usable_bytes_ < kLeastUsable || schema_format < 1 || schema_format > 4 || encoding != 1) return nullptr;
+  if (self->usable_bytes_ < kMinUsable || schema_format < 1 || schema_format > 4 || encoding != 1) return nullptr;
   self->page_count_ = static_cast<uint32_t>(
       std::min<int64_t>(st.st_size / static_cast<int64_t>(self->page_bytes_), static_cast<int64_t>(UINT32_MAX)));
   for (size_t c = 0; c < columns.size(); ++c) {
     const int place = columns[c].place;
     if (columns[c].is_rowid) self->rowids_.push_back(c);
     if (place < 0) continue;
-    if (place >= kMostPlaces) return nullptr;
+    if (place >= kMaxPlaces) return nullptr;
     if (self->wanted_.size() <= static_cast<size_t>(place)) self->wanted_.resize(static_cast<size_t>(place) + 1, -1);
     // SQLite itself reads tables when a column is asked for twice.
     if (self->wanted_[place] >= 0) return nullptr;
@@ -190,7 +190,7 @@ bool SqlitePages::enter(uint32_t number) {
   for (;;) {
     // In an intact tree every page is entered once. When more pages are entered than the file has, pages lead to each
     // other in a circle.
-    if (path_.size() >= kMostDepth || pages_seen_++ >= page_count_) return damaged();
+    if (path_.size() >= kMaxDepth || pages_seen_++ >= page_count_) return damaged();
     const uint8_t* const begin = page(number);
     if (!begin) return damaged();
     const size_t at = number == 1 ? kHeaderBytes : 0;

@@ -24,7 +24,7 @@ class TimSort {
 
   void run() {
     if (count_ < 2) return;
-    const size_t least = least_run(count_);
+    const size_t least = min_run(count_);
     for (size_t at = 0; at < count_;) {
       size_t length = natural_run(at);
       if (length < least) {
@@ -49,7 +49,7 @@ class TimSort {
     int power;
   };
 
-  static size_t least_run(size_t n) {
+  static size_t min_run(size_t n) {
     size_t odd = 0;
     while (n >= 64) {
       odd |= n & 1;

@@ -87,7 +87,7 @@ int run_analyze(const Arguments& given) {
   // rows.
   Result<int64_t> row_limit = arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX);
   if (!row_limit) return fail(row_limit.error());
-  const size_t most_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
+  const size_t max_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
   const bool whole_names = arguments.has("wide");
   Result<AnalysisInput> input = analysis_input(arguments, *chosen);
   if (!input) return fail(input.error());
@@ -146,7 +146,7 @@ int run_analyze(const Arguments& given) {
       if ((chosen->size() > 1 || result->tables.size() > 1) && table.row_count() > 0)
         out->write(table_title(table, terminal->chinese()) + (terminal->chinese() ? "：\n" : ":\n"));
       out->write_painted(format_table_text(table, whole_names ? 0 : terminal->table_width, terminal->colour_out,
-                                           most_rows, whole_names, origin_ns, terminal->chinese()));
+                                           max_rows, whole_names, origin_ns, terminal->chinese()));
     }
   }
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");

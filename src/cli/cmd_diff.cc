@@ -20,8 +20,8 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   Args args;
   args.set("headline", headline(diff)).set("cause", main_cause(diff)).set("each", per_micro_batch(diff));
   out += wrapped(terminal.say("diff.told", args), terminal.width, 0);
-  const std::vector<DiffGroup> told = told_groups(diff);
-  if (told.size() == 1 && !diff.sure) return out;
+  const std::vector<DiffGroup> reported = merged_groups(diff);
+  if (reported.size() == 1 && !diff.sure) return out;
   out += "\n";
   const auto row = [&](const std::string& effect, const std::string& share, const std::string& error,
                        const std::string& words) {
@@ -34,7 +34,7 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
     std::string rest = wrapped(words, terminal.width, kEffect + kShare + kError + 2);
     out += line + rest.substr(static_cast<size_t>(kEffect + kShare + kError));
   };
-  for (const DiffGroup& g : told)
+  for (const DiffGroup& g : reported)
     row(signed_duration(g.effect_ns), signed_percent(g.effect_ns / diff.a.step_ns),
         std::isnan(g.error_ns) || g.error_ns == 0 ? "" : "±" + human_duration(g.error_ns), pick(group_line(diff, g)));
   row(signed_duration(diff.change_ns), signed_percent(diff.change_ns / diff.a.step_ns),

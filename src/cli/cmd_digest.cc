@@ -31,10 +31,10 @@ int say_digests(const Arguments& arguments, const Terminal& terminal, const Dige
   Diagnostics notes = plan.notes;
   notes.merge(count.losses);
   print_notes(terminal, notes, "", "stageline info has those on the input");
-  constexpr size_t kMostFailures = 12;
-  for (size_t i = 0; i < count.failures.size() && i < kMostFailures; ++i) fail(count.failures[i]);
-  if (count.failures.size() > kMostFailures)
-    note(terminal, "and " + grouped(static_cast<int64_t>(count.failures.size() - kMostFailures)) + " more");
+  constexpr size_t kMaxFailures = 12;
+  for (size_t i = 0; i < count.failures.size() && i < kMaxFailures; ++i) fail(count.failures[i]);
+  if (count.failures.size() > kMaxFailures)
+    note(terminal, "and " + grouped(static_cast<int64_t>(count.failures.size() - kMaxFailures)) + " more");
   const auto failed = static_cast<int64_t>(count.failures.size());
   Result<OutputFile> out = OutputFile::create("-");
   if (!out) return fail(out.error());

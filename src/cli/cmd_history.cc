@@ -41,7 +41,7 @@ namespace {
 
 constexpr const char* kFile = "stageline-history.sqlite";
 // Only the newest runs are checked, because the method is quadratic.
-constexpr size_t kMostRuns = 100'000, kMostChecked = 2'000;
+constexpr size_t kMaxRuns = 100'000, kMaxChecked = 2'000;
 constexpr int kBar = 24;
 constexpr uint32_t kHistoryMark = 0x534c6869;  // "SLhi" as SQLite's application_id
 constexpr size_t kMarkAt = 68;                 // its position in the file's header, where it is big-endian
@@ -109,7 +109,7 @@ class HistoryFile {
     Statement row = prepare("SELECT id, label, added_s, path, steps, step_ns FROM runs ORDER BY id");
     if (!row) return failed("is no history of ours").error();
     int code = SQLITE_ROW;
-    while ((code = sqlite3_step(row.get())) == SQLITE_ROW && runs.size() < kMostRuns) {
+    while ((code = sqlite3_step(row.get())) == SQLITE_ROW && runs.size() < kMaxRuns) {
       HistoryRun r;
       r.id = sqlite3_column_int64(row.get(), 0);
       r.label = text(row.get(), 1);
@@ -365,7 +365,7 @@ int run_history(const Arguments& arguments) {
   if (Status s = file.open(path, false); !s) return fail(s.error());
   Result<std::vector<HistoryRun>> runs = file.read();
   if (!runs) return fail(runs.error());
-  const size_t first = runs->size() > kMostChecked ? runs->size() - kMostChecked : 0;
+  const size_t first = runs->size() > kMaxChecked ? runs->size() - kMaxChecked : 0;
   const std::vector<Change> changes = changes_of({runs->begin() + static_cast<std::ptrdiff_t>(first), runs->end()});
   std::string out;
   if (format == "json") {

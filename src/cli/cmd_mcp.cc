@@ -52,9 +52,9 @@ struct Desk {
   Server::Notice at_work;
   std::unique_ptr<Progress> progress;  // progress of the request in work
   bool dropped = false;                // the request in work was cancelled, so no answer is sent
-  int64_t told_bytes = -1;
+  int64_t reported_bytes = -1;
 };
-constexpr size_t kMostWaitingBytes = size_t{64} << 20;
+constexpr size_t kMaxWaitingBytes = size_t{64} << 20;
 
 void work(Server& server, Desk& desk) {
   for (;;) {
@@ -71,7 +71,7 @@ void work(Server& server, Desk& desk) {
       desk.progress = std::make_unique<Progress>();
       progress = desk.progress.get();
       desk.dropped = false;
-      desk.told_bytes = -1;
+      desk.reported_bytes = -1;
     }
     std::string answer;
     std::optional<Error> failed;
@@ -105,7 +105,7 @@ void take_line(Desk& desk, std::string line) {
     });
     return;
   }
-  desk.changed.wait(lock, [&] { return desk.gone || desk.waiting_bytes < kMostWaitingBytes; });
+  desk.changed.wait(lock, [&] { return desk.gone || desk.waiting_bytes < kMaxWaitingBytes; });
   desk.waiting_bytes += line.size();
   desk.waiting.emplace_back(std::move(line), std::move(notice));
   desk.changed.notify_all();
@@ -115,8 +115,8 @@ void tell_progress(Desk& desk) {
   const std::scoped_lock lock(desk.mutex);
   if (desk.at_work.progress_token.empty() || desk.dropped) return;
   const int64_t done = desk.progress->done_bytes();
-  if (done <= desk.told_bytes || done == 0) return;
-  desk.told_bytes = done;
+  if (done <= desk.reported_bytes || done == 0) return;
+  desk.reported_bytes = done;
   desk.gone |= !send_line(Server::progress_line(desk.at_work.progress_token, *desk.progress));
 }
 
@@ -140,7 +140,7 @@ void read_lines(Desk& desk) {
     while (!bytes.empty()) {
       const size_t end = bytes.find('\n');
       // When a line is too long, only the fact that it is too long is kept.
-      if (line.size() <= Server::kMostLineBytes) line += bytes.substr(0, end);
+      if (line.size() <= Server::kMaxLineBytes) line += bytes.substr(0, end);
       if (end == std::string_view::npos) break;
       bytes.remove_prefix(end + 1);
       take_line(desk, std::move(line));
@@ -176,15 +176,15 @@ int run_mcp(const Arguments& arguments) {
   if (!writes) return fail(writes.error());
   limits.writes = std::move(*writes);
   limits.report = write_report;
-  Result<int64_t> rows = arguments.integer("rows", limits.most_rows, 1, 200);
+  Result<int64_t> rows = arguments.integer("rows", limits.max_rows, 1, 200);
   if (!rows) return fail(rows.error());
-  limits.most_rows = *rows;
-  Result<int64_t> chars = arguments.integer("chars", limits.most_chars, 1000, 1'000'000);
+  limits.max_rows = *rows;
+  Result<int64_t> chars = arguments.integer("chars", limits.max_chars, 1000, 1'000'000);
   if (!chars) return fail(chars.error());
-  limits.most_chars = *chars;
+  limits.max_chars = *chars;
   Result<int64_t> memory = arguments.integer("memory", machine_memory_bytes() / 2 >> 20, 1, int64_t{1} << 40);
   if (!memory) return fail(memory.error());
-  limits.most_bytes = *memory << 20;
+  limits.max_bytes = *memory << 20;
   Result<int64_t> timeout = arguments.duration_ns("timeout", int64_t{60} * 1'000'000'000);
   if (!timeout) return fail(timeout.error());
   limits.timeout = std::chrono::milliseconds(std::max<int64_t>(1, *timeout / 1'000'000));

@@ -13,7 +13,7 @@ namespace stageline {
 namespace {
 
 constexpr const char* kDefaultOutput = "stageline_pp_chart";
-constexpr size_t kMostRemarks = 12;
+constexpr size_t kMaxRemarks = 12;
 
 // Returns the folder: -d, or the operand. "cluster", a sub-command of msprof-analyze, may stand before it.
 Result<std::string> folder_of(const Arguments& arguments) {
@@ -85,10 +85,10 @@ void say_ranks(const Terminal& terminal, const PpChart& chart) {
   for (const PpChartRank& rank : chart.ranks) {
     if (rank.error) fail(*rank.error);
     for (const std::string& remark : rank.remarks)
-      if (++said <= kMostRemarks) note(terminal, "rank " + std::to_string(rank.rank) + ": " + remark);
+      if (++said <= kMaxRemarks) note(terminal, "rank " + std::to_string(rank.rank) + ": " + remark);
   }
-  if (said > kMostRemarks)
-    note(terminal, "… and " + grouped(static_cast<int64_t>(said - kMostRemarks)) + " more of these");
+  if (said > kMaxRemarks)
+    note(terminal, "… and " + grouped(static_cast<int64_t>(said - kMaxRemarks)) + " more of these");
 }
 
 void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOptions& options) {

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 using Variables = std::map<std::string, std::string>;
 
 // Larger recordings are not read again to count what is in them.
-constexpr int64_t kMostBytesCounted = int64_t{1} << 29;
+constexpr int64_t kMaxBytesCounted = int64_t{1} << 29;
 constexpr int kExitNotRunnable = 126, kExitNoProgram = 127;  // the exit codes that shells use
 
 std::string variable(const char* name) {
@@ -223,7 +223,7 @@ void say_what_came(const Arguments& arguments, const Terminal& terminal, const s
     return;
   }
   std::string text;
-  if (bytes <= kMostBytesCounted) text = what_is_in(arguments, terminal, fresh);
+  if (bytes <= kMaxBytesCounted) text = what_is_in(arguments, terminal, fresh);
   note(terminal, "stageline: " + counted(static_cast<int64_t>(fresh.size()), "file", "files") + ", " +
                      human_bytes(static_cast<double>(bytes)) + " in " + shown + (text.empty() ? "" : ": " + text) +
                      (own_rank() >= 0 && world_size() > 1 ? ", so far (this rank is done; others may not be)" : "") +

@@ -22,7 +22,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostOrderBytes = size_t{512} << 20;
+constexpr size_t kMaxOrderBytes = size_t{512} << 20;
 constexpr int kPipeColumns = 160;  // width of a drawing that goes into a pipe
 
 struct Answer {
@@ -57,7 +57,7 @@ Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& s
     if (!layout) return Error{ErrorCode::kUsage, "--layout is loop, v or bidirectional", {}, ""};
   }
   const std::string path = a.get("from-csv");
-  Result<std::string> text = read_all(path, kMostOrderBytes);
+  Result<std::string> text = read_all(path, kMaxOrderBytes);
   if (!text) return std::move(text).error();
   Result<ReadOrder> read = read_order(*text, path, layout);
   if (!read) return std::move(read).error();
@@ -142,7 +142,7 @@ std::string numbers_text(const Answer& a) {
   return out;
 }
 
-std::string answer_text(const Answer& a, const Terminal& terminal, size_t most_rows) {
+std::string answer_text(const Answer& a, const Terminal& terminal, size_t max_rows) {
   std::string out = terminal_text(a.schedule.name) + "  " + sizes_text(a.schedule).en + "\n";
   if (a.def) out += std::string(a.def->summary) + "; " + a.def->source + "\n";
   const std::string drawing = drawn_schedule(
@@ -151,7 +151,7 @@ std::string answer_text(const Answer& a, const Terminal& terminal, size_t most_r
   if (!drawing.empty() && a.schedule.sizes.chunks > 1)
     out += "a, b, … are chunks 0, 1, …: F0b is what charts and tables call F0.c1\n\n";
   out += numbers_text(a) + "\n";
-  return out + format_table_text(ranks_table(a), terminal.table_width, terminal.colour_out, most_rows, false, 0,
+  return out + format_table_text(ranks_table(a), terminal.table_width, terminal.colour_out, max_rows, false, 0,
                                  terminal.chinese());
 }
 
@@ -250,7 +250,7 @@ Status check_form(const Arguments& arguments, const std::string& format, const s
 
 }  // namespace
 
-Result<ScheduleTold> told_schedule(const Arguments& arguments) {
+Result<ScheduleHint> reported_schedule(const Arguments& arguments) {
   Result<UnitCosts> costs = costs_of(arguments, {});
   if (!costs) return std::move(costs).error();
   std::vector<std::string> said;
@@ -259,7 +259,7 @@ Result<ScheduleTold> told_schedule(const Arguments& arguments) {
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
   if (Status s = replay_answer(a); !s) return std::move(s).error();
-  return ScheduleTold{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), order_csv(a.schedule), ranks_table(a)};
+  return ScheduleHint{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), order_csv(a.schedule), ranks_table(a)};
 }
 
 int run_schedule(const Arguments& arguments) {

@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostQueryBytes = 1'000'000;
+constexpr size_t kMaxQueryBytes = 1'000'000;
 constexpr size_t kWidest = 60;  // columns that a text may take, unless --wide is given
 
 bool is_path(const std::string& word) {
@@ -44,12 +44,12 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
   const bool is_text = q.format == "text";
   Result<int64_t> rows = arguments.integer("rows", is_text ? (terminal.table_width > 0 ? 40 : 100) : 0, 0, INT64_MAX);
   if (!rows) return std::move(rows).error();
-  q.limits.most_rows = *rows == 0 ? INT64_MAX : *rows;
+  q.limits.max_rows = *rows == 0 ? INT64_MAX : *rows;
   Result<int64_t> timeout = arguments.duration_ns("timeout", 0);
   if (!timeout) return std::move(timeout).error();
   q.limits.timeout = std::chrono::milliseconds(*timeout > 0 ? std::max<int64_t>(1, *timeout / 1'000'000) : 0);
   if (arguments.has("file")) {
-    Result<std::string> text = read_all(arguments.get("file"), kMostQueryBytes);
+    Result<std::string> text = read_all(arguments.get("file"), kMaxQueryBytes);
     if (!text) return std::move(text).error();
     q.query = std::move(*text);
     if (trim(q.query).empty()) return Error{ErrorCode::kUsage, "there is no query in it", {arguments.get("file")}, ""};
@@ -62,7 +62,7 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
     const std::string table = arguments.get("table");
     q.query = table.empty() ? "SELECT table_name, name, type, unit, help FROM columns"
                             : "SELECT name, type, unit, is_option, help FROM columns(" + sql_text(table) + ")";
-    if (is_text && !arguments.has("rows")) q.limits.most_rows = INT64_MAX;
+    if (is_text && !arguments.has("rows")) q.limits.max_rows = INT64_MAX;
     q.wide = true;
   }
   return q;
@@ -76,7 +76,7 @@ int run_sql(const Arguments& arguments) {
   Result<SqlQuestion> q = question_of(arguments, *terminal);
   if (!q) return fail(q.error());
   if (q->query.empty() && isatty(STDIN_FILENO) == 0) {
-    Result<std::string> text = read_all("-", kMostQueryBytes);
+    Result<std::string> text = read_all("-", kMaxQueryBytes);
     if (!text) return fail(text.error());
     q->query = std::move(*text);
     if (trim(q->query).empty())

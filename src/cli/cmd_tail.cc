@@ -32,18 +32,18 @@ class Tail {
   // Prints the steps that are over now. Returns true when every recording is closed.
   bool look() {
     // At the first look, only the last few of the earlier steps are printed; later, all new ones.
-    const size_t wanted = said_any_ ? 1 : rows_ == SIZE_MAX ? INT32_MAX : rows_;
-    const Look now = steps_.look(said_any_ ? said_ : INT32_MIN, steps_.waited() && !said_any_ ? INT32_MAX : wanted);
+    const size_t wanted = stated_any_ ? 1 : rows_ == SIZE_MAX ? INT32_MAX : rows_;
+    const Look now = steps_.look(stated_any_ ? said_ : INT32_MIN, steps_.waited() && !stated_any_ ? INT32_MAX : wanted);
     if (now.state == Look::State::kWaiting) return wait_for(now.why);
     if (now.state == Look::State::kGathering) return false;
     std::vector<const RunningStep*> over;
     for (const RunningStep& step : now.steps)
       if (step.step > said_) over.push_back(&step);
     // When we had to wait for the recording to begin, no step was before us, however many were over at the first look.
-    const size_t first = said_any_ || steps_.waited() || over.size() <= rows_ ? 0 : over.size() - rows_;
+    const size_t first = stated_any_ || steps_.waited() || over.size() <= rows_ ? 0 : over.size() - rows_;
     for (size_t i = first; i < over.size(); ++i) print(*over[i]);
     if (!over.empty()) said_ = over.back()->step;
-    said_any_ |= !over.empty();
+    stated_any_ |= !over.empty();
     std::fflush(stdout);
     if (now.state == Look::State::kSilent) note(terminal_, say(words("tail.silent")));
     return now.state != Look::State::kRecording;
@@ -82,12 +82,12 @@ class Tail {
         return std::string(static_cast<size_t>(missing), ' ') + word;
       };
       const auto column = [&](const char* name, int columns) { return padded(say(words(name)), columns); };
-      if (!said_header_)
+      if (!stated_header_)
         std::fputs((column("tail.step", 8) + "  " + column("tail.time", 10) + "  " + column("tail.bubble", 7) + "  " +
                     column("tail.slowest", 0) + "\n")
                        .c_str(),
                    stdout);
-      said_header_ = true;
+      stated_header_ = true;
       std::string slowest = "–";
       if (line.stage >= 0)
         slowest = say(words("tail.stage_ratio",
@@ -108,7 +108,7 @@ class Tail {
   size_t rows_;
   NewestSteps steps_;
   int32_t said_ = INT32_MIN;
-  bool said_any_ = false, said_header_ = false, waited_ = false;
+  bool stated_any_ = false, stated_header_ = false, waited_ = false;
 };
 
 }  // namespace

@@ -69,13 +69,13 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
 // For Ascend: level and schema of the recording, and how the job was divided. The values are those of the first rank;
 // when other ranks differ, that is noted.
 void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& lines) {
-  const auto told = [&](std::string (*fact)(const Part&)) {
+  const auto reported = [&](std::string (*fact)(const Part&)) {
     const std::string first = fact(trace.parts[parts[0]]);
     for (const size_t p : parts)
       if (fact(trace.parts[p]) != first) return std::string("differs between ranks");
     return first.empty() ? std::string("not said") : first;
   };
-  lines.emplace_back("recorded", "level " + told(ascend_level) + ", schema " + told(ascend_schema));
+  lines.emplace_back("recorded", "level " + reported(ascend_level) + ", schema " + reported(ascend_schema));
   const AscendSizes sizes = ascend_sizes(trace.parts[parts[0]]);
   std::string text;
   const std::pair<const char*, int64_t> kSizes[] = {

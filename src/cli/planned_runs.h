@@ -11,14 +11,14 @@
 namespace stageline {
 
 // A schedule at given costs, in the forms that `stageline schedule` prints.
-struct ScheduleTold {
+struct ScheduleHint {
   std::string json, text, order_csv;  // as its --format json, text and csv
   Table ranks;
 };
 
 // `arguments` are those of the command schedule. Errors: kUsage for sizes that the schedule does not accept; those of
 // reading --from-csv; and those of a replay that cannot end.
-Result<ScheduleTold> told_schedule(const Arguments& arguments);
+Result<ScheduleHint> reported_schedule(const Arguments& arguments);
 
 // `arguments` are those of the command simulate; --output is the folder. Returns the messages for the user, the folder
 // first. A folder that holds other logs is not changed. Errors: kUsage, kIo.

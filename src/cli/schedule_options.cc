@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostCostNs = 3'600'000'000'000;
+constexpr int64_t kMaxCostNs = 3'600'000'000'000;
 
 Result<PlanCosts> parse_plan(const std::string& text) {
   std::vector<int64_t> values;
@@ -61,7 +61,7 @@ Result<Schedule> schedule_of(const Arguments& a) {
 Result<UnitCosts> costs_of(const Arguments& a, UnitCosts costs) {
   Result<int64_t> latency = a.duration_ns("latency", 0);
   if (!latency) return std::move(latency).error();
-  if (*latency < 0 || *latency > kMostCostNs) return Error{ErrorCode::kUsage, "--latency must be 0 to an hour", {}, ""};
+  if (*latency < 0 || *latency > kMaxCostNs) return Error{ErrorCode::kUsage, "--latency must be 0 to an hour", {}, ""};
   costs.latency_ns = *latency;
   if (!a.has("cost")) return costs;
   const std::string text = a.get("cost");
@@ -72,7 +72,7 @@ Result<UnitCosts> costs_of(const Arguments& a, UnitCosts costs) {
   std::vector<int64_t> values;
   for (const std::string_view item : split(text, ',')) {
     const auto value = parse_duration(item);
-    if (!value || *value <= 0 || *value > kMostCostNs) return bad;
+    if (!value || *value <= 0 || *value > kMaxCostNs) return bad;
     values.push_back(*value);
   }
   if (values.size() < 2 || values.size() > 4) return bad;

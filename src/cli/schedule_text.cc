@@ -53,7 +53,7 @@ void append_slice(std::string& out, const Row& row, size_t begin, size_t end, bo
 
 std::string drawn_schedule(const Schedule& schedule, const std::vector<std::vector<ReplayedCell>>& times,
                            int width_columns, bool colour) {
-  if (times.size() > kMostDrawnRanks) return {};
+  if (times.size() > kMaxDrawnRanks) return {};
   const bool with_chunk = schedule.sizes.chunks > 1;
   // A column is so short that every label fits into its cell, with a blank after it.
   double column_ns = 1e300;
@@ -66,7 +66,7 @@ std::string drawn_schedule(const Schedule& schedule, const std::vector<std::vect
       last = std::max(last, times[r][i].end_ns);
     }
   const double wide = static_cast<double>(last) / column_ns;
-  if (!(wide >= 1 && wide <= static_cast<double>(kMostDrawnColumns))) return {};
+  if (!(wide >= 1 && wide <= static_cast<double>(kMaxDrawnColumns))) return {};
   const auto column = [&](int64_t t) { return static_cast<size_t>(std::llround(static_cast<double>(t) / column_ns)); };
   const size_t columns = column(last);
   std::vector<Row> rows;

@@ -10,7 +10,7 @@ namespace stageline {
 namespace {
 
 constexpr int64_t kLatencyNs = 200'000;  // time of a message, unless --latency gives another
-constexpr int64_t kMostRanks = 65'536;   // each rank is a folder with databases
+constexpr int64_t kMaxRanks = 65'536;    // each rank is a folder with databases
 constexpr int64_t kReduceNs = 500'000;   // time to reduce the gradients
 
 Status check_choice(const Arguments& a, const char* name) {
@@ -47,9 +47,9 @@ Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& r
     *w.into = *value;
   }
   const int64_t peers = tp * cp;
-  if (const int64_t ranks = peers * run.dp * run.schedule.sizes.stages; ranks > kMostRanks)
+  if (const int64_t ranks = peers * run.dp * run.schedule.sizes.stages; ranks > kMaxRanks)
     return Error{ErrorCode::kUsage,
-                 grouped(ranks) + " ranks, each a folder with databases, are more than " + grouped(kMostRanks),
+                 grouped(ranks) + " ranks, each a folder with databases, are more than " + grouped(kMaxRanks),
                  {},
                  "ask for a smaller --tp, --cp or --dp"};
   const std::string order = a.get("order", "tp-cp-ep-dp-pp");

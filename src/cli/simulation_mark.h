@@ -1,8 +1,8 @@
 // What `stageline simulate` wrote into a folder, so that it replaces that and nothing else.
 //
 // The list stands in DIR/.stageline-simulation: a line "stageline-simulation 1", then "size sample name" for each file,
-// where the sample is that of base/file_sample.h. Nobody has such a file by chance, and a measurement that was put under
-// a name of the list is of another size or other bytes. Readers pass hidden files over.
+// where the sample is that of base/file_sample.h. Nobody has such a file by chance, and a measurement that was put
+// under a name of the list is of another size or other bytes. Readers pass hidden files over.
 #pragma once
 
 #include <cstdint>

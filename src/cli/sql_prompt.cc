@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostHistory = 1000;
+constexpr size_t kMaxHistory = 1000;
 constexpr size_t kLongestLine = 100'000;
 
 std::atomic<bool> g_interrupted{false};
@@ -233,7 +233,7 @@ std::string LineEditor::take() {
   text_.clear();
   cursor_ = 0;
   if (!trim(line).empty() && (history_.empty() || history_.back() != line)) history_.push_back(line);
-  if (history_.size() > kMostHistory) history_.erase(history_.begin());
+  if (history_.size() > kMaxHistory) history_.erase(history_.begin());
   place_ = history_.size();
   return line;
 }

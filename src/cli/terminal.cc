@@ -139,7 +139,7 @@ std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic)
 
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
                  std::string_view rest, bool facts) {
-  constexpr int64_t kMostShown = 12;
+  constexpr int64_t kMaxShown = 12;
   if (terminal.quiet) return;
   const int64_t notes = facts ? static_cast<int64_t>(diagnostics.items().size()) : diagnostics.flaw_count();
   if (notes == 0) return;
@@ -150,13 +150,13 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::
   int64_t shown = 0;
   for (const Diagnostic& d : diagnostics.items()) {
     if (d.severity == Severity::kInfo && !facts) continue;
-    if (++shown > kMostShown) break;
+    if (++shown > kMaxShown) break;
     Args line;
     line.set("where", d.first.text()).set("message", said(d.message)).set("count", d.count > 1 ? grouped(d.count) : "");
     out += "  " + terminal.say("notes.line", line) + "\n";
   }
-  if (notes > kMostShown)
-    out += "  " + terminal.say("notes.more", Args().set("count", notes - kMostShown).set("rest", said(rest))) + "\n";
+  if (notes > kMaxShown)
+    out += "  " + terminal.say("notes.more", Args().set("count", notes - kMaxShown).set("rest", said(rest))) + "\n";
   fputs(terminal_text(out, true).c_str(), stderr);
 }
 

@@ -78,7 +78,7 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
     const int32_t m = fix.changes.micro_batches > 0 ? model.order().sizes().micro_batches : 0;
     step.set("micro_batches", m > 0 ? std::to_string(m) : "").flag("one", m == 1);
     if (fix.changes.changes_order() && !std::isnan(fix.price.held))
-      step.set("held", fixed(fix.price.held, 2)).set("held_now", fixed(model.order().present().most_held(), 2));
+      step.set("held", fixed(fix.price.held, 2)).set("held_now", fixed(model.order().present().max_held(), 2));
     const auto line = [&](const char* label, const std::string& text) {
       out += beside(margin + terminal.say(std::string("what_if.label.") + label), kIndent + kLabel, text, width);
     };

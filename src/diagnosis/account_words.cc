@@ -37,7 +37,7 @@ std::vector<AccountLine> undealt(const CauseList& causes) {
   return lines;
 }
 
-Account account_of(const CauseList& causes, const std::set<std::string_view>& told, const AccountFacts& facts) {
+Account account_of(const CauseList& causes, const std::set<std::string_view>& reported, const AccountFacts& facts) {
   Account account;
   if (!(causes.step_ns > 0) || causes.left.empty()) return account;
   const std::vector<AccountLine> left = undealt(causes);
@@ -52,8 +52,8 @@ Account account_of(const CauseList& causes, const std::set<std::string_view>& to
                    [](const AccountPart& a, const AccountPart& b) { return a.ns > b.ns; });
   Text lines;
   for (auto part = account.parts.begin() + 2; part != account.parts.end(); ++part) {
-    if (part->ns < kLeastLost * causes.step_ns) break;
-    if (told.contains(part->id)) continue;
+    if (part->ns < kMinLost * causes.step_ns) break;
+    if (reported.contains(part->id)) continue;
     Args args;
     args.flag("further", !lines.empty()).set("label", Text{part->label_en, part->label_zh});
     args.set("time", human_duration(part->ns)).set("share", percent(part->ns / causes.step_ns));

@@ -30,7 +30,7 @@ struct AccountFacts {
   double uneven_replicas_ns = 0;
 };
 // `told`: ids of the lines that have a finding of their own.
-Account account_of(const CauseList& causes, const std::set<std::string_view>& told, const AccountFacts& facts);
+Account account_of(const CauseList& causes, const std::set<std::string_view>& reported, const AccountFacts& facts);
 
 // CauseList::left without what the price of long sequences holds already: dealt evenly they take jitter away too,
 // beyond what they cost as against the usual length. That counts with the findings.

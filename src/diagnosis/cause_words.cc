@@ -76,7 +76,7 @@ class CauseWords {
     if (!(routing.joint_ns > 0)) return;
     double alone = 0, ratio = 1;
     for (const Cause& c : list_.causes)
-      if (c.told_with_data) alone = std::max(alone, c.lost_ns), ratio = std::max(ratio, c.ratio);
+      if (c.merged_into_data_cause) alone = std::max(alone, c.lost_ns), ratio = std::max(ratio, c.ratio);
     std::vector<std::string> replicas;
     for (const int32_t dp : routing.replicas) replicas.push_back(std::to_string(dp));
     Args args;
@@ -393,7 +393,7 @@ class CauseWords {
   }
 
   void position(const Cause& c, Args& args, Finding& f) const {
-    constexpr int32_t kMostKeys = 8;
+    constexpr int32_t kMaxKeys = 8;
     const std::string s = std::to_string(c.stage), code(kind_code(c.cell_kind));
     f.evidence = {"stragglers", "forward-backward"};
     if (c.cell_kind != CellKind::kOther) args.set("kind", words("cell." + code));
@@ -404,7 +404,7 @@ class CauseWords {
       return;
     }
     const auto number = [](int32_t mb) { return std::to_string(mb); };
-    for (int32_t mb = c.micro_batch; mb <= std::min(c.last_micro_batch, c.micro_batch + kMostKeys - 1); ++mb) {
+    for (int32_t mb = c.micro_batch; mb <= std::min(c.last_micro_batch, c.micro_batch + kMaxKeys - 1); ++mb) {
       f.cause += f.cause.empty() ? "" : " ";
       if (c.stage != kUnknown) f.cause += "cell:" + s + "." + code + number(mb) + " ";
       f.cause += "micro-batch:" + number(mb);
@@ -546,7 +546,7 @@ std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes,
   // values: index of the finding, and the causes that it tells.
   std::map<CauseKind, std::pair<size_t, std::vector<const Cause*>>> joined;
   for (const Cause& cause : causes.causes) {
-    if (cause.told_with_data) continue;
+    if (cause.merged_into_data_cause) continue;
     const bool joins = cause.kind == CauseKind::kSlowStage || cause.kind == CauseKind::kSlowLink;
     if (joins) {
       const auto [at, first] = joined.try_emplace(cause.kind, findings.size(), std::vector<const Cause*>{});
@@ -556,7 +556,7 @@ std::vector<Finding> cause_findings(const Trace& trace, const CauseList& causes,
     findings.push_back(words_of.of(cause));
     if (cause.kind == CauseKind::kRouting) words_of.add_replicas_with_more(cause, findings.back());
   }
-  for (const auto& [kind, told] : joined) words_of.add_further(told.second, findings[told.first]);
+  for (const auto& [kind, reported] : joined) words_of.add_further(reported.second, findings[reported.first]);
   return findings;
 }
 

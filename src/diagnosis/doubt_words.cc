@@ -18,7 +18,7 @@ Text suspicion(const Cause& c) {
 }  // namespace
 
 Text doubt_words(const CauseList& causes) {
-  if (causes.untold || !(causes.step_ns > 0)) return {};
+  if (causes.not_analysable || !(causes.step_ns > 0)) return {};
   Args args;
   args.flag("few", causes.steps < kManySteps);
   args.set("steps", words("steps", Args().set("count", grouped(causes.steps)).flag("one", causes.steps == 1)));
@@ -29,7 +29,7 @@ Text doubt_words(const CauseList& causes) {
   }
   // An estimate that may be off by more than the least cost worth telling could hide a cause.
   for (const Cause& c : causes.causes)
-    if (c.kind == CauseKind::kRouting && c.guessed && 2 * c.error_ns >= kLeastLost * causes.step_ns)
+    if (c.kind == CauseKind::kRouting && c.guessed && 2 * c.error_ns >= kMinLost * causes.step_ns)
       return words("doubt.estimate", args.set("share", percent(2 * c.error_ns / causes.step_ns)));
   double jitter = 0;
   for (const AccountLine& line : undealt(causes))

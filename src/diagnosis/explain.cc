@@ -44,8 +44,8 @@ void set_explanation_note(Explanation& e, const Text& text) { e.note_en = text.e
 
 void say_coverage(const RunCoverage& coverage, Explanation& e) {
   set_explanation_note(e, coverage.notes());
-  if (!coverage.untold()) return;
-  const Text why = coverage.why_untold();
+  if (!coverage.not_analysable()) return;
+  const Text why = coverage.why_not_analysed();
   e.why_not = why.en;
   set_explanation_note(e, words("explain.untold", Args().set("why", why)));
 }
@@ -58,7 +58,7 @@ void make_offers(WhatIf model, Explanation& e) {
   const FixList list = price_fixes(model, orders);
   for (const char* id : {"schedule", "micro-batches"}) {
     const auto best = std::find_if(list.fixes.begin(), list.fixes.end(), [&](const Fix& fix) { return fix.id == id; });
-    if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kLeastLost) continue;
+    if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kMinLost) continue;
     Finding f;
     f.id = std::string("offer.") + id;
     f.weight = best->price.share();
@@ -85,7 +85,7 @@ void make_offers(WhatIf model, Explanation& e) {
 std::string first_clause(const std::string& title, const char* colon) { return title.substr(0, title.find(colon)); }
 
 // Returns `size`, or nothing where the text says it already: "4.1 %" stands in "cost 4.1 % of a step", not in "14.1 %".
-std::string unless_said(const Text& said, const std::string& size) {
+std::string unless_known(const Text& said, const std::string& size) {
   for (size_t at = said.en.find(size); at != std::string::npos; at = said.en.find(size, at + 1))
     if (at == 0 || (said.en[at - 1] != '.' && (said.en[at - 1] < '0' || said.en[at - 1] > '9'))) return {};
   return size;
@@ -107,11 +107,11 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     if (cells) {
       const Text clause{first_clause(f.title_en, ": "), first_clause(f.title_zh, "：")};
       const std::string share = priced ? f.value.substr(std::string("−").size()) : percent(f.weight);
-      args.set("clause", clause).flag("priced", priced).set("share", unless_said(clause, share));
+      args.set("clause", clause).flag("priced", priced).set("share", unless_known(clause, share));
       title = words("explain.culprit", args);
     } else {
       const Text said = title_of(f);
-      args.set("title", said).set("value", unless_said(said, f.value));
+      args.set("title", said).set("value", unless_known(said, f.value));
       args.set("note", Text{f.value_note_en, f.value_note_zh});
       title = words("explain.culprit.profile", args);
     }
@@ -136,7 +136,7 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
 
 Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_offers) {
   const Trace& trace = run.trace();
-  if (const TrainingTime training = training_time(trace); training.told) return explain_training(training);
+  if (const TrainingTime training = training_time(trace); training.reported) return explain_training(training);
   Explanation e;
   const bool cells = trace.cells.size() > 0;
   Findings known = findings_of(run, tables);
@@ -161,21 +161,21 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       e.doubt_en = doubt.en, e.doubt_zh = doubt.zh;
       const Text next = hidden_words(causes);
       e.next_en = next.en, e.next_zh = next.zh;
-      const bool whole = !causes.untold && coverage.whole();
+      const bool whole = !causes.not_analysable && coverage.whole();
       ShareFindings shares;
       if (whole) {
         shares = share_findings(trace, known.headline, causes, *made.graph, coverage.holed());
-        std::set<std::string_view> told;
+        std::set<std::string_view> reported;
         for (const Finding& f : shares.list) {
-          if (f.id == "messages.slow") told.insert("message");
-          if (f.id == "unexplained") told.insert({"late", "rest"});
+          if (f.id == "messages.slow") reported.insert("message");
+          if (f.id == "unexplained") reported.insert({"late", "rest"});
         }
         AccountFacts facts{coverage.holed(), 0};
         if (!coverage.holed() && micro_batch_range(trace).between_ranks)
           facts.uneven_replicas_ns = part_share(known.headline, "replicas") * causes.step_ns;
         for (const Finding& f : shares.list)
-          if (f.id == "replicas.wait") told.insert({"replicas", "replica-jitter"});
-        e.account = account_of(causes, told, facts);
+          if (f.id == "replicas.wait") reported.insert({"replicas", "replica-jitter"});
+        e.account = account_of(causes, reported, facts);
       }
       // What replicas that were not read would take with another order or more micro-batches nobody knows.
       const bool offers = with_offers && coverage.replicas_unread() == 0;
@@ -192,7 +192,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       add_share_findings(std::move(shares), e.findings);
       for (const Finding& f : e.findings) said.insert(f.id);
       say_run(trace, theory.recognition, coverage, e);
-    } else if (!coverage.untold()) {
+    } else if (!coverage.not_analysable()) {
       e.why_not = made.error->what;
       const Text why{e.why_not, in_chinese(e.why_not)};
       set_explanation_note(e, words("explain.no_price", Args().set("why", why)));
@@ -209,7 +209,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
-  if (e.findings.size() > kMostFindings) e.findings.resize(kMostFindings);
+  if (e.findings.size() > kMaxFindings) e.findings.resize(kMaxFindings);
   say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
   if (e.run_en.empty() && !e.headline.sizes_en.empty()) {  // no line above says the sizes
     begin_lead(e.headline, {e.headline.sizes_en, e.headline.sizes_zh});

@@ -32,6 +32,6 @@ struct Explanation {
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };
-inline constexpr size_t kMostFindings = 12;
+inline constexpr size_t kMaxFindings = 12;
 
 }  // namespace stageline

@@ -145,12 +145,12 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);
   // What holds the last replica up has a finding of its own, or several that take turns and leave little of this; what
   // holds all of them up is not part of this.
-  double by_causes_ns = 0, most_ns = 0;
+  double by_causes_ns = 0, max_ns = 0;
   for (const Cause& c : causes.causes)
-    if (is_of_a_replica(c)) by_causes_ns += c.lost_ns, most_ns = std::max(most_ns, c.lost_ns);
+    if (is_of_a_replica(c)) by_causes_ns += c.lost_ns, max_ns = std::max(max_ns, c.lost_ns);
   const double half_ns = share * causes.step_ns / 2;
   const bool explained = by_causes_ns >= half_ns && left_share(causes, "replica-jitter") * causes.step_ns < half_ns;
-  if (most_ns >= half_ns || explained) return;
+  if (max_ns >= half_ns || explained) return;
   Finding f = of_share("replicas.wait", share, causes.step_ns, last.error_ns);
   say(f, "replicas.wait", args.set("share", percent(share)));
   f.evidence = {"waterfall", "waterfall-steps"};

@@ -254,7 +254,7 @@ class Teller {
       const TrainingCollective& most =
           *std::max_element(time_.collectives.begin(), time_.collectives.end(),
                             [](const auto& a, const auto& b) { return a.transfer_ns < b.transfer_ns; });
-      args.set("most", most.name).set("most_time", human_duration(most.transfer_ns));
+      args.set("most", most.name).set("max_time", human_duration(most.transfer_ns));
       args.set("bytes", most.bytes > 0 ? human_bytes(most.bytes) : "");
     }
     say(f, "training.exposed", args.set("hidden", time_.hidden_ns > 0 ? human_duration(time_.hidden_ns) : ""));

@@ -15,7 +15,7 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view kNoJson = "its name says JSON, and its text does not begin and end as such";
-constexpr size_t kMostNamed = 40;  // so many files that were passed over are named one by one
+constexpr size_t kMaxNamed = 40;  // so many files that were passed over are named one by one
 
 // Returns a name without numbers and compression, "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json"; files of one kind
 // differ only in these.
@@ -211,7 +211,7 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
                             {path, 0, 0});
       continue;
     }
-    if (static_cast<size_t>(++passed) > kMostNamed) continue;
+    if (static_cast<size_t>(++passed) > kMaxNamed) continue;
     const char* why = is_unfinished_output(path)                                    ? "an unfinished output"
                       : !flaw.empty()                                               ? "empty"
                       : is_page_or_picture(source.head(i))                          ? "a page or picture"
@@ -225,8 +225,8 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
   }
   std::string names;
   for (const auto& [why, of] : by_reason) names += (names.empty() ? "" : "; ") + of + " (" + why + ")";
-  if (passed > static_cast<int64_t>(kMostNamed))
-    names += " and " + std::to_string(passed - static_cast<int64_t>(kMostNamed)) + " more";
+  if (passed > static_cast<int64_t>(kMaxNamed))
+    names += " and " + std::to_string(passed - static_cast<int64_t>(kMaxNamed)) + " more";
   if (passed > 0)
     trace.diagnostics.add("source.passed_over", Severity::kInfo, "files that were not read: " + names,
                           {source.files[rest[0]].path}, passed);

@@ -33,13 +33,13 @@ std::string diff_json(const RunDiff& diff) {
   json.field("matched", diff.matched).field("unmatched", diff.unmatched).field("unused", diff.unused);
   json.key("runs").begin_array();
   for (const DiffRun* run : {&diff.a, &diff.b}) both(json, run_line(*run)), json.end_object();
-  json.end_array().key("told").begin_array();
+  json.end_array().key("reported").begin_array();
   // Rounded rows must add up to the rounded change, so the last row (the rest) takes what rounding leaves.
-  const std::vector<DiffGroup> told = told_groups(diff);
+  const std::vector<DiffGroup> reported = merged_groups(diff);
   int64_t left = whole_ns(diff.change_ns);
-  for (const DiffGroup& group : told) {
+  for (const DiffGroup& group : reported) {
     both(json, group_line(diff, group));
-    const int64_t effect = &group == &told.back() ? left : whole_ns(group.effect_ns);
+    const int64_t effect = &group == &reported.back() ? left : whole_ns(group.effect_ns);
     if (effect != kNullInteger) left = sum_or_limit(left, -effect);
     json.field("effect_ns", effect);
     json.field("effect_share", diff.a.step_ns > 0 ? group.effect_ns / diff.a.step_ns : std::nan(""));

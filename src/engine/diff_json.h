@@ -9,7 +9,7 @@
 namespace stageline {
 
 // Returns one JSON object without a line end: change_ns with error_ns, headline and cause in words, "changes" of
-// schedule and sizes, both "runs", the groups that the text output lists ("told"), and the tables; sentences are in
+// schedule and sizes, both "runs", the groups that the text output lists ("reported"), and the tables; sentences are in
 // both languages.
 std::string diff_json(const RunDiff& diff);
 

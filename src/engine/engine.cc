@@ -179,9 +179,9 @@ void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics&
 std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole) {
   const Trace& trace = run->trace();
   std::vector<Table> tables;
-  Diagnostics notes;                            // for all analyses: a flaw that several of them note is one flaw
-  constexpr size_t kMostEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
-  const bool huge = trace.slice_count() > kMostEventRows;
+  Diagnostics notes;                           // for all analyses: a flaw that several of them note is one flaw
+  constexpr size_t kMaxEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
+  const bool huge = trace.slice_count() > kMaxEventRows;
   if (whole && huge)
     diagnostics.add(
         "export.no_event_tables", Severity::kInfo,
@@ -312,8 +312,8 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
     tables = all_tables(run, notes, (*exporter)->whole_tables);
     // Whole tables are those of the analyses, which leave out the last step; findings are the same in every output.
     const bool of_others = (*exporter)->whole_tables && trace.cells.size() == 0 && findings_read_tables(trace);
-    Diagnostics told;
-    findings = explained_findings(explain(*run, of_others ? all_tables(run, told) : tables));
+    Diagnostics reported;
+    findings = explained_findings(explain(*run, of_others ? all_tables(run, reported) : tables));
   }
   const DrawnRun drawn(run, (*exporter)->one_axis ? DrawnStamps::kOnOneClock : DrawnStamps::kAsRecorded);
   const Theory* asked = nullptr;

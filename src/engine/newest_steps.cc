@@ -18,13 +18,13 @@ namespace {
 // A recorder writes its clocks every few seconds, so this silence means something.
 constexpr int64_t kSilentSeconds = 60;
 constexpr size_t kNewestFiles = 2;
-constexpr int64_t kFirstBytes = int64_t{1} << 15, kFewestBytes = int64_t{1} << 10, kMostBytes = int64_t{1} << 30;
+constexpr int64_t kFirstBytes = int64_t{1} << 15, kFewestBytes = int64_t{1} << 10, kMaxBytes = int64_t{1} << 30;
 constexpr auto kPoll = std::chrono::milliseconds(20), kPollMemory = std::chrono::milliseconds(250),
-               kMostWait = std::chrono::milliseconds(1000);
+               kMaxWait = std::chrono::milliseconds(1000);
 constexpr int64_t kSlackNs = 1'000'000'000;
-constexpr size_t kLeastSteps = 4;  // so many are read at least: clocks are compared by the messages of several steps
-constexpr size_t kLeastAlike = 3;  // so many steps before must have had the same work for a step to seem whole by it
-constexpr size_t kLeastPeers = 3;  // so many ranks of a stage are needed for their median to say what is usual
+constexpr size_t kMinSteps = 4;  // so many are read at least: clocks are compared by the messages of several steps
+constexpr size_t kMinAlike = 3;  // so many steps before must have had the same work for a step to seem whole by it
+constexpr size_t kMinPeers = 3;  // so many ranks of a stage are needed for their median to say what is usual
 
 int64_t now_ns(clockid_t clock) {
   timespec t;
@@ -118,7 +118,7 @@ std::set<int32_t> parts_that_are_done(const Trace& trace, int32_t first, int32_t
     }
   }
   std::set<int32_t> done;
-  if (alike < kLeastAlike) return done;
+  if (alike < kMinAlike) return done;
   for (const auto& [part, work] : usual)
     if (const auto own = now.find(part); own != now.end() && own->second == work) done.insert(part);
   return done;
@@ -154,7 +154,7 @@ RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* r
       most = means.back();
       out.stage = stage;
     }
-    if (sums.size() < kLeastPeers) continue;
+    if (sums.size() < kMinPeers) continue;
     const double median = median_of(std::move(busy));
     for (const RankSums* sum : sums) {
       const double ratio = median > 0 ? static_cast<double>(sum->busy_ns) / median : 0;
@@ -204,7 +204,7 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
   for (;;) {
     options_.newest_bytes = whole_ ? 0 : newest_bytes_;
     Result<Trace> trace = open_trace(files, options_);
-    const bool may_grow = !whole_ && newest_bytes_ < kMostBytes;
+    const bool may_grow = !whole_ && newest_bytes_ < kMaxBytes;
     if (!trace) {
       // The end of a file may hold no range of ours, or be part of a chunk that is longer than what was read.
       if (!may_grow) return trace;
@@ -235,7 +235,7 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
     }
     // Where more was read than is wanted the next look reads less: the steps asked for, an eighth more, and two that
     // are not whole. What was too little once would be again.
-    const int64_t wanted = static_cast<int64_t>(std::max(count, kLeastSteps)), enough = wanted + wanted / 8 + 2;
+    const int64_t wanted = static_cast<int64_t>(std::max(count, kMinSteps)), enough = wanted + wanted / 8 + 2;
     if (all_new && over > enough) {
       int64_t most = 0;  // that was read of a file
       for (const std::string& path : files)
@@ -275,7 +275,7 @@ void NewestSteps::wait_for_more() const {
     std::this_thread::sleep_for(kPollMemory);
     return;
   }
-  const auto until = std::chrono::steady_clock::now() + kMostWait;
+  const auto until = std::chrono::steady_clock::now() + kMaxWait;
   for (size_t grown = 0;;) {
     while (grown < awaited_.size() && size_of(awaited_[grown].path) != awaited_[grown].size) ++grown;
     if (grown == awaited_.size() || std::chrono::steady_clock::now() >= until) return;

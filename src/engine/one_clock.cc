@@ -40,7 +40,7 @@ void say_doubts(Trace& trace, const ClockAlignment& alignment) {
 }
 
 // Returns clocks as the source says: all ranks are on the first rank's.
-ClockAlignment as_said(const Trace& trace, const ClockAlignment& checked) {
+ClockAlignment as_stated(const Trace& trace, const ClockAlignment& checked) {
   ClockAlignment out;
   out.match_count = checked.match_count;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
@@ -223,7 +223,7 @@ Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options)
   }
   const size_t doubts = doubt_shared_clock(alignment).size();
   say_doubts(trace, alignment);
-  ClockAlignment said = as_said(trace, alignment);
+  ClockAlignment said = as_stated(trace, alignment);
   if (doubts == 0 && alignment.match_count > 0)
     said.notes.add("clock.shared", Severity::kInfo,
                    "the source says that all ranks share one clock, and " + grouped(alignment.match_count) +

@@ -27,7 +27,7 @@ struct ExportOptions {
   // The input paths of the run as a shell reads them, each after a space; "" when they are not known.
   std::string paths = {};         // NOLINT(readability-redundant-member-init): GCC wants it
   double width_px = 0;            // for charts; 0 chooses the width from the content
-  double most_width_px = 0;       // limit for charts that choose their width from the content; 0: no limit
+  double max_width_px = 0;        // limit for charts that choose their width from the content; 0: no limit
   Ghosts ghosts = Ghosts::kAuto;  // theory beside fact, for exporters that draw it
   bool hta = false;               // --compat hta, for exporters that have that mode
   size_t part = 0;                // for exporters that write one file per rank: index into Trace::parts

@@ -9,7 +9,7 @@ namespace stageline {
 namespace {
 
 constexpr double kPointsPerPixel = 0.75;  // 72 points and 96 CSS pixels are one inch
-constexpr double kMostPoints = 14400;     // ISO 32000, annex C: viewers need not show larger pages
+constexpr double kMaxPoints = 14400;      // ISO 32000, annex C: viewers need not show larger pages
 
 Status write_pdf(const ExportInput& input, const std::string& path) {
   Result<OutputFile> out = OutputFile::create(path);
@@ -17,7 +17,7 @@ Status write_pdf(const ExportInput& input, const std::string& path) {
   Result<Chart> chart = make_chart(input, {});
   if (!chart) return std::move(chart).error();
   const double longest = std::max(chart->layout.width, chart->layout.height);
-  const double scale = std::min(kPointsPerPixel, kMostPoints / longest);
+  const double scale = std::min(kPointsPerPixel, kMaxPoints / longest);
   cairo_surface_t* pdf = cairo_pdf_surface_create_for_stream(write_to_output, &*out, chart->layout.width * scale,
                                                              chart->layout.height * scale);
   cairo_pdf_surface_set_metadata(pdf, CAIRO_PDF_METADATA_TITLE, chart->layout.title.c_str());

@@ -6,9 +6,9 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostPixels = 32767;  // Cairo's limit for one side of an image
-constexpr double kMostArea = 100e6;    // at 4 bytes for each pixel
-constexpr double kHandyWidth = 4400;   // nobody needs a sharper picture than this
+constexpr double kMaxPixels = 32767;  // Cairo's limit for one side of an image
+constexpr double kMaxArea = 100e6;    // at 4 bytes for each pixel
+constexpr double kHandyWidth = 4400;  // nobody needs a sharper picture than this
 
 cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int length) {
   static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);
@@ -16,7 +16,7 @@ cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int 
 }
 
 Status write_png(const ExportInput& input, const std::string& path) {
-  if (input.options.width_px > kMostPixels)
+  if (input.options.width_px > kMaxPixels)
     return Error{ErrorCode::kUsage, "a PNG is at most 32767 pixels wide", {path}, "SVG and PDF have no such limit"};
   Result<OutputFile> out = OutputFile::create(path);
   if (!out) return std::move(out).error();
@@ -31,18 +31,16 @@ Status write_png(const ExportInput& input, const std::string& path) {
 Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   ChartOptions options;
   options.max_objects = 400'000;
-  if (input.options.width_px == 0 && input.options.most_width_px > 0)
-    options.max_width_px = input.options.most_width_px;
+  if (input.options.width_px == 0 && input.options.max_width_px > 0) options.max_width_px = input.options.max_width_px;
   Result<Chart> chart = make_chart(input, options);
   if (!chart) return std::move(chart).error();
   const ChartLayout& layout = chart->layout;
   // A width that was asked for is a width in pixels.
-  const bool fine = input.options.width_px == 0 && input.options.most_width_px == 0 &&
-                    layout.width * 2 <= kHandyWidth && layout.height * 2 <= kMostPixels &&
-                    layout.width * layout.height * 4 <= kMostArea;
+  const bool fine = input.options.width_px == 0 && input.options.max_width_px == 0 && layout.width * 2 <= kHandyWidth &&
+                    layout.height * 2 <= kMaxPixels && layout.width * layout.height * 4 <= kMaxArea;
   const double scale = fine ? 2 : 1;
   const double width = layout.width * scale, height = layout.height * scale;
-  if (width > kMostPixels || height > kMostPixels || width * height > kMostArea)
+  if (width > kMaxPixels || height > kMaxPixels || width * height > kMaxArea)
     return Error{ErrorCode::kLimit,
                  "the picture would have more pixels than a PNG can hold here",
                  {path},

@@ -14,7 +14,7 @@ namespace {
 
 // Limits of frames in one line. A rebuilt stack of a hundred thousand nested frames would be written a hundred thousand
 // times; recorded stacks already stand in the file in full.
-constexpr size_t kMostFrames = 512, kMostRecordedFrames = 100'000;
+constexpr size_t kMaxFrames = 512, kMaxRecordedFrames = 100'000;
 constexpr StringId kNoLeaf = 0;
 
 struct Sample {
@@ -197,7 +197,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
     if (json.text().size() > (1 << 16)) sink->write(json.take());
   };
   const bool time = is_time(options.metric);
-  const size_t most = options.as_torch ? kMostRecordedFrames : kMostFrames;
+  const size_t most = options.as_torch ? kMaxRecordedFrames : kMaxFrames;
   if (options.speedscope) {
     json.begin_object().field("$schema", "https://www.speedscope.app/file-format-schema.json");
     json.field("exporter", "stageline").key("profiles").begin_array();

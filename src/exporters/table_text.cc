@@ -17,8 +17,8 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view kGap = "  ";
-constexpr int kMostNameColumns = 60;  // width of a name when the output is a pipe
-constexpr int kMinWrapColumns = 24;   // narrower than this, a wrapped column is harder to read than a long line
+constexpr int kMaxNameColumns = 60;  // width of a name when the output is a pipe
+constexpr int kMinWrapColumns = 24;  // narrower than this, a wrapped column is harder to read than a long line
 
 bool is_text(const Table& table, size_t column) { return table.columns()[column].type == ColumnType::kText; }
 bool is_integral(ColumnType type) {
@@ -206,10 +206,10 @@ void append_integer(std::string& out, int64_t value) {
 
 }  // namespace
 
-std::string format_table_text(const Table& table, int width_columns, bool colour, size_t most_rows, bool whole_names,
+std::string format_table_text(const Table& table, int width_columns, bool colour, size_t max_rows, bool whole_names,
                               int64_t origin_ns, bool chinese) {
   const size_t columns = table.columns().size();
-  const size_t rows = std::min(table.row_count(), most_rows);
+  const size_t rows = std::min(table.row_count(), max_rows);
   if (columns == 0) return {};
   if (table.row_count() == 0) {
     const Args none = Args().set("title", table_title(table, chinese));
@@ -231,7 +231,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   // "words") are not.
   for (size_t c = 0; c < columns && width_columns == 0 && !whole_names; ++c)
     if (is_text(table, c) && table.columns()[c].name != "words" && (c + 1 < columns || holds_names(table.columns()[c])))
-      width[c] = std::min(width[c], std::max(kMostNameColumns, display_width(header[c])));
+      width[c] = std::min(width[c], std::max(kMaxNameColumns, display_width(header[c])));
   // The last column is wrapped where that is possible. The other columns get narrower only as far as needed.
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
   if (width_columns > 0 && last_wraps) {
@@ -377,15 +377,15 @@ void append_table_json(JsonWriter& json, const Table& table, const std::function
   json.end_array().end_object();
 }
 
-void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, int64_t origin_ns, size_t first_row,
+void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, int64_t origin_ns, size_t first_row,
                        RowsApart* apart) {
   json.begin_object();
   write_columns(json, table);
   const size_t begin = std::min(first_row, table.row_count());
-  const size_t end = begin + std::min(table.row_count() - begin, most_rows);
+  const size_t end = begin + std::min(table.row_count() - begin, max_rows);
   // The origin is taken from the table's first rows, so that it is the same for every part of the table that a page
   // asks for.
-  const size_t shown = std::min(table.row_count(), most_rows);
+  const size_t shown = std::min(table.row_count(), max_rows);
   const int64_t origin =
       table.is_later() ? shown_origin(table.rows(0, shown), shown, origin_ns) : shown_origin(table, shown, origin_ns);
   json.field("row_count", static_cast<int64_t>(table.row_count())).field("origin_ns", std::to_string(origin));
@@ -400,7 +400,7 @@ void append_table_page(JsonWriter& json, const Table& table, size_t most_rows, i
     });
     out.end_array();
   };
-  if (apart && end - begin >= kLeastRowsApart) {
+  if (apart && end - begin >= kMinRowsApart) {
     JsonWriter rows;
     write_rows(rows);
     const std::string text = rows.take();

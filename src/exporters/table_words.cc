@@ -60,7 +60,7 @@ std::string cell_in_chinese(const Table& table, const ColumnSpec& spec, const st
   return known.empty() ? sentence_in_chinese(text) : std::string(known);
 }
 
-void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t most_rows) {
+void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t max_rows) {
   std::map<std::string, std::string> pairs;
   const auto name = [&](std::string key, std::string_view chinese) {
     if (!chinese.empty()) pairs.emplace(std::move(key), chinese);
@@ -70,7 +70,7 @@ void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const D
       pairs.emplace(table.title(), std::move(title));
     name("table." + table.name(), chinese_name("table." + table.name()));
     for (const ColumnSpec& spec : table.columns()) name("column." + spec.name, chinese_name(spec.name));
-    const size_t rows = table.name().ends_with("-over-time") ? 0 : std::min(table.row_count(), most_rows);
+    const size_t rows = table.name().ends_with("-over-time") ? 0 : std::min(table.row_count(), max_rows);
     for_each_block(table, 0, rows, [&](const Table& block, size_t begin, size_t end) {
       for (size_t c = 0; c < table.columns().size(); ++c) {
         const ColumnSpec& spec = table.columns()[c];

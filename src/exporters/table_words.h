@@ -22,8 +22,8 @@ std::string cell_in_chinese(const Table& table, const ColumnSpec& spec, const st
 bool holds_names(const ColumnSpec& spec);
 
 // Writes what a page needs, because a page has no dictionary. "sentences" is [[English, Chinese], …]: titles, texts of
-// the first `most_rows` rows of text columns, and `notes`. Each appears once, and only when its translation is known.
+// the first `max_rows` rows of text columns, and `notes`. Each appears once, and only when its translation is known.
 // Names are written beside them under their keys: "table.NAME", "column.NAME", "value.TABLE.COLUMN.TEXT", "flaw.NAME".
-void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t most_rows);
+void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t max_rows);
 
 }  // namespace stageline

@@ -79,7 +79,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
     to = std::min(to, time->to_ns);
   }
   if (from >= to) return cannot("not_recorded");
-  constexpr size_t kMostDrawn = 32, kMostTold = 64, kHost = kWork.size();
+  constexpr size_t kMaxDrawn = 32, kMaxReportedCount = 64, kHost = kWork.size();
   const Theme& theme = light_theme();
   Bands bands;
   bands.width = static_cast<int>(arguments["width"].integer().value_or(1200));
@@ -89,10 +89,10 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   bands.colours.emplace_back("host: any thread in a call", theme.muted);
   JsonWriter ranks;
   ranks.begin_array();
-  size_t told = 0;
+  size_t reported = 0;
   bool any = false;
   for (const size_t p : parts) {
-    if (told++ == kMostTold) break;
+    if (reported++ == kMaxReportedCount) break;
     const Part& part = trace.parts[p];
     std::array<std::vector<Interval>, kHost + 1> by_kind;
     for (size_t l = 0; l < part.lanes.size(); ++l)
@@ -118,7 +118,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
     ranks.begin_object().field("rank", part.rank);
     for (size_t c = 0; c < kHost; ++c) ranks.field(kWork[c].name, upto[c].total() - (c == 0 ? 0 : upto[c - 1].total()));
     ranks.field("nothing_ns", to - from - upto.back().total()).field("host_ns", host.total()).end_object();
-    if (told > kMostDrawn) continue;
+    if (reported > kMaxDrawn) continue;
     BandRow device = {"rank " + std::to_string(part.rank), {}}, calls = {"  host", {}};
     const int columns = bands_columns(bands.width);
     for (int x = 0; x < columns; ++x) {
@@ -147,7 +147,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   std::string alt = "Timeline of " + grouped(static_cast<int64_t>(parts.size())) +
                     (parts.size() == 1 ? " rank, " : " ranks, ") + human_duration(static_cast<double>(to - from)) +
                     ": what devices do and whether the host is in a call.";
-  if (parts.size() > kMostDrawn) alt += " The first " + std::to_string(kMostDrawn) + " ranks are drawn.";
+  if (parts.size() > kMaxDrawn) alt += " The first " + std::to_string(kMaxDrawn) + " ranks are drawn.";
   bands.title = "Devices and hosts over " + human_duration(static_cast<double>(to - from));
   if (step) bands.title += ", step " + std::to_string(*step);
   const Result<BandsPng> picture = bands_png(bands);
@@ -225,8 +225,8 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   if (!trace) return std::move(trace).error();
   ExportOptions drawing;
   drawing.ghosts = Ghosts::kOff;
-  constexpr double kMostWidth = 1600;
-  drawing.most_width_px = kMostWidth;
+  constexpr double kMaxWidth = 1600;
+  drawing.max_width_px = kMaxWidth;
   if (const auto width = arguments["width"].integer()) drawing.width_px = static_cast<double>(*width);
   const DrawnRun drawn(std::make_shared<const Run>(*trace));
   const Result<ChartPicture> picture = chart_picture(drawn, drawing);
@@ -262,10 +262,10 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
   json.field("cells", static_cast<int64_t>(cells.size())).field("span_ns", last - first);
   json.key("ranks").begin_array();
-  constexpr size_t kMostRanks = 64;
-  size_t told = 0;
+  constexpr size_t kMaxRanks = 64;
+  size_t reported = 0;
   for (const auto& [rank, sums] : ranks) {
-    if (++told > kMostRanks) break;
+    if (++reported > kMaxRanks) break;
     json.begin_object().field("rank", rank);
     if (sums.stage != kUnknown) json.field("stage", sums.stage);
     json.field("cells", sums.cells).field("compute_ns", sums.busy_ns);

@@ -58,7 +58,7 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
     if (table.columns()[c].name == sorted_column(sort))
       std::stable_sort(order.begin(), order.end(),
                        [&](size_t a, size_t b) { return stands_before(table, c, sort.starts_with("-"), a, b); });
-  CappedRows sink(limits_.most_chars);
+  CappedRows sink(limits_.max_chars);
   sink.begin({});
   for (const size_t row : order) {
     if (sink.count == rows) break;
@@ -78,7 +78,7 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
   const int64_t left = static_cast<int64_t>(table.row_count()) - sink.count;
   json.key("rows").raw(sink.rows.end_array().text()).field("truncated", left > 0);
   if (left > 0)
-    json.field("more", grouped(left) + " rows more: rows up to " + std::to_string(limits_.most_rows) +
+    json.field("more", grouped(left) + " rows more: rows up to " + std::to_string(limits_.max_rows) +
                            ", sort, or the same table in sql with WHERE and LIMIT");
 }
 
@@ -181,8 +181,8 @@ Result<std::string> Tools::ask(const Value& arguments) {
     result = std::make_shared<const AnalysisResult>(std::move(*made));
     size_t rows = 0;
     for (const Table& one : result->tables) rows += one.row_count();
-    if (answers.size() >= kMostKept) answers.clear();
-    if (rows <= kMostKeptRows) answers[key] = result;
+    if (answers.size() >= kMaxKept) answers.clear();
+    if (rows <= kMaxKeptRows) answers[key] = result;
   }
   const std::string wanted(arguments["table"].text());
   const Table* table = nullptr;
@@ -192,7 +192,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
     list += (list.empty() ? "" : ", ") + one.name();
   }
   if (!table) return wrong(name + " has no table \"" + clean_text(wanted, 60) + "\" of this run", "it has " + list);
-  const int64_t rows = std::min<int64_t>(limits_.most_rows, arguments["rows"].integer().value_or(50));
+  const int64_t rows = std::min<int64_t>(limits_.max_rows, arguments["rows"].integer().value_or(50));
   if (!arguments["sort"].is_none()) {
     std::vector<std::string> columns;
     for (const ColumnSpec& c : table->columns()) columns.push_back(c.name);
@@ -250,7 +250,7 @@ Result<std::string> Tools::what_if(const Value& arguments) {
   json.field("schedule", model->order().known() ? model->order().recognition().best().name : std::string());
   json.key("fixes").begin_array();
   for (const Fix& fix : list->fixes) {
-    if (static_cast<int64_t>(json.text().size()) > limits_.most_chars) break;
+    if (static_cast<int64_t>(json.text().size()) > limits_.max_chars) break;
     json.begin_object().field("fix", fix.id).field("what", clean_text(fix.name.en, 500));
     append_ns(json, "saving_ns", fix.price.saving_ns);
     append_ns(json, "error_ns", fix.price.error_ns);
@@ -300,7 +300,7 @@ Result<std::string> Tools::diff(const Value& arguments) {
   for (const Text& change : diff->changes) changes.push_back(change.en);
   append_texts(json, "changes", changes);
   json.key("groups").begin_array();
-  for (const DiffGroup& group : told_groups(*diff)) {
+  for (const DiffGroup& group : merged_groups(*diff)) {
     json.begin_object().field("what", clean_text(group_line(*diff, group).en, 500));
     append_ns(json, "effect_ns", group.effect_ns);
     append_ns(json, "error_ns", group.error_ns);

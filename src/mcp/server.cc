@@ -42,8 +42,8 @@ std::string error_line(const std::string& id, int code, std::string_view message
 }
 
 // A result, with what the envelope's clients are told besides; for lists and pages that is how long they stay valid.
-enum class Holds : uint8_t { kUnsaid, kNow, kLong };
-std::string result_line(const std::string& id, bool envelope, JsonWriter& members, Holds holds = Holds::kUnsaid) {
+enum class Holds : uint8_t { kUnstated, kNow, kLong };
+std::string result_line(const std::string& id, bool envelope, JsonWriter& members, Holds holds = Holds::kUnstated) {
   JsonWriter json;
   json.begin_object().field("jsonrpc", "2.0").key("id").raw(id).key("result");
   std::string body = members.take();  // "{…", not yet closed
@@ -101,7 +101,7 @@ std::string prompt_name(const std::string& name) {  // "skill/workflows/first_lo
 
 Server::Notice Server::notice_of(std::string_view line) {
   Notice notice;
-  if (line.size() > kMostLineBytes) return notice;
+  if (line.size() > kMaxLineBytes) return notice;
   const Result<JsonTree> tree = parse_json_tree(line, "message");
   if (!tree || tree->broken_at >= 0) return notice;
   const auto text = [](const Value& id) { return id.is_none() || id_text(id) == "null" ? std::string() : id_text(id); };
@@ -149,7 +149,7 @@ std::string Server::read_resource(const std::string& id, bool envelope, std::str
 
 std::string Server::answer(std::string_view line, Progress* progress) {
   if (line.find_first_not_of(" \t\r\n") == std::string_view::npos) return {};
-  if (line.size() > kMostLineBytes) return error_line("null", kParseError, "a message is longer than 1 MiB");
+  if (line.size() > kMaxLineBytes) return error_line("null", kParseError, "a message is longer than 1 MiB");
   const Result<JsonTree> tree = parse_json_tree(line, "message");
   if (!tree || tree->broken_at >= 0) return error_line("null", kParseError, "this is no JSON");
   const Value request = tree->tree.root();

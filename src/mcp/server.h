@@ -33,7 +33,7 @@ class Server {
   static Notice notice_of(std::string_view line);
   static std::string progress_line(const std::string& token, const Progress& progress);
 
-  static constexpr size_t kMostLineBytes = size_t{1} << 20;
+  static constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
  private:
   std::string read_resource(const std::string& id, bool envelope, std::string_view uri);

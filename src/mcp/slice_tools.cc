@@ -45,9 +45,9 @@ Result<sql::Outcome> Tools::rows_of(const Opened& run, std::string_view text, in
   Result<sql::SessionPool::Lent> session = run.sessions->lend();
   if (!session) return std::move(session).error();
   sql::Limits limits;
-  limits.most_rows = rows;
+  limits.max_rows = rows;
   limits.timeout = limits_.timeout;
-  limits.most_memory = int64_t{256} << 20;
+  limits.max_memory = int64_t{256} << 20;
   limits.progress = progress_;
   return (*session)->ask(text, limits, sink);
 }
@@ -58,7 +58,7 @@ std::vector<std::pair<std::string, std::string>> Tools::empty_tables(const Opene
   for (const std::string& word : words_of(text)) {
     const Reason* const why = reason_empty(word, run.trace);
     if (!why) continue;
-    CappedRows sink(limits_.most_chars);
+    CappedRows sink(limits_.max_chars);
     const std::string of = word == "gaps" ? "kernels" : word;  // gaps() needs a rank, so its source is asked instead
     const Result<sql::Outcome> outcome = rows_of(run, "SELECT 1 FROM " + of + " LIMIT 1", 1, sink);
     if (!outcome || outcome->rows > 0) continue;
@@ -71,8 +71,8 @@ std::vector<std::pair<std::string, std::string>> Tools::empty_tables(const Opene
 // The rows of a query, with a handle.
 Result<std::string> Tools::query(const Opened& run, std::string_view text, int64_t rows,
                                  const std::string& handle) const {
-  CappedRows sink(limits_.most_chars);
-  const Result<sql::Outcome> outcome = rows_of(run, text, std::min(rows, limits_.most_rows), sink);
+  CappedRows sink(limits_.max_chars);
+  const Result<sql::Outcome> outcome = rows_of(run, text, std::min(rows, limits_.max_rows), sink);
   if (!outcome) return outcome.error();
   const char* reason = nullptr;
   const auto empty = empty_tables(run, text, &reason);
@@ -100,7 +100,7 @@ Result<std::string> Tools::schema(const Value& arguments) {
   return query(**run,
                table.empty() ? "SELECT name, kind, help FROM tables WHERE missing = '' ORDER BY kind DESC, name"
                              : "SELECT name, type, unit, is_option, help FROM columns(" + sql_text(table) + ")",
-               limits_.most_rows, handle_of(**run, "schema", arguments));
+               limits_.max_rows, handle_of(**run, "schema", arguments));
 }
 
 Result<std::string> Tools::sql(const Value& arguments) {
@@ -123,21 +123,21 @@ Result<std::string> Tools::slices(const Value& arguments) {
   if (!arguments["class"].is_none()) also("class = " + sql_text(arguments["class"].text()));
   for (const auto& [argument, condition] :
        {std::pair("rank", "rank = "), std::pair("step", "step = "), std::pair("from_ns", "end_ns > "),
-        std::pair("to_ns", "start_ns < "), std::pair("least_ns", "dur_ns >= ")})
+        std::pair("to_ns", "start_ns < "), std::pair("min_ns", "dur_ns >= ")})
     if (!arguments[argument].is_none()) also(condition + std::to_string(arguments[argument].integer().value_or(0)));
   if (!arguments["under"].is_none())
     also("id IN (SELECT b.id FROM slices p, below(p.id) b WHERE p." + name_is(arguments["under"].text()) +
          " AND b.distance > 0)");
-  CappedRows sums(limits_.most_chars);
+  CappedRows sums(limits_.max_chars);
   const Result<sql::Outcome> added =
       rows_of(**run, "SELECT count(*), coalesce(sum(dur_ns), 0) FROM slices" + where, 1, sums);
   if (!added) return added.error();
   const std::string text =
       "SELECT id, rank, step, name, start_ns, dur_ns, lane, stream, class, category, parent_id, launch_id FROM slices" +
       where + (arguments["order"].text() == "start" ? " ORDER BY start_ns, id" : " ORDER BY dur_ns DESC, id");
-  CappedRows sink(limits_.most_chars);
+  CappedRows sink(limits_.max_chars);
   const Result<sql::Outcome> outcome =
-      rows_of(**run, text, std::min(arguments["rows"].integer().value_or(50), limits_.most_rows), sink);
+      rows_of(**run, text, std::min(arguments["rows"].integer().value_or(50), limits_.max_rows), sink);
   if (!outcome) return outcome.error();
   const std::string& both = sums.rows.text();  // [[count,sum]
   const size_t comma = both.find(',');
@@ -156,7 +156,7 @@ Result<std::string> Tools::slice(const Value& arguments) {
   Result<Opened*> run = opened(arguments);
   if (!run) return std::move(run).error();
   const std::string id = std::to_string(arguments["id"].integer().value_or(0));
-  const int64_t most = limits_.most_chars / 5;
+  const int64_t most = limits_.max_chars / 5;
   const auto asked = [&](const std::string& text, ObjectRows& into) {
     const Result<sql::Outcome> outcome = rows_of(**run, text, INT64_MAX, into);
     return outcome ? Status() : Status(outcome.error());

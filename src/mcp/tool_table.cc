@@ -96,7 +96,7 @@ const std::vector<Tool>& tool_table() {
         {"from_ns", 'i', false, INT64_MAX, "", "That end after this, from the run's start.", 0},
         {"to_ns", 'i', false, INT64_MAX, "", "That start before this.", 0},
         {"under", 't', false, 1000, "", "Below a slice of this name, on its thread or launched by it; * as above."},
-        {"least_ns", 'i', false, INT64_MAX, "", "That take at least this.", 0},
+        {"min_ns", 'i', false, INT64_MAX, "", "That take at least this.", 0},
         {"order", 't', false, 10, "longest,start", "Default longest first."},
         kRows},
        "count:whole total_ns:whole " TABLE "query:text handle:handle"},

@@ -165,8 +165,8 @@ Result<Tools::Opened*> Tools::opened(const Value& arguments, const char* name) {
 std::string Tools::handle_of(const Opened& run, std::string_view tool, const Value& arguments) {
   const std::string asked = canonical_json(arguments);
   const std::string handle = "h:" + run.id + ":" + digest(run.files + std::string(tool) + asked);
-  constexpr size_t kMostHandles = 100'000;
-  if (handles_.size() < kMostHandles || handles_.count(handle) > 0) handles_[handle] = {std::string(tool), asked};
+  constexpr size_t kMaxHandles = 100'000;
+  if (handles_.size() < kMaxHandles || handles_.count(handle) > 0) handles_[handle] = {std::string(tool), asked};
   return handle;
 }
 
@@ -184,8 +184,8 @@ Result<std::string> Tools::recompute(const std::string& handle) {
   if (Status s = unchanged(**run); !s) return std::move(s).error();
   const Answer answer = call(again.tool, arguments);
   if (!answer.is_error) return answer.json;
-  const Result<JsonTree> told = parse_json_tree(answer.json, "answer");
-  return wrong(told ? std::string(told->tree.root()["error"].text()) : "it cannot be asked again");
+  const Result<JsonTree> reported = parse_json_tree(answer.json, "answer");
+  return wrong(reported ? std::string(reported->tree.root()["error"].text()) : "it cannot be asked again");
 }
 
 std::vector<std::pair<std::string, std::string>> Tools::opened_runs() const {
@@ -214,8 +214,8 @@ std::vector<std::string> Tools::make_room() {
     std::erase_if(handles_, [&](const auto& one) { return one.first.starts_with("h:" + id + ":"); });
     runs_.pop_back();
   };
-  while (runs_.size() > kMostTraces) close_last();
-  while (limits_.most_bytes > 0 && runs_.size() > 1 && resident_bytes() > limits_.most_bytes) {
+  while (runs_.size() > kMaxTraces) close_last();
+  while (limits_.max_bytes > 0 && runs_.size() > 1 && resident_bytes() > limits_.max_bytes) {
     close_last();
     malloc_trim(0);
   }
@@ -329,10 +329,10 @@ Result<std::string> Tools::analyses(const Value& arguments) {
   const bool asked = !ranked.empty() && ranked.front().first < 0;
   JsonWriter json;
   json.begin_object().key("analyses").begin_array();
-  int64_t told = 0;
+  int64_t reported = 0;
   for (const auto& [hits, analysis] : ranked) {
-    if ((asked && hits == 0) || static_cast<int64_t>(json.text().size()) > limits_.most_chars) break;
-    ++told;
+    if ((asked && hits == 0) || static_cast<int64_t>(json.text().size()) > limits_.max_chars) break;
+    ++reported;
     json.begin_object().field("name", analysis->name).field("summary", analysis->summary).key("tables").begin_array();
     for (const AnalysisTable& table : analysis->tables) json.value(table.name);
     json.end_array().key("options").begin_array();
@@ -340,7 +340,7 @@ Result<std::string> Tools::analyses(const Value& arguments) {
     json.end_array().end_object();
   }
   json.end_array().field("count", static_cast<int64_t>(ranked.size()));
-  json.field("left_out", static_cast<int64_t>(ranked.size()) - told).end_object();
+  json.field("left_out", static_cast<int64_t>(ranked.size()) - reported).end_object();
   return json.take();
 }
 

@@ -30,10 +30,10 @@ namespace stageline::mcp {
 struct ToolLimits {
   std::vector<std::string> roots;   // real paths of folders; only runs below these are opened
   std::vector<std::string> writes;  // likewise; reports are written only below these. Empty: there is no such tool
-  int64_t most_rows = 200;
-  int64_t most_chars = 24'000;  // most characters of an answer
+  int64_t max_rows = 200;
+  int64_t max_chars = 24'000;  // most characters of an answer
   // Most memory of this process with its runs; 0: no limit. Beyond it, the run that was asked longest ago is closed.
-  int64_t most_bytes = 0;
+  int64_t max_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
   // Writes a run as a page. This is `stageline report`, which belongs to a room above this one.
   std::function<Status(Trace trace, const std::vector<std::string>& paths, const std::string& output)> report;
@@ -60,9 +60,9 @@ class Tools {
   // Id and description of each opened run, the one that was asked last first.
   std::vector<std::pair<std::string, std::string>> opened_runs() const;
 
-  static constexpr size_t kMostTraces = 16;
+  static constexpr size_t kMaxTraces = 16;
   // Answers of analyses that are kept for each run, and the most rows that a kept one may have.
-  static constexpr size_t kMostKept = 32, kMostKeptRows = 100'000;
+  static constexpr size_t kMaxKept = 32, kMaxKeptRows = 100'000;
 
  private:
   struct Opened {

@@ -8,13 +8,13 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kLeastValues = 6;
-constexpr size_t kMostValues = 2000;  // a longer run is judged by its first values
-constexpr size_t kMostEvery = 10;
-constexpr double kMostLeft = 0.5;  // share of the variance about the mean that a shape may leave
+constexpr size_t kMinValues = 6;
+constexpr size_t kMaxValues = 2000;  // a longer run is judged by its first values
+constexpr size_t kMaxEvery = 10;
+constexpr double kMaxLeft = 0.5;  // share of the variance about the mean that a shape may leave
 // Critical values of F at a significance of one in a thousand for one more parameter, by degrees of freedom left. They
 // grow with the number of shapes that were tried (Bonferroni); a logarithm is near enough to how fast.
-double least_f(size_t free, size_t tried) {
+double min_f(size_t free, size_t tried) {
   constexpr double kF[] = {0,    405284, 998.5, 167.0, 74.1, 47.2, 35.5, 29.2, 25.4,
                            22.9, 21.0,   19.7,  18.6,  17.8, 17.1, 16.6, 16.1};
   const double f = free < std::size(kF) ? kF[free] : free < 30 ? 14.4 : 12.0;
@@ -68,7 +68,7 @@ Fit line(std::span<const double> values) {
 }  // namespace
 
 Course course_of(std::span<const double> all) {
-  const std::span<const double> values = all.subspan(0, std::min(all.size(), kMostValues));
+  const std::span<const double> values = all.subspan(0, std::min(all.size(), kMaxValues));
   const auto known =
       static_cast<size_t>(std::count_if(values.begin(), values.end(), [](double v) { return !std::isnan(v); }));
   Fit constant = two_levels(CourseKind::kConstant, values, [](size_t) { return size_t{0}; });
@@ -80,13 +80,13 @@ Course course_of(std::span<const double> all) {
   flat.high = flat.low;
   flat.noise = known > 1 ? std::sqrt(constant.left / static_cast<double>(known - 1)) : 0;
   if (all.size() > values.size()) flat.level.resize(all.size(), flat.low);
-  if (known < kLeastValues || !(constant.left > 0)) return flat;
+  if (known < kMinValues || !(constant.left > 0)) return flat;
 
   std::vector<Fit> best;  // the best fit of each kind
-  const auto keep = [&](Fit fit, size_t least_each) {
+  const auto keep = [&](Fit fit, size_t min_each) {
     if (std::isnan(fit.left)) return;
     if (fit.course.kind != CourseKind::kTrend &&
-        (fit.course.high_count < least_each || known - fit.course.high_count < least_each))
+        (fit.course.high_count < min_each || known - fit.course.high_count < min_each))
       return;
     const auto same =
         std::find_if(best.begin(), best.end(), [&](const Fit& f) { return f.course.kind == fit.course.kind; });
@@ -104,7 +104,7 @@ Course course_of(std::span<const double> all) {
     keep(std::move(fit), 2);
   }
   keep(line(values), 0);
-  for (size_t every = 2; every <= std::min(kMostEvery, values.size() / 2); ++every)
+  for (size_t every = 2; every <= std::min(kMaxEvery, values.size() / 2); ++every)
     for (size_t phase = 0; phase < every; ++phase) {
       Fit fit = two_levels(CourseKind::kEvery, values, [&](size_t i) { return size_t{i % every == phase}; });
       fit.course.every = every, fit.course.from = phase;
@@ -125,8 +125,8 @@ Course course_of(std::span<const double> all) {
     const double left = std::max(fit.left, 1e-18 * constant.left);
     const double f = (constant.left - fit.left) / (left / static_cast<double>(free));
     // Any values can be cut into high and low ones, so such a cut must leave hardly anything to say something.
-    const double most = fit.course.kind == CourseKind::kSome ? kMostLeft / 5 : kMostLeft;
-    if (fit.left > most * constant.left || f < least_f(free, fit.tried)) continue;
+    const double most = fit.course.kind == CourseKind::kSome ? kMaxLeft / 5 : kMaxLeft;
+    if (fit.left > most * constant.left || f < min_f(free, fit.tried)) continue;
     const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && fit.course.kind == CourseKind::kSome;
     if (!chosen || (!simpler && fit.left < chosen->left)) chosen = &fit;
   }

@@ -17,7 +17,7 @@ struct FlightGroup {
   std::string name, description;
   // Global ranks, ascending: the members that a dump lists, else all ranks that made a call in the group.
   std::vector<int32_t> ranks;
-  bool members_said = false;
+  bool members_known = false;
 };
 
 // One recorded call. Calls are ordered by FlightCall::slice, which is the order in which they were recorded.

@@ -55,10 +55,10 @@ void number_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
     diagnostics.add(name + ".no_steps", Severity::kInfo, none + "; everything is step 0");
     return;
   }
-  bool told = least == most;
+  bool reported = least == most;
   for (const auto& [rank, own] : rounds)
-    for (size_t k = 0; k + 1 < own.size(); ++k) told = told && own[k].last_end_ns <= own[k + 1].first_start_ns;
-  if (!told) {
+    for (size_t k = 0; k + 1 < own.size(); ++k) reported = reported && own[k].last_end_ns <= own[k + 1].first_start_ns;
+  if (!reported) {
     diagnostics.add(name + ".steps_missing", Severity::kWarning,
                     none + ", and work of one micro-batch is there up to " + grouped(static_cast<int64_t>(most)) +
                         " times in an order that does not tell steps apart: everything is step 0, and nothing that "

@@ -60,7 +60,7 @@ class GroupSizes {
     for (const uint32_t i : rows) ++sizes_[key(ops[i])];
     for (const auto& [key, size] : sizes_) {
       const auto& [rank, kind, chunk, step] = key;
-      int64_t &own = own_most_[{rank, kind, chunk}], &most = most_of_step_[{kind, chunk, step}];
+      int64_t &own = own_most_[{rank, kind, chunk}], &most = max_of_step_[{kind, chunk, step}];
       own = std::max(own, size), most = std::max(most, size);
     }
   }
@@ -70,7 +70,7 @@ class GroupSizes {
     const auto of = key(op);
     const auto& [rank, kind, chunk, step] = of;
     const int64_t size = sizes_.at(of);
-    return size < own_most_.at({rank, kind, chunk}) && size < most_of_step_.at({kind, chunk, step});
+    return size < own_most_.at({rank, kind, chunk}) && size < max_of_step_.at({kind, chunk, step});
   }
 
  private:
@@ -79,7 +79,7 @@ class GroupSizes {
   }
   std::map<std::tuple<int32_t, CellKind, int32_t, int32_t>, int64_t> sizes_;
   std::map<std::tuple<int32_t, CellKind, int32_t>, int64_t> own_most_;
-  std::map<std::tuple<CellKind, int32_t, int32_t>, int64_t> most_of_step_;
+  std::map<std::tuple<CellKind, int32_t, int32_t>, int64_t> max_of_step_;
 };
 
 }  // namespace

@@ -75,10 +75,10 @@ void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics&
 // True when the steps' own times say that the source restarts its clock at every step: most steps of
 // a rank begin before the middle of the rank's step before. Ranks must be resolved. O(ops log steps).
 bool steps_restart(const std::vector<Op>& ops);
-// Puts steps one after another without a gap, each keeping its own times; the first begins at 0. `least_ns` gives lower
+// Puts steps one after another without a gap, each keeping its own times; the first begins at 0. `min_ns` gives lower
 // bounds for the length of steps whose clock starts at the step's own zero. Returns false, and changes nothing, when
 // the result would leave ±kMaxTimeNs.
-bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>* least_ns = nullptr);
+bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>* min_ns = nullptr);
 
 // The names of the lanes that kind_lane() numbers, for sources that do not name lanes themselves.
 std::vector<std::string> kind_lane_names();

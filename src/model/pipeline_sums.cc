@@ -34,14 +34,14 @@ void part_steps(StepSums& before, StepSums& step) {
 // These are how the run is and no exception, so what makes them long is looked for like everything else. A warm-up,
 // where the first steps are the long ones, is not such a shape, since it ends by itself.
 std::vector<bool> in_shape(std::span<const double> spans, double limit) {
-  constexpr size_t kLeastShaped = 3;  // up to two long steps are exceptions each
-  constexpr int kMostExceptions = 8;  // single steps that may stand out of the shape
+  constexpr size_t kMinShaped = 3;   // up to two long steps are exceptions each
+  constexpr int kMaxExceptions = 8;  // single steps that may stand out of the shape
   std::vector<bool> shaped(spans.size(), false);
   std::vector<double> values(spans.begin(), spans.end());
-  for (int left = 0; left <= kMostExceptions; ++left) {
+  for (int left = 0; left <= kMaxExceptions; ++left) {
     size_t longs = 0;
     for (const double v : values) longs += v >= limit;
-    if (longs < kLeastShaped) return shaped;
+    if (longs < kMinShaped) return shaped;
     const Course course = course_of(values);
     const bool regular =
         course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery || course.kind == CourseKind::kTrend;
@@ -64,9 +64,9 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
 }
 
 std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums) {
-  constexpr size_t kLeastSteps = 4;
+  constexpr size_t kMinSteps = 4;
   std::vector<int32_t> outliers;
-  if (sums.steps.size() < kLeastSteps) return outliers;
+  if (sums.steps.size() < kMinSteps) return outliers;
   const bool one_axis =
       trace.clock == ClockState::kShared || trace.alignment == AlignState::kMapped || trace.parts.size() == 1;
   std::vector<double> spans;

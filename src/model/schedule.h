@@ -12,7 +12,7 @@
 
 namespace stageline {
 
-inline constexpr int32_t kMostPipelineStages = 4096;  // stages of one pipeline; more are taken for wrong labels
+inline constexpr int32_t kMaxPipelineStages = 4096;  // stages of one pipeline; more are taken for wrong labels
 
 // What a planner that chooses the order greedily takes cells to cost, in any unit; only the ratios matter.
 struct PlanCosts {
@@ -90,8 +90,8 @@ struct ScheduleDef {
   const char* name;     // "1f1b"
   const char* summary;  // one line for help
   const char* source;   // the source of the definition
-  // Where both are equal the schedule always has that many chunks; else it takes 1 … most_chunks.
-  int32_t default_chunks, most_chunks;
+  // Where both are equal the schedule always has that many chunks; else it takes 1 … max_chunks.
+  int32_t default_chunks, max_chunks;
   bool grouped;  // whether it takes ScheduleSizes::group
   Result<Schedule> (*make)(const ScheduleSizes& sizes);
   // Returns how many forwards a rank does before its first B or I; of an overlapped cell, the F counts as before the B.

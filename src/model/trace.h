@@ -236,8 +236,8 @@ struct SliceFilter {
 
 // The family of the devices, where it decides what names and numbers mean.
 enum class DeviceFamily : uint8_t {
-  kUnsaid,  // GPUs, and whatever else fits Kineto's categories
-  kNpu,     // Ascend, with HCCL's names, its levels of recording, and cube and vector cores
+  kUnstated,  // GPUs, and whatever else fits Kineto's categories
+  kNpu,       // Ascend, with HCCL's names, its levels of recording, and cube and vector cores
 };
 
 struct Trace {
@@ -273,7 +273,7 @@ struct Trace {
   bool messages_are_calls = false;
   // Sequence numbers of sends and receives count on each rank by itself, so number 3 on two ranks is not one message.
   bool numbers_messages_per_rank = false;
-  DeviceFamily device_family = DeviceFamily::kUnsaid;
+  DeviceFamily device_family = DeviceFamily::kUnstated;
   // So many of the pipelines side by side (Part::dp) work on parts of the same micro-batches; the others are replicas.
   int32_t context_parallel = 1;
   // Stages of the whole run, whatever ranks were filtered out; 0 when the places of ranks are guesses.

@@ -42,7 +42,7 @@ LayerCosts layer_costs(const StageCosts& stages, const std::vector<int32_t>& lay
       const double cost = stages.cost_ns[s][d];
       double constant = 0;
       const bool end = count > 1 && (s == 0 || s + 1 == count);
-      if (end && cost - usual * layers[s] > kLeastConstant * cost) {
+      if (end && cost - usual * layers[s] > kMinConstant * cost) {
         constant = cost - usual * layers[s];
         (s == 0 ? costs.embedding : costs.head) = true;
       }
@@ -88,7 +88,7 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
     return Entry{load[rank] + price[rank] / chunks[rank], split[s] - layers[s], static_cast<uint32_t>(s)};
   };
   for (size_t s = 0; s < count; ++s) next.push(entry(s));
-  for (int64_t left = std::min<int64_t>(total, kMostLayers) - static_cast<int64_t>(count); left > 0;) {
+  for (int64_t left = std::min<int64_t>(total, kMaxLayers) - static_cast<int64_t>(count); left > 0;) {
     const Entry top = next.top();
     next.pop();
     const Entry now = entry(top.stage);
@@ -152,12 +152,12 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
   int64_t total = 0;
   for (const std::string_view word : split(text, ',')) {
     const auto number = parse_int(trim(word));
-    if (!number || *number < 1 || *number > kMostLayers)
-      return bad("\"" + valid_utf8(word) + "\" is not a number from 1 to " + std::to_string(kMostLayers));
+    if (!number || *number < 1 || *number > kMaxLayers)
+      return bad("\"" + valid_utf8(word) + "\" is not a number from 1 to " + std::to_string(kMaxLayers));
     given.push_back(static_cast<int32_t>(*number));
     total += *number;
   }
-  if (total > kMostLayers) return bad("more than " + std::to_string(kMostLayers) + " layers");
+  if (total > kMaxLayers) return bad("more than " + std::to_string(kMaxLayers) + " layers");
   const bool two_ways = layout == ChunkLayout::kBidirectional;
   const int32_t per_rank = two_ways ? 1 : chunks;
   const int32_t stages = ranks * per_rank;

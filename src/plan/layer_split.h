@@ -36,7 +36,7 @@ struct LayerCosts {
 };
 
 // A constant below this share of its stage's cost is taken as noise.
-inline constexpr double kLeastConstant = 0.03;
+inline constexpr double kMinConstant = 0.03;
 
 // `layers` has the number of layers of each virtual stage, each at least 1. When there are only two virtual stages, the
 // cheaper layer is the price of both. O(stages).
@@ -44,8 +44,8 @@ LayerCosts layer_costs(const StageCosts& stages, const std::vector<int32_t>& lay
 
 // Cuts the same layers, in the same order, in new places: returns the split for which the largest sum of a rank's
 // virtual stages' costs is least. Of equally good splits it looks for the one that moves fewest layers. Every virtual
-// stage keeps at least one layer. At most kMostLayers. O(layers · log stages).
-inline constexpr int32_t kMostLayers = 100'000;
+// stage keeps at least one layer. At most kMaxLayers. O(layers · log stages).
+inline constexpr int32_t kMaxLayers = 100'000;
 std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts& costs,
                                      const std::vector<int32_t>& layers);
 

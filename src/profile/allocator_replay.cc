@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostOoms = 256;  // the free pieces are looked at for so many of them
+constexpr size_t kMaxOoms = 256;  // the free pieces are looked at for so many of them
 
 void add(int64_t& sum, int64_t bytes) { sum = sum_or_limit(sum, bytes); }
 
@@ -198,7 +198,7 @@ AllocatorReplay replay_allocator(const AllocatorSnapshot& all) {
         oom.device_free_bytes = event.device_free;
         oom.reserved_bytes = cached;
         oom.allocated_bytes = now;
-        const bool looks = looked++ < kMostOoms;
+        const bool looks = looked++ < kMaxOoms;
         if (looks) state.free_pieces(event.stream, oom.free_bytes, oom.largest_free_bytes);
         oom.reason = reason_of(oom, looks && state.is_known && !state.segments.empty());
         out.ooms.push_back(oom);

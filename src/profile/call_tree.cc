@@ -115,7 +115,7 @@ class CallTreeBuilder {
     if (known != kUnknown) return known;
     const std::string_view text = names_.text(group);
     known = out_.frames.intern(
-        without_address(text.size() > PythonStacks::kMostFrameBytes ? shortened_frame(text) : std::string(text)));
+        without_address(text.size() > PythonStacks::kMaxFrameBytes ? shortened_frame(text) : std::string(text)));
     return known;
   }
 

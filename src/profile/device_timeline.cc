@@ -480,7 +480,7 @@ class TimelineBuilder {
   template <class Emit>
   void elsewhere(size_t from, size_t but, int64_t start, int64_t end, uint32_t otherwise, Emit& emit) const {
     while (from < host_lanes_.size() && host_lanes_[from] == but) ++from;
-    if (from >= std::min<size_t>(host_lanes_.size(), kMostThreads)) return emit(start, end, otherwise);
+    if (from >= std::min<size_t>(host_lanes_.size(), kMaxThreads)) return emit(start, end, otherwise);
     innermost(host_lanes_[from], start, end, [&](int64_t a, int64_t b, uint32_t slice) {
       if (slice != kNoSliceIndex && !runs_backward(name(slice))) return emit(a, b, slice);
       elsewhere(from + 1, but, a, b, otherwise == kNoSliceIndex ? slice : otherwise, emit);
@@ -612,7 +612,7 @@ class TimelineBuilder {
   }
 
   static constexpr uint32_t kUnset = UINT32_MAX;
-  static constexpr size_t kMostThreads = 8;  // a process has dozens of threads that only wait
+  static constexpr size_t kMaxThreads = 8;  // a process has dozens of threads that only wait
 
   const Trace& trace_;
   const Part& part_;

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostBytes = int64_t{1} << 60;
+constexpr int64_t kMaxBytes = int64_t{1} << 60;
 
 struct Place {
   MemoryDevice device;
@@ -29,7 +29,7 @@ MemoryDevice device_of(const MemoryRecord& record) {
   return {record.device_type, record.device_type == 0 ? -1 : record.device_id};
 }
 
-int64_t bytes_of(const MemoryRecord& record) { return std::clamp(record.bytes, -kMostBytes, kMostBytes); }
+int64_t bytes_of(const MemoryRecord& record) { return std::clamp(record.bytes, -kMaxBytes, kMaxBytes); }
 
 std::string memory_device_name(MemoryDevice device) {
   // The numbers of c10/core/DeviceType.h.
@@ -62,8 +62,8 @@ MemoryHistory memory_history(const Part& part) {
   }
   std::sort(history.devices.begin(), history.devices.end());
   history.devices.erase(std::unique(history.devices.begin(), history.devices.end()), history.devices.end());
-  if (history.devices.size() > MemoryHistory::kMostDevices) {
-    history.devices.resize(MemoryHistory::kMostDevices);
+  if (history.devices.size() > MemoryHistory::kMaxDevices) {
+    history.devices.resize(MemoryHistory::kMaxDevices);
     history.more_devices = static_cast<int64_t>(std::erase_if(history.by_time, [&](uint32_t i) {
       return !std::binary_search(history.devices.begin(), history.devices.end(), device_of(records[i]));
     }));

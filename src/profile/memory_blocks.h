@@ -31,12 +31,12 @@ struct MemoryBlock {
 };
 
 struct MemoryHistory {
-  static constexpr size_t kMostDevices = 64;  // limit for one rank, since tables need a pass for each device
+  static constexpr size_t kMaxDevices = 64;  // limit for one rank, since tables need a pass for each device
 
   std::vector<uint32_t> by_time;      // indices of Part::memory that say something, by time, then file order
   std::vector<MemoryBlock> blocks;    // in the order of by_time, at their allocation or else at their free
   std::vector<uint32_t> block_of;     // for each record its block; kNone for records that are left out
-  std::vector<MemoryDevice> devices;  // devices with records, ascending; at most kMostDevices
+  std::vector<MemoryDevice> devices;  // devices with records, ascending; at most kMaxDevices
   int64_t more_devices = 0;           // records of further devices, which are left out
   int64_t without_address = 0;        // number of records without an address
   int64_t without_size = 0;           // records of 0 bytes, which are left out

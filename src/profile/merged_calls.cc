@@ -79,12 +79,12 @@ Paths all_paths(const std::vector<const CallTree*>& columns) {
 
 // Decides which paths are left out. Of equal shares the earlier path is kept, and callers come before what they call,
 // so whatever is kept has all its callers.
-std::vector<bool> left_out(const std::vector<double>& share, size_t most_nodes) {
+std::vector<bool> left_out(const std::vector<double>& share, size_t max_nodes) {
   std::vector<bool> out(share.size(), false);
-  if (share.size() <= most_nodes) return out;
+  if (share.size() <= max_nodes) return out;
   std::vector<uint32_t> order(share.size());
   std::iota(order.begin(), order.end(), 0U);
-  const auto cut = order.begin() + static_cast<std::ptrdiff_t>(std::max<size_t>(most_nodes, 1));
+  const auto cut = order.begin() + static_cast<std::ptrdiff_t>(std::max<size_t>(max_nodes, 1));
   std::nth_element(order.begin(), cut, order.end(),
                    [&](uint32_t a, uint32_t b) { return share[a] != share[b] ? share[a] > share[b] : a < b; });
   for (auto it = cut; it != order.end(); ++it) out[*it] = true;
@@ -93,10 +93,10 @@ std::vector<bool> left_out(const std::vector<double>& share, size_t most_nodes) 
 
 }  // namespace
 
-MergedCalls merge_calls(const std::vector<const CallTree*>& columns, size_t most_nodes) {
+MergedCalls merge_calls(const std::vector<const CallTree*>& columns, size_t max_nodes) {
   Paths paths = all_paths(columns);
   MergedCalls merged;
-  const std::vector<bool> dropped = left_out(paths.share, most_nodes);
+  const std::vector<bool> dropped = left_out(paths.share, max_nodes);
   // For each path its node, or the node of the rest in which it counts.
   std::vector<uint32_t> place(paths.nodes.size(), 0), rest_of(paths.nodes.size(), kDropped);
   merged.nodes.push_back(MergedCalls::Node{});
@@ -108,7 +108,7 @@ MergedCalls merge_calls(const std::vector<const CallTree*>& columns, size_t most
       continue;
     }
     ++merged.left_out;
-    merged.most_left_out = std::max(merged.most_left_out, paths.share[n]);
+    merged.max_left_out = std::max(merged.max_left_out, paths.share[n]);
     if (dropped[path.parent]) {
       place[n] = place[path.parent];
       continue;

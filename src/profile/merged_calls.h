@@ -26,13 +26,13 @@ struct MergedCalls {
   // Index: [column][node]; a node's own, without what is below it.
   std::vector<std::vector<int64_t>> host_ns, device_ns, calls;
   size_t left_out = 0;  // paths that have no node of their own and count in a rest
-  double most_left_out =
+  double max_left_out =
       0;  // the largest share that one of them has of its column's host or device time, with all below it
 };
 
-// Keeps at most `most_nodes` paths (nodes for the rests come on top): those with the largest share of the host or
+// Keeps at most `max_nodes` paths (nodes for the rests come on top): those with the largest share of the host or
 // device time of any column, counted with everything below them. Of equal shares the earlier path is kept. O(nodes of
 // all columns).
-MergedCalls merge_calls(const std::vector<const CallTree*>& columns, size_t most_nodes);
+MergedCalls merge_calls(const std::vector<const CallTree*>& columns, size_t max_nodes);
 
 }  // namespace stageline

@@ -58,7 +58,7 @@ std::vector<DurationTotal> fold_by_share(std::vector<DurationTotal> totals, cons
   DurationTotal others;
   std::vector<DurationTotal> out;
   for (size_t i = 0; i < totals.size(); ++i) {
-    const bool large = static_cast<int64_t>(i) < options.most_names && (i == 0 || before < options.share * whole);
+    const bool large = static_cast<int64_t>(i) < options.max_names && (i == 0 || before < options.share * whole);
     before += static_cast<double>(totals[i].stats.sum_ns);
     if (large || kept_by_text(names.text(totals[i].name), options.keep)) {
       out.push_back(totals[i]);
@@ -75,7 +75,7 @@ std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const S
                                const FoldOptions& options) {
   std::vector<HtaTotal> out;
   out.reserve(totals.size());
-  if (static_cast<int64_t>(totals.size()) <= options.most_names) {
+  if (static_cast<int64_t>(totals.size()) <= options.max_names) {
     for (const DurationTotal& t : totals)
       out.push_back({names.text(t.name), us(t.stats.sum_ns), us(t.stats.max_ns), us(t.stats.min_ns),
                      t.stats.std_ns() / 1000.0, t.stats.mean_ns / 1000.0});
@@ -91,7 +91,7 @@ std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const S
   for (size_t i = 0; i < totals.size(); ++i) {
     const int64_t sum_ns = totals[i].stats.sum_ns;
     const bool exempt = options.keep.empty() ? sum_ns < 0 : kept_by_text(names.text(totals[i].name), options.keep);
-    if (!exempt && (cumulative[i] > cut || static_cast<int64_t>(i) >= options.most_names)) {
+    if (!exempt && (cumulative[i] > cut || static_cast<int64_t>(i) >= options.max_names)) {
       others.add(sum_ns);
     } else {
       const double total = us(sum_ns);

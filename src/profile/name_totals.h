@@ -46,12 +46,12 @@ class NameTotals {
 };
 
 struct FoldOptions {
-  int64_t most_names = 10;
+  int64_t max_names = 10;
   double share = 0.8;
   std::vector<std::string> keep;  // names that contain one of these always get a row
 };
 
-// Keeps the largest names that together make up `share` of the whole time, at most `most_names`, and all names that
+// Keeps the largest names that together make up `share` of the whole time, at most `max_names`, and all names that
 // match `keep`. The others are merged into a last entry, whose `folded` is set. `totals` must come from sorted().
 std::vector<DurationTotal> fold_by_share(std::vector<DurationTotal> totals, const StringPool& names,
                                          const FoldOptions& options);
@@ -60,7 +60,7 @@ struct HtaTotal {  // in microseconds
   std::string_view name;
   double sum = 0, max = 0, min = 0, std = 0, mean = 0;
 };
-// Folds by HTA's rule: only when there are more than `most_names` names; the cut is the `share` quantile of the list of
+// Folds by HTA's rule: only when there are more than `max_names` names; the cut is the `share` quantile of the list of
 // cumulative sums, and the statistics of what is folded describe sums of names instead of calls (faults F3, F4).
 std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const StringPool& names,
                                const FoldOptions& options);

@@ -24,7 +24,7 @@ struct OpWork {
   int64_t flops = 0;
   // Each input read once that the result needs, each output written once; nothing of what an operator keeps for itself,
   // such as workspaces, and nothing of attention's mask, which torch repeats in place to the shape of the scores.
-  int64_t least_bytes = 0;
+  int64_t min_bytes = 0;
   std::string_view type;   // of the elements, as the trace has it: "c10::BFloat16"; a view into `types`
   bool is_matrix = false;  // matrix products, convolutions, attention: what tensor cores do
 };

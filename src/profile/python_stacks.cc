@@ -100,7 +100,7 @@ std::string without_address(std::string_view frame) {
 
 std::string shortened_frame(std::string_view frame) {
   const auto continues = [&](size_t at) { return (static_cast<unsigned char>(frame[at]) & 0xc0) == 0x80; };
-  size_t head = PythonStacks::kMostFrameBytes / 2, tail = frame.size() - head;
+  size_t head = PythonStacks::kMaxFrameBytes / 2, tail = frame.size() - head;
   while (head > 0 && continues(head)) --head;
   while (tail < frame.size() && continues(tail)) ++tail;
   return std::string(frame.substr(0, head)) + "…" + std::string(frame.substr(tail));
@@ -277,7 +277,7 @@ class PythonStackBuilder {
   }
   StringId frame_of_text(std::string_view text) {
     if (options_.drop_torch_entries && drops_stack_entry(text)) return kDroppedFrame;
-    if (text.size() > PythonStacks::kMostFrameBytes) return out_.frames_.intern(shortened_frame(text));
+    if (text.size() > PythonStacks::kMaxFrameBytes) return out_.frames_.intern(shortened_frame(text));
     return options_.cut_addresses ? out_.frames_.intern(without_address(text)) : out_.frames_.intern(text);
   }
 

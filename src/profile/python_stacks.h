@@ -44,7 +44,7 @@ class PythonStacks {
   static constexpr uint32_t kEmpty = 0;  // the stack without frames
   // Of longer texts both ends are kept, with "…" between. A stack is written once for every row, and so would be a
   // frame of a megabyte (in a damaged or hostile file).
-  static constexpr size_t kMostFrameBytes = 2048;
+  static constexpr size_t kMaxFrameBytes = 2048;
 
   struct Node {
     uint32_t parent = kEmpty;  // the stack outside `frame`; comes before this node
@@ -86,7 +86,7 @@ PythonStacks recorded_stacks(const Trace& trace, const Part& part, const PythonS
 bool drops_stack_entry(std::string_view frame);
 // Returns the name without " at 0x…", since what remains is the same for the function in every process.
 std::string without_address(std::string_view frame);
-// Returns a text with its middle removed if it is longer than PythonStacks::kMostFrameBytes.
+// Returns a text with its middle removed if it is longer than PythonStacks::kMaxFrameBytes.
 std::string shortened_frame(std::string_view frame);
 
 // ---- callers ----------------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ std::shared_ptr<const TorchRank> TorchRowStore::rank(const TorchOptions& options
 void TorchRowStore::keep(const TorchOptions& options, size_t part, const std::shared_ptr<const TorchRank>& rank) {
   const size_t bytes = rank->rows.capacity() * sizeof(TorchRow) + rank->row_of_index.capacity() * sizeof(int32_t);
   const std::lock_guard lock(mutex_);
-  if (bytes_ + bytes > most_bytes_ || !ranks_.emplace(std::pair(mode(options), part), rank).second) return;
+  if (bytes_ + bytes > max_bytes_ || !ranks_.emplace(std::pair(mode(options), part), rank).second) return;
   bytes_ += bytes;
 }
 

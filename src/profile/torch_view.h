@@ -26,8 +26,8 @@ namespace stageline {
 // Thread-safe.
 class TorchRowStore {
  public:
-  static constexpr size_t kMostBytes = size_t{2} << 30;  // ranks beyond this are laid out anew each time
-  explicit TorchRowStore(size_t most_bytes = kMostBytes) : most_bytes_(most_bytes) {}
+  static constexpr size_t kMaxBytes = size_t{2} << 30;  // ranks beyond this are laid out anew each time
+  explicit TorchRowStore(size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
 
   std::optional<TorchRun> run(const TorchOptions& options) const;  // as it was kept
   void keep(const TorchRun& run);
@@ -38,7 +38,7 @@ class TorchRowStore {
  private:
   static int mode(const TorchOptions& options) { return options.hta * 2 + options.include_last_step; }
 
-  const size_t most_bytes_;
+  const size_t max_bytes_;
   mutable std::mutex mutex_;
   size_t bytes_ = 0;
   std::map<int, TorchRun> runs_;

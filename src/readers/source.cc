@@ -24,7 +24,7 @@ constexpr size_t kHeadBytes = size_t{1} << 16;
 constexpr size_t kHeadsAtOnce = 16;  // so many heads are requested from a server at once
 constexpr int kFolderDepth = 2;      // every file counts down to this depth
 constexpr int kDeepestFolder = 64;   // files of an Ascend profiler and of XLA count down to this depth
-constexpr size_t kMostFolders = 200'000;
+constexpr size_t kMaxFolders = 200'000;
 // `stageline simulate` writes the true answers beside the logs under this name. They are a table of timings themselves,
 // so in a folder they would be taken for input. When named alone they are read.
 constexpr const char* kTruthName = "truth.csv";
@@ -77,9 +77,9 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     return {};
   }
   if (stat(folder.c_str(), &here) == 0 && !seen.folders.emplace(here.st_dev, here.st_ino).second) return {};
-  if (seen.folders.size() > kMostFolders)
+  if (seen.folders.size() > kMaxFolders)
     return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMostFolders) + " folders below this one",
+                 "more than " + std::to_string(kMaxFolders) + " folders below this one",
                  {source.roots.empty() ? folder.string() : source.roots[0]},
                  "name the folder of one run"};
   std::error_code ec;

@@ -7,7 +7,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostPlanCost = 1'000'000'000;
+constexpr int64_t kMaxPlanCost = 1'000'000'000;
 
 Error plan_error() {
   return {ErrorCode::kUsage,
@@ -39,17 +39,16 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
                  {},
                  ""};
   };
-  if (sizes.stages < 1 || sizes.stages > kMostPipelineStages)
-    return limit("--stages", sizes.stages, kMostPipelineStages);
+  if (sizes.stages < 1 || sizes.stages > kMaxPipelineStages) return limit("--stages", sizes.stages, kMaxPipelineStages);
   if (sizes.micro_batches < 1 || sizes.micro_batches > 65536)
     return limit("--micro-batches", sizes.micro_batches, 65536);
   if (sizes.chunks < 1 || sizes.chunks > 64) return limit("--chunks", sizes.chunks, 64);
-  if (def->default_chunks == def->most_chunks && sizes.chunks != def->most_chunks)
+  if (def->default_chunks == def->max_chunks && sizes.chunks != def->max_chunks)
     return Error{ErrorCode::kUsage,
-                 std::string(def->name) + " has " + (def->most_chunks == 1 ? "one chunk" : "two chunks") +
+                 std::string(def->name) + " has " + (def->max_chunks == 1 ? "one chunk" : "two chunks") +
                      " a rank; --chunks " + std::to_string(sizes.chunks) + " does not apply",
                  {},
-                 def->most_chunks == 1 ? "leave --chunks out, or use vpp" : "leave --chunks out"};
+                 def->max_chunks == 1 ? "leave --chunks out, or use vpp" : "leave --chunks out"};
   if (sizes.group != 0 && !def->grouped)
     return Error{ErrorCode::kUsage,
                  std::string(def->name) + " does not walk in groups; --group does not apply",
@@ -60,8 +59,8 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
     return Error{
         ErrorCode::kUsage, std::string(def->name) + " has no --dw-detach", {}, "it belongs to dualpipe-v-mindspeed"};
   for (const int64_t cost : {sizes.plan.forward, sizes.plan.input, sizes.plan.weight})
-    if (cost < 1 || cost > kMostPlanCost) return plan_error();
-  if (sizes.plan.latency < 0 || sizes.plan.latency > kMostPlanCost) return plan_error();
+    if (cost < 1 || cost > kMaxPlanCost) return plan_error();
+  if (sizes.plan.latency < 0 || sizes.plan.latency > kMaxPlanCost) return plan_error();
   if (int64_t{sizes.stages} * sizes.micro_batches * sizes.chunks > (int64_t{1} << 23))
     return Error{ErrorCode::kLimit,
                  "the schedule would have more than 2^23 forwards",

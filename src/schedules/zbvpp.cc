@@ -20,7 +20,7 @@ namespace stageline {
 namespace {
 
 constexpr int32_t kChunks = 2;
-constexpr int kMostRounds = 32;  // how often to plan again with an allowance; in practice once or twice helps
+constexpr int kMaxRounds = 32;  // how often to plan again with an allowance; in practice once or twice helps
 
 class Planner {
  public:
@@ -109,7 +109,7 @@ class Planner {
     ranks_.assign(static_cast<size_t>(p_), {});
     worst_bubble_ = 0;
     allowance_ = allowance;
-    most_allowed_ = *std::max_element(allowance_.begin(), allowance_.end());
+    max_allowed_ = *std::max_element(allowance_.begin(), allowance_.end());
   }
 
   // Returns when the job on the neighbouring rank ends that this one waits for: 0 at the ends of the V, where there is
@@ -161,7 +161,7 @@ class Planner {
     Rank& own = rank(r);
     const int64_t ready = dependency_end(kind, c, r) + cost_.latency;
     while (!own.pending.empty() && ready >= own.now + cost_.weight) put_weight(r);
-    const int64_t worst = std::max(worst_bubble_, most_allowed_ - allowance_[r]);
+    const int64_t worst = std::max(worst_bubble_, max_allowed_ - allowance_[r]);
     if (fill && !own.pending.empty() && ready - own.now > worst - own.bubble) put_weight(r);
     put(kind, c, r);
   }
@@ -211,7 +211,7 @@ class Planner {
   std::vector<Rank> ranks_;
   std::vector<RankOrder>* orders_ = nullptr;
   std::vector<int64_t> allowance_;
-  int64_t worst_bubble_ = 0, most_allowed_ = -1;
+  int64_t worst_bubble_ = 0, max_allowed_ = -1;
 };
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
@@ -221,7 +221,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
     for (const bool fill_before_f : {true, false}) {
       auto plan =
           planner.plan(fill_before_f, fill_before_i, std::vector<int64_t>(static_cast<size_t>(sizes.stages), -1));
-      for (int round = 0; plan && round < kMostRounds; ++round) {
+      for (int round = 0; plan && round < kMaxRounds; ++round) {
         auto again = planner.plan(fill_before_f, fill_before_i, plan->bubbles);
         if (!again || again->worst >= plan->worst) break;
         plan = std::move(again);
@@ -246,7 +246,7 @@ const ScheduleDef zbvpp_schedule = {
     .summary = "two chunks a rank in a V, weight gradients placed by a greedy planner",
     .source = "Paddle's ZBVPP pass; after Qi et al., arXiv 2401.10241 section 6",
     .default_chunks = 2,
-    .most_chunks = 2,
+    .max_chunks = 2,
     .grouped = false,
     .make = make,
     .warm_up = v_warm_up,  // its forwards and input gradients are those of ZB-V wherever that could be compared

@@ -6,7 +6,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostThreads = 2;
+constexpr size_t kMaxThreads = 2;
 
 size_t answer_bytes(const Result<std::string>& done) { return done ? done->size() : 0; }
 
@@ -36,7 +36,7 @@ AnswerDesk::Answer AnswerDesk::ask(const std::string& key, Work work, std::chron
   std::unique_lock lock(mutex_);
   auto it = entries_.find(key);
   if (it == entries_.end()) {
-    if (waiting_.size() >= kMostWaiting) {
+    if (waiting_.size() >= kMaxWaiting) {
       entries_.erase(waiting_.back());
       waiting_.pop_back();
     }
@@ -44,7 +44,7 @@ AnswerDesk::Answer AnswerDesk::ask(const std::string& key, Work work, std::chron
     it->second.work = std::move(work);
     it->second.asked = Clock::now();
     waiting_.push_front(key);
-    if (idle_ == 0 && threads_.size() < kMostThreads) threads_.emplace_back([this] { make_answers(); });
+    if (idle_ == 0 && threads_.size() < kMaxThreads) threads_.emplace_back([this] { make_answers(); });
     changed_.notify_all();
   } else if (!it->second.begun) {  // asked for again: it moves to the front
     const auto place = std::find(waiting_.begin(), waiting_.end(), key);
@@ -100,7 +100,7 @@ void AnswerDesk::make_answers() {
 }
 
 void AnswerDesk::forget_some() {
-  while (kept_bytes_ > kMostKeptBytes) {
+  while (kept_bytes_ > kMaxKeptBytes) {
     auto oldest = entries_.end();
     size_t count = 0;
     for (auto it = entries_.begin(); it != entries_.end(); ++it) {

@@ -3,8 +3,8 @@
 // left.
 //
 // Two answers are made at a time; of the waiting ones, the one asked for last comes first, so that whoever went on to
-// another page is not held up by what was left behind. At most kMostWaiting answers wait (the oldest is dropped, and
-// made when it is asked for again) and at most kMostKeptBytes are kept (the one not asked for longest goes first, but a
+// another page is not held up by what was left behind. At most kMaxWaiting answers wait (the oldest is dropped, and
+// made when it is asked for again) and at most kMaxKeptBytes are kept (the one not asked for longest goes first, but a
 // single larger answer stays).
 #pragma once
 
@@ -32,8 +32,8 @@ class AnswerDesk {
     double seconds = 0;                               // that it took, or has taken so far
     bool begun = false;  // of one that is not done: it is being made; false: others are made first
   };
-  static constexpr size_t kMostWaiting = 64;
-  static constexpr size_t kMostKeptBytes = size_t{256} << 20;
+  static constexpr size_t kMaxWaiting = 64;
+  static constexpr size_t kMaxKeptBytes = size_t{256} << 20;
 
   AnswerDesk() = default;
   ~AnswerDesk();  // waits for what is being made; busy() says whether something is

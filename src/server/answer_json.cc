@@ -19,8 +19,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSentenceRows = 100'000;  // most rows of a table that are searched for words with a Chinese form
-constexpr size_t kMostEventRows = 2'000'000;   // as in all_tables(): with more slices, no table has a row per event
+constexpr size_t kMaxSentenceRows = 100'000;  // most rows of a table that are searched for words with a Chinese form
+constexpr size_t kMaxEventRows = 2'000'000;   // as in all_tables(): with more slices, no table has a row per event
 
 bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
 
@@ -65,7 +65,7 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
     json.field("message", valid_utf8(d.message)).end_object();
   }
   json.end_array();
-  write_sentences(json, result.tables, result.notes, kMostSentenceRows);
+  write_sentences(json, result.tables, result.notes, kMaxSentenceRows);
   json.end_object();
   if (form == AnswerForm::kJson) return json.take();
   WireColumns rows;
@@ -86,7 +86,7 @@ bool has_facts(const Trace& trace) {
 
 bool is_offered(const Analysis& analysis, const Trace& trace) {
   if (analysis.needs == AnalysisNeeds::kTwoRuns || analysis.needs == AnalysisNeeds::kFiles) return false;
-  return suits(analysis, trace) && !(is_dump(analysis) && trace.slice_count() > kMostEventRows);
+  return suits(analysis, trace) && !(is_dump(analysis) && trace.slice_count() > kMaxEventRows);
 }
 
 std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other) {
@@ -113,16 +113,16 @@ namespace {
 // `first` is the run that notes and times belong to. What the analysis notes or fails by goes to `told`, if it is
 // given.
 Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
-                              const TablePart& part, AnswerForm form, NotesOfRun* told = nullptr) {
-  const bool huge = first.slice_count() > kMostEventRows;
+                              const TablePart& part, AnswerForm form, NotesOfRun* reported = nullptr) {
+  const bool huge = first.slice_count() > kMaxEventRows;
   input.for_report = input.brief = huge;
   input.rows_later = true;
   Result<AnalysisResult> result = analysis.run(input);
-  if (told && analysis.in_report) {
+  if (reported && analysis.in_report) {
     if (result)
-      merge_notes(told->notes, result->notes);
+      merge_notes(reported->notes, result->notes);
     else
-      add_not_possible(analysis, result.error(), told->failed);
+      add_not_possible(analysis, result.error(), reported->failed);
   }
   if (!result) return std::move(result).error();
   if (huge)
@@ -145,11 +145,11 @@ Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOption
 }
 
 Result<std::string> noted_analysis_json(const Analysis& analysis, const std::shared_ptr<const Run>& run, RowLimit limit,
-                                        NotesOfRun& told) {
+                                        NotesOfRun& reported) {
   AnalysisInput input;
   input.trace = &run->trace();
   input.facts = run;
-  return made_json(analysis, std::move(input), run->trace(), limit, {}, AnswerForm::kJson, &told);
+  return made_json(analysis, std::move(input), run->trace(), limit, {}, AnswerForm::kJson, &reported);
 }
 
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,

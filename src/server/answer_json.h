@@ -46,7 +46,7 @@ struct NotesOfRun {
   Diagnostics failed, notes;
 };
 Result<std::string> noted_analysis_json(const Analysis& analysis, const std::shared_ptr<const Run>& run, RowLimit limit,
-                                        NotesOfRun& told);
+                                        NotesOfRun& reported);
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
                                   const Trace& test, RowLimit limit, const TablePart& part = {},
                                   AnswerForm form = AnswerForm::kJson);

@@ -41,7 +41,7 @@ constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"api/run\" as
 constexpr std::string_view kPageWithout = "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>";
 constexpr std::string_view kPageBody = "</noscript>\n<script src=\"viewer.js\"></script>\n</body>\n</html>\n";
 
-constexpr size_t kMostExportBytes = size_t{2} << 30;  // larger files are made by `stageline export`
+constexpr size_t kMaxExportBytes = size_t{2} << 30;  // larger files are made by `stageline export`
 constexpr const char* kBinary = "application/octet-stream";
 constexpr const char* kJson = "application/json; charset=utf-8";
 constexpr const char* kApart = "application/x-stageline-rows";  // a text type, so that it is compressed on its way
@@ -170,7 +170,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
     // Perfetto reads Chrome's JSON, so the file that was read is the best that there is.
     const SourceRef& file = trace.parts[0].files[0];
     if (Status s = check_unchanged(file); !s) return std::move(s).error();
-    return read_all(file.path, kMostExportBytes);
+    return read_all(file.path, kMaxExportBytes);
   }
   const char* folder = getenv("TMPDIR");
   std::string path = std::string(folder && *folder ? folder : "/tmp") + "/stageline-view-XXXXXX";
@@ -181,7 +181,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   options.title = title_;
   Diagnostics notes;
   const Status written = export_trace(whole->recorded, notes, path, "perfetto", options);
-  Result<std::string> bytes = written ? read_all(path, kMostExportBytes) : Result<std::string>(written.error());
+  Result<std::string> bytes = written ? read_all(path, kMaxExportBytes) : Result<std::string>(written.error());
   unlink(path.c_str());
   return bytes;
 }

@@ -73,7 +73,7 @@ class GroupSums {
                        [&](size_t i, int64_t, int64_t dur, uint32_t holder) { return add(lane, i, dur, holder); });
       }
       seen_to_ns_ = to_ns;
-      if (growing_.slices >= AreaSums::kLeastSlices && growing_.is_worth()) close();
+      if (growing_.slices >= AreaSums::kMinSlices && growing_.is_worth()) close();
     }
     if (growing_.slices > 0) take_rest();
     growing_.clear();
@@ -118,7 +118,7 @@ class GroupSums {
   }
   // The rest at the end joins the block before it where it is too small for a block of its own.
   void take_rest() {
-    if (growing_.is_worth() && growing_.slices >= AreaSums::kLeastSlices) return close();
+    if (growing_.is_worth() && growing_.slices >= AreaSums::kMinSlices) return close();
     if (group_.blocks.empty()) return;
     const SumBlock last = group_.blocks.back();
     for (const NameSum& sum : group_.sums_of(last)) growing_.add(sum);

@@ -40,11 +40,11 @@ Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBu
   if (other) add_columns(*other, true, columns);
   std::vector<const CallTree*> trees;
   for (const Column& column : columns) trees.push_back(column.tree);
-  const size_t most = std::clamp(budget.most_values / columns.size(), budget.least_nodes, budget.most_nodes);
+  const size_t most = std::clamp(budget.max_values / columns.size(), budget.min_nodes, budget.max_nodes);
   const MergedCalls merged = merge_calls(trees, most);
 
   JsonWriter json;
-  json.begin_object().field("left_out", static_cast<int64_t>(merged.left_out)).field("cut_share", merged.most_left_out);
+  json.begin_object().field("left_out", static_cast<int64_t>(merged.left_out)).field("cut_share", merged.max_left_out);
   json.key("ranks").begin_array();
   for (const Column& column : columns)
     json.begin_object()

@@ -9,10 +9,10 @@
 
 namespace stageline {
 
-// How much an answer may contain: most values (nodes × ranks); but with few ranks at most `most_nodes` nodes, and with
-// many ranks at least `least_nodes`.
+// How much an answer may contain: most values (nodes × ranks); but with few ranks at most `max_nodes` nodes, and with
+// many ranks at least `min_nodes`.
 struct CallsBudget {
-  size_t most_values, most_nodes, least_nodes;
+  size_t max_values, max_nodes, min_nodes;
 };
 inline constexpr CallsBudget kServedCalls{4'000'000, 100'000, 4'000};
 // For a report; a value takes some 5 bytes of the compressed file.

@@ -1,6 +1,6 @@
 // Files that are dropped on the start page. What a browser sends is written below one folder, which is removed when the
 // program ends. A drop has a number and contains files with their own names ("machine0/workerlog.1"); a name never
-// leads out of its drop. A drop has at most kMostFiles files, and all drops together at most kMostBytes bytes.
+// leads out of its drop. A drop has at most kMaxFiles files, and all drops together at most kMaxBytes bytes.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@ namespace stageline {
 
 class DropBox {
  public:
-  static constexpr uint64_t kMostBytes = uint64_t{16} << 30;
-  static constexpr size_t kMostFiles = 20'000, kMostDrops = 10'000;
+  static constexpr uint64_t kMaxBytes = uint64_t{16} << 30;
+  static constexpr size_t kMaxFiles = 20'000, kMaxDrops = 10'000;
 
   // `folder` must exist and be writable. "": no files are taken.
   explicit DropBox(std::string folder) : folder_(std::move(folder)) {}

@@ -9,8 +9,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kSample = 1024;   // one of this many slices' starts is sampled to say where stretches end
-constexpr size_t kMostTasks = 16;  // each task has counters of its own
+constexpr size_t kSample = 1024;  // one of this many slices' starts is sampled to say where stretches end
+constexpr size_t kMaxTasks = 16;  // each task has counters of its own
 
 std::vector<int64_t> sampled_starts(const std::vector<ViewLane>& lanes) {
   std::vector<int64_t> samples;
@@ -28,7 +28,7 @@ std::vector<int64_t> sampled_starts(const std::vector<ViewLane>& lanes) {
 }  // namespace
 
 DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKinds& kinds)
-    : places_(std::min(kinds.size(), kMostPlaces)) {
+    : places_(std::min(kinds.size(), kMaxPlaces)) {
   std::vector<uint32_t> with_slices;
   size_t slices = 0;
   int64_t last_ns = 0;
@@ -38,7 +38,7 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
     slices += lanes[l].count;
     last_ns = std::max(last_ns, lanes[l].start(lanes[l].count - 1));
   }
-  const auto threads = std::min(kMostTasks, static_cast<size_t>(thread_count()));
+  const auto threads = std::min(kMaxTasks, static_cast<size_t>(thread_count()));
 
   // First finds which bins occur.
   const size_t tasks = std::clamp<size_t>(with_slices.size(), 1, threads), words = (kDurationBins + 63) / 64;
@@ -72,7 +72,7 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
     base[place + 1] = base[place] + (range.first <= range.last ? range.last - range.first + 1u : 0u);
   }
 
-  const size_t wanted = std::clamp<size_t>(slices / (kSlicesPerCount * std::max<size_t>(cells, 1)), 1, kMostStretches);
+  const size_t wanted = std::clamp<size_t>(slices / (kSlicesPerCount * std::max<size_t>(cells, 1)), 1, kMaxStretches);
   const std::vector<int64_t> samples = sampled_starts(lanes);
   borders_ns_.push_back(0);
   for (size_t k = 1; k < wanted && !samples.empty(); ++k)

@@ -20,8 +20,8 @@ class DurationCounts {
              // bin: of server/duration_bins.h; a count that does not fit is continued in another entry of the same bin.
         count = 0;
   };
-  static constexpr size_t kMostPlaces = 1024;  // only the first places of NameKinds have counts
-  static constexpr size_t kMostStretches = 64;
+  static constexpr size_t kMaxPlaces = 1024;  // only the first places of NameKinds have counts
+  static constexpr size_t kMaxStretches = 64;
   static constexpr size_t kSlicesPerCount = 16;  // for each count beyond the first stretch
 
   // O(slices), parallel. `kinds` belongs to these lanes.

@@ -52,7 +52,7 @@ class FlowList {
         slices += to - from;
       }
     }
-    if (slices > kMostLaunchSlices) {
+    if (slices > kMaxLaunchSlices) {
       complete_ = false;
       return;
     }

@@ -9,9 +9,9 @@
 namespace stageline {
 
 // The answer to /api/flows: arrows with at least one end in the lanes and the window. Launches are left out where more
-// than kMostLaunchSlices slices would have to be looked at; so many arrows would hide everything anyway. O(links +
+// than kMaxLaunchSlices slices would have to be looked at; so many arrows would hide everything anyway. O(links +
 // slices in the window). Errors: kUsage.
-inline constexpr size_t kMostLaunchSlices = 500'000;
+inline constexpr size_t kMaxLaunchSlices = 500'000;
 Result<std::string> flows_answer(const Timeline& timeline, const Query& query);
 
 }  // namespace stageline

@@ -68,7 +68,7 @@ SliceWindow slices_lasting(const Timeline& timeline, const Asked& asked, int64_t
 
 void write_bins(JsonWriter& json, const std::vector<uint64_t>& bins, size_t first, size_t last) {
   size_t width = 1;
-  while ((last - first) / width + 1 > kMostBins) width *= 2;
+  while ((last - first) / width + 1 > kMaxBins) width *= 2;
   first = first / width * width;
   std::vector<int64_t> edges, counts;
   for (size_t b = first; b <= last; b += width) {
@@ -151,7 +151,7 @@ Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& 
   if (!least) return least.error();
   const auto most = number_parameter(query, "max", 4e18);
   if (!most) return most.error();
-  const auto limit = integer_parameter(query, "limit", 50'000, 1, kMostSlices);
+  const auto limit = integer_parameter(query, "limit", 50'000, 1, kMaxSlices);
   if (!limit) return limit.error();
   const auto whole = [](double ns) { return static_cast<int64_t>(std::clamp(ns, 0.0, 4e18)); };
   return HistogramAnswer{

@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-inline constexpr size_t kMostBins = 64;
+inline constexpr size_t kMaxBins = 64;
 
 // The answer to /api/histogram, for the names that are meant (name_ids or q, see names_meant; kind= limits it to one
 // kind of them) and slices that start within the window. With min= and max= it is binary: the slices that last that

@@ -26,9 +26,9 @@ namespace http = beast::http;
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 16 * 1024;
-constexpr size_t kLeastCompressed = 1400;  // bytes; compressing what fits one packet gains nothing
+constexpr size_t kMinCompressed = 1400;  // bytes; compressing what fits one packet gains nothing
 // Of all connections together, so that clients who do not read cannot fill the memory.
-constexpr size_t kMostUnsentBytes = size_t{1} << 29;
+constexpr size_t kMaxUnsentBytes = size_t{1} << 29;
 constexpr auto kStatusEvery = std::chrono::milliseconds(200);
 
 std::string_view view_of(beast::string_view text) { return {text.data(), text.size()}; }
@@ -73,7 +73,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void read() {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
-    parser_->body_limit(takes_files() ? DropBox::kMostBytes : RunNotes::kMostBytes);
+    parser_->body_limit(takes_files() ? DropBox::kMaxBytes : RunNotes::kMaxBytes);
     stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = shared_from_this()](beast::error_code error, size_t) { self->on_request(error); });
@@ -189,7 +189,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
 
   void send(ApiAnswer made) {
     unsent_ = made.body.size();
-    if (context_.unsent_bytes.fetch_add(unsent_) + unsent_ > kMostUnsentBytes && unsent_ > 4096) {
+    if (context_.unsent_bytes.fetch_add(unsent_) + unsent_ > kMaxUnsentBytes && unsent_ > 4096) {
       forget_unsent();
       made = error_answer(503, "too many answers wait to be read", "ask again when some of them are");
     }
@@ -202,7 +202,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     if (!made.etag.empty() && view_of(request_[http::field::if_none_match]) == made.etag) {
       out.result(http::status::not_modified);
       made.body.clear();
-    } else if (made.body.size() >= kLeastCompressed && made.type != "application/octet-stream" &&
+    } else if (made.body.size() >= kMinCompressed && made.type != "application/octet-stream" &&
                (!made.etag.empty() || context_.any_host)) {
       out.set(http::field::vary, "Accept-Encoding");
       if (wants_gzip()) {
@@ -246,8 +246,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   // While the peer still sends (the body of a refused request), a reset would destroy the answer; so up to a bound its
   // bytes are read and dropped.
   void drain(size_t taken) {
-    constexpr size_t kMostDrained = size_t{1} << 20;
-    if (taken > kMostDrained || closing_) return close();
+    constexpr size_t kMaxDrained = size_t{1} << 20;
+    if (taken > kMaxDrained || closing_) return close();
     buffer_.clear();
     stream_.expires_after(std::chrono::seconds(2));
     stream_.async_read_some(buffer_.prepare(4096),
@@ -269,7 +269,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   }
 
   void start_notes() {
-    if (!parser_->content_length() || *parser_->content_length() > RunNotes::kMostBytes)
+    if (!parser_->content_length() || *parser_->content_length() > RunNotes::kMaxBytes)
       return send(error_answer(413, "notes say their length, and have 1 MiB at most", ""));
     text_.emplace(std::move(*parser_));
     stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));

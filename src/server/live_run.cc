@@ -90,7 +90,7 @@ std::vector<int32_t> drawn_parts(const Trace& trace, int32_t from_step) {
       busy[trace.cells.part[i]] += trace.cells.dur_ns(i);
   const auto stage_of = [&](int32_t part) { return trace.parts[part].stage; };
   std::vector<int32_t> parts;
-  if (busy.size() <= LiveRun::kMostDrawnRanks) {
+  if (busy.size() <= LiveRun::kMaxDrawnRanks) {
     for (const auto& [part, ns] : busy) parts.push_back(part);
   } else {
     std::map<int32_t, std::vector<std::pair<int64_t, int32_t>>> of_stage;
@@ -123,7 +123,7 @@ std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& step
         continue;
       if (const auto row = rows.find(cells.part[i]); row != rows.end()) row->second.push_back(i), ++count;
     }
-    if (count <= LiveRun::kMostDrawnCells || from == steps.back().step) break;
+    if (count <= LiveRun::kMaxDrawnCells || from == steps.back().step) break;
     from = steps.back().step;
     rows.clear();
   }
@@ -144,7 +144,7 @@ std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& step
     json.begin_object().field("rank", int64_t{who.rank}).field("stage", int64_t{who.stage});
     json.key("cells").begin_array();
     for (const size_t i : rows[part]) {
-      if (written++ == LiveRun::kMostDrawnCells * 4) break;  // of a step with very many cells only the first are drawn
+      if (written++ == LiveRun::kMaxDrawnCells * 4) break;  // of a step with very many cells only the first are drawn
       json.value(int64_t{static_cast<int>(cells.kind[i])}).value(micros(trace.common_start_ns(i)));
       json.value(micros(trace.common_end_ns(i)) - micros(trace.common_start_ns(i)));
       json.value(int64_t{cells.micro_batch[i]});
@@ -313,8 +313,8 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
         history_.push_back(step);
         ++steps_over_;
       }
-    if (history_.size() > kMostSteps)
-      history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kMostSteps));
+    if (history_.size() > kMaxSteps)
+      history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kMaxSteps));
     if (!history_.empty() && history_.back().step > newest)
       newest_ns_ =
           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -329,10 +329,10 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
     }
   }
   if (!last_steps.empty()) look_at_many(last_steps);
-  if (!webhook_ || said_problem_) return;
+  if (!webhook_ || stated_problem_) return;
   const Webhook::Sums sums = webhook_->sums();
   if (sums.given_up == 0) return;
-  said_problem_ = true;  // only once; /metrics counts them
+  stated_problem_ = true;  // only once; /metrics counts them
   say(words("follow.webhook_fails", Args().set("why", sums.problem)));
 }
 
@@ -376,7 +376,7 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
   }
   size_t gone = 0;
   for (const Seen& seen : findings_) gone += seen.is_gone;
-  for (auto at = findings_.begin(); gone > kMostGone && at != findings_.end();)
+  for (auto at = findings_.begin(); gone > kMaxGone && at != findings_.end();)
     at = at->is_gone ? (--gone, findings_.erase(at)) : at + 1;
 }
 
@@ -403,12 +403,12 @@ std::string LiveRun::json(int64_t known, int64_t after) const {
   json.field("state", state_name(state_)).field("why", valid_utf8(why_)).field("title", valid_utf8(title_));
   json.field("ranks", static_cast<int64_t>(ranks_)).field("stages", stages_);
   json.field("steps_over", steps_over_).field("under_way", int64_t{under_way_});
-  json.field("usual_ns", static_cast<int64_t>(std::llround(usual_ns(history_, kMostSteps))));
+  json.field("usual_ns", static_cast<int64_t>(std::llround(usual_ns(history_, kMaxSteps))));
   json.field("newest_ns", std::to_string(newest_ns_)).field("look_s", look_seconds_);
   json.field("lost_records", lost_records_).field("without_device_times", without_device_);
-  constexpr size_t kMostBehind = 8;
+  constexpr size_t kMaxBehind = 8;
   json.field("behind_count", static_cast<int64_t>(behind_.size())).key("behind").begin_array();
-  for (size_t i = 0; i < behind_.size() && i < kMostBehind; ++i) json.value(int64_t{behind_[i]});
+  for (size_t i = 0; i < behind_.size() && i < kMaxBehind; ++i) json.value(int64_t{behind_[i]});
   json.end_array().key("steps").begin_array();
   const auto first = std::partition_point(history_.begin(), history_.end(),
                                           [&](const RunningStep& step) { return int64_t{step.step} <= after; });
@@ -457,7 +457,7 @@ std::string LiveRun::metrics() const {
   m.add("stageline_step", "gauge", "Number of the last training step that is over", whole(last.step));
   m.add("stageline_step_seconds", "gauge", "What the last step took", number(static_cast<double>(last.dur_ns) / 1e9));
   m.add("stageline_step_usual_seconds", "gauge", "Median of all steps so far",
-        number(usual_ns(history_, kMostSteps) / 1e9));
+        number(usual_ns(history_, kMaxSteps) / 1e9));
   m.add("stageline_step_end_timestamp_seconds", "gauge", "When the last step was seen to be over",
         number(static_cast<double>(newest_ns_ / 1'000'000) / 1e3));
   if (last.bubble >= 0)

@@ -37,10 +37,10 @@ class LiveRun {
   // among the steps once it is over.
   static constexpr size_t kFewSteps = 6, kManySteps = 16;
   static constexpr int kMisses = 2;
-  static constexpr size_t kMostSteps = 200'000;    // of a longer run the oldest are dropped
-  static constexpr size_t kMostGone = 100;         // most findings that are over and still listed
-  static constexpr size_t kMostDrawnRanks = 48;    // beyond this, the slowest and a usual rank of each stage are drawn
-  static constexpr size_t kMostDrawnCells = 6000;  // beyond this, one step is drawn instead of two
+  static constexpr size_t kMaxSteps = 200'000;    // of a longer run the oldest are dropped
+  static constexpr size_t kMaxGone = 100;         // most findings that are over and still listed
+  static constexpr size_t kMaxDrawnRanks = 48;    // beyond this, the slowest and a usual rank of each stage are drawn
+  static constexpr size_t kMaxDrawnCells = 6000;  // beyond this, one step is drawn instead of two
 
   LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, std::unique_ptr<Webhook> webhook);
 
@@ -82,7 +82,7 @@ class LiveRun {
   const std::vector<std::string> paths_;
   NewestSteps steps_;
   std::unique_ptr<Webhook> webhook_;
-  bool said_problem_ = false;
+  bool stated_problem_ = false;
   // Only the thread that follows the run touches these.
   std::vector<Seen> found_in_few_, found_in_many_;            // at the last look at each
   int64_t looked_at_ = INT64_MIN, first_of_few_ = INT64_MIN;  // the last and the first of the few steps

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostBits = 4096;  // bits of a block: 1/8 byte a slice
+constexpr size_t kMaxBits = 4096;  // bits of a block: 1/8 byte a slice
 
 using Place = std::tuple<int64_t, int64_t, int64_t>;
 
@@ -26,7 +26,7 @@ size_t first_behind(const ViewLane& lane, int64_t id, const NameIndex::Cursor& c
 }  // namespace
 
 NameIndex::NameIndex(const std::vector<ViewLane>& lanes, size_t name_count) : counts_(name_count) {
-  words_ = std::min(kMostBits, std::bit_ceil(std::max<size_t>(64, name_count))) / 64;
+  words_ = std::min(kMaxBits, std::bit_ceil(std::max<size_t>(64, name_count))) / 64;
   size_t blocks = 0;
   for (const ViewLane& lane : lanes) {
     lane_begin_.push_back(blocks);

@@ -26,7 +26,7 @@ NameKinds::NameKinds(const std::vector<ViewLane>& lanes, size_t name_count) : ki
   uint32_t present = 0;
   for (const uint32_t kinds : kinds_) present |= kinds;
   const auto rows = static_cast<size_t>(std::popcount(present));
-  if (rows * name_count > kMostTable) return;
+  if (rows * name_count > kMaxTable) return;
   for (uint8_t kind = 0, row = 0; kind < kViewKindCount; ++kind)
     if (present & uint32_t{1} << kind) table_row_[kind] = row++;
   std::vector<uint32_t> table(rows * name_count);

@@ -29,7 +29,7 @@ class NameKinds {
   uint8_t kind(uint32_t place) const { return kind_[place]; }
 
  private:
-  static constexpr size_t kMostTable = size_t{1} << 20;
+  static constexpr size_t kMaxTable = size_t{1} << 20;
 
   std::vector<uint32_t> kinds_;  // for each name, one bit for each kind
   std::vector<uint32_t> first_;  // for each name its first place

@@ -34,7 +34,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostPageNames = size_t{8} << 20;  // most bytes of all names; beyond, long names are cut
+constexpr size_t kMaxPageNames = size_t{8} << 20;  // most bytes of all names; beyond, long names are cut
 
 // Series are drawn as curves, and nobody reads them row by row.
 size_t rows_of_page(const Table& table) {
@@ -124,7 +124,7 @@ class PageWriter {
     }
     waiting_.push_back({attribute, std::string(name), std::string(body)});
     waiting_bytes_ += body.size();
-    if (waiting_bytes_ >= kMostWaiting) flush();
+    if (waiting_bytes_ >= kMaxWaiting) flush();
   }
   void flush() {
     parallel_for(waiting_.size(), [&](size_t i) { waiting_[i].text = base64(gzip_bytes(waiting_[i].text)); });
@@ -146,7 +146,7 @@ class PageWriter {
     file_.write("</script>\n");
   }
 
-  static constexpr size_t kMostWaiting = size_t{16} << 20;
+  static constexpr size_t kMaxWaiting = size_t{16} << 20;
   OutputFile& file_;
   std::vector<Block> waiting_;
   size_t waiting_bytes_ = 0;
@@ -163,7 +163,7 @@ void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& o
   const Result<std::string> made = compare_json(trace, other.trace);
   page.answer("compare", made ? *made : error_json(made.error()));
   const DrawnRun drawn(std::make_shared<const Run>(other.trace));
-  const PipelineView view(*drawn.run(), nullptr, kMostFileCells);
+  const PipelineView view(*drawn.run(), nullptr, kMaxFileCells);
   if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline other", *chart);
 }
 
@@ -174,14 +174,14 @@ struct NamedAnswer {
 };
 std::vector<NamedAnswer> make_answers(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics) {
   std::vector<NamedAnswer> answers;
-  NotesOfRun told;
+  NotesOfRun reported;
   for (const Analysis* analysis : analyses()) {
     if (!is_offered(*analysis, run->trace())) continue;
-    const Result<std::string> made = noted_analysis_json(*analysis, run, rows_of_page, told);
+    const Result<std::string> made = noted_analysis_json(*analysis, run, rows_of_page, reported);
     answers.push_back({std::string("answer ") + analysis->name, made ? *made : error_json(made.error())});
   }
-  diagnostics.merge(told.failed);
-  merge_notes(diagnostics, told.notes);
+  diagnostics.merge(reported.failed);
+  merge_notes(diagnostics, reported.notes);
   return answers;
 }
 
@@ -212,7 +212,7 @@ struct PricedPage {
 PricedPage price_page(const PipelineView& view) {
   PricedPage priced;
   if (Result<std::string> fixes = pipeline_fixes_answer(view, Query{}); fixes) priced.fixes = std::move(*fixes);
-  if (!web_what_if_gzip().empty()) priced.model = what_if_model_bytes(view, kMostFileOperations);
+  if (!web_what_if_gzip().empty()) priced.model = what_if_model_bytes(view, kMaxFileOperations);
   return priced;
 }
 
@@ -226,7 +226,7 @@ int64_t longest_ns(const Timeline& timeline, const PageLanes& lanes) {
 }
 
 void write_timeline(PageWriter& page, const Timeline& timeline, const PageOptions& options, std::string_view run) {
-  const PageLanes lanes = lanes_of_page(timeline, options.most_slices);
+  const PageLanes lanes = lanes_of_page(timeline, options.max_slices);
   const PagePlaces places = places_of_page(timeline, lanes);
   const PageLinks links = links_of_page(timeline, lanes);
   JsonWriter json;
@@ -235,7 +235,7 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   for (const StringId name : places.names) name_bytes += timeline.names().text(name).size();
   for (const StringId name : places.names) {
     const std::string_view text = timeline.names().text(name);
-    json.value(name_bytes > kMostPageNames ? short_name(text) : valid_utf8(text));
+    json.value(name_bytes > kMaxPageNames ? short_name(text) : valid_utf8(text));
   }
   json.end_array().key("places").begin_array();
   for (const PagePlaces::Place& place : places.places) json.value(int64_t{place.name}).value(int64_t{place.kind});
@@ -270,9 +270,9 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
     // report's settings, which differ from the answers'; so for them tables are made separately.
     const bool reads_tables = findings_read_tables(run->trace()) || run->trace().cells.size() == 0;
     std::vector<Table> tables;
-    Diagnostics told;
+    Diagnostics reported;
     if (reads_tables) tables = all_tables(run, notes);
-    answers = make_answers(run, reads_tables ? told : notes);
+    answers = make_answers(run, reads_tables ? reported : notes);
     const Explanation explanation = explain(*run, tables, true);
     out.findings = explained_findings(explanation);
     out.lost_share = explanation.lost_share();
@@ -297,11 +297,11 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
   const DrawnRun drawn = draw(std::move(run));
   const Trace& trace = drawn.trace();
   PricedPage priced;
-  if (trace.cells.size() > 0) priced = price_page(PipelineView(*again(drawn), nullptr, kMostFileCells));
+  if (trace.cells.size() > 0) priced = price_page(PipelineView(*again(drawn), nullptr, kMaxFileCells));
   const Timeline timeline(trace);
   if (trace.cells.size() > 0) {
     const std::shared_ptr<const Run> known = again(drawn);
-    const PipelineView view(*known, &timeline, kMostFileCells);
+    const PipelineView view(*known, &timeline, kMaxFileCells);
     if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline", *chart);
     if (!priced.fixes.empty()) page.answer("pipeline/fixes", priced.fixes);
     const Theory& theory = view.theory().theory;
@@ -309,7 +309,7 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
       notes.add("theory.none", options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
                 "no ghosts are drawn: " + theory.why_not);
   }
-  const PageLanes lanes = lanes_of_page(timeline, options.most_slices);
+  const PageLanes lanes = lanes_of_page(timeline, options.max_slices);
   const RunState state{notes,          1, true, &lanes, options.ghosts != Ghosts::kOff, compares, !priced.model.empty(),
                        options.command};
   const std::string about = run_json(timeline, options.title, options.paths, state);
@@ -339,7 +339,7 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
 // it.
 Result<WrittenPage> write_page_file(Trace&& recorded, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other) {
-  const bool large = recorded.cells.size() > kMostPipelineCells;
+  const bool large = recorded.cells.size() > kMaxPipelineCells;
   return write_page(
       std::make_shared<const Run>(recorded), notes, path, options, std::move(other),
       [&](std::shared_ptr<const Run> run) {

@@ -28,7 +28,7 @@
 
 namespace stageline {
 
-inline constexpr int64_t kMostPageSlices = 50'000'000;  // a browser keeps some 30 bytes for each
+inline constexpr int64_t kMaxPageSlices = 50'000'000;  // a browser keeps some 30 bytes for each
 
 struct PageOptions {
   std::string lang = "en";         // used where the reader has chosen none
@@ -38,7 +38,7 @@ struct PageOptions {
   std::string command;             // "stageline view PATHS"
   Ghosts ghosts = Ghosts::kAuto;   // whether theory is drawn under the pipeline's rows
   // With more slices the page has only the pipeline's cells, and says what shows the rest.
-  uint64_t most_slices = 5'000'000;
+  uint64_t max_slices = 5'000'000;
 };
 
 // A second run, which the page compares with the first.

@@ -233,7 +233,7 @@ class LaneWriter {
 
 }  // namespace
 
-PageLanes lanes_of_page(const Timeline& timeline, uint64_t most_slices) {
+PageLanes lanes_of_page(const Timeline& timeline, uint64_t max_slices) {
   PageLanes out;
   uint64_t all = 0, cells = 0;
   for (const ViewLane& lane : timeline.lanes()) {
@@ -243,7 +243,7 @@ PageLanes lanes_of_page(const Timeline& timeline, uint64_t most_slices) {
   out.page_lane.assign(timeline.lanes().size(), kNone);
   for (uint32_t l = 0; l < timeline.lanes().size(); ++l) {
     const ViewLane& lane = timeline.lanes()[l];
-    const bool carried = all <= most_slices || (lane.cells && cells <= most_slices);
+    const bool carried = all <= max_slices || (lane.cells && cells <= max_slices);
     if (!carried) {
       if (lane.has_slices()) out.left_out += lane.count;
       continue;

@@ -44,8 +44,8 @@ struct PageLanes {
   uint64_t slices = 0;              // and samples
   uint64_t left_out = 0;            // slices of lanes that are not carried
 };
-// All lanes where they hold at most `most_slices`; else those of cells where these do; else none.
-PageLanes lanes_of_page(const Timeline& timeline, uint64_t most_slices);
+// All lanes where they hold at most `max_slices`; else those of cells where these do; else none.
+PageLanes lanes_of_page(const Timeline& timeline, uint64_t max_slices);
 
 // Names and kinds that occur, numbered by how often: O(slices).
 struct PagePlaces {

@@ -18,7 +18,7 @@ Result<std::string> worst_ranks_json(const Run& run) {
   for (const size_t i : worst_workers(stragglers)) {
     const StragglerWorker& worker = stragglers.workers[i];
     const Part& part = run.trace().parts[worker.part];
-    if (++of_stage[part.stage] > kMostWorstRanks) continue;
+    if (++of_stage[part.stage] > kMaxWorstRanks) continue;
     json.begin_object().field("rank", part.rank).field("beyond_ns", std::round(worker.beyond_ns())).key("peer_ratio");
     if (std::isfinite(worker.ratio))
       json.value(worker.ratio);

@@ -9,9 +9,9 @@
 
 namespace stageline {
 
-inline constexpr size_t kMostWorstRanks = 16;  // of one stage
+inline constexpr size_t kMaxWorstRanks = 16;  // of one stage
 
-// {ranks: [{rank, beyond_ns, peer_ratio, verdict}]}, the worst first (worst_workers()), at most kMostWorstRanks of a
+// {ranks: [{rank, beyond_ns, peer_ratio, verdict}]}, the worst first (worst_workers()), at most kMaxWorstRanks of a
 // stage. `run` is the run as recorded. Errors: those of the graph of what ran.
 Result<std::string> worst_ranks_json(const Run& run);
 

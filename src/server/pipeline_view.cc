@@ -105,14 +105,14 @@ bool has_many_ranks(const Trace& trace) {
 std::vector<StepRange> steps_of_page(const PipelineView& view, const std::vector<int32_t>& asked) {
   const Trace& trace = view.trace();
   if (asked.empty()) {
-    const bool of_many = trace.cells.size() > view.most_cells() && has_many_ranks(trace);
-    return embedded_steps(trace.cells, of_many ? std::min(view.most_cells(), view.most_of_many()) : view.most_cells(),
+    const bool of_many = trace.cells.size() > view.max_cells() && has_many_ranks(trace);
+    return embedded_steps(trace.cells, of_many ? std::min(view.max_cells(), view.max_of_many()) : view.max_cells(),
                           steps_by_worth(sums_of(view.run())));
   }
   std::vector<StepRange> out = step_ranges(trace.cells);
   std::erase_if(out,
                 [&](const StepRange& range) { return !std::binary_search(asked.begin(), asked.end(), range.step); });
-  if (out.size() == 1) out[0].end = std::min(out[0].end, out[0].begin + view.most_cells());
+  if (out.size() == 1) out[0].end = std::min(out[0].end, out[0].begin + view.max_cells());
   return out;
 }
 
@@ -159,7 +159,7 @@ std::shared_ptr<const std::string> PipelineView::payload(const std::vector<int32
   const std::lock_guard lock(payload_mutex_);
   if (payload_ && payload_steps_ == steps) return payload_;
   auto made = std::make_shared<const std::string>(payload_of(*this, steps));
-  if (made->size() <= kMostKeptPayload) {
+  if (made->size() <= kMaxKeptPayload) {
     payload_ = made;
     payload_steps_ = steps;
   }
@@ -196,7 +196,7 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query& query
       return Error{ErrorCode::kNotFound, "this run has no cells of step " + std::to_string(step), {}, ""};
     count += static_cast<size_t>(found.second - found.first);
   }
-  if (asked->size() > 1 && count > view.most_cells())
+  if (asked->size() > 1 && count > view.max_cells())
     return Error{ErrorCode::kUsage, "these steps have " + std::to_string(count) + " cells", {}, "ask for fewer steps"};
   return *view.payload(*asked);
 }

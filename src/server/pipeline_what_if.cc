@@ -94,9 +94,9 @@ Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Quer
   return what_if_reply(asked_model(view, **run), query);
 }
 
-std::string what_if_model_bytes(const PipelineView& view, size_t most_operations) {
+std::string what_if_model_bytes(const PipelineView& view, size_t max_operations) {
   const Result<const PricedRun*> run = priced(view);
-  if (!run || (*run)->model.graph().size() > most_operations) return "";
+  if (!run || (*run)->model.graph().size() > max_operations) return "";
   return packed_model(asked_model(view, **run));
 }
 

@@ -19,7 +19,7 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
 // the parameter. O(operations).
 Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Query& query);
 // The bytes from which a report's page answers the same (packed_model()); "" where nothing can be priced, or where
-// there are more than `most_operations` operations.
-std::string what_if_model_bytes(const PipelineView& view, size_t most_operations);
+// there are more than `max_operations` operations.
+std::string what_if_model_bytes(const PipelineView& view, size_t max_operations);
 
 }  // namespace stageline

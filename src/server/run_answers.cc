@@ -20,9 +20,9 @@ namespace stageline {
 namespace {
 
 constexpr auto kPatience = std::chrono::milliseconds(30);  // quick answers need no second request
-constexpr size_t kMostRows = 100'000;                      // of a table in an answer; all rows are counted
-size_t most_rows(const Table&) { return kMostRows; }
-constexpr int64_t kMostSqlBytes = int64_t{8} << 20;  // of an answer; no row begins after this many bytes
+constexpr size_t kMaxRows = 100'000;                       // of a table in an answer; all rows are counted
+size_t max_rows(const Table&) { return kMaxRows; }
+constexpr int64_t kMaxSqlBytes = int64_t{8} << 20;  // of an answer; no row begins after this many bytes
 constexpr std::chrono::milliseconds kSqlTimeout{30'000};
 
 // Those options of `query` that belong to the analysis. Errors: kUsage, as on the command line.
@@ -148,7 +148,7 @@ Result<RunAnswers::Answer> RunAnswers::explain() {
 Result<RunAnswers::Answer> RunAnswers::clocks() {
   if (!has_clocks(recorded_->trace()))
     return Error{ErrorCode::kUnavailable, "no clock of this run was measured", {}, "stageline align says why"};
-  return ask("clocks", [this]() -> Result<std::string> { return clocks_json(recorded_->trace(), most_rows); });
+  return ask("clocks", [this]() -> Result<std::string> { return clocks_json(recorded_->trace(), max_rows); });
 }
 
 Result<RunAnswers::Answer> RunAnswers::compare() {
@@ -203,11 +203,10 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
   const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
-    if (!two) return analysis_json(*analysis, options, recorded_, most_rows, part, AnswerForm::kApart);
+    if (!two) return analysis_json(*analysis, options, recorded_, max_rows, part, AnswerForm::kApart);
     const Result<std::shared_ptr<const Run>> other = other_run();
     if (!other) return other.error();
-    return two_runs_json(*analysis, options, recorded_->trace(), (*other)->trace(), most_rows, part,
-                         AnswerForm::kApart);
+    return two_runs_json(*analysis, options, recorded_->trace(), (*other)->trace(), max_rows, part, AnswerForm::kApart);
   };
   Result<Answer> answer = ask(key, work, true);
   if (answer && answer->is_apart && !wants_apart) *answer = {200, joined_answer(answer->body)};
@@ -216,7 +215,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
 
 Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
   const std::string text(query.text("q"));
-  const Result<int64_t> rows = integer_parameter(query, "rows", 1000, 1, kMostSqlRows);
+  const Result<int64_t> rows = integer_parameter(query, "rows", 1000, 1, kMaxSqlRows);
   if (!rows) return rows.error();
   if (text.empty()) return Error{ErrorCode::kUsage, "q has the query", {}, "/api/sql?q=SELECT%20name%20FROM%20tables"};
   return ask("sql " + std::to_string(*rows) + " " + text, [this, text, most = *rows]() -> Result<std::string> {
@@ -229,12 +228,12 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
     Result<sql::SessionPool::Lent> session = sql_sessions_->lend();
     if (!session) return std::move(session).error();
     sql::Limits limits;
-    limits.most_rows = most;
+    limits.max_rows = most;
     limits.timeout = kSqlTimeout;
-    limits.most_memory = int64_t{256} << 20;
+    limits.max_memory = int64_t{256} << 20;
     limits.cancelled = &ending_;
     std::string body;
-    sql::JsonSink sink([&](std::string_view bytes) { body += bytes; }, kMostSqlBytes);
+    sql::JsonSink sink([&](std::string_view bytes) { body += bytes; }, kMaxSqlBytes);
     Result<sql::Outcome> outcome = (*session)->ask(text, limits, sink);
     if (!outcome) return std::move(outcome).error();
     sink.end(*outcome);

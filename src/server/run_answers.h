@@ -56,8 +56,8 @@ class RunAnswers {
   // Calls by call path, of the second run too where there is one. Errors: also kUnavailable for a run without calls.
   Result<Answer> calls();
   // The answer to the SQL text q about the run on the axis that the timeline draws, with at most `rows` (1 to
-  // kMostSqlRows) rows.
-  static constexpr int64_t kMostSqlRows = 10'000;
+  // kMaxSqlRows) rows.
+  static constexpr int64_t kMaxSqlRows = 10'000;
   Result<Answer> sql(const Query& query);
   // The second run, for a chart beside the first run's. Errors: kUnavailable where there is none, and those of reading
   // it.

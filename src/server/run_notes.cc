@@ -38,7 +38,7 @@ RunNotes::RunNotes(std::string path, Keep keep) : path_(std::move(path)), keep_(
     if (keep_ && access(folder.c_str(), W_OK) != 0) why_not_ = "read-only";
     return;
   }
-  const Result<std::string> bytes = read_all(path_, kMostBytes);
+  const Result<std::string> bytes = read_all(path_, kMaxBytes);
   const Result<JsonTree> json = bytes ? parse_json_tree(*bytes, path_) : Result<JsonTree>(bytes.error());
   // A file that is not ours, or not whole, is not overwritten.
   if (!json || json->broken_at >= 0 || json->tree.root()["format"].text() != kFormat) {
@@ -46,9 +46,9 @@ RunNotes::RunNotes(std::string path, Keep keep) : path_(std::move(path)), keep_(
     return;
   }
   const Value list = json->tree.root()["notes"];
-  for (size_t i = 0; i < std::min(list.size(), kMostNotes); ++i)
+  for (size_t i = 0; i < std::min(list.size(), kMaxNotes); ++i)
     if (const std::optional<int64_t> at = list.item(i)["at_ns"].integer())
-      notes_.push_back({*at, std::string(list.item(i)["text"].text().substr(0, kMostText))});
+      notes_.push_back({*at, std::string(list.item(i)["text"].text().substr(0, kMaxText))});
 }
 
 std::string RunNotes::json(int64_t origin_ns) const {
@@ -69,19 +69,19 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
   if (!why_not_.empty() || !keep_)
     return Error{
         ErrorCode::kUnavailable, "notes are not kept here" + (why_not_.empty() ? "" : ": " + why_not_), {path_}, ""};
-  if (body.size() > kMostBytes) return Error{ErrorCode::kLimit, "more notes than are kept", {}, ""};
+  if (body.size() > kMaxBytes) return Error{ErrorCode::kLimit, "more notes than are kept", {}, ""};
   const Result<JsonTree> tree = parse_json_tree(body, "notes");
   const Value list = tree ? tree->tree.root()["notes"] : Value();
   if (!tree || tree->broken_at >= 0 || !list.is_list())
     return Error{ErrorCode::kUsage, "notes are {\"notes\": [{\"t\": nanoseconds, \"text\": \"…\"}]}", {}, ""};
-  if (list.size() > kMostNotes) return Error{ErrorCode::kLimit, "more notes than are kept", {}, ""};
+  if (list.size() > kMaxNotes) return Error{ErrorCode::kLimit, "more notes than are kept", {}, ""};
   std::vector<Note> notes;
   JsonWriter json;
   json.begin_object().field("format", kFormat).key("notes").begin_array();
   for (size_t i = 0; i < list.size(); ++i) {
     const std::optional<int64_t> t = list.item(i)["t"].integer();
     const std::string_view text = list.item(i)["text"].text();
-    if (!t || text.size() > kMostText)
+    if (!t || text.size() > kMaxText)
       return Error{ErrorCode::kUsage, "a note has a time in nanoseconds and at most 1000 bytes of text", {}, ""};
     notes.push_back(
         {static_cast<int64_t>(static_cast<uint64_t>(origin_ns) + static_cast<uint64_t>(*t)), std::string(text)});

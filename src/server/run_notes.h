@@ -22,7 +22,7 @@ std::string notes_path(const std::vector<std::string>& paths);
 
 class RunNotes {
  public:
-  static constexpr size_t kMostBytes = size_t{1} << 20, kMostNotes = 2'000, kMostText = 1'000;
+  static constexpr size_t kMaxBytes = size_t{1} << 20, kMaxNotes = 2'000, kMaxText = 1'000;
   using Keep = std::function<Status(const std::string& path, const std::string& bytes)>;
 
   // Reads the file where there is one. With `path` "" or without `keep`, notes are shown but not kept.

@@ -19,9 +19,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostListed = 1000;    // of a folder; all entries are counted
-constexpr size_t kMostLooked = 20'000;  // most files of a folder whose format is looked for before the run is opened
-constexpr int kMostUnread = 32;         // most runs that wait to be read; fewer than the desk lets wait
+constexpr size_t kMaxListed = 1000;    // of a folder; all entries are counted
+constexpr size_t kMaxLooked = 20'000;  // most files of a folder whose format is looked for before the run is opened
+constexpr int kMaxUnread = 32;         // most runs that wait to be read; fewer than the desk lets wait
 constexpr auto kTrendPatience = std::chrono::milliseconds(30);
 constexpr const char* kJsonType = "application/json; charset=utf-8";
 
@@ -36,7 +36,7 @@ std::string title_of(const std::vector<std::string>& shown) {
 }
 
 // An error, worded in both languages.
-ApiAnswer said_answer(const Error& error) {
+ApiAnswer stated_answer(const Error& error) {
   ApiAnswer answer = refused_answer(error);
   answer.body = unanswered_json(error);
   return answer;
@@ -87,7 +87,7 @@ void RunShelf::forget_some() {
       ++kept;
       if (one.run->settled() && !one.run->busy() && (!oldest || one.used < oldest->used)) oldest = &one;
     }
-    if (kept <= kMostKept || !oldest) return;
+    if (kept <= kMaxKept || !oldest) return;
     oldest->run.reset();  // whoever answers from it still holds it until that is done
   }
 }
@@ -96,7 +96,7 @@ std::shared_ptr<const ViewRun> RunShelf::take_run(std::string& target) {
   constexpr std::string_view kBegin = "/runs/";
   if (!target.starts_with(kBegin)) return nullptr;
   size_t at = kBegin.size(), number = 0;
-  for (; at < target.size() && target[at] >= '0' && target[at] <= '9' && number <= kMostRuns; ++at)
+  for (; at < target.size() && target[at] >= '0' && target[at] <= '9' && number <= kMaxRuns; ++at)
     number = number * 10 + static_cast<size_t>(target[at] - '0');
   if (at >= target.size() || target[at] != '/') return nullptr;
   const std::lock_guard lock(mutex_);
@@ -108,11 +108,11 @@ std::shared_ptr<const ViewRun> RunShelf::take_run(std::string& target) {
   return entry.run;
 }
 
-Result<std::string> RunShelf::allowed(const std::string& path, size_t most_entries) const {
-  Result<std::string> found = path_below(options_.roots, path, most_entries);
+Result<std::string> RunShelf::allowed(const std::string& path, size_t max_entries) const {
+  Result<std::string> found = path_below(options_.roots, path, max_entries);
   // A relative path that does not exist where the program was started may exist in one of the folders that may be read.
   for (size_t k = 0; !found && !path.empty() && path[0] != '/' && k < options_.roots.size(); ++k)
-    if (Result<std::string> other = path_below(options_.roots, options_.roots[k] + "/" + path, most_entries); other)
+    if (Result<std::string> other = path_below(options_.roots, options_.roots[k] + "/" + path, max_entries); other)
       return other;
   if (found) return found;
   return Error{ErrorCode::kNotFound,
@@ -127,7 +127,7 @@ Result<std::vector<RunShelf::Named>> RunShelf::named(const Query& query, std::st
   std::vector<Named> out;
   for (const auto& [name, value] : query.parameters) {
     if (name == path) {
-      Result<std::string> found = allowed(value, kMostPathEntries);
+      Result<std::string> found = allowed(value, kMaxPathEntries);
       if (!found) return std::move(found).error();
       out.push_back({*found, *found});
     } else if (name == drop) {
@@ -174,7 +174,7 @@ Result<std::string> RunShelf::browse(const Query& query) const {
   std::sort(entries.begin(), entries.end(), [](const Listed& a, const Listed& b) {
     return a.changed_s != b.changed_s ? a.changed_s > b.changed_s : natural_less(a.name, b.name);
   });
-  if (entries.size() > kMostListed) entries.resize(kMostListed);
+  if (entries.size() > kMaxListed) entries.resize(kMaxListed);
   JsonWriter json;
   json.begin_object().field("path", valid_utf8(real));
   const std::string up = fs::path(real).parent_path().string();
@@ -195,7 +195,7 @@ Result<std::string> RunShelf::browse(const Query& query) const {
 // Says which reader would take a path, judged by names and the first bytes of files; no file is read whole. "": none
 // would, or it has too many files to look at.
 Result<std::string> RunShelf::look(const Query& query) const {
-  const Result<std::string> path = allowed(std::string(query.text("path")), kMostLooked);
+  const Result<std::string> path = allowed(std::string(query.text("path")), kMaxLooked);
   JsonWriter json;
   json.begin_object();
   const Result<Source> source = path ? scan_source({*path}) : Result<Source>(path.error());
@@ -228,7 +228,7 @@ Result<std::string> RunShelf::open(const Query& query) {
   const std::lock_guard lock(mutex_);
   const auto unread =
       std::count_if(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && !one.run->settled(); });
-  if (unread >= kMostUnread)
+  if (unread >= kMaxUnread)
     return Error{ErrorCode::kLimit, "many runs are being read", {}, "open this one when they are"};
   size_t number = 0;
   for (size_t k = 0; k < entries_.size(); ++k)
@@ -236,7 +236,7 @@ Result<std::string> RunShelf::open(const Query& query) {
   // A run that could not be read is tried again, since its files may be there now.
   if (number > 0 && entries_[number - 1].run && entries_[number - 1].run->failed()) entries_[number - 1].run.reset();
   if (number == 0) {
-    if (entries_.size() >= kMostRuns) return Error{ErrorCode::kLimit, "too many runs", {}, "start the program anew"};
+    if (entries_.size() >= kMaxRuns) return Error{ErrorCode::kLimit, "too many runs", {}, "start the program anew"};
     entries_.push_back(std::move(entry));
     number = entries_.size();
   }
@@ -273,7 +273,7 @@ ApiAnswer RunShelf::answer(std::string_view target) {
   if (!query) return error_answer(400, query.error().what, query.error().hint);
   if (std::optional<ApiAnswer> page = page_answer(query->path, false)) return std::move(*page);
   const auto made = [](Result<std::string> body) {
-    return body ? ApiAnswer{200, kJsonType, std::move(*body), {}} : said_answer(body.error());
+    return body ? ApiAnswer{200, kJsonType, std::move(*body), {}} : stated_answer(body.error());
   };
   if (query->path == "/api/status") return {200, kJsonType, status_json(), {}};
   if (query->path == "/api/browse") return made(browse(*query));
@@ -281,7 +281,7 @@ ApiAnswer RunShelf::answer(std::string_view target) {
   if (query->path == "/api/open") return made(open(*query));
   if (query->path == "/api/trend") {
     Result<ApiAnswer> answer = trend(*query);
-    return answer ? std::move(*answer) : said_answer(answer.error());
+    return answer ? std::move(*answer) : stated_answer(answer.error());
   }
   return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
 }

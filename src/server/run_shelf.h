@@ -6,7 +6,7 @@
 //                            a server of one run     /api/open?path=…    a run's number
 //   PUT /api/drop?name=…     a file's bytes          /api/trend?path=…   what steps took, run after run
 //
-// Two runs are read at a time. kMostKept runs stay in memory; when another one is opened, the one not asked for longest
+// Two runs are read at a time. kMaxKept runs stay in memory; when another one is opened, the one not asked for longest
 // is released, and it is read again when its page asks for it.
 #pragma once
 
@@ -25,7 +25,7 @@ namespace stageline {
 
 class RunShelf {
  public:
-  static constexpr size_t kMostKept = 6, kMostRuns = 10'000;
+  static constexpr size_t kMaxKept = 6, kMaxRuns = 10'000;
   using Paths = std::vector<std::string>;
   struct Options {
     std::vector<std::string> roots;                              // real paths of folders
@@ -58,7 +58,7 @@ class RunShelf {
     std::string path, shown;
   };
 
-  Result<std::string> allowed(const std::string& path, size_t most_entries) const;
+  Result<std::string> allowed(const std::string& path, size_t max_entries) const;
   Result<std::vector<Named>> named(const Query& query, std::string_view path, std::string_view drop) const;
   std::string status_json() const;
   Result<std::string> browse(const Query& query) const;

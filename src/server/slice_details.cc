@@ -11,11 +11,11 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostArguments = 500, kMostArgumentBytes = 20'000, kMostFrames = 200, kMostLinks = 200;
+constexpr size_t kMaxArguments = 500, kMaxArgumentBytes = 20'000, kMaxFrames = 200, kMaxLinks = 200;
 
 std::string cut(std::string_view text) {
-  if (text.size() <= kMostArgumentBytes) return valid_utf8(text);
-  return valid_utf8(text.substr(0, kMostArgumentBytes)) + "…";
+  if (text.size() <= kMaxArgumentBytes) return valid_utf8(text);
+  return valid_utf8(text.substr(0, kMaxArgumentBytes)) + "…";
 }
 
 class Details {
@@ -119,13 +119,13 @@ class Details {
     json_.key("stack").begin_array();
     const StackFact* fact = has_facts() ? fact_of(part_.stacks, slice_) : nullptr;
     if (fact) {
-      size_t left = kMostFrames;
+      size_t left = kMaxFrames;
       for (const std::string_view frame : split(trace_.names.text(fact->stack), ';'))
         if (left-- > 0) json_.value(cut(trim(frame)));
     } else if (has_facts() && cell_ == kNoSlice) {
       const std::vector<uint32_t>& parent = part_.slices.parent;
       uint32_t at = slice_;
-      for (size_t k = 0; k < kMostFrames && at < parent.size() && parent[at] != kNoSliceIndex; ++k) {
+      for (size_t k = 0; k < kMaxFrames && at < parent.size() && parent[at] != kNoSliceIndex; ++k) {
         at = parent[at];
         json_.value(short_name(trace_.names.text(part_.slices.name_id[at])));
       }
@@ -134,7 +134,7 @@ class Details {
   }
 
   void link(FlowType type, bool out, SlicePlace other) {
-    if (!other || links_++ >= kMostLinks) return;
+    if (!other || links_++ >= kMaxLinks) return;
     json_.begin_object().field("type", flow_type_name(type)).field("direction", out ? "out" : "in");
     json_.field("rank", int64_t{trace_.parts[timeline_.lanes()[other.lane].part].rank}).key("slice");
     write_slice_reference(json_, timeline_, other);
@@ -171,7 +171,7 @@ class Details {
     } else if (slice_ != kNoSlice && slice_ < part_.slices.size()) {
       // Restart points of gzip files are not kept between requests, since the next request may be on another thread.
       if (const Result<std::string> text = event_text(part_, slice_)) {
-        for (const JsonMember& member : json_members(json_member(*text, "args"), kMostArguments))
+        for (const JsonMember& member : json_members(json_member(*text, "args"), kMaxArguments))
           json_.begin_object()
               .field("key", cut(json_text("\"" + std::string(member.key) + "\"")))
               .field("value", cut(json_text(member.value)))

@@ -38,10 +38,10 @@ std::vector<SliceStretch> stretches_of(const Timeline& timeline, const std::vect
 // Calls visit(slice) for the slices of a stretch that last at least min_ns; skips blocks that have none.
 template <class Visit>
 void for_long_slices(const ViewLane& lane, const ViewRow& row, const SliceStretch& s, int64_t min_ns, Visit visit) {
-  const auto least_bits = static_cast<uint8_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, min_ns))));
+  const auto min_bits = static_cast<uint8_t>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(0, min_ns))));
   for (size_t p = s.from; p < s.to;) {
     const size_t end = std::min(s.to, (p / kBlock + 1) * kBlock);
-    if (row.longest_2[p / kBlock] >= least_bits)
+    if (row.longest_2[p / kBlock] >= min_bits)
       for (size_t q = p; q < end; ++q)
         if (const size_t i = row.slice_at(q); lane.dur(i) >= min_ns) visit(i);
     p = end;
@@ -95,8 +95,8 @@ SliceWindow slices_within(const Timeline& timeline, const std::vector<uint32_t>&
 }
 
 std::string short_name(std::string_view text) {
-  if (text.size() <= kMostNameBytes) return valid_utf8(text);
-  size_t end = kMostNameBytes;
+  if (text.size() <= kMaxNameBytes) return valid_utf8(text);
+  size_t end = kMaxNameBytes;
   while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
   return valid_utf8(text.substr(0, end)) + "…";
 }
@@ -159,7 +159,7 @@ Result<std::string> slices_answer(const Timeline& timeline, const Query& query) 
   if (!window) return window.error();
   const auto min_ns = number_parameter(query, "min_ns", 0.0);
   if (!min_ns) return min_ns.error();
-  const auto limit = integer_parameter(query, "limit", 50'000, 1, kMostSlices);
+  const auto limit = integer_parameter(query, "limit", 50'000, 1, kMaxSlices);
   if (!limit) return limit.error();
   const auto least = static_cast<int64_t>(std::clamp(*min_ns, 0.0, 4e18));
   return slices_wire(timeline, slices_within(timeline, *lanes, *window, least, static_cast<size_t>(*limit)));

@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-inline constexpr int64_t kMostSlices = 200'000;  // of one answer
-inline constexpr size_t kMostNameBytes = 256;    // of a name in a table of names; longer ones are cut
+inline constexpr int64_t kMaxSlices = 200'000;  // of one answer
+inline constexpr size_t kMaxNameBytes = 256;    // of a name in a table of names; longer ones are cut
 
 struct SliceRow {
   uint32_t lane = 0, slice = 0;
@@ -34,7 +34,7 @@ std::string slices_wire(const Timeline& timeline, const SliceWindow& window);
 // The answer to /api/slices. Errors: kUsage.
 Result<std::string> slices_answer(const Timeline& timeline, const Query& query);
 
-// A text cut to kMostNameBytes at the end of a character; valid UTF-8.
+// A text cut to kMaxNameBytes at the end of a character; valid UTF-8.
 std::string short_name(std::string_view text);
 
 }  // namespace stageline

@@ -131,13 +131,13 @@ Result<std::string> tiles_answer(const Timeline& timeline, const Query& query) {
     std::vector<KindCoverage> kinds;
   };
   std::vector<Asked> rows;
-  size_t most_bytes = 0;
+  size_t max_bytes = 0;
   for (const uint32_t l : *lanes)
     for (uint32_t r = 0; r < timeline.lanes()[l].rows.size(); ++r) {
       rows.push_back({l, r, {}});
-      most_bytes += timeline.lanes()[l].rows[r].kinds.size() * (columns + 8) + 64;
+      max_bytes += timeline.lanes()[l].rows[r].kinds.size() * (columns + 8) + 64;
     }
-  if (most_bytes > kMaxTileBytes)
+  if (max_bytes > kMaxTileBytes)
     return Error{ErrorCode::kLimit, "too many rows and columns in one request", {}, "ask for fewer lanes at once"};
   parallel_for(rows.size(), [&](size_t i) {
     const ViewLane& lane = timeline.lanes()[rows[i].lane];

@@ -251,8 +251,8 @@ void Timeline::build_rows() {
         if (std::any_of(lane.rows[r].longest_2.begin(), lane.rows[r].longest_2.end(),
                         [](uint8_t bits) { return bits > 0; }))
           lane.lasting_rows = r + 1;
-      const int64_t least_ns = *std::min_element(lane.durations, lane.durations + lane.count);
-      lane.is_plain = least_ns >= 0 && lane.hidden == 0 && lane.end_ns < kLatestNs;
+      const int64_t min_ns = *std::min_element(lane.durations, lane.durations + lane.count);
+      lane.is_plain = min_ns >= 0 && lane.hidden == 0 && lane.end_ns < kLatestNs;
     } else {
       lane.end_ns = lane.relative(lane.starts[lane.count - 1]);
     }

@@ -10,8 +10,8 @@ std::string_view web_viewer_css();
 // The page of a run that is still going on (web/src/live).
 std::string_view web_live_js();
 std::string_view web_live_css();
-// What-if for a report's page (src/wasm): WebAssembly, as gzip; empty where the program was built without a compiler for
-// it.
+// What-if for a report's page (src/wasm): WebAssembly, as gzip; empty where the program was built without a compiler
+// for it.
 std::string_view web_what_if_gzip();
 // "sha256-…" of the texts, by which caches know them.
 std::string_view web_viewer_js_hash();

@@ -20,7 +20,7 @@ namespace hook_http = boost::beast::http;
 
 constexpr auto kAnswerWithin = std::chrono::seconds(5);
 constexpr auto kBetweenTries = std::chrono::seconds(1);
-constexpr uint64_t kMostAnswerBytes = 64 * 1024;
+constexpr uint64_t kMaxAnswerBytes = 64 * 1024;
 
 Error no_address(std::string what) {
   return {ErrorCode::kUsage, std::move(what), {}, "--webhook takes an address such as http://127.0.0.1:9000/stageline"};
@@ -41,7 +41,7 @@ class Post {
     request_.body() = body;
     request_.keep_alive(false);
     request_.prepare_payload();
-    parser_.body_limit(kMostAnswerBytes);
+    parser_.body_limit(kMaxAnswerBytes);
     resolver_.async_resolve(host, port, [this](hook_beast::error_code error, const auto& found) {
       if (error) return fail("its host is not known: ", error);
       stream_.expires_after(kAnswerWithin);
@@ -133,7 +133,7 @@ Webhook::~Webhook() {
 void Webhook::send(std::string json) {
   const std::lock_guard lock(mutex_);
   waiting_.push_back(std::move(json));
-  if (waiting_.size() > kMostWaiting) {
+  if (waiting_.size() > kMaxWaiting) {
     waiting_.pop_front();
     ++sums_.given_up;
   }

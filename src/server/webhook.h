@@ -1,7 +1,7 @@
 // Tells another program what happens as soon as it does: with an HTTP POST of JSON for each event, in order, on a
 // thread of its own. A receiver that is slow or away holds nothing up.
 //
-// A message is tried kTries times, then given up and counted. If more than kMostWaiting wait, the oldest is given up.
+// A message is tried kTries times, then given up and counted. If more than kMaxWaiting wait, the oldest is given up.
 #pragma once
 
 #include <condition_variable>
@@ -19,7 +19,7 @@ namespace stageline {
 
 class Webhook {
  public:
-  static constexpr size_t kMostWaiting = 256;
+  static constexpr size_t kMaxWaiting = 256;
   static constexpr int kTries = 3;
 
   // For an address such as "http://host:port/path". Errors: kUsage for other forms; https is refused, since this

@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostAskedMicroBatches = 65'536, kLongestNs = 3'600'000'000'000;
+constexpr int64_t kMaxAskedMicroBatches = 65'536, kLongestNs = 3'600'000'000'000;
 
 Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes) {
   Changes changes;
@@ -38,7 +38,7 @@ Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes
   }
   for (const auto& [name, place] : {std::pair("chunks", &own.chunks), std::pair("group", &own.group),
                                     std::pair("micro_batches", &own.micro_batches)}) {
-    const Result<int64_t> value = integer_parameter(query, name, 0, 0, kMostAskedMicroBatches);
+    const Result<int64_t> value = integer_parameter(query, name, 0, 0, kMaxAskedMicroBatches);
     if (!value) return std::move(value).error();
     *place = static_cast<int32_t>(*value);
   }

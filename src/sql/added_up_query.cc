@@ -55,8 +55,8 @@ class Block {
       : sql_(sql), tokens_(tokens), range_(range), is_leg_(is_leg) {}
 
   bool read() {
-    constexpr size_t kMostItems = 200;  // SQLite takes no more columns
-    if (!find_clauses() || items_.size() > kMostItems) return false;
+    constexpr size_t kMaxItems = 200;  // SQLite takes no more columns
+    if (!find_clauses() || items_.size() > kMaxItems) return false;
     for (const Range& item : items_)
       if (!name_item(item)) return false;
     if (!read_groups()) return false;
@@ -315,32 +315,32 @@ class Block {
     const std::string& name = at(i).text;
     const size_t close = close_of(i + 1, last);
     if (close >= last || is_word(close + 1, "over") || is_word(close + 1, "filter")) return false;
-    std::string told;
+    std::string reported;
     size_t end = 0;
     const SliceColumnSpec* one = column_at(i + 2, close, end);
     if (name == "count" && close == i + 3 && (is(i + 2, "*") || is(i + 2, "1"))) {
-      told = "ifnull(sum(added_count), 0)";
+      reported = "ifnull(sum(added_count), 0)";
     } else if (one && end == close && is_number(one->field)) {
       const std::string& number = one->column.name;
       if (name == "count")
-        told = "ifnull(sum(added_known_" + number + "), 0)";
+        reported = "ifnull(sum(added_known_" + number + "), 0)";
       else if (name == "sum")
-        told = "sum(added_sum_" + number + ")";
+        reported = "sum(added_sum_" + number + ")";
       else if (name == "avg")
-        told = "(1.0 * sum(added_sum_" + number + ") / sum(added_known_" + number + "))";
+        reported = "(1.0 * sum(added_sum_" + number + ") / sum(added_known_" + number + "))";
       else if (name == "min" || name == "max")
-        told = name + "(added_" + name + "_" + number + ")";
+        reported = name + "(added_" + name + "_" + number + ")";
       else
         return false;
       numbers_.insert(number);
     } else if (one && end == close && is_key(one->field) && (name == "count" || name == "min" || name == "max")) {
       keys_.insert(one->column.name);
-      told = name == "count" ? "ifnull(sum(added_count * (" + one->column.name + " IS NOT NULL)), 0)"
-                             : name + "(" + one->column.name + ")";
+      reported = name == "count" ? "ifnull(sum(added_count * (" + one->column.name + " IS NOT NULL)), 0)"
+                                 : name + "(" + one->column.name + ")";
     } else {
       return false;
     }
-    if (edit) edits_.push_back({at(i).begin, at(close).end, std::move(told)});
+    if (edit) edits_.push_back({at(i).begin, at(close).end, std::move(reported)});
     any_sum_ = true;
     after = close + 1;
     return true;
@@ -463,8 +463,8 @@ bool joins_selects(const Token& token) {
 
 std::string added_up_query(std::string_view statement) {
   // Nested calls and SELECTs are each searched once; a longer text was not written by hand and is left to SQLite.
-  constexpr size_t kMostBytes = 20'000;
-  if (statement.size() > kMostBytes) return {};
+  constexpr size_t kMaxBytes = 20'000;
+  if (statement.size() > kMaxBytes) return {};
   const std::vector<Token> tokens = tokens_of(statement);
   // The statement itself may make a table of that name.
   for (size_t i = 0; i < tokens.size(); ++i) {

@@ -138,7 +138,7 @@ void JsonSink::begin(const std::vector<ResultColumn>& columns) {
 }
 
 bool JsonSink::row(const std::vector<SqlValue>& values) {
-  if (written_ + static_cast<int64_t>(text_.size()) >= most_bytes_) {
+  if (written_ + static_cast<int64_t>(text_.size()) >= max_bytes_) {
     full_ = true;
     return false;
   }

@@ -30,21 +30,21 @@ class AnswerTable : public RowSink {
       return std::string_view(bytes).substr(static_cast<size_t>(begin), static_cast<size_t>(ends[row] - begin));
     }
   };
-  // row() returns false, which stops the query, when the values take more than `most_bytes`.
-  explicit AnswerTable(int64_t most_bytes = INT64_MAX) : most_bytes_(most_bytes) {}
+  // row() returns false, which stops the query, when the values take more than `max_bytes`.
+  explicit AnswerTable(int64_t max_bytes = INT64_MAX) : max_bytes_(max_bytes) {}
   void begin(const std::vector<ResultColumn>& columns) override;
   bool row(const std::vector<SqlValue>& values) override;
 
   const std::vector<Column>& columns() const { return columns_; }
   size_t row_count() const { return rows_; }
-  bool is_full() const { return bytes_ > most_bytes_; }
+  bool is_full() const { return bytes_ > max_bytes_; }
   std::string shown(size_t row, size_t column) const;  // as shown to people; "–" for NULL
 
  private:
   void add(Column& column, const SqlValue& value);
   std::vector<Column> columns_;
   size_t rows_ = 0;
-  int64_t most_bytes_, bytes_ = 0;
+  int64_t max_bytes_, bytes_ = 0;
 };
 
 using Write = std::function<void(std::string_view)>;
@@ -65,8 +65,8 @@ class CsvSink : public RowSink {
 // Writes {"columns":[{"name","unit"}],"rows":[[…],…],"row_count":n,"truncated":false}; whole numbers have no decimals.
 class JsonSink : public RowSink {
  public:
-  // No row begins after `most_bytes` bytes.
-  explicit JsonSink(Write write, int64_t most_bytes = INT64_MAX) : write_(std::move(write)), most_bytes_(most_bytes) {}
+  // No row begins after `max_bytes` bytes.
+  explicit JsonSink(Write write, int64_t max_bytes = INT64_MAX) : write_(std::move(write)), max_bytes_(max_bytes) {}
   void begin(const std::vector<ResultColumn>& columns) override;
   bool row(const std::vector<SqlValue>& values) override;
   void end(const Outcome& outcome);
@@ -75,7 +75,7 @@ class JsonSink : public RowSink {
   Write write_;
   std::string text_;
   bool any_ = false, full_ = false;
-  int64_t rows_ = 0, written_ = 0, most_bytes_;
+  int64_t rows_ = 0, written_ = 0, max_bytes_;
 };
 
 // The answer as aligned text, numbers to the right. Texts wider than `widest` columns are cut in the middle (0: never).

@@ -101,7 +101,7 @@ void quantile_step(sqlite3_context* context, int count, sqlite3_value** values) 
       if (!(state->q >= 0 && state->q <= 1))
         return sqlite3_result_error(context, "quantile() takes a share from 0 to 1", -1);
     }
-    if (state->values.size() >= kMostQuantileValues)
+    if (state->values.size() >= kMaxQuantileValues)
       return sqlite3_result_error(context, "quantile() of more than 50 million values", -1);
     state->values.push_back(sqlite3_value_double(values[0]));
   });

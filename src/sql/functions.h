@@ -23,7 +23,7 @@ struct FunctionHelp {
 const std::vector<FunctionHelp>& function_helps();
 
 // Most values that quantile() keeps, at 8 bytes each; more are an error.
-inline constexpr size_t kMostQuantileValues = 50'000'000;
+inline constexpr size_t kMaxQuantileValues = 50'000'000;
 
 int add_functions(sqlite3* db);  // returns SQLITE_OK, or SQLite's code of what went wrong
 

@@ -90,12 +90,12 @@ Table messages_of(const RunData& data) {
   const auto id = [](uint32_t cell) { return cell == kNoSlice ? kNullInteger : int64_t{cell}; };
   for (size_t i = 0; i < transfers.size(); ++i) {
     const LinkTransfer t = transfers.at(i);
-    const uint32_t told = t.to_cell != kNoSlice ? t.to_cell : t.from_cell;
+    const uint32_t reported = t.to_cell != kNoSlice ? t.to_cell : t.from_cell;
     table.add_row({static_cast<int64_t>(table.row_count()), known_integer(t.step),
                    int64_t{trace.parts[t.from_part].rank}, int64_t{trace.parts[t.to_part].rank},
                    std::string(t.forward ? "forward" : "backward"), std::string(t.forward ? "F" : "B"),
-                   told == kNoSlice ? kNullInteger : known_integer(trace.cells.micro_batch[told]),
-                   told == kNoSlice ? kNullInteger : known_integer(trace.cells.chunk[told]), id(t.from_cell),
+                   reported == kNoSlice ? kNullInteger : known_integer(trace.cells.micro_batch[reported]),
+                   reported == kNoSlice ? kNullInteger : known_integer(trace.cells.chunk[reported]), id(t.from_cell),
                    id(t.to_cell), whole_ns(t.ns), t.bytes < 0 ? kNullInteger : std::llround(t.bytes),
                    std::string(evidence)});
   }

@@ -127,7 +127,7 @@ RunData::Made RunData::made(const std::string& key, const std::function<Made()>&
   {
     const std::lock_guard lock(mutex_);
     // Answers to ever new options would pile up; one that nobody is reading is made again when it is asked for.
-    if (slots_.size() >= kMostMade) std::erase_if(slots_, [](const auto& one) { return one.second.use_count() == 1; });
+    if (slots_.size() >= kMaxMade) std::erase_if(slots_, [](const auto& one) { return one.second.use_count() == 1; });
     std::shared_ptr<Slot>& known = slots_[key];
     if (!known) known = std::make_shared<Slot>();
     slot = known;

@@ -56,8 +56,8 @@ class RunData {
   int64_t self_ns(size_t part, size_t lane, size_t slice) const;  // O(slices within it)
 
   // What `make` returns for a key, made once for each key; an error is kept as well. Any thread may call; others wait
-  // for the same key. Beyond kMostMade keys, results that nobody is using are dropped.
-  static constexpr size_t kMostMade = 512;
+  // for the same key. Beyond kMaxMade keys, results that nobody is using are dropped.
+  static constexpr size_t kMaxMade = 512;
   using Made = Result<std::shared_ptr<const Rows>>;
   Made made(const std::string& key, const std::function<Made()>& make) const;
 

@@ -13,7 +13,7 @@
 namespace stageline::sql {
 namespace {
 
-constexpr size_t kMostSqlBytes = 1'000'000;
+constexpr size_t kMaxSqlBytes = 1'000'000;
 constexpr int kStepsBetweenLooks = 10'000;
 
 // The word after `what` in a message: "no such column: durns" → "durns".
@@ -106,7 +106,7 @@ struct Session::Watch {
       why = Why::kCancelled;
     else if (limits.timeout.count() > 0 && std::chrono::steady_clock::now() >= until)
       why = Why::kTime;
-    else if (sqlite3_memory_used() - memory_before > limits.most_memory)
+    else if (sqlite3_memory_used() - memory_before > limits.max_memory)
       why = Why::kMemory;
     return why != Why::kNothing;
   }
@@ -119,7 +119,7 @@ struct Session::Watch {
                 "narrow it by rank, step or time, let totals() add up, or allow more with --timeout"};
       case Why::kMemory:
         return {ErrorCode::kLimit,
-                "the query needs more memory than " + std::to_string(limits.most_memory >> 20) + " MiB",
+                "the query needs more memory than " + std::to_string(limits.max_memory >> 20) + " MiB",
                 {},
                 "narrow it by rank, step or time"};
       default: return {ErrorCode::kUnavailable, "the query was given up", {}, ""};
@@ -192,7 +192,7 @@ Status Session::start() {
   sqlite3_db_config(db_, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DML, 0, nullptr);  // "a b" is always a name, never a text
   sqlite3_db_config(db_, SQLITE_DBCONFIG_DQS_DDL, 0, nullptr);
-  const std::pair<int, int> limits[] = {{SQLITE_LIMIT_SQL_LENGTH, static_cast<int>(kMostSqlBytes)},
+  const std::pair<int, int> limits[] = {{SQLITE_LIMIT_SQL_LENGTH, static_cast<int>(kMaxSqlBytes)},
                                         {SQLITE_LIMIT_LENGTH, 64 << 20},
                                         {SQLITE_LIMIT_EXPR_DEPTH, 200},
                                         {SQLITE_LIMIT_COLUMN, 200},
@@ -264,9 +264,9 @@ Error Session::error_at(const std::string& statement, size_t begin, std::string_
     const size_t place = begin + static_cast<size_t>(at);
     const size_t line_begin = text.rfind('\n', place == 0 ? 0 : place - 1) + 1;  // 0 where there is no line before
     const size_t line_end = std::min(text.size(), text.find('\n', place));
-    constexpr size_t kMostShown = 60;  // most letters shown before the place
-    const size_t from = place > line_begin + kMostShown ? place - kMostShown : line_begin;
-    const std::string_view shown = text.substr(from, std::min<size_t>(line_end - from, 2 * kMostShown));
+    constexpr size_t kMaxShown = 60;  // most letters shown before the place
+    const size_t from = place > line_begin + kMaxShown ? place - kMaxShown : line_begin;
+    const std::string_view shown = text.substr(from, std::min<size_t>(line_end - from, 2 * kMaxShown));
     error.what +=
         "\n  " + valid_utf8(shown) + "\n  " +
         std::string(static_cast<size_t>(std::max(0, display_width(valid_utf8(text.substr(from, place - from))))), ' ') +
@@ -281,7 +281,7 @@ Error Session::error_at(const std::string& statement, size_t begin, std::string_
 
 Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSink& sink,
                              const std::vector<Parameter>& parameters) {
-  if (text.size() > kMostSqlBytes)
+  if (text.size() > kMaxSqlBytes)
     return Error{ErrorCode::kLimit, "a query of " + std::to_string(text.size()) + " bytes is longer than 1 MB", {}, ""};
   const std::vector<std::string_view> statements = statements_of(text);
   if (statements.empty())
@@ -297,7 +297,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
   } const unwatch = {db_};
   Outcome outcome;
   // `told`: the statement is not in the asker's words, so there is no place in their text to show.
-  const auto failed = [&](const std::string& statement, size_t begin, bool told) -> Error {
+  const auto failed = [&](const std::string& statement, size_t begin, bool reported) -> Error {
     // A question that contains this one may be given up too.
     if (watch.why != Watch::Why::kNothing || given_up.is_over()) return watch.error();
     if (stopped_.problem) return *stopped_.problem;
@@ -312,19 +312,19 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
               {},
               "TMPDIR names another"};
     if (code == SQLITE_TOOBIG) return {ErrorCode::kLimit, "a text of this query is longer than 64 MiB", {}, ""};
-    if (told) return {ErrorCode::kUnavailable, sqlite3_errmsg(db_), {}, ""};
+    if (reported) return {ErrorCode::kUnavailable, sqlite3_errmsg(db_), {}, ""};
     return error_at(statement, begin, text);
   };
   // Runs one statement that stands `begin` bytes into the text; `told`: as rewritten by added_up_query().
-  const auto run = [&](const std::string& statement, size_t begin, bool is_last, bool told) -> Status {
+  const auto run = [&](const std::string& statement, size_t begin, bool is_last, bool reported) -> Status {
     stopped_.problem.reset();
     stopped_.refused.clear();
-    stopped_.adding_up = told;
+    stopped_.adding_up = reported;
     sqlite3_stmt* prepared = nullptr;
     const int code =
         sqlite3_prepare_v3(db_, statement.data(), static_cast<int>(statement.size()), 0, &prepared, nullptr);
     const Statement owner(prepared);
-    if (code != SQLITE_OK) return failed(statement, begin, told);
+    if (code != SQLITE_OK) return failed(statement, begin, reported);
     if (!prepared) return {};
     for (size_t i = 0; i < parameters.size(); ++i) {
       int place = static_cast<int>(i) + 1;
@@ -348,7 +348,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     std::vector<std::string> blobs(static_cast<size_t>(width));
     for (bool begun = false;;) {
       const int step = sqlite3_step(prepared);
-      if (step != SQLITE_DONE && step != SQLITE_ROW) return failed(statement, begin, told);
+      if (step != SQLITE_DONE && step != SQLITE_ROW) return failed(statement, begin, reported);
       if (is_last && !begun) {
         std::vector<ResultColumn> columns;
         for (int c = 0; c < width; ++c) {
@@ -360,7 +360,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
       }
       if (step == SQLITE_DONE) return {};
       if (!is_last) continue;
-      if (outcome.rows >= limits.most_rows) {
+      if (outcome.rows >= limits.max_rows) {
         outcome.truncated = true;
         return {};
       }
@@ -404,7 +404,7 @@ Result<SessionPool::Lent> SessionPool::lend() {
 SessionPool::Lent::~Lent() {
   if (!session_ || session_->is_spent()) return;
   const std::scoped_lock lock(pool_->mutex_);
-  if (pool_->idle_.size() < kMostIdle) pool_->idle_.push_back(std::move(session_));
+  if (pool_->idle_.size() < kMaxIdle) pool_->idle_.push_back(std::move(session_));
 }
 
 }  // namespace stageline::sql

@@ -44,16 +44,16 @@ class RowSink {
 };
 
 struct Limits {
-  int64_t most_rows = INT64_MAX;           // rows that are handed out; Outcome says whether there were more
-  std::chrono::milliseconds timeout{};     // 0: none
-  int64_t most_memory = int64_t{1} << 30;  // that SQLite may take beyond what it had: for sorting, growing texts
+  int64_t max_rows = INT64_MAX;           // rows that are handed out; Outcome says whether there were more
+  std::chrono::milliseconds timeout{};    // 0: none
+  int64_t max_memory = int64_t{1} << 30;  // that SQLite may take beyond what it had: for sorting, growing texts
   const std::atomic<bool>* cancelled = nullptr;
   const Progress* progress = nullptr;  // the query is also cancelled when this is
 };
 
 struct Outcome {
   int64_t rows = 0;
-  bool truncated = false;  // there were more than Limits::most_rows
+  bool truncated = false;  // there were more than Limits::max_rows
   bool is_query = false;   // the last statement returns rows, even if there are none
 };
 
@@ -119,7 +119,7 @@ class SessionPool {
   Result<Lent> lend();
 
  private:
-  static constexpr size_t kMostIdle = 4;
+  static constexpr size_t kMaxIdle = 4;
   std::shared_ptr<const RunData> data_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Session>> idle_;

@@ -15,7 +15,7 @@ namespace {
 using Field = SliceColumn;
 constexpr size_t kRowsOfAPiece = size_t{1} << 20;  // most rows that one thread takes at a time
 // Most combinations for which a table with room for all of them is made.
-constexpr uint64_t kMostDense = uint64_t{1} << 21;
+constexpr uint64_t kMaxDense = uint64_t{1} << 21;
 
 // The property of a slice that determines its group; columns that follow from the same property share one axis.
 enum class Axis : uint8_t { kNone, kName, kCategory, kClass, kStream, kStep, kLane, kOpName };
@@ -107,7 +107,7 @@ class Adder {
     }
     sparse_.clear();
     dense_.clear();
-    if (combinations_ <= kMostDense) dense_.assign(combinations_, 0);
+    if (combinations_ <= kMaxDense) dense_.assign(combinations_, 0);
     return true;
   }
 

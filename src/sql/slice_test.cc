@@ -8,7 +8,7 @@ namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-constexpr size_t kMostPatternBytes = 1000;  // the same limit as Session sets for SQLite's own patterns
+constexpr size_t kMaxPatternBytes = 1000;  // the same limit as Session sets for SQLite's own patterns
 
 void keep(std::optional<int64_t>& wanted, sqlite3_value* value, bool& nothing) {
   const std::optional<int64_t> number = integer_of(value);
@@ -29,8 +29,8 @@ Status add_name_test(SliceTest& test, const Trace& trace, uint8_t op, sqlite3_va
     test.nothing = true;
     return {};
   }
-  if (op != SQLITE_INDEX_CONSTRAINT_EQ && wanted.size() > kMostPatternBytes)
-    return Error{ErrorCode::kLimit, "a pattern is longer than " + std::to_string(kMostPatternBytes) + " bytes", {}, ""};
+  if (op != SQLITE_INDEX_CONSTRAINT_EQ && wanted.size() > kMaxPatternBytes)
+    return Error{ErrorCode::kLimit, "a pattern is longer than " + std::to_string(kMaxPatternBytes) + " bytes", {}, ""};
   switch (op) {
     case SQLITE_INDEX_CONSTRAINT_EQ: each([&](std::string_view text) { return text == wanted; }); break;
     case SQLITE_INDEX_CONSTRAINT_GLOB:

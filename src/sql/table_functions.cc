@@ -56,7 +56,7 @@ Table empty_gaps() {
         "the gap is under 30 µs; other: it was launched in time and the gap is longer, or its launch is not known."}});
 }
 
-void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int64_t least_ns, Table& table) {
+void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int64_t min_ns, Table& table) {
   const Part& part = data.trace().parts[p];
   const Slices& s = part.slices;
   std::vector<uint32_t> rows = data.device_rows(p);
@@ -74,7 +74,7 @@ void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int6
       const char* const cause = launch != kNoSliceIndex && s.start_ns[launch] > end ? "host_wait"
                                 : launch != kNoSliceIndex && dur < kDelayNs         ? "kernel_wait"
                                                                                     : "other";
-      if (dur >= least_ns) {
+      if (dur >= min_ns) {
         const int64_t at = data.time_ns(p, end);
         table.add_row({int64_t{part.rank}, stream ? *stream : kNullInteger, at, dur, sum_or_limit(at, dur),
                        slice_id(p, last), slice_id(p, i), std::string(cause)});
@@ -289,7 +289,7 @@ const char* kind_of(std::string_view json) {
 }
 
 RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vector<Argument>& arguments) {
-  constexpr size_t kMostArguments = 10'000;
+  constexpr size_t kMaxArguments = 10'000;
   if (std::holds_alternative<std::monostate>(arguments[0]))
     return Error{ErrorCode::kUsage,
                  "args needs the slice whose arguments are wanted",
@@ -297,15 +297,15 @@ RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vec
                  "SELECT * FROM args(17), or JOIN args a ON a.slice_id = k.id"};
   const Result<Place> place = place_of(data, "args", arguments[0]);
   if (!place) return place.error();
-  if (++fetcher.fetched > kMostArgumentSlices)
+  if (++fetcher.fetched > kMaxArgumentSlices)
     return Error{ErrorCode::kLimit,
-                 "arguments of more than " + std::to_string(kMostArgumentSlices) + " slices are wanted",
+                 "arguments of more than " + std::to_string(kMaxArgumentSlices) + " slices are wanted",
                  {},
                  "choose fewer slices before the join: a LIMIT in a sub-query"};
   const Result<std::string> text = fetcher.texts.text(data.trace().parts[place->part], place->slice);
   if (!text) return text.error();
   Table table = empty_args();
-  for (const JsonMember& member : json_members(json_member(*text, "args"), kMostArguments))
+  for (const JsonMember& member : json_members(json_member(*text, "args"), kMaxArguments))
     table.add_row({json_text("\"" + std::string(member.key) + "\""), json_text(member.value),
                    std::string(kind_of(member.value))});
   return table_rows(std::move(table));
@@ -316,12 +316,12 @@ RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vec
 void add_table_functions(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out) {
   out.push_back(std::make_shared<RowTable>(
-      "gaps", "gaps(of_rank, of_stream, least_ns): when no device of a rank worked, and what it waited for.",
+      "gaps", "gaps(of_rank, of_stream, min_ns): when no device of a rank worked, and what it waited for.",
       with_options(columns_of(empty_gaps()),
                    {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
                     {"of_stream", SqlType::kInteger, "",
                      "Only gaps of this stream; by default gaps in which no stream of the rank worked."},
-                    {"least_ns", SqlType::kInteger, "ns", "Only gaps that last this long or longer."}}),
+                    {"min_ns", SqlType::kInteger, "ns", "Only gaps that last this long or longer."}}),
       [data](const std::vector<Argument>& arguments) { return gaps(*data, arguments); }));
   out.push_back(std::make_shared<RowTable>(
       "busy", "busy(of_rank, from_ns, to_ns, of_class): how long devices worked, concurrent work counted once.",

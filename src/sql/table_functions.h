@@ -1,4 +1,4 @@
-// Functions gaps(of_rank, of_stream, least_ns), busy(of_rank, from_ns, to_ns, of_class), path(id), below(id),
+// Functions gaps(of_rank, of_stream, min_ns), busy(of_rank, from_ns, to_ns, of_class), path(id), below(id),
 // args(slice_id).
 #pragma once
 
@@ -11,7 +11,7 @@
 namespace stageline::sql {
 
 // Most slices whose arguments one connection reads from their files.
-inline constexpr int64_t kMostArgumentSlices = 10'000;
+inline constexpr int64_t kMaxArgumentSlices = 10'000;
 
 void add_table_functions(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out);

@@ -82,21 +82,21 @@ def ask(client, question, truth):
     if wrong:
         return {'right': False, 'why': opened['error'], 'calls': 1, 'tokens': 0, 'ms': 0}
     trace, open_ms = opened['trace'], client.seconds * 1000
-    told, wrong = client.call(question['tool'], {'trace': trace, **question['arguments']})
+    reported, wrong = client.call(question['tool'], {'trace': trace, **question['arguments']})
     ms, why, values = client.seconds * 1000, '', None
     tolerance = question.get('tolerance', 0)
     if wrong:
-        why = told['error']
+        why = reported['error']
     elif question['kind'] == 'cannot':
-        values = told.get('reason')
+        values = reported.get('reason')
         if values != question['answer'] or not truth:
             why = f'{values}, and the files say {truth}'
-    elif told.get('cannot_answer'):
-        why = told['why']
+    elif reported.get('cannot_answer'):
+        why = reported['why']
     else:
         at = question['at'] if isinstance(question['at'], list) else [question['at']]
-        values = [value_at(told, pointer) for pointer in at]
-        claims = [{'text': question['question'][:400], 'handle': told['handle'], 'at': pointer, 'expect': {'value': value}} for pointer, value in zip(at, values)]
+        values = [value_at(reported, pointer) for pointer in at]
+        claims = [{'text': question['question'][:400], 'handle': reported['handle'], 'at': pointer, 'expect': {'value': value}} for pointer, value in zip(at, values)]
         checked, _ = client.call('verify', {'trace': trace, 'claims': claims})
         unproven = [c['verdict'] for c in checked.get('claims', []) if c['verdict'] != 'holds']
         if unproven or len(checked.get('claims', [])) != len(values):

@@ -248,7 +248,7 @@ class RealTraces(Case):
             self.assertLessEqual(abs(drift), float(r['drift_half_ppb']) + 1, f'rank {rank}: a bound is broken')
         return found
 
-    def check_job(self, job, most_us):
+    def check_job(self, job, max_us):
         path, true, place = self.inject(job)
         rows, done = clocks(path)
         self.assertNotRegex(done.err, 'was set in mid-run|faster than quartz')
@@ -257,7 +257,7 @@ class RealTraces(Case):
         pairs = [(at[d, s], at[d, s + 1]) for d, s in at if (d, s + 1) in at]
         offsets = [abs(found[b][0] - found[a][0]) / 1e3 for a, b in pairs]
         drifts = [abs(found[b][1] - found[a][1]) / 1e3 for a, b in pairs]
-        self.assertLessEqual(statistics.median(offsets), most_us)
+        self.assertLessEqual(statistics.median(offsets), max_us)
         self.assertLessEqual(max(drifts), 2)
         likely = {rank: float(r['offset_error_ns']) for rank, r in rows.items()}
         for rank, r in rows.items():
@@ -268,7 +268,7 @@ class RealTraces(Case):
         # What the traces' own clocks were off stands in both: the disturbance itself comes back far better.
         path, still, _ = self.inject(job, '--offset-ms', 0, '--drift-ppm', 0)
         before = self.errors(clocks(path)[0], still)
-        self.assertLessEqual(max(abs(found[r][0] - before[r][0]) / 1e3 for r in found), 0.15 * most_us)
+        self.assertLessEqual(max(abs(found[r][0] - before[r][0]) / 1e3 for r in found), 0.15 * max_us)
         for r in found:
             self.assertLessEqual(abs(found[r][0] - before[r][0]), max(likely[r], 1))
         self.assertLessEqual(max(abs(found[r][1] - before[r][1]) / 1e3 for r in found), 0.1)

@@ -87,8 +87,8 @@ class Cells(Case):
 
     def test_dualpipev_of_context_ranks(self):
         root = self.check(*DUALPIPE, '--cp', 2, m=10, schedule='dualpipe-v-mindspeed')
-        told = json.loads(run('info', '--json', root).out)
-        self.assertEqual((told['replicas'], told['context_parallel']), (1, 2))
+        reported = json.loads(run('info', '--json', root).out)
+        self.assertEqual((reported['replicas'], reported['context_parallel']), (1, 2))
         self.assertIn(' × 2 context-parallel pipelines', run('info', root).out)
         self.assertIn(' × 2 context-parallel pipelines', run('explain', root).out)
         one = json.loads(run('info', '--json', '--ranks', 0, root).out)

@@ -67,7 +67,7 @@ class TextExports(Case):
         self.assertNotIn('no device work', out)
         self.assertRegex(out, r'device +not named in the profile ×4')
 
-    def test_sums_alone_are_told(self):
+    def test_sums_alone_are_reported(self):
         folder = self.make('--only', 'steps')
         self.assertIn('no device work', run('info', folder, check=0).out)
         out = run('analyze', 'cluster-time-summary', folder, '--format', 'csv', '-q', check=0).out
@@ -75,8 +75,8 @@ class TextExports(Case):
         self.assertEqual(sorted({r['rank'] for r in rows}), ['0', '1', '2', '3'])
         for rank in range(4):
             with open(self.output(folder, rank, 'step_trace_time.csv')) as f:
-                told = [round(float(r['Computing']) * 1000) for r in csv.DictReader(f)]
-            self.assertEqual([int(r['compute_ns']) for r in rows if r['rank'] == str(rank)], told)
+                reported = [round(float(r['Computing']) * 1000) for r in csv.DictReader(f)]
+            self.assertEqual([int(r['compute_ns']) for r in rows if r['rank'] == str(rank)], reported)
         self.assertIn('with slices', run('analyze', 'hccl-sum', folder, check=2).err)
 
     def test_what_a_batched_message_carries(self):

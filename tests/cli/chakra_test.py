@@ -42,7 +42,7 @@ class ChakraTest(unittest.TestCase):
             (self.folder / f'llama.{number}.et.gz').write_bytes(gzip.compress(chakra.trace(0)))
         self.assertEqual([r['rank'] for r in rows(self.folder, 'SELECT rank FROM ranks ORDER BY rank')], ['3', '11'])
 
-    def test_a_trace_for_simulators_is_told_so(self):
+    def test_a_trace_for_simulators_is_reported_so(self):
         err = run('info', chakra.write(self.folder / 'run', ranks=1, starts=False), check=2).err
         self.assertIn('durations and no starts', err)
         self.assertIn('chakra_converter', err)

@@ -95,9 +95,9 @@ class Diff(Case):
     def test_a_large_change_that_may_be_chance_is_not_called_none(self):
         words = ['--stages', 2, '--micro-batches', 4, '--dp', 1, '--jitter', 0, '--messages', '--reduce', 2, '--format', 'cells']
         a, b = self.simulate('a', 'dualpipe-v', *words), self.simulate('b', 'dualpipe-v', *words, '--seed', 507, '--fault', 'long-sequences:0.2,2')
-        told = ' '.join(run('diff', a, b, '--fail-on', '3%', check=0).out.split())
-        self.assertRegex(told, r'A step of B took .* longer, which 6 steps cannot tell from chance: record more\.')
-        self.assertNotIn('No difference', told)
+        reported = ' '.join(run('diff', a, b, '--fail-on', '3%', check=0).out.split())
+        self.assertRegex(reported, r'A step of B took .* longer, which 6 steps cannot tell from chance: record more\.')
+        self.assertNotIn('No difference', reported)
         self.assertIn('请多记录几步', run('diff', b, a, '--lang', 'zh', check=0).out.replace('\n', ''))
 
     def test_exit_codes(self):

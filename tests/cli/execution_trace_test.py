@@ -69,7 +69,7 @@ class ExecutionTraceTest(unittest.TestCase):
         self.write('et_rank1.json', execution())
         self.assertEqual({r['rank'] for r in table(self.folder, 'execution-nodes')}, {'1'})
 
-    def test_alone_it_is_told_what_it_lacks(self):
+    def test_alone_it_is_reported_what_it_lacks(self):
         self.assertIn('profiler trace of the same run', run('info', self.write('et.json', execution()), check=2).err)
 
     @needs_shared

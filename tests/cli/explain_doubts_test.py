@@ -19,7 +19,7 @@ class Doubts(Case):
         run('simulate', schedule, *BASE, *how, *words, '-o', self.dir / name, '-q', check=0)
         return self.dir / name
 
-    def told(self, *words):
+    def reported(self, *words):
         return json.loads(run('explain', *words, '--format', 'json', '-q', check=0).out)
 
     def changed(self, name, path, change):
@@ -39,8 +39,8 @@ class SamePlace(Doubts):
         for stage in (0, 1, 2):
             with self.subTest(stage=stage):
                 words = ['--fault', f'wrong-order:{stage}', '--level', 1]
-                told = self.told(self.made(f'guide{stage}', *words, how=('--format', 'ascend')))
-                first = told['findings'][0]
+                reported = self.reported(self.made(f'guide{stage}', *words, how=('--format', 'ascend')))
+                first = reported['findings'][0]
                 self.assertEqual(first['id'], 'host.pauses')
                 self.assertTrue(first['title_en'].startswith('In every step rank '), first['title_en'])
                 self.assertIn('order of work', first['title_en'])
@@ -48,11 +48,11 @@ class SamePlace(Doubts):
                 self.assertNotIn('gc.collect', first['detail_en'])
                 self.assertIn('执行顺序', first['title_zh'])
         # Recorded with numbers, the order itself is found.
-        told = self.told(self.made('numbered', '--fault', 'wrong-order:1', '--marks', 'helper', how=('--format', 'ascend')))
-        self.assertEqual(told['findings'][0]['id'], 'schedule.order')
+        reported = self.reported(self.made('numbered', '--fault', 'wrong-order:1', '--marks', 'helper', how=('--format', 'ascend')))
+        self.assertEqual(reported['findings'][0]['id'], 'schedule.order')
 
     def test_a_collector_is_still_one(self):
-        first = self.told(self.made('gc', '--steps', 20, '--fault', 'gc:60ms,0.02'))['findings'][0]
+        first = self.reported(self.made('gc', '--steps', 20, '--fault', 'gc:60ms,0.02'))['findings'][0]
         self.assertEqual(first['id'], 'host.pauses')
         self.assertIn('garbage collection', first['title_en'])
 
@@ -60,7 +60,7 @@ class SamePlace(Doubts):
 class LinksThatNobodyRecorded(Doubts):
     def test_their_time_is_called_what_it_was_taken_from(self):
         for name, words in (('seen', ['--messages']), ('unseen', [])):
-            found = self.told(self.made(name, '--fault', 'slow-link:1,2,+30ms', *words))['findings']
+            found = self.reported(self.made(name, '--fault', 'slow-link:1,2,+30ms', *words))['findings']
             first = next(one for one in found if one['id'] == 'link.slow')
             for part in ('title_en', 'title_zh'):
                 self.assertEqual({'title_en': 'by when work starts', 'title_zh': '按工作开始的时间推断'}[part] in first[part], name == 'unseen', first[part])
@@ -73,33 +73,33 @@ class GapsThatTieClocks(Doubts):
         # One replica and no messages: clocks are tied by the very gaps that the late launches make longer.
         for schedule, rank, by in [('1f1b', 1, 4), ('1f1b', 2, 3), ('dualpipe-v', 2, 3), ('vpp', 2, 3)]:
             with self.subTest(schedule=schedule, rank=rank):
-                well = self.told(self.made('well', schedule=schedule))
+                well = self.reported(self.made('well', schedule=schedule))
                 path = self.made('late', '--fault', f'late-launch:{rank},{by}ms', schedule=schedule)
                 for align in ('auto', 'never'):
-                    late = self.told(path, '--align', align)
+                    late = self.reported(path, '--align', align)
                     self.assertEqual([f['id'] for f in late['findings']], ['rank.late_launch'])
                     self.assertAlmostEqual(late['findings'][0]['lost_ns'] / (late['step_ns'] - well['step_ns']), 1, delta=0.05)
 
 
 class FewSteps(Doubts):
-    def test_what_may_be_chance_is_said(self):
+    def test_what_may_be_chance_is_known(self):
         short = ['--seed', 6, '--fault', 'gc:60ms,0.003']
-        told = self.told(self.made('short', *short))
-        self.assertEqual(told['findings'], [])
-        self.assertIn('pauses', told['closing_en'])
-        self.assertIn('cannot be told from chance with 6 steps: record more', told['closing_en'])
-        self.assertNotIn('Nothing stands out', told['closing_en'])
-        self.assertIn('请多记录几步', told['closing_zh'])
+        reported = self.reported(self.made('short', *short))
+        self.assertEqual(reported['findings'], [])
+        self.assertIn('pauses', reported['closing_en'])
+        self.assertIn('cannot be told from chance with 6 steps: record more', reported['closing_en'])
+        self.assertNotIn('Nothing stands out', reported['closing_en'])
+        self.assertIn('请多记录几步', reported['closing_zh'])
         self.assertIn('record more', run('report', self.dir / 'short', '-o', self.dir / 'r.html', check=0).out)
-        enough = self.told(self.made('enough', *short, '--steps', 40))
+        enough = self.reported(self.made('enough', *short, '--steps', 40))
         self.assertEqual([f['id'] for f in enough['findings']], ['host.pauses'])
 
     def test_a_healthy_run_is_not_doubted(self):
         for jitter in (0.01, 0.02, 0.05):
             for schedule in ('1f1b', 'zb-v'):
-                told = self.told(self.made('well', '--jitter', jitter, schedule=schedule))
-                self.assertEqual(told['findings'], [])
-                self.assertRegex(told['closing_en'], r'^(Nothing stands out:|No fault was found\.)')
+                reported = self.reported(self.made('well', '--jitter', jitter, schedule=schedule))
+                self.assertEqual(reported['findings'], [])
+                self.assertRegex(reported['closing_en'], r'^(Nothing stands out:|No fault was found\.)')
 
 
 class MissingRows(Doubts):
@@ -107,35 +107,35 @@ class MissingRows(Doubts):
         path = self.made('whole')
         pick = random.Random(1)
         half = self.changed('half', path, lambda rows: [r for r in rows if pick.random() < 0.5])
-        told = self.told(half)
-        self.assertEqual(told['findings'], [])
-        self.assertRegex(told['why_not'], r'rows are missing: \d+ of the 768 forwards and backwards')
-        self.assertIn('缺少记录', told['note_zh'])
+        reported = self.reported(half)
+        self.assertEqual(reported['findings'], [])
+        self.assertRegex(reported['why_not'], r'rows are missing: \d+ of the 768 forwards and backwards')
+        self.assertIn('缺少记录', reported['note_zh'])
         self.assertIn('rows are missing', run('analyze', 'stragglers', half, check=0).err)
 
     def test_a_few_holes_are_counted_and_their_steps_left_out(self):
         path = self.made('slow', '--fault', 'slow-stage:2,1.3')
         gone = self.changed('gone', path, lambda rows: [r for i, r in enumerate(rows) if i % 97 != 5])
-        told = self.told(gone)
-        self.assertEqual([f['id'] for f in told['findings']], ['stage.slow'])
-        self.assertRegex(told['note_en'], r'\d of the 768 forwards and backwards that all lists should hold are missing')
+        reported = self.reported(gone)
+        self.assertEqual([f['id'] for f in reported['findings']], ['stage.slow'])
+        self.assertRegex(reported['note_en'], r'\d of the 768 forwards and backwards that all lists should hold are missing')
 
     def test_forwards_alone_are_not_late(self):
         forwards = self.changed('forwards', self.made('whole'), lambda rows: [r for r in rows if r['optype'].startswith('forward')])
-        told = self.told(forwards, '--trust-clocks')
-        self.assertEqual(told['findings'], [])
-        self.assertIn('without its backwards', told['note_en'])
+        reported = self.reported(forwards, '--trust-clocks')
+        self.assertEqual(reported['findings'], [])
+        self.assertIn('without its backwards', reported['note_en'])
 
     def test_cells_that_last_no_time(self):
         zero = self.changed('zero', self.made('whole'), lambda rows: [{**r, 'duration': '0'} if r['stage'] == '2' else r for r in rows])
-        told = self.told(zero)
-        self.assertEqual(told['findings'], [])
-        self.assertIn('192 of 768 forwards and backwards last no time', told['why_not'])
+        reported = self.reported(zero)
+        self.assertEqual(reported['findings'], [])
+        self.assertIn('192 of 768 forwards and backwards last no time', reported['why_not'])
 
     def test_a_part_of_a_split_schedule_is_not_judged(self):
         path = self.made('dualpipe', schedule='dualpipe')
-        self.assertEqual(self.told(path)['findings'], [])
-        self.assertEqual(self.told(path, '--ranks', '0,3')['findings'], [])
+        self.assertEqual(self.reported(path)['findings'], [])
+        self.assertEqual(self.reported(path, '--ranks', '0,3')['findings'], [])
 
 
 class Numbers(Doubts):
@@ -145,15 +145,15 @@ class Numbers(Doubts):
             at = max(i for i, row in enumerate(rows) if row['step'] == '5' and row['optype'] == 'forward-compute')
             rows[at] = {**rows[at], 'duration': '1000000000'}
             return rows
-        found = self.told(self.changed('huge', self.made('whole'), huge))['findings'][0]
+        found = self.reported(self.changed('huge', self.made('whole'), huge))['findings'][0]
         self.assertEqual((found['id'], found['value']), ('step.outlier', '> 1 000 000×'))
         self.assertRegex(found['detail_en'], r'In it [FB]\d+ of rank \d is said to last 11.574.days')
         self.assertNotIn('warm-up', found['detail_en'])
 
     def test_the_rows_of_a_diff_add_up(self):
         a, b = self.made('a'), self.made('b', '--fault', 'slow-stage:2,1.3', '--seed', 9)
-        told = json.loads(run('diff', a, b, '--format', 'json', '-q', check=0).out)
-        self.assertEqual(sum(t['effect_ns'] for t in told['told']), told['change_ns'])
+        reported = json.loads(run('diff', a, b, '--format', 'json', '-q', check=0).out)
+        self.assertEqual(sum(t['effect_ns'] for t in reported['reported']), reported['change_ns'])
 
     def test_names_and_a_share_do_not_mix(self):
         err = run('report', self.made('well'), '--fail-on', '3%,stage.slow', '-o', self.dir / 'r.html', check=2).err
@@ -164,19 +164,19 @@ class Numbers(Doubts):
 class PartsOfARun(Doubts):
     def test_waiting_for_a_replica_that_was_left_out_is_no_fault(self):
         path = self.made('two', '--dp', 2, '--reduce', 3, '--optimizer', 5, '--fault', 'slow-rank:6,1.4')
-        self.assertEqual(self.told(path)['findings'][0]['id'], 'rank.slow')
-        told = self.told(path, '--ranks', '0-3')
-        self.assertEqual(told['findings'], [])
-        self.assertIn('Only 1 of 2 replicas was read', told['note_en'])
-        self.assertIn('2 个副本中只读取了 1 个', told['note_zh'])
-        self.assertIn('grads-reduce-scatter', told['closing_en'])
-        self.assertEqual(told['offers'], [])
+        self.assertEqual(self.reported(path)['findings'][0]['id'], 'rank.slow')
+        reported = self.reported(path, '--ranks', '0-3')
+        self.assertEqual(reported['findings'], [])
+        self.assertIn('Only 1 of 2 replicas was read', reported['note_en'])
+        self.assertIn('2 个副本中只读取了 1 个', reported['note_zh'])
+        self.assertIn('grads-reduce-scatter', reported['closing_en'])
+        self.assertEqual(reported['offers'], [])
         self.assertIn('only 1 of 2 replicas was read', run('analyze', 'waterfall', path, '--ranks', '0-3', check=0).err)
 
     def test_a_collective_of_one_replica_may_wait_for_others(self):
         path = self.made('one', '--dp', 2, '--reduce', 60)
         alone = self.changed('alone', path, lambda rows: [r for r in rows if r['dp_rank'] == '0'])
-        found = self.told(alone)['findings'][0]
+        found = self.reported(alone)['findings'][0]
         self.assertEqual(found['id'], 'tail.exposed')
         self.assertIn('waiting for them is part of it', found['detail_en'])
 
@@ -184,40 +184,40 @@ class PartsOfARun(Doubts):
         path = self.made('logs', '--optimizer', 8, how=())
         (path / 'workerlog.0').unlink()
         for words in ([], ['--stages', 4]):
-            told = self.told(path, *words)
-            self.assertIn('stages 1 to 3 of 4', told['run_en'], words)
-            self.assertEqual(told['findings'], [], words)
+            reported = self.reported(path, *words)
+            self.assertIn('stages 1 to 3 of 4', reported['run_en'], words)
+            self.assertEqual(reported['findings'], [], words)
         # The user knows better.
-        self.assertIn('3 stages', self.told(path, '--stages', 3)['run_en'])
+        self.assertIn('3 stages', self.reported(path, '--stages', 3)['run_en'])
 
     def test_a_replica_without_the_first_one(self):
         path = self.made('logs', '--dp', 2, '--optimizer', 8, how=())
         for rank in range(4):
             (path / f'workerlog.{rank}').unlink()
-        self.assertIn('Only 1 of 2 replicas was read', self.told(path)['note_en'])
+        self.assertIn('Only 1 of 2 replicas was read', self.reported(path)['note_en'])
 
 
 class BehindAnotherCause(Doubts):
-    def test_a_slow_stage_beside_a_slower_rank_is_told(self):
+    def test_a_slow_stage_beside_a_slower_rank_is_reported(self):
         path = self.made('pair', '--dp', 2, '--micro-batches', 8, '--steps', 12, '--reduce', 3, '--fault', 'slow-stage:1,1.3', '--fault', 'slow-rank:6,1.4')
-        rank, stage = self.told(path)['findings']
+        rank, stage = self.reported(path)['findings']
         self.assertEqual((rank['id'], stage['id'], stage['cause']), ('rank.slow', 'stage.slow', 'stage:1'))
         self.assertIn('once the other findings are mended', stage['title_en'])
         self.assertRegex(stage['detail_en'], r'once they are mended, it saves \d\.\d.%')
         # Its price is what it costs as long as the rank is slow.
         alone = self.made('rank', '--dp', 2, '--micro-batches', 8, '--steps', 12, '--reduce', 3, '--fault', 'slow-rank:6,1.4')
-        both, without = self.told(path), self.told(alone)
+        both, without = self.reported(path), self.reported(alone)
         self.assertAlmostEqual(stage['lost_ns'], both['step_ns'] - without['step_ns'], delta=0.005 * both['step_ns'])
         self.assertLess(rank['saving_ns'] + stage['lost_ns'], both['lost_ns'])
 
 
-    def test_what_comes_up_behind_both_is_told_too(self):
+    def test_what_comes_up_behind_both_is_reported_too(self):
         slow = dict(dp=2, steps=12, jitter=0.03, cost=lambda st, d, s, k, mb: (1.25 if s in (0, 3) else 1) * (1.3 if (d, s) == (1, 2) else 1))
-        told = self.told(Planted(**slow).write(self.dir / 'three.csv'))
-        found = {f['id']: f for f in told['findings']}
+        reported = self.reported(Planted(**slow).write(self.dir / 'three.csv'))
+        found = {f['id']: f for f in reported['findings']}
         self.assertEqual(set(found), {'rank.slow', 'stage.slow'})
         self.assertEqual(set(found['stage.slow']['causes']), {'stage:0', 'stage:3'})
-        self.assertIn('Nothing else', told['closing_en'])
+        self.assertIn('Nothing else', reported['closing_en'])
 
 
 class OneDirection(Doubts):
@@ -229,7 +229,7 @@ class OneDirection(Doubts):
                 path = run_of.write(self.dir / f'link{source}{dp}.csv')
                 with self.subTest(source=source, dp=dp):
                     self.assertNotIn('set in mid-run', run('explain', path, check=0).err)
-                    found = self.told(path)['findings'][0]
+                    found = self.reported(path)['findings'][0]
                     self.assertEqual(found['id'], 'link.slow')
                     self.assertIn(f'from stage {source} to stage {to}', found['title_en'])
                     self.assertIn('slow in 3 of 12 steps', found['detail_en'])
@@ -242,7 +242,7 @@ class OneDirection(Doubts):
 class RealJobs(Doubts):
     @needs_shared
     def test_waiting_for_replicas_is_explained(self):
-        first = self.told(SHARED / 'pipeline_ops/bytedance/trace-SE.csv.gz')['findings'][0]
+        first = self.reported(SHARED / 'pipeline_ops/bytedance/trace-SE.csv.gz')['findings'][0]
         self.assertEqual(first['id'], 'sequence.long')
         # What all waits for the last replica come to is what dealing sequences evenly saves, within a tenth.
         self.assertAlmostEqual(first['saving_share'], 0.237, delta=0.024)
@@ -252,7 +252,7 @@ class RealJobs(Doubts):
     @needs_shared
     def test_a_head_that_layers_cannot_lighten(self):
         job = SHARED / 'pipeline_ops/megatronapp'
-        slow = next(f for f in self.told(job)['findings'] if f['id'] == 'stage.slow')
+        slow = next(f for f in self.reported(job)['findings'] if f['id'] == 'stage.slow')
         self.assertIn("chunk 3, the last", slow['title_en'])
         self.assertIn('split the output head, or', slow['title_en'])
         fixes = next(t for t in json.loads(run('what-if', job, '--format', 'json', '-q', check=0).out)['tables'] if t['name'] == 'fixes')

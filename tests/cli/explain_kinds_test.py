@@ -18,7 +18,7 @@ def words(finding):
 
 
 class ExplainKinds(Case):
-    def told(self, name, planted):
+    def reported(self, name, planted):
         path = planted.write(self.dir / (name + '.csv'))
         found = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
         if found['account']:
@@ -36,7 +36,7 @@ class ExplainKinds(Case):
     def test_ranks_that_are_slow_by_turns_are_two_causes(self):
         options = dict(WELL, dp=4, steps=12)
         turns = lambda st, d, s, k, mb: 1.3 if (d, s) == ((1, 1) if st < 6 else (2, 2)) else 1  # noqa: E731
-        found = self.told('turns', Planted(**options, cost=turns))
+        found = self.reported('turns', Planted(**options, cost=turns))
         self.assertEqual(sorted(f['cause'] for f in found['findings'] if f['id'] == 'rank.slow'), ['rank:10', 'rank:5'], [f['title_en'] for f in found['findings']])
         self.assertFalse([f['title_en'] for f in found['findings'] if f['id'] == 'ranks.slow'])
         for finding in found['findings']:
@@ -45,37 +45,37 @@ class ExplainKinds(Case):
 
     def test_ranks_that_are_slow_at_the_same_times_stay_one_cause(self):
         both = lambda st, d, s, k, mb: 1.3 if d == 1 and s in (1, 2) and st >= 6 else 1  # noqa: E731
-        first = self.told('together', Planted(**dict(WELL, dp=4, steps=12), cost=both))['findings'][0]
+        first = self.reported('together', Planted(**dict(WELL, dp=4, steps=12), cost=both))['findings'][0]
         self.assertEqual(first['id'], 'ranks.slow')
         self.assertIn('take 1.30× the time of the others for the same work from step 6 on (1.00× before, 1.30× after)', first['title_en'])
 
     def test_a_stage_that_is_slow_all_along_has_no_shape(self):
         for seed in range(1, 7):
             ends = lambda st, d, s, k, mb: {0: 1.1, 3: 1.35 + (0.004 if st % 2 else 0)}.get(s, 1)  # noqa: E731
-            first = self.told(f'ends-{seed}', Planted(**dict(WELL, seed=seed), cost=ends))['findings'][0]
+            first = self.reported(f'ends-{seed}', Planted(**dict(WELL, seed=seed), cost=ends))['findings'][0]
             self.assertIn('in 8 of 8 steps. With the same work', first['detail_en'])
 
     def test_one_kind_of_work_is_no_heavy_stage(self):
         again = lambda st, d, s, k, mb: 1.33 if (s, k) == (1, 'B') else 1  # noqa: E731
-        first = self.told('again', Planted(**WELL, cost=again))['findings'][0]
+        first = self.reported('again', Planted(**WELL, cost=again))['findings'][0]
         self.assertEqual(first['cause'], 'stage:1')
         self.assertIn('see what its backward does more', first['title_en'])
         self.assertNotIn('nobody can tell a heavy stage', first['detail_en'])
         whole = lambda st, d, s, k, mb: 1.33 if s == 1 else 1  # noqa: E731
-        first = self.told('whole', Planted(**WELL, cost=whole))['findings'][0]
+        first = self.reported('whole', Planted(**WELL, cost=whole))['findings'][0]
         self.assertIn('nobody can tell a heavy stage', first['detail_en'])
         self.assertIn('if there are 8 on every stage now', first['detail_en'])
 
     def test_one_direction_that_starts_late_is_said_to_be_one(self):
         well = Planted(**WELL)
         loss = Planted(**WELL, pause=lambda st, d, s, k, mb: 12 if (s, k) == (3, 'B') else 0)
-        found = self.told('loss', loss)
+        found = self.reported('loss', loss)
         self.assertEqual([f['id'] for f in found['findings']], ['rank.late_launch'], [f['title_en'] for f in found['findings']])
         self.assertIn('Rank 3 starts every backward 12.0\u202fms later than it could', found['findings'][0]['title_en'])
         self.priced(found['findings'][0], loss, well)
 
     def test_hosts_that_are_late_everywhere_are_no_rank_and_no_message_for_sure(self):
-        found = self.told('everywhere', Planted(**WELL, pause=lambda st, d, s, k, mb: 4))
+        found = self.reported('everywhere', Planted(**WELL, pause=lambda st, d, s, k, mb: 4))
         self.assertNotIn('rank.late_launch', [f['id'] for f in found['findings']])
         for finding in found['findings']:
             if finding['id'] == 'messages.slow':
@@ -89,21 +89,21 @@ class ExplainKinds(Case):
                                   'the backward of micro-batches from 10 on takes 1.30× the time of the earlier ones')):
             with self.subTest(name):
                 well, ill = Planted(**WELL), Planted(**WELL, cost=cost)
-                found = self.told(name, ill)
+                found = self.reported(name, ill)
                 self.assertEqual([f['id'] for f in found['findings']], ['micro_batch.slow'], [f['title_en'] for f in found['findings']])
                 self.assertIn(said, found['findings'][0]['title_en'])
                 self.priced(found['findings'][0], ill, well)
 
     def test_cells_of_one_stage_go_with_their_number(self):
         well, ill = Planted(**WELL), Planted(**WELL, cost=lambda st, d, s, k, mb: 1 + 0.04 * mb if s == 2 else 1)
-        found = self.told('growing-stage', ill)
+        found = self.reported('growing-stage', ill)
         self.assertEqual([f['cause'] for f in found['findings']], ['stage:2'], [f['title_en'] for f in found['findings']])
         self.assertIn('on stage 2, the work of micro-batches takes more and more time', found['findings'][0]['title_en'])
         self.priced(found['findings'][0], ill, well)
 
     def test_links_that_are_slow_one_way_are_no_cable(self):
         slow = lambda st, d, a, b, mb, k: 5.0 if b < a else 0  # noqa: E731
-        first = self.told('one-way', Planted(**dict(WELL, messages=True), message=slow))['findings'][0]
+        first = self.reported('one-way', Planted(**dict(WELL, messages=True), message=slow))['findings'][0]
         self.assertEqual(first['id'], 'link.slow')
         self.assertIn('Messages backward take 5.20\u202fms on every link', first['title_en'])
         self.assertEqual({'link:1-0', 'link:2-1', 'link:3-2'}, set(first['causes']))
@@ -111,16 +111,16 @@ class ExplainKinds(Case):
     def test_neighbours_are_one_place(self):
         well = Planted(**WELL)
         cool = Planted(**WELL, cost=lambda st, d, s, k, mb: 2 if (s, k) == (1, 'B') and mb >= 13 else 1)
-        found = self.told('cool', cool)
+        found = self.reported('cool', cool)
         self.assertEqual([f['id'] for f in found['findings']], ['cell.slow'], [f['title_en'] for f in found['findings']])
         self.assertIn('B13 to B15 of stage 1 take', found['findings'][0]['title_en'])
         self.assertTrue({'cell:1.B13', 'cell:1.B15', 'stage:1'} <= set(found['findings'][0]['causes']))
         self.priced(found['findings'][0], cool, well)
 
     def test_a_micro_batch_is_long_in_what_is_long(self):
-        found = self.told('forwards', Planted(**WELL, cost=lambda st, d, s, k, mb: 2 if k == 'F' and mb == 0 else 1))
+        found = self.reported('forwards', Planted(**WELL, cost=lambda st, d, s, k, mb: 2 if k == 'F' and mb == 0 else 1))
         self.assertIn('The forward of micro-batch 0 takes', found['findings'][0]['title_en'])
-        found = self.told('both', Planted(**WELL, cost=lambda st, d, s, k, mb: 2 if mb == 0 else 1))
+        found = self.reported('both', Planted(**WELL, cost=lambda st, d, s, k, mb: 2 if mb == 0 else 1))
         self.assertIn('Micro-batch 0 takes', found['findings'][0]['title_en'])
 
     def idle(self, planted, ms, name=''):
@@ -137,22 +137,22 @@ class ExplainKinds(Case):
     def test_time_in_a_step_that_no_work_fills_is_no_schedules(self):
         for name in ('', 'clip_grad_norm'):
             with self.subTest(name):
-                found = self.told('idle-' + name, self.idle(Planted(**WELL), 50, name))
+                found = self.reported('idle-' + name, self.idle(Planted(**WELL), 50, name))
                 first = found['findings'][0]
                 self.assertEqual(first['id'], 'tail.exposed')
                 self.assertIn('tail:idle', first['causes'])
                 self.assertAlmostEqual(first['lost_ns'], 50e6, delta=1e6)
                 self.assertIn(name or 'Nothing recorded says', words(first))
         # A short one is a line of the account.
-        found = self.told('idle-short', self.idle(Planted(**WELL), 8))
+        found = self.reported('idle-short', self.idle(Planted(**WELL), 8))
         self.assertEqual(found['findings'], [])
         self.assertIn('before collectives and the optimizer start', found['closing_en'])
 
-    def test_a_long_step_is_told_by_what_was_recorded_in_it(self):
+    def test_a_long_step_is_reported_by_what_was_recorded_in_it(self):
         planted = Planted(**dict(WELL, steps=12), pause=lambda st, d, s, k, mb: 400 if (s, k, mb) == (3, 'F', 0) and st in (4, 8) else 0)
         starts = {st: start for d, s, st, k, _, start, end, mb in planted.rows if (s, k, mb) == (3, 'F', 0)}
         planted.rows += [(0, 3, st, 'other', 'checkpoint', starts[st] - 400, starts[st], -1) for st in (4, 8)]
-        first = self.told('checkpoint', planted)['findings'][0]
+        first = self.reported('checkpoint', planted)['findings'][0]
         self.assertIn('rank 3 started F0', first['title_en'])
         self.assertIn('checkpoint was recorded on it meanwhile', first['title_en'])
         self.assertNotIn('nobody recorded', words(first))
@@ -161,13 +161,13 @@ class ExplainKinds(Case):
     def test_starts_are_not_late_where_rows_are_missing(self):
         planted = Planted(**WELL)
         planted.rows = [row for i, row in enumerate(planted.rows) if row[3] not in 'FB' or chance('lost', i) > 0.03]
-        found = self.told('holes', planted)
+        found = self.reported('holes', planted)
         self.assertEqual(found['findings'], [])
         self.assertNotIn('starts late', found['closing_en'])
 
     def test_uneven_data_are_not_doubted_beside_their_own_finding(self):
         packed = lambda st, d, s, k, mb: 0.75 + 0.5 * chance('packed', st, d, mb)  # noqa: E731
-        found = self.told('packed', Planted(**dict(WELL, dp=4, steps=12), cost=packed))
+        found = self.reported('packed', Planted(**dict(WELL, dp=4, steps=12), cost=packed))
         self.assertEqual(found['findings'][0]['id'], 'sequence.long')
         self.assertNotIn('cannot be told from chance', found['closing_en'])
 
@@ -183,7 +183,7 @@ class ExplainKinds(Case):
         return first
 
     def test_steps_of_unequal_numbers_are_said_to_be(self):
-        found = self.told('ramp', self.chain(*[Planted(**dict(WELL, micro_batches=m, steps=4, seed=m)) for m in (4, 8, 16)]))
+        found = self.reported('ramp', self.chain(*[Planted(**dict(WELL, micro_batches=m, steps=4, seed=m)) for m in (4, 8, 16)]))
         self.assertEqual(found['findings'], [])
         self.assertIn('4 to 16 micro-batches', found['run_en'])
 
@@ -203,7 +203,7 @@ class ExplainKinds(Case):
             rows += of_step + ends
             begin = last + 3
         few.rows = rows
-        found = self.told('unequal', few)
+        found = self.reported('unequal', few)
         self.assertIn('16 to 18 micro-batches', found['run_en'])
         self.assertIn('given more micro-batches', found['closing_en'])
         self.assertGreater(self.line(found, 'replicas'), 0.02)
@@ -220,15 +220,15 @@ class ExplainKinds(Case):
             rows += [(0, s, number, 'F', '', end + 1 + 10.2 * (s + mb), end + 11 + 10.2 * (s + mb), mb) for mb in range(8) for s in range(4)]
             end, number = max(row[6] for row in rows), number + 1
         train.rows = rows
-        found = self.told('evaluation', train)
+        found = self.reported('evaluation', train)
         self.assertFalse(found['why_not'])
         self.assertIn('3 steps hold forwards alone', found['note_en'])
 
-    def test_what_a_repeated_step_takes_is_not_said(self):
+    def test_what_a_repeated_step_takes_is_not_known(self):
         planted = Planted(**WELL)
         again = [(d, s, st, k, n, a + 30000, b + 30000, mb) for d, s, st, k, n, a, b, mb in planted.rows if st >= 3]
         planted.rows = [row for row in planted.rows if row[2] <= 5] + again
-        found = self.told('restart', planted)
+        found = self.reported('restart', planted)
         self.assertIn('cannot be said', found['title_en'])
         self.assertIn('went back to an earlier step', found['why_not'])
         self.assertEqual(found['findings'], [])

@@ -14,7 +14,7 @@ class Limits(Case):
         run('simulate', schedule, *RUN, *how, *words, '-o', self.dir / name, '-q', check=0)
         return self.dir / name
 
-    def told(self, *words):
+    def reported(self, *words):
         return json.loads(run('explain', *words, '--format', 'json', '-q', check=0).out)
 
     def rows(self, path):
@@ -34,15 +34,15 @@ class OneTransfer(Limits):
     def test_a_part_of_the_run_is_said_once_and_in_plain_words(self):
         whole = self.made('two', '--dp', 2)
         hole = self.written('hole', [r for r in self.rows(whole) if r['rank'] != '7'])
-        told = self.told(hole)
-        self.assertIn('7 of the 8 stages that the pipelines have together', told['run_en'])
-        self.assertNotIn('replicas', told['run_en'])
+        reported = self.reported(hole)
+        self.assertIn('7 of the 8 stages that the pipelines have together', reported['run_en'])
+        self.assertNotIn('replicas', reported['run_en'])
         end = self.written('end', [r for r in self.rows(whole) if r['stage'] != '3'])
         done = run('report', end, '-o', self.dir / 'end.html', check=0)
         self.assertEqual(done.err.count('only stages 0 to 2 of 4'), 1, done.err)
 
     def test_whole_layers_that_win_more_than_the_even_spread_say_why(self):
-        heavy = self.told(self.made('heavy', '--stages', 2, '--chunks', 2, '--fault', 'slow-stage:1,1.9', schedule='vpp'))
+        heavy = self.reported(self.made('heavy', '--stages', 2, '--chunks', 2, '--fault', 'slow-stage:1,1.9', schedule='vpp'))
         stage = next(f for f in heavy['findings'] if f['id'] == 'stage.slow')
         self.assertIn('That is more than the even spread wins', stage['detail_en'])
 
@@ -56,7 +56,7 @@ class OneTransfer(Limits):
                     row['start_ts'] = f"{float(row['start_ts']) + float(row['duration']) - 0.0003:.7f}"
                     row['duration'] = '0.0003'
             with self.subTest(fault=fault):
-                first, moved = self.told(path)['findings'][0], self.told(self.written('moved', rows))['findings'][0]
+                first, moved = self.reported(path)['findings'][0], self.reported(self.written('moved', rows))['findings'][0]
                 self.assertEqual((first['id'], moved['id']), (cause, cause))
                 self.assertAlmostEqual(first['saving_share'], moved['saving_share'], delta=0.05 * first['saving_share'])
 
@@ -65,8 +65,8 @@ class OneTransfer(Limits):
         for stage in (0, 1, 2):
             with self.subTest(stage=stage):
                 fault = ('--fault', f'wrong-order:{stage}')
-                plain = self.told(self.made('plain', *fault))['findings'][0]
-                recorded = self.told(self.made('recorded', '--messages', *fault))['findings'][0]
+                plain = self.reported(self.made('plain', *fault))['findings'][0]
+                recorded = self.reported(self.made('recorded', '--messages', *fault))['findings'][0]
                 self.assertEqual((plain['id'], recorded['id']), ('schedule.order', 'schedule.order'))
                 self.assertAlmostEqual(plain['saving_share'], recorded['saving_share'], delta=0.05 * plain['saving_share'])
 
@@ -78,7 +78,7 @@ class PartOfARun(Limits):
             for ranks, part in [('0,1,3', 'stages 0, 1 and 3 of 4'), ('0', 'stage 0 of 4'), ('1', 'stage 1 of 4'), ('0,2', 'stages 0 and 2 of 4'),
                                 ('1,2', 'stages 1 and 2 of 4'), ('0-2', 'stages 0 to 2 of 4')]:
                 with self.subTest(form=form, ranks=ranks):
-                    found = self.told(path, '--ranks', ranks)
+                    found = self.reported(path, '--ranks', ranks)
                     self.assertEqual([f['title_en'] for f in found['findings']], [])
                     self.assertIn(f'Only {part} ', found['note_en'])
                     self.assertIn(part, found['run_en'])
@@ -98,13 +98,13 @@ class PartOfARun(Limits):
 
     def test_a_fault_of_what_was_read_is_still_found(self):
         path = self.made('slow', '--fault', 'gc:30ms,0.05', '--steps', 10)
-        self.assertEqual([f['id'] for f in self.told(path, '--ranks', '0-2')['findings']], ['host.pauses'])
+        self.assertEqual([f['id'] for f in self.reported(path, '--ranks', '0-2')['findings']], ['host.pauses'])
 
     def test_lost_files(self):
         rows = self.rows(self.made('plain'))
         for stage in range(4):
             with self.subTest(stage=stage):
-                found = self.told(self.written(f'without{stage}', [r for r in rows if r['stage'] != str(stage)]))
+                found = self.reported(self.written(f'without{stage}', [r for r in rows if r['stage'] != str(stage)]))
                 self.assertEqual(found['findings'], [])
                 self.assertIn(' of 4', found['run_en'])
                 self.assertIn('nobody\'s fault', found['note_en'])
@@ -113,7 +113,7 @@ class PartOfARun(Limits):
 
     def test_a_kind_that_was_not_recorded(self):
         rows = self.rows(self.made('zb', schedule='zb-h1'))
-        only_w = self.told(self.written('w', [r for r in rows if r['optype'] == 'backward-weight-compute']))
+        only_w = self.reported(self.written('w', [r for r in rows if r['optype'] == 'backward-weight-compute']))
         self.assertEqual(only_w['findings'], [])
         self.assertIn('without its forwards and backwards', only_w['note_en'])
 
@@ -123,9 +123,9 @@ class Steps(Limits):
 
     def test_repetition_numbers_them(self):
         path = self.made('slow', '--steps', 4, '--fault', 'slow-stage:2,1.3')
-        known = self.told(path)
+        known = self.reported(path)
         path = self.written('least', self.rows(path), self.LEAST)
-        found = self.told(path)
+        found = self.reported(path)
         self.assertEqual((found['steps'], found['step_ns'] // 1000), (4, known['step_ns'] // 1000))
         self.assertEqual([f['id'] for f in found['findings']], [f['id'] for f in known['findings']])
         self.assertIn('rounds were taken as steps', run('explain', path, check=0).err)
@@ -136,42 +136,42 @@ class Steps(Limits):
             if r['stage'] == '2' and r['step'] == '1' and r['mb_id'] == '3' and r['optype'] == 'forward-compute':
                 extra = {**r, 'start_ts': str(float(r['start_ts']) + 0.0001), 'duration': '0.0001'}
         path = self.written('unequal', rows + [extra], self.LEAST)
-        told = run('explain', path, check=0)
-        self.assertIn('Write the step of every row', told.err)
-        self.assertNotIn('clocks disagree', told.out)
-        self.assertIn('cannot be told', told.out)
-        found = self.told(path)
+        reported = run('explain', path, check=0)
+        self.assertIn('Write the step of every row', reported.err)
+        self.assertNotIn('clocks disagree', reported.out)
+        self.assertIn('cannot be told', reported.out)
+        found = self.reported(path)
         self.assertEqual([f['id'] for f in found['findings'] if f['lost_ns'] > 0 and f['priced']], [])
         self.assertIn('several times', found['why_not'])
 
     def test_two_runs_in_one(self):
         rows = self.rows(self.made('healthy', '--steps', 2))
         path = self.written('twice', rows + rows)
-        found = self.told(path)
+        found = self.reported(path)
         self.assertIn('several times', found['why_not'])
         self.assertNotIn('150', ''.join(f"{p['share']:.2f}" for p in found['parts']))
         self.assertIn('same work of one step several times', run('analyze', 'stragglers', path, check=0).err)
 
-    def test_few_steps_that_differ_are_said(self):
-        found = self.told(self.made('short', '--fault', 'slow-step:1,1.5'))
+    def test_few_steps_that_differ_are_known(self):
+        found = self.reported(self.made('short', '--fault', 'slow-step:1,1.5'))
         self.assertEqual([f['id'] for f in found['findings']], ['step.uneven'])
         self.assertIn('step 1 takes 1.50× the time of step', found['findings'][0]['title_en'])
-        self.assertEqual(self.told(self.made('even'))['findings'], [])
+        self.assertEqual(self.reported(self.made('even'))['findings'], [])
 
 
 class LateStarts(Limits):
     def test_rare_long_pauses_are_a_collector_at_once(self):
         for seed in (1, 2, 3, 4):
             with self.subTest(seed=seed):
-                first = self.told(self.made('gc', '--steps', 6, '--seed', seed, '--fault', 'gc:50ms,0.03'))['findings'][0]
+                first = self.reported(self.made('gc', '--steps', 6, '--seed', seed, '--fault', 'gc:50ms,0.03'))['findings'][0]
                 self.assertEqual(first['id'], 'host.pauses')
                 self.assertIn('garbage collection', first['title_en'])
 
     def test_short_or_frequent_ones_are_not(self):
-        short = self.told(self.made('short', '--steps', 8, '--fault', 'gc:4ms,0.08'))['findings']
+        short = self.reported(self.made('short', '--steps', 8, '--fault', 'gc:4ms,0.08'))['findings']
         self.assertEqual([f['id'] for f in short], ['host.pauses'])
         self.assertNotIn('garbage collection', short[0]['title_en'])
-        often = self.told(self.made('often', '--steps', 8, '--fault', 'gc:4ms,0.25'))['findings']
+        often = self.reported(self.made('often', '--steps', 8, '--fault', 'gc:4ms,0.25'))['findings']
         self.assertEqual([f['id'] for f in often], ['host.late_starts'])
         self.assertIn('on 4 ranks', often[0]['detail_en'])
 
@@ -180,20 +180,20 @@ class LateStarts(Limits):
             for rank in (1, 2):
                 with self.subTest(form=form, rank=rank):
                     words = ['--latency', 0.3, '--steps', 6]
-                    late = self.told(self.made('late', *words, '--fault', f'late-launch:{rank},2ms', how=how))
-                    well = self.told(self.made('well', *words, how=how))
+                    late = self.reported(self.made('late', *words, '--fault', f'late-launch:{rank},2ms', how=how))
+                    well = self.reported(self.made('well', *words, how=how))
                     self.assertEqual([(f['id'], f['cause']) for f in late['findings']], [('rank.late_launch', f'rank:{rank}')])
                     lost = late['step_ns'] - well['step_ns']
                     self.assertAlmostEqual(late['findings'][0]['lost_ns'] / lost, 1, delta=0.05)
 
     def test_one_way_of_a_link_that_clocks_were_tied_by(self):
         # Gaps alone cannot tell which of two directions is slow.
-        found = self.told(self.made('link', '--latency', 0.3, '--steps', 6, '--fault', 'slow-link:1,2,+4ms'))['findings']
+        found = self.reported(self.made('link', '--latency', 0.3, '--steps', 6, '--fault', 'slow-link:1,2,+4ms'))['findings']
         self.assertEqual([f['cause'] for f in found], ['link:1-2'])
         self.assertIn('between stages 1 and 2', found[0]['title_en'])
 
     def test_messages_slow_on_all_links(self):
-        found = self.told(self.made('slow', '--latency', 3, '--steps', 6, how=('--messages',)))['findings']
+        found = self.reported(self.made('slow', '--latency', 3, '--steps', 6, how=('--messages',)))['findings']
         self.assertEqual([f['id'] for f in found], ['messages.slow'])
         self.assertIn('on every link', found[0]['title_en'])
         self.assertRegex(found[0]['detail_en'], r'(2\.9|3\.0)')
@@ -202,14 +202,14 @@ class LateStarts(Limits):
         for name, ids in {'1f1b': {'messages.slow'}, '1f1b-shapes': {'host.late_starts'}, '1f1b-two-replicas': {'messages.slow'},
                           'dualpipe-v': {'host.late_starts'}}.items():
             with self.subTest(name=name):
-                found = self.told(RECORDED / name)['findings']
+                found = self.reported(RECORDED / name)['findings']
                 self.assertLessEqual(ids, {f['id'] for f in found})
                 self.assertNotIn('garbage collection', ' '.join(f['title_en'] for f in found))
                 self.assertNotIn('rank.late_launch', [f['id'] for f in found])
 
     @needs_shared
     def test_a_real_job_that_is_late_everywhere(self):
-        found = self.told(SHARED / 'pipeline_ops/megatronapp')['findings']
+        found = self.reported(SHARED / 'pipeline_ops/megatronapp')['findings']
         # The first step is warm-up; the optimizer was not recorded, and is in the time between steps.
         self.assertEqual([f['id'] for f in found if f['priced']], ['step.outlier', 'host.late_starts', 'between.steps', 'stage.slow'])
         self.assertIn('The optimizer was not recorded', found[2]['detail_en'])
@@ -226,23 +226,23 @@ class Stages(Limits):
             half = float(r['duration']) / 2
             rows.append({**r, 'optype': 'backward-input-compute', 'duration': f'{half:.9f}'})
             rows.append({**r, 'optype': 'backward-weight-compute', 'start_ts': f"{float(r['start_ts']) + half:.9f}", 'duration': f'{half:.9f}'})
-        told = self.told(self.written('split', rows))
-        self.assertIn('schedule.undelayed', [f['id'] for f in told['findings']])
+        reported = self.reported(self.written('split', rows))
+        self.assertIn('schedule.undelayed', [f['id'] for f in reported['findings']])
         for schedule in ('zb-h1', 'zb-v', 'interleaved-zb'):
-            delayed = self.told(self.made(schedule, schedule=schedule))
+            delayed = self.reported(self.made(schedule, schedule=schedule))
             self.assertNotIn('schedule.undelayed', [f['id'] for f in delayed['findings']])
 
     def test_halves_of_pairs_are_compared_with_halves(self):
         for seed in (1, 2, 3):
             with self.subTest(seed=seed):
                 path = self.made('dual', '--jitter', 0.05, '--steps', 5, '--seed', seed, schedule='dualpipe')
-                self.assertEqual(self.told(path)['findings'], [])
+                self.assertEqual(self.reported(path)['findings'], [])
 
     def test_a_slow_stage_quotes_a_layout(self):
-        first = self.told(self.made('slow', '--steps', 6, '--fault', 'slow-stage:2,1.3'))['findings'][0]
+        first = self.reported(self.made('slow', '--steps', 6, '--fault', 'slow-stage:2,1.3'))['findings'][0]
         self.assertRegex(first['detail_en'], r'--pipeline-model-parallel-layout "Et\*\d')
         self.assertRegex(first['detail_zh'], r'--pipeline-model-parallel-layout "Et\*\d')
-        first = self.told(self.made('logs', '--steps', 6, '--fault', 'slow-stage:2,1.3', how=()))['findings'][0]
+        first = self.reported(self.made('logs', '--steps', 6, '--fault', 'slow-stage:2,1.3', how=()))['findings'][0]
         for text in (first['detail_en'], first['detail_zh']):
             self.assertRegex(text, r'seg_method=\[0, \d')
             self.assertNotIn('Megatron', text)

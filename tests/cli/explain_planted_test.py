@@ -104,7 +104,7 @@ CASES = {
 
 
 class ExplainPlanted(Case):
-    def told(self, name, planted):
+    def reported(self, name, planted):
         path = planted.write(self.dir / (name.replace(' ', '-').replace(',', '') + '.csv'))
         return path, json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
 
@@ -113,7 +113,7 @@ class ExplainPlanted(Case):
             with self.subTest(name):
                 options = {**WELL, **how}
                 well, ill = Planted(**options), Planted(**options, **cause)
-                path, found = self.told(name, ill)
+                path, found = self.reported(name, ill)
                 true_ns = (ill.period - well.period) * 1e6
                 self.assertGreater(true_ns, 0.02 * ill.period * 1e6, 'the case itself')
                 self.assertTrue(found['findings'], found['closing_en'])
@@ -137,32 +137,32 @@ class ExplainPlanted(Case):
         for name, at in {'onset': lambda st: st >= 13, 'every third': lambda st: st % 3 == 0}.items():
             for stages, dp, seed in ((2, 4, 1), (4, 3, 2), (3, 1, 3)):
                 with self.subTest(name, stages=stages):
-                    _, found = self.told(f'all-{name}-{stages}', Planted(**{**WELL, 'stages': stages, 'dp': dp, 'steps': 20, 'jitter': 0.05, 'seed': seed},
+                    _, found = self.reported(f'all-{name}-{stages}', Planted(**{**WELL, 'stages': stages, 'dp': dp, 'steps': 20, 'jitter': 0.05, 'seed': seed},
                                                                          cost=lambda st, d, s, k, mb: 1.4 if at(st) else 1))
                     self.assertEqual([f['id'] for f in found['findings']], ['run.slower'], [f['title_en'] for f in found['findings']])
 
-    def test_a_few_steps_that_all_ranks_take_longer_for_are_told(self):
+    def test_a_few_steps_that_all_ranks_take_longer_for_are_reported(self):
         options = dict(WELL, steps=14, jitter=0.02)
         ill = Planted(**options, cost=lambda st, d, s, k, mb: 1.28 if st in (4, 5, 6) else 1)
-        found = self.told('all-some', ill)[1]
-        told = self.priced(found, 'all', (ill.period - Planted(**options).period) * 1e6, ill.period)
-        self.assertIn('In 3 of 14 steps (4, 5, 6) all ranks take', told['title_en'])
-        self.assertEqual((len(found['findings']), told['step']), (1, 4), [f['title_en'] for f in found['findings']])
+        found = self.reported('all-some', ill)[1]
+        reported = self.priced(found, 'all', (ill.period - Planted(**options).period) * 1e6, ill.period)
+        self.assertIn('In 3 of 14 steps (4, 5, 6) all ranks take', reported['title_en'])
+        self.assertEqual((len(found['findings']), reported['step']), (1, 4), [f['title_en'] for f in found['findings']])
 
-    def test_slow_first_steps_are_told(self):
+    def test_slow_first_steps_are_reported(self):
         options = dict(WELL, steps=14, jitter=0.02)
         shapes = {'until': (lambda st: 1.25 if st < 3 else 1, 'Until step 3 all ranks take 1.25×'), 'trend': (lambda st: 1.6 - 0.04 * st, 'Every step is quicker than the one before')}
         for name, (at, words) in shapes.items():
             with self.subTest(name):
                 ill = Planted(**options, cost=lambda st, d, s, k, mb, at=at: at(st))
                 last = Planted(**options, cost=lambda st, d, s, k, mb, at=at: at(13))
-                told = self.priced(self.told(f'all-first-{name}', ill)[1], 'all', (ill.period - last.period) * 1e6, ill.period)
-                self.assertIn(words, told['title_en'])
+                reported = self.priced(self.reported(f'all-first-{name}', ill)[1], 'all', (ill.period - last.period) * 1e6, ill.period)
+                self.assertIn(words, reported['title_en'])
 
     def test_long_first_steps_are_warm_up(self):
         for last in (0, 2):
             ill = Planted(**dict(WELL, steps=14, jitter=0.02), cost=lambda st, d, s, k, mb, last=last: 1.8 if st <= last else 1)
-            found = self.told(f'warm-up-{last}', ill)[1]
+            found = self.reported(f'warm-up-{last}', ill)[1]
             self.assertIn('the first: warm-up', found['findings'][0]['detail_en'], found['findings'][0]['title_en'])
 
     def test_layers_do_not_come_and_go(self):
@@ -170,14 +170,14 @@ class ExplainPlanted(Case):
         for name, at, often in (('some', lambda st: st in (4, 5), '2 of 14'), ('onset', lambda st: st >= 8, '6 of 14')):
             with self.subTest(name):
                 ill = Planted(**options, cost=lambda st, d, s, k, mb, at=at: 1.4 if s == 1 and at(st) else 1)
-                told = self.priced(self.told(f'stage-{name}', ill)[1], 'stage:1', (ill.period - Planted(**options).period) * 1e6, ill.period)
-                self.assertRegex(told['title_en'], rf'Stage 1 takes 1\.[34]\d× .* in {often} steps: look at its device')
-                self.assertNotIn('layers away', told['title_en'])
+                reported = self.priced(self.reported(f'stage-{name}', ill)[1], 'stage:1', (ill.period - Planted(**options).period) * 1e6, ill.period)
+                self.assertRegex(reported['title_en'], rf'Stage 1 takes 1\.[34]\d× .* in {often} steps: look at its device')
+                self.assertNotIn('layers away', reported['title_en'])
 
-    def test_ranks_that_are_slow_by_turns_are_told_once(self):
+    def test_ranks_that_are_slow_by_turns_are_reported_once(self):
         options = dict(WELL, steps=12, dp=4, jitter=0.02)
         ill = Planted(**options, cost=lambda st, d, s, k, mb: 1.4 if s == 1 and d == st % 4 else 1)
-        found = self.told('by-turns', ill)[1]
+        found = self.reported('by-turns', ill)[1]
         self.assertEqual({f['id'] for f in found['findings']}, {'rank.slow'}, [f['title_en'] for f in found['findings']])
         lost_ns = sum(f['lost_ns'] for f in found['findings'])
         self.assertLess(abs(lost_ns - (ill.period - Planted(**options).period) * 1e6), SHARE * lost_ns)
@@ -214,7 +214,7 @@ class ExplainPlanted(Case):
         options = dict(WELL, steps=6, dp=4, messages=True)
         slow, hang = dict(cost=lambda st, d, s, k, mb: 1.4 if (d, s) == (1, 1) else 1), dict(pause=lambda st, d, s, k, mb: 900 if (st, d, s, k, mb) == (2, 3, 2, 'F', 3) else 0)
         both, without = Planted(**options, **slow, **hang), Planted(**options, **hang)
-        self.priced(self.told('slow-beside-hang', both)[1], 'rank:5', (both.period - without.period) * 1e6, both.period)
+        self.priced(self.reported('slow-beside-hang', both)[1], 'rank:5', (both.period - without.period) * 1e6, both.period)
 
     def test_long_steps_of_one_link_are_part_of_its_late_messages(self):
         options = dict(WELL, steps=12, micro_batches=9, dp=4)
@@ -225,9 +225,9 @@ class ExplainPlanted(Case):
                 return 0
             return 400 if (st, d, mb) in far else 30 if chance(st, d, mb) < 0.05 else 0
         well, ill = Planted(**options), Planted(**options, message=late)
-        found = self.told('retransmissions', ill)[1]
-        told = self.priced(found, 'message-tail:1-2', (ill.period - well.period) * 1e6, ill.period)
-        self.assertIn('2 steps (3, 9) are long for it', told['detail_en'])
+        found = self.reported('retransmissions', ill)[1]
+        reported = self.priced(found, 'message-tail:1-2', (ill.period - well.period) * 1e6, ill.period)
+        self.assertIn('2 steps (3, 9) are long for it', reported['detail_en'])
 
     def test_the_longest_of_late_messages_is_one_of_them(self):
         # Lengths by Pareto's law: one is so long that its step is.
@@ -235,36 +235,36 @@ class ExplainPlanted(Case):
         late = lambda st, d, a, b, mb, k: 220 if (st, a, b, mb) == (5, 1, 0, 3) else law(st, mb, k) if (a, b) == (1, 0) and st != 5 else 0  # noqa: E731
         options = dict(WELL, stages=2, micro_batches=6, messages=True, steps=12)
         well, ill = Planted(**options), Planted(**options, message=late)
-        found = self.told('pareto', ill)[1]
+        found = self.reported('pareto', ill)[1]
         self.assertIn('Step 5 is long for it', self.priced(found, 'message-tail:1-0', (ill.period - well.period) * 1e6, ill.period)['detail_en'])
         # Where the others are all alike, one that is twenty times as long is a hang of its own.
         alike = lambda st, d, a, b, mb, k: 3000 if (st, a, b, mb) == (5, 1, 0, 3) else 20 if (a, b) == (1, 0) and chance(st, mb) < 0.2 else 0  # noqa: E731
-        found = self.told('hang-beside-late', Planted(**options, message=alike))[1]
+        found = self.reported('hang-beside-late', Planted(**options, message=alike))[1]
         self.assertEqual([f['id'] for f in found['findings']], ['step.outlier', 'message.tail'])
 
     def test_a_reduction_behind_the_last_backward_is_of_its_step(self):
         for dp, messages in ((3, True), (2, False)):
             with self.subTest(dp=dp):
                 options = dict(WELL, stages=2, micro_batches=6, dp=dp, messages=messages, tail=lambda s: (8.0, 5.0), overlapped=0.5)
-                found = self.told('overlapped', Planted(**options))[1]
+                found = self.reported('overlapped', Planted(**options))[1]
                 self.assertEqual(found['findings'], [])
                 self.assertEqual([line['id'] for line in found['account'] if line['id'] == 'rest' and abs(line['ns']) > 1e6], [], found['account'])
                 well, ill = Planted(**options), Planted(**options, cost=lambda st, d, s, k, mb: 1.4 if s == 1 else 1)
-                self.priced(self.told('overlapped-slow', ill)[1], 'stage:1', (ill.period - well.period) * 1e6, ill.period)
+                self.priced(self.reported('overlapped-slow', ill)[1], 'stage:1', (ill.period - well.period) * 1e6, ill.period)
 
     def test_a_long_step_costs_what_others_cost_in_it_too(self):
         options = dict(WELL, dp=2)
         slow, warm = (lambda st, d, s, k, mb: 1.5 if s == 2 else 1), (lambda st, d, s, k, mb: 5 if st == 0 else 1)
         both = Planted(**options, cost=lambda *at: slow(*at) * warm(*at))
-        self.priced(self.told('warm-slow', both)[1], 'all', (both.period - Planted(**options, cost=slow).period) * 1e6, both.period)
+        self.priced(self.reported('warm-slow', both)[1], 'all', (both.period - Planted(**options, cost=slow).period) * 1e6, both.period)
         # What a rank does before its steps it does before the long one too.
         begins = lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 2, 'F', 0) else 0  # noqa: E731
         both = Planted(**dict(options, dp=4), pause=begins, cost=lambda st, d, s, k, mb: 2 if st == 7 else 1)
-        self.priced(self.told('warm-late', both)[1], 'all', (both.period - Planted(**dict(options, dp=4), pause=begins).period) * 1e6, both.period)
+        self.priced(self.reported('warm-late', both)[1], 'all', (both.period - Planted(**dict(options, dp=4), pause=begins).period) * 1e6, both.period)
 
     def test_late_starts_both_ways_between_two_stages_may_be_messages(self):
         late = lambda st, d, a, b, mb, k: 45 if {a, b} == {0, 1} and chance(st, d, a, mb) < 0.03 else 0  # noqa: E731
-        found = self.told('both-ways', Planted(**dict(WELL, dp=2, micro_batches=4, steps=12), message=late))[1]
+        found = self.reported('both-ways', Planted(**dict(WELL, dp=2, micro_batches=4, steps=12), message=late))[1]
         first = found['findings'][0]
         self.assertIn('link:0-1', first['causes'], first['title_en'])
         self.assertIn('link:1-0', first['causes'], first['title_en'])
@@ -281,24 +281,24 @@ class ExplainPlanted(Case):
                 options = {**WELL, **how}
                 ill = Planted(**options, cost=cause).write(self.dir / f'diff-{name}.csv')
                 well = Planted(**{**options, 'seed': 2}).write(self.dir / f'diff-{name}-well.csv')
-                told = json.loads(run('diff', well, ill, '--format', 'json', '-q', check=0).out)['told']
-                self.assertIn(words, told[0]['en'], told)
+                reported = json.loads(run('diff', well, ill, '--format', 'json', '-q', check=0).out)['reported']
+                self.assertIn(words, reported[0]['en'], reported)
 
     def test_late_messages_of_few_are_no_garbage_collection(self):
         late = lambda st, d, a, b, mb, k: 30 if (a, b, k) == (2, 3, 'F') and chance(st, d, mb) < 0.05 else 0  # noqa: E731
         for name, messages in (('few-late', False), ('few-late-recorded', True)):
             with self.subTest(name):
-                first = self.told(name, Planted(**dict(WELL, dp=3, micro_batches=6, messages=messages), message=late))[1]['findings'][0]
+                first = self.reported(name, Planted(**dict(WELL, dp=3, micro_batches=6, messages=messages), message=late))[1]['findings'][0]
                 self.assertIn('message-tail:2-3', first['causes'], first['title_en'])
                 self.assertNotIn('garbage', first['title_en'] + first['detail_en'])
 
-    def test_replicas_that_wait_are_told_beside_a_longer_tail(self):
-        found = self.told('moving', Planted(**dict(WELL, dp=4, steps=12), cost=lambda st, d, s, k, mb: 1.5 if (st * 5 + 3) % 4 == d else 1, tail=lambda s: (200.0, 3.0)))[1]
+    def test_replicas_that_wait_are_reported_beside_a_longer_tail(self):
+        found = self.reported('moving', Planted(**dict(WELL, dp=4, steps=12), cost=lambda st, d, s, k, mb: 1.5 if (st * 5 + 3) % 4 == d else 1, tail=lambda s: (200.0, 3.0)))[1]
         self.assertEqual([f['id'] for f in found['findings']][:2], ['tail.exposed', 'replicas.wait'])
 
     def test_what_replicas_wait_by_turns_is_counted_once(self):
         slow = lambda st, d, s, k, mb: 1.4 if (st * 5 + 3) % 4 == d else 1  # noqa: E731
-        found = self.told('turns', Planted(**dict(WELL, dp=4, steps=12), cost=slow))[1]
+        found = self.reported('turns', Planted(**dict(WELL, dp=4, steps=12), cost=slow))[1]
         self.assertEqual([f['id'] for f in found['findings']], ['replicas.wait'])
         self.assertGreater(found['findings'][0]['uncertainty_ns'], 0)
         lines = {part['id']: part['ns'] for part in found['account']}
@@ -307,35 +307,35 @@ class ExplainPlanted(Case):
         self.assertLess(lines['jitter'], 0.02 * found['step_ns'])
         self.assertNotIn('itter', found['closing_en'])
 
-    def test_a_hang_is_told_with_its_own_length(self):
+    def test_a_hang_is_reported_with_its_own_length(self):
         hang = lambda st, d, a, b, mb, k: 3000 if (st, a, b, mb, k) == (4, 1, 2, 3, 'F') else 0.001 * chance(st, d, a, b, mb, k)  # noqa: E731
-        found = self.told('hangs', Planted(**dict(WELL, dp=4, messages=True), message=hang))[1]['findings'][0]
+        found = self.reported('hangs', Planted(**dict(WELL, dp=4, messages=True), message=hang))[1]['findings'][0]
         self.assertIn('hang:1-2', found['causes'])
         self.assertIn('took 3.00\u202fs', found['title_en'])
 
     def test_messages_cost_what_they_cost_beside_a_slow_stage(self):
         options = dict(WELL, messages=True, cost=lambda st, d, s, k, mb: 1.5 if s == 2 else 1)
         slow, quick = Planted(**options, latency=5), Planted(**options, latency=0)
-        self.priced(self.told('messages', slow)[1], 'messages', (slow.period - quick.period) * 1e6, slow.period)
+        self.priced(self.reported('messages', slow)[1], 'messages', (slow.period - quick.period) * 1e6, slow.period)
 
     def test_what_is_normal_of_a_tail_or_a_gap_is_within_its_uncertainty(self):
         for name, normal, ill in (('tail', dict(tail=lambda s: (8.0, 3.0)), dict(tail=lambda s: (90.0, 3.0))), ('gap', dict(gaps=lambda s: [('', 8)]), dict(gaps=lambda s: [('', 70)]))):
             with self.subTest(name):
                 options = dict(WELL, dp=2)
-                told, was = Planted(**options, **ill), Planted(**options, **normal)
-                first = self.told('normal-' + name, told)[1]['findings'][0]
-                self.assertLess(abs(first['lost_ns'] - (told.period - was.period) * 1e6), 2 * first['uncertainty_ns'])
+                reported, was = Planted(**options, **ill), Planted(**options, **normal)
+                first = self.reported('normal-' + name, reported)[1]['findings'][0]
+                self.assertLess(abs(first['lost_ns'] - (reported.period - was.period) * 1e6), 2 * first['uncertainty_ns'])
 
-    def test_sends_that_block_are_told_from_hosts(self):
+    def test_sends_that_block_are_reported_from_hosts(self):
         options = dict(WELL, stages=3, micro_batches=12, messages=True, latency=4)
         well, ill = Planted(**options), Planted(**options, blocking=True)
-        found = self.told('blocking', ill)[1]['findings']
-        told = next((f for f in found if 'blocking' in f['cause'].split()), None)
-        self.assertIsNotNone(told, [f['title_en'] for f in found])
+        found = self.reported('blocking', ill)[1]['findings']
+        reported = next((f for f in found if 'blocking' in f['cause'].split()), None)
+        self.assertIsNotNone(reported, [f['title_en'] for f in found])
         true_ns = (ill.period - well.period) * 1e6
-        self.assertLess(abs(told['lost_ns'] - true_ns), max(POINTS * ill.period * 1e6, SHARE * true_ns))
+        self.assertLess(abs(reported['lost_ns'] - true_ns), max(POINTS * ill.period * 1e6, SHARE * true_ns))
         self.assertFalse([f['title_en'] for f in found if 'rank:' in f['cause'] or 'host' in f['cause']])
-        self.assertFalse([f['title_en'] for f in self.told('not-blocking', well)[1]['findings'] if 'blocking' in f['cause'].split()])
+        self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['cause'].split()])
 
     def test_pauses_stand_out_from_late_starts_everywhere(self):
         # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone stops for long, now and then.
@@ -343,7 +343,7 @@ class ExplainPlanted(Case):
         stops = lambda st, d, s, k, mb: 150.0 if (s, k, mb) == (2, 'F', 5) and st % 2 else busy(st, d, s, k, mb)  # noqa: E731
         options = dict(WELL, steps=20, messages=True)
         well, ill = Planted(**options, pause=busy), Planted(**options, pause=stops)
-        _, found = self.told('stands-out', ill)
+        _, found = self.reported('stands-out', ill)
         first = found['findings'][0]
         self.assertEqual(first['id'], 'host.pauses', [f['title_en'] for f in found['findings']])
         self.assertIn('host:2', first['causes'])
@@ -355,13 +355,13 @@ class ExplainPlanted(Case):
                           'long': dict(steps=24), 'short steps': dict(stages=2, micro_batches=2, tail=lambda s: (8.0, 5.5)),
                           'experts of two replicas': dict(dp=2, cost=lambda st, d, s, k, mb: 1 + 0.02 * noise('experts', st, d, s, mb))}.items():
             with self.subTest(name):
-                _, found = self.told(name, Planted(**{**WELL, **how}))
+                _, found = self.reported(name, Planted(**{**WELL, **how}))
                 self.assertEqual([f['title_en'] for f in found['findings']], [])
                 self.assertEqual(found['lost_ns'], 0)
 
     def test_nothing_that_is_lost_is_denied(self):
         # Short tails and gaps are no fault, and yet a line of the account.
-        _, found = self.told('account', Planted(**WELL, tail=lambda s: (8.0, 9.0)))
+        _, found = self.reported('account', Planted(**WELL, tail=lambda s: (8.0, 9.0)))
         self.assertEqual(found['findings'], [])
         self.assertNotIn('Nothing', found['closing_en'])
         self.assertIn('optimizer', found['closing_en'])

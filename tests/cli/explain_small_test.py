@@ -12,7 +12,7 @@ GOLDEN = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers'
 
 
 class Small(Case):
-    def told(self, *words):
+    def reported(self, *words):
         run('simulate', *words, '--latency', 0.2, '--format', 'cells', '-o', self.dir / 'run', '-q', check=0)
         return json.loads(run('explain', self.dir / 'run', '--format', 'json', '-q', check=0).out)
 
@@ -22,58 +22,58 @@ class Small(Case):
             for stages in (2, 4, 8):
                 for micro_batches in (1, 2):
                     with self.subTest(schedule=schedule, stages=stages, micro_batches=micro_batches):
-                        told = self.told(schedule, '--stages', stages, '--micro-batches', micro_batches, '--dp', 2, '--jitter', 0.02)
-                        self.assertEqual(told['findings'], [])
-                        share = {part['id']: part['share'] for part in told['parts']}
+                        reported = self.reported(schedule, '--stages', stages, '--micro-batches', micro_batches, '--dp', 2, '--jitter', 0.02)
+                        self.assertEqual(reported['findings'], [])
+                        share = {part['id']: part['share'] for part in reported['parts']}
                         self.assertLess(abs(share['rest']), 0.005)
                         self.assertLess(share['message'], 0.03)
 
     def test_what_is_certain_is_said_though_its_price_varies(self):
         # Long sequences make steps differ, and with them what the slow rank costs; that it is slow every step shows.
-        told = self.told('1f1b', '--stages', 3, '--micro-batches', 4, '--dp', 2, '--steps', 6, '--jitter', 0.01, '--seed', 166, '--fault',
+        reported = self.reported('1f1b', '--stages', 3, '--micro-batches', 4, '--dp', 2, '--steps', 6, '--jitter', 0.01, '--seed', 166, '--fault',
                          'long-sequences:0.05,1.5', '--fault', 'slow-rank:4,1.5')
-        self.assertEqual([f['cause'] for f in told['findings']], ['rank:4'])
-        told = self.told('zbvpp', '--stages', 3, '--micro-batches', 16, '--dp', 4, '--steps', 2, '--jitter', 0.03, '--seed', 145, '--fault',
+        self.assertEqual([f['cause'] for f in reported['findings']], ['rank:4'])
+        reported = self.reported('zbvpp', '--stages', 3, '--micro-batches', 16, '--dp', 4, '--steps', 2, '--jitter', 0.03, '--seed', 145, '--fault',
                          'slow-link:1,2,+2ms', '--fault', 'late-launch:8,1ms')
-        self.assertEqual([f['cause'] for f in told['findings']], ['rank:8'])
-        told = self.told('1f1b', '--stages', 4, '--micro-batches', 16, '--steps', 3, '--jitter', 0.01, '--fault', 'slow-stage:1,1.2', '--fault',
+        self.assertEqual([f['cause'] for f in reported['findings']], ['rank:8'])
+        reported = self.reported('1f1b', '--stages', 4, '--micro-batches', 16, '--steps', 3, '--jitter', 0.01, '--fault', 'slow-stage:1,1.2', '--fault',
                          'long-sequences:0.1,2')
-        self.assertIn('stage:1', [f['cause'] for f in told['findings']])
+        self.assertIn('stage:1', [f['cause'] for f in reported['findings']])
 
     def test_a_few_steps_of_scatter_prove_nothing(self):
         for seed in range(1, 9):
             for jitter in (0.05, 0.2):
                 with self.subTest(seed=seed, jitter=jitter):
-                    told = self.told('1f1b', '--stages', 4, '--micro-batches', 2, '--dp', 4, '--steps', 3, '--jitter', jitter, '--seed', seed)
-                    self.assertEqual([f['id'] for f in told['findings'] if f['id'] in ('rank.slow', 'stage.slow', 'rank.late_launch')], [])
+                    reported = self.reported('1f1b', '--stages', 4, '--micro-batches', 2, '--dp', 4, '--steps', 3, '--jitter', jitter, '--seed', seed)
+                    self.assertEqual([f['id'] for f in reported['findings'] if f['id'] in ('rank.slow', 'stage.slow', 'rank.late_launch')], [])
 
     def test_what_a_larger_fault_hides_comes_next(self):
         both = ['--fault', 'heavy-head:0.2', '--fault', 'slow-rank:6,1.5']
         base = ['bfs', '--stages', 8, '--micro-batches', 16, '--steps', 3, '--jitter', 0.01, '--messages', '--cost', '5,12']
-        told, head, well = self.told(*base, *both), self.told(*base, *both[:2]), self.told(*base)
-        self.assertEqual([f['cause'] for f in told['findings']], ['stage:6'])
-        next_share = float(re.search(r'what looks like a slow stage 7: another ([\d.]+)\u202f%', told['closing_en'])[1]) / 100
-        self.assertAlmostEqual(next_share * told['step_ns'] / (head['step_ns'] - well['step_ns']), 1, delta=0.07)  # of a share with two digits
-        self.assertIn('修复', told['closing_zh'])
-        self.assertIn('第 7 级', told['closing_zh'])
+        reported, head, well = self.reported(*base, *both), self.reported(*base, *both[:2]), self.reported(*base)
+        self.assertEqual([f['cause'] for f in reported['findings']], ['stage:6'])
+        next_share = float(re.search(r'what looks like a slow stage 7: another ([\d.]+)\u202f%', reported['closing_en'])[1]) / 100
+        self.assertAlmostEqual(next_share * reported['step_ns'] / (head['step_ns'] - well['step_ns']), 1, delta=0.07)  # of a share with two digits
+        self.assertIn('修复', reported['closing_zh'])
+        self.assertIn('第 7 级', reported['closing_zh'])
         # Alone it is a finding, and nothing comes after it.
         self.assertEqual([f['cause'] for f in head['findings']], ['stage:7'])
         self.assertNotIn('mended', head['closing_en'])
 
     def test_a_rank_behind_a_slower_one(self):
-        told = self.told('1f1b', '--stages', 4, '--micro-batches', 16, '--steps', 6, '--dp', 2, '--jitter', 0.02, '--messages', '--fault', 'slow-rank:4,1.5',
+        reported = self.reported('1f1b', '--stages', 4, '--micro-batches', 16, '--steps', 6, '--dp', 2, '--jitter', 0.02, '--messages', '--fault', 'slow-rank:4,1.5',
                          '--fault', 'late-launch:2,3ms')
-        self.assertEqual([f['cause'] for f in told['findings']], ['rank:4'])
-        self.assertIn('late launches on stage 2', told['closing_en'])
+        self.assertEqual([f['cause'] for f in reported['findings']], ['rank:4'])
+        self.assertIn('late launches on stage 2', reported['closing_en'])
 
-    def test_a_stage_that_evening_out_makes_no_faster_is_told_where_it_costs_much(self):
+    def test_a_stage_that_evening_out_makes_no_faster_is_reported_where_it_costs_much(self):
         words = ['dualpipe', '--stages', 4, '--micro-batches', 16, '--steps', 6, '--jitter', 0.05, '--seed', 127, '--messages', '--fault']
-        self.assertEqual(self.told(*words, 'heavy-head:0.1')['findings'], [])
-        much = self.told(*words, 'heavy-head:0.2')['findings']
+        self.assertEqual(self.reported(*words, 'heavy-head:0.1')['findings'], [])
+        much = self.reported(*words, 'heavy-head:0.2')['findings']
         self.assertEqual([f['id'] for f in much], ['stage.slow'])
         self.assertIn('spread evenly over the stages would take as long', much[0]['detail_en'])
         self.assertNotIn('move layers', much[0]['title_en'])
-        self.assertEqual([f['id'] for f in self.told(*words, 'heavy-head:0.5')['findings']], ['stage.slow'])
+        self.assertEqual([f['id'] for f in self.reported(*words, 'heavy-head:0.5')['findings']], ['stage.slow'])
 
     def mixed(self, slow_steps, *fault):
         """A run of which some steps have a fault, and the one without: their steps end to end."""
@@ -105,22 +105,22 @@ class Small(Case):
         self.assertEqual(well['findings'], [])
         for slow in ({0, 3, 6, 9}, set(range(6))):
             with self.subTest(slow=slow):
-                told = self.mixed(slow, 'slow-rank:5,1.5')
-                self.assertEqual([f['cause'] for f in told['findings']], ['rank:5'])
-                self.assertIn(f'in {len(slow)} of 12 steps', told['findings'][0]['title_en'])
-                self.assertIn(f'在 12 步中的 {len(slow)} 步里', told['findings'][0]['title_zh'])
-                self.assertAlmostEqual(told['findings'][0]['lost_ns'] / (told['step_ns'] - well['step_ns']), 1, delta=0.05)
+                reported = self.mixed(slow, 'slow-rank:5,1.5')
+                self.assertEqual([f['cause'] for f in reported['findings']], ['rank:5'])
+                self.assertIn(f'in {len(slow)} of 12 steps', reported['findings'][0]['title_en'])
+                self.assertIn(f'在 12 步中的 {len(slow)} 步里', reported['findings'][0]['title_zh'])
+                self.assertAlmostEqual(reported['findings'][0]['lost_ns'] / (reported['step_ns'] - well['step_ns']), 1, delta=0.05)
 
     def test_long_sequences_that_nothing_proves_are_no_ranks_fault(self):
         # One micro-batch a step: long ones make all ranks of a replica slow in some steps.
         for seed in (1, 2, 3, 4):
-            told = self.told('1f1b', '--stages', 4, '--micro-batches', 1, '--dp', 4, '--steps', 12, '--seed', seed, '--fault', 'long-sequences:0.2,1.2')
-            self.assertNotIn('rank.slow', [f['id'] for f in told['findings']])
+            reported = self.reported('1f1b', '--stages', 4, '--micro-batches', 1, '--dp', 4, '--steps', 12, '--seed', seed, '--fault', 'long-sequences:0.2,1.2')
+            self.assertNotIn('rank.slow', [f['id'] for f in reported['findings']])
 
     def test_a_headline_says_its_size_once(self):
-        told = json.loads(run('explain', GOLDEN / 'recording-kernels/input', '--format', 'json', '-q', check=0).out)
-        self.assertRegex(told['title_en'], r'^What looks like messages .*costs [\d.]+\u202f% of a step\.$')
-        for title in (told['title_en'], told['title_zh']):
+        reported = json.loads(run('explain', GOLDEN / 'recording-kernels/input', '--format', 'json', '-q', check=0).out)
+        self.assertRegex(reported['title_en'], r'^What looks like messages .*costs [\d.]+\u202f% of a step\.$')
+        for title in (reported['title_en'], reported['title_zh']):
             self.assertEqual(title.count('%'), 1, title)
 
 

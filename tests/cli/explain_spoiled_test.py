@@ -24,7 +24,7 @@ class Spoiled(Case):
             writer.writerows(rows)
         return path
 
-    def told(self, path):
+    def reported(self, path):
         return json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
 
     def notes(self, path):
@@ -45,17 +45,17 @@ class Impossible(Spoiled):
         for name, (column, value) in self.FLAWS.items():
             with self.subTest(name):
                 rows = self.rows()
-                usual = self.told(self.table(rows))
+                usual = self.reported(self.table(rows))
                 row = work(rows, step=3, rank=2)[5]
                 row[column] = str(value)
                 path = self.table(rows)
                 note = self.notes(path)['cells.impossible_times']
                 self.assertEqual((note['severity'], note['count']), ('loss', 1))
                 self.assertIn('of rank 2 in step 3', note['message'])
-                told = self.told(path)
-                self.assertEqual(told['findings'], usual['findings'])
-                self.assertAlmostEqual(told['step_ns'], usual['step_ns'], delta=0.01 * usual['step_ns'])
-                self.assertAlmostEqual(told['period_ns'], usual['period_ns'], delta=0.01 * usual['period_ns'])
+                reported = self.reported(path)
+                self.assertEqual(reported['findings'], usual['findings'])
+                self.assertAlmostEqual(reported['step_ns'], usual['step_ns'], delta=0.01 * usual['step_ns'])
+                self.assertAlmostEqual(reported['period_ns'], usual['period_ns'], delta=0.01 * usual['period_ns'])
 
     def test_several_at_once_are_all_lost(self):
         rows = self.rows()
@@ -67,7 +67,7 @@ class Impossible(Spoiled):
         # A hang moves all that comes after it, and a return to an earlier step does its work again.
         rows = self.rows('--fault', 'slow-step:3,40')
         self.assertNotIn('cells.impossible_times', self.notes(self.table(rows)))
-        self.assertEqual(self.told(self.table(rows))['findings'][0]['id'], 'step.outlier')
+        self.assertEqual(self.reported(self.table(rows))['findings'][0]['id'], 'step.outlier')
         length = max(float(r['start_ts']) for r in rows) - min(float(r['start_ts']) for r in rows)
         again = [{**r, 'start_ts': str(float(r['start_ts']) + 1.1 * length)} for r in rows if r['step'] in ('6', '7')]
         self.assertNotIn('cells.impossible_times', self.notes(self.table(rows + again[:len(again) * 3 // 4])))
@@ -82,9 +82,9 @@ class Impossible(Spoiled):
                         for row in work(rows, step=step, rank=rank)[1::4]:
                             row['duration'] = str(value)
                     path = self.table(rows)
-                    told = self.told(path)
+                    reported = self.reported(path)
                     for key in ('step_ns', 'period_ns', 'lost_ns'):
-                        self.assertGreaterEqual(told[key], 0, key)
+                        self.assertGreaterEqual(reported[key], 0, key)
                     text = run('explain', path, '-q', check=0).out
                     self.assertNotRegex(text, r'[-−]\d[\d\u202f]* (days|years)')
                     self.assertNotRegex(text, r'[-−][\d\u202f]{4,} %|−[2-9]\d\d\.\d %')
@@ -119,25 +119,25 @@ class Lost(Spoiled):
                 self.lose(rows)
             path = self.table(rows, without=('mb_id',))
             with self.subTest(lost=lose):
-                told = self.told(path)
-                self.assertEqual(told['findings'], [])
+                reported = self.reported(path)
+                self.assertEqual(reported['findings'], [])
                 notes = self.notes(path)
                 self.assertEqual('op_table.micro_batches_unknown' in notes, lose)
                 self.assertEqual('op_table.bad_time' in notes, lose)
                 self.assertFalse([n for n in notes if n.startswith('clock.')], notes)
-                self.assertEqual('missing' in told['note_en'], lose, told['note_en'])
+                self.assertEqual('missing' in reported['note_en'], lose, reported['note_en'])
 
     def test_a_step_that_lost_a_whole_micro_batch_is_not_judged(self):
         # Its lists agree with each other; only the reader knows that rows are missing.
         rows = self.rows()
         for row in work(rows, step=4, mb_id=3):
             row['start_ts'] = ''
-        self.assertIn('could not be used', self.told(self.table(rows))['note_en'])
+        self.assertIn('could not be used', self.reported(self.table(rows))['note_en'])
 
     def test_one_row_is_missing_and_not_are(self):
         rows = self.rows()
         work(rows, step=4, rank=1)[3]['start_ts'] = 'nan'
-        self.assertIn('should hold is missing', self.told(self.table(rows))['note_en'])
+        self.assertIn('should hold is missing', self.reported(self.table(rows))['note_en'])
 
 
 class TooManyStages(Case):
@@ -145,13 +145,13 @@ class TooManyStages(Case):
         stages = 5000
         path = self.write('ranks.csv', 'rank,step,kind,micro_batch,start_us,dur_us\n' +
                           ''.join(f'{r},0,F,0,{r * 10},5\n{r},0,B,0,{(2 * stages - r) * 10},8\n' for r in range(stages)))
-        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
-        self.assertEqual(told['findings'], [])
-        self.assertIn('5000 stages of one pipeline', told['note_en'].replace('\u202f', ''))
-        self.assertIn('--stages', told['note_en'])
-        self.assertEqual(self.told_of_four(path), '')
+        reported = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertEqual(reported['findings'], [])
+        self.assertIn('5000 stages of one pipeline', reported['note_en'].replace('\u202f', ''))
+        self.assertIn('--stages', reported['note_en'])
+        self.assertEqual(self.reported_of_four(path), '')
 
-    def told_of_four(self, path):
+    def reported_of_four(self, path):
         return json.loads(run('explain', path, '--stages', 4, '--format', 'json', '-q', check=0).out)['why_not']
 
 

@@ -14,7 +14,7 @@ class Runs(Case):
         run('simulate', *words, *BASE, '-o', self.dir / name, '-q', check=0)
         return self.dir / name
 
-    def told(self, *words):
+    def reported(self, *words):
         return json.loads(run('explain', *words, '--format', 'json', '-q', check=0).out)
 
     def rounded(self, path, start, length):
@@ -40,9 +40,9 @@ class Stamps(Runs):
                 with self.subTest(schedule=schedule, form=form):
                     path = self.made('exact', schedule, *form)
                     doubles = self.rounded(path, repr, lambda at, dur: f'{at + dur - at:.12f}')
-                    exact, told = self.told(path), self.told(doubles)
-                    self.assertEqual((exact['findings'], told['findings']), ([], []))
-                    for part, same in zip(told['parts'], exact['parts'], strict=True):
+                    exact, reported = self.reported(path), self.reported(doubles)
+                    self.assertEqual((exact['findings'], reported['findings']), ([], []))
+                    for part, same in zip(reported['parts'], exact['parts'], strict=True):
                         self.assertAlmostEqual(part['share'], same['share'], delta=0.001)
 
     def test_short_decimals(self):
@@ -52,14 +52,14 @@ class Stamps(Runs):
             for digits in (4, 3):
                 with self.subTest(schedule=schedule, digits=digits):
                     short = self.rounded(path, lambda at, d=digits: f'{at:.{d}f}', lambda at, dur, d=digits: f'{dur:.{d}f}')
-                    self.assertEqual([f['id'] for f in self.told(short)['findings'] if f['id'].startswith('host.')], [])
+                    self.assertEqual([f['id'] for f in self.reported(short)['findings'] if f['id'].startswith('host.')], [])
 
     def test_a_fault_keeps_its_price(self):
         slow = self.made('slow', 'zb-v', '--fault', 'slow-stage:2,1.3')
-        exact = self.told(slow)['findings']
-        told = self.told(self.rounded(slow, repr, lambda at, dur: f'{at + dur - at:.12f}'))['findings']
-        self.assertEqual([f['id'] for f in told], ['stage.slow'])
-        self.assertAlmostEqual(told[0]['lost_ns'] / exact[0]['lost_ns'], 1, delta=0.01)
+        exact = self.reported(slow)['findings']
+        reported = self.reported(self.rounded(slow, repr, lambda at, dur: f'{at + dur - at:.12f}'))['findings']
+        self.assertEqual([f['id'] for f in reported], ['stage.slow'])
+        self.assertAlmostEqual(reported[0]['lost_ns'] / exact[0]['lost_ns'], 1, delta=0.01)
 
 
 class OnePause(Runs):
@@ -68,9 +68,9 @@ class OnePause(Runs):
         path = self.dir / 'one'
         run('simulate', 'eager-1f1b', '--stages', 2, '--micro-batches', 2, '--dp', 4, '--steps', 1, '--seed', 136, '--latency', 0.2, '--optimizer', 5,
             '--fault', 'gc:60ms,0.01', '--format', 'cells', '-o', path, '-q', check=0)
-        told = self.told(path)['findings']
-        self.assertEqual([f['id'] for f in told], ['host.pauses'])
-        self.assertIn('60.0\u202fms', told[0]['title_en'])
+        reported = self.reported(path)['findings']
+        self.assertEqual([f['id'] for f in reported], ['host.pauses'])
+        self.assertIn('60.0\u202fms', reported[0]['title_en'])
 
 
 if __name__ == '__main__':

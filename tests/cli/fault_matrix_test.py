@@ -71,17 +71,17 @@ class FaultMatrix(Case):
         for (schedule, fault, form, seed), found in self.each(jobs, faulty):
             with self.subTest(schedule=schedule, fault=fault, form=form, seed=seed):
                 undecided = (schedule, fault) in UNDECIDED
-                told = UNDECIDED[schedule, fault] if undecided else FAULTS[fault]
+                reported = UNDECIDED[schedule, fault] if undecided else FAULTS[fault]
                 ids = [f['id'] for f in found['findings']]
                 if fault.startswith(('long-sequences', 'gc')):  # a step with many of them is long as well
                     ids = [i for i in ids if i != 'step.outlier']
-                self.assertEqual(ids, [told] if told else [])
+                self.assertEqual(ids, [reported] if reported else [])
                 without = well[schedule, form, seed]['step_ns']
-                if told == 'step.outlier':  # left out of the mean step
+                if reported == 'step.outlier':  # left out of the mean step
                     self.assertAlmostEqual(found['step_ns'] / without, 1, delta=0.01)
                 elif not undecided:
                     lost = found['step_ns'] - without
-                    delta = max((PRICES[told](schedule) if told in PRICES else PRICE) * lost, CHANCE * found['step_ns'])
+                    delta = max((PRICES[reported](schedule) if reported in PRICES else PRICE) * lost, CHANCE * found['step_ns'])
                     self.assertAlmostEqual(found['findings'][0]['lost_ns'], lost, delta=delta)
 
     def test_healthy_runs_are_silent(self):

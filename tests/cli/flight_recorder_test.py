@@ -137,7 +137,7 @@ class FlightRecorderTest(unittest.TestCase):
         (self.folder / 'nccl_trace_rank_9').write_bytes(pickle.dumps(dump, protocol=4))
         run('info', self.folder, check=0)
 
-    def test_other_pickles_are_told_what_they_are(self):
+    def test_other_pickles_are_reported_what_they_are(self):
         path = pathlib.Path(self.temp.name) / 'snapshot.pickle'
         path.write_bytes(pickle.dumps({'segments': [], 'device_traces': []}))
         done = run('info', path, check=2)

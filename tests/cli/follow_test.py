@@ -58,7 +58,7 @@ class Recorder:
 class Hook(http.server.BaseHTTPRequestHandler):
     def do_POST(self):  # noqa: N802
         body = self.rfile.read(int(self.headers['content-length']))
-        self.server.told.append((self.path, self.headers['content-type'], json.loads(body)))
+        self.server.reported.append((self.path, self.headers['content-type'], json.loads(body)))
         self.send_response(self.server.answers)
         self.end_headers()
 
@@ -107,7 +107,7 @@ class Follow(Case):
 
     def receiver(self, answers=204):
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Hook)
-        server.told, server.answers = [], answers
+        server.reported, server.answers = [], answers
         thread = threading.Thread(target=server.serve_forever)
         thread.start()
         self.addCleanup(thread.join)
@@ -142,10 +142,10 @@ class Follow(Case):
             time.sleep(0.05)
         self.assertIn(b'viewer.js', self.get(''))
         self.assertIn(b'live.js', self.get('live'))
-        while len([1 for _, _, event in hook.told if event['event'] == 'finding.begins']) != len([1 for _, _, event in hook.told if event['event'] == 'finding.ends']):
+        while len([1 for _, _, event in hook.reported if event['event'] == 'finding.begins']) != len([1 for _, _, event in hook.reported if event['event'] == 'finding.ends']):
             time.sleep(0.05)
-        self.assertEqual({(path, kind) for path, kind, _ in hook.told}, {('/a?b=c', 'application/json')})
-        begun = [event for _, _, event in hook.told if event['event'] == 'finding.begins' and event['finding']['title_en'].startswith('Rank 5 ')]
+        self.assertEqual({(path, kind) for path, kind, _ in hook.reported}, {('/a?b=c', 'application/json')})
+        begun = [event for _, _, event in hook.reported if event['event'] == 'finding.begins' and event['finding']['title_en'].startswith('Rank 5 ')]
         self.assertEqual(len(begun), 1)
         self.assertTrue(begun[0]['finding']['title_zh'] and begun[0]['finding']['lost_ns'] > 0)
         self.assertEqual(begun[0]['run'], 'run')
@@ -260,7 +260,7 @@ class Follow(Case):
         few = [json.loads(line) for line in run('tail', self.dir / 'run', '--rows', 5, '--format', 'json', check=0).out.splitlines()]
         self.assertEqual(few, whole[-5:])
 
-    def test_what_is_not_to_be_told(self):
+    def test_what_is_not_to_be_reported(self):
         (self.dir / 'run').mkdir()
         for flags, words in ((['--webhook', 'http://127.0.0.1:1/'], 'add --follow'), (['--follow', '--webhook', 'https://a.b/c'], 'speaks no https'),
                              (['--follow', '--webhook', 'a.b/c'], 'no http address'), (['--follow', '--webhook', 'http://:80/'], 'no http address'),
@@ -275,7 +275,7 @@ class Follow(Case):
         self.shown(4)
         while not re.search(r'^stageline_webhook_given_up_total [1-9]', self.get('metrics').decode(), re.M):
             time.sleep(0.05)
-        self.assertGreaterEqual(len(hook.told), 3)  # tried as often
+        self.assertGreaterEqual(len(hook.reported), 3)  # tried as often
         recorder.step()
         self.shown(5)
         self.end()

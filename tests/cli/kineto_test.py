@@ -126,7 +126,7 @@ class Event(Case):
 
 
 class Options(Case):
-    def test_choices_that_leave_nothing_are_said(self):
+    def test_choices_that_leave_nothing_are_known(self):
         path = self.write('t.json', trace())
         for options, word in [(('idle-time-breakdown', '--streams', '99'), '--streams'),
                               (('potential-stragglers', '--profiler-steps', '99'), '--profiler-steps')]:
@@ -156,7 +156,7 @@ class Stacks(Case):
         scope = json.loads(run('export-stacks', *paths, '--format', 'speedscope', '-o', '-', check=0).out)
         self.assertEqual([p['name'] for p in scope['profiles']], ['rank 0', 'rank 1'])
 
-    def test_what_cannot_be_written_is_said(self):
+    def test_what_cannot_be_written_is_known(self):
         path = self.write('rank0.json', self.stacked(0))
         self.assertIn('self_cuda_time_total', run('export-stacks', path, '-o', '-', '--metric', 'cuda', check=2).err)
         self.assertIn('verbose=True', run('export-stacks', path, '--stacks', 'torch', '-o', self.dir / 'none', check=0).err)
@@ -203,7 +203,7 @@ class Tables(Case):
 
 
 class Damage(Case):
-    def test_more_streams_than_are_told_apart(self):
+    def test_more_streams_than_are_reported_apart(self):
         events = [event('k', i, 1, 'kernel', 0, 7, stream=i, correlation=i) for i in range(66_000)]
         path = self.write('t.json', json.dumps({'traceEvents': events}))
         one, many = (run('analyze', 'events', path, '--table', 'events', '--format', 'csv', '--threads', n, check=0) for n in (1, 8))

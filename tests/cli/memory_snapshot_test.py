@@ -106,7 +106,7 @@ class MemorySnapshotTest(unittest.TestCase):
         times = [int(r['time_ns']) for r in table(path, 'allocator-timeline')]
         self.assertEqual(times, sorted(times))
 
-    def test_no_history_is_said(self):
+    def test_no_history_is_known(self):
         path = self.folder / 'a.pickle'
         snapshot = ms.make().snapshot()
         path.write_bytes(pickle.dumps({**snapshot, 'device_traces': [[]]}))

@@ -99,7 +99,7 @@ class NsysTest(unittest.TestCase):
         self.assertNotIn('nsys.no_nccl_sizes', flaws(info(self.make())))
         self.assertEqual(flaws(info(self.make('b.sqlite', blobs=False)))['nsys.no_nccl_sizes']['count'], 6)
 
-    def test_whole_graphs_and_lost_events_are_said(self):
+    def test_whole_graphs_and_lost_events_are_known(self):
         names = flaws(info(self.make(graphs=True, lost=True)))
         self.assertEqual(names['nsys.whole_graphs']['count'], 6)
         self.assertEqual(names['nsys.lost_events']['severity'], 'loss')

@@ -49,7 +49,7 @@ class OutputsTest(Case):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r'^0 differences in [1-9]\d* commands')
 
-    def test_a_program_that_differs_is_told_apart(self):
+    def test_a_program_that_differs_is_reported_apart(self):
         program = self.write('stand-in', STAND_IN.format(python=sys.executable, program=pathlib.Path(BIN).resolve()))
         program.chmod(0o755)
         done = self.compare(program)

@@ -129,7 +129,7 @@ class PerfettoTest(unittest.TestCase):
                 packet(interned(['redefined']), event(BEGIN, 1, 1), time=70, flags=NEEDS), packet(event(END, 1), time=80, flags=NEEDS)]
         self.assertEqual(list(self.durations(*rows)), ['one', 'new', 'other', 'redefined'])
 
-    def test_what_needs_lost_state_is_left_out_and_said(self):
+    def test_what_needs_lost_state_is_left_out_and_known(self):
         rows = [packet(event(BEGIN, 1, 1), time=5, flags=NEEDS),
                 packet(interned(['a']), event(BEGIN, 1, 1), time=10, flags=CLEARED | NEEDS), packet(event(END, 1), time=20, flags=NEEDS),
                 packet(event(BEGIN, 1, 1), time=30, flags=NEEDS, f42=1), packet(event(END, 1), time=40, flags=NEEDS)]
@@ -165,7 +165,7 @@ class PerfettoTest(unittest.TestCase):
         self.assertEqual((start['m'] - start['a'], start['s'] - start['a']), (8_900, 4_020))
         self.assertNotIn('pftrace.unknown_clock', flaws(info(path)))
 
-    def test_clocks_that_nothing_ties_are_said(self):
+    def test_clocks_that_nothing_ties_are_known(self):
         path = self.write(thread(1, 5, 6), packet(event(INSTANT, 1, 'i'), time=5, clock=200))
         self.assertIn('pftrace.unknown_clock', flaws(info(path)))
 

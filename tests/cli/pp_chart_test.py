@@ -391,7 +391,7 @@ class PpChart(Case):
             shutil.rmtree(self.dir / 'out', ignore_errors=True)
 
     @needs_shared
-    def test_profiles_of_one_stamp_are_told_by_name(self):
+    def test_profiles_of_one_stamp_are_reported_by_name(self):
         source = self.make('--schedule', '1f1b', '--pp', 2, '--mb', 4)
         shutil.copytree(source, source / 'z_again')
         for p in (source / 'z_again').glob('truth*'):
@@ -402,7 +402,7 @@ class PpChart(Case):
         self.assertIn('z_again', done.err)
 
     @needs_shared
-    def test_backwards_that_nobody_marked_are_said(self):
+    def test_backwards_that_nobody_marked_are_known(self):
         source = self.dir / 'in'
         run('simulate', 'dualpipe-v-mindspeed', '--format', 'ascend', '--micro-batches', 10, '--marks', 'helper', '-o', source, check=0)
         self.assertNotIn('have no backward', self.write(source).err)

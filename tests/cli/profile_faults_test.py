@@ -11,79 +11,79 @@ import profile_faults  # noqa: E402
 
 
 class ProfileFaults(Case):
-    def told(self, name):
+    def reported(self, name):
         cost = profile_faults.make(name, str(self.dir / name))
         return cost, json.loads(run('explain', self.dir / name, '--format', 'json', '-q', check=0).out)
 
     def test_first_finding_names_the_fault_and_its_price(self):
         for name, (fault, _, ids, words) in profile_faults.CASES.items():
             with self.subTest(name):
-                cost, told = self.told(name)
-                self.assertAlmostEqual(sum(part['share'] for part in told['parts']), 1, places=6)
+                cost, reported = self.reported(name)
+                self.assertAlmostEqual(sum(part['share'] for part in reported['parts']), 1, places=6)
                 if fault is None:
-                    self.assertEqual([f['id'] for f in told['findings']], [])
+                    self.assertEqual([f['id'] for f in reported['findings']], [])
                     continue
-                first = told['findings'][0]
+                first = reported['findings'][0]
                 self.assertIn(first['id'], ids)
                 said = first['title_en'] + ' ' + first['detail_en']
                 for word in words:
                     self.assertIn(word, said)
-                doubt = first['uncertainty_ns'] / told['step_ns']  # of a price that says how sure it is
+                doubt = first['uncertainty_ns'] / reported['step_ns']  # of a price that says how sure it is
                 self.assertLessEqual(abs(first['lost_share'] - cost), max(0.01, 0.15 * cost) + doubt, f'{first["lost_share"]:.3f} told, {cost:.3f} true')
-                self.assertAlmostEqual(first['lost_ns'] / told['step_ns'], first['lost_share'], places=6)
+                self.assertAlmostEqual(first['lost_ns'] / reported['step_ns'], first['lost_share'], places=6)
                 self.assertTrue(first['title_zh'] and first['detail_zh'])
 
     def test_findings_stand_by_what_a_step_wins(self):
         for name in ('waits', 'late-rank', 'small'):
-            _, told = self.told(name)
-            prices = [f['saving_ns'] or f['lost_ns'] for f in told['findings']]
+            _, reported = self.reported(name)
+            prices = [f['saving_ns'] or f['lost_ns'] for f in reported['findings']]
             self.assertEqual(prices, sorted(prices, reverse=True))
 
-    def test_waiting_for_a_rank_is_told_once_and_the_bar_has_it_apart(self):
+    def test_waiting_for_a_rank_is_reported_once_and_the_bar_has_it_apart(self):
         for name, who in (('slow-rank', 'rank.slow'), ('late-rank', 'rank.late')):
             with self.subTest(name):
-                _, told = self.told(name)
-                self.assertEqual([f['id'] for f in told['findings']], [who])
-                share = {part['id']: part['share'] for part in told['parts']}
+                _, reported = self.reported(name)
+                self.assertEqual([f['id'] for f in reported['findings']], [who])
+                share = {part['id']: part['share'] for part in reported['parts']}
                 self.assertGreater(share['comm-wait'], 5 * share['comm'])
                 # The waiting, and what the late rank does itself meanwhile, are told; the transfer is left over.
-                self.assertNotIn('waiting for other ranks', told['closing_en'])
-                self.assertNotIn('waiting for the host', told['closing_en'])
-                self.assertIn('exposed communication', told['closing_en'])
+                self.assertNotIn('waiting for other ranks', reported['closing_en'])
+                self.assertNotIn('waiting for the host', reported['closing_en'])
+                self.assertIn('exposed communication', reported['closing_en'])
 
     def test_a_step_on_average_is_the_one_that_prices_are_shares_of(self):
-        _, told = self.told('checkpoint')  # one slow step
-        self.assertIn('a step on average', told['lead_en'])
-        spoken = float(re.match(r'([0-9.]+)\u202fms a step', told['lead_en']).group(1))
-        self.assertAlmostEqual(spoken, told['step_ns'] / 1e6, delta=0.051)
+        _, reported = self.reported('checkpoint')  # one slow step
+        self.assertIn('a step on average', reported['lead_en'])
+        spoken = float(re.match(r'([0-9.]+)\u202fms a step', reported['lead_en']).group(1))
+        self.assertAlmostEqual(spoken, reported['step_ns'] / 1e6, delta=0.051)
 
     def test_a_cut_file_is_called_cut_first_and_its_end_is_nobodys_idle_time(self):
         profile_faults.make('healthy', str(self.dir / 'cut'))
         path = self.dir / 'cut' / 'rank0.json'
         text = path.read_text()
         path.write_text(text[:int(0.7 * len(text))])
-        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
-        self.assertEqual(told['findings'], [])
-        self.assertRegex(told['title_en'], 'cut off')
+        reported = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertEqual(reported['findings'], [])
+        self.assertRegex(reported['title_en'], 'cut off')
 
     def test_what_ranks_that_were_not_given_hold_up_is_not_called_transfer(self):
         profile_faults.make('late-rank', str(self.dir / 'part'))
         (self.dir / 'part' / 'rank1.json').unlink()
-        told = json.loads(run('explain', self.dir / 'part', '--format', 'json', '-q', check=0).out)
-        first = told['findings'][0]
+        reported = json.loads(run('explain', self.dir / 'part', '--format', 'json', '-q', check=0).out)
+        first = reported['findings'][0]
         self.assertEqual(first['id'], 'comm.exposed')
         self.assertIn('Of the 3 ranks that meet there 2 were given', first['detail_en'])
 
     def test_kernels_are_not_judged(self):
-        _, told = self.told('healthy')
-        self.assertNotIn('Healthy', told['title_en'])
-        self.assertIn('Nothing keeps the devices from computing', told['title_en'])
+        _, reported = self.reported('healthy')
+        self.assertNotIn('Healthy', reported['title_en'])
+        self.assertIn('Nothing keeps the devices from computing', reported['title_en'])
 
     def test_the_closing_sentence_names_every_line_that_no_finding_tells(self):
-        _, told = self.told('healthy')
-        for part in told['parts']:
+        _, reported = self.reported('healthy')
+        for part in reported['parts']:
             if part['id'] != 'compute' and part['share'] >= 0.01:
-                self.assertIn(part['label_en'], told['closing_en'])
+                self.assertIn(part['label_en'], reported['closing_en'])
 
     def later(self, path, seconds, steps=0):
         """The same recording again, so much later, with its steps numbered on."""
@@ -98,7 +98,7 @@ class ProfileFaults(Case):
     def test_time_between_two_recordings_of_a_rank_is_no_loss(self):
         for name in ('healthy', 'sleeping', 'barrier', 'small'):
             with self.subTest(name):
-                _, once = self.told(name)
+                _, once = self.reported(name)
                 folder = self.dir / name
                 (folder / 'rank0_again.json').write_text(self.later(folder / 'rank0.json', 600, profile_faults.STEPS))
                 twice = json.loads(run('explain', folder, '--format', 'json', '-q', check=0).out)
@@ -116,7 +116,7 @@ class ProfileFaults(Case):
 
     def test_ranks_recorded_on_different_days_are_not_compared(self):
         folder = self.dir / 'late-rank'
-        _, together = self.told('late-rank')
+        _, together = self.reported('late-rank')
         self.assertIn('rank.late', [f['id'] for f in together['findings']])
         path = folder / 'rank1.json'
         path.write_text(self.later(path, 8 * 86400))
@@ -124,15 +124,15 @@ class ProfileFaults(Case):
         self.assertFalse({f['id'] for f in apart['findings']} & {'rank.late', 'rank.slow'})
         self.assertIn('more than a day apart', apart['lead_en'])
 
-    def test_of_devices_that_were_not_recorded_nothing_is_said(self):
+    def test_of_devices_that_were_not_recorded_nothing_is_known(self):
         profile_faults.make('healthy', str(self.dir / 'host'))
         path = self.dir / 'host' / 'rank0.json'
         recording = json.loads(path.read_text())
         recording['traceEvents'] = [e for e in recording['traceEvents'] if e.get('cat') not in ('kernel', 'gpu_memcpy', 'gpu_memset', 'cuda_runtime')]
         path.write_text(json.dumps(recording))
-        told = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
-        self.assertIn('No device work was recorded', told['title_en'])
-        self.assertIn('Devices were not recorded', told['closing_en'])
+        reported = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
+        self.assertIn('No device work was recorded', reported['title_en'])
+        self.assertIn('Devices were not recorded', reported['closing_en'])
 
 
 if __name__ == '__main__':

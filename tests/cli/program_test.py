@@ -219,10 +219,10 @@ class Manners(Case):
 
     def test_a_share_fails_a_profile_too(self):
         trace = pathlib.Path(__file__).resolve().parents[1] / 'golden/readers/kineto/input'
-        told = json.loads(run('explain', trace, '--format', 'json', '-q', check=0).out)
-        largest = max(f['lost_share'] for f in told['findings'])
+        reported = json.loads(run('explain', trace, '--format', 'json', '-q', check=0).out)
+        largest = max(f['lost_share'] for f in reported['findings'])
         self.assertGreater(largest, 0.1)
-        self.assertAlmostEqual(told['lost_share'], largest, places=3)
+        self.assertAlmostEqual(reported['lost_share'], largest, places=3)
         run('explain', trace, '--fail-on', '10%', '-q', check=1)
         run('explain', trace, '--fail-on', f'{100 * largest + 1:.0f}%', '-q', check=0)
 

@@ -185,7 +185,7 @@ class RemoteTest(Case):
         said = run('info', 's3://bucket/r/report.sqlite', env=server.variables(), check=2).err
         self.assertTrue('copy' in said or 'no reader' in said, said)
 
-    def test_without_libcurl_that_is_said(self):
+    def test_without_libcurl_that_is_known(self):
         # A library of that name that is none stands first on the loader's way.
         (self.dir / 'libcurl.so.4').write_bytes(b'none')
         (self.dir / 'libcurl-gnutls.so.4').write_bytes(b'none')

@@ -46,7 +46,7 @@ class RocpdTest(unittest.TestCase):
         overlap = run('analyze', 'temporal-breakdown', path, '--format', 'csv', '-q', check=0).out
         self.assertEqual(len(overlap.strip().splitlines()), 2)
 
-    def test_processes_are_ranks_by_their_environments_and_nothing_else_of_these_is_told(self):
+    def test_processes_are_ranks_by_their_environments_and_nothing_else_of_these_is_reported(self):
         for k, rank in enumerate((1, 0)):
             rocpd.make(self.folder / f'{100 + k}_results.db', pid=100 + k, rank=rank)
         report = info(self.folder)
@@ -76,7 +76,7 @@ class RocpdTest(unittest.TestCase):
         few = rocpd.make(self.folder / 'c.db', drop=('arg', 'info_pmc', 'pmc_event', 'sample', 'memory_allocate', 'info_thread', 'info_agent'))
         self.assertEqual(len(events(few)), len(events(whole)))
 
-    def test_a_column_that_is_gone_is_said(self):
+    def test_a_column_that_is_gone_is_known(self):
         path = rocpd.make(self.folder / 'a.db')
         db = sqlite3.connect(path)
         db.execute('ALTER TABLE "rocpd_region_0199aaaa_bbbb" RENAME COLUMN pid TO track_id')
@@ -111,7 +111,7 @@ class RocpdTest(unittest.TestCase):
         path.write_bytes(data)
         self.assertIn(run('info', path, '--json').returncode, (0, 2))
 
-    def test_a_database_of_which_nothing_can_be_read_is_said(self):
+    def test_a_database_of_which_nothing_can_be_read_is_known(self):
         rocpd.make(self.folder / '1_results.db', rank=0)
         whole = rocpd.make(self.folder / '2_results.db', rank=1)
         for size in (60, 7000):
@@ -194,7 +194,7 @@ class RocpdTest(unittest.TestCase):
                 path.unlink()
         self.assertEqual(info(folder)['parts'][0]['device_name'], 'AMD Instinct MI300X')
 
-    def test_sums_and_counters_alone_are_told_what_to_do(self):
+    def test_sums_and_counters_alone_are_reported_what_to_do(self):
         path = self.folder / '7_scratch_memory_trace.csv'
         path.write_text('"Kind","Operation","Agent_Id","Queue_Id","Thread_Id","Alloc_Flags","Start_Timestamp","End_Timestamp"\n"SCRATCH_MEMORY","X",1,1,1,0,10,20\n')
         self.assertIn('_kernel_trace.csv', run('info', path, check=2).err)

@@ -88,26 +88,26 @@ class SchemaTest(Case):
     @unittest.skipUnless(jsonschema, 'needs jsonschema')
     def test_several_analyses_are_one_document(self):
         done = run('analyze', 'pipeline-summary,waterfall,links', GOLDEN / 'op-table/input', '--format', 'json', '-q', check=0)
-        told = json.loads(done.out)
-        self.assertEqual([one['analysis'] for one in told], ['pipeline-summary', 'waterfall', 'links'])
-        for one in told:
+        reported = json.loads(done.out)
+        self.assertEqual([one['analysis'] for one in reported], ['pipeline-summary', 'waterfall', 'links'])
+        for one in reported:
             alone = json.loads(run('analyze', one['analysis'], GOLDEN / 'op-table/input', '--format', 'json', '-q', check=0).out)
             self.assertEqual(one['tables'], alone['tables'])
 
     @unittest.skipUnless(jsonschema, 'needs jsonschema')
     def test_what_is_wrong_is_found(self):
         """Spoiled answers are refused: a key that is gone, a number as text, a column that a row lacks."""
-        told = json.loads(run('analyze', 'pipeline-summary', GOLDEN / 'op-table/input', '--format', 'json', '-q', check=0).out)
+        reported = json.loads(run('analyze', 'pipeline-summary', GOLDEN / 'op-table/input', '--format', 'json', '-q', check=0).out)
         valid = self.validators['analyze'].is_valid
-        self.assertTrue(valid(told) and valid([told, told]))
+        self.assertTrue(valid(reported) and valid([reported, reported]))
         for spoil in (lambda a: a.pop('notes'), lambda a: a['tables'][0]['rows'][0].pop('busy_ns'), lambda a: a['tables'][0]['rows'][0].update(busy_ns='5'),
                       lambda a: a['tables'][0]['rows'][0].update(busy_ns=0.5), lambda a: a.update(analysis='none'), lambda a: a['tables'][0].pop('columns')):
-            other = copy.deepcopy(told)
+            other = copy.deepcopy(reported)
             spoil(other)
-            self.assertFalse(valid(other) or valid([told, other]))
-        told = json.loads(run('explain', GOLDEN / 'op-table/input', '--json', '-q', check=0).out)
+            self.assertFalse(valid(other) or valid([reported, other]))
+        reported = json.loads(run('explain', GOLDEN / 'op-table/input', '--json', '-q', check=0).out)
         for spoil in (lambda a: a.pop('findings'), lambda a: a.update(step_ns=0.5), lambda a: a['parts'][0].update(share='half')):
-            other = copy.deepcopy(told)
+            other = copy.deepcopy(reported)
             spoil(other)
             self.assertFalse(self.validators['explain'].is_valid(other))
 

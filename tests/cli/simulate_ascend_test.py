@@ -107,8 +107,8 @@ class SimulateAscend(Case):
 
     def test_tensor_parallel_peers_that_are_slow_are_both_named(self):
         self.simulate('pair', '--stages', 4, '--chunks', 2, '--tp', 2, '--dp', 2, '--steps', 4, '--fault', 'slow-rank:2,1.4', '--fault', 'slow-rank:3,1.4', schedule='vpp')
-        told = json.loads(run('explain', self.dir / 'pair', '--format', 'json', '-q', check=0).out)
-        slow = next(f for f in told['findings'] if f['id'] == 'rank.slow')
+        reported = json.loads(run('explain', self.dir / 'pair', '--format', 'json', '-q', check=0).out)
+        slow = next(f for f in reported['findings'] if f['id'] == 'rank.slow')
         self.assertRegex(slow['title_en'], '^Rank 2 with its peer 3, which holds the same stage')
 
     def test_the_host_runs_ahead_within_its_steps(self):
@@ -165,8 +165,8 @@ class SimulateAscend(Case):
                 self.assertEqual(len(peers), 3)
                 self.assertGreater(place['compute_ns'], 0)
                 self.assertGreater(place['bubble_share'], 0)
-            told = json.loads(run('info', '--json', self.dir / order, check=0).out)
-            self.assertEqual((told['stages'], told['replicas'], told['context_parallel']), (3, 2, 2), order)
+            reported = json.loads(run('info', '--json', self.dir / order, check=0).out)
+            self.assertEqual((reported['stages'], reported['replicas'], reported['context_parallel']), (3, 2, 2), order)
             self.assertIn('3 × 4 pipelines (2 replicas, 2 context-parallel in each)', run('info', self.dir / order, check=0).out)
 
     def test_same_bytes_whatever_the_threads(self):

@@ -63,9 +63,9 @@ class SkillTest(Case):
                         done = run(*words, '-q', cwd=self.dir)
                         self.assertEqual(done.returncode, 0, done.err)
                         if 'json' in words:
-                            told = json.loads(done.out)
+                            reported = json.loads(done.out)
                             if words[0] == 'sql' and words[1] == str(PROFILE):
-                                self.assertTrue(told['rows'] or 'WHERE' in text, 'it answers nothing on the fixture')
+                                self.assertTrue(reported['rows'] or 'WHERE' in text, 'it answers nothing on the fixture')
                 asked += 1
         self.assertGreater(asked, 40)
 

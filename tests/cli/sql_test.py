@@ -312,8 +312,8 @@ class Profile(unittest.TestCase):
 
     def test_25_findings_with_their_price_and_proof(self):
         rows = ask(self.path, 'SELECT id, title, lost_ns, saving_ns, command FROM findings')
-        told = json.loads(run('explain', self.path, '--json', '-q').out)['findings']
-        self.assertEqual(rows, [(f['id'], f['title_en'], f['lost_ns'], f['saving_ns'], f['command']) for f in told])
+        reported = json.loads(run('explain', self.path, '--json', '-q').out)['findings']
+        self.assertEqual(rows, [(f['id'], f['title_en'], f['lost_ns'], f['saving_ns'], f['command']) for f in reported])
 
     def test_times_count_from_the_first_slice(self):
         self.assertEqual(ask(self.path, 'SELECT min(start_ns) FROM slices'), [(0,)])
@@ -445,15 +445,15 @@ class Profile(unittest.TestCase):
                 by = ', '.join(str(i + 1) if chance.random() < 0.5 else g for i, g in enumerate(groups))
                 query += f' GROUP BY {by}' + chance.choice(['', ' HAVING count(*) > 2', ' HAVING sum(dur_ns) > 5000'])
                 query += ' ORDER BY ' + ', '.join(str(i + 1) + chance.choice(['', ' DESC']) for i in range(len(groups)))
-            told = json.loads(run('sql', self.path, query.format(table), '--format', 'json', '-q', check=0).out)
+            reported = json.loads(run('sql', self.path, query.format(table), '--format', 'json', '-q', check=0).out)
             plain = json.loads(run('sql', self.path, query.format(f'(SELECT * FROM {table} LIMIT -1)'), '--format', 'json', '-q', check=0).out)
-            self.assertEqual(told['columns'], plain['columns'], query)
-            self.assertEqual(len(told['rows']), len(plain['rows']), query)
-            for a, b in zip(told['rows'], plain['rows']):
+            self.assertEqual(reported['columns'], plain['columns'], query)
+            self.assertEqual(len(reported['rows']), len(plain['rows']), query)
+            for a, b in zip(reported['rows'], plain['rows']):
                 for x, y in zip(a, b):
                     self.assertTrue(x == y or isinstance(x, float) and abs(x - y) <= 1e-12 * abs(y), (query, a, b))
             asked += 1
-            rows += len(told['rows'])
+            rows += len(reported['rows'])
             added += self.is_added_up(query.format(table))
         self.assertGreater(added, asked // 3)
         self.assertGreater(rows, 300)
@@ -549,9 +549,9 @@ class Profile(unittest.TestCase):
                 self.assertNotIn('SQL logic error', done.err)
 
     def test_analyses_answer_as_the_program_does(self):
-        told = json.loads(run('analyze', 'idle-time-breakdown', self.path, '--format', 'json', '-q').out)['tables'][0]
-        names = [c['name'] for c in told['columns']]
-        self.assertEqual(ask(self.path, f'SELECT * FROM idle_time_breakdown__{told["name"].replace("-", "_")}'), [tuple(r[n] for n in names) for r in told['rows']])
+        reported = json.loads(run('analyze', 'idle-time-breakdown', self.path, '--format', 'json', '-q').out)['tables'][0]
+        names = [c['name'] for c in reported['columns']]
+        self.assertEqual(ask(self.path, f'SELECT * FROM idle_time_breakdown__{told["name"].replace("-", "_")}'), [tuple(r[n] for n in names) for r in reported['rows']])
         needs = refused(self.path, 'SELECT * FROM frequent_cuda_kernel_sequences__frequent_cuda_kernel_sequences')
         self.assertIn('--operator-name is missing', needs)
         few = ask(self.path, "SELECT count(*) FROM frequent_cuda_kernel_sequences__frequent_cuda_kernel_sequences WHERE operator_name = 'aten::linear'")
@@ -615,8 +615,8 @@ class Profile(unittest.TestCase):
         done = run('sql', self.path, 'SELECT id FROM slices', '--rows', '5', check=0)
         self.assertEqual(len(done.out.splitlines()), 6)
         self.assertIn('--rows 0 gives all', done.err)
-        told = json.loads(run('sql', self.path, 'SELECT id FROM slices', '--rows', '5', '--format', 'json', '-q', check=0).out)
-        self.assertEqual((told['row_count'], told['truncated'], len(told['rows'])), (5, True, 5))
+        reported = json.loads(run('sql', self.path, 'SELECT id FROM slices', '--rows', '5', '--format', 'json', '-q', check=0).out)
+        self.assertEqual((reported['row_count'], reported['truncated'], len(reported['rows'])), (5, True, 5))
 
     # ---- forms ----
 
@@ -624,10 +624,10 @@ class Profile(unittest.TestCase):
         query = "SELECT 1 AS a, 2.5 AS b, 'x,\"y' AS c, NULL AS d, '' AS e, x'0aff' AS f UNION ALL SELECT 9007199254740993, -0.125, 'ü', 7, 'z', NULL"
         self.assertEqual(run('sql', self.path, query, '--format', 'csv', '-q', check=0).out,
                          'a,b,c,d,e,f\n1,2.5,"x,""y",,"",0aff\n9007199254740993,-0.125,ü,7,z,\n')
-        told = json.loads(run('sql', self.path, query, '--format', 'json', '-q', check=0).out)
-        self.assertEqual(told['rows'], [[1, 2.5, 'x,"y', None, '', '0aff'], [9007199254740993, -0.125, 'ü', 7, 'z', None]])
+        reported = json.loads(run('sql', self.path, query, '--format', 'json', '-q', check=0).out)
+        self.assertEqual(reported['rows'], [[1, 2.5, 'x,"y', None, '', '0aff'], [9007199254740993, -0.125, 'ü', 7, 'z', None]])
         self.assertEqual(run('sql', self.path, query, '-q', check=0).out.splitlines()[1].split(), ['1', '2.5', 'x,"y', '–', '0aff'])
-        self.assertEqual(told['columns'][0], {'name': 'a', 'unit': ''})
+        self.assertEqual(reported['columns'][0], {'name': 'a', 'unit': ''})
         units = json.loads(run('sql', self.path, 'SELECT dur_ns, name FROM slices LIMIT 0', '--format', 'json', '-q', check=0).out)
         self.assertEqual(units, {'columns': [{'name': 'dur_ns', 'unit': 'ns'}, {'name': 'name', 'unit': ''}], 'rows': [], 'row_count': 0, 'truncated': False})
 
@@ -679,8 +679,8 @@ class Pipeline(unittest.TestCase):
         shutil.rmtree(cls.folder, ignore_errors=True)
 
     def table(self, analysis, name):
-        told = json.loads(run('analyze', analysis, self.path, '--table', name, '--format', 'json', '-q', check=0).out)['tables'][0]
-        return [tuple(r[c['name']] for c in told['columns']) for r in told['rows']], [c['name'] for c in told['columns']]
+        reported = json.loads(run('analyze', analysis, self.path, '--table', name, '--format', 'json', '-q', check=0).out)['tables'][0]
+        return [tuple(r[c['name']] for c in reported['columns']) for r in reported['rows']], [c['name'] for c in reported['columns']]
 
     def test_16_cost_of_each_stage(self):
         rows = ask(self.path, "SELECT stage, kind, count(*), avg(dur_ns), quantile(dur_ns, 0.95) FROM cells WHERE kind IN ('F', 'B', 'I', 'W') GROUP BY stage, kind ORDER BY 1, 2")

@@ -48,8 +48,8 @@ class Simulated(Case):
                 self.assertEqual([(r['cause'], (r['rank'], r['stage'])) for r in found], [(cause, where)])
                 lost = (step - healthy) * 1e9
                 self.assertLessEqual(abs(int(found[0]['lost_ns']) - lost), tolerance * lost)
-                told = json.loads(run('explain', table, '--json', '-q', '--trust-clocks', check=0).out)['findings']
-                self.assertEqual([(f['title_en'], f['lost_ns'], f['saving_ns']) for f in told],
+                reported = json.loads(run('explain', table, '--json', '-q', '--trust-clocks', check=0).out)['findings']
+                self.assertEqual([(f['title_en'], f['lost_ns'], f['saving_ns']) for f in reported],
                                  [(r['words'], int(r['lost_ns']), int(r['saving_ns'])) for r in found])
 
     def test_long_sequences_blame_no_worker(self):

@@ -76,9 +76,9 @@ class Cells(Case):
     def test_cells_do_not_hide_the_profile(self):
         # DeepSeek's shape: its cells fill the time, and what the devices do within them stands beside.
         kineto.generate(['--shape', 'dualpipe', '-o', self.dir / 'pair', '--format', 'json'])
-        told = json.loads(run('explain', self.dir / 'pair' / 'train.json', '--format', 'json', check=0).out)
-        self.assertIn('comm', {part['id'] for part in told['device_parts']})
-        self.assertAlmostEqual(sum(part['share'] for part in told['device_parts']), 1, places=6)
+        reported = json.loads(run('explain', self.dir / 'pair' / 'train.json', '--format', 'json', check=0).out)
+        self.assertIn('comm', {part['id'] for part in reported['device_parts']})
+        self.assertAlmostEqual(sum(part['share'] for part in reported['device_parts']), 1, places=6)
         run('export', self.dir / 'pair' / 'train.json', '-o', self.dir / 'out.pftrace', check=0)
         written = (self.dir / 'out.pftrace').read_bytes()
         for name in (b'F&B', b'deep_ep::internode::dispatch', b'cudaLaunchKernel', b'MoEFunction'):
@@ -98,9 +98,9 @@ class Cells(Case):
                 continue
             recording['traceEvents'] = [e for e in recording['traceEvents'] if e.get('cat') not in ('kernel', 'gpu_memcpy', 'gpu_memset', 'gpu_user_annotation', 'ac2g')]
             path.write_text(json.dumps(recording))
-        told = json.loads(run('explain', self.dir / 'host', '--format', 'json', '-q', check=0).out)
-        self.assertEqual(told['device_parts'], [])
-        self.assertAlmostEqual(sum(part['share'] for part in told['host_parts']), 1, places=6)
+        reported = json.loads(run('explain', self.dir / 'host', '--format', 'json', '-q', check=0).out)
+        self.assertEqual(reported['device_parts'], [])
+        self.assertAlmostEqual(sum(part['share'] for part in reported['host_parts']), 1, places=6)
         said = run('explain', self.dir / 'host', '-q', check=0).out
         self.assertNotIn("devices' time", said)
         self.assertIn('no device was recorded', said)
@@ -121,8 +121,8 @@ class Cells(Case):
         self.assertEqual((plain['cells'], plain['stages']), (0, None))
         done = run('export', GOLDEN / 'kineto' / 'input', '--to', 'svg', '-o', (self.dir / 'x.svg'), check=2)
         self.assertIn('this trace has none', done.err)
-        told = run('info', GOLDEN / 'kineto' / 'input', '--cells', 'annotations', check=0).out
-        self.assertIn('cells.none', told)
+        reported = run('info', GOLDEN / 'kineto' / 'input', '--cells', 'annotations', check=0).out
+        self.assertIn('cells.none', reported)
 
 
 class Rules(Case):

@@ -10,7 +10,7 @@ import recording  # noqa: E402
 
 
 class Training(Case):
-    def told(self, fault, *flags):
+    def reported(self, fault, *flags):
         folder = self.dir / (fault.replace(' ', '-') or 'none')
         folder.mkdir()
         recording.make_training(folder, fault)
@@ -19,14 +19,14 @@ class Training(Case):
 
     def first(self, fault, id_, ms, within=0.02):
         """The first finding, whose price is the planted one in ms a step."""
-        answer, _ = self.told(fault)
+        answer, _ = self.reported(fault)
         found = answer['findings'][0]
         self.assertEqual(found['id'], id_, [f['title_en'] for f in answer['findings']])
         self.assertAlmostEqual(found['lost_ns'] / 1e6, ms, delta=within * ms, msg=found)
         return found
 
     def test_what_is_in_order(self):
-        answer, found = self.told('')
+        answer, found = self.reported('')
         # 0.5 + 10 + 20 + 4 + 0.3 + 2 + 0.3 ms; the transfer, which is a tenth of it, is all there is to say.
         self.assertAlmostEqual(answer['step_ns'] / 1e6, 37.1, delta=0.1)
         self.assertEqual(list(found), ['comm.exposed'])
@@ -63,7 +63,7 @@ class Training(Case):
         self.assertIn('for 8.00\u202fMB', found['detail_en'])
 
     def test_ranks_that_are_late_in_turns(self):
-        found = self.told('in turns')[1]
+        found = self.reported('in turns')[1]
         self.assertIn('comm.waiting', found)
         self.assertNotIn('rank.late', found)
 

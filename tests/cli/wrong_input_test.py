@@ -18,7 +18,7 @@ class Tables(Case):
         quoted = ROWS.replace(',', ';').replace('0;F;', '0;"F";')
         self.assertEqual(info(self.write('quoted.csv', quoted))['format'], 'op-table')
 
-    def test_a_decimal_comma_is_told(self):
+    def test_a_decimal_comma_is_reported(self):
         rows = ROWS.replace(',', ';').replace('000\n', '000,5\n').replace('dur_us;', 'dur_us')
         self.assertIn('12.5, not 12,5', run('info', self.write('comma.csv', rows), check=2).err)
 

@@ -110,7 +110,7 @@ class XplaneTest(unittest.TestCase):
         self.assertEqual(info(undated)['start_ns'], 105_000)
         self.assertIn('xplane.undated', flaws(info(undated)))
 
-    def test_hosts_are_machines_and_runs_are_told_apart(self):
+    def test_hosts_are_machines_and_runs_are_reported_apart(self):
         for k in range(2):
             self.write(xplane.tpu(1, 2), f'plugins/profile/2026_11_22_21_22_16/host{k}.xplane.pb', host=f'host{k}')
         self.write(xplane.tpu(1, 1), 'plugins/profile/2026_11_21_01_00_00/host0.xplane.pb')
@@ -151,7 +151,7 @@ class XplaneTest(unittest.TestCase):
         done = run('info', path)
         self.assertTrue('filter for text' in done.err if done.returncode == 2 else 'xplane.damaged' in done.out, done)
 
-    def test_what_the_profiler_says_went_wrong_is_said(self):
+    def test_what_the_profiler_says_went_wrong_is_known(self):
         planes = xplane.gpu(1, 1)
         planes[0].set('dropped_traces', 12)
         found = flaws(info(self.write(planes, errors=['dropped 12 traces'], warnings=['buffer small'])))

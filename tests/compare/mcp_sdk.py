@@ -13,7 +13,7 @@ PROFILE, PIPELINE = GOLDEN / 'readers/kineto/input', GOLDEN / 'readers/paddle-lo
 HANDSHAKE, ENVELOPE = '2025-11-25', '2026-07-28'
 
 
-def told(result):
+def reported(result):
     return result.structured_content if hasattr(result, 'structured_content') else result.structuredContent
 
 
@@ -23,26 +23,26 @@ def failed(result):
 
 async def talk(ask, program):
     """The same conversation, whatever the era; `ask(tool, arguments)`."""
-    opened = told(await ask('open', {'paths': [str(PROFILE)]}))
+    opened = reported(await ask('open', {'paths': [str(PROFILE)]}))
     assert opened['trace'] == 't1', opened
-    count = told(await ask('sql', {'trace': 't1', 'query': 'SELECT count(*), sum(dur_ns) FROM kernels'}))
+    count = reported(await ask('sql', {'trace': 't1', 'query': 'SELECT count(*), sum(dur_ns) FROM kernels'}))
     own = json.loads(subprocess.run([program, 'sql', PROFILE, 'SELECT count(*), sum(dur_ns) FROM kernels', '--format', 'json', '-q'], capture_output=True, check=True).stdout)
     assert count['rows'] == own['rows'], count
     claims = [{'text': 'kernels', 'handle': count['handle'], 'expect': {'value': own['rows'][0][0]}}]
-    assert told(await ask('verify', {'trace': 't1', 'claims': claims}))['claims'][0]['verdict'] == 'holds'
-    assert told(await ask('ask', {'trace': 't1', 'analysis': 'waterfall'}))['reason'] == 'no_pipeline_cells'
+    assert reported(await ask('verify', {'trace': 't1', 'claims': claims}))['claims'][0]['verdict'] == 'holds'
+    assert reported(await ask('ask', {'trace': 't1', 'analysis': 'waterfall'}))['reason'] == 'no_pipeline_cells'
     wrong = await ask('sql', {'trace': 't1', 'query': 'SELECT durns FROM kernels'})
-    assert failed(wrong) and 'dur_ns' in told(wrong)['hint'], wrong
+    assert failed(wrong) and 'dur_ns' in reported(wrong)['hint'], wrong
     assert failed(await ask('open', {'paths': ['/etc/passwd']}))
     # Every tool once; the SDK holds each answer to its outputSchema.
     await ask('open', {'paths': [str(PIPELINE)]})
-    slices = told(await ask('slices', {'trace': 't1', 'name': 'aten::*', 'rows': 2}))
+    slices = reported(await ask('slices', {'trace': 't1', 'name': 'aten::*', 'rows': 2}))
     calls = {'schema': {}, 'analyses': {'about': 'idle'}, 'explain': {}, 'slice': {'id': slices['rows'][0][0]}}
     for tool, arguments in calls.items():
         assert not failed(await ask(tool, {'trace': 't1', **arguments})), tool
     for tool in ('what_if', 'explain'):
         assert not failed(await ask(tool, {'trace': 't2'})), tool
-    assert told(await ask('diff', {'a': 't2', 'b': 't2'}))['beyond_noise'] is False
+    assert reported(await ask('diff', {'a': 't2', 'b': 't2'}))['beyond_noise'] is False
     chart = await ask('chart', {'trace': 't2', 'width': 600})
     assert [c.type for c in chart.content] == ['text', 'image'], chart
     return count['handle'], count

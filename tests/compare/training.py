@@ -56,12 +56,12 @@ def compare(tally, python, way, fault, folder):
         tally.check(what, f'exit {done.returncode}: {done.stderr[-600:]}')
         return
     tally.check(f'{what}: jobs', jobs_differ(folder))
-    told = json.loads(subprocess.run([BIN, 'explain', folder, '--format', 'json'], capture_output=True, text=True).stdout)
+    reported = json.loads(subprocess.run([BIN, 'explain', folder, '--format', 'json'], capture_output=True, text=True).stdout)
     wanted, word = FAULTS[fault]
-    titles = [f'{f["id"]}: {f["title_en"]}' for f in told['findings']]
+    titles = [f'{f["id"]}: {f["title_en"]}' for f in reported['findings']]
     if wanted:
-        found = [f for f in told['findings'] if f['id'] == wanted and word in f['title_en']]
-        tally.check(f'{what}: named', '' if found and told['findings'].index(found[0]) < 2 else f'not among the first two: {titles}')
+        found = [f for f in reported['findings'] if f['id'] == wanted and word in f['title_en']]
+        tally.check(f'{what}: named', '' if found and reported['findings'].index(found[0]) < 2 else f'not among the first two: {titles}')
     print(f'{what}: {told["step_ns"] / 1e6:.1f} ms a step; {titles[0] if titles else "nothing to say"}', flush=True)
 
 

@@ -28,21 +28,21 @@
 
 enum { kRead, kWrite, kSync, kOpen, kRename, kCalls };
 static const char* const kNames[kCalls] = {"read", "write", "sync", "open", "rename"};
-enum { kMostLies = 8, kMostFiles = 4096 };
+enum { kMaxLies = 8, kMaxFiles = 4096 };
 
 struct Lie {
   int call;
   long at;
   char effect[16];
-  int told;
+  int reported;
 };
-static struct Lie lies[kMostLies];
+static struct Lie lies[kMaxLies];
 static int lie_count;
 static long calls[kCalls];
 static char root[1024];
 static size_t root_size;
 static int log_fd = -1;
-static unsigned char ours[kMostFiles], broken[kMostFiles], ended[kMostFiles];  // by descriptor
+static unsigned char ours[kMaxFiles], broken[kMaxFiles], ended[kMaxFiles];  // by descriptor
 static int writes_full, writes_broken;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 
@@ -60,7 +60,7 @@ __attribute__((constructor)) static void begin(void) {
   if (log) log_fd = REAL(open)(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   char copy[1024], *rest = copy, *one;
   snprintf(copy, sizeof copy, "%s", plan);
-  while ((one = strsep(&rest, ",")) && lie_count < kMostLies) {
+  while ((one = strsep(&rest, ",")) && lie_count < kMaxLies) {
     struct Lie* lie = &lies[lie_count];
     char name[16];
     if (sscanf(one, "%15[a-z]:%ld:%15[a-z]", name, &lie->at, lie->effect) != 3) continue;
@@ -91,13 +91,13 @@ static const char* due(int call, const char* path) {
   pthread_mutex_lock(&mutex);
   const long number = calls[call]++;
   for (int i = 0; i < lie_count; ++i)
-    if (lies[i].call == call && lies[i].at == number) strcpy(effect, lies[i].effect), lies[i].told = 1;
+    if (lies[i].call == call && lies[i].at == number) strcpy(effect, lies[i].effect), lies[i].reported = 1;
   pthread_mutex_unlock(&mutex);
   if (effect[0]) say(call, number, effect, path);
   return effect;
 }
 
-static int is_ours(int fd) { return root_size && fd >= 0 && fd < kMostFiles && ours[fd]; }
+static int is_ours(int fd) { return root_size && fd >= 0 && fd < kMaxFiles && ours[fd]; }
 
 static int fail(int reason) {
   errno = reason;
@@ -106,7 +106,7 @@ static int fail(int reason) {
 
 static int after_open(int fd, const char* path) {
   (void)path;
-  if (fd < 0 || fd >= kMostFiles || !root_size) return fd;
+  if (fd < 0 || fd >= kMaxFiles || !root_size) return fd;
   char room[1200];
   struct stat st;
   ours[fd] = broken[fd] = ended[fd] = 0;
@@ -223,6 +223,6 @@ int rename(const char* from, const char* to) {
   return REAL(rename)(from, to);
 }
 int close(int fd) {
-  if (fd >= 0 && fd < kMostFiles) ours[fd] = 0;
+  if (fd >= 0 && fd < kMaxFiles) ours[fd] = 0;
   return REAL(close)(fd);
 }

@@ -105,8 +105,8 @@ def play(seed, library, scratch):
         env = {**os.environ, 'LC_ALL': 'C.UTF-8', 'LD_PRELOAD': str(library), 'STAGELINE_FAULT_ROOT': str(place), 'STAGELINE_FAULT_PLAN': plan,
                'STAGELINE_FAULT_LOG': str(log), 'TMPDIR': str(scratch)}
         done = subprocess.run(command, capture_output=True, env=env, timeout=120)
-        told = [line.split(' ', 1) for line in log.read_text().splitlines()] if log.exists() else []
-        told = [(lie, path) for lie, path in told if path != str(log)]
+        reported = [line.split(' ', 1) for line in log.read_text().splitlines()] if log.exists() else []
+        reported = [(lie, path) for lie, path in reported if path != str(log)]
         err = done.stderr.decode('utf-8', 'replace')
         said = err + done.stdout.decode('utf-8', 'replace')
 
@@ -150,7 +150,7 @@ def play(seed, library, scratch):
                 broken(f'it failed, and left {rest}')
             if old != out.exists() or (old and out.read_text() != 'old'):
                 broken('it failed, and what was there before is gone or another')
-        for lie, path in told:
+        for lie, path in reported:
             lost = lie.split(':')[2] in ('eio', 'gone', 'barred', 'many') and path.startswith(str(place / 'run'))
             if lost and done.returncode != 2 and pathlib.Path(path).name not in said:
                 # A file may be opened more than once, and another try give all of it: then this lie changes nothing.
@@ -162,7 +162,7 @@ def play(seed, library, scratch):
                 if (honest.returncode, honest.stdout, {p.name: content(p) for p in out.parent.iterdir()}) == (done.returncode, done.stdout, lied):
                     continue
                 broken(f'{pathlib.Path(path).name} could not be read ({lie}), and nothing was said of it')
-        return bool(told)
+        return bool(reported)
     finally:
         shutil.rmtree(place, ignore_errors=True)
 
@@ -176,19 +176,19 @@ def main():
     if b'__asan_init' in pathlib.Path(BIN).read_bytes():
         print('0 passed, 0 failed, 1 skipped (a sanitizer wants to be loaded first)')
         return 0
-    failed = told = 0
+    failed = reported = 0
     with tempfile.TemporaryDirectory(prefix='stageline-faults-') as scratch:
         library = preload(scratch)
         seeds = range(arguments.seed, arguments.seed + arguments.seeds)
         with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
             for future in [pool.submit(play, seed, library, scratch) for seed in seeds]:
                 try:
-                    told += future.result()
+                    reported += future.result()
                 except Broken as error:
                     failed += 1
                     print(f'== {error}')
     print(f'{len(seeds) - failed} passed, {failed} failed; lies were told in {told} of {len(seeds)} runs')
-    return 1 if failed or told < len(seeds) / 4 else 0
+    return 1 if failed or reported < len(seeds) / 4 else 0
 
 
 if __name__ == '__main__':

@@ -24,7 +24,7 @@
 namespace stageline::fuzz {
 namespace {
 
-constexpr size_t kMostDigests = 3;
+constexpr size_t kMaxDigests = 3;
 constexpr size_t kPrefixBytes = 5;
 
 struct Plain {
@@ -33,7 +33,7 @@ struct Plain {
 
 std::vector<Plain> split_digests(std::string_view bytes) {
   std::vector<Plain> out;
-  while (out.size() < kMostDigests && bytes.size() > kPrefixBytes) {
+  while (out.size() < kMaxDigests && bytes.size() > kPrefixBytes) {
     const auto at = [&](size_t i) { return static_cast<size_t>(static_cast<uint8_t>(bytes[i])); };
     const size_t head = at(0) | at(1) << 8, body = at(2) | at(3) << 8 | at(4) << 16;
     bytes.remove_prefix(kPrefixBytes);

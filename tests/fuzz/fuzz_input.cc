@@ -14,7 +14,7 @@
 namespace stageline::fuzz {
 namespace {
 
-constexpr size_t kMostBytes = size_t{4} << 20;  // a few bytes of zstd can stand for gigabytes
+constexpr size_t kMaxBytes = size_t{4} << 20;  // a few bytes of zstd can stand for gigabytes
 
 std::string gzip_member(std::string_view bytes) {
   std::string out(compressBound(bytes.size()) + 64, '\0');
@@ -44,7 +44,7 @@ std::string read_in_pieces(const std::string& path, size_t capacity, bool& error
   std::vector<char> piece(capacity);
   Result<Input> input = Input::open(path);
   FUZZ_CHECK(input, input.error().text());
-  for (error = false; all.size() < kMostBytes;) {
+  for (error = false; all.size() < kMaxBytes;) {
     const Result<size_t> n = input->read(piece.data(), piece.size());
     error = !n;
     if (!n || *n == 0) break;
@@ -100,8 +100,8 @@ FUZZ_TARGET(input) {
   bool error = false, small_error = false;
   const std::string all = read_in_pieces(path, kDefaultWindowBytes, error);
   const std::string in_pieces = read_in_pieces(path, size_t{read_size} + 1, small_error);
-  if (all.size() >= kMostBytes || in_pieces.size() >= kMostBytes) {
-    FUZZ_CHECK(!read_all(path, kMostBytes / 2), "the limit of read_all");
+  if (all.size() >= kMaxBytes || in_pieces.size() >= kMaxBytes) {
+    FUZZ_CHECK(!read_all(path, kMaxBytes / 2), "the limit of read_all");
     return 0;
   }
   FUZZ_CHECK(error == small_error, "an error depends on the size of reads");
@@ -115,7 +115,7 @@ FUZZ_TARGET(input) {
   }
   check_windows(path, size_t{window_size} + 1, all, error);
 
-  const Result<std::string> at_once = read_all(path, kMostBytes);
+  const Result<std::string> at_once = read_all(path, kMaxBytes);
   FUZZ_CHECK(static_cast<bool>(at_once) == !error, path);
   if (at_once) FUZZ_CHECK(*at_once == all, path);
   if (!all.empty()) FUZZ_CHECK(!read_all(path, all.size() - 1), "the limit of read_all");

@@ -17,8 +17,9 @@ FUZZ_TARGET(mcp) {
     FUZZ_CHECK(answer.find('\n') == std::string::npos, answer);
     const Result<JsonTree> tree = parse_json_tree(answer, "answer");
     FUZZ_CHECK(tree && tree->broken_at < 0, answer);
-    const Value told = tree->tree.root();
-    FUZZ_CHECK(told["jsonrpc"].text() == "2.0" && told["result"].is_dict() != told["error"].is_dict(), answer);
+    const Value reported = tree->tree.root();
+    FUZZ_CHECK(reported["jsonrpc"].text() == "2.0" && reported["result"].is_dict() != reported["error"].is_dict(),
+               answer);
   }
   return 0;
 }

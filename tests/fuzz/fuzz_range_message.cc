@@ -8,7 +8,7 @@ namespace {
 
 void check_range(const RangeText& range, std::string_view message) {
   FUZZ_CHECK(range.name.size() <= message.size(), std::string(message));
-  FUZZ_CHECK(range.members.size() <= kMostMembers, std::string(message));
+  FUZZ_CHECK(range.members.size() <= kMaxMembers, std::string(message));
   FUZZ_CHECK(range.micro_batch >= -1 && range.chunk >= -1 && range.stage >= -1 && range.step >= -1,
              std::string(message));
 }

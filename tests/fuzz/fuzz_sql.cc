@@ -68,9 +68,9 @@ FUZZ_TARGET(sql) {
   Result<std::unique_ptr<sql::Session>> session = sql::Session::open(held->data);
   FUZZ_CHECK(session, "a session opens");
   sql::Limits limits;
-  limits.most_rows = 500;
+  limits.max_rows = 500;
   limits.timeout = std::chrono::milliseconds(200);
-  limits.most_memory = int64_t{64} << 20;
+  limits.max_memory = int64_t{64} << 20;
   sql::AnswerTable answer(int64_t{8} << 20);
   const Result<sql::Outcome> outcome = (*session)->ask(text, limits, answer);
   FUZZ_CHECK(held->trace.slice_count() == slices && held->trace.cells.size() == cells, std::string(text));

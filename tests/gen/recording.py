@@ -98,8 +98,8 @@ class File:
         """(type, lane, name, step, start ms, end ms or value, on device, kind, micro-batch, peer), and of what CUPTI told (…, bytes, sequence)"""
         first = ticks(records[0][4])
         out, lane, step, host_end, device_end, places = b'', 0, -1, first >> 1, 0, 0
-        for kind_of, of_lane, name, of_step, start, end, device, kind, mb, peer, *told in records:
-            head = (64 if told else 0) | kind_of | (8 if of_lane != lane else 0) | (16 if kind else 0) | (32 if of_step != step else 0) | (64 if peer >= 0 else 0) | (128 if device else 0)
+        for kind_of, of_lane, name, of_step, start, end, device, kind, mb, peer, *reported in records:
+            head = (64 if reported else 0) | kind_of | (8 if of_lane != lane else 0) | (16 if kind else 0) | (32 if of_step != step else 0) | (64 if peer >= 0 else 0) | (128 if device else 0)
             out += bytes([head]) + (b'\1' if device else b'')
             out += (varint(of_lane) if of_lane != lane else b'') + (zigzag(of_step - step) if of_step != step else b'')
             lane, step = of_lane, of_step
@@ -123,10 +123,10 @@ class File:
                 out += bytes([kind]) + varint(mb + 1) + varint(1)
             if peer >= 0:
                 out += b'\6' + varint(peer) + varint(4096)
-            if told:
-                size, sequence = told
+            if reported:
+                size, sequence = reported
                 out += bytes([8 | (4 if size >= 0 else 0)]) + (varint(size) if size >= 0 else b'') + varint(sequence)
-            places += 2 if device or peer >= 0 or told else 1
+            places += 2 if device or peer >= 0 or reported else 1
         self.chunk(4, varint(0) + varint(self.place) + varint(places) + varint(len(records)) + out, first, 1)
         self.place += places
 

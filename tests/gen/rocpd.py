@@ -61,8 +61,8 @@ def make(path, pid=4242, rank=None, steps=2, suffix='_0199aaaa_bbbb', host='node
         return texts[value]
     add('metadata', tag='schema_version', value='3.0.0')
     add('info_node', machine_id='m0', system_name='Linux', hostname=host)
-    told = {'HOME': '/root', 'API_TOKEN': SECRET} | ({} if rank is None else {'RANK': str(rank)})
-    process = add('info_process', nid=1, pid=pid, start=BOOT, command='python train.py', environment=json.dumps(told) if environment else None)
+    reported = {'HOME': '/root', 'API_TOKEN': SECRET} | ({} if rank is None else {'RANK': str(rank)})
+    process = add('info_process', nid=1, pid=pid, start=BOOT, command='python train.py', environment=json.dumps(reported) if environment else None)
     thread = add('info_thread', nid=1, pid=process, tid=pid + 1, name='python')
     cpu = add('info_agent', nid=1, pid=process, type='CPU', absolute_index=0, type_index=0, name='EPYC')
     gpu = add('info_agent', nid=1, pid=process, type='GPU', absolute_index=1, type_index=0, name='gfx942', product_name='AMD Instinct MI300X')

@@ -48,8 +48,8 @@ def write(out):
             device_at += kernel_us + 3
         at += 20
 
-    for name, dims, types, concrete, flops, least_bytes, precision, kernel, times, calls in PLAN:
-        seconds = max(flops / PEAK[precision] if precision else 0, least_bytes / BYTES_PER_SECOND)
+    for name, dims, types, concrete, flops, min_bytes, precision, kernel, times, calls in PLAN:
+        seconds = max(flops / PEAK[precision] if precision else 0, min_bytes / BYTES_PER_SECOND)
         for _ in range(calls):
             call(name, dims, types, concrete, kernel, seconds * 1e6 * times, 'aten::linear' if name == 'aten::addmm' else None)
     call(*UNFIT, 'ampere_sgemm_32x32_nn', 12)

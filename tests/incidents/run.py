@@ -93,10 +93,10 @@ def train(python, setup, folder, profile):
     if not (folder / 'steps0.json').exists():
         run_program(python, setup, folder, profile)
     began = json.loads((folder / 'steps0.json').read_text())
-    told = subprocess.run([BIN, 'explain', folder if profile else folder / 'rec', '--format', 'json', '--quiet'], capture_output=True, text=True)
-    if told.returncode != 0:
-        raise RuntimeError(told.stderr[-600:])
-    return [after - before for before, after in zip(began, began[1:])], json.loads(told.stdout)
+    reported = subprocess.run([BIN, 'explain', folder if profile else folder / 'rec', '--format', 'json', '--quiet'], capture_output=True, text=True)
+    if reported.returncode != 0:
+        raise RuntimeError(reported.stderr[-600:])
+    return [after - before for before, after in zip(began, began[1:])], json.loads(reported.stdout)
 
 
 def run_program(python, setup, folder, profile):
@@ -126,14 +126,14 @@ def step_ns(runs, fault):
     return statistics.mean(medians[c] for c in classes)
 
 
-def price_ns(told, wanted, field):
+def price_ns(reported, wanted, field):
     """The price of the largest finding that names the fault; None: none does."""
-    found = [f for f in told['findings'] if names(f, wanted)]
-    return max(((f[field] if f.get('priced') else f.get('lost_ns')) or f['lost_share'] * told['step_ns'] for f in found), default=None)
+    found = [f for f in reported['findings'] if names(f, wanted)]
+    return max(((f[field] if f.get('priced') else f.get('lost_ns')) or f['lost_share'] * reported['step_ns'] for f in found), default=None)
 
 
-def others(told, wanted):
-    return [f'{f["id"]} {100 * f["lost_share"]:.1f} %' for f in told['findings'] if not names(f, wanted) and f['lost_share'] >= TOLD]
+def others(reported, wanted):
+    return [f'{f["id"]} {100 * f["lost_share"]:.1f} %' for f in reported['findings'] if not names(f, wanted) and f['lost_share'] >= TOLD]
 
 
 def pair(python, name, folder):
@@ -141,14 +141,14 @@ def pair(python, name, folder):
     more = more[0] if more else {}
     well, ill = {**base, 'steps': STEPS}, {**base, 'steps': STEPS, 'faults': [fault]}
     runs = [train(python, setup, folder / f'{place}-{"ill" if setup is ill else "well"}', more.get('profile')) for place, setup in enumerate((well, ill, ill, well))]
-    (well_steps, ill_steps), told = ([[runs[i][0] for i in pick] for pick in ((0, 3), (1, 2))]), [runs[1][1], runs[2][1]]
+    (well_steps, ill_steps), reported = ([[runs[i][0] for i in pick] for pick in ((0, 3), (1, 2))]), [runs[1][1], runs[2][1]]
     period, plain = step_ns(ill_steps, fault), step_ns(well_steps, fault)
     noise = max(abs(step_ns(both[:1], fault) - step_ns(both[1:], fault)) for both in (well_steps, ill_steps)) / period
-    prices = [price_ns(one, wanted, more.get('price', 'lost_ns')) for one in told]
-    first = sum(bool(one['findings']) and names(one['findings'][0], wanted) for one in told)
+    prices = [price_ns(one, wanted, more.get('price', 'lost_ns')) for one in reported]
+    first = sum(bool(one['findings']) and names(one['findings'][0], wanted) for one in reported)
     return {'name': name, 'period_ms': period / 1e6, 'true': (period - plain) / period, 'noise': noise, 'named': sum(p is not None for p in prices), 'first': first,
             'told': None if None in prices else statistics.mean(prices) / period,
-            'beside': [text for one in told for text in others(one, wanted)], 'healthy': [text for i in (0, 3) for text in others(runs[i][1], ())]}
+            'beside': [text for one in reported for text in others(one, wanted)], 'healthy': [text for i in (0, 3) for text in others(runs[i][1], ())]}
 
 
 def main():
@@ -177,7 +177,7 @@ def main():
             wrong = off is None or abs(off) > max(MOST_POINTS, 2 * row['noise'])
             failed += wrong
             rows.append((row, off))
-            told, error = ('–', '–') if off is None else (f'{100 * row["told"]:.1f} %', f'{100 * off:+.1f}')
+            reported, error = ('–', '–') if off is None else (f'{100 * row["told"]:.1f} %', f'{100 * off:+.1f}')
             if options.table:
                 print(f'| {name} | {row["period_ms"]:.0f} ms | {100 * row["true"]:.1f} % | {told} | {error} | {100 * row["noise"]:.1f} | {row["named"]}, {row["first"]} |', flush=True)
             else:

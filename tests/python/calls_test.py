@@ -189,10 +189,10 @@ class Asked(unittest.TestCase):
 class Planned(unittest.TestCase):
     def test_a_schedule_is_that_of_the_program(self):
         made = stageline.schedule('1f1b', 4, 8, cost='10,20', latency='1ms')
-        told = json.loads(program('schedule', '1f1b', '--stages', '4', '--micro-batches', '8', '--cost', '10,20', '--latency', '1ms', '--format', 'json'))
-        self.assertEqual(made.span_bubble_ns, told['span_bubble_ns'])
-        self.assertEqual(made.to_dict(), {k: v for k, v in told.items() if k != 'table'})
-        self.assertEqual(made.ranks.to_dicts(), told['table']['rows'])
+        reported = json.loads(program('schedule', '1f1b', '--stages', '4', '--micro-batches', '8', '--cost', '10,20', '--latency', '1ms', '--format', 'json'))
+        self.assertEqual(made.span_bubble_ns, reported['span_bubble_ns'])
+        self.assertEqual(made.to_dict(), {k: v for k, v in reported.items() if k != 'table'})
+        self.assertEqual(made.ranks.to_dicts(), reported['table']['rows'])
         self.assertEqual(made.to_csv(), program('schedule', '1f1b', '--stages', '4', '--micro-batches', '8', '--format', 'csv'))
         self.assertIn('1f1b', str(made))
         self.assertIn('<table', made._repr_html_())

@@ -70,29 +70,29 @@ class Opened(unittest.TestCase):
             self.assertEqual(trace.info.ranks, json.loads(program('info', path, '--json'))['ranks'])
 
     def test_findings_are_those_of_the_program(self):
-        told = json.loads(program('explain', self.path, '--json'))
+        reported = json.loads(program('explain', self.path, '--json'))
         findings = self.trace.findings
-        self.assertEqual([x['id'] for x in told['findings']], [x.id for x in findings])
-        self.assertEqual([x['lost_ns'] for x in told['findings']], [x.lost_ns for x in findings])
+        self.assertEqual([x['id'] for x in reported['findings']], [x.id for x in findings])
+        self.assertEqual([x['lost_ns'] for x in reported['findings']], [x.lost_ns for x in findings])
         self.assertIn('stage.slow', [x.id for x in findings])
         self.assertEqual(str(findings), program('explain', self.path, '--color', 'never', '--lang', 'en'))
         self.assertAlmostEqual(sum(share for _, share in findings.parts), 1, places=6)
         self.assertNotEqual(str(self.trace.explain('zh')), str(findings))
 
     def same_answer(self, trace, path, analysis, *flags, **options):
-        told = json.loads(program('analyze', analysis, path, '--format', 'json', *flags) or 'null')
+        reported = json.loads(program('analyze', analysis, path, '--format', 'json', *flags) or 'null')
         try:
             answer = trace.analyze(analysis, **options)
         except stageline.Error:
-            self.assertIsNone(told, analysis)
+            self.assertIsNone(reported, analysis)
             return 0
-        self.assertIsNotNone(told, analysis)
-        self.assertEqual([t['name'] for t in told['tables']], list(answer), analysis)
-        for table in told['tables']:
+        self.assertIsNotNone(reported, analysis)
+        self.assertEqual([t['name'] for t in reported['tables']], list(answer), analysis)
+        for table in reported['tables']:
             made = answer[table['name']]
             self.assertEqual([c['name'] for c in table['columns']], [c.name for c in made.columns])
             self.assertEqual(table['rows'], made.to_dicts(), f'{analysis} {table["name"]}')
-        return len(told['tables'])
+        return len(reported['tables'])
 
     def test_every_answer_is_that_of_the_program(self):
         asked = 0
@@ -182,10 +182,10 @@ class Opened(unittest.TestCase):
 
     def test_queries_are_those_of_the_program(self):
         query = 'SELECT id, name, class, start_ns, dur_ns, dur_ns / 3.0 AS third, launch_id FROM slices ORDER BY rank, id LIMIT 700'
-        told = json.loads(program('sql', self.profile_path, query, '--format', 'json', '--rows', '0', '-q'))
+        reported = json.loads(program('sql', self.profile_path, query, '--format', 'json', '--rows', '0', '-q'))
         table = self.profile.sql(query)
-        self.assertEqual([list(row) for row in table], told['rows'])
-        self.assertEqual([c.name for c in table.columns], [c['name'] for c in told['columns']])
+        self.assertEqual([list(row) for row in table], reported['rows'])
+        self.assertEqual([c.name for c in table.columns], [c['name'] for c in reported['columns']])
         self.assertEqual(table.columns[4].unit, 'ns')
         # Times are those of slices(), from the run's first.
         slices = self.profile.slices(columns=['id', 'start_ns'])
@@ -221,19 +221,19 @@ class Opened(unittest.TestCase):
         self.assertEqual(answers, [truth] * 8)
 
     def test_what_if(self):
-        told = json.loads(program('what-if', self.path, '--json', '--scale', 'stage=2,kind=F,by=0.9'))
+        reported = json.loads(program('what-if', self.path, '--json', '--scale', 'stage=2,kind=F,by=0.9'))
         made = self.trace.what_if(scale={'stage': 2, 'kind': 'F', 'by': 0.9})
-        self.assertEqual(made.sentence, told['sentence'])
-        self.assertEqual(made.fixes.to_dicts(), next(t['rows'] for t in told['tables'] if t['name'] == 'fixes'))
+        self.assertEqual(made.sentence, reported['sentence'])
+        self.assertEqual(made.fixes.to_dicts(), next(t['rows'] for t in reported['tables'] if t['name'] == 'fixes'))
         with self.assertRaises(stageline.UsageError):
             self.trace.what_if(scale='stage=99,by=2')
 
     def test_diff(self):
         with tempfile.TemporaryDirectory() as folder:
             other = simulated(folder, '--fault', 'slow-stage:1,1.3')
-            told = json.loads(program('diff', self.path, other, '--json'))
+            reported = json.loads(program('diff', self.path, other, '--json'))
             made = stageline.diff(self.trace, stageline.open(other))
-            self.assertEqual(made.change_ns, told['change_ns'])
+            self.assertEqual(made.change_ns, reported['change_ns'])
             self.assertGreater(len(made.groups), 1)
 
     def test_outputs(self):

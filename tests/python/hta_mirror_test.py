@@ -99,8 +99,8 @@ class Mirror(unittest.TestCase):
         from stageline.hta.analyzers.critical_path_analysis import restore_cpgraph
         graph, sound = self.analysis.critical_path_analysis(0, 'ProfilerStep', 1)
         self.assertTrue(sound)
-        told = graph.get_critical_path_breakdown()
-        self.assertEqual(len(told), len(graph.critical_path_edges_set))
+        reported = graph.get_critical_path_breakdown()
+        self.assertEqual(len(reported), len(graph.critical_path_edges_set))
         path = list(graph.critical_path_nodes)
         self.assertTrue(graph.critical_path())  # networkx' own way through the engine's edges
         weigh = lambda nodes: sum(graph.edges[e]['weight'] for e in zip(nodes, nodes[1:]))  # noqa: E731

@@ -121,7 +121,7 @@ class Launch(Recorded):
         self.assertEqual(said[1], '/opt/other.so')
         self.assertEqual(self.record(sys.executable, '-c', code, flags=['--kernels']).stdout.splitlines()[1], 'None')
 
-    def test_nothing_recorded_is_said(self):
+    def test_nothing_recorded_is_known(self):
         done = self.record('true')
         self.assertIn('nothing was recorded', done.stderr)
         self.assertEqual(self.record('true', flags=['--quiet']).stderr, '')

@@ -290,8 +290,8 @@ class Torch(unittest.TestCase):
         path = GOLDEN / 'kineto/input'
         trace = stageline.open(path)
         averages = stageline.torch.key_averages(trace)
-        told = program('analyze', 'operators', path, '--format', 'torch', '--ranks', trace.ranks[0])
-        self.assertEqual(averages.table(), told)
+        reported = program('analyze', 'operators', path, '--format', 'torch', '--ranks', trace.ranks[0])
+        self.assertEqual(averages.table(), reported)
         self.assertEqual(averages[0].key, trace.analyze('operators').operators['name'][0])
         self.assertIsInstance(averages[0].self_cpu_time_total, float)
 

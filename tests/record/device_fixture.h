@@ -12,9 +12,9 @@
 
 using recording::RecordType;
 
-constexpr int kMostRanges = 4096;
+constexpr int kMaxRanges = 4096;
 struct Truth {
-  int64_t start_ns[kMostRanges], end_ns[kMostRanges];  // CLOCK_MONOTONIC_RAW
+  int64_t start_ns[kMaxRanges], end_ns[kMaxRanges];  // CLOCK_MONOTONIC_RAW
   int count;
   slr_statistics stats;
   int64_t records, creates, after_loss;

@@ -417,12 +417,12 @@ TEST_CASE("comparisons of clocks that took long are refused and counted, and spo
           const slr_lane lane = slr_lane_stream(SLR_CUDA, stream, "compute");
           int job = 0;
           const auto run_until = [&](const std::function<bool(const slr_statistics&)>& reached) {
-            while (job < kMostRanges && !reached(stats_now())) {
+            while (job < kMaxRanges && !reached(stats_now())) {
               run_job(driver, lane, stream, job++, 200'000, *truth);
               advance_time(2'000'000);
               usleep(2200);
             }
-            return job < kMostRanges;
+            return job < kMaxRanges;
           };
           if (!run_until([](const auto& s) { return s.anchors >= 2; })) return 2;
           driver.gpu->made_stream_latency_ns = kSlowNs;

@@ -59,7 +59,7 @@ extern "C" {
 
 // Of a program that is not ours to change, faults come from the environment.
 FakeGpu* fake_gpu() {
-  static const bool told = [] {
+  static const bool reported = [] {
     const auto number = [](const char* name) {
       const char* said = getenv(name);
       return said ? atof(said) : 0.0;
@@ -69,7 +69,7 @@ FakeGpu* fake_gpu() {
     gpu.query_error = static_cast<int>(number("FAKE_GPU_QUERY_ERROR"));
     return true;
   }();
-  (void)told;
+  (void)reported;
   return &gpu;
 }
 void fake_kernel(void* handle, int64_t dur_ns) {

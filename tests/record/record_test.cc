@@ -159,7 +159,8 @@ TEST_CASE("what somebody else timed stands where it was") {
   CHECK(past.kind == SLR_COLLECTIVE);
   // Twenty seconds long, twenty seconds ago.
   CHECK(past.end < r.content.rows[3].start);
-  const double ratio = static_cast<double>(r.content.rows[3].start - past.end) / static_cast<double>(past.end - past.start);
+  const double ratio =
+      static_cast<double>(r.content.rows[3].start - past.end) / static_cast<double>(past.end - past.start);
   CHECK(ratio > 0.99);
   CHECK(ratio < 1.01);
   CHECK(r.content.rows[1].end == r.content.rows[1].start);
@@ -474,8 +475,8 @@ TEST_CASE("a disk that fills up for good: the file says how much was lost, and s
   REQUIRE(cold);
   CHECK_FALSE(cold->counts.torn);
   CHECK(cold->drops[SLR_DROP_RING_FULL] > 0);  // the file itself says it
-  const int64_t said_dropped = std::stoll(line.substr(line.rfind(": ", line.find("records")) + 2));
-  CHECK(cold->drops[SLR_DROP_RING_FULL] == said_dropped);
+  const int64_t stated_dropped = std::stoll(line.substr(line.rfind(": ", line.find("records")) + 2));
+  CHECK(cold->drops[SLR_DROP_RING_FULL] == stated_dropped);
 }
 
 TEST_CASE("room that the recorder kept and did not need goes back to the disk") {

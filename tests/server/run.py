@@ -217,26 +217,26 @@ class ServerTest(unittest.TestCase):
 
     def test_queries(self):
         """Read, limited, and refused in words: no file, no database and nothing of the run is reached or changed."""
-        status, told = self.sql('SELECT kind, count(*) AS n, sum(dur_ns) AS total_ns FROM cells GROUP BY kind ORDER BY 1')
-        self.assertEqual((status, [c['unit'] for c in told['columns']], told['truncated']), (200, ['', '', 'ns'], False))
-        self.assertEqual(sum(row[1] for row in told['rows']), self.sql('SELECT count(*) FROM cells')[1]['rows'][0][0])
+        status, reported = self.sql('SELECT kind, count(*) AS n, sum(dur_ns) AS total_ns FROM cells GROUP BY kind ORDER BY 1')
+        self.assertEqual((status, [c['unit'] for c in reported['columns']], reported['truncated']), (200, ['', '', 'ns'], False))
+        self.assertEqual(sum(row[1] for row in reported['rows']), self.sql('SELECT count(*) FROM cells')[1]['rows'][0][0])
         self.assertEqual(self.sql('SELECT id FROM cells', '&rows=3')[1]['row_count'], 3)
         self.assertTrue(self.sql('SELECT id FROM cells', '&rows=3')[1]['truncated'])
         for query in ('DELETE FROM slices', "ATTACH '/etc/passwd' AS p", "SELECT readfile('/etc/passwd')", 'PRAGMA database_list', 'VACUUM INTO "/tmp/stageline-x"',
                       'CREATE TABLE t (a)', 'SELECT nowhere FROM cells', 'SELECT (', '', ';', '\x00', "SELECT * FROM args('x')"):
-            status, told = self.sql(query)
+            status, reported = self.sql(query)
             self.assertIn(status, (200, 400), query)
-            self.assertTrue(told['error'], query)
+            self.assertTrue(reported['error'], query)
         self.assertEqual(self.sql('SELECT 1', '&rows=0')[0], 400)
         self.assertEqual(self.sql('SELECT 1', '&rows=10001')[0], 400)
         # Texts that grow without bound, and what sorts more than it keeps in memory.
         big = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 5000) SELECT printf('%.*c', 10000, 'x') FROM c"
-        status, told = self.sql(big, '&rows=10000')
-        self.assertTrue(told['truncated'])
-        self.assertLess(told['row_count'], 1000)
+        status, reported = self.sql(big, '&rows=10000')
+        self.assertTrue(reported['truncated'])
+        self.assertLess(reported['row_count'], 1000)
         many = 'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 700000) SELECT x FROM c ORDER BY x * 7919 % 700001, hex(x) || hex(x) LIMIT 1'
-        status, told = self.sql(many)
-        self.assertEqual((status, len(told.get('rows', []))), (200, 1), told)
+        status, reported = self.sql(many)
+        self.assertEqual((status, len(reported.get('rows', []))), (200, 1), reported)
         self.assertFalse(pathlib.Path('/tmp/stageline-x').exists())
         self.alive()
 
@@ -480,8 +480,8 @@ class LifeTest(unittest.TestCase):
                 self.assertIn(b' 413 ', server.raw(head + length).split(b'\r\n')[0])
             self.assertEqual(put(good, server.base + '/api/run')[0], 405)
             self.assertEqual(os.listdir(folder), ['run'])  # none of that wrote anything
-            status, told = put(good)
-            self.assertEqual((status, told['keeps'], told['file']), (200, True, file))
+            status, reported = put(good)
+            self.assertEqual((status, reported['keeps'], reported['file']), (200, True, file))
             with open(file, encoding='utf-8') as f:
                 kept = json.load(f)
             with open(file, 'rb') as f:

@@ -133,11 +133,11 @@ TEST_CASE("answers: when too many wait, the oldest is dropped, and made when it 
     desk.ask(key, slow);
     while (!desk.ask(key, slow).begun) std::this_thread::yield();
   }
-  const size_t asked = AnswerDesk::kMostWaiting + 10;
+  const size_t asked = AnswerDesk::kMaxWaiting + 10;
   for (size_t i = 0; i < asked; ++i) desk.ask("key " + std::to_string(i), quick);
   gate.open();
   for (size_t i = 10; i < asked; ++i) CHECK(text_of(desk.ask("key " + std::to_string(i), quick, kLong)) == "x");
-  CHECK(made == AnswerDesk::kMostWaiting);
+  CHECK(made == AnswerDesk::kMaxWaiting);
   CHECK(text_of(desk.ask("key 0", quick, kLong)) == "x");
 }
 
@@ -146,7 +146,7 @@ TEST_CASE("answers: the bytes kept are bounded, and the newest answer stays") {
   std::atomic<int> made = 0;
   const auto large = [&]() -> Result<std::string> {
     ++made;
-    return std::string(AnswerDesk::kMostKeptBytes / 3, 'x');
+    return std::string(AnswerDesk::kMaxKeptBytes / 3, 'x');
   };
   for (const char* key : {"a", "b", "c", "d"}) CHECK(desk.ask(key, large, kLong).done);
   CHECK(desk.ask("d", large, kLong).done);
@@ -161,9 +161,9 @@ TEST_CASE("answers: each route gives its answer") {
   CHECK(list.body.find("\"name\":\"pipeline-summary\"") != std::string::npos);
   CHECK(list.body.find("temporal-breakdown") == std::string::npos);  // no slices
   CHECK(list.body.find("\"other\":null") != std::string::npos);
-  const ApiAnswer told = settled(*run, "/api/explain");
-  CHECK(told.status == 200);
-  CHECK(told.body.find("\"closing_en\":\"No") != std::string::npos);
+  const ApiAnswer reported = settled(*run, "/api/explain");
+  CHECK(reported.status == 200);
+  CHECK(reported.body.find("\"closing_en\":\"No") != std::string::npos);
   const ApiAnswer tables = settled(*run, "/api/answer?name=pipeline-summary");
   CHECK(tables.status == 200);
   CHECK(tables.body.find("\"row_count\":") != std::string::npos);
@@ -215,14 +215,14 @@ TEST_CASE("answers: long tables apart are the same JSON, put together") {
 TEST_CASE("answers: the place of rows apart is told, whatever names look like") {
   const std::string hostile = "\"rows_at\":[0,9,1]";
   Table table("t", hostile, {{"name", hostile, ColumnType::kText, ""}});
-  for (size_t i = 0; i < kLeastRowsApart; ++i) table.add_row({hostile});
+  for (size_t i = 0; i < kMinRowsApart; ++i) table.add_row({hostile});
   JsonWriter json;
   RowsApart apart;
   append_table_page(json, table, 1000, 0, 0, &apart);
   REQUIRE(apart.places.size() == 1);
   const RowsApart::Place& place = apart.places[0];
   CHECK(json.text().substr(place.key_at, place.key_end - place.key_at) ==
-        "\"rows_at\":[0," + std::to_string(apart.text.size()) + "," + std::to_string(kLeastRowsApart) + "]");
+        "\"rows_at\":[0," + std::to_string(apart.text.size()) + "," + std::to_string(kMinRowsApart) + "]");
   CHECK(place.bytes == apart.text.size());
 }
 

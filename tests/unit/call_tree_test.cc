@@ -121,8 +121,8 @@ TEST_CASE("call tree: ranks laid over each other keep their own columns and sums
   // Cut: what is left out is in its parent's rest, and the sums stay.
   const MergedCalls cut = merge_calls({&a, &b}, 8);
   CHECK(cut.left_out > 0);
-  CHECK(cut.most_left_out > 0);
-  CHECK(cut.most_left_out < 1);
+  CHECK(cut.max_left_out > 0);
+  CHECK(cut.max_left_out < 1);
   const auto sum = [](const std::vector<int64_t>& values) {
     int64_t out = 0;
     for (const int64_t value : values) out += value;

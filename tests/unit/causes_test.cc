@@ -161,7 +161,7 @@ TEST_CASE("explain: hostile cells are survived") {
   trace.cells.sort();
   link_cells(trace);
   const Explanation e = explain(Run(trace), {});
-  CHECK(e.findings.size() <= kMostFindings);
+  CHECK(e.findings.size() <= kMaxFindings);
   Trace none;
   CHECK(explain(Run(none), {}).findings.empty());
   CHECK_FALSE(explained_findings(explain(Run(none), {})).list.empty());

@@ -38,7 +38,7 @@ std::vector<double> history(Noise& noise, size_t shifted_from, double shift) {
 
 // The share of the variance that the best split explains: it grows with the greatest |t|, the best there is against
 // normal noise.
-double most_explained(const std::vector<double>& runs) {
+double max_explained(const std::vector<double>& runs) {
   double mean = 0, left = 0, all = 0, most = 0;
   const auto n = static_cast<double>(runs.size());
   for (const double run : runs) mean += run / n;
@@ -81,14 +81,14 @@ TEST_CASE(
     return runs;
   };
   std::vector<double> level;
-  for (int i = 0; i < 4000; ++i) level.push_back(most_explained(runs_of(60, 0)));
+  for (int i = 0; i < 4000; ++i) level.push_back(max_explained(runs_of(60, 0)));
   std::sort(level.begin(), level.end());
   const double bar = level[level.size() - level.size() / 200];  // one in two hundred, as change_points()
   int ours = 0, best = 0;
   for (int i = 0; i < 150; ++i) {
     const std::vector<double> runs = runs_of(30, 1);
     ours += !change_points(runs).empty();
-    best += most_explained(runs) > bar;
+    best += max_explained(runs) > bar;
   }
   CHECK(best > 50);
   CHECK(ours >= 0.8 * best);

@@ -319,7 +319,7 @@ TEST_CASE("tb-distributed: HCCL's messages are not joined by their numbers, coll
 TEST_CASE("analyses of clusters say why a profile of Level_none has no answer") {
   Maker maker;
   Part& part = maker.rank({{"F0", "device range", 0, 100, 0}});
-  const auto told = [&](const char* analysis) {
+  const auto reported = [&](const char* analysis) {
     AnalysisInput input;
     input.trace = &maker.trace;
     auto result = find_analysis(analysis)->run(input);
@@ -329,10 +329,10 @@ TEST_CASE("analyses of clusters say why a profile of Level_none has no answer") 
   };
   for (const char* analysis : {"cluster-time-summary", "slow-rank", "free-analysis", "hccl-sum", "compute-op-sum"}) {
     part.metadata.clear();
-    CHECK_FALSE(told(analysis));
+    CHECK_FALSE(reported(analysis));
     part.metadata.push_back(
         {"profiler_info", R"({"config":{"experimental_config":{"_profiler_level":"Level_none"}}})"});
-    CHECK_MESSAGE(told(analysis), std::string(analysis));
+    CHECK_MESSAGE(reported(analysis), std::string(analysis));
   }
 }
 

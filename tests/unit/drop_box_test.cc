@@ -36,9 +36,9 @@ TEST_CASE("a dropped file's name never leads out of its drop, and files of one d
   REQUIRE(other);
   CHECK(other->drop == 2);
   CHECK(*box.path_of(2) == folder + "/drop-2/trace.json");
-  CHECK(box.take_bytes(DropBox::kMostBytes));
+  CHECK(box.take_bytes(DropBox::kMaxBytes));
   CHECK(!box.take_bytes(1));
-  box.give_back(DropBox::kMostBytes);
+  box.give_back(DropBox::kMaxBytes);
   CHECK(box.take_bytes(1));
   CHECK(!DropBox("").place(0, "a"));
   fs::remove_all(folder);

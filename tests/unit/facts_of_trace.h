@@ -30,9 +30,9 @@ inline CauseList causes_of(const Trace& trace) { return causes_of(Run(trace)); }
 inline Findings find_findings(const Trace& trace) { return find_findings(Run(trace)); }
 
 // As a report tells it: with what replays price.
-inline Findings told_findings(const Trace& trace) {
-  const Explanation told = explain(Run(trace), {}, false);
-  return {told.headline, told.findings, told.offers, told.others};
+inline Findings reported_findings(const Trace& trace) {
+  const Explanation reported = explain(Run(trace), {}, false);
+  return {reported.headline, reported.findings, reported.offers, reported.others};
 }
 
 inline Result<WhatIf> what_if_of(const Trace& trace, Diagnostics& notes) { return what_if_of(Run(trace), notes); }

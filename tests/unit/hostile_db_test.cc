@@ -66,7 +66,7 @@ TEST_CASE("hostile databases: only tables are read, and no value that the file c
   while (many.next()) {
   }
   CHECK_FALSE(many.ok());
-  CHECK(many.count() == db->most_rows());
+  CHECK(many.count() == db->max_rows());
 }
 
 TEST_CASE("hostile databases: the tables of a chart replace views, and no trigger of others fires") {

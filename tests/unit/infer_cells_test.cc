@@ -85,7 +85,7 @@ Trace trace_of(const std::vector<Script>& ranks) {
 }
 
 // "0F0 0F1 …" of one part by start; ? where stage or micro-batch is unknown.
-std::string told(const std::vector<CellMark>& marks, uint32_t part) {
+std::string reported(const std::vector<CellMark>& marks, uint32_t part) {
   std::vector<CellMark> own;
   std::copy_if(marks.begin(), marks.end(), std::back_inserter(own), [&](const CellMark& m) { return m.part == part; });
   std::stable_sort(own.begin(), own.end(),
@@ -110,8 +110,8 @@ TEST_CASE("infer cells: two stages of 1F1B whose annotations name the peers") {
   const Trace trace = trace_of({first_rank("nccl:send 0->1"), last_rank("nccl:send 1->0")});
   Diagnostics diagnostics;
   const std::vector<CellMark> marks = infer_cells(trace, diagnostics);
-  CHECK(told(marks, 0) == "0F0 0F1 0B0 0B1");
-  CHECK(told(marks, 1) == "1F0 1B0 1F1 1B1");
+  CHECK(reported(marks, 0) == "0F0 0F1 0B0 0B1");
+  CHECK(reported(marks, 1) == "1F0 1B0 1F1 1B1");
   CHECK(diagnostics.count("cells.inferred_flow") == 1);
   CHECK(diagnostics.count("cells.inferred_unknown") == 0);
   // From the first outermost operator to the end of the last.
@@ -121,8 +121,8 @@ TEST_CASE("infer cells: two stages of 1F1B whose annotations name the peers") {
 TEST_CASE("infer cells: without peers the order of ranks is tried, and kept where it explains all") {
   Diagnostics diagnostics;
   const std::vector<CellMark> marks = infer_cells(trace_of({first_rank(""), last_rank("")}), diagnostics);
-  CHECK(told(marks, 0) == "0F0 0F1 0B0 0B1");
-  CHECK(told(marks, 1) == "1F0 1B0 1F1 1B1");
+  CHECK(reported(marks, 0) == "0F0 0F1 0B0 0B1");
+  CHECK(reported(marks, 1) == "1F0 1B0 1F1 1B1");
 }
 
 TEST_CASE("infer cells: without peers, work that starts before its input refutes the order of ranks") {
@@ -143,7 +143,7 @@ TEST_CASE("infer cells: when one message is missing, nothing is inferred for tha
     if (whole) last.send(back);
     Diagnostics diagnostics;
     const auto marks = infer_cells(trace_of({first, last}), diagnostics);
-    return told(marks, 0) + " | " + told(marks, 1) + " | " +
+    return reported(marks, 0) + " | " + reported(marks, 1) + " | " +
            std::to_string(diagnostics.count("cells.inferred_unknown"));
   };
   CHECK(steps(true) == "0F0 0B0 0F0 0B0 | 1F0 1B0 1F0 1B0 | 0");
@@ -157,8 +157,8 @@ TEST_CASE("infer cells: nodes that run again are weight gradients") {
   const Script last = Script(1, 1040).receive().forward(10).backward(11, 1).send(back).weights(11, 1).weights(10, 1);
   Diagnostics diagnostics;
   const auto marks = infer_cells(trace_of({first, last}), diagnostics);
-  CHECK(told(marks, 0) == "0F0 0B0");
-  CHECK(told(marks, 1) == "1F0 1I0 1W0");
+  CHECK(reported(marks, 0) == "0F0 0B0");
+  CHECK(reported(marks, 1) == "1F0 1I0 1W0");
 }
 
 TEST_CASE("infer cells: a V, whose last stage is on the first rank and whose bend hands over within a rank") {
@@ -171,8 +171,8 @@ TEST_CASE("infer cells: a V, whose last stage is on the first rank and whose ben
           back);
   Diagnostics diagnostics;
   const auto marks = infer_cells(trace_of({first, last}), diagnostics);
-  CHECK(told(marks, 0) == "0F0 3F0 3B0 0B0");
-  CHECK(told(marks, 1) == "1F0 2F0 2B0 1B0");
+  CHECK(reported(marks, 0) == "0F0 3F0 3B0 0B0");
+  CHECK(reported(marks, 1) == "1F0 2F0 2B0 1B0");
 }
 
 TEST_CASE("infer cells: rings of attention and single ranks are no pipeline") {
@@ -199,8 +199,8 @@ TEST_CASE("infer cells: recomputation inside a node, and operators whose numbers
   last.at(1090).forward(30).backward(30).at(1320).backward(10, 1).send(back);
   Diagnostics diagnostics;
   const auto marks = infer_cells(trace_of({first, last}), diagnostics);
-  CHECK(told(marks, 0) == "0F0 0B0");
-  CHECK(told(marks, 1) == "1F0 1B0");
+  CHECK(reported(marks, 0) == "0F0 0B0");
+  CHECK(reported(marks, 1) == "1F0 1B0");
 }
 
 TEST_CASE("infer cells: hostile numbers, peers and nesting end quickly and say nothing false") {
@@ -239,7 +239,7 @@ TEST_CASE("infer cells: what a forward does behind its last node, up to its send
   const Script last = script(1).receive().forward(10).backward(10).send("nccl:send 1->0");
   Diagnostics diagnostics;
   const std::vector<CellMark> marks = infer_cells(trace_of({first, last}), diagnostics);
-  REQUIRE(told(marks, 0) == "0F0 0B0");
+  REQUIRE(reported(marks, 0) == "0F0 0B0");
   CHECK(marks[0].end_ns - marks[0].start_ns == 31'000);  // two operators of 12 µs, and relu's 7
 }
 

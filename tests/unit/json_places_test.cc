@@ -1,11 +1,11 @@
+#include "base/json_places.h"
+
 #include <doctest/doctest.h>
 
 #include <filesystem>
 #include <fstream>
 #include <utility>
 #include <vector>
-
-#include "base/json_places.h"
 
 using namespace stageline;
 
@@ -24,7 +24,7 @@ struct Taken {
 
 // What is taken of `text` at places for which `wanted` says so; all around them is entered.
 Taken taken(const std::string& text, const std::function<JsonPlace(const std::string&)>& place,
-            size_t most_bytes = size_t{64} << 20) {
+            size_t max_bytes = size_t{64} << 20) {
   const std::string path = (std::filesystem::temp_directory_path() / "stageline_json_places_test.json").string();
   std::ofstream(path, std::ios::binary) << text;
   Result<Input> input = Input::open(path);
@@ -32,7 +32,7 @@ Taken taken(const std::string& text, const std::function<JsonPlace(const std::st
   Taken out;
   const Result<JsonWalk> walk = walk_json(
       *input, [&](const JsonPath& at) { return place(joined(at)); },
-      [&](const JsonPath& at, std::string_view value) { out.values.emplace_back(joined(at), value); }, most_bytes);
+      [&](const JsonPath& at, std::string_view value) { out.values.emplace_back(joined(at), value); }, max_bytes);
   REQUIRE(walk);
   out.walk = *walk;
   std::filesystem::remove(path);
@@ -47,7 +47,8 @@ JsonPlace items(const std::string& at) {
 
 TEST_CASE("json places: elements of a list deep in an object are handed over, everything else is passed") {
   const Taken all = taken(
-      "{\"a\": {\"list\": [1]}, \"b\": \"list\\\": [\", \"list\": [{\"x\": \"]},{\"}, [1, [2]], 17 , \"te\\\"xt\", null], \"c\": 3}", items);
+      "{\"a\": {\"list\": [1]}, \"b\": \"list\\\": [\", \"list\": [{\"x\": \"]},{\"}, [1, [2]], 17 , \"te\\\"xt\", null], \"c\": 3}",
+      items);
   CHECK(all.walk.whole);
   REQUIRE(all.values.size() == 5);
   CHECK(all.values[0].second == "{\"x\": \"]},{\"}");

@@ -242,39 +242,38 @@ TEST_CASE("operators: ResNet50 as the TensorBoard plugin's own test has it, whic
 
 TEST_CASE("roofline: work of matrix products and sums, by shapes and types") {
   const auto mm = op_work("aten::mm", "[[4, 8], [8, 2]]", R"(["c10::BFloat16", "c10::BFloat16"])", "");
-  CHECK((mm && mm->flops == 2 * 4 * 8 * 2 && mm->least_bytes == 2 * (32 + 16 + 8) && mm->is_matrix));
+  CHECK((mm && mm->flops == 2 * 4 * 8 * 2 && mm->min_bytes == 2 * (32 + 16 + 8) && mm->is_matrix));
   CHECK((mm && mm->type == "c10::BFloat16"));
   const auto addmm = op_work("aten::addmm", "[[2], [4, 8], [8, 2], [], []]",
                              R"(["float", "c10::Half", "c10::Half", "Scalar", "Scalar"])", "");
-  CHECK(
-      (addmm && addmm->flops == 128 && addmm->least_bytes == 4 * 2 + 2 * (32 + 16 + 8) && addmm->type == "c10::Half"));
+  CHECK((addmm && addmm->flops == 128 && addmm->min_bytes == 4 * 2 + 2 * (32 + 16 + 8) && addmm->type == "c10::Half"));
   const auto product = [](const char* beta) {  // what is multiplied by 0 is not read
     return op_work("aten::baddbmm", "[[3, 4, 2], [3, 4, 8], [3, 8, 2], [], []]",
                    R"(["float", "float", "float", "Scalar", "Scalar"])",
                    std::string(R"(["", "", "", ")") + beta + R"(", "1"])");
   };
   const auto alone = product("0."), added = product("0.5");
-  CHECK((alone && alone->flops == 384 && alone->least_bytes == 4 * (96 + 48 + 24)));
-  CHECK((added && added->flops == 384 && added->least_bytes == 4 * (24 + 96 + 48 + 24)));
+  CHECK((alone && alone->flops == 384 && alone->min_bytes == 4 * (96 + 48 + 24)));
+  CHECK((added && added->flops == 384 && added->min_bytes == 4 * (24 + 96 + 48 + 24)));
   const auto bmm = op_work("aten::bmm", "[[3, 4, 8], [3, 8, 2]]", R"(["float", "float"])", "");
-  CHECK((bmm && bmm->flops == 384 && bmm->least_bytes == 4 * (96 + 48 + 24)));
+  CHECK((bmm && bmm->flops == 384 && bmm->min_bytes == 4 * (96 + 48 + 24)));
   // Both are stretched: a result of 5·6 elements.
   const auto add = op_work("aten::add", "[[5, 1], [6], []]", R"(["float", "float", "Scalar"])", "");
-  CHECK((add && add->flops == 30 && add->least_bytes == 4 * (5 + 6 + 30) && !add->is_matrix));
+  CHECK((add && add->flops == 30 && add->min_bytes == 4 * (5 + 6 + 30) && !add->is_matrix));
 }
 
 TEST_CASE("roofline: work of convolutions, both ways") {
   const char* types = R"(["float", "float", "", "ScalarList", "ScalarList", "ScalarList", "Scalar"])";
   const char* two = R"(["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "2"])";
   const auto conv2d = op_work("aten::conv2d", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", types, two);
-  CHECK((conv2d && conv2d->flops == 3456 && conv2d->least_bytes == 4 * (256 + 108 + 6 * 16)));
+  CHECK((conv2d && conv2d->flops == 3456 && conv2d->min_bytes == 4 * (256 + 108 + 6 * 16)));
   const char* whole = R"(["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "2"])";
   const auto convolution = op_work("aten::convolution", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", types, whole);
-  CHECK((convolution && convolution->flops == 3456 && convolution->least_bytes == conv2d->least_bytes));
+  CHECK((convolution && convolution->flops == 3456 && convolution->min_bytes == conv2d->min_bytes));
   // (4 − 1)·2 + 3 = 9 places are written; each of the 4 places read meets the whole weight: 2·4·(2·5·3)
   const char* turned = R"(["", "", "", "[2]", "[0]", "[1]", "True", "[0]", "1"])";
   const auto transposed = op_work("aten::convolution", "[[1, 2, 4], [2, 5, 3], []]", types, turned);
-  CHECK((transposed && transposed->flops == 240 && transposed->least_bytes == 4 * (8 + 30 + 5 * 9)));
+  CHECK((transposed && transposed->flops == 240 && transposed->min_bytes == 4 * (8 + 30 + 5 * 9)));
   const char* grads = R"(["float", "float", "float"])";
   const auto backward = [&](const std::string& mask) {
     return op_work("aten::convolution_backward", "[[1, 6, 4, 4], [1, 4, 8, 8], [6, 2, 3, 3]]", grads,
@@ -283,9 +282,9 @@ TEST_CASE("roofline: work of convolutions, both ways") {
   // The weight's gradient needs no weight, the input's no input.
   const auto both = backward("[True, True, False]"), weight = backward("[False, True, False]");
   const auto input = backward("[True, False, False]");
-  CHECK((both && both->flops == 2 * 3456 && both->least_bytes == 4 * (96 + 256 + 108 + 256 + 108)));
-  CHECK((weight && weight->flops == 3456 && weight->least_bytes == 4 * (96 + 256 + 108)));
-  CHECK((input && input->flops == 3456 && input->least_bytes == 4 * (96 + 108 + 256)));
+  CHECK((both && both->flops == 2 * 3456 && both->min_bytes == 4 * (96 + 256 + 108 + 256 + 108)));
+  CHECK((weight && weight->flops == 3456 && weight->min_bytes == 4 * (96 + 256 + 108)));
+  CHECK((input && input->flops == 3456 && input->min_bytes == 4 * (96 + 108 + 256)));
 }
 
 TEST_CASE("roofline: work of attention, with and without a causal mask") {
@@ -296,17 +295,17 @@ TEST_CASE("roofline: work of attention, with and without a causal mask") {
   };
   const char* dims = "[[2, 4, 5, 8], [2, 2, 5, 8], [2, 2, 5, 8], [], []]";
   const auto full = flash(dims, "False"), causal = flash(dims, "True");
-  CHECK((full && full->flops == 2 * 2 * 4 * 25 * 16 && full->least_bytes == 2 * (320 + 160 + 160 + 320)));
-  CHECK((causal && causal->flops == 2 * 2 * 4 * 15 * 16 && causal->least_bytes == full->least_bytes));
+  CHECK((full && full->flops == 2 * 2 * 4 * 25 * 16 && full->min_bytes == 2 * (320 + 160 + 160 + 320)));
+  CHECK((causal && causal->flops == 2 * 2 * 4 * 15 * 16 && causal->min_bytes == full->min_bytes));
   const auto backward = op_work(
       "aten::_scaled_dot_product_flash_attention_backward", "[[2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8]]",
       R"(["c10::Half", )" + half + "]", R"(["", "", "", "", "", "", "", "", "", "", "0.", "False"])");
-  CHECK((backward && backward->flops == 2 * 2 * 4 * 25 * 5 * 8 && backward->least_bytes == 2 * (4 * 320 + 3 * 320)));
+  CHECK((backward && backward->flops == 2 * 2 * 4 * 25 * 5 * 8 && backward->min_bytes == 2 * (4 * 320 + 3 * 320)));
   // A mask has the shape of the scores, however few bytes lie behind it.
   const auto masked = op_work("aten::_scaled_dot_product_efficient_attention",
                               "[[2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 8], [2, 4, 5, 5]]",
                               "[" + half + R"(, "c10::Half"])", R"(["", "", "", "", "True", "0.", "False"])");
-  CHECK((masked && masked->flops == 2 * 2 * 4 * 25 * 16 && masked->least_bytes == 2 * 4 * 320));
+  CHECK((masked && masked->flops == 2 * 2 * 4 * 25 * 16 && masked->min_bytes == 2 * 4 * 320));
 }
 
 TEST_CASE("roofline: work that is not told is not guessed") {

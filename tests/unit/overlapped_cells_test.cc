@@ -131,13 +131,13 @@ TEST_CASE("findings: one hiccup makes no slow stage, a slow stage does") {
   TraceSpec spec;
   Trace trace = make_1f1b_trace(spec);
   link_cells(trace);
-  CHECK(find(told_findings(trace), "stage.slow") == nullptr);
+  CHECK(find(reported_findings(trace), "stage.slow") == nullptr);
   const uint32_t last = find_cell(trace, 0, 2, CellKind::kBackward, 7);
   trace.cells.end_ns[last] += 60'000'000;
   CHECK(stage_loads(stage_costs(trace))[2].ratio_to_median > 1.2);
-  CHECK(find(told_findings(trace), "stage.slow") == nullptr);
+  CHECK(find(reported_findings(trace), "stage.slow") == nullptr);
   UnitCosts costs;
-  CHECK(find(told_findings(replayed("1f1b", {.stages = 4, .micro_batches = 8}, costs, 500'000)), "stage.slow"));
+  CHECK(find(reported_findings(replayed("1f1b", {.stages = 4, .micro_batches = 8}, costs, 500'000)), "stage.slow"));
 }
 
 TEST_CASE("findings: nobody moves layers where a step hardly computes") {
@@ -150,7 +150,7 @@ TEST_CASE("findings: nobody moves layers where a step hardly computes") {
     trace.cells.end_ns[i] = trace.cells.start_ns[i] + dur;
   }
   link_cells(trace);
-  CHECK(find(told_findings(trace), "stage.slow") == nullptr);
+  CHECK(find(reported_findings(trace), "stage.slow") == nullptr);
 }
 
 TEST_CASE("findings: the bubble is compared with the schedule that ran, and the lead names it") {

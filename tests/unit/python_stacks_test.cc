@@ -162,9 +162,9 @@ TEST_CASE("python stacks: circles of parents and very deep frames end") {
 }
 
 TEST_CASE("python stacks: of a frame longer than any name both ends are kept") {
-  const std::string text = "head é" + std::string(3 * PythonStacks::kMostFrameBytes, 'x') + "é tail";
+  const std::string text = "head é" + std::string(3 * PythonStacks::kMaxFrameBytes, 'x') + "é tail";
   const std::string cut = shortened_frame(text);
-  CHECK(cut.size() <= PythonStacks::kMostFrameBytes + 3);
+  CHECK(cut.size() <= PythonStacks::kMaxFrameBytes + 3);
   CHECK(cut.starts_with("head é"));
   CHECK(cut.ends_with("é tail"));
   const Trace trace = torch_trace({torch_event("python_function", text, 100, 1, "0", "10", "\"Python id\": 1"),

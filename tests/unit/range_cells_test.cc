@@ -269,7 +269,7 @@ TEST_CASE("rank map: a rank that is not here is named, sizes that do not make th
   CHECK(rank_map(trace, {}).missing == std::vector<int32_t>{2});
   Trace odd = range_trace(run, true);
   odd.parts[0].metadata.push_back({"distributed_args", R"({"pipeline_model_parallel_size": 4, "world_size": 6})"});
-  CHECK_FALSE(said_sizes(odd));
+  CHECK_FALSE(stated_sizes(odd));
 }
 
 TEST_CASE("row alignment: equal outside the edits, unknown within") {

@@ -156,7 +156,7 @@ TEST_CASE("recognise: sizes and costs by chance, under noise, lost cells and oth
       const std::string name = def->name;
       const int32_t p = 2 * pick(1, 3), m = p * pick(2, 4);
       ScheduleSizes sizes{.stages = p, .micro_batches = m, .chunks = def->default_chunks};
-      if (def->most_chunks == 64) sizes.chunks = pick(2, 4);
+      if (def->max_chunks == 64) sizes.chunks = pick(2, 4);
       if (name == "dualpipe-v-mindspeed") sizes.dw_detach = pick(0, 1) == 1;
       Result<Schedule> schedule = make_schedule(name, sizes);
       if (!schedule) continue;
@@ -467,7 +467,7 @@ TEST_CASE("recognise: a second schedule that is nearly as near is said, one that
 
 TEST_CASE("findings: one hiccup makes no slow rank, slow cells do") {
   const auto has_slow_rank = [](const Trace& trace) {
-    const Findings found = told_findings(trace);
+    const Findings found = reported_findings(trace);
     return std::any_of(found.list.begin(), found.list.end(), [](const Finding& f) { return f.id == "rank.slow"; });
   };
   Trace hiccup = simulated("1f1b", 2, 4, 2, 0, 1, 2), slow = simulated("1f1b", 2, 4, 2, 0, 1, 2);

@@ -49,7 +49,7 @@ TEST_CASE("notes: what is no list of notes is refused, and what stands there is 
     CHECK_FALSE(notes.take(body, 0));
   }
   CHECK_FALSE(
-      notes.take("{\"notes\": [{\"t\": 1, \"text\": \"" + std::string(RunNotes::kMostText + 1, 'a') + "\"}]}", 0));
+      notes.take("{\"notes\": [{\"t\": 1, \"text\": \"" + std::string(RunNotes::kMaxText + 1, 'a') + "\"}]}", 0));
   CHECK(kept == 0);
   REQUIRE(write_file(path, "{\"somebody\": \"else's\"}"));
   RunNotes foreign(path, keep);

@@ -146,7 +146,7 @@ TEST_CASE("schedules beside an oracle: order, times and memory of every name at 
       ScheduleSizes sizes{.stages = pick(1, 9), .micro_batches = pick(1, 26)};
       if (name == "dualpipe") sizes.stages = 2 * pick(1, 4), sizes.micro_batches = 2 * pick(sizes.stages / 2, 12);
       if (name.starts_with("dualpipe-v")) sizes.stages = pick(1, 5), sizes.micro_batches = pick(2 * sizes.stages, 24);
-      sizes.chunks = def->most_chunks == 64 ? pick(1, 5) : def->default_chunks;
+      sizes.chunks = def->max_chunks == 64 ? pick(1, 5) : def->default_chunks;
       if (def->grouped && pick(0, 1) == 0) sizes.group = pick(1, 12);
       if (name == "dualpipe-v-mindspeed") sizes.dw_detach = pick(0, 1) == 1;
       if (name == "zbvpp") sizes.plan = {pick(1, 60), pick(1, 60), pick(1, 60), pick(0, 60)};

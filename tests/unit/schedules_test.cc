@@ -235,7 +235,7 @@ TEST_CASE("schedules: what holds for every size and cost") {
   std::map<std::string, int> ran, refused;
   for (int round = 0; round < 60; ++round)
     for (const ScheduleDef* def : schedules()) {
-      const int32_t p = pick(1, 8), m = pick(1, 24), v = def->most_chunks == 64 ? pick(1, 4) : def->default_chunks;
+      const int32_t p = pick(1, 8), m = pick(1, 24), v = def->max_chunks == 64 ? pick(1, 4) : def->default_chunks;
       ScheduleSizes sizes = sizes_of(*def, p, m, v);
       if (def->grouped && pick(0, 2) == 0) sizes.group = pick(p, 2 * p);
       if (std::string(def->name) == "dualpipe-v-mindspeed") sizes.dw_detach = pick(0, 1) == 1;

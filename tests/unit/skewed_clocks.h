@@ -28,7 +28,7 @@ inline int64_t middle_of(const Trace& trace) {
 }
 
 struct Messages {
-  int64_t least_ns = 20'000, most_ns = 120'000;  // what one takes, the same way for both directions
+  int64_t min_ns = 20'000, max_ns = 120'000;  // what one takes, the same way for both directions
   bool forward = true, backward = true;
   uint64_t seed = 1;
 };
@@ -37,7 +37,7 @@ struct Messages {
 // is the schedule's business, so `trace` should come from a spec whose cells leave room (latency is added to them).
 inline void add_messages(Trace& trace, const Messages& how, int32_t stages) {
   std::mt19937_64 random(how.seed);
-  std::uniform_int_distribution<int64_t> takes(how.least_ns, how.most_ns);
+  std::uniform_int_distribution<int64_t> takes(how.min_ns, how.max_ns);
   const Cells cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
     const auto part = static_cast<size_t>(cells.part[i]);
@@ -49,7 +49,7 @@ inline void add_messages(Trace& trace, const Messages& how, int32_t stages) {
       if (trace.parts[p].stage != to_stage || trace.parts[p].dp != trace.parts[part].dp) continue;
       const int64_t end = cells.end_ns[i] + takes(random);
       trace.cells.add({cells.step[i], cells.part[i], forward ? CellKind::kSendForward : CellKind::kSendBackward, 0,
-                       cells.micro_batch[i], cells.end_ns[i], end - how.least_ns / 2, kNoSlice});
+                       cells.micro_batch[i], cells.end_ns[i], end - how.min_ns / 2, kNoSlice});
       trace.cells.add({cells.step[i], static_cast<int32_t>(p),
                        forward ? CellKind::kRecvForward : CellKind::kRecvBackward, 0, cells.micro_batch[i],
                        cells.end_ns[i] - 1'000'000, end, kNoSlice});

@@ -13,7 +13,7 @@ using namespace stageline;
 namespace {
 
 // Every value of a row in all forms that a reader may ask for.
-std::string told(const SqliteRows& rows, int columns) {
+std::string reported(const SqliteRows& rows, int columns) {
   std::string out;
   for (int c = 0; c < columns; ++c) {
     // The type first: SQLite changes it when it converts a value.
@@ -43,7 +43,7 @@ void check_same(const std::string& path, std::initializer_list<std::string_view>
   SqliteRows theirs(*db, "SELECT " + list + " FROM t NOT INDEXED ORDER BY rowid");
   while (theirs.next()) {
     REQUIRE(ours.next());
-    CHECK(told(ours, static_cast<int>(columns.size())) == told(theirs, static_cast<int>(columns.size())));
+    CHECK(reported(ours, static_cast<int>(columns.size())) == reported(theirs, static_cast<int>(columns.size())));
   }
   CHECK_FALSE(ours.next());
   CHECK(ours.ok());
@@ -117,9 +117,9 @@ TEST_CASE("pages of SQLite: damaged bytes end the rows or become values, and the
     if (!db) continue;
     SqliteRows rows = rows_of(*db, "t", {"a", "b"});
     size_t length = 0;
-    while (rows.next()) length += rows.text(1).size() + told(rows, 2).size();
+    while (rows.next()) length += rows.text(1).size() + reported(rows, 2).size();
     CHECK(length < 100 * whole.size());
-    CHECK(rows.count() <= db->most_rows());
+    CHECK(rows.count() <= db->max_rows());
     damaged += !rows.ok();
   }
   CHECK(damaged > 20);

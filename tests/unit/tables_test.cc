@@ -259,13 +259,13 @@ TEST_CASE("tables: times since 1970 count from the run's first start, in every t
 }
 
 TEST_CASE("tables: rows that are made later are those of a table that has them, block by block and one by one") {
-  const std::vector<ColumnSpec> columns = {{"n", "n", ColumnType::kInteger, ""}, {"name", "name", ColumnType::kText, ""}};
+  const std::vector<ColumnSpec> columns = {{"n", "n", ColumnType::kInteger, ""},
+                                           {"name", "name", ColumnType::kText, ""}};
   const size_t rows = 2 * kBlockRows + 17;
   size_t most = 0;
   const auto make = [&most](size_t first, size_t count, Table& out) {
     most = std::max(most, count);
-    for (size_t n = first; n < first + count; ++n)
-      out.add_row({static_cast<int64_t>(n), "row " + std::to_string(n)});
+    for (size_t n = first; n < first + count; ++n) out.add_row({static_cast<int64_t>(n), "row " + std::to_string(n)});
   };
   Table now("rows", "Rows", columns);
   make(0, rows, now);

@@ -352,7 +352,7 @@ TEST_CASE("what-if: several at once are replayed, not added") {
 
 TEST_CASE("what-if: orders that hold more activations are asked for") {
   WhatIf model = model_of(simulated(options_for("1f1b", 4, 12)));
-  CHECK(model.order().present().most_held() == 4);
+  CHECK(model.order().present().max_held() == 4);
   const FixList same = price_fixes(model, {});
   CHECK(same.over_memory > 0);
   for (const Fix& fix : same.fixes) CHECK_FALSE(fix.price.held > 4);

@@ -68,16 +68,16 @@ async function compareTables(page, program, run, names) {
 
 export const cases = [
   ['Overview opens first and says what explain says', async (open, {shot, stageline, runs}) => {
-    const page = await firstOpen(open, 'slower'), told = json(stageline, 'explain', runs.slower, '--json');
+    const page = await firstOpen(open, 'slower'), reported = json(stageline, 'explain', runs.slower, '--json');
     assert.equal(await page.getAttribute('.pages [aria-current]', 'id'), 'page-overview');
-    assert.equal(await page.innerText('h1'), told.title_en);
-    assert.equal(await page.innerText('.lead'), told.lead_en);
-    assert.ok((await page.innerText('.run-line')).includes(told.run_en));
+    assert.equal(await page.innerText('h1'), reported.title_en);
+    assert.equal(await page.innerText('.lead'), reported.lead_en);
+    assert.ok((await page.innerText('.run-line')).includes(reported.run_en));
     const bar = await page.getAttribute('.split', 'aria-label');
-    for (const part of told.parts.filter(one => one.share >= 0.0005)) assert.ok(bar.includes(`${percent(part.share)} ${part.label_en}`),
+    for (const part of reported.parts.filter(one => one.share >= 0.0005)) assert.ok(bar.includes(`${percent(part.share)} ${part.label_en}`),
         part.label_en);
-    const all = [...told.findings, ...told.offers];
-    assert.ok(told.findings.length >= 2, 'the faults put in are found');
+    const all = [...reported.findings, ...reported.offers];
+    assert.ok(reported.findings.length >= 2, 'the faults put in are found');
     assert.deepEqual(await texts(page, '.find h3'), all.map(one => one.title_en));
     assert.deepEqual(await texts(page, '.find .detail:not(.places)'), all.map(one => one.detail_en));
     assert.deepEqual((await texts(page, '.find .price')).map(text => text.split('\n')[0]),
@@ -86,14 +86,14 @@ export const cases = [
     await shot(page, 'overview');
   }],
   ...['pipeline', 'profile', 'ascend', 'recorded', 'dualpipe'].map(run => [`every number of Overview is the command line's: ${run}`, async (open, {stageline, runs}) => {
-    const page = await firstOpen(open, run), told = json(stageline, 'explain', runs[run], '--json'), info = json(stageline, 'info', runs[run], '--json');
+    const page = await firstOpen(open, run), reported = json(stageline, 'explain', runs[run], '--json'), info = json(stageline, 'info', runs[run], '--json');
     await page.waitForFunction(() => !document.querySelector('.overview .working'));
-    assert.equal(await page.innerText('h1'), told.title_en);
-    assert.equal(await page.innerText('.lead'), told.lead_en);
-    assert.deepEqual(await texts(page, '.find h3'), [...told.findings.length > 0 ? told.findings : [{title_en: told.closing_en}], ...told.offers].map(one => one.title_en));
-    assert.deepEqual(await texts(page, '.find .detail:not(.places)'), [...told.findings, ...told.offers].map(one => one.detail_en).filter(Boolean));
-    assert.deepEqual((await texts(page, '.find .price')).map(text => text.split('\n')[0]), [...told.findings, ...told.offers].map(one => one.value).filter(Boolean));
-    const bar = await page.getAttribute('.split', 'aria-label'), said = told.parts.filter(one => Math.abs(one.share) >= 0.0005);
+    assert.equal(await page.innerText('h1'), reported.title_en);
+    assert.equal(await page.innerText('.lead'), reported.lead_en);
+    assert.deepEqual(await texts(page, '.find h3'), [...reported.findings.length > 0 ? reported.findings : [{title_en: reported.closing_en}], ...reported.offers].map(one => one.title_en));
+    assert.deepEqual(await texts(page, '.find .detail:not(.places)'), [...reported.findings, ...reported.offers].map(one => one.detail_en).filter(Boolean));
+    assert.deepEqual((await texts(page, '.find .price')).map(text => text.split('\n')[0]), [...reported.findings, ...reported.offers].map(one => one.value).filter(Boolean));
+    const bar = await page.getAttribute('.split', 'aria-label'), said = reported.parts.filter(one => Math.abs(one.share) >= 0.0005);
     for (const part of said) assert.ok(bar.includes(`${percent(part.share).replace('-', '−')} ${part.label_en}`), part.label_en);
     assert.equal(bar.match(/%/g).length, said.length);
     // The list at the side.
@@ -120,12 +120,12 @@ export const cases = [
     spans.forEach((span, i) => assert.ok(titles[i].endsWith(`: ${ways(span)[0]}`), `${titles[i]} is ${span} ns`));
   }]),
   ['a finding leads to its table and to its ranks in the timeline, and Back returns', async (open, {stageline, runs}) => {
-    const page = await firstOpen(open, 'slower'), told = json(stageline, 'explain', runs.slower, '--json');
-    const first = told.findings.findIndex(one => one.cause.startsWith('rank:')), rank = Number(told.findings[first].cause.slice(5));
+    const page = await firstOpen(open, 'slower'), reported = json(stageline, 'explain', runs.slower, '--json');
+    const first = reported.findings.findIndex(one => one.cause.startsWith('rank:')), rank = Number(reported.findings[first].cause.slice(5));
     const places = page.locator('.find').nth(first).locator('a.place');
     await places.first().click();
     await page.waitForFunction(() => stageline.answers?.().waiting.length === 0);
-    const table = page.locator(`#answer-${told.findings[first].analysis} #table-${told.findings[first].table}`);
+    const table = page.locator(`#answer-${reported.findings[first].analysis} #table-${reported.findings[first].table}`);
     assert.equal(await table.getAttribute('open'), '');
     assert.ok(await table.locator('tbody tr').count() > 0);
     await follows(page, 'back', 'overview');
@@ -300,9 +300,9 @@ export const cases = [
     await page.waitForFunction(() => window.stageline?.compared?.());
     assert.equal(await page.innerText('h1'), diff.headline_en + '.');
     if (diff.cause_en) assert.ok((await page.innerText('.lead')).includes(diff.cause_en));
-    assert.deepEqual(await texts(page, '.effects tbody tr:not(.whole) th'), diff.told.map(one => one.en));
+    assert.deepEqual(await texts(page, '.effects tbody tr:not(.whole) th'), diff.reported.map(one => one.en));
     const effects = await texts(page, '.effects tbody tr td:nth-child(3)');
-    assert.deepEqual(effects.map(text => text[0]), [...diff.told.map(one => one.effect_ns),
+    assert.deepEqual(effects.map(text => text[0]), [...diff.reported.map(one => one.effect_ns),
         diff.change_ns].map(ns => (ns < 0 ? '−' : '+')));
     const shares = await texts(page, '.effects tbody tr td:nth-child(4)');
     assert.equal(shares.at(-1), `${diff.change_share < 0 ? '−' : '+'}${percent(Math.abs(diff.change_share))}`);

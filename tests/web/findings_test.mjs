@@ -56,12 +56,12 @@ async function lightOfPipeline(page, finding, fault) {
 }
 
 const linkCase = fault => [`findings: each of ${fault.fault} leads to the place that shows it`, async (open, tools) => {
-  const name = runOf(tools, fault), told = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
-  const page = await overview(open, name), all = [...told.findings, ...told.offers];
-  if (fault.finds === null) assert.deepEqual(told.findings, []);
-  else assert.ok(told.findings.some(one => one.id === fault.finds), `${fault.finds} of ${told.findings.map(one => one.id)}`);
+  const name = runOf(tools, fault), reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
+  const page = await overview(open, name), all = [...reported.findings, ...reported.offers];
+  if (fault.finds === null) assert.deepEqual(reported.findings, []);
+  else assert.ok(reported.findings.some(one => one.id === fault.finds), `${fault.finds} of ${reported.findings.map(one => one.id)}`);
   // The list begins with that nothing stands out, where it does not.
-  const first = told.findings.length > 0 ? 0 : 1;
+  const first = reported.findings.length > 0 ? 0 : 1;
   assert.equal(await page.locator('.find').count(), all.length + first);
   for (const [i, finding] of all.entries()) {
     const places = page.locator('.find').nth(first + i).locator('a.place'), words = await places.allInnerTexts();
@@ -108,7 +108,7 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
     }
   }
   // One rank's fault is seen in the picture of its replica.
-  const one = told.findings.find(finding => /^rank:/.test(finding.cause));
+  const one = reported.findings.find(finding => /^rank:/.test(finding.cause));
   if (one) {
     const dp = await page.evaluate(rank => stageline.run.ranks.find(found => found.rank === rank).dp, Number(one.cause.slice(5)));
     assert.match(await page.innerText('.step-picture h2'), new RegExp(`replica ${dp}$`));
@@ -135,10 +135,10 @@ const faultProfile = ({folder, runs}, name) => {
 
 export const cases = [
   ...PROFILES.map(([name, id, slice]) => [`evidence of a profile: ${id} chooses what shows it`, async (open, tools) => {
-    const run = faultProfile(tools, name), told = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[run], '--json'], BIG));
-    const finding = told.findings.find(one => one.id === id);
-    assert.ok(finding, `${id} of ${told.findings.map(one => one.id)}`);
-    const page = await overview(open, run), at = told.findings.indexOf(finding);
+    const run = faultProfile(tools, name), reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[run], '--json'], BIG));
+    const finding = reported.findings.find(one => one.id === id);
+    assert.ok(finding, `${id} of ${reported.findings.map(one => one.id)}`);
+    const page = await overview(open, run), at = reported.findings.indexOf(finding);
     await page.locator('.find h3 a.scene').nth(at).click();
     await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.frames?.() > 0);
     await settle(page);
@@ -150,27 +150,27 @@ export const cases = [
     if (finding.rank !== null) assert.ok(pinned.includes(finding.rank));
   }]),
   ['evidence: one finding after the other, by buttons, keys and the lane; left, and again from its address', async (open, tools) => {
-    const name = runOf(tools, {fault: 'slow-stage:2,1.4', args: [...USUAL, '--fault', 'slow-step:1,2']}), told = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
-    assert.ok(told.findings.length >= 2);
+    const name = runOf(tools, {fault: 'slow-stage:2,1.4', args: [...USUAL, '--fault', 'slow-step:1,2']}), reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
+    assert.ok(reported.findings.length >= 2);
     const page = await open(name), title = () => page.innerText('.evidence-words b'), scene = () => page.evaluate(() => stageline.state().scene?.key ?? null);
     assert.equal(await page.locator('#evidence').count(), 0);
     await page.click('#scenes');
     await page.waitForSelector('#evidence');
     await settle(page);
-    assert.equal(await title(), told.findings[0].title_en);
+    assert.equal(await title(), reported.findings[0].title_en);
     assert.ok(await page.isDisabled('#scene-previous'));
     await page.click('#scene-next');
-    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, told.findings[1].title_en);
+    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, reported.findings[1].title_en);
     await settle(page);
     const second = await scene(), view = await page.evaluate(() => stageline.view());
     await page.keyboard.press('Shift+KeyE');
-    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, told.findings[0].title_en);
+    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, reported.findings[0].title_en);
     await settle(page);
     // A flag stands where its step does.
     const where = await page.evaluate(number => {
       const flag = document.querySelector('.flags:has([aria-pressed=true])').getBoundingClientRect(), {start_ns} = stageline.run.steps.find(step => step.number === number);
       return [flag.x, stageline.xOf(start_ns)];
-    }, told.findings[0].step);
+    }, reported.findings[0].step);
     assert.ok(Math.abs(where[0] - where[1]) < 3, `flag at ${where[0]}, its step at ${where[1]}`);
     // Of the lane the flag of the second finding leads there again.
     await page.locator('.flags button', {hasText: '2'}).click();

@@ -23,12 +23,12 @@ rmSync(run, {recursive: true, force: true});
 mkdirSync(run);
 
 // The webhook's other end.
-const told = [];
+const reported = [];
 const receiver = createServer((request, answer) => {
   let text = '';
   request.on('data', part => { text += part; });
   request.on('end', () => {
-    told.push({type: request.headers['content-type'], method: request.method, ...JSON.parse(text)});
+    reported.push({type: request.headers['content-type'], method: request.method, ...JSON.parse(text)});
     answer.end();
   });
 });
@@ -115,9 +115,9 @@ try {
   await page.waitForSelector('.pages a[aria-current]');
   await page.screenshot({path: join(folder, '6-whole.png')});
 
-  const of5 = told.filter(event => event.finding.title_en.startsWith(`Rank ${FAULT.rank} `));
+  const of5 = reported.filter(event => event.finding.title_en.startsWith(`Rank ${FAULT.rank} `));
   assert.deepEqual(of5.map(event => event.event), ['finding.begins', 'finding.ends']);
-  assert.ok(told.every(event => event.method === 'POST' && event.type === 'application/json' && event.finding.title_zh && event.run));
+  assert.ok(reported.every(event => event.method === 'POST' && event.type === 'application/json' && event.finding.title_zh && event.run));
   assert.match(words, /step \d+: Rank 5 /);
   assert.match(words, /the recording is closed after 60 steps/);
   assert.deepEqual(problems, []);

@@ -183,9 +183,9 @@ export const cases = [
       const {run} = stageline, byLength = [...run.steps].sort((a, b) => (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns)), step = byLength[byLength.length >> 1];
       const rank = Number(/rank (\d+)|Rank (\d+)/.exec(document.querySelector('.profile-picture h2').textContent)[0].replace(/\D/g, ''));
       const index = run.ranks.findIndex(one => one.rank === rank), streams = run.lanes.filter(lane => lane.rank_index === index && lane.type === 'stream').map(lane => lane.id);
-      const told = await (await fetch(`api/select?lanes=${streams.join()}&t0=${step.start_ns}&t1=${step.end_ns}`)).json();
+      const reported = await (await fetch(`api/select?lanes=${streams.join()}&t0=${step.start_ns}&t1=${step.end_ns}`)).json();
       const groups = new Map(run.kinds.map(kind => [kind.id, kind.group])), sums = {};
-      for (const row of told.rows) sums[groups.get(row.kind)] = (sums[groups.get(row.kind)] ?? 0) + row.sum_ns / (step.end_ns - step.start_ns);
+      for (const row of reported.rows) sums[groups.get(row.kind)] = (sums[groups.get(row.kind)] ?? 0) + row.sum_ns / (step.end_ns - step.start_ns);
       return {layers: Object.fromEntries(document.querySelector('.profile-picture').dataset.layers.split(' ').map(one => one.split('=')).map(([name, value]) => [name, Number(value)])), sums};
     });
     assert.ok(layers.computing > 0 && layers.host > 0, JSON.stringify(layers));

@@ -77,7 +77,7 @@ export const cases = [
       const at = x + 118 + share * (width - 126);
       await page.mouse.move(at, y + 30 + (index + 0.4) * pitch);
       await page.waitForFunction(stage => document.querySelector('.page-pipeline .tip').textContent.includes(`Stage ${stage}, all 40 ranks`), index);
-      const told = await page.locator('.page-pipeline .tip').innerText();
+      const reported = await page.locator('.page-pipeline .tip').innerText();
       const wanted = await page.evaluate(([stage, left]) => {
         const p = stageline.pipeline, {t0, t1} = p.view(), zero = p.xOf(t0), pixel = (t1 - t0) / (p.xOf(t1) - zero), middle = t0 + (left - zero) * pixel;
         const from = middle - pixel / 2, to = middle + pixel / 2, shares = {};
@@ -91,12 +91,12 @@ export const cases = [
       }, [index, at]);
       for (const [name, want] of Object.entries(wanted)) {
         if (want < 0.0005) continue;
-        const found = new RegExp(`${name} ([\\d.]+)\u202f%`).exec(told);
-        assert.ok(found && Math.abs(Number(found[1]) / 100 - want) < 0.0006, `${name} of stage ${index}: ${want}, ${told}`);
+        const found = new RegExp(`${name} ([\\d.]+)\u202f%`).exec(reported);
+        assert.ok(found && Math.abs(Number(found[1]) / 100 - want) < 0.0006, `${name} of stage ${index}: ${want}, ${reported}`);
         seen.add(name);
       }
       const all = Object.values(wanted).reduce((sum, one) => sum + one, 0);
-      if (all < 0.999) assert.ok(new RegExp(`waiting ([\\d.]+)`).test(told), told);
+      if (all < 0.999) assert.ok(new RegExp(`waiting ([\\d.]+)`).test(reported), reported);
     }
     assert.deepEqual([...seen].sort(), ['backward', 'forward']);
   }],

@@ -245,9 +245,9 @@ PyObject* info(PyObject* self, PyObject*) {
   const auto run = run_of(self);
   if (!run) return nullptr;
   using Both = std::pair<std::string, std::string>;
-  const auto told = long_call<Both>([run] { return Both{info_json(run->trace), info_text(run->trace)}; });
-  if (!told) return nullptr;
-  const Ref json(text(told->first)), words(json ? text(told->second) : nullptr);
+  const auto reported = long_call<Both>([run] { return Both{info_json(run->trace), info_text(run->trace)}; });
+  if (!reported) return nullptr;
+  const Ref json(text(reported->first)), words(json ? text(reported->second) : nullptr);
   return words ? PyTuple_Pack(2, json.get(), words.get()) : nullptr;
 }
 
@@ -255,12 +255,12 @@ PyObject* info(PyObject* self, PyObject*) {
 PyObject* findings(PyObject* self, PyObject*) {
   const auto run = run_of(self);
   if (!run) return nullptr;
-  struct Told {
+  struct Reported {
     std::string json, en, zh;
     Diagnostics notes;
   };
-  const auto told = long_call<Told>([run] {
-    Told t;
+  const auto reported = long_call<Reported>([run] {
+    Reported t;
     const Explanation explanation = explain_run(run->run, t.notes);
     t.json = explain_json(explanation, run->paths);
     Terminal terminal;
@@ -269,8 +269,9 @@ PyObject* findings(PyObject* self, PyObject*) {
     t.zh = explain_text(terminal, explanation, run->paths);
     return t;
   });
-  if (!told) return nullptr;
-  const Ref json(text(told->json)), en(text(told->en)), zh(text(told->zh)), notes(notes_list(told->notes));
+  if (!reported) return nullptr;
+  const Ref json(text(reported->json)), en(text(reported->en)), zh(text(reported->zh)),
+      notes(notes_list(reported->notes));
   return json && en && zh && notes ? PyTuple_Pack(4, json.get(), en.get(), zh.get(), notes.get()) : nullptr;
 }
 
@@ -376,9 +377,9 @@ PyObject* source_text(PyObject* self, PyObject* arguments) {
   const auto run = run_of(self);
   if (!run) return nullptr;
   if (auto known = one_slice_frame(run, static_cast<uint64_t>(id), {"id"}); !known) return raise(known.error());
-  const auto told = taken(long_call<Result<std::string>>(
+  const auto reported = taken(long_call<Result<std::string>>(
       [=] { return event_text(run->trace.parts[static_cast<uint64_t>(id) >> 32], static_cast<uint32_t>(id)); }));
-  return told ? text(*told) : nullptr;
+  return reported ? text(*reported) : nullptr;
 }
 
 PyObject* cells(PyObject* self, PyObject* arguments) {
@@ -419,13 +420,13 @@ bool take_parameters(PyObject* given, std::vector<sql::Parameter>& out) {
   return count >= 0;
 }
 
-// (frame, whether there were more rows than most_rows)
+// (frame, whether there were more rows than max_rows)
 PyObject* ask_sql(PyObject* self, PyObject* arguments) {
-  constexpr int64_t kMostBytes = int64_t{1} << 30;
+  constexpr int64_t kMaxBytes = int64_t{1} << 30;
   const char* query = nullptr;
   PyObject* given = nullptr;
-  long long timeout_ms = 0, most_rows = 0;
-  if (!PyArg_ParseTuple(arguments, "sOLL", &query, &given, &timeout_ms, &most_rows)) return nullptr;
+  long long timeout_ms = 0, max_rows = 0;
+  if (!PyArg_ParseTuple(arguments, "sOLL", &query, &given, &timeout_ms, &max_rows)) return nullptr;
   const auto run = run_of(self);
   std::vector<sql::Parameter> parameters;
   if (!run || !take_parameters(given, parameters)) return nullptr;
@@ -440,9 +441,9 @@ PyObject* ask_sql(PyObject* self, PyObject* arguments) {
         if (!session) return std::move(session).error();
         sql::Limits limits;
         limits.timeout = std::chrono::milliseconds(timeout_ms);
-        if (most_rows > 0) limits.most_rows = most_rows;
+        if (max_rows > 0) limits.max_rows = max_rows;
         limits.progress = progress.get();
-        auto answer = std::make_shared<sql::AnswerTable>(kMostBytes);
+        auto answer = std::make_shared<sql::AnswerTable>(kMaxBytes);
         const Result<sql::Outcome> outcome = (*session)->ask(text, limits, *answer, parameters);
         if (!outcome) return outcome.error();
         if (answer->is_full())
@@ -555,15 +556,15 @@ PyObject* schedule(PyObject*, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "OO", &operand_list, &word_list) || !take_texts(operand_list, operands) ||
       !take_texts(word_list, words))
     return nullptr;
-  auto told = taken(long_call<Result<ScheduleTold>>([=]() -> Result<ScheduleTold> {
+  auto reported = taken(long_call<Result<ScheduleHint>>([=]() -> Result<ScheduleHint> {
     Result<Arguments> given = arguments_of("schedule", words, operands);
     if (!given) return std::move(given).error();
-    return told_schedule(*given);
+    return reported_schedule(*given);
   }));
-  if (!told) return nullptr;
+  if (!reported) return nullptr;
   std::vector<Table> tables;
-  tables.push_back(std::move(told->ranks));
-  const Ref json(text(told->json)), words_text(text(told->text)), order(text(told->order_csv)),
+  tables.push_back(std::move(reported->ranks));
+  const Ref json(text(reported->json)), words_text(text(reported->text)), order(text(reported->order_csv)),
       frames(frame_list(std::move(tables)));
   return json && words_text && order && frames
              ? PyTuple_Pack(4, json.get(), words_text.get(), order.get(), frames.get())
@@ -577,12 +578,12 @@ PyObject* simulate(PyObject*, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "OO", &operand_list, &word_list) || !take_texts(operand_list, operands) ||
       !take_texts(word_list, words))
     return nullptr;
-  const auto told = taken(long_call<Result<std::vector<std::string>>>([=]() -> Result<std::vector<std::string>> {
+  const auto reported = taken(long_call<Result<std::vector<std::string>>>([=]() -> Result<std::vector<std::string>> {
     Result<Arguments> given = arguments_of("simulate", words, operands);
     if (!given) return std::move(given).error();
     return simulate_to_folder(*given);
   }));
-  return told ? text_list(*told) : nullptr;
+  return reported ? text_list(*reported) : nullptr;
 }
 
 // ---- attributes
@@ -652,7 +653,7 @@ PyMethodDef run_methods[] = {
     {"source_text", source_text, METH_VARARGS, "source_text(id): the slice's event as its file has it, JSON."},
     {"cells", cells, METH_VARARGS, "cells(columns): a Frame."},
     {"sql", ask_sql, METH_VARARGS,
-     "sql(query, parameters, timeout_ms, most_rows): a Frame, and whether there was more."},
+     "sql(query, parameters, timeout_ms, max_rows): a Frame, and whether there was more."},
     {"what_if", what_if, METH_VARARGS, "what_if(words): frames, notes, JSON."},
     {"export", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(export_to)), METH_VARARGS | METH_KEYWORDS,
      "export(path, words, lang, progress): paths written, notes."},

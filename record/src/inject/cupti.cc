@@ -32,8 +32,8 @@ namespace slr::cupti {
 namespace {
 
 constexpr int64_t kMs = 1'000'000;
-constexpr double kDefaultSeconds = 10, kMostSeconds = 3600;
-constexpr double kDefaultKernels = 1e6, kMostKernels = 1e9;
+constexpr double kDefaultSeconds = 10, kMaxSeconds = 3600;
+constexpr double kDefaultKernels = 1e6, kMaxKernels = 1e9;
 
 Functions cupti;
 Subscriber subscriber;
@@ -41,7 +41,7 @@ pthread_t thread;
 pid_t process;
 std::atomic<bool> ending{false}, ended{false};
 
-double number_said(const char* variable, double fallback, double most) {
+double number_known(const char* variable, double fallback, double most) {
   const char* text = getenv(variable);
   char* end = nullptr;
   const double value = text && *text ? strtod(text, &end) : fallback;
@@ -119,8 +119,8 @@ bool is_wanted() {
 }
 
 void record_kernels() {
-  const auto most_ns = static_cast<int64_t>(number_said("STAGELINE_KERNELS_S", kDefaultSeconds, kMostSeconds) * 1e9);
-  const auto most = static_cast<uint64_t>(number_said("STAGELINE_KERNELS_MAX", kDefaultKernels, kMostKernels));
+  const auto max_ns = static_cast<int64_t>(number_known("STAGELINE_KERNELS_S", kDefaultSeconds, kMaxSeconds) * 1e9);
+  const auto most = static_cast<uint64_t>(number_known("STAGELINE_KERNELS_MAX", kDefaultKernels, kMaxKernels));
   const timespec nap = {0, 50 * kMs};
   uint64_t kernels = 0;
   int64_t spent_ns = 0, last_ns = 0;
@@ -130,9 +130,9 @@ void record_kernels() {
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     if (in_session && kernels > 0) spent_ns += now - last_ns;
     last_ns = now;
-    const char* reason = spent_ns >= most_ns ? "STAGELINE_KERNELS_S is over"
-                         : kernels >= most   ? "STAGELINE_KERNELS_MAX is reached"
-                                             : nullptr;
+    const char* reason = spent_ns >= max_ns ? "STAGELINE_KERNELS_S is over"
+                         : kernels >= most  ? "STAGELINE_KERNELS_MAX is reached"
+                                            : nullptr;
     if (!reason && is_wanted() != in_session) {
       if (in_session)
         end_session(kernels);

@@ -24,7 +24,7 @@ inline constexpr size_t kCopyKindAt = 4, kBytesAt = 8, kCopyDeviceAt = 32, kCopy
 inline constexpr size_t kCallIdAt = 4, kCallStartAt = 8, kCallEndAt = 16, kCallThreadAt = 28, kCallCorrelationAt = 32;
 
 using Subscriber = void*;
-using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* most_records);
+using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);
 using CompleteBuffer = void (*)(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid_size);
 using Callback = void (*)(void* user, uint32_t domain, uint32_t id, const void* data);
 

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr uint32_t kBuffers = 32, kPoints = 64, kMaxStreams = 256, kNamesKept = 1 << 12;
-constexpr int64_t kLeastApartNs = 10'000'000;  // between readings: long beside what one takes
-constexpr int kMostWaits = 2000;               // of a millisecond each, for the writer
+constexpr int64_t kMinApartNs = 10'000'000;  // between readings: long beside what one takes
+constexpr int kMaxWaits = 2000;              // of a millisecond each, for the writer
 
 enum BufferState : uint32_t { kFree, kTheirs, kBack };
 struct Buffer {
@@ -118,7 +118,7 @@ uint64_t ticks_of(int64_t realtime_ns) {
 
 // Waits for the writer rather than drop.
 void record_range(DoneRange& range, int64_t start_ns, int64_t end_ns) {
-  for (int waits = 0; !has_room(2) && waits < kMostWaits; ++waits) {
+  for (int waits = 0; !has_room(2) && waits < kMaxWaits; ++waits) {
     const timespec nap = {0, 1'000'000};
     nanosleep(&nap, nullptr);
   }
@@ -239,9 +239,9 @@ bool take_record(const Functions& cupti, const uint8_t* record) {
 
 }  // namespace
 
-void request_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
+void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records) {
   *buffer = nullptr;
-  *size = *most_records = 0;
+  *size = *max_records = 0;
   for (Buffer& b : buffers) {
     uint32_t free = kFree;
     if (!b.state.compare_exchange_strong(free, kTheirs, std::memory_order_acq_rel)) continue;
@@ -278,7 +278,7 @@ void read_clocks() {
   if (point_count > 0) {
     const Point& last = points[(point_count - 1) % kPoints];
     // A line through two readings that lie close together leads kernels milliseconds away from it astray.
-    if (s.monotonic_raw_ns - last_raw_ns < kLeastApartNs) return;
+    if (s.monotonic_raw_ns - last_raw_ns < kMinApartNs) return;
     const int64_t moved = (s.realtime_ns - last.realtime_ns) - (s.monotonic_raw_ns - last_raw_ns);
     if (moved > 1'000'000 || moved < -1'000'000) point_count = 0;  // it was set: no line through that
   }
@@ -290,7 +290,7 @@ void read_clocks() {
 bool can_record() {
   if (!injection_is_on()) return false;
   if (points_of == state.recording && point_count > 1) return true;
-  const timespec nap = {0, 2 * kLeastApartNs};
+  const timespec nap = {0, 2 * kMinApartNs};
   read_clocks();
   nanosleep(&nap, nullptr);
   read_clocks();

@@ -10,7 +10,7 @@
 namespace slr::cupti {
 
 // CUPTI's callbacks. A buffer that there is no memory for is not given: CUPTI then counts what it drops.
-void request_buffer(uint8_t** buffer, size_t* size, size_t* most_records);
+void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records);
 void complete_buffer(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid_size);
 
 // CUPTI's times are CLOCK_REALTIME's nanoseconds; records have ticks. Reads both clocks: to be called often.

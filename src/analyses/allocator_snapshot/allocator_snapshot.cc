@@ -48,7 +48,7 @@ std::vector<ColumnSpec> allocator_categories_columns() {
           {"category", "category", Type::kText,
            "Category that the events give; before: held since before the history; unknown: the events give none"},
           bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
-          bytes_column("most_bytes", "most", "Most bytes of this category at once"),
+          bytes_column("max_bytes", "most", "Most bytes of this category at once"),
           bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
           bytes_column("allocations", "allocations", "Allocations in the history")};
 }

@@ -49,7 +49,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
               by_rank ? "Runtime calls of every rank" : "Runtime calls, all ranks", cann_api_columns(by_rank));
   struct Line {
     std::vector<int64_t> ns;
-    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
+    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
   };
   std::map<std::tuple<int64_t, std::string_view, std::string_view>, Line> lines;
   std::map<int64_t, int64_t> whole;
@@ -58,7 +58,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
       const int64_t of = by_rank ? rank.rank : 0;
       Line& line = lines[{of, run.trace->names.text(key.first), run.trace->categories[key.second].text}];
       for (const int64_t value : ns) {
-        if (value < line.least) std::tie(line.least, line.least_rank) = std::pair(value, int64_t{rank.rank});
+        if (value < line.least) std::tie(line.least, line.min_rank) = std::pair(value, int64_t{rank.rank});
         if (value > line.longest) std::tie(line.longest, line.longest_rank) = std::pair(value, int64_t{rank.rank});
       }
       line.ns.insert(line.ns.end(), ns.begin(), ns.end());
@@ -81,7 +81,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
     values.emplace_back(share_of(static_cast<double>(line.sum), static_cast<double>(whole[rank])));
     values = with_durations(std::move(values), line.ns, false);
     if (!by_rank) {
-      values.emplace_back(line.least_rank);
+      values.emplace_back(line.min_rank);
       values.emplace_back(line.longest_rank);
     }
     table.add_row(std::move(values));
@@ -174,7 +174,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
   struct Line {
     std::string name;
     Figures f;
-    std::string least_ranks, longest_ranks;
+    std::string min_ranks, longest_ranks;
   };
   std::vector<Line> lines;
   for (const auto& [name, list] : by_name) {
@@ -198,7 +198,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
     for (const auto& [rank, one] : list) {
       squares += static_cast<double>(one.count - 1) * one.std * one.std +
                  static_cast<double>(one.count) * (one.average - f.average) * (one.average - f.average);
-      if (one.least == f.least) line.least_ranks += (line.least_ranks.empty() ? "" : ", ") + std::to_string(rank);
+      if (one.least == f.least) line.min_ranks += (line.min_ranks.empty() ? "" : ", ") + std::to_string(rank);
       if (one.longest == f.longest)
         line.longest_ranks += (line.longest_ranks.empty() ? "" : ", ") + std::to_string(rank);
     }
@@ -211,7 +211,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
   }
   std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.f.sum > b.f.sum; });
   for (const Line& line : lines)
-    add_figures(all, {line.name, line.f.share}, line.f, {line.least_ranks, line.longest_ranks});
+    add_figures(all, {line.name, line.f.share}, line.f, {line.min_ranks, line.longest_ranks});
   std::vector<Table> tables;
   tables.push_back(std::move(all));
   tables.push_back(std::move(by_rank));

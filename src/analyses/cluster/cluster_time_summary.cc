@@ -177,7 +177,7 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> cluster_time_told_columns() {
+std::vector<ColumnSpec> cluster_time_reported_columns() {
   return {
       {"rank", "rank", Type::kInteger, "Global rank"},
       {"step", "step", Type::kInteger, "Empty where the profile has no steps"},
@@ -194,9 +194,9 @@ std::vector<ColumnSpec> cluster_time_told_columns() {
 }
 
 // Returns the profiler's own sums, for ranks whose device work is in no file (Ascend: only step_trace_time.csv).
-Table told_table(const Trace& trace) {
+Table reported_table(const Trace& trace) {
   Table table("cluster-time-told", "Time of every step as the profiler summed it, of ranks without device work",
-              cluster_time_told_columns());
+              cluster_time_reported_columns());
   const auto known = [](int64_t ns) { return ns < 0 ? kNullInteger : ns; };
   std::vector<const Part*> parts;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
@@ -221,12 +221,12 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   note_level_none(input, result.notes);
   // In reports of other devices' profiles, their own sections show the same.
   if (input.for_report && input.trace->device_family != DeviceFamily::kNpu) return result;
-  Table told = told_table(*input.trace);
+  Table reported = reported_table(*input.trace);
   const bool any_slices = std::any_of(input.trace->parts.begin(), input.trace->parts.end(), [](const Part& part) {
     return part.slices.size() > 0 && part.slices.has_facts();
   });
-  if (!any_slices && !input.msprof && told.row_count() > 0) {
-    result.tables.push_back(std::move(told));
+  if (!any_slices && !input.msprof && reported.row_count() > 0) {
+    result.tables.push_back(std::move(reported));
     return result;
   }
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
@@ -243,7 +243,7 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
                [&](size_t k) { ranks[k] = times_of(*torch, *torch_rank(*torch, torch->parts[k]), ops[k]); });
   result.tables.push_back(exact_cluster_time_summary_table(*torch, ranks));
   result.tables.push_back(total_table(*torch, ranks));
-  if (told.row_count() > 0) result.tables.push_back(std::move(told));
+  if (reported.row_count() > 0) result.tables.push_back(std::move(reported));
   return result;
 }
 
@@ -256,7 +256,7 @@ const Analysis cluster_time_summary_analysis = {
     .tables = {{"cluster-time-summary", "one row per rank and step", cluster_time_summary_columns},
                {"cluster-time-ranks", "one row per rank (not with --compat msprof)", cluster_time_ranks_columns},
                {"cluster-time-told", "one row per rank and step that only the profiler's own sums tell of",
-                cluster_time_told_columns}},
+                cluster_time_reported_columns}},
     .run = run_cluster_time_summary,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

@@ -91,7 +91,7 @@ std::vector<ColumnSpec> operation_link_columns() {
 std::vector<ColumnSpec> size_columns() {
   return columns_with({kTransport,
                        kLink,
-                       {"least_bytes", "size from", Type::kInteger, "Transfers from this size up to twice this size"},
+                       {"min_bytes", "size from", Type::kInteger, "Transfers from this size up to twice this size"},
                        {"size", "size", Type::kText, "The same range of sizes as text"}});
 }
 

@@ -22,7 +22,7 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr int64_t kLeastNs = 10'000, kShortNs = 30'000;
+constexpr int64_t kMinNs = 10'000, kShortNs = 30'000;
 
 enum Reason : uint8_t {
   kDataLoader,
@@ -130,7 +130,7 @@ void explain_gap(const TorchRank& rank, const HostTimes& host, const TorchRow& n
   }
 }
 
-RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons, int64_t least_ns, size_t most) {
+RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons, int64_t min_ns, size_t most) {
   RankAnswer answer;
   answer.rank = rank.rank;
   std::vector<const TorchRow*> work;
@@ -147,7 +147,7 @@ RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons,
       Gap gap{last->end_ns(), row->start_ns, kNoReason, row->iteration,
               last->slice,    row->slice,    0,         row->iteration != last->iteration};
       answer.free_ns += gap.ns();
-      if (gap.ns() < least_ns) {
+      if (gap.ns() < min_ns) {
         answer.short_ns += gap.ns();
         ++answer.short_count;
       } else {
@@ -240,7 +240,7 @@ Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
 }
 
 Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
-  Result<int64_t> least = input.options.microseconds("min-gap", kLeastNs);
+  Result<int64_t> least = input.options.microseconds("min-gap", kMinNs);
   if (!least) return std::move(least).error();
   Result<int64_t> most = input.options.integer("top", 10, 0);
   if (!most) return std::move(most).error();

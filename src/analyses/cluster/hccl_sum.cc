@@ -116,7 +116,7 @@ std::vector<ColumnSpec> hccl_top_columns(bool msprof) {
 Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most) {
   struct Op {
     std::vector<int64_t> ns;
-    int64_t least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
+    int64_t least = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
   };
   // Messages with the same number on two ranks are two messages, so the rank is part of the key.
   using Key = std::tuple<StringId, StringId, StringId, int64_t>;
@@ -126,7 +126,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
       const int64_t number = run.ranks[run.parts[k]];
       Op& o =
           msprof ? by_op[{op.name, 0, 0, -1}] : by_op[{op.name, op.group, op.group_ranks, op.messages ? number : -1}];
-      if (op.dur_ns < o.least) std::tie(o.least, o.least_rank) = std::pair(op.dur_ns, number);
+      if (op.dur_ns < o.least) std::tie(o.least, o.min_rank) = std::pair(op.dur_ns, number);
       if (op.dur_ns > o.longest) std::tie(o.longest, o.longest_rank) = std::pair(op.dur_ns, number);
       o.ns.push_back(op.dur_ns);
     }
@@ -148,7 +148,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
     if (!msprof) keys.emplace_back(text_of(run, std::get<1>(key)));
     std::vector<int64_t> ns = op.ns;
     std::vector<Table::Value> row = with_durations(std::move(keys), ns, msprof);
-    row.emplace_back(op.least_rank);
+    row.emplace_back(op.min_rank);
     row.emplace_back(op.longest_rank);
     table.add_row(std::move(row));
   }

@@ -63,7 +63,7 @@ std::vector<ColumnSpec> mstx_columns(bool by_step) {
 Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool by_step, bool device) {
   struct Line {
     std::vector<int64_t> ns;
-    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, least_rank = 0, longest_rank = 0;
+    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
   };
   std::map<std::tuple<int64_t, std::string_view, std::string_view>, Line> lines;
   for (const RankAnswer& rank : ranks)
@@ -73,7 +73,7 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
       Line& line =
           lines[{by_step ? key.step : rank.rank, run.trace->names.text(key.name), run.trace->names.text(key.domain)}];
       for (const int64_t value : ns) {
-        if (value < line.least) std::tie(line.least, line.least_rank) = std::pair(value, int64_t{rank.rank});
+        if (value < line.least) std::tie(line.least, line.min_rank) = std::pair(value, int64_t{rank.rank});
         if (value > line.longest) std::tie(line.longest, line.longest_rank) = std::pair(value, int64_t{rank.rank});
       }
       line.ns.insert(line.ns.end(), ns.begin(), ns.end());
@@ -96,7 +96,7 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
                                         std::string(domain)};
     values = with_durations(std::move(values), line.ns, false);
     if (by_step) {
-      values.emplace_back(line.least_rank);
+      values.emplace_back(line.min_rank);
       values.emplace_back(line.longest_rank);
     }
     table.add_row(std::move(values));

@@ -138,15 +138,16 @@ std::vector<RankTransfers> all_transfers(const TorchRun& run) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = transfers_of(run, *torch_rank(run, run.parts[k])); });
   using Key = std::tuple<int32_t, int32_t, std::string_view>;  // sender, receiver, group
   const auto key_of = [](const Transfer& t) { return Key{t.src, t.dst, t.group}; };
-  std::vector<Key> told;  // messages that their senders recorded
+  std::vector<Key> reported;  // messages that their senders recorded
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Transfer& t : ranks[k].list)
-      if (t.message && t.src == run.ranks[run.parts[k]]) told.push_back(key_of(t));
-  std::sort(told.begin(), told.end());
-  told.erase(std::unique(told.begin(), told.end()), told.end());
+      if (t.message && t.src == run.ranks[run.parts[k]]) reported.push_back(key_of(t));
+  std::sort(reported.begin(), reported.end());
+  reported.erase(std::unique(reported.begin(), reported.end()), reported.end());
   parallel_for(ranks.size(), [&](size_t k) {
     std::erase_if(ranks[k].list, [&](const Transfer& t) {
-      return t.message && t.src != run.ranks[run.parts[k]] && std::binary_search(told.begin(), told.end(), key_of(t));
+      return t.message && t.src != run.ranks[run.parts[k]] &&
+             std::binary_search(reported.begin(), reported.end(), key_of(t));
     });
   });
   return ranks;

@@ -41,7 +41,7 @@ std::vector<ColumnSpec> flight_problems_columns() {
           {"waiting", "waiting ranks", Type::kText, "Global ranks that made the call and have not finished it"},
           {"not_started", "not started", Type::kText, "The waiting ranks that have only enqueued it"},
           {"without_dump", "no dump", Type::kText, "Members without a dump"},
-          {"most_have", "most have", Type::kText, "For calls that differ: the value of most members"},
+          {"majority_have", "most have", Type::kText, "For calls that differ: the value of most members"},
           {"others_have", "others have", Type::kText, "The value of the others"},
           {"since_ns", "since", Type::kTime, "Time at which the first waiting rank made the call, on its host's clock"},
           {"frame", "frame", Type::kText,
@@ -102,7 +102,7 @@ Table groups_table(const Trace& trace, const FlightReport& report) {
   for (const FlightGroupSum& sum : report.groups) {
     const FlightGroup& group = trace.flight_groups[sum.group];
     table.add_row({group.name, group.description, list_text(group.ranks),
-                   std::string(group.members_said ? "said" : "seen"), sum.calls, sum.collectives, sum.messages,
+                   std::string(group.members_known ? "said" : "seen"), sum.calls, sum.collectives, sum.messages,
                    known(sum.last_through), known(sum.last_made)});
   }
   return table;

@@ -249,7 +249,7 @@ Result<Options> options_of(const AnalysisInput& input) {
     return Error{ErrorCode::kUsage, "--duration-ratio must be from 0 to 1", {}, "0.8 stands for 80 % of the time"};
   Result<bool> memory = input.options.flag("include-memory-kernels", true);
   if (!memory) return std::move(memory).error();
-  options.fold.most_names = *names;
+  options.fold.max_names = *names;
   options.fold.share = *share;
   options.memory = *memory;
   return options;

@@ -264,12 +264,12 @@ Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const s
     const auto path = [&](uint32_t innermost) -> const std::string& {
       const auto [it, added] = paths.try_emplace(innermost);
       if (!added) return it->second;
-      constexpr int kMostNames = 64;  // ranges that are nested by the thousand would fill memory with their paths
+      constexpr int kMaxNames = 64;  // ranges that are nested by the thousand would fill memory with their paths
       int names = 0;
       for (uint32_t at = innermost; at != kNoSliceIndex; at = s.parent[at]) {
         const Category c = run.trace->categories[s.category_id[at]].kind;
         if (at != innermost && c != Category::kUserAnnotation) continue;
-        if (++names > kMostNames) {
+        if (++names > kMaxNames) {
           it->second.insert(0, "… / ");
           break;
         }

@@ -30,7 +30,7 @@ struct Graph {
   int64_t number = 0;  // numbered by the first replay on the rank
   StringId first_name = 0;
   int64_t replays = 0, pieces = 0, call_ns = 0, delay_ns = 0, span_ns = 0, busy_ns = 0, work_ns = 0;
-  int64_t least_span_ns = INT64_MAX, most_span_ns = 0;
+  int64_t min_span_ns = INT64_MAX, max_span_ns = 0;
 };
 
 struct RankGraphs {
@@ -102,8 +102,8 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
     graph.span_ns += replay.span_ns();
     graph.busy_ns += replay.busy_ns;
     graph.work_ns += replay.work_ns;
-    graph.least_span_ns = std::min(graph.least_span_ns, replay.span_ns());
-    graph.most_span_ns = std::max(graph.most_span_ns, replay.span_ns());
+    graph.min_span_ns = std::min(graph.min_span_ns, replay.span_ns());
+    graph.max_span_ns = std::max(graph.max_span_ns, replay.span_ns());
     ++out.replays;
     out.graph_pieces += graph.pieces;
     out.graph_call_ns += replay.call_ns;
@@ -141,8 +141,8 @@ std::vector<ColumnSpec> graph_replays_columns() {
       {"mean_call_ns", "call", Type::kDuration, "Host time of the launching call, mean"},
       {"mean_delay_ns", "delay", Type::kDuration, "From the call's start to the first work's start, mean"},
       {"mean_span_ns", "span", Type::kDuration, "First start to last end of a replay, mean"},
-      {"least_span_ns", "shortest", Type::kDuration, "The shortest span"},
-      {"most_span_ns", "longest", Type::kDuration, "The longest span"},
+      {"min_span_ns", "shortest", Type::kDuration, "The shortest span"},
+      {"max_span_ns", "longest", Type::kDuration, "The longest span"},
       {"gap_share", "gaps", Type::kShare, "Share of the spans in which no work of the graph ran"},
       {"device_share", "of the device", Type::kShare, "Its work as a share of all launched device work of the rank"}};
 }
@@ -173,8 +173,8 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
     for (const Graph& graph : rank.graphs)
       replays.add_row({int64_t{rank.rank}, graph.number, std::string(torch->trace->names.text(graph.first_name)),
                        graph.replays, graph.pieces, mean_of(graph.call_ns, graph.replays),
-                       mean_of(graph.delay_ns, graph.replays), mean_of(graph.span_ns, graph.replays),
-                       graph.least_span_ns, graph.most_span_ns, share(graph.span_ns - graph.busy_ns, graph.span_ns),
+                       mean_of(graph.delay_ns, graph.replays), mean_of(graph.span_ns, graph.replays), graph.min_span_ns,
+                       graph.max_span_ns, share(graph.span_ns - graph.busy_ns, graph.span_ns),
                        share(graph.work_ns, all_ns)});
   }
   AnalysisResult result;

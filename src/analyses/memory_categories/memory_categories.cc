@@ -50,13 +50,13 @@ struct RankAnswer {
 
 class Answerer {
  public:
-  Answerer(const TorchRun& run, size_t part, size_t most_points)
+  Answerer(const TorchRun& run, size_t part, size_t max_points)
       : run_(run),
         trace_(*run.trace),
         part_(trace_.parts[part]),
         history_(memory_history(part_)),
         classes_(classify_memory(trace_, part_, history_)),
-        most_points_(most_points) {
+        max_points_(max_points) {
     answer_.rank = run.ranks[part];
   }
 
@@ -100,7 +100,7 @@ class Answerer {
       }
     }
     out.peak.time_ns = peak_ns;
-    out.series = thin_series(points, most_points_, [](const Point& p) { return p.total(); });
+    out.series = thin_series(points, max_points_, [](const Point& p) { return p.total(); });
     out.alive = alive_at(device, peak_record, out.before_bytes);
     return out;
   }
@@ -156,7 +156,7 @@ class Answerer {
   const Part& part_;
   MemoryHistory history_;
   MemoryClasses classes_;
-  size_t most_points_;
+  size_t max_points_;
   PythonStacks stacks_;
   RankAnswer answer_;
 };

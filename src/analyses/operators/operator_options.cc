@@ -9,7 +9,7 @@ namespace stageline::operators {
 namespace {
 
 // Limit for a row, so that the table's size stays linear in the number of events.
-constexpr int64_t kMostStackEntries = 100;
+constexpr int64_t kMaxStackEntries = 100;
 
 // Options that only affect torch's table.
 constexpr std::array<std::string_view, 6> kTorchOnly = {
@@ -108,7 +108,7 @@ Result<Options> read_options(const AnalysisInput& input) {
   if (Status s = flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops); !s)
     return std::move(s).error();
   if (Status s = flag("top-level-events-only", false, options.top_level_events_only); !s) return std::move(s).error();
-  Result<int64_t> entries = given.integer("group-by-stack-n", 0, 0, kMostStackEntries);
+  Result<int64_t> entries = given.integer("group-by-stack-n", 0, 0, kMaxStackEntries);
   if (!entries) return std::move(entries).error();
   grouping.stack_entries = *entries;
   grouping.recorded_stacks = given.text("stacks", input.foreign ? "torch" : "rebuilt") == "torch";

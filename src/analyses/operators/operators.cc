@@ -22,7 +22,7 @@ using operators::Options;
 using operators::SortKey;
 using Type = ColumnType;
 
-constexpr size_t kMostStackText = 16'384;  // bytes of a row's stack: a hundred frames of the usual length
+constexpr size_t kMaxStackText = 16'384;  // bytes of a row's stack: a hundred frames of the usual length
 constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // the larger of the two limits applies, over all ranks
 
 struct RankAnswer {
@@ -97,7 +97,7 @@ std::string_view kind_of(const FunctionEvent& e) {
 std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {
   std::string out;
   for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries))) {
-    if (out.size() > kMostStackText) return out + "; …";
+    if (out.size() > kMaxStackText) return out + "; …";
     (out += out.empty() ? "" : "; ") += entry;
   }
   return out;
@@ -215,16 +215,16 @@ std::vector<ColumnSpec> columns_for(const Options& options, bool memory) {
 }
 
 Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names, const Options& options,
-                size_t most_rows) {
+                size_t max_rows) {
   const bool memory = std::any_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.has_memory; });
   const GroupOptions& by = options.grouping;
   const std::vector<Line> lines = sorted_lines(ranks, names, options);
   std::string title = "Operators by time";
-  if (lines.size() > most_rows)
-    title += ", the first " + std::to_string(most_rows) + " of " + std::to_string(lines.size()) + " rows";
+  if (lines.size() > max_rows)
+    title += ", the first " + std::to_string(max_rows) + " of " + std::to_string(lines.size()) + " rows";
   Table table("operators", std::move(title), columns_for(options, memory));
   for (const Line& line : lines) {
-    if (table.row_count() == most_rows) break;
+    if (table.row_count() == max_rows) break;
     const Group& g = *line.group;
     const OperatorGroups& groups = line.rank->groups;
     const FunctionEvent& first = groups.first_of(g);
@@ -285,10 +285,10 @@ Result<AnalysisResult> run_operators(const AnalysisInput& input) {
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(trace, *torch, torch->parts[k], names, options->grouping); });
-  size_t most_rows = options->row_limit < 0 ? SIZE_MAX : static_cast<size_t>(options->row_limit);
-  if (input.brief) most_rows = std::min(most_rows, std::max(kReportRows, kReportRowsPerRank * ranks.size()));
+  size_t max_rows = options->row_limit < 0 ? SIZE_MAX : static_cast<size_t>(options->row_limit);
+  if (input.brief) max_rows = std::min(max_rows, std::max(kReportRows, kReportRowsPerRank * ranks.size()));
   AnalysisResult result;
-  result.tables.push_back(our_table(ranks, names, *options, most_rows));
+  result.tables.push_back(our_table(ranks, names, *options, max_rows));
   note_missing(trace, *torch, options->grouping, result.notes);
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.groups.groups.empty(); }))
     result.notes.add(

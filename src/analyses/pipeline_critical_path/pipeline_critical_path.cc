@@ -17,7 +17,7 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr size_t kMostCellsOfReport = 5'000'000;
+constexpr size_t kMaxCellsOfReport = 5'000'000;
 
 using Wide = __int128;  // holds sums over steps of any times that a file may contain
 
@@ -162,7 +162,7 @@ std::vector<ColumnSpec> slack_columns() {
           {"operations", "operations", Type::kInteger, "Number of operations"},
           {"critical", "critical", Type::kInteger,
            "Operations without slack: when one of them takes 1 ns longer, the step takes 1 ns longer"},
-          {"least_ns", "least slack", Type::kDuration, "The smallest slack"},
+          {"min_slack_ns", "least slack", Type::kDuration, "The smallest slack"},
           {"median_ns", "median slack", Type::kDuration, "Half of the operations have at least this slack"},
           {"mean_dur_ns", "mean", Type::kDuration, "Their mean duration without waiting"}};
 }
@@ -219,7 +219,7 @@ const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
 
 Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
   AnalysisResult result;
-  if (input.for_report && input.trace->cells.size() > kMostCellsOfReport)
+  if (input.for_report && input.trace->cells.size() > kMaxCellsOfReport)
     return Error{ErrorCode::kLimit,
                  "a report of more than five million cells is made without the critical path",
                  {},

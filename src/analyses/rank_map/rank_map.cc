@@ -16,7 +16,7 @@ namespace stageline {
 namespace {
 
 using Type = ColumnType;
-constexpr size_t kMostPeersListed = 64;
+constexpr size_t kMaxPeersListed = 64;
 
 struct Work {
   int64_t span_ns = kNullInteger, compute_ns = kNullInteger, exposed_ns = kNullInteger, idle_ns = kNullInteger;
@@ -65,9 +65,9 @@ class Peers {
     if (!whole(place)) return {};
     const std::vector<int32_t>& ranks = groups_.at(key(place));
     std::string text;
-    for (size_t i = 0; i < ranks.size() && i < kMostPeersListed; ++i)
+    for (size_t i = 0; i < ranks.size() && i < kMaxPeersListed; ++i)
       text += (i > 0 ? "," : "") + std::to_string(ranks[i]);
-    return text + (ranks.size() > kMostPeersListed ? ",…" : "");
+    return text + (ranks.size() > kMaxPeersListed ? ",…" : "");
   }
 
  private:

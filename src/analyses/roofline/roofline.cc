@@ -30,7 +30,7 @@ struct Roof {
   double compute_ns(int64_t flops) const { return share_or_zero(flops, flops_per_ns); }
   double memory_ns(int64_t bytes) const { return share_or_zero(bytes, bytes_per_ns); }
   // The shortest time in which the work can be done.
-  double least_ns(int64_t flops, int64_t bytes) const { return std::max(compute_ns(flops), memory_ns(bytes)); }
+  double min_ns(int64_t flops, int64_t bytes) const { return std::max(compute_ns(flops), memory_ns(bytes)); }
 };
 
 struct GivenPeaks {
@@ -55,7 +55,7 @@ struct OpSum {
   std::optional<Precision> precision;
   bool is_matrix = false;
   int64_t calls = 0, device_ns = 0;
-  int64_t flops = 0, least_bytes = 0;  // those beyond the limits of int64 stay at the limit
+  int64_t flops = 0, min_bytes = 0;  // those beyond the limits of int64 stay at the limit
 };
 
 struct RankRoofline {
@@ -165,7 +165,7 @@ class RankReader {
       ++sum.calls;
       sum.device_ns += e.device_ns;
       sum.flops = sum_or_limit(sum.flops, work->flops);
-      sum.least_bytes = sum_or_limit(sum.least_bytes, work->least_bytes);
+      sum.min_bytes = sum_or_limit(sum.min_bytes, work->min_bytes);
     }
     out.without_work = std::count(unfit.begin(), unfit.end(), true);
   }
@@ -259,10 +259,10 @@ Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given)
       calls += op.calls;
       known_ns += op.device_ns;
       flops = sum_or_limit(flops, op.flops);
-      bytes = sum_or_limit(bytes, op.least_bytes);
+      bytes = sum_or_limit(bytes, op.min_bytes);
       peak_ns += roof.compute_ns(op.flops);
       if (!roof.known(op.is_matrix)) continue;
-      const double ns = roof.least_ns(op.flops, op.least_bytes);
+      const double ns = roof.min_ns(op.flops, op.min_bytes);
       with_roof_ns += op.device_ns;
       roof_ns += ns;
       above_ns += std::max(0.0, static_cast<double>(op.device_ns) - ns);
@@ -287,7 +287,7 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
     std::vector<Row> rows;
     for (const OpSum& op : rank.ops) {
       const Roof roof = given.roof(rank.published, op.precision);
-      const double ns = roof.known(op.is_matrix) ? roof.least_ns(op.flops, op.least_bytes) : kNaN;
+      const double ns = roof.known(op.is_matrix) ? roof.min_ns(op.flops, op.min_bytes) : kNaN;
       rows.push_back({&op, roof, ns, static_cast<double>(op.device_ns) - ns});
     }
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
@@ -297,11 +297,11 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
     for (const Row& row : rows) {
       const OpSum& op = *row.op;
       const auto ns = static_cast<double>(op.device_ns);
-      const bool by_compute = row.roof.compute_ns(op.flops) >= row.roof.memory_ns(op.least_bytes);
+      const bool by_compute = row.roof.compute_ns(op.flops) >= row.roof.memory_ns(op.min_bytes);
       table.add_row({int64_t{rank.rank}, std::string(trace.names.text(op.name)), op.shapes,
                      op.precision ? std::string(precision_name(*op.precision)) : "", op.calls, op.device_ns, op.flops,
-                     op.least_bytes, share_of(op.flops, op.least_bytes), static_cast<double>(op.flops) / ns / 1e3,
-                     static_cast<double>(op.least_bytes) / ns,
+                     op.min_bytes, share_of(op.flops, op.min_bytes), static_cast<double>(op.flops) / ns / 1e3,
+                     static_cast<double>(op.min_bytes) / ns,
                      std::string(!row.roof.known(op.is_matrix) ? ""
                                  : by_compute                  ? "compute"
                                                                : "memory"),
@@ -313,10 +313,10 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
 
 Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given) {
   Table table("roofline-peaks", "Peak rates", peaks_columns());
-  std::set<std::pair<std::string, Precision>> told;
+  std::set<std::pair<std::string, Precision>> reported;
   for (const RankRoofline& rank : ranks)
     for (const OpSum& op : rank.ops) {
-      if (!op.precision || !told.emplace(rank.device, *op.precision).second) continue;
+      if (!op.precision || !reported.emplace(rank.device, *op.precision).second) continue;
       const Roof roof = given.roof(rank.published, op.precision);
       const bool all = given.tflops > 0 && given.gbps > 0, some = given.tflops > 0 || given.gbps > 0;
       table.add_row({rank.device, std::string(precision_name(*op.precision)), or_nan(roof.flops_per_ns / 1e3),

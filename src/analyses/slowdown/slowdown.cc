@@ -14,7 +14,7 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr size_t kMostCellsOfReport = 5'000'000;
+constexpr size_t kMaxCellsOfReport = 5'000'000;
 
 std::vector<ColumnSpec> job_columns() {
   return {{"S", "slowdown S", Type::kReal,
@@ -152,7 +152,7 @@ Table step_parts_table(const StepGraph& graph, const Slowdown& s) {
 
 Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   AnalysisResult result;
-  if (input.for_report && input.trace->cells.size() > kMostCellsOfReport)
+  if (input.for_report && input.trace->cells.size() > kMaxCellsOfReport)
     return Error{ErrorCode::kLimit,
                  "a report of more than five million cells is made without slowdown",
                  {},
@@ -162,7 +162,7 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   if (!made.graph) return *made.error;
   const StepGraph* graph = made.graph.get();
   const Slowdown& s = slowdown_of(input.run());
-  if (!(s.s >= kLeastSlowdown))
+  if (!(s.s >= kMinSlowdown))
     result.notes.add("slowdown.little", Severity::kInfo,
                      "stragglers cost less than 3 %: M_S and M_W, shares of next to nothing, are left empty");
   if (s.replicas.empty())

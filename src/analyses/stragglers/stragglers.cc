@@ -23,7 +23,7 @@ using Type = ColumnType;
 
 // S_w needs a replay for every replica and stage. When operations times replays exceed this limit, it is left out here;
 // the analysis `slowdown` computes it.
-constexpr double kMostWork = 4e9;
+constexpr double kMaxWork = 4e9;
 
 struct CauseRow {
   double price_ns;
@@ -73,7 +73,7 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
                      share(c.price_ns()), cause_finding(trace, list, c, recognition).title_en}});
   }
   for (const SlowStep& step : s.slow_steps) {
-    if (!(share(step.lost_ns) >= kLeastLost)) continue;
+    if (!(share(step.lost_ns) >= kMinLost)) continue;
     rows.push_back({step.lost_ns,
                     {std::string("slow step"), kNullInteger, kNullInteger, int64_t{step.step}, step.ratio, kNullInteger,
                      kNullInteger, kNullInteger, whole_ns(step.lost_ns), share(step.lost_ns), kNullInteger,
@@ -172,7 +172,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   const RunCoverage& coverage = coverage_of(run);
   Stragglers s = stragglers_of(run);  // S_w is added to it
   if (const double worlds = graph->stage_count + graph->dp_count;
-      worlds * static_cast<double>(graph->size()) <= kMostWork) {
+      worlds * static_cast<double>(graph->size()) <= kMaxWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));
     for (const SlowdownWorker& worker : slowdown_of(run).workers) s_w[worker.part] = worker.s;
     for (StragglerWorker& worker : s.workers) worker.s_w = s_w[worker.part];
@@ -196,11 +196,11 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   if (!launched.graph) return *launched.error;
   CauseList list = causes_of(run);  // price_in_layers() adds to it
   Diagnostics assumed;
-  if (!list.untold && coverage.whole() && has_slow_stage(list))
+  if (!list.not_analysable && coverage.whole() && has_slow_stage(list))
     if (Result<WhatIf> model = what_if_of(run, assumed)) price_in_layers(*model, list);
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
-  if (causes.row_count() == 0 && !list.untold)
+  if (causes.row_count() == 0 && !list.not_analysable)
     result.notes.add("stragglers.none", Severity::kInfo, "nothing that holds ranks up is worth 1 % of the mean step");
   result.tables.push_back(std::move(causes));
   result.tables.push_back(workers_table(trace, s));

@@ -54,12 +54,12 @@ std::vector<ColumnSpec> memory_curve_columns(bool plugin) {
           {"reserved_bytes", "reserved", Type::kInteger, "Held by the allocator, used or not"}};
 }
 
-Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t most_points) {
+Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t max_points) {
   Table table("memory-curve", "Memory over time", memory_curve_columns(plugin));
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves)
       for (const MemoryPoint& point :
-           thin_series(curve.points, most_points, [](const MemoryPoint& p) { return p.allocated; }))
+           thin_series(curve.points, max_points, [](const MemoryPoint& p) { return p.allocated; }))
         table.add_row({int64_t{answer.rank}, device_text(curve.device, plugin), point.time_ns, point.allocated,
                        point.reserved < 0 ? kNullInteger : point.reserved});
   return table;

@@ -13,14 +13,14 @@ namespace {
 using Type = ColumnType;
 
 // limit, because a path of a hundred thousand names would be written a hundred thousand times.
-constexpr int kMostPathNames = 64;
+constexpr int kMaxPathNames = 64;
 
 // Returns a path such as "Net_0/Linear_1".
 std::string path_of(const ModuleAnswer& answer, size_t node) {
   if (answer.lightning) return answer.nodes[node].name;
   std::vector<std::string_view> names;
   int32_t at = static_cast<int32_t>(node);
-  for (; at >= 0 && names.size() < kMostPathNames; at = answer.nodes[at].parent) names.push_back(answer.nodes[at].name);
+  for (; at >= 0 && names.size() < kMaxPathNames; at = answer.nodes[at].parent) names.push_back(answer.nodes[at].name);
   std::string path = at >= 0 ? "…" : "";
   for (size_t k = names.size(); k-- > 0;) path += (path.empty() ? "" : "/") + std::string(names[k]);
   return path;

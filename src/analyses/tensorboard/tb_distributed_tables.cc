@@ -134,7 +134,7 @@ void add_means(const TbRankWork& r, Table& overlap, Table& waits) {
 
 // Classes of message sizes. Each goes up to and includes its bound.
 struct SizeClass {
-  int64_t most_bytes;
+  int64_t max_bytes;
   const char* text;
 };
 constexpr std::array<SizeClass, 6> kSizeClasses = {{{int64_t{1} << 12, "up to 4 KiB"},
@@ -146,7 +146,7 @@ constexpr std::array<SizeClass, 6> kSizeClasses = {{{int64_t{1} << 12, "up to 4 
 size_t size_class(int64_t bytes) {
   if (bytes < 0) return kSizeClasses.size();  // unknown size
   size_t c = 0;
-  while (bytes > kSizeClasses[c].most_bytes) ++c;
+  while (bytes > kSizeClasses[c].max_bytes) ++c;
   return c;
 }
 

@@ -249,7 +249,7 @@ Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ra
 // Returns what a report adds to the kernels that it already has from gpu-kernel-breakdown: of every rank, the longest
 // kernels that have these values.
 Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
-  constexpr size_t kMostPerRank = 40;
+  constexpr size_t kMaxPerRank = 40;
   Table table(
       "kernel-use", "Kernels by tensor cores and occupancy",
       {{"rank", "rank", Type::kInteger, "Global rank"},
@@ -263,7 +263,7 @@ Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
     for (const Sum& s : rank.sums) {
       const bool tensor = run.is(s.key.name, TbRun::kTensorCore);
       if (!tensor && !s.blocks.said && !s.occupancy.said) continue;
-      if (++shown > kMostPerRank) break;
+      if (++shown > kMaxPerRank) break;
       table.add_row({int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.key.name)), s.total_ns,
                      std::string(tensor ? "yes" : "no"), weighted_mean(s.blocks), weighted_mean(s.occupancy) / 100});
     }

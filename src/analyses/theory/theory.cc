@@ -17,7 +17,7 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr double kLeastShare = 0.01;  // share of the theory's span below which a cell is not listed
+constexpr double kMinShare = 0.01;  // share of the theory's span below which a cell is not listed
 
 std::vector<ColumnSpec> theory_ranks_columns() {
   return {{"step", "step", Type::kInteger, "Step number as the source has it"},
@@ -234,12 +234,11 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
                      static_cast<int64_t>(theory.theory.outliers.size()));
   double span_ns = 0;
   for (const TheorySize& size : theory.sizes) span_ns = std::max(span_ns, static_cast<double>(size.numbers.span_ns));
-  Result<int64_t> least =
-      input.options.microseconds("least", std::max<int64_t>(1, std::llround(span_ns * kLeastShare)));
+  Result<int64_t> least = input.options.microseconds("least", std::max<int64_t>(1, std::llround(span_ns * kMinShare)));
   if (!least) return std::move(least).error();
   const LateCells late = late_cells(trace, theory, *least);
   if (late.found > static_cast<int64_t>(late.cells.size()))
-    result.notes.add("theory.most_late", Severity::kInfo,
+    result.notes.add("theory.max_late", Severity::kInfo,
                      "more cells are late than the table keeps; --least shows those that are later", {},
                      late.found - static_cast<int64_t>(late.cells.size()));
   result.tables.push_back(chain_table(late.chain));

@@ -40,8 +40,8 @@ struct Phases {
 Phases phases_of(const LabelPlan& plan, int32_t stage) {
   Phases phases;
   // A count typed by hand must not ask for gigabytes: beyond this limit blocks have names, but all of them have type 0.
-  constexpr int64_t kMostRows = 10'000'000;
-  if (dualpipev_row_count(plan.stages, plan.micro_batches, stage) > kMostRows) return phases;
+  constexpr int64_t kMaxRows = 10'000'000;
+  if (dualpipev_row_count(plan.stages, plan.micro_batches, stage) > kMaxRows) return phases;
   phases.rows = dualpipev_rows(plan.stages, plan.micro_batches, stage);
   for (const DualPipeVRow& row : phases.rows) {
     if (row.forward >= 0) phases.of_forward[row.forward] = row.phase;
@@ -205,7 +205,7 @@ LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t mi
     const std::string_view info = meta_json(part, "pp_info");
     if (kind.empty()) kind = json_text(json_member(info, "pp_type"));
     if (const auto m = json_integer(json_member(info, "microbatch_num"));
-        m && plan.micro_batches == 0 && *m > 0 && *m <= kMostMicroBatches)
+        m && plan.micro_batches == 0 && *m > 0 && *m <= kMaxMicroBatches)
       plan.micro_batches = static_cast<int32_t>(*m);
   }
   const Extent extent = extent_of(trace);

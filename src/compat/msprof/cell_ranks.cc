@@ -163,7 +163,7 @@ void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::ve
 
 // The tables contain raw stamps, and Insight draws them as they are.
 void say_clocks(Trace& trace, Diagnostics& notes) {
-  constexpr int64_t kLeastNs = 1000;
+  constexpr int64_t kMinNs = 1000;
   if (trace.machine_count() < 2 || trace.cells.size() == 0) return;
   const AlignOptions align{AlignMode::kAuto, false, true, {}};
   if (!map_clocks(trace, align) || trace.alignment != AlignState::kMapped) return;
@@ -173,7 +173,7 @@ void say_clocks(Trace& trace, Diagnostics& notes) {
     least = std::min(least, part.clock_map.segments.front().offset_ns);
     most = std::max(most, part.clock_map.segments.front().offset_ns);
   }
-  if (least > most || most - least < kLeastNs || most - least <= trace.alignment_half_ns()) return;
+  if (least > most || most - least < kMinNs || most - least <= trace.alignment_half_ns()) return;
   notes.add(
       "pp_chart.clocks_apart", Severity::kWarning,
       "the clocks of these hosts are up to " + human_duration(static_cast<double>(most - least)) +
@@ -206,7 +206,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
   std::set<int64_t> steps;
   if (options.step && trace)
     for (const int32_t step : trace->cells.step)
-      if (steps.size() < kMostStepsListed) steps.insert(step);
+      if (steps.size() < kMaxStepsListed) steps.insert(step);
   if (options.step && !steps.contains(*options.step)) chart.steps = step_list(steps);
   chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
 

@@ -168,7 +168,7 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
   bool ordered = true;
   std::vector<Step> around;
   SqliteRows rows = rows_of(db, "TASK", {"startNs", "endNs", "connectionId", "globalTaskId?"}, &out.missing);
-  while (rows.next() && out.rows.size() <= kMostDeviceRanges) {
+  while (rows.next() && out.rows.size() <= kMaxDeviceRanges) {
     if (rows.is_null(2)) continue;
     by_connection.each(rows.integer(2), [&](const HostRange& range) {
       DeviceRange row = {rows.integer(0), rows.integer(1), 0, stepless, range.word == Word::kForward};
@@ -187,9 +187,9 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
     });
   }
   if (!rows.ok()) return rows.status().error();
-  if (out.rows.size() > kMostDeviceRanges)
+  if (out.rows.size() > kMaxDeviceRanges)
     return Error{ErrorCode::kLimit,
-                 "more than " + std::to_string(kMostDeviceRanges) + " ranges on the device, or steps that overlap",
+                 "more than " + std::to_string(kMaxDeviceRanges) + " ranges on the device, or steps that overlap",
                  {db.path()},
                  ""};
   if (!ordered) {

@@ -31,9 +31,9 @@ struct DeviceRanges {
 
 // A message counts when it contains "forward", "backward", or "WeightGradStore", any character and "pop", in upper or
 // lower case. `pops` restricts pops to those that the host opened in that time. A range inside two steps occurs twice,
-// and one with several tasks several times. Errors: kBadInput for a damaged page, kLimit above kMostDeviceRanges rows.
+// and one with several tasks several times. Errors: kBadInput for a damaged page, kLimit above kMaxDeviceRanges rows.
 // O(rows · log), or more where overlapping steps multiply rows.
-inline constexpr size_t kMostDeviceRanges = 10'000'000;
+inline constexpr size_t kMaxDeviceRanges = 10'000'000;
 Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& pops);
 
 // Returns the time of a step on the host; nullopt without STEP_TIME or without such a step.

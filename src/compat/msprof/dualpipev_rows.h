@@ -31,7 +31,7 @@ struct DualPipeVRow {
   bool operator==(const DualPipeVRow&) const = default;
 };
 
-inline constexpr int32_t kMostMicroBatches = 1 << 28;  // with this limit, sums of all counts fit into int32
+inline constexpr int32_t kMaxMicroBatches = 1 << 28;  // with this limit, sums of all counts fit into int32
 
 // Returns how many rows a step has on this stage; 0 when the schedule does not exist, because m < 2p or because sizes
 // are not positive.

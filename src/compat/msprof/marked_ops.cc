@@ -12,8 +12,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostMarkedOps = 2'000'000;  // at some 250 B each
-constexpr int64_t kNoDataType = 65534;        // the value of "N/A" in ENUM_HCCL_DATA_TYPE
+constexpr size_t kMaxMarkedOps = 2'000'000;  // at some 250 B each
+constexpr int64_t kNoDataType = 65534;       // the value of "N/A" in ENUM_HCCL_DATA_TYPE
 constexpr std::string_view kKeys[] = {"\"streamId\":", "\"count\":", "\"dataType\":", "\"groupName\":", "\"opName\":"};
 
 struct Message {
@@ -149,11 +149,9 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
       const auto [at, fresh] = keys.try_emplace({message.group, op}, by_key.size());
       if (fresh) by_key.emplace_back();
       std::vector<MarkedOp>& ops = by_key[at->second];
-      if (++made > kMostMarkedOps)
-        return Error{ErrorCode::kLimit,
-                     "more than " + std::to_string(kMostMarkedOps) + " communication ranges",
-                     {db.path()},
-                     ""};
+      if (++made > kMaxMarkedOps)
+        return Error{
+            ErrorCode::kLimit, "more than " + std::to_string(kMaxMarkedOps) + " communication ranges", {db.path()}, ""};
       ops.push_back({start, end, mark.connection,
                      op + "__" + hccl_group_id(message.group) + "_" + std::to_string(ops.size()) + "_1", op + "_",
                      message.group, message.count, message.op, type == types->end() ? kNoDataType : type->second,

@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostMarkBytes = size_t{64} << 20;  // a mark for 100 000 ranks has 30 MB
+constexpr size_t kMaxMarkBytes = size_t{64} << 20;  // a mark for 100 000 ranks has 30 MB
 
 // Anyone can write a mark. So only names that this program would have written count, and only inside the folder.
 bool is_ours(const std::string& rel) {
@@ -48,7 +48,7 @@ Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
   if (!fs::exists(mark, ec)) return out;
   const uintmax_t size = fs::file_size(mark, ec);
   std::ifstream in(mark, std::ios::binary);
-  if (ec || size > kMostMarkBytes || !in)
+  if (ec || size > kMaxMarkBytes || !in)
     return Error{
         ErrorCode::kUsage, "cannot read what an earlier run left here", {mark.string()}, "name another folder with -o"};
   const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};

@@ -32,7 +32,7 @@ size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorte
   const size_t extra = longer.size() - shorter.size();
   size_t best = extra;  // recordings usually lose their beginning
   double least = HUGE_VAL;
-  for (size_t back = 0; back <= extra && back < kMostShifts; ++back) {
+  for (size_t back = 0; back <= extra && back < kMaxShifts; ++back) {
     const size_t shift = extra - back;
     // Times are taken from the database as they are, so their difference may overflow an integer.
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -80,7 +80,7 @@ PairedLinks pair_links(const std::vector<RankPeers>& ranks) {
     }
   std::set<std::string> used;  // for groups whose hashes end alike
   const auto remark = [&](std::string text) {
-    if (out.remarks.size() < PairedLinks::kMostRemarks) out.remarks.push_back(std::move(text));
+    if (out.remarks.size() < PairedLinks::kMaxRemarks) out.remarks.push_back(std::move(text));
   };
   int64_t number = 0;
   for (const auto& [key, way] : ways) {

@@ -20,16 +20,16 @@ struct RankPeers {
 
 struct PairedLinks {
   std::vector<std::vector<std::pair<int64_t, std::string>>> by_rank;  // row number → link
-  std::vector<std::string> remarks;  // one sentence for each that could not be paired, at most kMostRemarks
+  std::vector<std::string> remarks;  // one sentence for each that could not be paired, at most kMaxRemarks
   int64_t pairs = 0;
-  static constexpr size_t kMostRemarks = 8;
+  static constexpr size_t kMaxRemarks = 8;
 };
 
 // The k-th send from one rank of a group to another is the k-th receive there. Where one end recorded fewer (because
 // its window began later or ended earlier), that shift is chosen under which both ends of all pairs end together, up to
 // one offset of clocks. Texts have the form of msprof-analyze's, "<tag>_<source>_<destination>_<k>", for batches
-// "…_b<k>". O(operations · shifts), with at most kMostShifts shifts.
-inline constexpr size_t kMostShifts = 256;
+// "…_b<k>". O(operations · shifts), with at most kMaxShifts shifts.
+inline constexpr size_t kMaxShifts = 256;
 PairedLinks pair_links(const std::vector<RankPeers>& ranks);
 
 }  // namespace stageline

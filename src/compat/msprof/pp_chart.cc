@@ -58,7 +58,7 @@ HostWindow host_window(const SqliteDb& db, const std::optional<int64_t>& step, P
   if (const auto window = window_of_step(db, *step)) return *window;
   std::set<int64_t> there;
   SqliteRows rows = rows_of(db, "STEP_TIME", {"id"});
-  while (rows.next() && there.size() < kMostStepsListed) there.insert(rows.integer(0));
+  while (rows.next() && there.size() < kMaxStepsListed) there.insert(rows.integer(0));
   rank.remarks.push_back("there is no step " + std::to_string(*step) + " in STEP_TIME" +
                          (there.empty() ? "" : ", which has " + step_list(there)));
   return HostWindow{0, INT64_MAX};

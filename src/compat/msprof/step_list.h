@@ -8,13 +8,13 @@
 
 namespace stageline {
 
-inline constexpr size_t kMostStepsListed = 10'000;
+inline constexpr size_t kMaxStepsListed = 10'000;
 
 // Returns "10, 11"; for more than eight steps "8 to 4007".
 inline std::string step_list(const std::set<int64_t>& steps) {
-  constexpr size_t kMostNamed = 8;
+  constexpr size_t kMaxNamed = 8;
   if (steps.empty()) return {};
-  if (steps.size() > kMostNamed) return std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin());
+  if (steps.size() > kMaxNamed) return std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin());
   std::string text;
   for (const int64_t step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
   return text;

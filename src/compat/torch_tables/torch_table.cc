@@ -265,7 +265,7 @@ class Printer {
   void choose_columns() {
     device_ = options_.use_device;
     for (char& c : device_) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
-    int64_t name_width = 0, shapes_width = 0, source_width = 0, least_flops = 0;
+    int64_t name_width = 0, shapes_width = 0, source_width = 0, min_flops = 0;
     bool device_memory = false;
     for (const Row& row : rows_) {
       name_width = std::max(name_width, length_of(row.name));
@@ -280,7 +280,7 @@ class Printer {
         stacks_ = true;
       }
       const int64_t flops = options_.with_flops ? row.group->flops : 0;
-      if (flops > 0 && (least_flops == 0 || flops < least_flops)) least_flops = flops;
+      if (flops > 0 && (min_flops == 0 || flops < min_flops)) min_flops = flops;
     }
     name_width = std::min(name_width + 4, options_.max_name_column_width);
     shapes_width_ = std::min(shapes_width + 4, options_.max_shapes_column_width);
@@ -305,9 +305,9 @@ class Printer {
     sheet_.add_column("# of Calls");
     if (shapes_) sheet_.add_column("Input Shapes", shapes_width_);
     if (stacks_) sheet_.add_column("Source Location", source_width_, true);
-    if (least_flops == 0) return;
+    if (min_flops == 0) return;
     constexpr std::array<const char*, 6> kUnits = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
-    const double power = std::clamp(std::log10(static_cast<double>(least_flops)) / 3, 0.0, 5.0);
+    const double power = std::clamp(std::log10(static_cast<double>(min_flops)) / 3, 0.0, 5.0);
     flops_scale_ = std::pow(10.0, std::floor(power) * -3.0);
     sheet_.add_column(std::string("Total ") + kUnits[static_cast<size_t>(power)]);
   }

@@ -44,7 +44,7 @@ class LateLengths {
 
  private:
   // spread_: mean logarithm of the ratios to the shortest one (Hill's estimator).
-  double least_ns_ = 0, spread_ = 0, count_ = 0;
+  double min_ns_ = 0, spread_ = 0, count_ = 0;
 };
 
 struct Cause {
@@ -68,9 +68,9 @@ struct Cause {
   // Of routing: replicas that have more work all along. The same data may cause that, so they are told together with
   // it, and `joint_ns` is the price of both.
   std::vector<int32_t> replicas;
-  bool told_with_data = false;  // of a slow group or worker: the routing cause tells it
-  Course course;                // of a stage, worker, group, or of all ranks: their ratio by step
-  Course lost_course;           // what the cause costs by step, in ns, where that follows a shape in time
+  bool merged_into_data_cause = false;  // of a slow group or worker: the routing cause tells it
+  Course course;                        // of a stage, worker, group, or of all ranks: their ratio by step
+  Course lost_course;                   // what the cause costs by step, in ns, where that follows a shape in time
   // Of a message tail, late starts, and pauses that may be messages: nobody recorded messages, so host and message
   // cannot be told apart. Of time between steps: no optimizer was recorded, so it may be part of that time. Of routing:
   // the price is an estimate from how much the work scatters (CellTimes::Routing::shared).
@@ -138,7 +138,7 @@ struct Cause {
 
 std::string_view finding_id(const Cause& cause);  // id of the finding that tells the cause
 
-inline constexpr double kLeastLost = 0.01;     // share of the step; a cause that costs less is not named
+inline constexpr double kMinLost = 0.01;       // share of the step; a cause that costs less is not named
 void sort_causes(std::vector<Cause>& causes);  // by price_ns(), equal ones by lost_ns
 
 // One line of the account of a step: time that is neither compute nor the schedule's, and that no cause is named for.

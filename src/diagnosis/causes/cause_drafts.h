@@ -76,16 +76,16 @@ struct CauseScene {
 
 // A cause explains a long step only as far as usual steps know it. A delay of more than this many times the largest one
 // in any usual step (a hang among pauses) has a reason of its own.
-inline constexpr double kMostOfUsual = 2;
+inline constexpr double kMaxOfUsual = 2;
 
 inline constexpr double kSlowCause = 1.05;  // least ratio of a slow stage or worker to the others
 // A start is late if its delay exceeds the usual one by this share of the median compute cell.
 inline constexpr double kLateStart = 0.1;
-inline constexpr int64_t kLeastLateCells = 3;  // fewer late cells may be chance, whatever their share is
-// With most messages of a link late in so many steps, at least kLeastLateCells in each, and hardly any in the others,
+inline constexpr int64_t kMinLateCells = 3;  // fewer late cells may be chance, whatever their share is
+// With most messages of a link late in so many steps, at least kMinLateCells in each, and hardly any in the others,
 // it is no chance which steps these are.
-inline constexpr int64_t kLeastWholeSteps = 3;
-inline constexpr size_t kMostWorkerCauses = 8;  // at most this many causes of one kind
+inline constexpr int64_t kMinWholeSteps = 3;
+inline constexpr size_t kMaxWorkerCauses = 8;  // at most this many causes of one kind
 
 // Those of ratios by step that are known, that is no NaN.
 inline std::vector<double> known_ratios(const std::vector<double>& by_step) {

@@ -23,10 +23,10 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kLeastPauses = 3;  // with this many, it is no chance how they fall on steps
+constexpr int64_t kMinPauses = 3;  // with this many, it is no chance how they fall on steps
 // Share of a step; a stage that costs this much is told even though nothing can be moved.
 constexpr double kMuchOfStep = 0.05;
-constexpr size_t kMostHidden = 16;  // suspicions that are replayed again without the causes that were found
+constexpr size_t kMaxHidden = 16;  // suspicions that are replayed again without the causes that were found
 
 std::vector<CauseDraft> drafts_of(CauseScene& scene) {
   std::vector<CauseDraft> drafts;
@@ -46,11 +46,11 @@ std::vector<CauseDraft> drafts_of(CauseScene& scene) {
 // little. A stage that costs a twentieth of a step (is_unmovable) is told all the same: it is slow, whatever can be
 // done about it.
 bool costs_little(const Cause& c, const CauseList& list, bool evened) {
-  const double least = kLeastLost * list.step_ns;
+  const double least = kMinLost * list.step_ns;
   return !(c.lost_ns >= least) || (evened && c.saving_ns < least && !c.unmovable);
 }
 bool is_unmovable(const Cause& c, const CauseList& list) {
-  return c.kind == CauseKind::kSlowStage && c.saving_ns < kLeastLost * list.step_ns &&
+  return c.kind == CauseKind::kSlowStage && c.saving_ns < kMinLost * list.step_ns &&
          c.lost_ns >= kMuchOfStep * list.step_ns;
 }
 
@@ -65,7 +65,7 @@ bool may_be_chance(const Cause& c, const CauseList& list) {
   // Where only one step lost something, the error is as large as the mean.
   constexpr double kOneStep = 0.999;
   if (c.certain && c.lost_ns > 0 && c.lost_ns >= kOneStep * c.error_ns) return false;
-  if (counted && c.count >= kLeastPauses && c.lost_ns > c.error_ns) return false;
+  if (counted && c.count >= kMinPauses && c.lost_ns > c.error_ns) return false;
   return !beyond_noise(c.lost_ns, c.error_ns, list.steps);
 }
 
@@ -188,9 +188,9 @@ class Search {
   // Whether causes are looked for.
   bool begin() {
     count_steps();
-    list_.untold = coverage_.untold();
+    list_.not_analysable = coverage_.not_analysable();
     list_.replicas_unread = coverage_.replicas_unread() > 0;
-    return !list_.untold && works();
+    return !list_.not_analysable && works();
   }
 
   // Finds the steps that count, and fills what the list says of all steps.
@@ -293,7 +293,7 @@ class Search {
       Cause cause = drafts_[d].cause;
       price(cause, of);
       if (cause.kind == CauseKind::kTail && (is_usual_tail(cause) || may_wait_for_unread(cause))) continue;
-      const bool hidden = cause.lost_ns < kLeastLost * list_.step_ns;
+      const bool hidden = cause.lost_ns < kMinLost * list_.step_ns;
       Gain last;
       if (of.all_gone > 0 && (d == data_ || none_alone(d))) last = gain(each_, of.others_gone, of.all_gone);
       switch (take(cause, list_, of.evened > 0, last)) {
@@ -309,7 +309,7 @@ class Search {
           keep(d);
           break;
         case Verdict::kLittle:
-          if ((hidden || of.evened > 0) && little_.size() < kMostHidden) little_.emplace_back(std::move(cause), d);
+          if ((hidden || of.evened > 0) && little_.size() < kMaxHidden) little_.emplace_back(std::move(cause), d);
       }
     }
   }
@@ -329,7 +329,7 @@ class Search {
   // beyond the others needs no such allowance. A tail that takes far longer than its twin may need as much as the twin.
   bool is_usual_tail(Cause& cause) {
     const bool beside = cause.stage != kUnknown || !cause.twin.empty();
-    const double least = beside ? kLeastLost * list_.step_ns : std::max(kLeastTail * list_.step_ns, shortest_ns_);
+    const double least = beside ? kMinLost * list_.step_ns : std::max(kMinTail * list_.step_ns, shortest_ns_);
     if (cause.lost_ns < least) {
       // Where these operations start at once there is no time before them to tell of.
       if (cause.cell_kind != CellKind::kOther || cause.lost_ns >= 1)
@@ -424,7 +424,7 @@ class Search {
     list_.hidden.clear();
     std::vector<std::pair<Cause, size_t>> left;
     const WorldTimes times = model_->replay(worlds);
-    const double least = kLeastLost * list_.step_ns;
+    const double least = kMinLost * list_.step_ns;
     for (size_t i = 0; i < behind.size(); ++i) {
       const Behind& b = behind[i];
       const Gain then = gain(times, b.others, b.without);
@@ -477,7 +477,7 @@ class Search {
     World without = {drafts_[data_].without};
     for (size_t i = 0; i < taken_.size(); ++i) {
       if (std::find(with_more_data_.begin(), with_more_data_.end(), taken_[i]) == with_more_data_.end()) continue;
-      list_.causes[i].told_with_data = true;
+      list_.causes[i].merged_into_data_cause = true;
       std::set<int32_t> replicas = {list_.causes[i].dp};
       for (const int32_t part : list_.causes[i].parts) replicas.insert(trace_.parts[part].dp);
       auto& with_more = list_.causes[joint.causes.front()].replicas;
@@ -598,7 +598,7 @@ class Search {
       if (usual && cause.name.empty()) cause.error_ns = shortest_ns_ / 2;
       const bool short_one = cause.name.empty() && periods_.usual_ns < shortest_ns_;
       if (usual && (short_one || coverage_.replicas_unread() > 0 ||
-                    periods_.usual_ns < (cause.guessed ? kLeastTail : kLeastGap) * list_.step_ns))
+                    periods_.usual_ns < (cause.guessed ? kMinTail : kMinGap) * list_.step_ns))
         left_.push_back({"between", cause.name, CellKind::kOther, cause.lost_ns});
       else
         beside.push_back(std::move(cause));

@@ -28,7 +28,7 @@
 namespace stageline {
 
 struct CauseList {
-  // Those that cost at least kLeastLost of the step, and more than chance; sorted by price_ns().
+  // Those that cost at least kMinLost of the step, and more than chance; sorted by price_ns().
   std::vector<Cause> causes;
   // Mean period: from one step's start to the next one's. Long gaps are left out, and so are long steps except those
   // that the causes explain.
@@ -52,7 +52,7 @@ struct CauseList {
   // Gain without any of the causes; for those outside the replay (order, time between steps) their lost_ns is added.
   double together_ns = 0;
   double together_error_ns = 0;  // its standard error over steps; NaN with one step
-  bool untold = false;           // true: nothing was looked for, because of RunCoverage::untold()
+  bool not_analysable = false;   // true: nothing was looked for, because of RunCoverage::untold()
   bool replicas_unread = false;  // whether some replicas were not read
 };
 

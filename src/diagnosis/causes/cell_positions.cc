@@ -11,18 +11,18 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kLeastSeen = 3;      // steps (or replicas of steps) in which a place must be seen
+constexpr int64_t kMinSeen = 3;        // steps (or replicas of steps) in which a place must be seen
 constexpr double kLongPosition = 1.1;  // least ratio of a long place to the usual cell
 constexpr double kNearlyAlways = 0.8;  // share of its cells that must have half of the mean excess or more
 constexpr double kErrors = 6;  // standard errors of the mean; many, because so many places could be long by chance
-constexpr double kMostOfBatches =
+constexpr double kMaxOfBatches =
     // Share of a stage's micro-batches; where more are long (and not just one of several), the position is not the
     // reason.
     0.25;
 // Share of a micro-batch's places; if this many are long, the micro-batch is long as a whole.
-constexpr double kMostPlaces = 0.5;
-constexpr size_t kMostCells = 10'000'000;
-constexpr size_t kMostPositions = 200;
+constexpr double kMaxPlaces = 0.5;
+constexpr size_t kMaxCells = 10'000'000;
+constexpr size_t kMaxPositions = 200;
 
 struct Seen {
   int64_t count = 0;
@@ -47,12 +47,12 @@ Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places
   for (size_t b = 0; b < m; ++b) {
     std::vector<double> ratios;
     for (const size_t p : places)
-      if (seen[p * m + b].count >= kLeastSeen) ratios.push_back(seen[p * m + b].mean());
+      if (seen[p * m + b].count >= kMinSeen) ratios.push_back(seen[p * m + b].mean());
     if (!ratios.empty()) by_batch[b] = median_of(std::move(ratios));
   }
   Course course = course_of(by_batch);
   // A few long micro-batches at either end are positions of their own, not a shape.
-  const double few = kMostOfBatches * static_cast<double>(m);
+  const double few = kMaxOfBatches * static_cast<double>(m);
   const auto after = static_cast<double>(course.high_count), before = static_cast<double>(m) - after;
   const bool shaped =
       course.kind == CourseKind::kTrend || (course.kind == CourseKind::kOnset && std::min(before, after) > few);
@@ -89,7 +89,7 @@ void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::v
   std::vector<Course> shape(what.size());
   const auto take = [&](const std::vector<size_t>& places, bool everywhere) {
     Course course = shape_of(seen, places, m);
-    if (!course.varies() || out.list.size() == kMostPositions) return;
+    if (!course.varies() || out.list.size() == kMaxPositions) return;
     CellPosition position;
     position.kind = what[places.front()].kind;
     position.every_stage = everywhere;
@@ -138,7 +138,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   CellPositions out;
   int32_t batches = 0;
   for (const int32_t mb : g.micro_batch) batches = std::max(batches, mb + 1);
-  if (batches < 2 || places * static_cast<size_t>(batches) > kMostCells) return out;
+  if (batches < 2 || places * static_cast<size_t>(batches) > kMaxCells) return out;
   const auto m = static_cast<size_t>(batches);
   std::vector<Seen> seen(places * m);
   const auto each = [&](const auto& body) {
@@ -158,13 +158,13 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   if (!out.list.empty()) return out;
   std::vector<double> deviations;
   for (const Seen& cell : seen)
-    if (cell.count >= kLeastSeen) deviations.push_back(cell.deviation());
+    if (cell.count >= kMinSeen) deviations.push_back(cell.deviation());
   if (deviations.empty()) return out;
   const double usual_deviation = median_of(std::move(deviations));
   std::vector<uint8_t> is_long(seen.size(), 0);
   for (size_t at = 0; at < seen.size(); ++at) {
     const Seen& cell = seen[at];
-    if (cell.count < kLeastSeen) continue;
+    if (cell.count < kMinSeen) continue;
     const double error = std::max(usual_deviation, cell.deviation()) / std::sqrt(static_cast<double>(cell.count));
     is_long[at] = cell.mean() >= kLongPosition && cell.mean() - 1 > kErrors * error;
   }
@@ -182,7 +182,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
       known += seen[at].count > 0, too_long += is_long[at];
     }
     const bool alone = too_long == 1 && known > 2;
-    if (!alone && static_cast<double>(too_long) > kMostOfBatches * static_cast<double>(known))
+    if (!alone && static_cast<double>(too_long) > kMaxOfBatches * static_cast<double>(known))
       for (size_t b = 0; b < m; ++b) is_long[p * m + b] = 0;
   }
   std::vector<uint8_t> whole(m, 0);    // for each micro-batch, whether it is long at most of its places
@@ -201,7 +201,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
       ++too_long;
       long_stages.insert(what[p].stage), long_kinds.insert(what[p].kind);
     }
-    whole[b] = too_long > 1 && static_cast<double>(too_long) >= kMostPlaces * static_cast<double>(known);
+    whole[b] = too_long > 1 && static_cast<double>(too_long) >= kMaxPlaces * static_cast<double>(known);
     everywhere[b] = long_stages.size() == stages.size();
     kinds[b] = long_kinds.size() == 1 ? *long_kinds.begin() : CellKind::kOther;
     any = any || too_long > 0;
@@ -227,7 +227,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     if (!is_long[at]) return;
     const size_t b = at % m, p = whole[b] ? places : at / m, first = first_of(at);
     const auto [entry, fresh] = number.try_emplace({p, first}, out.list.size());
-    if (fresh && out.list.size() < kMostPositions) {
+    if (fresh && out.list.size() < kMaxPositions) {
       CellPosition position;
       position.micro_batch = position.last_micro_batch = static_cast<int32_t>(first);
       position.every_stage = everywhere[b] != 0;

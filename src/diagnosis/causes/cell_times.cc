@@ -18,14 +18,14 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostPlaces = 10'000'000;
-constexpr int32_t kMostChunks = 100'000'000;
-constexpr size_t kLeastBatches = 8;  // that a correlation needs
+constexpr size_t kMaxPlaces = 10'000'000;
+constexpr int32_t kMaxChunks = 100'000'000;
+constexpr size_t kMinBatches = 8;  // that a correlation needs
 // Least correlation of a micro-batch's cells on even stages with those on odd stages.
 constexpr double kStagesAlike = 0.5;
-constexpr double kLeastUneven = 0.03;  // least standard deviation of a cell's work with which data count as uneven
-constexpr double kAlike = 0.8;         // least correlation with which lengths are properties of the micro-batches
-constexpr double kErrors = 3;          // standard errors by which a correlation must differ from 0
+constexpr double kMinUneven = 0.03;  // least standard deviation of a cell's work with which data count as uneven
+constexpr double kAlike = 0.8;       // least correlation with which lengths are properties of the micro-batches
+constexpr double kErrors = 3;        // standard errors by which a correlation must differ from 0
 
 using Points = std::vector<std::pair<double, double>>;
 
@@ -33,7 +33,7 @@ using Points = std::vector<std::pair<double, double>>;
 double correlation_of(const std::vector<const Points*>& lists) {
   size_t count = 0;
   for (const Points* points : lists) count += points->size();
-  if (count < kLeastBatches) return 0;
+  if (count < kMinBatches) return 0;
   double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
   const auto n = static_cast<double>(count);
   for (const Points* points : lists)
@@ -88,11 +88,11 @@ void CellTimes::find_workers() {
   const OpBlocks blocks(g.size(), g.stage_of.size());
   std::vector<int32_t> chunks(blocks.size(), 1);
   blocks.each([&](size_t b, uint32_t op) {
-    if (is_compute(g.kind[op])) chunks[b] = std::max(chunks[b], std::min(g.chunk[op], kMostChunks) + 1);
+    if (is_compute(g.kind[op])) chunks[b] = std::max(chunks[b], std::min(g.chunk[op], kMaxChunks) + 1);
   });
   chunks_ = *std::max_element(chunks.begin(), chunks.end());
   // Such labels are not chunks of a model.
-  if (place_count() > kMostPlaces) chunks_ = 1;
+  if (place_count() > kMaxPlaces) chunks_ = 1;
   std::vector<uint8_t> works(blocks.size() * g.stage_of.size(), 0);
   blocks.each([&](size_t b, uint32_t op) {
     if (is_compute(g.kind[op]) && (chunks_ == 1 || g.chunk[op] >= 0))
@@ -182,7 +182,7 @@ bool CellTimes::stages_agree(const SequenceLengths& lengths, const std::function
   for (size_t b = 0; b < halves.size(); ++b)
     if (counts_[lengths.batches[b].step] && halves[b].count[0] > 0 && halves[b].count[1] > 0)
       points.emplace_back(halves[b].sum[0] / halves[b].count[0], halves[b].sum[1] / halves[b].count[1]);
-  return points.size() < kLeastBatches || correlation_of(points) >= kStagesAlike;
+  return points.size() < kMinBatches || correlation_of(points) >= kStagesAlike;
 }
 
 // Cells are compared with their worker's mean of the step, so that a rank that is slow for a while does not look like
@@ -270,7 +270,7 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
     // d).
     routing_.deviation /= std::sqrt(1 + (1 / of_replicas - 1) * half);
   }
-  if (routing_.deviation < kLeastUneven) return;
+  if (routing_.deviation < kMinUneven) return;
   deal_evenly(std::move(factor), usual);
 }
 
@@ -280,7 +280,7 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
   size_t replicas = 1;
   for (const Worker& worker : workers_) replicas = std::max(replicas, static_cast<size_t>(worker.dp) + 1);
   const size_t places = place_count() / kKinds;
-  if (places * replicas > kMostPlaces) return;
+  if (places * replicas > kMaxPlaces) return;
   // For each place, replica and kind of cell: the sum of its usual times × ratio, and the number of cells.
   struct Sum {
     double ns = 0, count = 0;

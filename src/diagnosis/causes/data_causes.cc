@@ -9,7 +9,7 @@ namespace stageline {
 
 void draft_positions(const CauseScene& scene, std::vector<CauseDraft>& out) {
   const CellPositions& positions = scene.times.positions();
-  for (size_t i = 0; i < std::min(positions.list.size(), kMostWorkerCauses); ++i) {
+  for (size_t i = 0; i < std::min(positions.list.size(), kMaxWorkerCauses); ++i) {
     const CellPosition& position = positions.list[i];
     CauseDraft draft;
     draft.cause.kind = CauseKind::kPosition;

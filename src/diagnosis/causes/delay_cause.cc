@@ -8,8 +8,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kStandsOut = 2;   // delays that are this many times the next shorter one are of another kind
-constexpr size_t kLeastApart = 4;  // fewer delays are no kind of their own
+constexpr double kStandsOut = 2;  // delays that are this many times the next shorter one are of another kind
+constexpr size_t kMinApart = 4;   // fewer delays are no kind of their own
 
 // Whether cells are late on most ranks, and too often for pauses.
 bool late_everywhere(const StartDelays& starts) {
@@ -43,7 +43,7 @@ double standing_out_above_ns(const StartDelays& starts) {
   double above_ns = 0;
   for (size_t i = 0; i + 1 < late.size() && i < most; ++i) {
     above_ns += late[i];
-    if (i + 1 >= kLeastApart && late[i] >= kStandsOut * late[i + 1] && late[i] >= kLongPause * starts.cell_ns() &&
+    if (i + 1 >= kMinApart && late[i] >= kStandsOut * late[i + 1] && late[i] >= kLongPause * starts.cell_ns() &&
         2 * above_ns >= all_ns)
       return starts.best_ns() + (late[i] + late[i + 1]) / 2;
   }

@@ -30,7 +30,7 @@ constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
 constexpr double kAbsurdSteps = 100;  // a cell of more than this many median steps is absurd
-constexpr size_t kMostFewSteps = 3;   // with more steps, PipelineSums::outliers knows a usual one
+constexpr size_t kMaxFewSteps = 3;    // with more steps, PipelineSums::outliers knows a usual one
 
 // A ratio that no run can have comes from a damaged stamp: it is shown as "> 1 000 000×" rather than in all its digits.
 std::string times(double ratio) {
@@ -216,7 +216,7 @@ void add_slow_rank(const FindingFacts& f, std::vector<Finding>& out) {
 // Says that steps differ, where there are too few to say which one is usual.
 void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   const std::vector<StepSums>& steps = f.sums.steps;
-  if (steps.size() < 2 || steps.size() > kMostFewSteps) return;
+  if (steps.size() < 2 || steps.size() > kMaxFewSteps) return;
   const auto [least, most] = std::minmax_element(
       steps.begin(), steps.end(), [](const StepSums& a, const StepSums& b) { return a.span_ns() < b.span_ns(); });
   const auto shortest = static_cast<double>(least->span_ns()), longest = static_cast<double>(most->span_ns());
@@ -385,7 +385,7 @@ Findings find_findings(const Run& run) {
   // What a replay of the steps can price is told by the causes: who is slow, what runs in another order, which steps
   // are long.
   const bool replayed = graph_of(run, LaunchRule::kInOrder).graph != nullptr;
-  const bool steps_told = replayed && !causes_of(run).untold;
+  const bool steps_reported = replayed && !causes_of(run).not_analysable;
   FindingFacts facts = collect(run);
   see_early_links(facts);
   Findings result;
@@ -402,7 +402,7 @@ Findings find_findings(const Run& run) {
   if (!coverage.repeats()) {
     if (facts.sums.outliers.empty())
       add_uneven_steps(facts, result.list);
-    else if (!steps_told)
+    else if (!steps_reported)
       add_outlier_steps(facts, result.list);
   }
   add_causality(facts, result.list);

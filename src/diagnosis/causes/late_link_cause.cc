@@ -8,7 +8,7 @@ namespace stageline {
 namespace {
 
 // Least share of late cells of one direction of a worker from which its message is at fault.
-constexpr double kMostOneWay = 0.3;
+constexpr double kMaxOneWay = 0.3;
 // Share of the delays of one direction during which their messages must have been under way.
 constexpr double kByMessage = 0.8;
 constexpr double kChanceOneWay = 0.01;  // most chance that a host's pauses would all hit cells of one direction
@@ -31,7 +31,7 @@ class LateLinks {
   std::set<WorkerWay> draft(std::vector<CauseDraft>& out) const {
     std::set<WorkerWay> linked;
     std::vector<WorkerWay> left;
-    size_t told = 0;
+    size_t reported = 0;
     // A link is slow in all replicas or in one; workers that wait for the same link are one cause.
     Links slow_links;
     for (const WorkerWay& key : starts_.ways()) {
@@ -44,33 +44,33 @@ class LateLinks {
     }
     for (auto& [link, keys] : slow_links) {
       for (const WorkerWay& key : left)
-        if (link_of(scene_, key) == link && starts_.late_at(key).count >= kLeastLateCells) keys.push_back(key);
+        if (link_of(scene_, key) == link && starts_.late_at(key).count >= kMinLateCells) keys.push_back(key);
       linked.insert(keys.begin(), keys.end());
-      if (++told <= kMostWorkerCauses) draft_link(keys, false, out);
+      if (++reported <= kMaxWorkerCauses) draft_link(keys, false, out);
     }
     std::erase_if(left, [&](const WorkerWay& key) { return linked.contains(key); });
     // Links whose messages are late now and then are looked for over all replicas, because one replica shows too few.
     Links links;
     for (const WorkerWay& key : left) links[link_of(scene_, key)].push_back(key);
     const auto tries = static_cast<double>(std::count_if(links.begin(), links.end(), [&](const auto& entry) {
-      return starts_.sum_of(entry.second).count >= kLeastLateCells;
+      return starts_.sum_of(entry.second).count >= kMinLateCells;
     }));
     for (const auto& [link, keys] : links) {
       if (!is_message_tail(keys, tries)) continue;
       linked.insert(keys.begin(), keys.end());
-      if (++told <= kMostWorkerCauses) draft_link(keys, !comes_by_steps(keys), out);
+      if (++reported <= kMaxWorkerCauses) draft_link(keys, !comes_by_steps(keys), out);
     }
     // Where hosts are prompt, a link's messages are at fault even if the tests above did not find it, as where both
     // directions of a link are late now and then, or always the same places.
     if (starts_.hosts() == StartDelays::Hosts::kPrompt && !starts_.messages().any())
       for (const auto& [link, keys] : links) {
-        if (linked.contains(keys.front()) || starts_.sum_of(keys).count < kLeastCertain ||
+        if (linked.contains(keys.front()) || starts_.sum_of(keys).count < kMinCertain ||
             starts_.sender_of(keys.front()) == kUnknown)
           continue;
         // A rank whose cells are late whatever they wait for is at fault itself, even if other ranks' hosts are prompt.
         if (5 * starts_.sum_of(other_ways(keys)).count > starts_.sum_of(keys).count) continue;
         linked.insert(keys.begin(), keys.end());
-        if (++told <= kMostWorkerCauses) draft_link(keys, false, out);
+        if (++reported <= kMaxWorkerCauses) draft_link(keys, false, out);
       }
     return linked;
   }
@@ -80,8 +80,8 @@ class LateLinks {
   bool is_message_late(const WorkerWay& key, const LateStarts& late) const {
     if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
     const LateStarts& other = starts_.late_at({key.first, !key.second});
-    if (other.count * 5 > other.of || late.count < kLeastLateCells || starts_.sender_of(key) == kUnknown ||
-        static_cast<double>(late.count) < kMostOneWay * static_cast<double>(late.of))
+    if (other.count * 5 > other.of || late.count < kMinLateCells || starts_.sender_of(key) == kUnknown ||
+        static_cast<double>(late.count) < kMaxOneWay * static_cast<double>(late.of))
       return false;
     // Where there are few micro-batches, the first one alone may be that many cells; a slow link delays all
     // micro-batches alike.
@@ -92,14 +92,14 @@ class LateLinks {
   // Whether the link is slow in some steps: most cells are late in these, and hardly any in others, though not many
   // over the run. Single late messages would come in any step.
   bool is_message_late_in_whole_steps(const WorkerWay& key, const LateStarts& late) const {
-    if (g_.source != GraphSource::kComputeCells || late.count < kLeastLateCells) return false;
+    if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
     if (starts_.sender_of(key) == kUnknown) return false;
     const LateStarts& other = starts_.late_at({key.first, !key.second});
     if (5 * other.count > late.count) return false;  // the host stops, whatever comes
     if (starts_.messages().any() && late.received > 0 && late.message_ns < kByMessage * late.ns) return false;
     int64_t in_whole = 0, whole = 0;
     for (const StartDelays::StepLate& step : starts_.late_by_step(key)) {
-      if (step.count < kLeastLateCells || static_cast<double>(step.count) < kWholeStep * static_cast<double>(step.of))
+      if (step.count < kMinLateCells || static_cast<double>(step.count) < kWholeStep * static_cast<double>(step.of))
         continue;
       in_whole += step.count, ++whole;
     }
@@ -126,7 +126,7 @@ class LateLinks {
   // links that are tested.
   bool is_message_tail(const std::vector<WorkerWay>& keys, double tries) const {
     const LateStarts late = starts_.sum_of(keys);
-    if (g_.source != GraphSource::kComputeCells || late.count < kLeastLateCells) return false;
+    if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
     if (starts_.sender_of(keys.front()) == kUnknown) return false;
     // What is late at the same places of every step is caused by the order of work or the loop; a link knows no places.
     const StartDelays::Places places = starts_.places_of(keys);
@@ -180,12 +180,12 @@ class LateLinks {
       for (const StartDelays::StepLate& step : starts_.late_by_step(worst)) {
         const bool slow = step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
         link.cause.slowest_in += slow;
-        whole += slow && step.count >= kLeastLateCells;
+        whole += slow && step.count >= kMinLateCells;
         link.cause.steps += step.of > 0;
       }
       // In steps in which it is slow, how much that costs may differ; that it is slow is certain.
       link.cause.certain =
-          link.cause.slowest_in < link.cause.steps && (late.count >= kLeastCertain || whole >= kLeastWholeSteps);
+          link.cause.slowest_in < link.cause.steps && (late.count >= kMinCertain || whole >= kMinWholeSteps);
     }
     link.without = [excess = starts_.excess(), ways = std::set<WorkerWay>(keys.begin(), keys.end()), &scene = scene_](
                        uint32_t op, double&, double& delay) {

@@ -29,7 +29,7 @@ class LateRanks {
 
   // `begins` holds, for workers that begin their steps just as late as other cells, the world without that.
   void draft(const std::map<uint32_t, CauseWorld>& begins, std::vector<CauseDraft>& out) const {
-    for (size_t i = 0; i < std::min(starts_.late_workers().size(), kMostWorkerCauses); ++i) {
+    for (size_t i = 0; i < std::min(starts_.late_workers().size(), kMaxWorkerCauses); ++i) {
       const auto [number, by] = starts_.late_workers()[i];
       const CellTimes::Worker& worker = scene_.times.workers()[number];
       CauseDraft draft;
@@ -67,7 +67,7 @@ class LateRanks {
   bool nearly_all_late(std::span<const double> delays, double by) const {
     const auto late =
         std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= starts_.usual_ns() + by / 2; });
-    return late >= kLeastCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
+    return late >= kMinCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
   }
 
   void find_messages() {

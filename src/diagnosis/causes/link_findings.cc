@@ -98,8 +98,8 @@ std::vector<Finding> link_findings(const Trace& trace, const Links& links) {
           return edge.reading == LinkReading::kBoundary && stages == std::pair(boundary.stage, boundary.other_stage);
         }))
       findings.push_back(boundary_finding(boundary));
-  std::erase_if(findings, [](const Finding& f) { return !(f.weight >= kLeastLinkWorth); });
-  if (findings.empty() && links.saving_share >= kLeastLinkWorth)
+  std::erase_if(findings, [](const Finding& f) { return !(f.weight >= kMinLinkWorth); });
+  if (findings.empty() && links.saving_share >= kMinLinkWorth)
     findings.push_back(
         many_finding(links, std::count_if(links.edges.begin(), links.edges.end(),
                                           [](const LinkEdge& edge) { return edge.reading == LinkReading::kCheap; })));

@@ -14,8 +14,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostUsualSteps = 100;  // a cell of more than this many usual steps is absurd
-constexpr int64_t kMostListed = 6;       // most steps that are listed for one reason
+constexpr double kMaxUsualSteps = 100;  // a cell of more than this many usual steps is absurd
+constexpr int64_t kMaxListed = 6;       // most steps that are listed for one reason
 
 class LongStepWords {
  public:
@@ -167,12 +167,12 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     group->at_first = group->at_first && step.by == LongBy::kAll &&
                       step.step == causes.first_step + static_cast<int32_t>(group->count);
     group->variance += step.lost_scatter_ns * step.lost_scatter_ns;
-    if (++group->count <= kMostListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
+    if (++group->count <= kMaxListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
     group->lost_ns += step.lost_ns / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
   }
   std::vector<LongStepFinding> findings;
   for (const Group& group : groups) {
-    if (group.lost_ns < kLeastLost * causes.wall_ns) continue;
+    if (group.lost_ns < kMinLost * causes.wall_ns) continue;
     const LongStep& worst = *group.worst;
     const double ratio = worst.span_ns / worst.usual_ns;
     const std::string times = (ratio >= 1e6    ? "> 1 000 000"
@@ -190,7 +190,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     Args args;
     args.set("reason", group.reason.text).set("step", int64_t{worst.step}).set("times", times);
     args.set("count", grouped(group.count)).set("all", grouped(causes.all_steps)).flag("one", group.count == 1);
-    args.set("steps", group.steps).flag("cut", group.count > kMostListed);
+    args.set("steps", group.steps).flag("cut", group.count > kMaxListed);
     args.set("span", human_duration(worst.span_ns)).set("usual", human_duration(worst.usual_ns));
     args.set("share", percent(std::min(1.0, worst.share)));
     args.set("lost", human_duration(group.lost_ns)).set("lost_share", percent(f.weight));
@@ -198,7 +198,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     const Text value = words("step.outlier.value"), title = words("step.outlier.title", args);
     const Text fix = words("step.outlier.fix");
     Text detail = words("step.outlier.detail", args);
-    if (worst.by == LongBy::kCell && worst.own_ns >= kMostUsualSteps * worst.usual_ns) {
+    if (worst.by == LongBy::kCell && worst.own_ns >= kMaxUsualSteps * worst.usual_ns) {
       const Cell cell = trace.cells.at(worst.cell);
       args.set("cell", cell_label(cell, cell.chunk > 0)).set("own", human_duration(worst.own_ns));
       args.set("rank", int64_t{trace.parts[worst.part].rank});

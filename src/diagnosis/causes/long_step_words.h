@@ -29,7 +29,7 @@ struct LongStepFinding {
   double late_ns = 0;  // of a message or a start: how late the latest was
   std::string steps;   // the first of the steps: "3, 7"
 };
-// Findings "step.outlier" that cost at least kLeastLost of the run's time. Steps with the same reason (the same rank,
+// Findings "step.outlier" that cost at least kMinLost of the run's time. Steps with the same reason (the same rank,
 // the same link) are one finding.
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes);
 

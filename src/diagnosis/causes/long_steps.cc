@@ -15,13 +15,13 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSuspects = 12;  // most operations, and most ranks, that are tried one by one
+constexpr size_t kMaxSuspects = 12;  // most operations, and most ranks, that are tried one by one
 // Share of a step's excess that an operation must have to be tried; share of the worst rank's excess that another rank
 // must have so that it is more than chance.
-constexpr double kLeastOfExcess = 0.1;
-constexpr double kMostOfExcess = 0.5;  // least share of the excess that must go away with what is named
-constexpr size_t kMostSteps = 16;      // most long steps that are looked into
-constexpr double kMuchMore = 1.25;     // all replicas' operations must explain this many times what one operation does
+constexpr double kMinOfExcess = 0.1;
+constexpr double kMaxOfExcess = 0.5;  // least share of the excess that must go away with what is named
+constexpr size_t kMaxSteps = 16;      // most long steps that are looked into
+constexpr double kMuchMore = 1.25;    // all replicas' operations must explain this many times what one operation does
 // Least share of all extra time that ranks must hold, and of the ranks that must be long.
 constexpr double kNearlyAll = 0.8;
 constexpr double kLateTime = 0.1;  // least delay of a late start, as a share of the cell's usual time
@@ -71,7 +71,7 @@ class Finder {
         const double excess = is_delay ? base.delay_ns[i] - delay : base.dur_ns[i] - dur;
         if (!(excess > 0)) continue;
         if (!is_delay && is_message(g_.kind[op])) excesses.by_link[link_of(op)].push_back(op);
-        if (excess < kLeastOfExcess * found.excess_ns) continue;
+        if (excess < kMinOfExcess * found.excess_ns) continue;
         suspects.push_back({excess, members_of(op), is_delay});
         Suspect& place =
             places.try_emplace(Place{g_.stage(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op], is_delay}, Suspect{})
@@ -81,16 +81,16 @@ class Finder {
         place.ops.insert(place.ops.end(), suspects.back().ops.begin(), suspects.back().ops.end());
       }
     }
-    const auto most_first = [](std::vector<Suspect>& list) {
+    const auto max_first = [](std::vector<Suspect>& list) {
       std::stable_sort(list.begin(), list.end(),
                        [](const Suspect& a, const Suspect& b) { return a.excess > b.excess; });
-      if (list.size() > kMostSuspects) list.resize(kMostSuspects);
+      if (list.size() > kMaxSuspects) list.resize(kMaxSuspects);
     };
-    most_first(suspects);
+    max_first(suspects);
     std::vector<Suspect> everywhere;
     for (auto& [place, suspect] : places)
       if (replicas_of(suspect.ops) > 1) everywhere.push_back(std::move(suspect));
-    most_first(everywhere);
+    max_first(everywhere);
     const Suspect* best = nullptr;
     double most = 0;
     // The same operation in several replicas must explain much more than one of them alone, or one of them is at fault.
@@ -108,7 +108,7 @@ class Finder {
     };
     try_all(suspects, 1);
     try_all(everywhere, kMuchMore);
-    if (best && most >= kMostOfExcess * found.excess_ns) {
+    if (best && most >= kMaxOfExcess * found.excess_ns) {
       uint32_t worst = best->ops.front();
       const auto of = [&](uint32_t op) { return (best->delay ? base.delay_ns : base.dur_ns)[op - step.begin]; };
       for (const uint32_t op : best->ops)
@@ -189,9 +189,9 @@ class Finder {
     found.by = LongBy::kPause;
     if (found.from_stage == kUnknown) return;
     const std::optional<double> under_way = messages_.under_way_ns(op, excess);
-    found.by = !under_way                             ? (messages_.any() ? LongBy::kPause : LongBy::kLate)
-               : *under_way >= kMostOfExcess * excess ? LongBy::kMessage
-                                                      : LongBy::kPause;
+    found.by = !under_way                            ? (messages_.any() ? LongBy::kPause : LongBy::kLate)
+               : *under_way >= kMaxOfExcess * excess ? LongBy::kMessage
+                                                     : LongBy::kPause;
   }
 
   // Whether the long messages of a link are one hang. Messages come one after another, and those behind one that hangs
@@ -235,10 +235,10 @@ class Finder {
   void by_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
                 LongStep& found) const {
     // Over many ranks, chance differences add up; so a rank with little beside the worst one does not count.
-    double sum = 0, most_of_one = 0;
-    for (const auto& [part, excess] : excesses.by_part) most_of_one = std::max(most_of_one, excess.excess_ns());
+    double sum = 0, max_of_one = 0;
+    for (const auto& [part, excess] : excesses.by_part) max_of_one = std::max(max_of_one, excess.excess_ns());
     for (const auto& [part, excess] : excesses.by_part)
-      if (excess.excess_ns() >= kLeastOfExcess * most_of_one) sum += excess.excess_ns();
+      if (excess.excess_ns() >= kMinOfExcess * max_of_one) sum += excess.excess_ns();
     std::map<std::pair<LongBy, std::string>, std::vector<int32_t>> sets;
     for (const auto& [part, excess] : excesses.by_part) {
       const Part& p = scene_.trace.parts[part];
@@ -262,7 +262,7 @@ class Finder {
         held += excess, least = std::min(least, excess), all += 1;
       }
       // Each of the ranks must have its share; otherwise one of them, or another set, is at fault.
-      if (held < kNearlyAll * sum || least < kMostOfExcess * held / all) continue;
+      if (held < kNearlyAll * sum || least < kMaxOfExcess * held / all) continue;
       if (!choice.parts || parts.size() < choice.parts->size()) choice = {key.first, &parts, held};
     }
     if (choice.parts && take_ranks(step, base, whole, excesses, *choice.parts, found)) {
@@ -276,7 +276,7 @@ class Finder {
       OpTimes world = base;
       for (const uint32_t op : ops) world.dur_ns[op - step.begin] = usual(op).first;
       const double gain = whole - end_of(step, world);
-      if (gain < kMostOfExcess * found.excess_ns || gain <= most) continue;
+      if (gain < kMaxOfExcess * found.excess_ns || gain <= most) continue;
       most = gain;
       found.by = LongBy::kLink;
       std::tie(found.from_stage, found.stage) = link;
@@ -323,7 +323,7 @@ class Finder {
     std::vector<int32_t> parts;
     size_t taken = 0;
     for (const auto& [stage, own] : stages) {
-      if (own.first < kMostOfExcess * most || stage == kUnknown) continue;
+      if (own.first < kMaxOfExcess * most || stage == kUnknown) continue;
       ++taken, held += own.first;
       parts.insert(parts.end(), own.second.begin(), own.second.end());
     }
@@ -351,7 +351,7 @@ class Finder {
       own = std::min(own, delay);
     }
     const double gain = whole - end_of(step, world);
-    if (gain < kMostOfExcess * found.excess_ns || count == 0) return false;
+    if (gain < kMaxOfExcess * found.excess_ns || count == 0) return false;
     found.by = LongBy::kHosts;
     found.share = gain / found.excess_ns;
     found.count = count;
@@ -373,7 +373,7 @@ class Finder {
       world.delay_ns[op - step.begin] = std::min(world.delay_ns[op - step.begin], delay);
     }
     const double gain = whole - end_of(step, world);
-    if (gain < kMostOfExcess * found.excess_ns) return false;
+    if (gain < kMaxOfExcess * found.excess_ns) return false;
     found.share = gain / found.excess_ns;
     found.parts = parts;
     found.part = parts.size() == 1 ? parts.front() : kUnknown;
@@ -400,7 +400,7 @@ void explain_long_steps(const CauseScene& scene, const OpWorld& world, const std
   if (steps.empty()) return;
   const Finder finder(scene, world);
   for (size_t i = 0; i < steps.size(); ++i)
-    if (i < kMostSteps) finder.look_at(scene.graph.steps[steps[i]], out[i]);
+    if (i < kMaxSteps) finder.look_at(scene.graph.steps[steps[i]], out[i]);
 }
 
 }  // namespace stageline

@@ -66,7 +66,7 @@ std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double c
     ranks.insert(cell.part);
   });
   found->ranks = static_cast<int64_t>(ranks.size());
-  return found->count >= kLeastLateCells && found->ns >= kByOwnSend * late_ns ? found : nullptr;
+  return found->count >= kMinLateCells && found->ns >= kByOwnSend * late_ns ? found : nullptr;
 }
 
 void draft_blocking_sends(const std::shared_ptr<const OwnSends>& sends, size_t cells, std::vector<CauseDraft>& out) {

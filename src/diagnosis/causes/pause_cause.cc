@@ -7,8 +7,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kFarLate = 10;    // a single start that is this many median cells late is an event by itself
-constexpr size_t kLeastSteps = 3;  // with fewer steps, nothing can be said of every step
+constexpr double kFarLate = 10;  // a single start that is this many median cells late is an event by itself
+constexpr size_t kMinSteps = 3;  // with fewer steps, nothing can be said of every step
 
 class Pauses {
  public:
@@ -41,7 +41,7 @@ class Pauses {
       pauses.cause.guessed = true;
       pauses.cause.both_ways = two_ways;
     }
-    if (pauses.cause.count < kLeastLateCells) {
+    if (pauses.cause.count < kMinLateCells) {
       pauses.cause.certain = pauses.cause.pause_ns >= kFarLate * starts_.cell_ns();
       scene_.each_op([&, by = starts_.excess()](uint32_t op, size_t s) {
         if (by(op) > 0) pauses.cause.at_steps.push_back(g_.steps[s].step);
@@ -90,7 +90,7 @@ class Pauses {
   std::vector<uint32_t> same_places(const std::set<WorkerWay>& but) const {
     size_t steps = 0;
     for (size_t s = 0; s < g_.steps.size(); ++s) steps += scene_.counts[s];
-    if (steps < kLeastSteps) return {};
+    if (steps < kMinSteps) return {};
     std::map<StartDelays::Place, std::vector<uint32_t>> late_at;
     const auto by = starts_.excess();
     scene_.each_op([&](uint32_t op, size_t) {

@@ -13,7 +13,7 @@ namespace {
 
 // A tail is one stage's own if that stage takes this many times the longest of the others.
 constexpr double kFarLonger = 2;
-constexpr size_t kMostNames = 200;  // names of collectives that are told apart; further ones share one
+constexpr size_t kMaxNames = 200;  // names of collectives that are told apart; further ones share one
 
 // What the gaps hold under one name; "" for time that nobody recorded.
 struct Held {
@@ -126,7 +126,7 @@ void draft_tails(const CauseScene& scene, std::vector<CauseDraft>& out) {
       if (g.cell[op] == kNoCell || (g.ended_ns(op) <= last[part] && g.start_ns[op] >= first[part])) continue;
       std::string name;
       if (g.kind[op] == CellKind::kCollective) name = dashed(scene.trace.slice_name(scene.trace.cells.at(g.cell[op])));
-      if (names.size() == kMostNames) name.clear();
+      if (names.size() == kMaxNames) name.clear();
       (*of_op)[op] = names.try_emplace({g.kind[op], name}, static_cast<uint8_t>(names.size() + 1)).first->second;
     }
   }

@@ -11,9 +11,9 @@
 namespace stageline {
 
 // Share of a period; a usual gap that is shorter is only a line of the account.
-inline constexpr double kLeastGap = 0.02;
+inline constexpr double kMinGap = 0.02;
 // The same for one kind of collective, or the optimizer, at the end of a step.
-inline constexpr double kLeastTail = 0.05;
+inline constexpr double kMinTail = 0.05;
 
 // For every name in the gaps, one cause for what each usual step waits, and one for what a few steps wait beyond that;
 // lost_ns is a mean over all periods. Prices are sums of recorded times, since nothing else runs there.

@@ -12,14 +12,14 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostSteps = 0.8;  // share of the steps in which a stage must start late
-constexpr size_t kLeastSteps = 2;   // steps that both stages must be in
+constexpr double kMaxSteps = 0.8;  // share of the steps in which a stage must start late
+constexpr size_t kMinSteps = 2;    // steps that both stages must be in
 // Least score with which a run follows a schedule and only leaves its order here and there.
 constexpr double kFollowed = 0.9;
 constexpr double kOrderWeight = 0.01;  // an order has no price before it is replayed
-constexpr double kLeastLate = 0.05;    // share of the span that a reason must cost
-constexpr double kMostOfLate = 0.5;    // least share of all reasons that the named one must have
-constexpr int64_t kLeastWeights = 8;   // weight gradients that are needed to say something
+constexpr double kMinLate = 0.05;      // share of the span that a reason must cost
+constexpr double kMaxOfLate = 0.5;     // least share of all reasons that the named one must have
+constexpr int64_t kMinWeights = 8;     // weight gradients that are needed to say something
 constexpr size_t kLookAhead = 16;      // most later forwards of the stage before that are looked at
 
 struct FirstForwards {
@@ -109,8 +109,8 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   size_t stages = 0;
   for (const auto& entry : by_stage) {
     const Lateness& late = entry.second;
-    if (late.steps < static_cast<int64_t>(kLeastSteps) ||
-        static_cast<double>(late.late) < kMostSteps * static_cast<double>(late.steps))
+    if (late.steps < static_cast<int64_t>(kMinSteps) ||
+        static_cast<double>(late.late) < kMaxSteps * static_cast<double>(late.steps))
       continue;
     ++stages;
     if (!worst || late.delay_ns / late.step_ns > worst->second.delay_ns / worst->second.step_ns) worst = &entry;
@@ -173,7 +173,7 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
     if (reason.ns > worst->ns) worst = &reason;
   }
   const double share = c.actual_ns > 0 ? std::min(worst->ns, c.actual_ns - c.theory_ns) / c.actual_ns : 0;
-  if (share < kLeastLate || worst->ns < kMostOfLate * sum) return;
+  if (share < kMinLate || worst->ns < kMaxOfLate * sum) return;
   const bool said = std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
   if (said && worst >= &reasons[3]) return;
   const auto steps = static_cast<double>(c.steps);
@@ -216,7 +216,7 @@ void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding
       before = i;
     }
   }
-  if (weights < kLeastWeights || stages.size() < 2) return;
+  if (weights < kMinWeights || stages.size() < 2) return;
   Finding f;
   f.id = "schedule.undelayed";
   f.value = counted(weights, "weight gradient", "weight gradients");

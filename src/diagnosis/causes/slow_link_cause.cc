@@ -37,18 +37,18 @@ int32_t sender_of(const StepGraph& g, uint32_t op) {
 
 // A message is late if it exceeds its link's median by this share of the median compute cell.
 constexpr double kLongMessage = 0.1;
-constexpr double kMostLate = 0.3;  // share of a link's messages; where more are late, the link is slow
-constexpr double kMostOfStepsMessages =
+constexpr double kMaxLate = 0.3;  // share of a link's messages; where more are late, the link is slow
+constexpr double kMaxOfStepsMessages =
     0.5;  // share of a link's messages in one step; where at least as many are late, the link is slow in that step
-constexpr double kInWholeSteps = 0.8;          // least share of a link's late messages that such steps must hold
-constexpr int64_t kLeastCertainMessages = 16;  // fewer late ones may be chance
+constexpr double kInWholeSteps = 0.8;        // least share of a link's late messages that such steps must hold
+constexpr int64_t kMinCertainMessages = 16;  // fewer late ones may be chance
 
 // Transfers of each link: the median of each replica, and the link that each operation belongs to.
 struct Transfers {
   std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
   std::map<Edge, uint32_t> index;
   std::vector<double> median_ns;                 // for each index; NaN: nobody received
-  std::vector<double> most_ns;                   // for each index, the longest one in steps that count
+  std::vector<double> max_ns;                    // for each index, the longest one in steps that count
   std::shared_ptr<RawValues<uint32_t>> edge_of;  // for each operation an index, or kNone
   bool recorded = false;                         // true where messages were recorded
 };
@@ -120,10 +120,10 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
         return std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second));
       });
   const std::vector<double> medians = t.median_ns = received.take_medians();
-  t.most_ns.assign(t.index.size(), 0);
+  t.max_ns.assign(t.index.size(), 0);
   scene.each_op([&](uint32_t op, size_t) {
     if (receives(g.kind[op]) && edge_of[op] != CellTimes::kNone)
-      t.most_ns[edge_of[op]] = std::max(t.most_ns[edge_of[op]], g.dur_ns[op]);
+      t.max_ns[edge_of[op]] = std::max(t.max_ns[edge_of[op]], g.dur_ns[op]);
   });
   for (const auto& [edge, number] : t.index)
     if (!std::isnan(medians[number]))
@@ -204,7 +204,7 @@ struct Quick {
   std::vector<double> ns;
   std::set<StagePair> shaped;
 };
-Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector<StagePair>& link_of, double least_ns) {
+Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector<StagePair>& link_of, double min_ns) {
   const StepGraph& g = scene.graph;
   Quick quick{t.median_ns, {}};
   std::map<StagePair, size_t> links;
@@ -223,7 +223,7 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
     const Course course = course_of(by_step);
     if (!course.varies() || course.kind == CourseKind::kSome) continue;
     const auto [low, high] = std::minmax(course.low, course.high);
-    if (high <= kSlowLinkRatio * low || high - low <= least_ns) continue;
+    if (high <= kSlowLinkRatio * low || high - low <= min_ns) continue;
     quick.shaped.insert(link);
     for (size_t edge = 0; edge < quick.ns.size(); ++edge)
       if (link_of[edge] == link) quick.ns[edge] = std::min(quick.ns[edge], std::max(low, 0.0));
@@ -291,13 +291,13 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
     std::set<uint32_t> late_edges;
     for (const auto& [at, late] : edges[link]) {
       if (late.count > 0) late_edges.insert(at.first);
-      if (late.count < kLeastLateCells) continue;
-      if (static_cast<double>(late.count) < kMostOfStepsMessages * static_cast<double>(late.of)) continue;
+      if (late.count < kMinLateCells) continue;
+      if (static_cast<double>(late.count) < kMaxOfStepsMessages * static_cast<double>(late.of)) continue;
       whole_steps.insert(at.second), in_whole += late.count;
     }
     const auto whole = static_cast<int64_t>(whole_steps.size());
-    if (all.count < kLeastLateCells) continue;
-    const bool often = static_cast<double>(all.count) > kMostLate * static_cast<double>(all.of);
+    if (all.count < kMinLateCells) continue;
+    const bool often = static_cast<double>(all.count) > kMaxLate * static_cast<double>(all.of);
     const bool in_steps = static_cast<double>(in_whole) >= kInWholeSteps * static_cast<double>(all.count);
     if ((often || in_steps) && slow.contains(link)) continue;
     // Loss of packets knows no places: messages that are late at the same places of every step queue behind others.
@@ -325,13 +325,12 @@ void draft_late_messages(const CauseScene& scene, const Transfers& t, const std:
       draft.cause.times = {{CellKind::kOther, median_of(own) + draft.cause.pause_ns, usual}};
       draft.cause.slowest_in = whole;
       draft.cause.steps = static_cast<int64_t>(steps.size());
-      draft.cause.certain =
-          whole < draft.cause.steps && (all.count >= kLeastCertainMessages || whole >= kLeastWholeSteps);
+      draft.cause.certain = whole < draft.cause.steps && (all.count >= kMinCertainMessages || whole >= kMinWholeSteps);
     }
-    draft.without = [edges = t.edge_of, to_median = std::move(to_median), most_ns = t.most_ns, least](
+    draft.without = [edges = t.edge_of, to_median = std::move(to_median), max_ns = t.max_ns, least](
                         uint32_t op, double& dur, double&) {
       const uint32_t edge = (*edges)[op];
-      if (edge == CellTimes::kNone || dur > kMostOfUsual * most_ns[edge]) return;
+      if (edge == CellTimes::kNone || dur > kMaxOfUsual * max_ns[edge]) return;
       if (dur - to_median[edge] > least) dur = to_median[edge];
     };
     out.push_back(std::move(draft));
@@ -353,9 +352,9 @@ bool slow_in_nearly_every_step(const CauseScene& scene, const Transfers& t, cons
   for (const auto& [slow, of] : late) {
     if (of == 0) continue;
     ++steps, all += slow;
-    slow_steps += static_cast<double>(slow) >= kMostOfStepsMessages * static_cast<double>(of);
+    slow_steps += static_cast<double>(slow) >= kMaxOfStepsMessages * static_cast<double>(of);
   }
-  return steps > 1 && all >= kLeastCertainMessages &&
+  return steps > 1 && all >= kMinCertainMessages &&
          static_cast<double>(slow_steps) >= kInWholeSteps * static_cast<double>(steps);
 }
 
@@ -370,7 +369,7 @@ void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vec
   // Clocks that were aligned by the gaps of both directions share out to both what one of them takes longer.
   const bool by_gaps = !t.recorded && scene.trace.alignment == AlignState::kMapped;
   size_t kept = 0;
-  for (size_t i = 0; i < found.size() && kept < kMostWorkerCauses; ++i) {
+  for (size_t i = 0; i < found.size() && kept < kMaxWorkerCauses; ++i) {
     SlowLink& link = found[i];
     if (link.factors.empty()) continue;  // told together with its other direction
     CauseDraft draft;
@@ -391,12 +390,11 @@ void draft_slow_links(const CauseScene& scene, const LateWorkers& late, std::vec
     draft.cause.certain = slow_in_nearly_every_step(scene, t, link);
     draft.cause.unrecorded = !t.recorded;
     draft.cause.times = {{CellKind::kOther, link.own_ns, link.others_ns}};
-    draft.without = [edges = t.edge_of, factors = link.factors, most_ns = t.most_ns](uint32_t op, double& dur,
-                                                                                     double&) {
+    draft.without = [edges = t.edge_of, factors = link.factors, max_ns = t.max_ns](uint32_t op, double& dur, double&) {
       const uint32_t edge = (*edges)[op];
       const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
       if (it == factors.end()) return;
-      const double known_ns = std::min(dur, kMostOfUsual * most_ns[edge]);
+      const double known_ns = std::min(dur, kMaxOfUsual * max_ns[edge]);
       dur -= known_ns * (1 - it->second);
     };
     out.push_back(std::move(draft));

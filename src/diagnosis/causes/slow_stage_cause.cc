@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kSlowKind = 1.03;      // least ratio of one kind of cell of a slow stage at which that kind is named
 constexpr double kSlowKindAlone = 1.1;  // least ratio of one kind of cell where the stage's work as a whole is not slow
-constexpr double kMostOfStage = 2.0 / 3;  // least share of a stage's excess that one chunk must hold to be named
-constexpr int64_t kLeastSlowSteps = 3;    // it must be slow in at least one of this many steps
+constexpr double kMaxOfStage = 2.0 / 3;  // least share of a stage's excess that one chunk must hold to be named
+constexpr int64_t kMinSlowSteps = 3;     // it must be slow in at least one of this many steps
 
 // For each place (stage, chunk, kind): its mean, its number of cells, what other places of the kind take, and what all
 // would take if evened out.
@@ -199,7 +199,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   cause.ratio = own / theirs;
   // Embedding and head belong to one chunk. Beside it, the stage's other chunks may be a little slow and are not named.
   if (scene.times.chunks() > 1 && slowest != kUnknown &&
-      (slow_chunks == 1 || chunk_beyond >= kMostOfStage * (own - theirs))) {
+      (slow_chunks == 1 || chunk_beyond >= kMaxOfStage * (own - theirs))) {
     cause.chunk = slowest;
     cause.ratio = chunk_ratio;
     kinds = std::move(of_slowest);
@@ -226,7 +226,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   cause.certain = certainly_slow(ratios) || slow_course(cause.course);
   if (slow_course(cause.course)) return true;
   if (one_kind) return cause.certain;
-  return cause.slowest_in * kLeastSlowSteps >= cause.steps;
+  return cause.slowest_in * kMinSlowSteps >= cause.steps;
 }
 
 struct Slow {
@@ -269,7 +269,7 @@ void draft_slow_stages(const CauseScene& scene, std::vector<CauseDraft>& out) {
     if (Slow found; is_slow(scene, t, steps, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
-  if (slow.size() > kMostWorkerCauses) slow.resize(kMostWorkerCauses);
+  if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
   for (const Slow& found : slow) {
     CauseDraft draft;
     draft.cause = found.cause;

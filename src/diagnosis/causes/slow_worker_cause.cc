@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostCells = 10'000'000;  // most workers × steps that are looked at
+constexpr size_t kMaxCells = 10'000'000;  // most workers × steps that are looked at
 
 }  // namespace
 
@@ -41,8 +41,8 @@ constexpr double kSureShape = 4;    // a shape that all follow must rise by this
 constexpr double kNearlyAll = 0.9;  // least share of the workers that must become slower where all do
 // A quarter of all normally distributed values lie within this many standard deviations.
 constexpr double kQuarter = 0.3186;
-constexpr int64_t kLeastSlowSteps = 3;   // fewer are single outliers
-constexpr double kMostSlowSteps = 0.75;  // share of all steps; if more are slow, the worker is slow all the time
+constexpr int64_t kMinSlowSteps = 3;    // fewer are single outliers
+constexpr double kMaxSlowSteps = 0.75;  // share of all steps; if more are slow, the worker is slow all the time
 
 // [worker][step of the graph], ratio to the median of its peers; NaN: unknown.
 using Ratios = std::vector<std::vector<double>>;
@@ -319,7 +319,7 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
   const size_t replicas = levels.by_step.size();
   if (replicas < 3) return;
   int32_t fastest = levels.by_step.begin()->first, slowest = fastest;
-  size_t most_alike = 0;
+  size_t max_alike = 0;
   for (const auto& [own, values] : levels.by_step) {
     if (known_ratios(values).size() < 2) return;
     if (levels.mean(own) < levels.mean(fastest)) fastest = own;
@@ -330,9 +330,9 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
       alike += std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
                                                kErrors * std::hypot(levels.error(own), levels.error(other)));
     }
-    most_alike = std::max(most_alike, alike);
+    max_alike = std::max(max_alike, alike);
   }
-  if (2 * most_alike > replicas) return;
+  if (2 * max_alike > replicas) return;
   std::vector<double> ratios;  // of the slowest replica to the fastest, by step
   for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
     const double ratio = levels.by_step.at(slowest)[s] / levels.by_step.at(fastest)[s];
@@ -385,7 +385,7 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
 
 // Compares each worker with the same stage's workers in other replicas.
 void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
-  if (scene.times.workers().size() * scene.graph.steps.size() > kMostCells) return;
+  if (scene.times.workers().size() * scene.graph.steps.size() > kMaxCells) return;
   ByStage by_stage;
   for (size_t w = 0; w < scene.times.workers().size(); ++w) by_stage[scene.times.workers()[w].stage].push_back(w);
   draft_graded_replicas(scene, by_stage, out);
@@ -406,8 +406,8 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
           slow_course(course) && (course.kind == CourseKind::kOnset || course.kind == CourseKind::kTrend);
       const int32_t dp = scene.times.workers()[w].dp;
       const Slow now_and_then = slow_sometimes((*ratios)[w], ones.at(dp), workers_of.at(dp), w, beyond);
-      if (!shaped && now_and_then.slow_in >= kLeastSlowSteps &&
-          static_cast<double>(now_and_then.slow_in) <= kMostSlowSteps * static_cast<double>(steps)) {
+      if (!shaped && now_and_then.slow_in >= kMinSlowSteps &&
+          static_cast<double>(now_and_then.slow_in) <= kMaxSlowSteps * static_cast<double>(steps)) {
         slow.push_back(now_and_then);
         continue;
       }
@@ -438,9 +438,9 @@ void draft_slow_workers(CauseScene& scene, std::vector<CauseDraft>& out) {
       dur /= ratio;
     }
   };
-  size_t told = 0;
+  size_t reported = 0;
   for (const std::vector<Slow>& group : slow_together(scene, slow)) {
-    if (told++ == kMostWorkerCauses) break;
+    if (reported++ == kMaxWorkerCauses) break;
     const Slow& found = group.front();
     const CellTimes::Worker& worker = scene.times.workers()[found.worker];
     CauseDraft draft;

@@ -10,12 +10,12 @@ namespace {
 
 // Least delay of a late worker's median cell, as a share of the median cell's time.
 constexpr double kLateWorker = 0.05;
-constexpr size_t kLeastCells = 4;
+constexpr size_t kMinCells = 4;
 constexpr uint32_t kNone = CellTimes::kNone;
 
 }  // namespace
 
-double launched_late(double by, double more) { return more <= kMostOfUsual * by ? std::max(0.0, more) : by; }
+double launched_late(double by, double more) { return more <= kMaxOfUsual * by ? std::max(0.0, more) : by; }
 
 StartDelays::StartDelays(const CauseScene& scene)
     : scene_(scene), g_(scene.graph), messages_(scene.trace, g_), counted_(counted_ops(g_, scene.counts)) {
@@ -26,7 +26,7 @@ StartDelays::StartDelays(const CauseScene& scene)
       [&](size_t total) { delays_.all().resize(total), durations.resize(total); },
       [&](uint32_t op, size_t at) { delays_.all()[at] = g_.delay_ns[op], durations[at] = g_.dur_ns[op]; });
   cells_ = durations.size();
-  if (cells_ < kLeastCells) return;
+  if (cells_ < kMinCells) return;
   const std::vector<size_t> middle = middle_of(cells_);
   const std::vector<double> usual_cells = nth_values(durations, middle);
   cell_ns_ = (usual_cells[0] + usual_cells[1]) / 2;
@@ -48,7 +48,7 @@ StartDelays::StartDelays(const CauseScene& scene)
   ask_hosts();
 }
 
-bool StartDelays::known() const { return cells_ >= kLeastCells; }
+bool StartDelays::known() const { return cells_ >= kMinCells; }
 
 std::vector<WorkerWay> StartDelays::ways() const {
   std::vector<WorkerWay> ways;
@@ -93,12 +93,12 @@ void StartDelays::compare_late_workers() {
     std::vector<double> others;
     for (const auto& [worker, starts] : of)
       if (worker != late.first) others.insert(others.end(), starts.alone.begin(), starts.alone.end());
-    return static_cast<int64_t>(others.size()) >= kLeastCertain &&
+    return static_cast<int64_t>(others.size()) >= kMinCertain &&
            median_of(std::move(others)) - usual_ns_ >= late.second / 2;
   });
   for (auto& [worker, by] : late_) {
     Starts& starts = of[worker];
-    if (starts.way[0].size() < kLeastCells || starts.way[1].size() < kLeastCells) continue;
+    if (starts.way[0].size() < kMinCells || starts.way[1].size() < kMinCells) continue;
     const double backward = median_of(starts.way[0]) - usual_ns_, forward = median_of(starts.way[1]) - usual_ns_;
     if (std::min(backward, forward) >= kLateWorker * cell_ns_) continue;
     by = std::max(backward, forward);
@@ -114,7 +114,7 @@ bool StartDelays::waits_alone(uint32_t op) const {
 
 std::function<double(uint32_t)> StartDelays::excess() const {
   return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + kLateStart * cell_ns_,
-          sends = sends_, most = kMostOfUsual * most_ns_](uint32_t op) {
+          sends = sends_, most = kMaxOfUsual * max_ns_](uint32_t op) {
     if (!scene.tells_delay(op)) return 0.0;
     const auto of = late.find(way_at(scene, op));
     const double blocked = sends ? sends->blocked_by(op) : 0;
@@ -135,7 +135,7 @@ void StartDelays::ask_hosts() {
     ++late.of;
     late.count += delay_ns(op) > limit;
   });
-  if (own.of < kLeastCertain || others.count < kLeastCertain) return;
+  if (own.of < kMinCertain || others.count < kMinCertain) return;
   const auto share = [](const LateStarts& late) {
     return static_cast<double>(late.count) / static_cast<double>(late.of);
   };
@@ -160,7 +160,7 @@ void StartDelays::count_late() {
     if (!(delay > limit)) return;
     ++late.count;
     late.ns += delay - usual_ns_;
-    late.most_ns = std::max(late.most_ns, delay - usual_ns_);
+    late.max_ns = std::max(late.max_ns, delay - usual_ns_);
     if (const auto under_way = messages_.under_way_ns(op, delay - usual_ns_))
       late.message_ns += *under_way, ++late.received;
   });
@@ -168,7 +168,7 @@ void StartDelays::count_late() {
     LateStarts& late = by_way_[i % by_way_.size()];
     late.of += of_block[i].of;
     late.count += of_block[i].count;
-    most_ns_ = std::max(most_ns_, of_block[i].most_ns);
+    max_ns_ = std::max(max_ns_, of_block[i].max_ns);
     late.ns += of_block[i].ns;
     late.message_ns += of_block[i].message_ns;
     late.received += of_block[i].received;

@@ -25,7 +25,7 @@
 namespace stageline {
 
 inline constexpr double kRareLate = 0.1;  // most of the cells that pauses may hit; what is late more often is no pause
-inline constexpr int64_t kLeastCertain = 16;  // late cells of a rank below which they may be chance
+inline constexpr int64_t kMinCertain = 16;  // late cells of a rank below which they may be chance
 // Least share of the steps in which a place is late, and of all late cells that such places hold.
 inline constexpr double kEverywhere = 0.8;
 // Least share of a direction's cells in a step that are late when the link is slow in that step.
@@ -41,13 +41,13 @@ inline WorkerWay way_at(const CauseScene& scene, uint32_t op) {
 // Late cells among `of` cells.
 struct LateStarts {
   int64_t count = 0, of = 0;
-  double ns = 0, most_ns = 0;
+  double ns = 0, max_ns = 0;
   double message_ns = 0;  // the part of ns during which the message was still under way, by its recorded receive
   int64_t received = 0;   // late cells whose receive was recorded
 };
 
 // How much of a start's delay beyond the usual one (`more`) is due to its rank's late launching, whose median is `by`.
-// Launches differ, so it is all of it up to kMostOfUsual × `by`; beyond that, only `by` is, and the rest is a pause.
+// Launches differ, so it is all of it up to kMaxOfUsual × `by`; beyond that, only `by` is, and the rest is a pause.
 double launched_late(double by, double more);
 
 class StartDelays {
@@ -139,7 +139,7 @@ class StartDelays {
   LateWorkers late_;
   std::map<uint32_t, OneWay> one_way_;
   size_t cells_ = 0;
-  double most_ns_ = 0;  // largest delay of a late cell, beyond usual_ns_
+  double max_ns_ = 0;  // largest delay of a late cell, beyond usual_ns_
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;
   std::shared_ptr<const OwnSends> sends_;
 };

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOfPauses = 0.5;  // least share of the time before work that rows of one name must fill
+constexpr double kMaxOfPauses = 0.5;  // least share of the time before work that rows of one name must fill
 
 }  // namespace
 
@@ -55,13 +55,13 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
   // All ranks are looked at, and each has a world of its own; as for other causes, those that lose most are told.
   std::vector<std::pair<double, uint32_t>> worst;  // (sum of its delays, negated; worker)
   for (uint32_t w = 0; w < workers.size(); ++w) {
-    if (static_cast<int64_t>(late[w].size()) < kLeastLateCells) continue;
+    if (static_cast<int64_t>(late[w].size()) < kMinLateCells) continue;
     double sum = 0;
     for (const Begin& begin : late[w]) sum += begin.late_ns;
     worst.emplace_back(-sum, w);
   }
   std::sort(worst.begin(), worst.end());
-  if (worst.size() > kMostWorkerCauses) worst.resize(kMostWorkerCauses);
+  if (worst.size() > kMaxWorkerCauses) worst.resize(kMaxWorkerCauses);
   std::map<uint32_t, CauseWorld> as_late;
   for (const auto& [ns, w] : worst) {
     CauseDraft draft;
@@ -72,10 +72,10 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
     draft.cause.of = static_cast<int64_t>(cells);
     std::vector<BeforeStep> pauses;
     std::map<uint32_t, double> less;
-    double most_ns = 0;
-    for (const Begin& begin : late[w]) most_ns = std::max(most_ns, begin.late_ns);
+    double max_ns = 0;
+    for (const Begin& begin : late[w]) max_ns = std::max(max_ns, begin.late_ns);
     for (const Begin& begin : in_long_steps[w])  // what usual steps do not know has a reason of its own
-      if (begin.late_ns <= kMostOfUsual * most_ns) less[begin.op] = begin.late_ns;
+      if (begin.late_ns <= kMaxOfUsual * max_ns) less[begin.op] = begin.late_ns;
     for (const Begin& begin : late[w]) {
       draft.cause.pause_ns += begin.late_ns / static_cast<double>(late[w].size());
       less[begin.op] = begin.late_ns;
@@ -126,7 +126,7 @@ std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows)
           static_cast<double>(std::min(at->to_ns, cells.end_ns[i]) - std::max(at->from_ns, cells.start_ns[i]));
   }
   for (const auto& [name, ns] : names)
-    if (ns >= kMostOfPauses * all) return std::string(name);
+    if (ns >= kMaxOfPauses * all) return std::string(name);
   return {};
 }
 

@@ -16,7 +16,7 @@ struct BeforeStep {
 };
 
 // Drafts ranks that wait for nobody and begin their steps later than the same stage of other replicas, at most
-// kMostWorkerCauses of them. `cell_ns` is the time of the median compute cell; `cells` the number of cells that tell
+// kMaxWorkerCauses of them. `cell_ns` is the time of the median compute cell; `cells` the number of cells that tell
 // their delay. O(cells).
 //
 // A worker of `late` that begins its steps about as late as it starts everything else has no cause of its own here; the

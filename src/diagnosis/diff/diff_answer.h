@@ -34,10 +34,10 @@ enum class DiffCause : uint8_t {
   // others.
   kBetween,
   kLong,  // outlier steps: what they take beyond the others
-  kMore,  // groups beyond kMostDiffGroups, those that changed least
+  kMore,  // groups beyond kMaxDiffGroups, those that changed least
   kRest,  // what the replays do not explain
 };
-inline constexpr size_t kMostDiffGroups = 64;
+inline constexpr size_t kMaxDiffGroups = 64;
 
 struct DiffGroup {
   DiffCause cause = DiffCause::kRest;
@@ -50,7 +50,7 @@ struct DiffGroup {
   double b_ns = 0;       // their mean with B's times
   double effect_ns = 0;  // per step
   double error_ns = 0;   // standard error of effect_ns over pairs of steps; NaN for one pair
-  bool sure = false;     // the effect is beyond its uncertainty and at least kLeastDiffShare of A's step
+  bool sure = false;     // the effect is beyond its uncertainty and at least kMinDiffShare of A's step
   // Of B: the part that holds four fifths of the change, where its stage has other ranks too; and that part's rank.
   int32_t part = kUnknown, rank = kUnknown;
   bool sometimes = false;   // of kBetween
@@ -81,6 +81,6 @@ struct RunDiff {
   int64_t unused = 0;     // operations of A without one of B
   Diagnostics notes;
 };
-inline constexpr double kLeastDiffShare = 0.002;  // share of A's step; a smaller change is not told
+inline constexpr double kMinDiffShare = 0.002;  // share of A's step; a smaller change is not told
 
 }  // namespace stageline

@@ -11,7 +11,7 @@ namespace {
 
 constexpr double kOneRank = 0.8;  // least share of a group's change that one rank must hold to be named
 // Pauses are few, and hold nearly all of the delay that was added.
-constexpr double kPausesHold = 0.8, kMostPaused = 0.1, kMostLateMessages = 0.3;
+constexpr double kPausesHold = 0.8, kMaxPaused = 0.1, kMaxLateMessages = 0.3;
 
 // cause, stage, from stage, kind, type
 using Key = std::tuple<DiffCause, int32_t, int32_t, CellKind, int32_t>;
@@ -161,7 +161,7 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
   size_t paused = 0;
   while (paused < later.size() && held < kPausesHold * all) held += later[paused++];
   const auto count = static_cast<double>(changes_ns.size());
-  const double most = group.cause == DiffCause::kMessages ? kMostLateMessages : kMostPaused;
+  const double most = group.cause == DiffCause::kMessages ? kMaxLateMessages : kMaxPaused;
   if (paused == 0 || held < kPausesHold * all || static_cast<double>(paused) > most * count) return;
   group.paused = static_cast<int64_t>(paused);
   group.pause_ns = held / static_cast<double>(paused);

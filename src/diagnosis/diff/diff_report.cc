@@ -12,8 +12,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostOf = 0.6;  // least share of the change that is called most of it
-constexpr size_t kMostTold = 12;
+constexpr double kMaxOf = 0.6;  // least share of the change that is called most of it
+constexpr size_t kMaxReportedCount = 12;
 constexpr double kSameMean = 0.005;  // means that differ by a smaller share are called the same
 // Share of A's step; a change this large that may be chance is worth recording more steps.
 constexpr double kLargeChange = 0.05;
@@ -108,7 +108,7 @@ bool slower_by_more(const RunDiff& diff, double share) {
   const double change_ns = diff.b.step_ns * scale - diff.a.step_ns;
   if (!(change_ns > share * diff.a.step_ns)) return false;
   if (scale == 1) return diff.sure;
-  return change_ns >= kLeastDiffShare * diff.a.step_ns &&
+  return change_ns >= kMinDiffShare * diff.a.step_ns &&
          beyond_noise(change_ns, std::hypot(diff.a.error_ns, diff.b.error_ns * scale), diff.independent);
 }
 
@@ -137,7 +137,7 @@ Text main_cause(const RunDiff& diff) {
     }
     if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
   }
-  const auto most = [&](double ns) { return ns / diff.change_ns >= kMostOf; };
+  const auto most = [&](double ns) { return ns / diff.change_ns >= kMaxOf; };
   if (!top) return {};
   if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return words("diff.cause.schedule");
   // The stage that paces the pipeline carries most of a change that all stages share. It is named alone only where the
@@ -220,18 +220,18 @@ Text group_line(const RunDiff& diff, const DiffGroup& g) {
   }
 }
 
-std::vector<DiffGroup> told_groups(const RunDiff& diff) {
-  std::vector<DiffGroup> told;
+std::vector<DiffGroup> merged_groups(const RunDiff& diff) {
+  std::vector<DiffGroup> reported;
   DiffGroup rest;
   rest.error_ns = std::nan("");
   for (const DiffGroup& g : diff.groups) {
-    if ((g.sure || g.cause == DiffCause::kSchedule) && told.size() < kMostTold)
-      told.push_back(g);
+    if ((g.sure || g.cause == DiffCause::kSchedule) && reported.size() < kMaxReportedCount)
+      reported.push_back(g);
     else
       rest.effect_ns += g.effect_ns;
   }
-  told.push_back(rest);
-  return told;
+  reported.push_back(rest);
+  return reported;
 }
 
 std::vector<Table> diff_tables(const RunDiff& diff) {

@@ -31,7 +31,7 @@ const char* cause_id(DiffCause cause);
 
 // The groups that text output lists: the first dozen that are sure, then the rest, to which groups that are not listed
 // are added. They add up to change_ns.
-std::vector<DiffGroup> told_groups(const RunDiff& diff);
+std::vector<DiffGroup> merged_groups(const RunDiff& diff);
 
 // Tables "runs" (A and B) and "groups" (all of them, kRest last; the effects add up to the change of the mean step).
 std::vector<Table> diff_tables(const RunDiff& diff);

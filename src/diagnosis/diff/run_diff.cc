@@ -134,7 +134,7 @@ struct Pauses {
   // They are enough, and so long that no scatter of cells makes them; only their number per step is chance.
   bool certain = false;
 };
-constexpr int64_t kLeastPauses = 3;
+constexpr int64_t kMinPauses = 3;
 constexpr double kLongPause = 0.5;  // of the mean compute operation
 
 Pauses pauses_of(const StepGraph& g, const std::vector<size_t>& steps, const OpTimes& a_times,
@@ -149,17 +149,17 @@ Pauses pauses_of(const StepGraph& g, const std::vector<size_t>& steps, const OpT
     }
   DiffGroup all;
   tell_pauses(changes, all);
-  return {all.paused > 0, all.paused >= kLeastPauses && all.pause_ns * computed >= kLongPause * compute_ns};
+  return {all.paused > 0, all.paused >= kMinPauses && all.pause_ns * computed >= kLongPause * compute_ns};
 }
 
 // For each group, whether it is one of the stages' delays that are told as one. They are where much of them is on
 // stages on which they are within chance, and only together beyond it. A pause hits a stage only now and then, so that
-// hardly one stage alone has enough of them. What unsure stages hold must reach `least_pauses_ns` or kScattered of all;
-// `least_pauses_ns` is infinite where delays are no pauses.
+// hardly one stage alone has enough of them. What unsure stages hold must reach `min_pauses_ns` or kScattered of all;
+// `min_pauses_ns` is infinite where delays are no pauses.
 template <class Sure, class SureTogether>
 std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<uint32_t>& order, const Pairs& pairs,
                                   const WorldTimes& summed, const Sure& sure, const SureTogether& sure_together,
-                                  double least_pauses_ns) {
+                                  double min_pauses_ns) {
   std::vector<bool> merged(order.size(), false);
   const std::vector<bool> none = merged;
   size_t unsure = 0;
@@ -177,7 +177,7 @@ std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<ui
   const auto [ns, error_ns] = pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed));
   const auto members = std::count(merged.begin(), merged.end(), true);
   const bool scattered =
-      unsure > 0 && members > 1 && std::abs(unsure_ns) >= std::min(kScattered * std::abs(ns), least_pauses_ns);
+      unsure > 0 && members > 1 && std::abs(unsure_ns) >= std::min(kScattered * std::abs(ns), min_pauses_ns);
   return scattered && sure_together(ns, error_ns) ? merged : none;
 }
 
@@ -194,14 +194,14 @@ class NewCauses {
     }
     // A cause that is everywhere does not say where work became longer, if there are other new causes.
     const bool alone = std::none_of(causes_.begin(), causes_.end(), [](const Cause* c) {
-      return !c->told_with_data && (c->kind == CauseKind::kSlowStage || c->kind == CauseKind::kSlowWorker ||
-                                    c->kind == CauseKind::kSlowGroup || c->kind == CauseKind::kPosition);
+      return !c->merged_into_data_cause && (c->kind == CauseKind::kSlowStage || c->kind == CauseKind::kSlowWorker ||
+                                            c->kind == CauseKind::kSlowGroup || c->kind == CauseKind::kPosition);
     });
     for (uint32_t i = 0; i < causes_.size(); ++i) {
       const Cause& c = *causes_[i];
       if (c.kind == CauseKind::kPosition && c.stage == kUnknown) by_micro_batch_.emplace(c.micro_batch, i);
       // Groups of ranks are told stage by stage, which names them; but a whole replica has all stages.
-      if (c.kind == CauseKind::kSlowGroup && !c.told_with_data && (c.graded || c.whole_replica))
+      if (c.kind == CauseKind::kSlowGroup && !c.merged_into_data_cause && (c.graded || c.whole_replica))
         for (const int32_t part : c.parts) by_part_.emplace(part, i);
       const bool everywhere =
           c.kind == CauseKind::kRouting || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kAllSlow;
@@ -261,9 +261,9 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   fill(a, diff.a);
   fill(b, diff.b);
   const Pairs pairs(a, b);
-  const double least_ns = kLeastDiffShare * diff.a.step_ns;
+  const double min_ns = kMinDiffShare * diff.a.step_ns;
   const auto sure = [&](double ns, double error_ns) {
-    return std::abs(ns) >= least_ns && beyond_noise(ns, error_ns, pairs.independent());
+    return std::abs(ns) >= min_ns && beyond_noise(ns, error_ns, pairs.independent());
   };
   diff.change_ns = diff.b.step_ns - diff.a.step_ns;
   diff.error_ns = std::hypot(diff.a.error_ns, diff.b.error_ns);
@@ -278,7 +278,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   const CauseList& b_causes = causes_of(b_run);
   const NewCauses fresh(b_causes, b.graph, a_trace);
   DiffGroups groups =
-      group_operations(b.graph, match.a_times, b.usual, kMostDiffGroups, [&](uint32_t op) { return fresh.of(op); });
+      group_operations(b.graph, match.a_times, b.usual, kMaxDiffGroups, [&](uint32_t op) { return fresh.of(op); });
 
   // World g + 1 has B's times in group g only, and A's in all others.
   const size_t count = groups.list.size();
@@ -313,7 +313,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
         for (size_t i = 0; i < dur.size(); ++i)
           world(op, first + i > dur_place, first + i > delay_place, dur[i], delay[i]);
       });
-  double told = 0, compute_ns = 0, computed = 0;  // compute_ns: of the mean compute operation
+  double reported = 0, compute_ns = 0, computed = 0;  // compute_ns: of the mean compute operation
   for (const size_t step : b.steps)
     for (uint32_t op = b.graph.steps[step].begin; op < b.graph.steps[step].end; ++op)
       if (is_compute(b.graph.kind[op])) compute_ns += b.graph.dur_ns[op], ++computed;
@@ -341,11 +341,11 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     std::tie(group.effect_ns, group.error_ns) = effect;
     if (named != kNoCause) group.what = fresh.what(named);
     group.certain = is_certain(group, named);
-    const bool sure_pauses = group.paused >= kLeastPauses && group.pause_ns >= kLongPause * compute_ns &&
-                             group.effect_ns >= least_ns && group.effect_ns > group.error_ns;
-    group.sure = sure(group.effect_ns, group.error_ns) || sure_pauses || (group.certain && group.effect_ns >= least_ns);
+    const bool sure_pauses = group.paused >= kMinPauses && group.pause_ns >= kLongPause * compute_ns &&
+                             group.effect_ns >= min_ns && group.effect_ns > group.error_ns;
+    group.sure = sure(group.effect_ns, group.error_ns) || sure_pauses || (group.certain && group.effect_ns >= min_ns);
     if (group.part != kUnknown) group.rank = b_trace.parts[group.part].rank;
-    told += group.effect_ns;
+    reported += group.effect_ns;
     name_message(group);
     diff.groups.push_back(std::move(group));
   };
@@ -358,10 +358,10 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   }
   const Pauses pauses = pauses_of(b.graph, b.steps, match.a_times, groups);
   const auto sure_pauses = [&](double ns, double error_ns) {
-    return sure(ns, error_ns) || (pauses.certain && ns >= least_ns && ns > error_ns);
+    return sure(ns, error_ns) || (pauses.certain && ns >= min_ns && ns > error_ns);
   };
   const std::vector<bool> merged = delays_together(groups, order, pairs, summed, sure, sure_pauses,
-                                                   pauses.any ? least_ns : std::numeric_limits<double>::infinity());
+                                                   pauses.any ? min_ns : std::numeric_limits<double>::infinity());
   // Changes of the starts of each group of delays (the last entry: of those told as one), and of the durations of
   // messages.
   std::vector<std::vector<double>> changes(count + 1);
@@ -390,8 +390,8 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
     together.b_ns /= static_cast<double>(together.count);
     tell_pauses(changes[count], together);
     add(std::move(together), pairs.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed)));
-    DiffGroup& told_together = diff.groups.back();
-    told_together.sure = sure_pauses(told_together.effect_ns, told_together.error_ns);
+    DiffGroup& merged_together = diff.groups.back();
+    merged_together.sure = sure_pauses(merged_together.effect_ns, merged_together.error_ns);
   }
   // Time between steps and long steps are not replayed; what was recorded is the price.
   std::map<std::pair<bool, std::string>, std::pair<double, double>> between;  // by (sometimes, name): A's, B's
@@ -409,8 +409,8 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   const auto add_recorded = [&](DiffGroup group, double error_ns, bool certain) {
     group.effect_ns = group.b_ns - group.a_ns;
     group.error_ns = error_ns;
-    group.sure = certain ? std::abs(group.effect_ns) >= least_ns : sure(group.effect_ns, error_ns);
-    told += group.effect_ns;
+    group.sure = certain ? std::abs(group.effect_ns) >= min_ns : sure(group.effect_ns, error_ns);
+    reported += group.effect_ns;
     if (group.effect_ns != 0) diff.groups.push_back(std::move(group));
   };
   for (const auto& [key, ns] : between) {
@@ -461,7 +461,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   });
   diff.sure = diff.sure || groups_are_sure(diff);
   DiffGroup rest;
-  rest.effect_ns = diff.change_ns - told;
+  rest.effect_ns = diff.change_ns - reported;
   rest.error_ns = std::nan("");
   rest.count = diff.unmatched;
   diff.groups.push_back(std::move(rest));

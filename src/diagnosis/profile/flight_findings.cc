@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostRanksNamed = 8;
+constexpr size_t kMaxRanksNamed = 8;
 
 // A time of the host's clock: "2026-11-23 04:21:07.123 UTC".
 Text clock_text(int64_t ns) {
@@ -31,7 +31,7 @@ Text clock_text(int64_t ns) {
 // "rank 3", "ranks 3, 4 and 2 more"; `start` begins with a capital, for the start of a sentence.
 Text ranks_text(const std::vector<int32_t>& ranks, bool start = false) {
   std::vector<Text> named;
-  for (size_t i = 0; i < std::min(ranks.size(), kMostRanksNamed); ++i)
+  for (size_t i = 0; i < std::min(ranks.size(), kMaxRanksNamed); ++i)
     named.push_back({std::to_string(ranks[i]), std::to_string(ranks[i])});
   Args args;
   args.set("list", joined(named, words("list.comma"))).flag("one", ranks.size() == 1).flag("start", start);

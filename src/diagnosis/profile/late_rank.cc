@@ -150,11 +150,11 @@ void see_waits(const std::vector<Table>& tables, ProfileFacts& f) {
   std::vector<double> others;
   for (size_t i = 1; i < w.by_rank.size(); ++i) others.push_back(w.by_rank[i].first);
   const auto [least, rank] = w.by_rank.front();
-  CollectiveWaits& told = f.waits.emplace();
-  told.share = share;
-  told.weight = weight;
-  told.mean_ns = w.waiting / static_cast<double>(w.by_rank.size());
-  if (least < kLateRatio * median_of(others)) told.least_rank = rank, told.least_ns = least;
+  CollectiveWaits& reported = f.waits.emplace();
+  reported.share = share;
+  reported.weight = weight;
+  reported.mean_ns = w.waiting / static_cast<double>(w.by_rank.size());
+  if (least < kLateRatio * median_of(others)) reported.min_rank = rank, reported.min_ns = least;
   if (f.late) return;
   for (RankFacts& r : f.ranks) {
     // The tables of waits are of a mean step, so a rank's share of its waiting is taken of its whole span.
@@ -216,8 +216,8 @@ void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   set_note(x, words("note.step"));
   Args args;
   args.set("share", percent(f.waits->share)).set("time", human_duration(f.waits->mean_ns));
-  args.set("rank", f.waits->least_rank.value_or(0));
-  args.set("least", f.waits->least_rank ? human_duration(f.waits->least_ns) : "");
+  args.set("rank", f.waits->min_rank.value_or(0));
+  args.set("least", f.waits->min_rank ? human_duration(f.waits->min_ns) : "");
   say(x, "profile.collectives", args);
   out.push_back(std::move(x));
 }

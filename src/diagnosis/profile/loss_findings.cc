@@ -19,9 +19,9 @@ namespace {
 constexpr double kUsualShare = 0.05, kWorkShare = 0.03, kFaultShare = 0.02, kContentionShare = 0.03;
 constexpr double kOneRank = 2;  // a rank that loses this many times the median of the others is named
 constexpr double kOnce = 0.5;   // a piece that is this share of a loss is told as a single event
-constexpr double kMostOf = 0.5;
+constexpr double kMaxOf = 0.5;
 
-double least_share(const RankLoss& x) {
+double min_share(const RankLoss& x) {
   if (x.kind == LossKind::kContention) return kContentionShare;
   if (x.kind != LossKind::kIdle) return kUsualShare;
   switch (x.owner) {
@@ -79,18 +79,18 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
     all.pop_back();
     j.one_rank = !all.empty() && j.worst_share > kOneRank * median_of(all);
     j.share = j.one_rank && f.whole.comm_ns > 0 ? j.worst_share : sum / static_cast<double>(account.size());
-    if (j.share >= least_share(j.worst)) out.push_back(std::move(j));
+    if (j.share >= min_share(j.worst)) out.push_back(std::move(j));
   }
   std::stable_sort(out.begin(), out.end(), [](const JoinedLoss& a, const JoinedLoss& b) { return a.share > b.share; });
   return out;
 }
 
 // Which finding tells a loss, and its sentence.
-struct Told {
+struct Reported {
   const char *id, *sentence;
 };
 
-Told told_by(const RankLoss& x) {
+Reported reported_by(const RankLoss& x) {
   if (x.kind == LossKind::kDrain) return {"host.sync", "profile.loss.drain"};
   switch (x.owner) {
     case IdleOwner::kInput: return {"input.loading", "profile.loss.input"};
@@ -154,14 +154,14 @@ void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
 
 Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   const RankLoss& loss = j.worst;
-  const Told told = told_by(loss);
+  const Reported reported = reported_by(loss);
   Finding x;
-  x.id = told.id;
+  x.id = reported.id;
   x.weight = j.share;
   x.value = percent(j.share);
   set_note(x, words("profile.loss.note"));
   x.cause = loss.at.key();
-  set_title(x, titled(told.sentence, loss));
+  set_title(x, titled(reported.sentence, loss));
   Args args;
   args.set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
   set_detail(x, words("profile.loss.detail", args));
@@ -173,7 +173,7 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   say_short_kernels(f, j, x);
   say_place(f, j, x);
   if (loss.kind == LossKind::kIdle) advise(f, loss, x);
-  if (const std::string advice = told.sentence + std::string(".advice"); has_words(advice))
+  if (const std::string advice = reported.sentence + std::string(".advice"); has_words(advice))
     add_detail(x, words(advice));
   x.price.saving_ns = x.weight * f.step_ns;
   return x;
@@ -330,7 +330,7 @@ std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccou
     name_exposed(account, LossKind::kCopy, {}, *x);
     // The same copies make one finding, the one that says what is wrong with them.
     const Finding* pageable = find(out, "copies.pageable");
-    if (pageable && pageable->weight > kMostOf * x->weight)
+    if (pageable && pageable->weight > kMaxOf * x->weight)
       std::erase_if(out, [](const Finding& y) { return y.id == "memory.exposed"; });
   }
   // A long step with a known cause is told by that cause. The devices' steps end with their last work, so a pause at
@@ -338,7 +338,7 @@ std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccou
   if (const Finding* step = find(out, "step.outlier")) {
     const auto cause = std::find_if(out.begin(), out.end(), [&](const Finding& x) {
       return x.id != "step.outlier" && x.step && step->step && (*x.step == *step->step || *x.step + 1 == *step->step) &&
-             x.weight > kMostOf * step->weight;
+             x.weight > kMaxOf * step->weight;
     });
     if (cause != out.end()) {
       add_detail(*cause,
@@ -356,9 +356,9 @@ std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccou
   late->weight = std::max(late->weight, own->weight);
   late->value = percent(late->weight);
   late->price.saving_ns = late->weight * f.step_ns;
-  std::string told = own->id;
+  std::string reported = own->id;
   out.erase(own);
-  return {std::move(told)};
+  return {std::move(reported)};
 }
 
 void add_idle_parts(const ProfileAccount& account, Headline& h) {
@@ -399,12 +399,13 @@ void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
   }
 }
 
-void close_account(const std::vector<Finding>& list, const std::vector<std::string>& told, Headline& h) {
+void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& h) {
   constexpr double kWorthALine = 0.01;
   std::vector<Text> parts;
   for (const SpanPart& part : h.parts) {
     if (part.id == "compute" || part.share < kWorthALine) continue;
-    if (std::any_of(told.begin(), told.end(), [&](const std::string& id) { return tells(id, part.id); })) continue;
+    if (std::any_of(reported.begin(), reported.end(), [&](const std::string& id) { return tells(id, part.id); }))
+      continue;
     Args args;
     args.set("label", Text{part.label_en, part.label_zh}).set("share", percent(part.share));
     parts.push_back(words("profile.closing.part", args));

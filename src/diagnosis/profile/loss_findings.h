@@ -29,7 +29,7 @@ void speak_in_time(const ProfileFacts& facts, std::vector<Finding>& list);
 
 // Sets the sentence that closes the account: which lines of the bar take 1 % or more and are told by none of the
 // findings whose ids are in `told`.
-void close_account(const std::vector<Finding>& list, const std::vector<std::string>& told, Headline& headline);
+void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& headline);
 
 // Adds idle time to the bar, one line for each owner.
 void add_idle_parts(const ProfileAccount& account, Headline& headline);

@@ -46,11 +46,11 @@ struct LateRank {
 
 // Collectives that wait more than they transfer, in a mean step.
 struct CollectiveWaits {
-  double share = 0;                   // waiting of the collectives' time
-  double weight = 0;                  // exposed waiting of the step
-  double mean_ns = 0;                 // waiting of a rank
-  std::optional<int64_t> least_rank;  // waits far less than the others
-  double least_ns = 0;
+  double share = 0;                 // waiting of the collectives' time
+  double weight = 0;                // exposed waiting of the step
+  double mean_ns = 0;               // waiting of a rank
+  std::optional<int64_t> min_rank;  // waits far less than the others
+  double min_ns = 0;
 };
 
 struct IdleCause {

@@ -116,7 +116,7 @@ void add_launch_bound(const ProfileFacts& f, std::vector<Finding>& out) {
   const double share = share_or_zero(static_cast<double>(f.short_work), static_cast<double>(f.launches));
   // Fewer launches can at most fill the devices' idle time.
   const double at_most = share_or_zero(std::min(f.whole.idle_ns, f.call_ns), f.whole.span_ns);
-  if (share < kShortWorkShare || at_most * share < kLeastLoss) return;
+  if (share < kShortWorkShare || at_most * share < kMinLoss) return;
   Finding x;
   x.id = "launch.bound";
   x.weight = at_most * share;
@@ -229,8 +229,8 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   add_waiting(facts, list);
   add_step_findings(facts, tables, list);
   add_link_findings(facts, tables, list);
-  std::vector<std::string> told;  // ids of findings that others tell
-  if (owned) told = name_culprits(facts, account, list);
+  std::vector<std::string> reported;  // ids of findings that others tell
+  if (owned) reported = name_culprits(facts, account, list);
   result.headline.step_ns = facts.accounted ? facts.step_ns : 0;
   result.headline.steps = facts.accounted ? static_cast<int64_t>(facts.step_count) : 0;
   std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
@@ -242,8 +242,8 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
                           [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
   if (facts.accounted) speak_in_time(facts, list);
   if (!facts.ranks.empty()) {
-    for (const Finding& x : list) told.push_back(x.id);
-    close_account(list, told, result.headline);
+    for (const Finding& x : list) reported.push_back(x.id);
+    close_account(list, reported, result.headline);
   } else if (!result.headline.parts.empty()) {
     set_closing(result.headline, words("profile.closing.host"));
   }

@@ -17,7 +17,7 @@ namespace {
 
 // A node's time is about that child which holds this share of it, if one does.
 constexpr double kMostly = 0.7;
-constexpr size_t kMostCandidates = 10;
+constexpr size_t kMaxCandidates = 10;
 // Kernels count as beside communication when at least half of their time is, and as alone when next to nothing is.
 constexpr double kBeside = 0.5, kAlone = 0.05, kSlowed = 1.15;
 constexpr size_t kFewestTwins = 3;
@@ -43,8 +43,7 @@ class LossFinder {
     settle_drains();
     find_exposed();
     find_contention();
-    std::erase_if(losses_,
-                  [&](const RankLoss& x) { return std::max(x.price_ns, x.caused_ns) < kLeastLoss * window(); });
+    std::erase_if(losses_, [&](const RankLoss& x) { return std::max(x.price_ns, x.caused_ns) < kMinLoss * window(); });
     std::stable_sort(losses_.begin(), losses_.end(),
                      [](const RankLoss& a, const RankLoss& b) { return a.price_ns > b.price_ns; });
     return std::move(losses_);
@@ -137,12 +136,12 @@ class LossFinder {
     // Calls and lines that hold the host up are told one by one.
     if (!whole)
       for (const uint32_t child : children[node])
-        if (static_cast<double>(held[child]) >= 2 * kLeastLoss * window()) apart.push_back(child);
+        if (static_cast<double>(held[child]) >= 2 * kMinLoss * window()) apart.push_back(child);
     for (const uint32_t child : apart) {
       rest -= held[child];
       split(child, owner, held, children);
     }
-    if (static_cast<double>(rest) < kLeastLoss * window() || candidates_.size() >= 4 * kMostCandidates) return;
+    if (static_cast<double>(rest) < kMinLoss * window() || candidates_.size() >= 4 * kMaxCandidates) return;
     if (whole) rest = held[top];
     candidates_.push_back({node, whole ? top : node, owner, apart, rest});
     make_idle(candidates_.back());
@@ -228,7 +227,7 @@ class LossFinder {
         then[t_.drained[i].key] += t_.drained[i].idle_ns;
         out.wait_nodes[t_.drained[i].wait_node] = true;
       }
-      if (static_cast<double>(idle) < kLeastLoss * window()) continue;
+      if (static_cast<double>(idle) < kMinLoss * window()) continue;
       RankLoss x;
       x.kind = LossKind::kDrain;
       x.at = culprit_of(t_.drained[rows.front()].wait_node);
@@ -324,7 +323,7 @@ class LossFinder {
     for (size_t j = 0; j < t_.device.size(); ++j)
       if (t_.device[j].other >= 0) waits_for[t_.device[j].other] = static_cast<int32_t>(j);
     for (const auto& [key, g] : groups) {
-      if (g.exposed_ns < kLeastLoss * window()) continue;
+      if (g.exposed_ns < kMinLoss * window()) continue;
       const auto& worst = t_.device[g.worst];
       RankLoss x;
       x.kind = key.first ? LossKind::kCopy : LossKind::kCollective;

@@ -68,9 +68,9 @@ struct RankAccount {
   double between_ns = 0, stream_wait_ns = 0, all_idle_ns = 0;
   double before_and_after_ns = 0;  // recorded outside the window
   int64_t steps = 0;
-  std::vector<RankLoss> losses;  // by price; losses below kLeastLoss of the window are left out
+  std::vector<RankLoss> losses;  // by price; losses below kMinLoss of the window are left out
 };
-inline constexpr double kLeastLoss = 0.01;
+inline constexpr double kMinLoss = 0.01;
 
 // One account for every part with device work, in the order of the parts.
 using ProfileAccount = std::vector<RankAccount>;

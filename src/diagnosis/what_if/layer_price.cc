@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostQuoted = 16;  // most virtual stages whose layout is quoted; longer ones are shown by what-if only
+constexpr size_t kMaxQuoted = 16;  // most virtual stages whose layout is quoted; longer ones are shown by what-if only
 
 }  // namespace
 
@@ -39,7 +39,7 @@ Text layer_words(const Cause& c, double step_ns, int32_t stages, bool paddle) {
   args.flag("chunks", c.new_layers.size() > static_cast<size_t>(stages)).flag("little", c.layers_bring_little());
   args.flag("beats", c.saving_ns > 0 && c.layers_ns > c.saving_ns);
   args.set("now", grouped(kAssumedLayers)).set("less", percent(c.layers_ns / step_ns));
-  if (c.new_layers.size() <= kMostQuoted)
+  if (c.new_layers.size() <= kMaxQuoted)
     args.set("then", layers_text(c.new_layers))
         .flag("paddle", paddle)
         .set("layout", paddle ? paddle_seg_method(c.new_layers) : megatron_layout(c.new_layers));

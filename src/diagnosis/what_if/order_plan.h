@@ -27,7 +27,7 @@ struct OrderPlan {
   std::vector<Cell> cells;
   // For each rank the most activations held at once, in units of one stage's for one micro-batch.
   std::vector<double> held;
-  double most_held() const { return held.empty() ? 0 : *std::max_element(held.begin(), held.end()); }
+  double max_held() const { return held.empty() ? 0 : *std::max_element(held.begin(), held.end()); }
 };
 
 }  // namespace stageline

@@ -19,7 +19,7 @@ namespace stageline {
 namespace {
 
 // Most of one cell's cost that embedding or head may take: however fast the cell becomes, its layers keep something.
-constexpr double kMostConstant = 0.95;
+constexpr double kMaxConstant = 0.95;
 enum : uint8_t { kF, kB, kI, kW };  // columns of a plan's slot costs
 
 uint8_t column_of(CellKind kind) {
@@ -83,10 +83,10 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
   // The size is checked before the order is made: there are a forward and a backward for every chunk of every
   // micro-batch.
   const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
-  if (least > static_cast<double>(kMostPlanCells))
+  if (least > static_cast<double>(kMaxPlanCells))
     return Error{ErrorCode::kLimit,
                  std::string(name) + " has " + fixed(least, 0) + " cells a pipeline or more; at most " +
-                     std::to_string(kMostPlanCells) + " are tried",
+                     std::to_string(kMaxPlanCells) + " are tried",
                  {},
                  "ask for fewer micro-batches or chunks"};
   Result<Schedule> made = make_schedule(name, sizes);
@@ -339,7 +339,7 @@ class OrderModel::PlanCosts {
         for (size_t mb = 0; mb < m; ++mb)
           for (size_t d = 0; d < kDirections; ++d) {
             double& from = sums[ends_[e].owner * m + mb][d];
-            const double taken = std::clamp(from * kMostConstant, 0.0, ends_[e].ns[d]);
+            const double taken = std::clamp(from * kMaxConstant, 0.0, ends_[e].ns[d]);
             ends_ns[e * m + mb][d] = taken;
             from -= taken;
           }

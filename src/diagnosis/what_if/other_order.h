@@ -27,8 +27,8 @@
 namespace stageline {
 
 // Only orders of at most this many cells per pipeline are tried.
-inline constexpr size_t kMostPlanCells = 2'000'000;
-// Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMostPlanCells.
+inline constexpr size_t kMaxPlanCells = 2'000'000;
+// Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMaxPlanCells.
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
 
 // What operations take in a world: the graph's own with less launch delay, or what a rule says when an operation is
@@ -40,8 +40,8 @@ class OpTimesView {
   };
   using Rule = std::function<OpTime(uint32_t op)>;  // from several threads
   explicit OpTimesView(const Rule& rule) : rule_(&rule) {}
-  // `most_ns`: by type, of what is no compute.
-  explicit OpTimesView(const std::vector<double>& most_ns) : launch_ns_(most_ns) {}
+  // `max_ns`: by type, of what is no compute.
+  explicit OpTimesView(const std::vector<double>& max_ns) : launch_ns_(max_ns) {}
   OpTime of(const StepGraph& graph, uint32_t op) const {
     if (rule_) return (*rule_)(op);
     const double late = graph.delay_ns[op];

@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kMostWhole =
+constexpr double kMaxWhole =
     4'503'599'627'370'496;  // 2^52: whole numbers up to here are exact in a double, with one bit to spare
 
 // Packing and restoring walk the same fields in the same order; each field is handed to a writer or to a reader.
@@ -59,7 +59,7 @@ class PackWriter {
   }
   // A whole number as twice its zigzag code; any other number as 1 and its eight bytes.
   static void put_real(std::string& out, double value) {
-    if (std::abs(value) < kMostWhole && value == std::floor(value) && !(value == 0 && std::signbit(value)))
+    if (std::abs(value) < kMaxWhole && value == std::floor(value) && !(value == 0 && std::signbit(value)))
       return put(out, zigzag(static_cast<int64_t>(value)) << 1);
     put(out, 1);
     char raw[sizeof value];
@@ -308,7 +308,7 @@ class PackedModel {
       double ready = 0;
       for (const uint32_t on : g.waits(op)) ready = std::max(ready, end[on]);
       ready += g.delay_ns[op];
-      const int64_t expected = std::abs(ready) < kMostWhole ? std::llround(ready) : 0;
+      const int64_t expected = std::abs(ready) < kMaxWhole ? std::llround(ready) : 0;
       const auto began = static_cast<double>(start(op, expected));
       end[op] = began + g.dur_ns[op];
       const uint32_t group = g.group(op);

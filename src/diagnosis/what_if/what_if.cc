@@ -18,7 +18,7 @@ bool fits(int32_t wanted, int32_t value) { return wanted == kUnknown || wanted =
 }  // namespace
 
 bool Price::gains() const {
-  if (!why_not.empty() || !(share() >= kLeastShare)) return false;
+  if (!why_not.empty() || !(share() >= kMinShare)) return false;
   return !(error_ns > 0) || saving_ns > kSureErrors * error_ns;
 }
 
@@ -316,7 +316,7 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
       continue;
     }
     if (const World world = world_of(worlds[i]); !world.plain) {
-      prices[i] = price_of(order_step_ns_, order_times(world, *plan), plan->most_held());
+      prices[i] = price_of(order_step_ns_, order_times(world, *plan), plan->max_held());
       continue;
     }
     plain.push_back(std::move(*plan));
@@ -328,7 +328,7 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
     std::vector<std::vector<double>> step_ns = order_.steps_ns(*graph_, present_times(), layers_, plans);
     for (size_t k = 0; k < plain.size(); ++k) {
       to_present_size(plain[k], step_ns[k]);
-      prices[plain_index[k]] = price_of(order_step_ns_, step_ns[k], plain[k].most_held());
+      prices[plain_index[k]] = price_of(order_step_ns_, step_ns[k], plain[k].max_held());
     }
   }
   const WorldTimes times = replay_worlds(*graph_, kept.size(), [&](const WorldStretch& s) {
@@ -337,7 +337,7 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
   std::vector<double> after(graph_->steps.size());
   for (size_t k = 0; k < kept.size(); ++k) {
     for (size_t s = 0; s < after.size(); ++s) after[s] = times.ns(s, k);
-    prices[index[k]] = price_of(graph_step_ns_, after, order_.known() ? order_.present().most_held() : kNaN);
+    prices[index[k]] = price_of(graph_step_ns_, after, order_.known() ? order_.present().max_held() : kNaN);
   }
   return prices;
 }
@@ -345,7 +345,7 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
 WhatIf::Priced WhatIf::priced(const Changes& changes) const {
   Priced priced{{}, std::vector<double>(graph_->steps.size(), kNaN)};
   const World world = world_of(changes);
-  double held = order_.known() ? order_.present().most_held() : kNaN;
+  double held = order_.known() ? order_.present().max_held() : kNaN;
   std::vector<double> after;
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
@@ -353,7 +353,7 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
       priced.price.why_not = plan.error().what;
       return priced;
     }
-    held = plan->most_held();
+    held = plan->max_held();
     after = order_times(world, *plan);
   } else {
     after = replay_world(*graph_, [&](const WorldStretch& s) { apply(world, s); });

@@ -69,10 +69,10 @@ struct Price {
   double held = 0;      // most activations that a rank holds, in units of one stage's for one micro-batch; NaN: unknown
   std::string why_not;  // why it could not be priced; empty where it was
   double share() const { return recorded_ns > 0 ? saving_ns / recorded_ns : 0; }
-  // Whether it saves time beyond chance: more than kSureErrors standard errors, and at least kLeastShare of the step.
+  // Whether it saves time beyond chance: more than kSureErrors standard errors, and at least kMinShare of the step.
   bool gains() const;
 };
-inline constexpr double kSureErrors = 2, kLeastShare = 0.001;
+inline constexpr double kSureErrors = 2, kMinShare = 0.001;
 
 // How well the models reproduce what happened, as means over steps.
 struct ModelError {

@@ -12,7 +12,7 @@ namespace {
 
 using Type = ColumnType;
 
-constexpr double kMostFactor = 1000;
+constexpr double kMaxFactor = 1000;
 constexpr int64_t kLongestNs = 3'600'000'000'000;  // an hour
 
 Error bad_scale(std::string_view text, const std::string& why) {
@@ -50,7 +50,7 @@ Result<CellScale> parse_scale(std::string_view text) {
       said = true;
       if (key == "by") {
         const auto by = parse_double(value);
-        if (!by || !(*by >= 0) || *by > kMostFactor) return bad_scale(text, "by is a factor from 0 to 1000");
+        if (!by || !(*by >= 0) || *by > kMaxFactor) return bad_scale(text, "by is a factor from 0 to 1000");
         scale.by = *by;
       } else {
         const auto ns = parse_duration(value);
@@ -96,7 +96,7 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
                 share_of(error.graph_ns - error.recorded_ns, error.recorded_ns), whole_ns(error.order_ns),
                 share_of(error.order_ns - error.recorded_ns, error.recorded_ns),
                 order.known() ? order.recognition().best().name : std::string(),
-                order.known() ? order.present().most_held() : kNaN});
+                order.known() ? order.present().max_held() : kNaN});
   Table fixes(
       "fixes", "Fixes and what they save, the largest first, then bounds",
       {{"fix", "fix", Type::kText, "Kind of fix; own: what was asked with --scale and its kin"},

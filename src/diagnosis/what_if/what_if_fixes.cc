@@ -13,10 +13,10 @@ namespace {
 
 constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // least ratio to the others
 constexpr double kSureWorker = 3;                        // standard errors over steps by which a worker must be slow
-constexpr size_t kMostWorkers = 3;
+constexpr size_t kMaxWorkers = 3;
 constexpr double kMoreHeld = 1e-6;
-constexpr size_t kMostParts = 3;   // most fixes in a combination
-constexpr size_t kMostSplits = 8;  // most splits that are replayed to find the best one
+constexpr size_t kMaxParts = 3;   // most fixes in a combination
+constexpr size_t kMaxSplits = 8;  // most splits that are replayed to find the best one
 
 struct OrderChoice {
   const char* name;
@@ -92,7 +92,7 @@ class Finder {
     if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
     spread_evenly(stages);
     const std::vector<int32_t> least = balanced_layers(stages, model_.layers(), list_.layers);
-    const auto splits = splits_between(list_.layers, least, kMostSplits);
+    const auto splits = splits_between(list_.layers, least, kMaxSplits);
     std::vector<Changes> worlds;
     for (const std::vector<int32_t>& split : splits) {
       worlds.emplace_back();
@@ -138,7 +138,7 @@ class Finder {
   bool fits_memory(const Changes& changes) {
     const Result<OrderPlan> plan = model_.plan_of(changes);
     if (!plan) return false;
-    if (plan->most_held() <= model_.order().present().most_held() + kMoreHeld || options_.more_memory) return true;
+    if (plan->max_held() <= model_.order().present().max_held() + kMoreHeld || options_.more_memory) return true;
     ++list_.over_memory;
     return false;
   }
@@ -204,7 +204,7 @@ class Finder {
     std::sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) {
       return std::pair(-a.excess_ns, a.worker) < std::pair(-b.excess_ns, b.worker);
     });
-    if (slow.size() > kMostWorkers) slow.resize(kMostWorkers);
+    if (slow.size() > kMaxWorkers) slow.resize(kMaxWorkers);
     for (const Slow& one : slow) {
       const auto dp = static_cast<int32_t>(one.worker / static_cast<size_t>(graph.stage_count));
       const auto stage = static_cast<int32_t>(one.worker % static_cast<size_t>(graph.stage_count));
@@ -310,7 +310,7 @@ class Finder {
     Changes together = list_.fixes[best].changes;
     double saved = list_.fixes[best].price.saving_ns;
     std::vector<Fix> found;
-    while (parts.size() < kMostParts) {
+    while (parts.size() < kMaxParts) {
       std::vector<size_t> others;
       std::vector<Changes> worlds;
       for (const size_t i : singles) {
@@ -325,7 +325,7 @@ class Finder {
       size_t most = SIZE_MAX;
       for (size_t k = 0; k < prices.size(); ++k)
         if (prices[k].gains() && (most == SIZE_MAX || prices[k].saving_ns > prices[most].saving_ns)) most = k;
-      if (most == SIZE_MAX || prices[most].saving_ns - saved < kLeastShare * prices[most].recorded_ns) break;
+      if (most == SIZE_MAX || prices[most].saving_ns - saved < kMinShare * prices[most].recorded_ns) break;
       parts.push_back(others[most]);
       together = worlds[most];
       saved = prices[most].saving_ns;
@@ -346,7 +346,7 @@ class Finder {
 
   bool within_memory(const Changes& changes) const {
     const Result<OrderPlan> plan = model_.plan_of(changes);
-    return plan && plan->most_held() <= model_.order().present().most_held() + kMoreHeld;
+    return plan && plan->max_held() <= model_.order().present().max_held() + kMoreHeld;
   }
 
   // Whether two fixes exclude each other: those of one family do, except that different workers may be replaced

@@ -152,7 +152,7 @@ void WhatIf::measure_links(const Trace& trace) {
   struct Receiver {
     int32_t sender = kUnknown;
     bool several = false;
-    double least_ns = std::numeric_limits<double>::infinity();
+    double min_ns = std::numeric_limits<double>::infinity();
   };
   std::map<int32_t, Receiver> receivers;
   if (graph_->source == GraphSource::kComputeCells && !graph_->messages_recorded)
@@ -161,13 +161,12 @@ void WhatIf::measure_links(const Trace& trace) {
       Receiver& receiver = receivers[to];
       receiver.several |= receiver.sender != kUnknown && receiver.sender != from;
       receiver.sender = from;
-      receiver.least_ns =
-          std::min(receiver.least_ns, std::max(0.0, links[number].mean() - median[links[number].across]));
+      receiver.min_ns = std::min(receiver.min_ns, std::max(0.0, links[number].mean() - median[links[number].across]));
     }
   link_factor_.assign(links.size(), 1);
   for (const auto& [key, number] : index) {
     const auto receiver = receivers.find(std::get<0>(key));
-    const double late = receiver != receivers.end() && receiver->second.several ? receiver->second.least_ns : 0;
+    const double late = receiver != receivers.end() && receiver->second.several ? receiver->second.min_ns : 0;
     const double usual = median[links[number].across] + late, mean = links[number].mean();
     if (mean > usual && mean > 0) link_factor_[number] = static_cast<float>(usual / mean);
   }

@@ -19,8 +19,8 @@ namespace {
 
 constexpr int kZones = 3;
 constexpr double kZoneShare[kZones] = {1.0, 0.36, 0.16};
-constexpr double kZoneLine[kZones] = {6, 4, 3};         // least height of one line when a zone is divided
-constexpr double kLabelSize = 13, kLeastLabelSize = 8;  // smaller numbers cannot be read
+constexpr double kZoneLine[kZones] = {6, 4, 3};       // least height of one line when a zone is divided
+constexpr double kLabelSize = 13, kMinLabelSize = 8;  // smaller numbers cannot be read
 
 int zone_of(CellKind kind) {
   if (is_message(kind)) return 2;
@@ -101,7 +101,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
   for (int zone = 0; zone < kZones; ++zone) {
     const double h = std::min(place.box.h, std::max(place.box.h * kZoneShare[zone], 2.0));
     const double y = place.box.y + place.box.h - h;
-    const int most_lines = std::clamp(static_cast<int>(h / kZoneLine[zone]), 1, 4);
+    const int max_lines = std::clamp(static_cast<int>(h / kZoneLine[zone]), 1, 4);
     Strips strips;
     strips.strip_px = place.strip_px;
     std::vector<uint32_t> cluster;  // a chain of cells, each overlapping the next
@@ -114,7 +114,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
         starts.push_back(cells.start_ns[i]);
         ends.push_back(std::max(cells.start_ns[i], cells.end_ns[i] - touch_ns));
       }
-      const int lines = cluster.size() > 1 ? assign_rows(starts, ends, line, most_lines) : 1;
+      const int lines = cluster.size() > 1 ? assign_rows(starts, ends, line, max_lines) : 1;
       for (size_t k = 0; k < cluster.size(); ++k) {
         const uint32_t i = cluster[k];
         ChartCell cell;
@@ -178,12 +178,12 @@ void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layou
   for (const ChartCell& c : layout.cells)
     if (c.label >= 0 && is_compute(c.kind)) tallest = std::max(tallest, room_h(c));
   double size = std::min(kLabelSize, std::floor(tallest * 2 * 0.58) / 2);
-  for (; size > kLeastLabelSize; size -= 0.5) {
+  for (; size > kMinLabelSize; size -= 0.5) {
     size_t could = 0, can = 0;
     for (const ChartCell& c : layout.cells) {
       if (c.label < 0 || !is_compute(c.kind)) continue;
       const Label& label = label_of(c.label, -1);
-      if (!fits(c, label, kLeastLabelSize)) continue;
+      if (!fits(c, label, kMinLabelSize)) continue;
       ++could;
       can += fits(c, label, size) ? 1 : 0;
     }
@@ -193,7 +193,7 @@ void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layou
     const int32_t micro_batch = c.label;
     c.label = -1;
     const double own_size = std::min(size, std::floor(room_h(c) * 2 * 0.58) / 2);
-    if (micro_batch < 0 || !is_compute(c.kind) || own_size < kLeastLabelSize) continue;
+    if (micro_batch < 0 || !is_compute(c.kind) || own_size < kMinLabelSize) continue;
     for (const int32_t chunk : {with_chunk ? c.chunk : -1, -1}) {
       const Label& label = label_of(micro_batch, chunk);
       if (!fits(c, label, own_size)) continue;

@@ -17,7 +17,7 @@ constexpr double kMargin = 32;
 constexpr double kLabelGap = 22;  // between the row labels and the plot
 constexpr double kHeaderH = 22;   // "Replica 1" above its rows
 constexpr double kTitleSize = 20, kLeadSize = 13.5, kSmallSize = 12, kAxisSize = 11;
-constexpr double kLeastPlotW = 120;
+constexpr double kMinPlotW = 120;
 // With more chunks than this, lightness cannot tell them apart, so their numbers are written too.
 constexpr int32_t kShadedChunks = 4;
 
@@ -124,7 +124,7 @@ struct Builder {
   // Returns true when there is room for notches at the rows and, on one clock, for the bars over all rows.
   bool phases_fit() const {
     return !phases.empty() && sizes.h >= 14 && std::any_of(time.steps.begin(), time.steps.end(), [&](const auto& s) {
-      return to_x(s.end_ns) - to_x(s.start_ns) >= kLeastPhaseStep && s.step != kUnknown;
+      return to_x(s.end_ns) - to_x(s.start_ns) >= kMinPhaseStep && s.step != kUnknown;
     });
   }
 
@@ -158,11 +158,11 @@ struct Builder {
                     : width_from_content(trace, time, number_px, time.steps.size() > 1 ? most : std::min(most, 4400.0));
     out.plot.x = std::round(kMargin + label_w + kLabelGap);
     out.plot.w = out.width - kMargin - out.plot.x;
-    if (out.plot.w < kLeastPlotW)
+    if (out.plot.w < kMinPlotW)
       return Error{ErrorCode::kUsage,
                    "a chart " + fixed(out.width, 0) + " px wide has no room for its rows",
                    {},
-                   "give at least " + fixed(out.plot.x + kMargin + kLeastPlotW, 0)};
+                   "give at least " + fixed(out.plot.x + kMargin + kMinPlotW, 0)};
     if (options.theory)
       ghosts = ghost_place(*options.theory, options.ghosts, sizes.gap,
                            out.plot.w / static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns)));

@@ -159,14 +159,14 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
 // Draws one line for each step that is wide enough, at the last end of its theory.
 void place_theory_ends(const Theory& theory, const ChartTime& time, ChartLayout& layout);
 
-// Places notches where each rank's warm-up ends and where its cool-down begins. Steps narrower than kLeastPhaseStep
+// Places notches where each rank's warm-up ends and where its cool-down begins. Steps narrower than kMinPhaseStep
 // pixels have none.
 void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& time, ChartLayout& layout);
 // Places bars of warm-up, steady phase and cool-down over all ranks at `y`, with words where they fit. Returns false
 // when no step is wide enough.
 bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& time, double y, ChartLang lang,
                       const MeasureText& measure, ChartLayout& layout);
-inline constexpr double kPhaseBarH = 19, kLeastPhaseStep = 160;
+inline constexpr double kPhaseBarH = 19, kMinPhaseStep = 160;
 
 // Writes micro-batch numbers into the cells that have room for them; `with_chunk` adds the chunk
 // ("3·1") where that fits too. place_cells() left the micro-batch in ChartCell::label.

@@ -12,8 +12,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kLeastGhostCell = 3;  // mean width of a cell; kAuto draws no ghosts below it
-constexpr double kLeastStepEnd = 60;
+constexpr double kMinGhostCell = 3;  // mean width of a cell; kAuto draws no ghosts below it
+constexpr double kMinStepEnd = 60;
 constexpr double kWordSize = 11;
 
 double px_per_ns(const ChartTime& time, const ChartLayout& layout) {
@@ -42,7 +42,7 @@ GhostPlace ghost_place(const Theory& theory, Ghosts wish, double row_gap, double
       sum += static_cast<double>(theory.end_ns[i] - theory.start_ns[i]);
       ++count;
     }
-    if (row_gap < 6 || count == 0 || sum / count * scale < kLeastGhostCell) return {};
+    if (row_gap < 6 || count == 0 || sum / count * scale < kMinGhostCell) return {};
   }
   if (row_gap >= 12) return {1.5, 4.5};
   if (row_gap >= 9) return {1.5, 4};
@@ -95,7 +95,7 @@ void place_theory_ends(const Theory& theory, const ChartTime& time, ChartLayout&
   for (const auto& [step, end] : ends) {
     const auto width = widths.find(step);
     const double x = to_x(time, layout, end);
-    if (width != widths.end() && width->second >= kLeastStepEnd && x <= layout.plot.x + layout.plot.w + 0.5)
+    if (width != widths.end() && width->second >= kMinStepEnd && x <= layout.plot.x + layout.plot.w + 0.5)
       layout.theory_end_x.push_back(x);
   }
 }
@@ -107,7 +107,7 @@ void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& t
   for (const RankPhases& own : phases) {
     const auto p = static_cast<size_t>(own.part);
     const auto width = widths.find(own.step);
-    if (!row_of[p] || row_of[p]->h < 14 || width == widths.end() || width->second < kLeastPhaseStep) continue;
+    if (!row_of[p] || row_of[p]->h < 14 || width == widths.end() || width->second < kMinPhaseStep) continue;
     const double w = row_of[p]->h >= 25 ? 9 : 7;
     for (const int64_t at : {own.steady_ns, own.cool_down_ns})
       layout.phase_marks.push_back({to_x(time, layout, at - time.shift_ns[p]), row_of[p]->y + w * 0.42, w, w * 0.62});
@@ -120,7 +120,7 @@ bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& ti
   std::map<int32_t, RankPhases> all;  // for each step, over all replicas
   for (const RankPhases& own : phases) {
     const auto width = widths.find(own.step);
-    if (width == widths.end() || width->second < kLeastPhaseStep) continue;
+    if (width == widths.end() || width->second < kMinPhaseStep) continue;
     RankPhases& step = all.try_emplace(own.step, own).first->second;
     step.start_ns = std::min(step.start_ns, own.start_ns);
     step.steady_ns = std::min(step.steady_ns, own.steady_ns);

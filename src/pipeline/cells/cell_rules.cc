@@ -31,7 +31,7 @@ constexpr std::array<std::pair<std::string_view, Piece::Slot>, 5> kSlots = {{{""
                                                                              {"mb", Piece::Slot::kMicroBatch},
                                                                              {"step", Piece::Slot::kStep}}};
 
-int64_t most_of(Piece::Slot slot) {
+int64_t max_of(Piece::Slot slot) {
   switch (slot) {
     case Piece::Slot::kStage: return kMaxStageNumber - 1;
     case Piece::Slot::kChunk: return kMaxChunkNumber - 1;
@@ -108,7 +108,7 @@ bool fit_at(const std::vector<Piece>& pieces, size_t first, size_t last, std::st
       size_t end = at;
       int64_t value = 0;
       bool fits = true;
-      const int64_t most = most_of(piece.slot);
+      const int64_t most = max_of(piece.slot);
       for (; end < name.size() && name[end] >= '0' && name[end] <= '9'; ++end) {
         if (piece.slot == Piece::Slot::kNone || !fits) continue;
         value = value * 10 + (name[end] - '0');

@@ -7,9 +7,9 @@
 namespace stageline {
 namespace {
 
-constexpr int32_t kMostChunksTried = 8;
-constexpr int64_t kMostRows = int64_t{1} << 20;  // limit on the forwards of one hypothesis, over all stages
-constexpr int64_t kMostPlanned = 1 << 14;
+constexpr int32_t kMaxChunksTried = 8;
+constexpr int64_t kMaxRows = int64_t{1} << 20;  // limit on the forwards of one hypothesis, over all stages
+constexpr int64_t kMaxPlanned = 1 << 14;
 
 CellKind shown_kind(const ScheduleCell& cell) {
   if (cell.overlapped()) return CellKind::kForwardBackward;
@@ -80,7 +80,7 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     const int64_t size = int64_t{sizes.stages} * sizes.micro_batches * sizes.chunks;
     // The order of this schedule is found by a search, which takes longer.
     const bool planned = std::string_view(name) == "zbvpp";
-    if (size > (planned ? kMostPlanned : kMostRows) || (planned && !facts.weights)) return;
+    if (size > (planned ? kMaxPlanned : kMaxRows) || (planned && !facts.weights)) return;
     Result<Schedule> made = make_schedule(name, sizes);
     if (!made) return;
     RowHypothesis one;
@@ -94,9 +94,9 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     out.push_back(std::move(one));
   };
   for (const ScheduleDef* def : schedules()) {
-    const int32_t least = def->default_chunks == def->most_chunks ? def->most_chunks : 2;
-    for (int32_t chunks = least; chunks <= std::min(def->most_chunks, std::max(least, kMostChunksTried)); ++chunks) {
-      if (facts.forwards % chunks != 0 || (facts.chunks_said > 0 && facts.chunks_said > chunks)) continue;
+    const int32_t least = def->default_chunks == def->max_chunks ? def->max_chunks : 2;
+    for (int32_t chunks = least; chunks <= std::min(def->max_chunks, std::max(least, kMaxChunksTried)); ++chunks) {
+      if (facts.forwards % chunks != 0 || (facts.chunks_known > 0 && facts.chunks_known > chunks)) continue;
       ScheduleSizes sizes{.stages = facts.stages, .micro_batches = facts.forwards / chunks, .chunks = chunks};
       // Each micro-batch passes a rank in one direction only, so it has one forward there.
       if (std::string_view(def->name) == "dualpipe") sizes.micro_batches = facts.forwards;

@@ -42,7 +42,7 @@ struct HypothesisFacts {
   int32_t stages = 0;
   int32_t forwards = 0;
   int32_t largest = kUnknown;
-  int32_t chunks_said = 0;
+  int32_t chunks_known = 0;
   bool overlaps = false, weights = false;
   std::string named;
 };

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostTogetherNs = int64_t{1} << 60;
+constexpr int64_t kMaxTogetherNs = int64_t{1} << 60;
 
 // The cells of one rank in one step.
 struct Group {
@@ -55,8 +55,8 @@ class ImpossibleTimes {
         if (!gone_[i]) first = std::min(first, cells_.start_ns[i]), last = std::max(last, cells_.end_ns[i]);
       if (first <= last) together += static_cast<double>(between_ns(first, last));
     }
-    if (together <= static_cast<double>(kMostTogetherNs)) return;
-    const int64_t share = kMostTogetherNs / static_cast<int64_t>(groups_.size());
+    if (together <= static_cast<double>(kMaxTogetherNs)) return;
+    const int64_t share = kMaxTogetherNs / static_cast<int64_t>(groups_.size());
     std::vector<int64_t> starts;
     for (const Group& group : groups_) {
       starts.assign(cells_.start_ns.begin() + static_cast<std::ptrdiff_t>(group.begin),

@@ -15,7 +15,7 @@ namespace stageline {
 namespace {
 
 // Values for peers: there is no message; there is one, to a rank that is unknown or not in the input.
-constexpr int32_t kNobody = -1, kUnsaid = -2;
+constexpr int32_t kNobody = -1, kUnstated = -2;
 
 // A forward stretch as a node in the flow of activations.
 struct Node {
@@ -53,7 +53,7 @@ Ring ring_of(const Trace& trace) {
     pipelines[known ? layout.dp[p] : 0].emplace_back(known ? layout.stage[p] : trace.parts[p].rank,
                                                      static_cast<int32_t>(p));
   }
-  out.next.assign(trace.parts.size(), kUnsaid);
+  out.next.assign(trace.parts.size(), kUnstated);
   out.previous = out.next;
   for (auto& [replica, members] : pipelines) {
     std::sort(members.begin(), members.end());
@@ -81,12 +81,12 @@ std::vector<Node> nodes_of(const std::vector<HostWork>& work, const Ring* ring) 
       const auto peer = [&](const Stretch& s, const std::vector<int32_t>* neighbour) {
         if (!s.sends) return kNobody;
         if (neighbour != nullptr) return (*neighbour)[p];
-        return s.to_part >= 0 ? s.to_part : kUnsaid;
+        return s.to_part >= 0 ? s.to_part : kUnstated;
       };
       node.to = peer(forward, ring != nullptr ? &ring->next : nullptr);
       node.from = node.has_backward
                       ? peer(work[p].stretches[forward.backward], ring != nullptr ? &ring->previous : nullptr)
-                      : kUnsaid;
+                      : kUnstated;
       out.push_back(node);
     }
   return out;

@@ -226,7 +226,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
   const bool known =
       std::none_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.stage == kUnknown; });
   if (count == 0 || (known && stages <= 0)) return true;
-  bool told = true;
+  bool reported = true;
   Layout layout;
   std::vector<size_t> order(trace.parts.size());  // the ranks in the order in which stages lie on them
   std::iota(order.begin(), order.end(), size_t{0});
@@ -260,8 +260,8 @@ bool fill_layout(Trace& trace, int32_t stages) {
     const std::vector<LayoutFacts> facts = facts_of(trace);
     layout = from_warm_up(trace, facts, order);
     if (layout.stages == 0 && count > 1) layout = from_time(facts);
-    told = layout.stages > 0;
-    if (!told) layout = {count, 1, "nothing but the order of ranks"};
+    reported = layout.stages > 0;
+    if (!reported) layout = {count, 1, "nothing but the order of ranks"};
   }
   const int32_t per_replica = layout.stages * layout.peers;
   int32_t last = 0;
@@ -280,7 +280,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
                               (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
                               (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how +
                               (stages > 0 ? "" : "; --stages overrides"));
-  return told;
+  return reported;
 }
 
 }  // namespace
@@ -294,9 +294,9 @@ bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
     trace.parts[p].stage = said.stage[p];
     trace.parts[p].dp = said.dp[p];
   }
-  const bool told = said.stages > 0 || fill_layout(trace, options.pp);
+  const bool reported = said.stages > 0 || fill_layout(trace, options.pp);
   trace.pipeline_stages = extent_of(trace).stage_count;
-  return told;
+  return reported;
 }
 
 }  // namespace stageline

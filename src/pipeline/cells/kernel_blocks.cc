@@ -15,7 +15,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostScheduleCells = int64_t{1} << 24;
+constexpr int64_t kMaxScheduleCells = int64_t{1} << 24;
 
 // The blocks of one step of one replica: stage → its blocks in order of start. A cell number is an index of the
 // trace.cells to come.
@@ -37,7 +37,7 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
   for (const KernelBlock* block : stages.begin()->second) forwards += block->kind == CellKind::kForward;
   for (const char* name : {"1f1b", "fthenb"}) {
     const ScheduleDef* const def = find_schedule(name);
-    if (def == nullptr || forwards == 0 || int64_t{stage_count} * forwards * 2 > kMostScheduleCells) continue;
+    if (def == nullptr || forwards == 0 || int64_t{stage_count} * forwards * 2 > kMaxScheduleCells) continue;
     ScheduleSizes sizes;
     sizes.stages = stage_count;
     sizes.micro_batches = forwards;

@@ -9,7 +9,7 @@ namespace stageline {
 namespace {
 
 // At most this share of the messages' time may overlap kernels: the stamps of tasks are a little early or late.
-constexpr double kMostOverlap = 0.05;
+constexpr double kMaxOverlap = 0.05;
 // Runs shorter than this share of the median run are no blocks; they are small work between two messages, as scaling a
 // loss or taking the norm of gradients.
 constexpr double kSmallShare = 0.05;
@@ -147,7 +147,7 @@ class BlockFinder {
         if (kernels_[k].end_ns > message.end_ns) break;
       }
     }
-    if (static_cast<double>(beside) <= kMostOverlap * static_cast<double>(total)) return false;
+    if (static_cast<double>(beside) <= kMaxOverlap * static_cast<double>(total)) return false;
     out_.overlapped = static_cast<int64_t>(out_.messages.size());
     return true;
   }

@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostOffRanks = 16;  // so many ranks' deviations are reported one by one
+constexpr size_t kMaxOffRanks = 16;  // so many ranks' deviations are reported one by one
 
 class RangeCellMaker {
  public:
@@ -30,7 +30,7 @@ class RangeCellMaker {
     if (!place_ranks(trace_, options_)) lay_out_by_rows();
     found_.labels = label_rows(trace_, found_.rows, found_.lists, named_schedule(trace_));
     forget_doubtful_steps();
-    chunks_ = found_.labels.proven() ? found_.labels.chunks : chunks_said();
+    chunks_ = found_.labels.proven() ? found_.labels.chunks : chunks_known();
     add_work();
     add_messages();
     add_collectives();
@@ -90,7 +90,7 @@ class RangeCellMaker {
     }
   }
 
-  int32_t chunks_said() {
+  int32_t chunks_known() {
     int32_t chunks = 1;
     bool overlaps = false;
     for (const auto& part : rows().parts)
@@ -253,13 +253,13 @@ class RangeCellMaker {
 
   void say_off() {
     const std::vector<OffSchedule>& off = found_.labels.off;
-    std::vector<uint32_t> told;
+    std::vector<uint32_t> reported;
     std::map<uint32_t, int64_t> steps;
     for (const OffSchedule& one : off) ++steps[one.part];
     for (const OffSchedule& one : off) {
-      if (std::find(told.begin(), told.end(), one.part) != told.end()) continue;
-      if (told.size() == kMostOffRanks) break;
-      told.push_back(one.part);
+      if (std::find(reported.begin(), reported.end(), one.part) != reported.end()) continue;
+      if (reported.size() == kMaxOffRanks) break;
+      reported.push_back(one.part);
       const std::string rank = std::to_string(trace_.parts[one.part].rank);
       trace_.diagnostics.add("cells.off_schedule.rank_" + rank, Severity::kWarning,
                              "rank " + rank + " leaves its schedule first in step " + std::to_string(one.step) +

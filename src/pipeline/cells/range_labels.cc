@@ -14,11 +14,11 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSampled = 256;     // where no schedule fits all lists, each is compared with so many of them
-constexpr size_t kMostTied = 32;         // at most so many schedules that fit equally well are kept
-constexpr int64_t kMostEditShare = 4;    // at most a quarter of a list's rows may be edits
-constexpr int64_t kMostWrongShare = 50;  // at most a fiftieth of the neighbours may be out of order
-constexpr int64_t kMostForwards = int64_t{1} << 21;  // limit for one schedule over all its sizes and stages
+constexpr size_t kMaxSampled = 256;     // where no schedule fits all lists, each is compared with so many of them
+constexpr size_t kMaxAligned = 32;      // at most so many schedules that fit equally well are kept
+constexpr int64_t kMaxEditShare = 4;    // at most a quarter of a list's rows may be edits
+constexpr int64_t kMaxWrongShare = 50;  // at most a fiftieth of the neighbours may be out of order
+constexpr int64_t kMaxForwards = int64_t{1} << 21;  // limit for one schedule over all its sizes and stages
 constexpr ExpectedRow kNoLabel{.action_count = 0};
 
 bool same_label(const ExpectedRow& a, const ExpectedRow& b) {
@@ -37,9 +37,9 @@ class Labeller {
 
   // Adds the hypothesis for the number of micro-batches that this list's step has, unless `made` has it already.
   void prepare(const RowList& list, std::vector<RowHypothesis>& made) const {
-    constexpr size_t kMostSizes = 16;
+    constexpr size_t kMaxSizes = 16;
     const int32_t m = own_micro_batches(list, made.front());
-    if (made.size() >= kMostSizes || &known(list, made) != &made.front() ||
+    if (made.size() >= kMaxSizes || &known(list, made) != &made.front() ||
         m == made.front().schedule.sizes.micro_batches)
       return;
     ScheduleSizes sizes = made.front().schedule.sizes;
@@ -47,7 +47,7 @@ class Labeller {
     int64_t forwards = int64_t{sizes.stages} * m * sizes.chunks;
     for (const RowHypothesis& one : made)
       forwards += int64_t{sizes.stages} * one.schedule.sizes.micro_batches * sizes.chunks;
-    if (forwards > kMostForwards) return;
+    if (forwards > kMaxForwards) return;
     Result<Schedule> schedule = make_schedule(made.front().schedule.name, sizes);
     if (!schedule) return;
     RowHypothesis one{std::move(*schedule), made.front().logits, made.front().offset, {}};
@@ -96,12 +96,12 @@ class Labeller {
     RowAlignment out =
         align_rows(n, expected->size(), [&](size_t i, size_t j) { return can_be_at(h, list, *expected, i, j); });
     const auto longer = static_cast<int64_t>(std::max(n, expected->size()));
-    if (out.close && int64_t{out.edits} * kMostEditShare <= longer) return out;
+    if (out.close && int64_t{out.edits} * kMaxEditShare <= longer) return out;
     // A recording that began or ended in mid-step may lack most of the step; then the list must be exactly its end or
     // its beginning.
     out = {};
     for (const bool head : {true, false}) {
-      if ((head ? !list.first : !list.last) || n >= expected->size() || n * kMostEditShare < expected->size()) continue;
+      if ((head ? !list.first : !list.last) || n >= expected->size() || n * kMaxEditShare < expected->size()) continue;
       const size_t shift = head ? expected->size() - n : 0;
       if (!equals(h, list, shift)) continue;
       out.close = true;
@@ -313,7 +313,7 @@ HypothesisFacts facts_of(const Trace& trace, const RangeRows& rows, const RowLis
   for (const auto& own : rows.parts)
     for (const RangeRow& row : own) {
       facts.largest = std::max({facts.largest, row.micro_batch, row.other_micro_batch});
-      facts.chunks_said = std::max({facts.chunks_said, row.chunk + 1, row.other_chunk + 1});
+      facts.chunks_known = std::max({facts.chunks_known, row.chunk + 1, row.other_chunk + 1});
       facts.overlaps |= row.kind == CellKind::kForwardBackward;
       facts.weights |= row.kind == CellKind::kWeightGrad;
     }
@@ -338,7 +338,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   const Labeller labeller(trace, rows, lists);
   std::vector<size_t> sample;  // lists of recorded steps where there are any
   const auto counts = [&](const RowList& list) { return !list.guessed || !lists.any_recorded; };
-  const size_t every = std::max<size_t>(1, lists.lists.size() / kMostSampled);
+  const size_t every = std::max<size_t>(1, lists.lists.size() / kMaxSampled);
   for (size_t l = 0; l < lists.lists.size(); l += every)
     if (counts(lists.lists[l]) && trace.parts[lists.lists[l].part].stage != kUnknown) sample.push_back(l);
   if (sample.empty() || hypotheses.empty()) {
@@ -352,12 +352,12 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
     costs.push_back(labeller.cost(h, sample));
     least = std::min(least, costs.back());
   }
-  if (least * kMostEditShare > rows_sampled) {
+  if (least * kMaxEditShare > rows_sampled) {
     none.why_not = "the rows are those of no schedule that is known here";
     return none;
   }
   std::vector<size_t> tied;
-  for (size_t h = 0; h < costs.size() && tied.size() < kMostTied; ++h)
+  for (size_t h = 0; h < costs.size() && tied.size() < kMaxAligned; ++h)
     if (costs[h] == least) tied.push_back(h);
   // Where the job names its schedule, that decides between schedules that fit equally well.
   if (hypotheses[tied.front()].schedule.name == named)
@@ -365,7 +365,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   RangeLabels out;
   for (const size_t h : tied) {
     RangeLabels labels = labeller.label(hypotheses[h]);
-    if (labels.wrong * kMostWrongShare > labels.checked) continue;
+    if (labels.wrong * kMaxWrongShare > labels.checked) continue;
     const ScheduleSizes& sizes = hypotheses[h].schedule.sizes;
     if (!out.proven()) {
       out = std::move(labels);

@@ -241,9 +241,9 @@ class PartMessages {
 
   void match(Way way, const std::vector<const Need*>& needs) {
     // Where some operations do not name their peers, all messages of the rank are taken as one sequence.
-    bool all_said = true;
-    for (const Operation& op : operations_) all_said = all_said && (op.way != way || op.peer != kAnyPeer);
-    if (!all_said) all_said = only_one_peer(way, needs);
+    bool all_known = true;
+    for (const Operation& op : operations_) all_known = all_known && (op.way != way || op.peer != kAnyPeer);
+    if (!all_known) all_known = only_one_peer(way, needs);
     using Key = std::pair<int32_t, int32_t>;  // step, peer
     std::map<Key, std::pair<std::vector<const Operation*>, std::vector<const Need*>>> groups;
     for (const Operation& op : operations_) {
@@ -252,18 +252,18 @@ class PartMessages {
         ++out_.unknown;
         continue;
       }
-      groups[{step_of(op), all_said ? op.peer : kAnyPeer}].first.push_back(&op);
+      groups[{step_of(op), all_known ? op.peer : kAnyPeer}].first.push_back(&op);
     }
     for (const Need* need : needs) {
       const auto peer = static_cast<int32_t>(way == Way::kSend ? need->taker : need->maker);
-      groups[{need->step, all_said ? peer : kAnyPeer}].second.push_back(need);
+      groups[{need->step, all_known ? peer : kAnyPeer}].second.push_back(need);
     }
     for (auto& [key, group] : groups) {
       // The order in which one device made results is known, while the clocks of several receivers may differ.
-      if (!all_said && way == Way::kSend)
+      if (!all_known && way == Way::kSend)
         std::stable_sort(group.second.begin(), group.second.end(),
                          [](const Need* a, const Need* b) { return a->made_ns < b->made_ns; });
-      pair(group.first, group.second, all_said);
+      pair(group.first, group.second, all_known);
     }
   }
 

@@ -26,8 +26,8 @@ std::vector<int32_t> recorded_steps(const Part& part, const std::vector<RangeRow
     const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), row.host_ns,
                                         [](int64_t t, const ProfilerStep& step) { return t < step.start_ns; });
     const bool inside = after != part.steps.begin() && row.host_ns < (after - 1)->end_ns;
-    const bool told = inside && (after - 1)->number >= 0 && (after - 1)->number < INT32_MAX;
-    steps.push_back(told ? static_cast<int32_t>((after - 1)->number) : kUnknown);
+    const bool reported = inside && (after - 1)->number >= 0 && (after - 1)->number < INT32_MAX;
+    steps.push_back(reported ? static_cast<int32_t>((after - 1)->number) : kUnknown);
   }
   return steps;
 }
@@ -70,7 +70,7 @@ int32_t forwards_of_period(const std::vector<RangeRow>& rows) {
 }
 
 // Returns the most common value; of equally common values the largest.
-int32_t most_common(const std::vector<int32_t>& values) {
+int32_t commonest(const std::vector<int32_t>& values) {
   std::map<int32_t, int64_t> counts;
   for (const int32_t value : values)
     if (value > 0) ++counts[value];
@@ -111,12 +111,12 @@ void cut_stretch(const std::vector<RangeRow>& rows, RowList stretch, int32_t for
 }
 
 // Numbers lists without a recorded step from the recorded ones around them.
-void number_lists(std::vector<RowList>& lists, int32_t most_lists) {
+void number_lists(std::vector<RowList>& lists, int32_t max_lists) {
   size_t known = lists.size();
   for (size_t i = lists.size(); i-- > 0;)
     if (!lists[i].guessed) known = i;
   if (known == lists.size()) {
-    const auto first = most_lists - static_cast<int32_t>(lists.size());
+    const auto first = max_lists - static_cast<int32_t>(lists.size());
     for (size_t i = 0; i < lists.size(); ++i) lists[i].step = first + static_cast<int32_t>(i);
     return;
   }
@@ -155,8 +155,8 @@ RowLists find_row_lists(const Trace& trace, const RangeRows& rows) {
   out.any_recorded = !forwards.empty();
   if (forwards.empty())
     for (const auto& own : rows.parts) forwards.push_back(forwards_of_period(own));
-  const int32_t usual = most_common(forwards);
-  size_t most_lists = 0;
+  const int32_t usual = commonest(forwards);
+  size_t max_lists = 0;
   for (size_t p = 0; p < parts.size(); ++p) {
     std::vector<RowList> cut;
     for (const RowList& list : parts[p]) {
@@ -166,11 +166,11 @@ RowLists find_row_lists(const Trace& trace, const RangeRows& rows) {
         cut.push_back(list);
     }
     parts[p] = std::move(cut);
-    most_lists = std::max(most_lists, parts[p].size());
+    max_lists = std::max(max_lists, parts[p].size());
   }
   std::vector<int32_t> counts;
   for (size_t p = 0; p < parts.size(); ++p) {
-    number_lists(parts[p], static_cast<int32_t>(most_lists));
+    number_lists(parts[p], static_cast<int32_t>(max_lists));
     for (RowList& list : parts[p]) {
       list.forwards = count_forwards(rows.parts[p], list.begin, list.end);
       list.first = &list == &parts[p].front();
@@ -180,7 +180,7 @@ RowLists find_row_lists(const Trace& trace, const RangeRows& rows) {
       out.lists.push_back(list);
     }
   }
-  out.forwards = usual > 0 ? usual : most_common(counts);
+  out.forwards = usual > 0 ? usual : commonest(counts);
   return out;
 }
 

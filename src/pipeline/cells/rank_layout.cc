@@ -212,7 +212,7 @@ std::vector<RankGroup> groups_of_metadata(const Part& part) {
   return out;
 }
 
-std::optional<SaidSizes> said_sizes(const Trace& trace) {
+std::optional<SaidSizes> stated_sizes(const Trace& trace) {
   for (const Part& part : trace.parts) {
     const std::string_view args = meta_json(part, "distributed_args");
     if (args.empty()) continue;
@@ -226,10 +226,10 @@ std::optional<SaidSizes> said_sizes(const Trace& trace) {
     take("tensor_model_parallel_size", out.tp);
     take("context_parallel_size", out.cp);
     take("expert_model_parallel_size", out.ep);
-    const bool said_dp = take("data_parallel_size", out.dp);
+    const bool stated_dp = take("data_parallel_size", out.dp);
     out.world = json_integer(json_member(args, "world_size")).value_or(0);
     const int64_t model = int64_t{out.tp} * out.cp * out.pp;
-    if (!said_dp && out.world > 0 && out.world % model == 0 && out.world / model <= kMaxRankNumber)
+    if (!stated_dp && out.world > 0 && out.world % model == 0 && out.world / model <= kMaxRankNumber)
       out.dp = static_cast<int32_t>(out.world / model);
     // Some jobs state a data-parallel size that includes the context-parallel ranks.
     if (out.world > 0 && model * out.dp != out.world && out.dp % out.cp == 0) out.dp /= out.cp;
@@ -241,7 +241,7 @@ std::optional<SaidSizes> said_sizes(const Trace& trace) {
 }
 
 RankLayout layout_from_sizes(const Trace& trace) {
-  const std::optional<SaidSizes> sizes = said_sizes(trace);
+  const std::optional<SaidSizes> sizes = stated_sizes(trace);
   if (!sizes) return empty_layout(trace, "");
   RankLayoutOptions options{sizes->pp, sizes->tp, sizes->dp, {}, sizes->cp, sizes->ep};
   RankLayout out = layout_from_options(trace, options);
@@ -252,15 +252,16 @@ RankLayout layout_from_sizes(const Trace& trace) {
 RankLayout layout_from_groups(const Trace& trace) {
   RankLayout out = empty_layout(trace, "process groups");
   std::vector<OwnGroups> own;
-  std::unordered_map<int32_t, size_t> told_by;  // rank → a part whose pipeline contains it
+  std::unordered_map<int32_t, size_t> reported_by;  // rank → a part whose pipeline contains it
   for (const Part& part : trace.parts) {
     own.push_back(groups_of(trace, part));
-    for (const int32_t rank : own.back().pipeline) told_by.emplace(rank, own.size() - 1);
+    for (const int32_t rank : own.back().pipeline) reported_by.emplace(rank, own.size() - 1);
   }
   for (size_t p = 0; p < own.size(); ++p)
-    if (const auto told = told_by.find(trace.parts[p].rank); own[p].pipeline.empty() && told != told_by.end())
-      own[p].pipeline = own[told->second].pipeline;
-  const std::optional<SaidSizes> sizes = said_sizes(trace);
+    if (const auto reported = reported_by.find(trace.parts[p].rank);
+        own[p].pipeline.empty() && reported != reported_by.end())
+      own[p].pipeline = own[reported->second].pipeline;
+  const std::optional<SaidSizes> sizes = stated_sizes(trace);
   size_t stages = 0;
   for (const OwnGroups& groups : own) {
     if (groups.pipeline.size() < 2 || (stages > 0 && stages != groups.pipeline.size())) return empty_layout(trace, "");

@@ -32,7 +32,7 @@ struct SaidSizes {
 };
 // Returns the sizes of the first rank that states them; nullopt where none does, or where they do not multiply to
 // `world` ranks.
-std::optional<SaidSizes> said_sizes(const Trace& trace);
+std::optional<SaidSizes> stated_sizes(const Trace& trace);
 // Uses said_sizes() and Megatron's order.
 RankLayout layout_from_sizes(const Trace& trace);
 // Uses who sends to whom: ranks that messages connect are a pipeline in the order of their numbers, provided that only

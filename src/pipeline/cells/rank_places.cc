@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostMissing = 4096;
+constexpr size_t kMaxMissing = 4096;
 
 // Returns "pp", "tp", "cp", "dp" or "ep" for what people and Megatron call a group; "" for groups over several
 // dimensions.
@@ -84,7 +84,7 @@ std::string contradiction(const Trace& trace, const RankLayoutOptions& options, 
 RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
   RankMap map;
   map.places.resize(trace.parts.size());
-  const std::optional<SaidSizes> sizes = said_sizes(trace);
+  const std::optional<SaidSizes> sizes = stated_sizes(trace);
   if (sizes) {
     map.tp = sizes->tp, map.cp = sizes->cp, map.ep = sizes->ep, map.dp = sizes->dp, map.pp = sizes->pp;
     map.world = sizes->world;
@@ -120,7 +120,7 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
   for (const Part& part : trace.parts) ranks = std::max<int64_t>(ranks, int64_t{part.rank} + 1);
   if (map.pp > 0 && map.dp == 0) {
     const int64_t model = int64_t{map.tp} * map.cp * map.pp;
-    map.dp = static_cast<int32_t>(std::min<int64_t>((ranks + model - 1) / model, kMostMissing * 1024));
+    map.dp = static_cast<int32_t>(std::min<int64_t>((ranks + model - 1) / model, kMaxMissing * 1024));
   }
   if (map.world == 0) map.world = ranks;
   map.order = order_of(trace, map);
@@ -141,7 +141,7 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
     }
   std::set<int32_t> present;
   for (const Part& part : trace.parts) present.insert(part.rank);
-  for (int32_t rank = 0; rank < map.world && map.missing.size() < kMostMissing; ++rank)
+  for (int32_t rank = 0; rank < map.world && map.missing.size() < kMaxMissing; ++rank)
     if (present.count(rank) == 0) map.missing.push_back(rank);
   return map;
 }
@@ -186,9 +186,9 @@ bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
           if (present.count(rank) == 0) missing.insert(rank);
   if (!missing.empty()) {
     std::string list;
-    size_t told = 0;
+    size_t reported = 0;
     for (const int32_t rank : missing) {
-      if (++told > 8) break;
+      if (++reported > 8) break;
       list += (list.empty() ? "" : ", ") + std::to_string(rank);
     }
     trace.diagnostics.add("cells.ranks_missing", Severity::kWarning,

@@ -9,13 +9,13 @@
 namespace stageline {
 
 inline constexpr int32_t kNoRow = -1;
-inline constexpr int32_t kMostRowEdits = 96;  // insertions and deletions; lists that need more are taken as unrelated
+inline constexpr int32_t kMaxRowEdits = 96;  // insertions and deletions; lists that need more are taken as unrelated
 
 // For each recorded row, the expected row that it is, or kNoRow. Several shortest sequences of edits may lead from one
 // list to the other: `early` puts the edits as late as possible, `late` as early as possible. So a row on which both
 // agree is outside every edit, and its label is sure.
 struct RowAlignment {
-  bool close = false;  // at most kMostRowEdits edits apart; otherwise everything below is empty
+  bool close = false;  // at most kMaxRowEdits edits apart; otherwise everything below is empty
   int32_t edits = 0;
   std::vector<int32_t> early, late;
 };
@@ -31,7 +31,7 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
   const auto from_above = [&](int32_t d, int32_t k) {  // the step that skips an expected row, which was not found
     return k == -d || (k != d && at(d - 1, k - 1) < at(d - 1, k + 1));
   };
-  const int32_t most = std::min(kMostRowEdits, found + expected);
+  const int32_t most = std::min(kMaxRowEdits, found + expected);
   int32_t end = kNoRow;
   for (int32_t d = 0; d <= most && end == kNoRow; ++d) {
     reached.emplace_back(static_cast<size_t>(2 * d + 1), -1);
@@ -67,7 +67,7 @@ template <class Same>
 RowAlignment align_rows(size_t found, size_t expected, Same same) {
   RowAlignment out;
   const auto n = static_cast<int32_t>(found), m = static_cast<int32_t>(expected);
-  if (n - m > kMostRowEdits || m - n > kMostRowEdits) return out;
+  if (n - m > kMaxRowEdits || m - n > kMaxRowEdits) return out;
   out.early = detail::walk_rows(
       n, m, [&](int32_t i, int32_t j) { return same(static_cast<size_t>(i), static_cast<size_t>(j)); }, out.edits);
   if (out.early.empty() && n > 0) return out;

@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint32_t kNoMatch = UINT32_MAX;
 constexpr size_t kWheres = 3;
-constexpr size_t kMostSets = 8;  // limit: the set that is chosen, and those that are used with every set
+constexpr size_t kMaxSets = 8;  // limit: the set that is chosen, and those that are used with every set
 
 // Returns where rules look for slices of this category; kWheres when nowhere.
 size_t where_of(Category category) {
@@ -251,7 +251,7 @@ FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lo
   out.names = static_cast<int64_t>(set.matches.size());
   std::vector<SetMatches> chosen;
   chosen.push_back(std::move(set));
-  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < kMostSets; ++s)
+  for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < kMaxSets; ++s)
     if (rules.sets()[s].always) chosen.push_back(match_names(trace, rules, s, used));
   const MarkMaker maker(trace, rules, lookup, chosen);
   std::vector<MarkMaker::PartMarks> parts(trace.parts.size());

@@ -62,9 +62,9 @@ class Report {
     return static_cast<int32_t>(net_.domain_of_node(solution_.nodes[node].root));
   }
   // True where the source says that all ranks share one clock; it then counts for ranks that nothing connects.
-  bool said_shared() const { return trace_.clock == ClockState::kShared; }
+  bool stated_shared() const { return trace_.clock == ClockState::kShared; }
   bool tied(size_t domain) const {
-    if (said_shared()) return true;
+    if (stated_shared()) return true;
     for (int32_t n = net_.first_node[domain]; n < net_.first_node[domain + 1]; ++n)
       if (root_domain(n) != 0) return false;
     return true;
@@ -120,7 +120,7 @@ class Report {
       segment.origin_ns = sum_or_limit(sum_or_limit(net_.middle_ns, domain.coarse_ns), rounded(clock.offset));
       segment.drift = clock.drift;
       segment.message_count = matches_of_[node];
-      segment.reference_rank = trace_.parts[net_.domains[said_shared() ? 0 : root].parts.front()].rank;
+      segment.reference_rank = trace_.parts[net_.domains[stated_shared() ? 0 : root].parts.front()].rank;
       const double half = std::max(clock.offset_high - clock.offset, clock.offset - clock.offset_low);
       const double drift_half = std::max(clock.drift_high - clock.drift, clock.drift - clock.drift_low);
       segment.offset_half_ns = std::isfinite(half) && half < 9e18 ? rounded(std::ceil(std::max(half, 0.0))) : -1;
@@ -130,7 +130,7 @@ class Report {
         map.evidence = std::max(map.evidence, evidence_[node]);
       } else if (root == 0) {
         segment.evidence = ClockEvidence::kReference;
-      } else if (said_shared()) {
+      } else if (stated_shared()) {
         segment.evidence = ClockEvidence::kSharedClock;
         segment.offset_half_ns = 0;
         segment.drift_half = 0;

@@ -8,9 +8,9 @@
 namespace stageline::align {
 namespace {
 
-constexpr int kReweighted = 12;        // rounds of reweighting; residuals settle within a few
-constexpr double kUsualDrift = 2e-5;   // taken where a tie says nothing about its slope
-constexpr double kLeastSigma = 1e-12;  // keeps divisions from being by zero, and any weight from outweighing everything
+constexpr int kReweighted = 12;       // rounds of reweighting; residuals settle within a few
+constexpr double kUsualDrift = 2e-5;  // taken where a tie says nothing about its slope
+constexpr double kMinSigma = 1e-12;   // keeps divisions from being by zero, and any weight from outweighing everything
 constexpr double kEnoughOdder = 1.001;  // a difference in oddness below this is not enough to decide
 
 int evidence_rank(TieKind kind) {
@@ -52,7 +52,7 @@ std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, b
     const double own =
         slopes ? slope_sigma * kPpb : std::hypot(e.fit.offset_sigma, slope_sigma * e.fit.middle_t) / kNsPerUnit;
     guesses.push_back({e.a, e.b, slopes ? e.fit.slope * kPpb : e.fit.offset / kNsPerUnit, 0});
-    sigma.push_back(std::isfinite(own) ? std::max(own, kLeastSigma) : 1 / kLeastSigma);
+    sigma.push_back(std::isfinite(own) ? std::max(own, kMinSigma) : 1 / kMinSigma);
     edge_of.push_back(k);
   }
   // A precise tie is just as likely to be wrong as another, so no sigma counts as below the median one; ties then have

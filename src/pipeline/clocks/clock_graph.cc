@@ -9,7 +9,7 @@ namespace stageline::align {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-constexpr int kMostSteps = 500;  // limit on the steps of conjugate gradients
+constexpr int kMaxSteps = 500;  // limit on the steps of conjugate gradients
 
 // The edges that leave each node, all in one array.
 class OutEdges {
@@ -184,7 +184,7 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
   double energy = precondition();
   const double enough = energy * 1e-24;
   direction = z;
-  for (int step = 0; step < kMostSteps && energy > enough && energy > 0; ++step) {
+  for (int step = 0; step < kMaxSteps && energy > enough && energy > 0; ++step) {
     multiply(direction);
     double curvature = 0;
     for (size_t i = 0; i < nodes; ++i) curvature += direction[i] * product[i];

@@ -20,13 +20,13 @@
 namespace stageline::align {
 namespace {
 
-constexpr size_t kMostBlocks = 64, kLeastBlocks = 3;  // blocks in all; the least for each line
-constexpr size_t kLeastSamples = 4;                   // number in one block, for each direction
-constexpr double kLeastJumpNs = 20'000;               // the network may cause smaller ones
+constexpr size_t kMaxBlocks = 64, kMinBlocks = 3;  // blocks in all; the least for each line
+constexpr size_t kMinSamples = 4;                  // number in one block, for each direction
+constexpr double kMinJumpNs = 20'000;              // the network may cause smaller ones
 constexpr double kJumpToScatter = 6;
-constexpr size_t kMostPieces = 6;     // lines that one search may find
-constexpr double kLeastOfJump = 0.5;  // least share of a jump that each direction by itself must show
-constexpr double kLeastGain = 9;      // so many times less squared residual than one line leaves
+constexpr size_t kMaxPieces = 6;    // lines that one search may find
+constexpr double kMinOfJump = 0.5;  // least share of a jump that each direction by itself must show
+constexpr double kMinGain = 9;      // so many times less squared residual than one line leaves
 
 struct Block {
   double from_t = 0, to_t = 0, t = 0, y = 0;
@@ -43,8 +43,8 @@ std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
   const auto &a = points.from_a.kept(), &b = points.from_b.kept();
   std::vector<Block> blocks;
   if (a.empty() || b.empty()) return blocks;
-  const size_t count = std::min({kMostBlocks, a.size() / kLeastSamples, b.size() / kLeastSamples});
-  if (count < 2 * kLeastBlocks) return blocks;
+  const size_t count = std::min({kMaxBlocks, a.size() / kMinSamples, b.size() / kMinSamples});
+  if (count < 2 * kMinBlocks) return blocks;
   // Blocks have equal numbers of samples of the direction that has fewer; of the other direction they take those of the
   // same time.
   const bool by_a = a.size() <= b.size();
@@ -117,14 +117,14 @@ struct Cuts {
 };
 
 Cuts best_cuts(const LineSums& sums, size_t n, double drift_limit) {
-  std::vector<std::vector<double>> best(kMostPieces, std::vector<double>(n + 1, -1));
-  std::vector<std::vector<size_t>> from(kMostPieces, std::vector<size_t>(n + 1, 0));
-  for (size_t end = kLeastBlocks; end <= n; ++end)
-    for (size_t begin = 0; begin + kLeastBlocks <= end; begin += begin == 0 ? kLeastBlocks : 1) {
+  std::vector<std::vector<double>> best(kMaxPieces, std::vector<double>(n + 1, -1));
+  std::vector<std::vector<size_t>> from(kMaxPieces, std::vector<size_t>(n + 1, 0));
+  for (size_t end = kMinBlocks; end <= n; ++end)
+    for (size_t begin = 0; begin + kMinBlocks <= end; begin += begin == 0 ? kMinBlocks : 1) {
       double squares = 0;
       sums.line(begin, end, drift_limit, squares);
       if (begin == 0) best[0][end] = squares;
-      for (size_t k = 1; k < kMostPieces && begin > 0; ++k) {
+      for (size_t k = 1; k < kMaxPieces && begin > 0; ++k) {
         if (best[k - 1][begin] < 0) continue;
         const double sum = best[k - 1][begin] + squares;
         if (best[k][end] >= 0 && sum >= best[k][end]) continue;
@@ -133,7 +133,7 @@ Cuts best_cuts(const LineSums& sums, size_t n, double drift_limit) {
       }
     }
   Cuts cuts;
-  for (size_t k = 0; k < kMostPieces && best[k][n] >= 0; ++k) {
+  for (size_t k = 0; k < kMaxPieces && best[k][n] >= 0; ++k) {
     std::vector<size_t> ends;
     for (size_t at = n, piece = k + 1; piece-- > 0; at = from[piece][at]) ends.push_back(at);
     std::reverse(ends.begin(), ends.end());
@@ -149,13 +149,13 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
   if (kind == TieKind::kOperator) return {};
   const std::vector<Block> blocks = blocks_of(points, kind);
   const size_t n = blocks.size();
-  if (n < 2 * kLeastBlocks) return {};
+  if (n < 2 * kMinBlocks) return {};
   const LineSums sums(blocks, &Block::y), sums_a(blocks, &Block::of_a), sums_b(blocks, &Block::of_b);
   const Cuts cuts = best_cuts(sums, n, drift_limit);
   double unused = 0;
   // Takes the fewest lines that explain nearly everything. (A jump up and a jump down again may show only together.)
   for (size_t k = 1; k < cuts.ends.size(); ++k) {
-    if (cuts.squares[k] * kLeastGain > cuts.squares[0]) continue;
+    if (cuts.squares[k] * kMinGain > cuts.squares[0]) continue;
     const size_t freedom = 2 * (k + 1);
     const double scatter = std::sqrt(cuts.squares[k] / static_cast<double>(n > freedom ? n - freedom : 1));
     std::vector<ClockJump> jumps;
@@ -170,12 +170,12 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
       const double t = blocks[at].from_t;
       jump.jump = jump.after.at(t) - jump.before.at(t);
       // A bend is a change of drift; a jump must be larger than bends and scatter can make.
-      if (std::abs(jump.jump) < std::max(kLeastJumpNs, kJumpToScatter * scatter)) continue;
+      if (std::abs(jump.jump) < std::max(kMinJumpNs, kJumpToScatter * scatter)) continue;
       const auto moved = [&](const LineSums& of) {
         return of.line(at, end, drift_limit, unused).at(t) - of.line(begin, at, drift_limit, unused).at(t);
       };
       // Both directions move with a clock.
-      if (std::min(moved(sums_a) / jump.jump, moved(sums_b) / jump.jump) >= kLeastOfJump) jumps.push_back(jump);
+      if (std::min(moved(sums_a) / jump.jump, moved(sums_b) / jump.jump) >= kMinOfJump) jumps.push_back(jump);
     }
     if (jumps.size() == k) return jumps;
   }

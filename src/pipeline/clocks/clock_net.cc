@@ -16,7 +16,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kPpb = 1e9;  // drifts are solved in parts per billion, so that numbers are near one
 // In ppb: what quartz clocks differ by, which is all that is known without evidence.
 constexpr double kUsualDrift = 2e4;
-constexpr int kMostRounds =
+constexpr int kMaxRounds =
     256;  // limit of rounds, each of which drops all contradictions found; a run that needs more cannot be aligned
 
 bool counts(const Edge& edge) { return !edge.dropped && edge.fit.possible; }
@@ -106,7 +106,7 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
       offsets = intervals(node_count, offset_limits, component);
       break;
     }
-    if (round >= kMostRounds) {
+    if (round >= kMaxRounds) {
       for (Edge& e : edges) e.dropped = true;  // a run whose every part contradicts the rest: nothing is tied
       solution.hopeless = true;
     } else if (!wrong_drifts.empty()) {

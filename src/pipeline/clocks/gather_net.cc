@@ -13,12 +13,12 @@
 namespace stageline::align {
 namespace {
 
-constexpr int kMostJumps = 64;  // limit for the number of clock settings found in all
+constexpr int kMaxJumps = 64;  // limit for the number of clock settings found in all
 // Share of a tie's matches; when more are bad, it is not known which are the good ones.
-constexpr double kMostBadShare = 0.05;
-constexpr int64_t kFewBad = 2;     // this many matches of a short run may be bad: two labels that changed places, …
-constexpr int64_t kFewBadOf = 16;  // … but only when the run has at least this many matches
-constexpr double kMostOddShare = 0.25;  // share of a collective's ties that may contradict themselves
+constexpr double kMaxBadShare = 0.05;
+constexpr int64_t kFewBad = 2;         // this many matches of a short run may be bad: two labels that changed places, …
+constexpr int64_t kFewBadOf = 16;      // … but only when the run has at least this many matches
+constexpr double kMaxOddShare = 0.25;  // share of a collective's ties that may contradict themselves
 
 struct TimeRange {
   int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
@@ -180,7 +180,7 @@ class Gatherer {
   // Finds clocks that were set during the run, one after the other, the plainest jump first.
   void cut_at_jumps() {
     if (net_.drift_limit == 0) return;
-    for (int round = 0; round < kMostJumps; ++round) {
+    for (int round = 0; round < kMaxJumps; ++round) {
       std::vector<std::vector<ClockJump>> jumps(net_.edges.size());
       parallel_for(net_.edges.size(), [&](size_t k) {
         const Edge& edge = net_.edges[k];
@@ -232,7 +232,7 @@ class Gatherer {
       std::optional<Line> line = robust_line(edge.points, edge.kind, net_.drift_limit);
       bad[k] = all[k];
       if (!line) return;
-      line = least_contradicted(edge.points, *line, net_.drift_limit);
+      line = min_contradicted(edge.points, *line, net_.drift_limit);
       for (const double slack : {3 * line->scatter, 0.0}) {
         TiePoints kept;
         int64_t trimmed = 0;
@@ -262,7 +262,7 @@ class Gatherer {
       if (all[k] == 0) continue;
       Edge& edge = net_.edges[k];
       const bool few = bad[k] <= kFewBad && all[k] >= kFewBadOf;
-      const bool hopeless = !few && static_cast<double>(bad[k]) > kMostBadShare * static_cast<double>(all[k]);
+      const bool hopeless = !few && static_cast<double>(bad[k]) > kMaxBadShare * static_cast<double>(all[k]);
       edge.dropped = hopeless;
       const std::string between = "between " + name_of(edge.a) + " and " + name_of(edge.b);
       if (hopeless) {
@@ -303,7 +303,7 @@ class Gatherer {
       bad[net_.edges[k].name] += !possible[k];
     }
     for (size_t n = 0; n < odd.size(); ++n)
-      odd[n] = static_cast<double>(bad[n]) > kMostOddShare * static_cast<double>(ties[n]);
+      odd[n] = static_cast<double>(bad[n]) > kMaxOddShare * static_cast<double>(ties[n]);
     return odd;
   }
 

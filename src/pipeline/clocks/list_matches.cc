@@ -15,7 +15,7 @@ namespace stageline::align {
 namespace {
 
 // Limit on names of collectives; a source that names each one anew is of no use here.
-constexpr size_t kMostNames = 256;
+constexpr size_t kMaxNames = 256;
 
 // True for collectives that end on every rank after all ranks have begun.
 bool synchronises(std::string_view name) {
@@ -40,7 +40,7 @@ class Collectives {
   int32_t name_index(std::string_view name) {
     const auto it = std::find(matches_.names.begin(), matches_.names.end(), name);
     if (it != matches_.names.end()) return static_cast<int32_t>(it - matches_.names.begin());
-    if (matches_.names.size() == kMostNames) return -1;
+    if (matches_.names.size() == kMaxNames) return -1;
     matches_.names.emplace_back(name);
     return static_cast<int32_t>(matches_.names.size() - 1);
   }

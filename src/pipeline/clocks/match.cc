@@ -12,7 +12,7 @@
 namespace stageline::align {
 namespace {
 
-constexpr int32_t kMostChunks = 64;  // with more chunks, the chunks of messages count as unknown
+constexpr int32_t kMaxChunks = 64;  // with more chunks, the chunks of messages count as unknown
 
 std::vector<std::vector<StepCells>> steps_of_parts(const Trace& trace) {
   std::vector<std::vector<StepCells>> steps(trace.parts.size());
@@ -53,7 +53,7 @@ class Neighbours {
     const Extent extent = extent_of(trace);
     stages_ = std::max(extent.stage_count, trace.pipeline_stages);
     chunks_ = trace.chunks_are_pieces ? 1 : std::max(1, extent.chunk_count);
-    by_chunk_ = chunks_ > 1 && chunks_ <= kMostChunks && messages_name_chunks(trace.cells);
+    by_chunk_ = chunks_ > 1 && chunks_ <= kMaxChunks && messages_name_chunks(trace.cells);
     layout_ = by_chunk_ ? guess_chunk_layout(trace) : ChunkLayout::kLoop;
   }
 

@@ -4,7 +4,7 @@ namespace stageline::align {
 namespace {
 
 constexpr int64_t kCoarsest = 1000;  // coarser grains cannot be told from work that takes round times
-constexpr int64_t kLeastStamps = 8;  // fewer stamps may all be round by chance
+constexpr int64_t kMinStamps = 8;    // fewer stamps may all be round by chance
 
 class Grain {
  public:
@@ -16,7 +16,7 @@ class Grain {
     while (grain_ns_ > 1 && since % grain_ns_ != 0) grain_ns_ /= 10;
     return grain_ns_ > 1;
   }
-  int64_t grain_ns() const { return count_ < kLeastStamps ? 1 : grain_ns_; }
+  int64_t grain_ns() const { return count_ < kMinStamps ? 1 : grain_ns_; }
 
  private:
   int64_t zero_ns_ = 0, count_ = 0, grain_ns_ = kCoarsest;

@@ -231,7 +231,7 @@ std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double dr
   return Line{(down.offset + up.offset) / 2, (down.slope + up.slope) / 2, std::max(down.scatter, up.scatter)};
 }
 
-Line least_contradicted(const TiePoints& points, const Line& start, double drift_limit) {
+Line min_contradicted(const TiePoints& points, const Line& start, double drift_limit) {
   const Slopes slopes = admissible_slopes(points.causal, drift_limit);
   Line best = start;
   size_t fewest = SIZE_MAX;

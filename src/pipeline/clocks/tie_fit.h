@@ -44,7 +44,7 @@ std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double dr
 
 // Tries a few likely slopes, that of `start` among them, and returns the line that the fewest causal bounds contradict,
 // in the middle of the range where that is so. A few wrong matches among many cannot move it. O(samples log samples).
-Line least_contradicted(const TiePoints& points, const Line& start, double drift_limit);
+Line min_contradicted(const TiePoints& points, const Line& start, double drift_limit);
 
 // A jump of y, where one of the clocks was set.
 struct ClockJump {

@@ -13,7 +13,7 @@ namespace {
 constexpr double kTimesUsual = 5;      // least delay of a pause, in upper quartiles of its sort
 constexpr double kLateShare = 0.02;    // least late_ns of a late launch, as a share of the rank's usual cell
 constexpr double kLateTimesUsual = 3;  // and in multiples of what other ranks have
-constexpr double kLeastLateNs = 10'000;
+constexpr double kMinLateNs = 10'000;
 constexpr size_t kSorts = 3;  // what a cell waited for last: its own rank, a forward message, a backward message
 
 double nearest_quantile(std::span<double> values, double share) {
@@ -93,7 +93,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   for (size_t p = 0; p < usual_cell.size(); ++p) {
     const double late = out.ranks[p].late_ns;
     out.ranks[p].late =
-        late >= kLeastLateNs && late >= kLateShare * usual_cell[p] && late >= kLateTimesUsual * out.usual_late_ns;
+        late >= kMinLateNs && late >= kLateShare * usual_cell[p] && late >= kLateTimesUsual * out.usual_late_ns;
   }
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end; ++i) {

@@ -227,20 +227,20 @@ std::vector<Group> groups_of(const TheoryRun& run) {
   return groups;
 }
 
-// Adds what it finds to `out`; without `least_ns` only to its chain.
+// Adds what it finds to `out`; without `min_ns` only to its chain.
 class Finder {
  public:
-  Finder(const Scene& scene, std::optional<int64_t> least_ns, LateCells& out)
+  Finder(const Scene& scene, std::optional<int64_t> min_ns, LateCells& out)
       : trace_(scene.trace),
         cells_(scene.cells),
         run_(scene.run),
         lists_(scene.run.lists),
-        least_ns_(least_ns),
+        min_ns_(min_ns),
         out_(out),
         messages_(scene.messages),
         blocked_(scene.blocked),
         position_(scene.position) {
-    if (least_ns_) out_.by_stage.resize(static_cast<size_t>(lists_.stages));
+    if (min_ns_) out_.by_stage.resize(static_cast<size_t>(lists_.stages));
   }
 
   void look_at(const Group& one) { group(one.first, one.last, *one.theory); }
@@ -272,17 +272,17 @@ class Finder {
   void group(size_t first, size_t last, const TheoryStep& theory) {
     const size_t begin = lists_.lists[first].begin, end_token = lists_.lists[last - 1].end;
     const TheorySize* size = nullptr;
-    int32_t most_positions = 1;
+    int32_t max_positions = 1;
     for (size_t l = first; l < last; ++l) {
       if (!size) size = run_.size(l);
-      most_positions = std::max(most_positions, position_[lists_.lists[l].part] + 1);
+      max_positions = std::max(max_positions, position_[lists_.lists[l].part] + 1);
     }
     if (!size) return;
     schedule_ = &size->schedule;
     vstages_ = virtual_stage_count(*schedule_);
     micro_batches_ = schedule_->sizes.micro_batches;
     const size_t slots =
-        static_cast<size_t>(most_positions) * 2 * static_cast<size_t>(micro_batches_) * static_cast<size_t>(vstages_);
+        static_cast<size_t>(max_positions) * 2 * static_cast<size_t>(micro_batches_) * static_cast<size_t>(vstages_);
     done_.assign(slots <= (end_token - begin) * 64 + 4096 ? slots : 0, kNone);
     for (size_t l = first; l < last && !done_.empty(); ++l)
       for (size_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
@@ -299,7 +299,7 @@ class Finder {
       for (size_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
         if (!run_.theory.has(lists_.cell[t])) continue;
         if (latest == kNone || end(t) > end(latest)) latest = static_cast<uint32_t>(t);
-        if (least_ns_) judge(lists_.lists[l], t);
+        if (min_ns_) judge(lists_.lists[l], t);
       }
     }
     const std::vector<int32_t>& outliers = run_.theory.outliers;
@@ -410,9 +410,9 @@ class Finder {
     sum.late_ns += static_cast<double>(late);
     sum.gap_ns += static_cast<double>(found.gap_ns);
     sum.max_ns = std::max(sum.max_ns, late);
-    if (late < *least_ns_) return;
+    if (late < *min_ns_) return;
     ++out_.found;
-    if (out_.cells.size() < kMostLateCells) out_.cells.push_back(found);
+    if (out_.cells.size() < kMaxLateCells) out_.cells.push_back(found);
   }
 
   // Follows the chain of waits from the last cell of a step back to its first.
@@ -447,7 +447,7 @@ class Finder {
   const Cells& cells_;
   const TheoryRun& run_;
   const RankLists& lists_;
-  std::optional<int64_t> least_ns_;
+  std::optional<int64_t> min_ns_;
   LateCells& out_;
   const Messages& messages_;
   const Blocked& blocked_;
@@ -474,11 +474,11 @@ std::string_view late_reason_name(LateReason reason) {
   return "unexplained";
 }
 
-LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t least_ns) {
+LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t min_ns) {
   LateCells out;
   if (!run.theory.known() || run.theory.by_rank) return out;
   const Scene scene(trace, run);
-  Finder finder(scene, least_ns, out);
+  Finder finder(scene, min_ns, out);
   for (const Group& group : groups_of(run)) finder.look_at(group);
   return out;
 }

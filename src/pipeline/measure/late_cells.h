@@ -58,18 +58,18 @@ struct LateChain {
 };
 
 struct LateCells {
-  std::vector<LateCell> cells;  // those at least `least_ns` late, in the order of the lists
-  int64_t found = 0;            // number of cells that were that late; at most kMostLateCells of them are kept
+  std::vector<LateCell> cells;  // those at least `min_ns` late, in the order of the lists
+  int64_t found = 0;            // number of cells that were that late; at most kMaxLateCells of them are kept
   std::vector<ByEnum<LateReason, LateSum, kLateReasons>>
       by_stage;  // [stage][reason], over all cells that are late at all
   LateChain chain;
 };
-inline constexpr size_t kMostLateCells = 1'000'000;
+inline constexpr size_t kMaxLateCells = 1'000'000;
 
 // The result is empty where ranks share no clock, or without theory. A cell that begins before what it needs has ended
 // (its clock disagrees with the other's) has no gap. O(cells), O(messages log messages), and for each late cell with a
 // gap O(device lanes log slices).
-LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t least_ns);
+LateCells late_cells(const Trace& trace, const TheoryRun& run, int64_t min_ns);
 // Finds only LateCells::chain, in parallel over steps and replicas.
 LateChain late_chain(const Trace& trace, const TheoryRun& run);
 

@@ -21,7 +21,7 @@ constexpr uint32_t kNoEdge = UINT32_MAX;
 constexpr double kEndsTogether = 0.25;
 // A cell waited for a message if it starts at most this many of the link's medians after the message began.
 constexpr double kExplained = 1.5;
-constexpr int64_t kLeastEdges = 2;  // links that a class needs so that one can be compared
+constexpr int64_t kMinEdges = 2;  // links that a class needs so that one can be compared
 
 double edge_quantile(std::vector<double> values, double share) {
   if (values.empty()) return kNaN;
@@ -203,7 +203,7 @@ class LinkFinder {
       edge.direction_known = knows_direction(e, mapped);
       const double usual = usual_ns(edge);
       edge.ratio = usual > 0 ? measured_ns(edge) / usual : kNaN;
-      if (class_of(edge).edges < kLeastEdges || std::isnan(edge.ratio)) edge.reading = LinkReading::kAlone;
+      if (class_of(edge).edges < kMinEdges || std::isnan(edge.ratio)) edge.reading = LinkReading::kAlone;
     }
   }
   // What is compared with the class: one way, or both ways together.
@@ -303,7 +303,7 @@ class LinkFinder {
              excess_ns(out_.edges[b]) * static_cast<double>(out_.edges[b].messages);
     });
     priced_ = slow;
-    if (priced_.size() > kMostPricedLinks) priced_.resize(kMostPricedLinks);
+    if (priced_.size() > kMaxPricedLinks) priced_.resize(kMaxPricedLinks);
     std::vector<bool> is_slow(out_.edges.size(), false);
     for (const size_t e : slow) is_slow[e] = true;
     find_boundaries(is_slow);
@@ -381,7 +381,7 @@ class LinkFinder {
     }
     for (const auto& [stages, c] : counts) {
       const bool all = (c.slow[0] > 0 && c.slow[0] == c.links[0]) || (c.slow[1] > 0 && c.slow[1] == c.links[1]);
-      if (all && c.replicas.size() > 1 && out_.boundaries.size() < kMostPricedLinks)
+      if (all && c.replicas.size() > 1 && out_.boundaries.size() < kMaxPricedLinks)
         out_.boundaries.push_back({stages.first, stages.second, c.links[0] + c.links[1], c.slow[0] + c.slow[1], 0, 0});
     }
   }
@@ -413,13 +413,13 @@ class LinkFinder {
       LinkEdge& edge = out_.edges[e];
       if (edge.reading == LinkReading::kAlone) continue;
       const auto boundary = std::find_if(out_.boundaries.begin(), out_.boundaries.end(), [&](const LinkBoundary& b) {
-        return std::pair(b.stage, b.other_stage) == boundary_of(edge) && b.saving_share >= kLeastLinkWorth;
+        return std::pair(b.stage, b.other_stage) == boundary_of(edge) && b.saving_share >= kMinLinkWorth;
       });
       if (slow[e])
         edge.reading = endpoints[edge.from_part].slow_sender   ? LinkReading::kRow
                        : endpoints[edge.to_part].slow_receiver ? LinkReading::kColumn
                        : boundary != out_.boundaries.end()     ? LinkReading::kBoundary
-                       : edge.saving_share >= kLeastLinkWorth  ? LinkReading::kCell
+                       : edge.saving_share >= kMinLinkWorth    ? LinkReading::kCell
                                                                : LinkReading::kCheap;
       else if (edge.slow_steps > 0)
         edge.reading = LinkReading::kNowAndThen;
@@ -456,12 +456,12 @@ std::string_view link_reading_name(LinkReading reading) {
 }
 
 double usual_link_ns(const std::vector<double>& sorted, size_t without) {
-  constexpr size_t kLeastQuickShare = 4;  // at least one of this many links must be quick
+  constexpr size_t kMinFastShare = 4;  // at least one of this many links must be quick
   const size_t count = sorted.size() - (without < sorted.size() ? 1 : 0);
   if (count == 0) return 0;
   const auto median = [&](size_t i) { return sorted[i < without ? i : i + 1]; };
   const size_t middle = (count - 1) / 2;
-  for (size_t i = middle; i > 0 && i * kLeastQuickShare >= count; --i)
+  for (size_t i = middle; i > 0 && i * kMinFastShare >= count; --i)
     if (median(i) >= kFarSlower * median(i - 1) && median(i - 1) > 0) return median((i - 1) / 2);
   return median(middle);
 }

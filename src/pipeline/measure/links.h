@@ -33,7 +33,7 @@ std::string_view link_reading_name(LinkReading reading);  // "fine", …, "slow 
 
 inline constexpr double kSlowLinkRatio = 1.2;      // least ratio of a slow link to the median of its class
 inline constexpr double kSlowLinkSteps = 2.0 / 3;  // share of the steps in which a link must be slow to count as slow
-inline constexpr double kLeastLinkWorth = 0.01;    // least saving of a slow link, as a share of the mean step
+inline constexpr double kMinLinkWorth = 0.01;      // least saving of a slow link, as a share of the mean step
 
 // Edges of one direction (activations forward, gradients backward), between ranks of one machine or of two.
 struct LinkClass {
@@ -96,9 +96,9 @@ double usual_link_ns(const std::vector<double>& sorted, size_t without = SIZE_MA
 // A jump by this factor between two sorted medians separates two kinds of links.
 inline constexpr double kFarSlower = 2;
 
-// `graph` and `sums` belong to the same trace. O(cells log cells), and a replay for each of at most kMostPricedLinks
+// `graph` and `sums` belong to the same trace. O(cells log cells), and a replay for each of at most kMaxPricedLinks
 // slow links.
-inline constexpr size_t kMostPricedLinks = 64;
+inline constexpr size_t kMaxPricedLinks = 64;
 Links find_links(const Trace& trace, const StepGraph& graph, const PipelineSums& sums);
 
 // One finding for every slow endpoint, for every slow boundary of stages, and for every other slow link. Their ids are

@@ -22,8 +22,8 @@ double value_of(uint64_t bits) {
   return std::bit_cast<double>((bits >> 63) != 0 ? bits & ~(uint64_t{1} << 63) : ~bits);
 }
 
-constexpr size_t kLeastBlock = 4096;  // operations
-constexpr size_t kMostBlocks = 64;
+constexpr size_t kMinBlock = 4096;  // operations
+constexpr size_t kMaxBlocks = 64;
 
 // Finds those of `nth` that `which` names, and writes them to `found`. Only values that agree with `prefix` in all bits
 // above the kBits at `shift` are looked at. They are counted by these bits; where few values share the bits of one that
@@ -94,7 +94,7 @@ std::vector<OpStretch> counted_ops(const StepGraph& graph, const std::vector<boo
 OpBlocks::OpBlocks(const std::vector<OpStretch>& ops, size_t each) {
   size_t total = 0;
   for (const OpStretch& s : ops) total += s.end - s.begin;
-  const size_t blocks = std::clamp<size_t>(total / (2 * each + kLeastBlock), 1, kMostBlocks);
+  const size_t blocks = std::clamp<size_t>(total / (2 * each + kMinBlock), 1, kMaxBlocks);
   size_t done = 0;
   for (OpStretch rest : ops)
     while (rest.begin < rest.end) {

@@ -18,9 +18,9 @@ namespace stageline {
 namespace {
 
 constexpr uint8_t kForwards = 1, kBackwards = 2, kWeights = 4;
-constexpr double kMostSlots = 1e7;
-constexpr int32_t kMostStage = 1'000'000'000;
-constexpr size_t kMostRanges = 4;  // most ranges of stage numbers in one sentence
+constexpr double kMaxSlots = 1e7;
+constexpr int32_t kMaxStage = 1'000'000'000;
+constexpr size_t kMaxRanges = 4;  // most ranges of stage numbers in one sentence
 
 uint8_t bits_of(CellKind kind) {
   switch (kind) {
@@ -48,7 +48,7 @@ Text ranges_text(const std::vector<int32_t>& numbers) {
     ranges.push_back(words("coverage.range", Args().set("first", first).set("last", int64_t{numbers[j]})));
     i = j + 1;
   }
-  if (ranges.size() > kMostRanges) return {};
+  if (ranges.size() > kMaxRanges) return {};
   Text text;
   for (const Text& range : ranges) {
     Args args;
@@ -193,7 +193,7 @@ int32_t RunCoverage::stages_by_warm_up() const {
         before += backward ? 0 : 1;
       }
       if (stage == kUnknown || !backward) continue;
-      if (stage > kMostStage) return 0;
+      if (stage > kMaxStage) return 0;
       const int32_t own = before + stage;
       // A list whose forwards all come first (GPipe) says nothing of the number of stages.
       if (before == forwards || (stages != 0 && own != stages)) return 0;
@@ -219,7 +219,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   ways_ = shape_.layout == ChunkLayout::kBidirectional ? 2 : 1;
   replicas_ = replicas_read_ = std::max({1, extent.dp_count, trace_.pipelines});
   const double slots = static_cast<double>(stages_) * replicas_ * chunks;
-  if (extent.stage_count < 1 || slots > kMostSlots) return;  // labels that make no sense
+  if (extent.stage_count < 1 || slots > kMaxSlots) return;  // labels that make no sense
   vstages_ = virtual_stage_count(shape_);
   has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
   each_cell(cells, [&](size_t i) {
@@ -297,7 +297,7 @@ Text RunCoverage::replicas_note() const {
 }
 
 Text RunCoverage::holes_note() const {
-  if (untold() || !holed()) return {};
+  if (not_analysable() || !holed()) return {};
   Args args;
   args.count("steps", static_cast<int64_t>(holed_steps_.size()));
   if (!(holes_ > 0)) return words("coverage.lost", args);
@@ -306,7 +306,7 @@ Text RunCoverage::holes_note() const {
 }
 
 Text RunCoverage::evaluation_note() const {
-  if (untold() || evaluations_ == 0) return {};
+  if (not_analysable() || evaluations_ == 0) return {};
   return words("coverage.evaluation", Args().count("steps", evaluations_));
 }
 
@@ -330,7 +330,7 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   };
   add(".part_of_run", part_note().en);
   add(".part_of_replicas", replicas_note().en);
-  add(repeats() ? ".repeated_work" : ".rows_missing", (untold() ? why_untold() : holes_note()).en);
+  add(repeats() ? ".repeated_work" : ".rows_missing", (not_analysable() ? why_not_analysed() : holes_note()).en);
 }
 
 void RunCoverage::find_repetitions() {
@@ -465,13 +465,13 @@ void RunCoverage::find_holes() {
   std::sort(holed_steps_.begin(), holed_steps_.end());
 }
 
-Text RunCoverage::why_untold() const {
+Text RunCoverage::why_not_analysed() const {
   if (overlong())
     return words("coverage.untold.stages",
-                 Args().set("stages", grouped(stages_)).set("most", grouped(kMostPipelineStages)));
+                 Args().set("stages", grouped(stages_)).set("most", grouped(kMaxPipelineStages)));
   if (repeats()) return words("coverage.untold.repeats");
-  if (!untold()) return {};
-  const bool missing = holes_ > kMostHoles * lists_cells_;
+  if (!not_analysable()) return {};
+  const bool missing = holes_ > kMaxHoles * lists_cells_;
   Args args;
   args.set("missing", text_of(holes_)).set("untimed", text_of(untimed_));
   args.set("all", text_of(missing ? lists_cells_ : timed_ + untimed_));

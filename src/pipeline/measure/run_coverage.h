@@ -35,19 +35,19 @@ class RunCoverage {
     return !repeated_.empty() && std::binary_search(repeated_.begin(), repeated_.end(), static_cast<uint32_t>(cell));
   }
   // Whether so much work repeats that no wait can be believed: another run in the same files, or steps without numbers.
-  bool repeats() const { return static_cast<double>(repeated_.size()) > kMostRepeated * static_cast<double>(compute_); }
+  bool repeats() const { return static_cast<double>(repeated_.size()) > kMaxRepeated * static_cast<double>(compute_); }
   // Whether there are more stages than any pipeline has: their numbers, or the ranks', mean something else.
-  bool overlong() const { return stages_ > kMostPipelineStages; }
+  bool overlong() const { return stages_ > kMaxPipelineStages; }
   // Whether nothing that rests on waits can be believed: stages are too many, work repeats, or too many rows are
   // missing or last no time.
-  bool untold() const {
-    return overlong() || repeats() || holes_ > kMostHoles * lists_cells_ || untimed_ > kMostHoles * timed_;
+  bool not_analysable() const {
+    return overlong() || repeats() || holes_ > kMaxHoles * lists_cells_ || untimed_ > kMaxHoles * timed_;
   }
   // Whether rows are missing in some steps, or were lost in reading. untold() says whether they are too many to say
   // anything of the others.
   bool holed() const { return !holed_steps_.empty(); }
   // A clause that says why untold() is true and what to do; "" where it is false.
-  Text why_untold() const;
+  Text why_not_analysed() const;
 
   // Whether only the length of the warm-up tells that stages at the end are missing.
   bool by_warm_up() const { return by_warm_up_; }
@@ -63,8 +63,8 @@ class RunCoverage {
   Text notes() const;
   // Adds both as warnings: "<prefix>.part_of_run", and "<prefix>.repeated_work" or "<prefix>.rows_missing".
   void note(const std::string& prefix, Diagnostics& notes) const;
-  static constexpr double kMostRepeated = 0.05;  // share of the compute cells
-  static constexpr double kMostHoles = 0.05;     // share of the forwards and backwards
+  static constexpr double kMaxRepeated = 0.05;  // share of the compute cells
+  static constexpr double kMaxHoles = 0.05;     // share of the forwards and backwards
 
  private:
   bool all_fed() const { return !no_backwards_ && holed_steps_.empty() && missing_.empty(); }

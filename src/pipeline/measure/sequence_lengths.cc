@@ -13,10 +13,10 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kLeastOps = 3;     // operations that a micro-batch needs so that its length can be told
-constexpr int kMostRounds = 16;     // most rounds of the fit, which repeats only where pairs overlap
+constexpr size_t kMinOps = 3;       // operations that a micro-batch needs so that its length can be told
+constexpr int kMaxRounds = 16;      // most rounds of the fit, which repeats only where pairs overlap
 constexpr double kSettled = 0.005;  // change of a length in one round, below which the fit has settled
-constexpr double kLeastPart = 0.1;  // least share of a pair that one half is taken to be
+constexpr double kMinPart = 0.1;    // least share of a pair that one half is taken to be
 constexpr uint32_t kNone = SequenceLengths::kNone;
 
 class Fit {
@@ -28,7 +28,7 @@ class Fit {
     const bool pairs = std::any_of(partner_.begin(), partner_.end(), [](uint32_t other) { return other != kNone; });
     if (pairs) out_.find_batches(g_);
     double change = measure_lengths(true);
-    for (int round = 1; pairs && round < kMostRounds && change > kSettled; ++round) {
+    for (int round = 1; pairs && round < kMaxRounds && change > kSettled; ++round) {
       measure_part();
       change = measure_lengths(false);
     }
@@ -111,12 +111,12 @@ class Fit {
   double measure_lengths(bool first_round) {
     std::vector<double> lengths(out_.batches.size(), kNaN);
     parallel_for(g_.steps.size(), [&](size_t s) {
-      std::vector<double> told;
+      std::vector<double> reported;
       for (size_t b = step_begin_[s]; b < step_begin_[s + 1]; ++b) {
-        if (begin_[b + 1] - begin_[b] < kLeastOps) continue;
-        told.clear();
-        for (uint32_t i = begin_[b]; i < begin_[b + 1]; ++i) told.push_back(own(i, first_round));
-        lengths[b] = std::max(0.0, median_in_place(told));
+        if (begin_[b + 1] - begin_[b] < kMinOps) continue;
+        reported.clear();
+        for (uint32_t i = begin_[b]; i < begin_[b + 1]; ++i) reported.push_back(own(i, first_round));
+        lengths[b] = std::max(0.0, median_in_place(reported));
       }
     });
     // Lengths move only half way: where one half of a pair is taken as too long the other comes out too short, and full
@@ -143,7 +143,7 @@ class Fit {
       xy += (ratio_[i] - b) * (a - b);
       xx += (a - b) * (a - b);
     }
-    if (xx > 0) out_.forward_part = std::clamp(xy / xx, kLeastPart, 1 - kLeastPart);
+    if (xx > 0) out_.forward_part = std::clamp(xy / xx, kMinPart, 1 - kMinPart);
   }
 
   struct Ways {

@@ -87,7 +87,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
     replicas.see(trace.parts[p].dp);
     stages.see(trace.parts[p].stage);
   }
-  if (static_cast<double>(n) * static_cast<double>(replicas.world.size()) > kMostReplicaWork) replicas.world.clear();
+  if (static_cast<double>(n) * static_cast<double>(replicas.world.size()) > kMaxReplicaWork) replicas.world.clear();
   std::map<std::string, uint32_t> type_worlds;
   for (const GraphType& type : graph.types) type_worlds.try_emplace(slowdown_group(type, graph.source), 0);
 
@@ -158,7 +158,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   mark_slowest(trace, out.workers);
 
   out.m_s = out.m_w = kNaN;
-  if (!(out.s >= kLeastSlowdown)) return out;
+  if (!(out.s >= kMinSlowdown)) return out;
   const double lost = out.no_delay_ns - out.ideal_ns;
   out.m_s = (out.no_delay_ns - times.mean_ns(kFairLast)) / lost;
   std::vector<bool> fair(trace.parts.size(), false);

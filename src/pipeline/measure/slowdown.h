@@ -37,14 +37,14 @@ struct SlowdownWorker {
 };
 
 // Below this S the shares M_S and M_W would divide by nearly nothing; the paper's artifact leaves them out as well.
-inline constexpr double kLeastSlowdown = 1.03;
+inline constexpr double kMinSlowdown = 1.03;
 inline constexpr double kWorkerShare = 0.03;
 
 struct Slowdown {
   double actual_ns = 0, no_delay_ns = 0, ideal_ns = 0;  // mean over steps that count
   double s = 1;                                         // no_delay ÷ ideal, eq. 1
   double delay_s = 1;                                   // actual ÷ no_delay
-  double m_s = 0, m_w = 0;                              // NaN where S < kLeastSlowdown
+  double m_s = 0, m_w = 0;                              // NaN where S < kMinSlowdown
   std::vector<double> step_no_delay_ns, step_ideal_ns;  // for each step of the graph
   std::vector<SlowdownPart> types;             // the largest S first; messages of one direction count as one type
   std::vector<SlowdownPart> replicas, stages;  // by number
@@ -55,9 +55,9 @@ struct Slowdown {
 // The type by which an operation is judged: sends and receives of one direction share one.
 std::string slowdown_group(const GraphType& type, GraphSource source);
 
-// O((ops + waits) · (types + replicas + stages)). Where operations × replicas exceed kMostReplicaWork, replicas are not
+// O((ops + waits) · (types + replicas + stages)). Where operations × replicas exceed kMaxReplicaWork, replicas are not
 // told apart (`replicas` is empty) and a worker is judged by its stage alone.
-inline constexpr double kMostReplicaWork = 4e9;
+inline constexpr double kMaxReplicaWork = 4e9;
 Slowdown slowdown(const Trace& trace, const StepGraph& graph);
 
 }  // namespace stageline

@@ -16,8 +16,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kErrors = 4;        // standard errors by which a ratio must exceed 1
-constexpr int64_t kLeastPauses = 3;  // pauses that a worker must have so that they are its verdict
+constexpr double kErrors = 4;      // standard errors by which a ratio must exceed 1
+constexpr int64_t kMinPauses = 3;  // pauses that a worker must have so that they are its verdict
 // Most scatter of the times between pauses that still are steady, as a share of their mean.
 constexpr double kSteadyPeriod = 0.25;
 
@@ -251,10 +251,9 @@ class Finder {
       const double vx = s.xx - s.x * s.x / s.n, vy = s.yy - s.y * s.y / s.n;
       c.spread = std::sqrt(std::max(0.0, vx / s.n));
       // A spread of less than one part in a billion is rounding.
-      c.r = c.pairs >= kLeastPairs && vx / s.n > 1e-18 && vy / s.n > 1e-18
-                ? (s.xy - s.x * s.y / s.n) / std::sqrt(vx * vy)
-                : kNaN;
-      c.data_dependent = c.r >= kCorrelated && c.spread >= kLeastSpread;
+      c.r = c.pairs >= kMinPairs && vx / s.n > 1e-18 && vy / s.n > 1e-18 ? (s.xy - s.x * s.y / s.n) / std::sqrt(vx * vy)
+                                                                         : kNaN;
+      c.data_dependent = c.r >= kCorrelated && c.spread >= kMinSpread;
       out_.correlations.push_back(c);
     }
   }
@@ -290,7 +289,7 @@ class Finder {
         worker.verdict = StragglerVerdict::kPersistent;
       else if (own.late)
         worker.verdict = StragglerVerdict::kLateLaunch;
-      else if (worker.pauses >= kLeastPauses)
+      else if (worker.pauses >= kMinPauses)
         worker.verdict = StragglerVerdict::kPauses;
       else if (worker.slow_steps > 0)
         worker.verdict = StragglerVerdict::kNowAndThen;

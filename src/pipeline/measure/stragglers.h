@@ -28,8 +28,8 @@ std::string_view straggler_verdict_name(StragglerVerdict verdict);  // "persiste
 inline constexpr double kStragglerRatio = 1.05;     // least ratio of a slow worker to its peers
 inline constexpr double kStragglerSteps = 2.0 / 3;  // share of its steps in which a persistent one is slow
 inline constexpr double kCorrelated = 0.9;          // least correlation of forwards and backwards that counts
-inline constexpr double kLeastSpread = 0.05;  // least spread of forwards within a step; below it, correlation is noise
-inline constexpr int64_t kLeastPairs = 8;
+inline constexpr double kMinSpread = 0.05;  // least spread of forwards within a step; below it, correlation is noise
+inline constexpr int64_t kMinPairs = 8;
 
 struct StragglerWorker {
   int32_t part = 0;

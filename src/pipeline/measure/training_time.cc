@@ -100,7 +100,7 @@ void share_out(const std::vector<Piece>& pieces, TrainingStep& step) {
 using Calls = std::map<std::string_view, std::vector<Interval>>;
 
 // The number of ranks that a name ends with, as in "… (default_pg, 4 ranks)"; 0 where it has none.
-size_t ranks_said(std::string_view name) {
+size_t ranks_known(std::string_view name) {
   const size_t end = name.rfind(" ranks)"), begin = end == std::string_view::npos ? end : name.rfind(' ', end - 1);
   if (begin == std::string_view::npos) return 0;
   size_t count = 0;
@@ -215,7 +215,7 @@ TrainingTime training_time(const Trace& trace) {
         const auto at = of_rank[k].find(name);
         together = std::min(together, at == of_rank[k].end() ? 0 : at->second.size());
       }
-      if (const size_t said = ranks_said(name); calls.size() < 2 || (said != 0 && said != calls.size())) together = 0;
+      if (const size_t said = ranks_known(name); calls.size() < 2 || (said != 0 && said != calls.size())) together = 0;
       for (size_t r = 0; r < calls.size(); ++r) {
         const auto at = calls[r][k].find(name);
         if (at == calls[r][k].end()) continue;
@@ -251,7 +251,7 @@ TrainingTime training_time(const Trace& trace) {
   std::stable_sort(out.collectives.begin(), out.collectives.end(), [](const auto& a, const auto& b) {
     return a.transfer_ns + a.waiting_ns > b.transfer_ns + b.waiting_ns;
   });
-  out.told = true;
+  out.reported = true;
   return out;
 }
 

@@ -52,7 +52,7 @@ struct TrainingCollective {
 };
 
 struct TrainingTime {
-  bool told = false;  // false: not a training without a pipeline, or no step that every rank began
+  bool reported = false;  // false: not a training without a pipeline, or no step that every rank began
   std::vector<TrainingRank> ranks;
   std::vector<TrainingCollective> collectives;  // by time, the longest first
   double hidden_ns = 0;                         // time of collectives beside the work, per step and rank

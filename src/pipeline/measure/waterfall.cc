@@ -19,7 +19,7 @@ namespace stageline {
 namespace {
 
 // A gap counts as its message up to this many times what messages of its link usually take.
-constexpr double kMostOfMedian = 2;
+constexpr double kMaxOfMedian = 2;
 
 // Of one stage of one pipeline: how many ranks it has, and their busy time with equal costs and with their own.
 struct StageBusy {
@@ -98,7 +98,7 @@ class Splitter {
     std::vector<MessageTime> messages(graph.units.size());
     struct Known {
       uint32_t list;
-      double most_ns;
+      double max_ns;
     };
     std::vector<Known> known;  // of the list at hand, which has few producers
     for (uint32_t l = 0; l + 1 < graph.list_begin.size(); ++l) {
@@ -107,22 +107,22 @@ class Splitter {
       for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
         const OrderUnit& unit = graph.units[u];
         int64_t came = INT64_MIN;  // when the last of its inputs was ready
-        double most_ns = 0;        // the most that a message to it may take
+        double max_ns = 0;         // the most that a message to it may take
         for (size_t w = 0; w < 2; ++w) {
           if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == l) continue;
           const OrderUnit& producer = graph.units[unit.after[w]];
           auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) { return k.list == producer.list; });
           if (at == known.end())
-            at = known.insert(at,
-                              {producer.list, kMostOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
-                                                                           lists_.lists[p.first + l].part)});
+            at =
+                known.insert(at, {producer.list, kMaxOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
+                                                                             lists_.lists[p.first + l].part)});
           messages[u].after_ns[w] =
-              std::clamp(static_cast<double>(between_ns(producer.end_ns, unit.start_ns)), 0.0, at->most_ns);
+              std::clamp(static_cast<double>(between_ns(producer.end_ns, unit.start_ns)), 0.0, at->max_ns);
           came = std::max(came, producer.end_ns);
-          most_ns = std::max(most_ns, at->most_ns);
+          max_ns = std::max(max_ns, at->max_ns);
         }
         if (came != INT64_MIN && free_at != INT64_MIN && free_at >= came)
-          messages[u].held_ns = std::clamp(static_cast<double>(between_ns(free_at, unit.start_ns)), 0.0, most_ns);
+          messages[u].held_ns = std::clamp(static_cast<double>(between_ns(free_at, unit.start_ns)), 0.0, max_ns);
         free_at = std::max(free_at, unit.end_ns);
       }
     }

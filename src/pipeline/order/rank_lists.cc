@@ -191,7 +191,7 @@ int32_t number_group(RankLists& all, const Group& group) {
 }
 
 // Returns the value that most groups have; of equally common values the largest.
-int32_t most_common(const std::map<int32_t, int64_t>& counts) {
+int32_t commonest(const std::map<int32_t, int64_t>& counts) {
   int32_t best = 0;
   int64_t most = 0;
   for (const auto& [value, count] : counts)
@@ -312,14 +312,14 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
   });
   all.chunks_share_no_label = share_no_label;
   for (const Group& group : groups) ++sizes[group.labels];
-  all.micro_batches = most_common(sizes);
+  all.micro_batches = commonest(sizes);
   parallel_for(groups.size(), [&](size_t g) {
     groups[g].labels = number_group(all, groups[g]);
     for (size_t l = groups[g].first; l < groups[g].last; ++l) all.lists[l].micro_batches = groups[g].labels;
   });
   sizes.clear();
   for (const Group& group : groups) ++sizes[group.labels];
-  if (rule != LabelRule::kDense) all.micro_batches = most_common(sizes);
+  if (rule != LabelRule::kDense) all.micro_batches = commonest(sizes);
   return all;
 }
 

@@ -16,13 +16,13 @@ namespace stageline {
 namespace {
 
 // At most so many candidates are generated, not counting those that are as near as the nearest.
-constexpr size_t kMostPlausible = 8;
+constexpr size_t kMaxPlausible = 8;
 constexpr double kPlausible = 0.35;   // share of the warm-up forwards that may differ
 constexpr double kPairTurned = 1e-3;  // in forwards; for a pair, F before B is the likelier order
-constexpr size_t kMostSizes = 4;      // so many different numbers of micro-batches per step get schedules of their own
-constexpr double kRenumberGain = 0.02;     // labels are believed unless renumbering raises the score by this
-constexpr size_t kMostScored = 2048;       // candidates are scored on so many different lists
-constexpr int64_t kMostPlanned = 1 << 17;  // limit on the forwards of a schedule that is planned greedily
+constexpr size_t kMaxSizes = 4;       // so many different numbers of micro-batches per step get schedules of their own
+constexpr double kRenumberGain = 0.02;    // labels are believed unless renumbering raises the score by this
+constexpr size_t kMaxScored = 2048;       // candidates are scored on so many different lists
+constexpr int64_t kMaxPlanned = 1 << 17;  // limit on the forwards of a schedule that is planned greedily
 
 std::vector<WorkToken> directions_only(const std::vector<WorkToken>& tokens) {
   std::vector<WorkToken> kept;
@@ -64,7 +64,7 @@ WarmUp warm_up_of(const WorkList& list) {
 
 // Returns the most common value; of equally common values the smallest.
 template <class Value>
-Value most_common(const std::map<Value, int64_t>& counts) {
+Value commonest(const std::map<Value, int64_t>& counts) {
   return std::max_element(counts.begin(), counts.end(),
                           [](const auto& a, const auto& b) { return a.second < b.second; })
       ->first;
@@ -93,7 +93,7 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
   for (const WorkList& list : lists.lists)
     if (const WarmUp seen = warm_up_of(list); seen.forwards >= 0) counted[list.stage][seen] += list.count;
   std::map<int32_t, WarmUp> warm_up;
-  for (const auto& [stage, counts] : counted) warm_up[stage] = most_common(counts);
+  for (const auto& [stage, counts] : counted) warm_up[stage] = commonest(counts);
   std::vector<Plausible> found;
   const auto consider = [&](const ScheduleDef* def, const ScheduleSizes& sizes) {
     double apart = 0, whole = 0;
@@ -110,12 +110,12 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
   std::map<int64_t, int64_t> groups;
   for (const WorkList& list : lists.lists)
     if (const int64_t forwards = first_group(list); forwards > 0) groups[forwards] += list.count;
-  const int64_t group = groups.empty() ? 0 : most_common(groups);
+  const int64_t group = groups.empty() ? 0 : commonest(groups);
   for (const ScheduleDef* def : schedules()) {
-    const bool fixed = def->default_chunks == def->most_chunks;
-    if (fixed ? lists.chunks != def->most_chunks : lists.chunks < 2 || lists.chunks > def->most_chunks) continue;
+    const bool fixed = def->default_chunks == def->max_chunks;
+    if (fixed ? lists.chunks != def->max_chunks : lists.chunks < 2 || lists.chunks > def->max_chunks) continue;
     ScheduleSizes sizes{.stages = lists.stages, .micro_batches = lists.micro_batches, .chunks = lists.chunks};
-    if (std::string_view(def->name) == "zbvpp" && int64_t{sizes.stages} * sizes.micro_batches * 2 > kMostPlanned)
+    if (std::string_view(def->name) == "zbvpp" && int64_t{sizes.stages} * sizes.micro_batches * 2 > kMaxPlanned)
       continue;
     consider(def, sizes);
     if (def->grouped) {
@@ -135,7 +135,7 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
                    [](const Plausible& a, const Plausible& b) { return a.distance < b.distance; });
   size_t kept = 0;
   const auto keeps = [&](const Plausible& p) {
-    return p.distance == found.front().distance || (kept < kMostPlausible && (kept < 3 || p.distance <= kPlausible));
+    return p.distance == found.front().distance || (kept < kMaxPlausible && (kept < 3 || p.distance <= kPlausible));
   };
   while (kept < found.size() && keeps(found[kept])) ++kept;
   found.resize(kept);
@@ -148,7 +148,7 @@ class Comparison {
   Comparison(const Plausible& candidate, const WorkLists& lists) : candidate_(candidate), lists_(lists) {
     std::map<int32_t, int64_t> counts;
     for (const WorkList& list : lists.lists) counts[list.micro_batches] += list.count;
-    while (counts.size() > kMostSizes)
+    while (counts.size() > kMaxSizes)
       counts.erase(std::min_element(counts.begin(), counts.end(),
                                     [](const auto& a, const auto& b) { return a.second < b.second; }));
     for (const auto& [m, count] : counts) sizes_.push_back(m);
@@ -238,7 +238,7 @@ class Comparison {
 // A list far from a schedule costs a thousand times what an equal one does. So when there are many different lists,
 // some of them decide.
 size_t sample_step(const WorkLists& lists) {
-  return std::max<size_t>(1, (lists.lists.size() + kMostScored - 1) / kMostScored);
+  return std::max<size_t>(1, (lists.lists.size() + kMaxScored - 1) / kMaxScored);
 }
 
 struct Ranked {
@@ -250,7 +250,7 @@ struct Ranked {
 // A few cells may claim sizes that would take gigabytes; these are refused.
 bool affordable(const WorkLists& lists, size_t cells) {
   const int64_t forwards = int64_t{lists.stages} * lists.micro_batches * std::max(1, lists.chunks);
-  return lists.list_count > 0 && lists.stages > 0 && lists.stages <= kMostPipelineStages && lists.micro_batches > 0 &&
+  return lists.list_count > 0 && lists.stages > 0 && lists.stages <= kMaxPipelineStages && lists.micro_batches > 0 &&
          lists.micro_batches <= 65536 && lists.chunks > 0 && lists.chunks <= 64 &&
          forwards <= static_cast<int64_t>(cells) * 64 + 16384;
 }
@@ -406,7 +406,7 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
     return std::tuple(!a.is_order, -a.lists, a.stage, a.position) <
            std::tuple(!b.is_order, -b.lists, b.stage, b.position);
   });
-  if (result.divergences.size() > kMostDivergences) result.divergences.resize(kMostDivergences);
+  if (result.divergences.size() > kMaxDivergences) result.divergences.resize(kMaxDivergences);
   const OwnLabels labels(trace, lists);
   result.own_labels = labels.differ();
   result.lowest_label = labels.lowest();
@@ -417,10 +417,10 @@ void add_divergences(const Trace& trace, const RankLists& lists, const Ranked& b
       return l.step == d.step && l.dp == d.dp && l.part == d.part;
     });
     if (list == best.lists->lists.end()) continue;
-    const auto told = divergence_of(*list, labels.of(d.step, d.dp));
-    d.expected = told->expected;
-    d.found = told->found;
-    d.sentence = told->sentence;
+    const auto reported = divergence_of(*list, labels.of(d.step, d.dp));
+    d.expected = reported->expected;
+    d.found = reported->found;
+    d.sentence = reported->sentence;
   }
 }
 

@@ -40,14 +40,14 @@ struct Recognition {
   // Schedules whose lists are those of the best candidate in every kind and place, so that nothing in this run tells
   // them apart.
   std::vector<std::string> same_as;
-  // Those of the best candidate, recognised or not; those found in most lists come first; at most kMostDivergences.
+  // Those of the best candidate, recognised or not; those found in most lists come first; at most kMaxDivergences.
   std::vector<Divergence> divergences;
 
   const ScheduleCandidate& best() const { return candidates.front(); }
 };
 
 inline constexpr double kRecognisedScore = 0.6;
-inline constexpr size_t kMostDivergences = 100;
+inline constexpr size_t kMaxDivergences = 100;
 
 // Expects sorted cells; stages may be unknown (see work_lists()). Never fails. There are no candidates where there are
 // no lists, where sizes exceed those of make_schedule(), or where stages are only the order of ranks

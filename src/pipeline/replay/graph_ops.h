@@ -74,7 +74,7 @@ struct StepGraph {
   std::vector<int64_t> start_ns;  // as recorded, counted from the step's start
   std::vector<int64_t>
       stored_end_ns;  // the same; empty where every operation ends dur_ns after its start, see ended_ns()
-  std::vector<double> dur_ns, delay_ns;  // may be slightly below 0 where clocks or stamps are off, see kLeastNs
+  std::vector<double> dur_ns, delay_ns;  // may be slightly below 0 where clocks or stamps are off, see kMinNs
 
   // size() + 1 entries; the waits of operation i are wait_on[wait_begin[i] .. wait_begin[i + 1]).
   std::vector<uint32_t> wait_begin;
@@ -82,7 +82,7 @@ struct StepGraph {
 
   // The artifact's tolerance, used for kOperations: durations and delays at or below −10 ms are set to 0 and counted.
   // Delays of what communicates are not counted, since it is posted early.
-  static constexpr double kLeastNs = -10e6;
+  static constexpr double kMinNs = -10e6;
 
   size_t size() const { return cell.size(); }
   int32_t stage(size_t op) const { return stage_of[part[op]]; }

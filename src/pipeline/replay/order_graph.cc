@@ -156,13 +156,13 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
 }
 
 void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const {
-  int32_t most_positions = 1, micro_batches = 1;
+  int32_t max_positions = 1, micro_batches = 1;
   for (size_t l = first; l < last; ++l) {
-    most_positions = std::max(most_positions, position_[lists_.lists[l].part] + 1);
+    max_positions = std::max(max_positions, position_[lists_.lists[l].part] + 1);
     micro_batches = std::max(micro_batches, lists_.lists[l].micro_batches);
   }
   const auto per_position = static_cast<size_t>(ways_) * static_cast<size_t>(vstages_);
-  const size_t slots = static_cast<size_t>(most_positions) * 2 * static_cast<size_t>(micro_batches) * per_position;
+  const size_t slots = static_cast<size_t>(max_positions) * 2 * static_cast<size_t>(micro_batches) * per_position;
   // A table that would be far larger than the work means that the labels make no sense.
   if (slots > graph.units.size() * 64 + 4096) {
     graph.unnumbered += static_cast<int64_t>(graph.units.size());

@@ -15,9 +15,9 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view kHeader = "stage,index,kind,microbatch,chunk";
-constexpr int64_t kMostStages = 4096, kMostMicroBatches = 65536, kMostChunks = 64;
-constexpr int64_t kMostVirtualStages = kMostStages * kMostChunks;
-constexpr size_t kMostActions = size_t{3} << 23;
+constexpr int64_t kMaxStages = 4096, kMaxMicroBatches = 65536, kMaxChunks = 64;
+constexpr int64_t kMaxVirtualStages = kMaxStages * kMaxChunks;
+constexpr size_t kMaxActions = size_t{3} << 23;
 
 struct Row {
   int32_t rank, index;
@@ -83,18 +83,18 @@ Result<std::vector<Row>> read_table(std::string_view text, const std::string& pa
       return Error{ErrorCode::kBadInput, what, {path, line}, "the columns are " + std::string(kHeader)};
     };
     if (fields.size() != 5) return bad(std::to_string(fields.size()) + " fields, not 5");
-    const auto stage = number_below(fields[0], kMostStages);
+    const auto stage = number_below(fields[0], kMaxStages);
     const auto index = number_below(fields[1], int64_t{INT32_MAX});
     const auto kind = action_kind(trim(fields[2]));
-    const auto micro_batch = number_below(fields[3], kMostMicroBatches);
-    const auto chunk = number_below(fields[4], kMostChunks);
-    if (!stage) return bad(shown(fields[0]) + " is not a stage (0 to " + std::to_string(kMostStages - 1) + ")");
+    const auto micro_batch = number_below(fields[3], kMaxMicroBatches);
+    const auto chunk = number_below(fields[4], kMaxChunks);
+    if (!stage) return bad(shown(fields[0]) + " is not a stage (0 to " + std::to_string(kMaxStages - 1) + ")");
     if (!index) return bad(shown(fields[1]) + " is not an index");
     if (!kind) return bad(shown(fields[2]) + " is not F, B, I or W");
     if (!micro_batch)
-      return bad(shown(fields[3]) + " is not a micro-batch (0 to " + std::to_string(kMostMicroBatches - 1) + ")");
-    if (!chunk) return bad(shown(fields[4]) + " is not a chunk (0 to " + std::to_string(kMostChunks - 1) + ")");
-    if (rows.size() == kMostActions) return Error{ErrorCode::kLimit, "more than 3·2^23 actions", {path, line}, ""};
+      return bad(shown(fields[3]) + " is not a micro-batch (0 to " + std::to_string(kMaxMicroBatches - 1) + ")");
+    if (!chunk) return bad(shown(fields[4]) + " is not a chunk (0 to " + std::to_string(kMaxChunks - 1) + ")");
+    if (rows.size() == kMaxActions) return Error{ErrorCode::kLimit, "more than 3·2^23 actions", {path, line}, ""};
     rows.push_back({*stage, *index, {*kind, *micro_batch, *chunk}});
   }
   return rows;
@@ -105,9 +105,9 @@ std::optional<Action> torch_action(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
   if (digits + 1 >= text.size()) return std::nullopt;
-  const auto stage = number_below(text.substr(0, digits), kMostVirtualStages);
+  const auto stage = number_below(text.substr(0, digits), kMaxVirtualStages);
   const auto kind = action_kind(text.substr(digits, 1));
-  const auto micro_batch = number_below(text.substr(digits + 1), kMostMicroBatches);
+  const auto micro_batch = number_below(text.substr(digits + 1), kMaxMicroBatches);
   if (!stage || !kind || !micro_batch) return std::nullopt;
   return Action{*kind, *micro_batch, *stage};
 }
@@ -152,7 +152,7 @@ Result<std::vector<Row>> read_torch(std::string_view text, const std::string& pa
   int64_t lines = 0;
   int32_t rank = 0;
   for (int64_t line = 1; next_csv_record(text, fields, storage, &lines); line = lines + 1, ++rank) {
-    if (rank >= kMostStages) return Error{ErrorCode::kLimit, "more than 4096 ranks", {path, line}, ""};
+    if (rank >= kMaxStages) return Error{ErrorCode::kLimit, "more than 4096 ranks", {path, line}, ""};
     int32_t index = 0;
     for (std::string_view field : fields) {
       field = trim(field);
@@ -173,7 +173,7 @@ Result<std::vector<Row>> read_torch(std::string_view text, const std::string& pa
       for (const std::string_view part : parts) {
         const auto action = torch_action(trim(part));
         if (!action) return bad;
-        if (rows.size() == kMostActions) return Error{ErrorCode::kLimit, "more than 3·2^23 actions", {path, line}, ""};
+        if (rows.size() == kMaxActions) return Error{ErrorCode::kLimit, "more than 3·2^23 actions", {path, line}, ""};
         rows.push_back({rank, index, *action});
       }
       ++index;

@@ -42,7 +42,7 @@ UnitCosts unit_costs(const std::vector<StageCost>& costs) {
 double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>& costs) {
   if (!recognition.recognised) return kNaN;
   const ScheduleCandidate& best = recognition.best();
-  if (int64_t{best.sizes.stages} * best.sizes.micro_batches * best.sizes.chunks * 3 > kMostIdealCells) return kNaN;
+  if (int64_t{best.sizes.stages} * best.sizes.micro_batches * best.sizes.chunks * 3 > kMaxIdealCells) return kNaN;
   const UnitCosts each = unit_costs(costs);
   if (each.forward_ns <= 0 || each.backward_ns <= 0) return kNaN;
   const Result<Schedule> schedule = make_schedule(best.name, best.sizes);

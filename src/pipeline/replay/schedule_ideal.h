@@ -13,7 +13,7 @@ namespace stageline {
 
 // Returns the mean over ranks of span bubble ÷ span, from a replay of the best candidate at its own sizes with the
 // median stage's mean costs of F, B, I, W and F&B. NaN where nothing is recognised, where a cost that its cells need
-// was not measured (an F&B that was not measured costs F + B), or where it has more than kMostIdealCells cells. O(cells
+// was not measured (an F&B that was not measured costs F + B), or where it has more than kMaxIdealCells cells. O(cells
 // of the schedule).
 double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>& costs);
 
@@ -23,6 +23,6 @@ double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>
 Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64_t steps, double measured,
                   const Recognition& recognition);
 
-inline constexpr int64_t kMostIdealCells = int64_t{1} << 21;
+inline constexpr int64_t kMaxIdealCells = int64_t{1} << 21;
 
 }  // namespace stageline

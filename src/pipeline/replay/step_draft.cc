@@ -269,7 +269,7 @@ class Orderer {
     double* const durations = graph_.dur_ns.data() + base_;
     double* const delays = graph_.delay_ns.data() + base_;
     const auto at_least = [&](double value) {
-      if (value > StepGraph::kLeastNs) return value;
+      if (value > StepGraph::kMinNs) return value;
       ++out_.negative;
       return 0.0;
     };
@@ -285,7 +285,7 @@ class Orderer {
         // Messages and collectives are posted early and wait within their own time, so an early start is no flaw to
         // report.
         const auto delay = static_cast<double>(starts[k] - ready);
-        delays[k] = communicates(k) && !(delay > StepGraph::kLeastNs) ? 0 : at_least(delay);
+        delays[k] = communicates(k) && !(delay > StepGraph::kMinNs) ? 0 : at_least(delay);
       }
       if (last - i > 1) one_transfer(i, last, latest);
       i = last;

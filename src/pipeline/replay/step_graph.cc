@@ -80,11 +80,11 @@ Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums,
                  {},
                  "--align auto puts the ranks on one clock, where messages or gaps tell it"};
   Diagnostics of_operations, of_cells;
-  double least_miss = std::numeric_limits<double>::infinity();
+  double min_miss = std::numeric_limits<double>::infinity();
   const auto fits = [&](const StepGraph& graph) {
     const double miss = replay_miss(trace, graph);
-    least_miss = std::min(least_miss, miss);
-    return miss <= kMostMiss;
+    min_miss = std::min(min_miss, miss);
+    return miss <= kMaxMiss;
   };
   if (std::optional<StepGraph> graph = graph_of_operations(trace, of_operations, rule); graph && fits(*graph)) {
     notes.merge(of_operations);
@@ -98,12 +98,12 @@ Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums,
       return graph;
     }
   }
-  if (std::isinf(least_miss))
+  if (std::isinf(min_miss))
     return Error{ErrorCode::kBadInput, "no work of a pipeline that belongs to a numbered step was found",
                  trace.parts.empty() ? Where{} : Where{trace.parts.front().source},
                  "work counts when it has a step: a column, or a range around it; stageline info shows what was read"};
   return Error{ErrorCode::kBadInput,
-               "a replay of this run's own times misses its steps by " + percent(least_miss) +
+               "a replay of this run's own times misses its steps by " + percent(min_miss) +
                    ", so nothing that follows from replays can be said",
                {},
                "stageline info shows what is odd about the recording"};

@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostLanes = 16;
+constexpr size_t kMaxLanes = 16;
 constexpr size_t kManySteps = 16;  // enough to keep the threads busy
 
 template <size_t kLanes>
@@ -127,19 +127,19 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
   out.step_ns.assign(graph.steps.size() * worlds, 0);
   // Where steps are few, the worlds of a step are shared out among threads too.
-  const size_t blocks = (worlds + kMostLanes - 1) / kMostLanes;
+  const size_t blocks = (worlds + kMaxLanes - 1) / kMaxLanes;
   const size_t each = graph.steps.size() >= kManySteps ? blocks : 1;  // how many of a step's blocks one task takes
   const size_t tasks = blocks == 0 ? 0 : (blocks + each - 1) / each;
-  const size_t lanes = worlds < 2 ? worlds : std::min(kMostLanes, std::bit_ceil(std::max<size_t>(worlds, 4)));
+  const size_t lanes = worlds < 2 ? worlds : std::min(kMaxLanes, std::bit_ceil(std::max<size_t>(worlds, 4)));
   Spares<Ends> spares;
   parallel_for(graph.steps.size() * tasks, [&](size_t task) {
     const size_t s = task / tasks;
     const GraphStep& step = graph.steps[s];
     const Spares<Ends>::Lent ends(spares);
     double* const space = ends->of((step.end - step.begin) * lanes);
-    const size_t end = std::min(worlds, (task % tasks + 1) * each * kMostLanes);
-    for (size_t first = task % tasks * each * kMostLanes; first < end;) {
-      const size_t count = std::min(kMostLanes, end - first);
+    const size_t end = std::min(worlds, (task % tasks + 1) * each * kMaxLanes);
+    for (size_t first = task % tasks * each * kMaxLanes; first < end;) {
+      const size_t count = std::min(kMaxLanes, end - first);
       double* const times = out.step_ns.data() + s * worlds + first;
       const auto run = [&](auto width) {
         replay_block<decltype(width)::value>(graph, step, first, count, fill, space, times);
@@ -151,7 +151,7 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
       } else if (count <= 8) {
         run(std::integral_constant<size_t, 8>());
       } else {
-        run(std::integral_constant<size_t, kMostLanes>());
+        run(std::integral_constant<size_t, kMaxLanes>());
       }
       first += count;
     }

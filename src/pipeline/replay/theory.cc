@@ -16,11 +16,11 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMostSizes = 4;  // so many different numbers of micro-batches per step are replayed
-constexpr size_t kKinds = 5;      // F, B, I, W, F&B
+constexpr size_t kMaxSizes = 4;  // so many different numbers of micro-batches per step are replayed
+constexpr size_t kKinds = 5;     // F, B, I, W, F&B
 constexpr double kLongestNs = 1e18;
 // A step is replayed at its own pace only if at least one in so many of the schedule's cells is there.
-constexpr size_t kLeastFilled = 4;
+constexpr size_t kMinFilled = 4;
 
 // Mean durations by stage, chunk and kind.
 class MeanCosts {
@@ -183,7 +183,7 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   for (const StagePace& stage : stages) pace.push_back(stage.pace());
   // A step with few cells does not pay for the replay of a schedule with many, so the work is bounded by the cells
   // there are.
-  if (found * kLeastFilled < whole ||
+  if (found * kMinFilled < whole ||
       std::none_of(stages.begin(), stages.end(), [](const StagePace& stage) { return stage.sure(); }))
     return std::nullopt;
   double sum_ns = 0;  // the longest that the replay can take
@@ -296,7 +296,7 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
   run.lists = std::move(lists);
   std::map<int32_t, int64_t> counts;  // number of micro-batches → number of lists
   for (const RankList& list : run.lists.lists) ++counts[list.micro_batches];
-  while (counts.size() > kMostSizes)
+  while (counts.size() > kMaxSizes)
     counts.erase(std::min_element(counts.begin(), counts.end(),
                                   [](const auto& a, const auto& b) { return a.second < b.second; }));
   theory.outliers = sums.outliers;

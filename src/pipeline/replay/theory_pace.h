@@ -13,7 +13,7 @@ struct StagePace {
   // Adds one cell that has a place in the theory.
   void add(int64_t actual_ns, int64_t mean_ns);
   double pace() const;  // 1 when no cell was added
-  // True when the pace differs from 1 by at least kLeastPace and by kSurePace times its own standard error, from four
+  // True when the pace differs from 1 by at least kMinPace and by kSurePace times its own standard error, from four
   // cells or more.
   bool sure() const;
 
@@ -21,7 +21,7 @@ struct StagePace {
   double actual_squares = 0, products = 0, mean_squares = 0;
 };
 
-inline constexpr double kLeastPace = 0.02;
+inline constexpr double kMinPace = 0.02;
 inline constexpr double kSurePace = 4;
 
 }  // namespace stageline

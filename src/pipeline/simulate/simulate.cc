@@ -55,13 +55,12 @@ Status check(const SimulateOptions& o) {
   const double longest_ns = static_cast<double>(std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns,
                                                           o.costs.weight_ns, o.costs.overlapped_ns})) *
                             factor;
-  const double most_ns =
+  const double max_ns =
       static_cast<double>(o.steps) *
       (static_cast<double>(cells) *
            (longest_ns + static_cast<double>(limits.cell_ns) + 2 * static_cast<double>(limits.message_ns)) +
        static_cast<double>(o.optimizer_ns) * factor + static_cast<double>(o.step_gap_ns + o.reduce_ns));
-  if (most_ns > 2e18)
-    return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
+  if (max_ns > 2e18) return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
   return {};
 }
 

@@ -14,9 +14,9 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kMostNs = 3'600'000'000'000;
-constexpr double kMostFactor = 1000;
-constexpr int kMostSwaps = 64;  // so many neighbours are tried; each takes a replay
+constexpr int64_t kMaxNs = 3'600'000'000'000;
+constexpr double kMaxFactor = 1000;
+constexpr int kMaxSwaps = 64;  // so many neighbours are tried; each takes a replay
 
 // The fields that may stand between the commas.
 enum class Field : uint8_t { kStage, kRank, kStep, kFactor, kFactorOrTime, kTime, kShare, kExtra, kReplica, kIndex };
@@ -108,7 +108,7 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
   };
   const auto time = [&](std::string_view what) {
     const auto value = parse_duration(what);
-    if (!value || *value < 0 || *value > kMostNs) return false;
+    if (!value || *value < 0 || *value > kMaxNs) return false;
     fault.time_ns = *value;
     return true;
   };
@@ -116,12 +116,12 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
     case Field::kRank: return whole(fault.target);
     case Field::kStage:
     case Field::kStep: return whole(position == 0 ? fault.target : fault.to);
-    case Field::kFactor: return real(kMostFactor, false, fault.factor);
+    case Field::kFactor: return real(kMaxFactor, false, fault.factor);
     case Field::kFactorOrTime:
-      return text.starts_with('+') ? time(text.substr(1)) : real(kMostFactor, false, fault.factor);
+      return text.starts_with('+') ? time(text.substr(1)) : real(kMaxFactor, false, fault.factor);
     case Field::kTime: return time(text);
     case Field::kShare: return real(1, true, fault.share);
-    case Field::kExtra: return real(kMostFactor, true, fault.share);
+    case Field::kExtra: return real(kMaxFactor, true, fault.share);
     case Field::kReplica: return whole(fault.dp);
     case Field::kIndex: return whole(fault.index);
   }
@@ -167,7 +167,7 @@ Status swap_neighbours(const Fault& fault, Schedule& schedule) {
     std::swap(order[i], order[i + 1]);
     if (check_order(schedule) && replay(schedule, equal)) return {};
     std::swap(order[i], order[i + 1]);
-    if (fault.index >= 0 || ++tried == kMostSwaps) break;
+    if (fault.index >= 0 || ++tried == kMaxSwaps) break;
   }
   return usage("--fault wrong-order:" + std::to_string(fault.target) +
                (fault.index < 0 ? ": no neighbouring cells of this stage can be swapped"
@@ -223,11 +223,11 @@ std::set<std::pair<int32_t, int32_t>> exchanging_stages(const Schedule& schedule
 Status check_link(const Fault& fault, const Schedule& schedule) {
   const auto pairs = exchanging_stages(schedule);
   if (pairs.contains(std::minmax(fault.target, fault.to))) return {};
-  constexpr size_t kMostNamed = 8;
+  constexpr size_t kMaxNamed = 8;
   std::string named;
   size_t count = 0;
   for (const auto& [a, b] : pairs) {
-    if (count++ == kMostNamed) break;
+    if (count++ == kMaxNamed) break;
     named += (named.empty() ? "" : "; ") + std::to_string(a) + " and " + std::to_string(b);
   }
   return Error{
@@ -236,7 +236,7 @@ Status check_link(const Fault& fault, const Schedule& schedule) {
           ": these stages send each other nothing in " + schedule.name,
       {},
       "messages pass between stages " + named +
-          (pairs.size() > kMostNamed ? "; and " + std::to_string(pairs.size() - kMostNamed) + " more pairs" : "")};
+          (pairs.size() > kMaxNamed ? "; and " + std::to_string(pairs.size() - kMaxNamed) + " more pairs" : "")};
 }
 
 }  // namespace
@@ -288,8 +288,8 @@ Status check_faults(const SimulateOptions& o) {
       if (Status s = has("rank", fault.target, ranks); !s) return s;
     if (fault.kind == "slow-step")
       if (Status s = has("step", fault.target, o.steps); !s) return s;
-    if (!(fault.factor > 0 && fault.factor <= kMostFactor) || !(fault.share >= 0 && fault.share <= kMostFactor) ||
-        fault.time_ns < 0 || fault.time_ns > kMostNs)
+    if (!(fault.factor > 0 && fault.factor <= kMaxFactor) || !(fault.share >= 0 && fault.share <= kMaxFactor) ||
+        fault.time_ns < 0 || fault.time_ns > kMaxNs)
       return usage("--fault " + fault.kind + ": a factor is above 0 and at most 1000, a time at most an hour");
     if (fault.kind != "slow-link") continue;
     if (Status s = has("stage", fault.to, stages); !s) return s;

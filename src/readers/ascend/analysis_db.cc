@@ -143,7 +143,7 @@ class Analysis {
       std::array<std::string, 2> of;
       for (const auto& [transport, bytes] : by_transport) {
         const size_t which = transport == "SDMA" || transport == "RDMA" ? 0 : 1;
-        sum[which] = std::min(std::max(sum[which], 0.0) + bytes, kMostBytes);
+        sum[which] = std::min(std::max(sum[which], 0.0) + bytes, kMaxBytes);
         if (bytes > 0) of[which] += (of[which].empty() ? "" : " ") + transport;
       }
       const size_t which = sum[0] > 0 || sum[1] < 0 ? 0 : 1;

@@ -17,7 +17,7 @@
 namespace stageline::ascend {
 namespace {
 
-constexpr int64_t kMostGroupSize = 1'000'000;
+constexpr int64_t kMaxGroupSize = 1'000'000;
 
 // Returns the bytes of an element by the names of ENUM_HCCL_DATA_TYPE.
 int64_t hccl_bytes(std::string_view dtype) {
@@ -123,7 +123,7 @@ void read_operations(RankDb& rank) {
               op.bytes_each = hccl_bytes(dtype);
               op.count = rows.integer_or(7, -1);
               if (rows.type(9) == SQLITE_TEXT) op.link = rank.out.text(rows.text(9));
-              op.rank_size = static_cast<int32_t>(std::clamp<int64_t>(rows.integer_or(10, -1), -1, kMostGroupSize));
+              op.rank_size = static_cast<int32_t>(std::clamp<int64_t>(rows.integer_or(10, -1), -1, kMaxGroupSize));
               const auto index = static_cast<uint32_t>(rank.ops.size());
               rank.op_of_connection.put(connection, index);
               if (!rows.is_null(5)) rank.op_of_id.put(rows.integer(5), index);
@@ -146,7 +146,7 @@ void vote(CommOp& op, const TransferInfo& t) {
 void read_transfers(RankDb& rank) {
   const auto rank_in_group = [](const SqliteRows& rows, int column) {
     const int64_t value = rows.integer_or(column, -1);
-    return value >= 0 && value < kMostGroupSize ? value : -1;
+    return value >= 0 && value < kMaxGroupSize ? value : -1;
   };
   rank.scan("COMMUNICATION_TASK_INFO",
             {"globalTaskId", "taskType", "opId?", "groupName?", "planeId?", "notifyId?", "srcRank?", "dstRank?",
@@ -241,7 +241,7 @@ void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t s
   op.bytes_each = hccl_bytes(dtype);
   op.count = parse_int(text.said.member("count")).value_or(-1);
   for (const std::string_view key : {"srcRank", "destRank", "dstRank"})
-    if (const auto peer = parse_int(text.said.member(key)); peer && *peer >= 0 && *peer < kMostGroupSize)
+    if (const auto peer = parse_int(text.said.member(key)); peer && *peer >= 0 && *peer < kMaxGroupSize)
       op.peer = *peer;
   const std::string lane = lane_of_group(rank, op.group);
   op.row = rank.out.add(rank.out.named_stream_lane(std::max<int64_t>(device, 0), lane), RowKind::kCommunication,

@@ -8,7 +8,7 @@
 namespace stageline::ascend {
 namespace {
 
-constexpr size_t kMostSeries = 4096;
+constexpr size_t kMaxSeries = 4096;
 
 struct CounterTable {
   const char* table;
@@ -55,7 +55,7 @@ void read_series(RankDb& rank, const CounterTable& of) {
                                         rows.integer_or(3, -1), static_cast<int64_t>(value)};
     const auto [it, added] = known.try_emplace(key, out.size());
     if (!added) return it->second < out.size() ? &out[it->second] : nullptr;
-    if (out.size() >= kMostSeries) return nullptr;
+    if (out.size() >= kMaxSeries) return nullptr;
     std::string name = "NPU " + std::to_string(key[0]) + " " + of.label;
     if (key[1] >= 0) {
       std::string_view text = of.key_enum[0] != '\0' ? rank.enum_name(of.key_enum, key[1]) : std::string_view();

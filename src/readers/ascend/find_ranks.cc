@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kMostJsonBytes = size_t{1} << 22;
+constexpr size_t kMaxJsonBytes = size_t{1} << 22;
 
 bool all_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
@@ -36,7 +36,7 @@ std::optional<int32_t> numbered(std::string_view name, std::string_view prefix, 
 
 std::string read_small(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
-  std::string text(kMostJsonBytes, '\0');
+  std::string text(kMaxJsonBytes, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(in.gcount()));
   return text;

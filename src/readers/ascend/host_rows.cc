@@ -155,11 +155,11 @@ class Operators {
       std::sort(found[c].entries.begin(), found[c].entries.end());
       std::string stack;
       for (const auto& [depth, entry] : found[c].entries) {
-        if (stack.size() + rank_.out.text_of(entry).size() > kMostStackBytes) break;
+        if (stack.size() + rank_.out.text_of(entry).size() > kMaxStackBytes) break;
         if (!stack.empty()) stack += ';';
         stack += rank_.out.text_of(entry);
       }
-      if (bytes + stack.size() > kMostBytesOfStacks) {
+      if (bytes + stack.size() > kMaxBytesOfStacks) {
         rank_.out.notes.add("ascend.many_stacks", Severity::kLoss,
                             "call stacks beyond 256 MiB of text a rank were left out", {rank_.db.path()});
         break;
@@ -173,8 +173,8 @@ class Operators {
     }
   }
 
-  static constexpr size_t kMostStackBytes = 65536;
-  static constexpr size_t kMostBytesOfStacks = size_t{1} << 28;
+  static constexpr size_t kMaxStackBytes = 65536;
+  static constexpr size_t kMaxBytesOfStacks = size_t{1} << 28;
   RankDb& rank_;
   std::vector<Torch> rows_;
   NumberMap of_connection_;  // PYTORCH_API.connectionId → index into rows_

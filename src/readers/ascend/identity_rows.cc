@@ -9,14 +9,14 @@
 namespace stageline::ascend {
 namespace {
 
-constexpr size_t kMostMetadata = 4096;
-constexpr size_t kMostFileBytes = size_t{1} << 24;
+constexpr size_t kMaxMetadata = 4096;
+constexpr size_t kMaxFileBytes = size_t{1} << 24;
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text;
   char window[4096];
-  while (text.size() < kMostFileBytes && in.read(window, sizeof window).gcount() > 0)
+  while (text.size() < kMaxFileBytes && in.read(window, sizeof window).gcount() > 0)
     text.append(window, static_cast<size_t>(in.gcount()));
   return text;
 }
@@ -49,7 +49,7 @@ bool has_field(const Part& part, std::string_view key) {
 }
 
 void read_groups(std::string_view json, std::map<std::string, CommGroup>& groups) {
-  for (const JsonMember& member : json_members(json, kMostMetadata)) {
+  for (const JsonMember& member : json_members(json, kMaxMetadata)) {
     CommGroup group;
     group.description = json_text(json_member(member.value, "group_name"));
     group.own_rank = static_cast<int32_t>(json_integer(json_member(member.value, "group_rank")).value_or(-1));
@@ -66,13 +66,13 @@ void read_groups(std::string_view json, std::map<std::string, CommGroup>& groups
 void read_metadata(RankDb& rank) {
   Part& part = rank.out.part;
   rank.scan("META_DATA", {"name", "value"}, [&](const SqliteRows& rows) {
-    if (part.metadata.size() < kMostMetadata)
+    if (part.metadata.size() < kMaxMetadata)
       part.metadata.push_back({std::string(rows.text(0)), as_json(rows.text(1))});
   });
   if (!rank.files.profiler_metadata.empty()) {
     const std::string text = read_text(rank.files.profiler_metadata);
-    for (const JsonMember& member : json_members(text, kMostMetadata))
-      if (!has_field(part, member.key) && part.metadata.size() < kMostMetadata)
+    for (const JsonMember& member : json_members(text, kMaxMetadata))
+      if (!has_field(part, member.key) && part.metadata.size() < kMaxMetadata)
         part.metadata.push_back({std::string(member.key), unwrapped(member.value)});
   }
   if (!rank.files.profiler_info.empty())

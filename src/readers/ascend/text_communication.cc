@@ -45,7 +45,7 @@ void read_bandwidth(std::string_view info, CommunicationRow& row) {
     const bool is_whole = m.key == "SDMA" || m.key == "RDMA";
     double& sum = is_whole ? whole : parts;
     std::string& of = is_whole ? of_whole : of_parts;
-    sum = std::min((sum < 0 ? 0 : sum) + bytes, kMostBytes);
+    sum = std::min((sum < 0 ? 0 : sum) + bytes, kMaxBytes);
     if (bytes > 0) of += (of.empty() ? "" : " ") + std::string(m.key);
   }
   row.bytes = whole > 0 || parts < 0 ? whole : parts;
@@ -89,7 +89,7 @@ int64_t step_number(std::string_view text) {
   return number && *number >= 0 ? *number : -1;
 }
 
-double usable_bytes(double bytes) { return bytes >= 0 && bytes <= kMostBytes ? bytes : -1; }
+double usable_bytes(double bytes) { return bytes >= 0 && bytes <= kMaxBytes ? bytes : -1; }
 
 int64_t decimal_time(std::string_view text, int unit_ns_log10) {
   const std::optional<int64_t> ns = parse_decimal_ns(trim(text), unit_ns_log10);

@@ -50,8 +50,8 @@ int64_t step_number(std::string_view text);
 // negative.
 int64_t decimal_time(std::string_view text, int unit_ns_log10);
 // A profile cannot mean more bytes than this.
-inline constexpr double kMostBytes = 1e18;
-// Returns `bytes`, or −1 when that is negative, no number, or above kMostBytes.
+inline constexpr double kMaxBytes = 1e18;
+// Returns `bytes`, or −1 when that is negative, no number, or above kMaxBytes.
 double usable_bytes(double bytes);
 // Keeps each link that names an operation once, in order: the fastest, middle and slowest operation may be the same
 // one.

@@ -11,7 +11,7 @@
 namespace stageline::ascend {
 namespace {
 
-constexpr size_t kMostRanks = size_t{1} << 20;
+constexpr size_t kMaxRanks = size_t{1} << 20;
 
 std::string last_digits(std::string_view number) {
   return std::string(number.size() > 3 ? number.substr(number.size() - 3) : number);
@@ -44,7 +44,7 @@ ProcessGroups::ProcessGroups(const std::vector<MetaField>& metadata) {
       group.name = json_text("\"" + std::string(member.key) + "\"");
       group.number = hccl_group_digits(group.name);
       group.description = json_text(json_member(member.value, "group_name"));
-      for (const JsonMember& rank : json_members(json_member(member.value, "global_ranks"), kMostRanks)) {
+      for (const JsonMember& rank : json_members(json_member(member.value, "global_ranks"), kMaxRanks)) {
         const std::optional<int64_t> number = json_integer(rank.value);
         group.ranks.push_back(number && *number >= 0 && *number <= INT32_MAX ? static_cast<int32_t>(*number) : -1);
       }

@@ -84,12 +84,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   // Ranks by the files' names, where every name says another; else in their order.
   std::vector<int64_t> ranks;
   std::set<int64_t> seen;
-  bool told = true;
+  bool reported = true;
   for (const TraceFile& file : files) {
     ranks.push_back(rank_of(file.path));
-    told = told && ranks.back() >= 0 && ranks.back() <= kMaxRankNumber && seen.insert(ranks.back()).second;
+    reported = reported && ranks.back() >= 0 && ranks.back() <= kMaxRankNumber && seen.insert(ranks.back()).second;
   }
-  if (!told) {
+  if (!reported) {
     for (size_t k = 0; k < files.size(); ++k) ranks[k] = static_cast<int64_t>(k);
     if (files.size() > 1)
       trace.diagnostics.add("chakra.ranks_in_order", Severity::kWarning,

@@ -280,8 +280,8 @@ class FileReader {
   void add(const Node& n, std::string_view name, std::string_view group) {
     // Computation is an operator's where nothing says where it ran; what moves data is the device's.
     const bool on_host = n.has_host ? n.on_host : n.type == node::kCompute;
-    constexpr uint64_t kMostUs = static_cast<uint64_t>(kMaxTimeNs) / 1000;
-    const bool fits = n.start_us <= kMostUs && n.duration_us <= kMostUs - n.start_us;
+    constexpr uint64_t kMaxUs = static_cast<uint64_t>(kMaxTimeNs) / 1000;
+    const bool fits = n.start_us <= kMaxUs && n.duration_us <= kMaxUs - n.start_us;
     const int64_t start = fits ? static_cast<int64_t>(n.start_us) * 1000 : -1;
     const int64_t end = fits ? start + static_cast<int64_t>(n.duration_us) * 1000 : -1;
     const bool copies = n.type == node::kLoad || n.type == node::kStore;

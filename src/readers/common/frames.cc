@@ -7,9 +7,9 @@
 namespace stageline {
 
 std::string stack_text(Value frames) {
-  constexpr size_t kMostFrames = 128;
+  constexpr size_t kMaxFrames = 128;
   std::string text;
-  for (size_t i = 0; i < std::min(frames.size(), kMostFrames); ++i) {
+  for (size_t i = 0; i < std::min(frames.size(), kMaxFrames); ++i) {
     const Value frame = frames.item(i);
     const std::string_view file = frame["filename"].text(), name = frame["name"].text();
     if (file.empty() && name.empty()) continue;

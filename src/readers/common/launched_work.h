@@ -47,15 +47,15 @@ class LaunchedWork {
   template <class Use>
   void for_launched(int64_t thread, int64_t start_ns, int64_t end_ns, Use&& use) {
     for (auto at = first_launch(thread, start_ns);
-         at != launches_.end() && at->thread == thread && at->start_ns < end_ns && looked_ < kMostLooked;
+         at != launches_.end() && at->thread == thread && at->start_ns < end_ns && looked_ < kMaxLooked;
          ++at, ++looked_)
       for (size_t w = at->first; w < work_.size() && work_[w].correlation == at->correlation; ++w) use(work_[w]);
   }
   // True when ranges were nested around so many launches that the last were not looked at.
-  bool gave_up() const { return looked_ >= kMostLooked; }
+  bool gave_up() const { return looked_ >= kMaxLooked; }
 
  private:
-  static constexpr size_t kMostLooked = 50'000'000;
+  static constexpr size_t kMaxLooked = 50'000'000;
   struct Launch {
     int64_t thread, start_ns;
     uint32_t correlation;

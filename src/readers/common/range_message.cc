@@ -64,7 +64,7 @@ std::string next_value(std::string_view text, size_t& at) {
 
 bool parse_members(std::string_view text, RangeText& out) {
   size_t at = 1;
-  while (at < text.size() && text[at] != '}' && out.members.size() < kMostMembers) {
+  while (at < text.size() && text[at] != '}' && out.members.size() < kMaxMembers) {
     std::string key = next_value(text, at);
     while (at < text.size() && text[at] == ' ') ++at;
     if (at >= text.size() || text[at] != ':') return !out.members.empty();

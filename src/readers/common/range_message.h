@@ -23,8 +23,8 @@ struct RangeText {
   std::string_view member(std::string_view key) const;  // "" when there is none
 };
 
-// Never fails: a text in none of the forms above is taken as a name. O(length), at most kMostMembers members.
-inline constexpr size_t kMostMembers = 64;
+// Never fails: a text in none of the forms above is taken as a name. O(length), at most kMaxMembers members.
+inline constexpr size_t kMaxMembers = 64;
 RangeText parse_range_message(std::string_view message);
 
 }  // namespace stageline

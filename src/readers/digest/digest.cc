@@ -18,7 +18,7 @@ namespace stageline {
 namespace digest {
 namespace {
 
-constexpr size_t kMostFileBytes = size_t{1} << 32;
+constexpr size_t kMaxFileBytes = size_t{1} << 32;
 
 bool is_named_so(const SourceFile& file) { return file.rel.ends_with(kExtension); }
 
@@ -43,7 +43,7 @@ File read_file(const SourceFile& source, MemoryLeft& memory, Progress* progress)
   File file;
   file.path = path;
   // No more of the file is read than its first bytes say that there is, and one byte to see that there is no more.
-  size_t limit = kMostFileBytes;
+  size_t limit = kMaxFileBytes;
   if (!is_remote(path))
     limit = static_cast<size_t>(std::min<uint64_t>(limit, announced_bytes(read_head(path, kFixedBytes))));
   const auto most = std::min<int64_t>(source.size_bytes, static_cast<int64_t>(limit));

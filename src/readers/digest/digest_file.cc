@@ -16,8 +16,8 @@
 namespace stageline::digest {
 namespace {
 
-constexpr size_t kMostHeadBytes = size_t{1} << 20;
-constexpr uint64_t kMostBodyBytes = uint64_t{1} << 32;
+constexpr size_t kMaxHeadBytes = size_t{1} << 20;
+constexpr uint64_t kMaxBodyBytes = uint64_t{1} << 32;
 constexpr int kLevel = 3;  // zstd's level: higher ones save a few percent and take longer than reading the log
 
 template <class T>
@@ -92,9 +92,9 @@ Result<Digest> parse(std::string_view bytes, const std::string& path) {
   Digest digest;
   digest.body_bytes = get<uint64_t>(bytes, 24);
   const std::string_view rest = bytes.substr(kFixedBytes);
-  if (head_bytes > kMostHeadBytes || head_bytes > rest.size() || body_bytes != rest.size() - head_bytes)
+  if (head_bytes > kMaxHeadBytes || head_bytes > rest.size() || body_bytes != rest.size() - head_bytes)
     return damaged("the digest was cut, or something was added to it");
-  if (digest.body_bytes > kMostBodyBytes) return damaged("the digest says that it holds more than 4 GiB");
+  if (digest.body_bytes > kMaxBodyBytes) return damaged("the digest says that it holds more than 4 GiB");
   if (get<uint32_t>(bytes, 32) != crc32c(rest)) return damaged("the digest's bytes are not those that were written");
   const std::string_view head = rest.substr(0, head_bytes);
   digest.body = rest.substr(head_bytes);

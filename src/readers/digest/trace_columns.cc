@@ -132,8 +132,8 @@ int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uin
 // A digest's sums say that its bytes are those that were written, not that its writer was honest. What the rest of the
 // program takes for granted of a trace is checked here, as tests/fuzz/trace_invariants.h states it.
 
-constexpr int64_t kMostSaid = int64_t{1} << 50;     // of bytes and elements: sums of thousands fit
-constexpr int64_t kMostCounted = int64_t{1} << 38;  // of events and flaws: so do sums over all ranks
+constexpr int64_t kMaxReported = int64_t{1} << 50;  // of bytes and elements: sums of thousands fit
+constexpr int64_t kMaxCounted = int64_t{1} << 38;   // of events and flaws: so do sums over all ranks
 
 bool sane_time(int64_t ns) { return ns >= -kMaxTimeNs && ns <= kMaxTimeNs; }
 template <class Number>
@@ -214,9 +214,10 @@ bool facts_are_sound(const Trace& trace) {
   const auto rank = [](int64_t number) { return between(number, -1, kMaxRankNumber); };
   return facts_are_sound(trace, part.collectives,
                          [&](const CollectiveFact& f) {
-                           return between(f.in_elements, -1, kMostSaid) && between(f.out_elements, -1, kMostSaid) &&
-                                  between(f.bytes, -1, kMostSaid) && between(f.group_size, -1, kMaxRankNumber) &&
-                                  rank(f.peer) && rank(f.src_rank) && rank(f.dst_rank);
+                           return between(f.in_elements, -1, kMaxReported) &&
+                                  between(f.out_elements, -1, kMaxReported) && between(f.bytes, -1, kMaxReported) &&
+                                  between(f.group_size, -1, kMaxRankNumber) && rank(f.peer) && rank(f.src_rank) &&
+                                  rank(f.dst_rank);
                          }) &&
          facts_are_sound(trace, part.ranges,
                          [&](const RangeFact& f) {
@@ -225,7 +226,7 @@ bool facts_are_sound(const Trace& trace) {
                          }) &&
          facts_are_sound(trace, part.transfers,
                          [&](const TransferFact& f) {
-                           return slice_or_none(f.op) && between(f.bytes, -1, kMostSaid) && rank(f.src_rank) &&
+                           return slice_or_none(f.op) && between(f.bytes, -1, kMaxReported) && rank(f.src_rank) &&
                                   rank(f.dst_rank);
                          }) &&
          std::all_of(part.steps.begin(), part.steps.end(),
@@ -256,7 +257,7 @@ bool sums_are_sound(const Part& part) {
                              s.free_ns, s.stage_ns, s.bubble_ns, s.not_overlapped_without_receive_ns, s.preparing_ns})
       if (!duration(ns)) return false;
   return std::all_of(part.link_summaries.begin(), part.link_summaries.end(), [&](const LinkSummary& link) {
-    return duration(link.transit_ns) && std::abs(link.bytes) <= static_cast<double>(kMostSaid) &&
+    return duration(link.transit_ns) && std::abs(link.bytes) <= static_cast<double>(kMaxReported) &&
            between(link.src_rank, -1, kMaxRankNumber) && between(link.dst_rank, -1, kMaxRankNumber);
   });
 }
@@ -275,7 +276,7 @@ bool part_is_sound(const Part& part) {
     if (file.first_offset < before) return false;
     before = file.first_offset;
   }
-  return between(part.rank, 0, kMaxRankNumber) && between(part.event_count, 0, kMostCounted) &&
+  return between(part.rank, 0, kMaxRankNumber) && between(part.event_count, 0, kMaxCounted) &&
          sane_time(part.base_time_ns) && std::all_of(part.reader_numbers.begin(), part.reader_numbers.end(), sane_time);
 }
 
@@ -291,7 +292,7 @@ bool is_sound(const Trace& trace) {
 bool is_sound(const Flaw& flaw) {
   return !flaw.name.empty() &&
          flaw.name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789._") == std::string::npos &&
-         !flaw.message.empty() && flaw.severity <= Severity::kLoss && between(flaw.count, 1, kMostCounted) &&
+         !flaw.message.empty() && flaw.severity <= Severity::kLoss && between(flaw.count, 1, kMaxCounted) &&
          flaw.line >= 0 && flaw.byte >= -1;
 }
 

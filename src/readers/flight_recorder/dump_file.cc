@@ -17,7 +17,7 @@ namespace stageline::flight_recorder {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{4} << 30;
-constexpr int64_t kMostElements = int64_t{1} << 60;
+constexpr int64_t kMaxElements = int64_t{1} << 60;
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
@@ -60,7 +60,7 @@ int64_t elements_of(Value sizes) {
     for (size_t k = 0; k < one.size(); ++k) product *= static_cast<double>(one.item(k).integer().value_or(0));
     sum += product;
   }
-  return sum >= 0 && sum < static_cast<double>(kMostElements) ? static_cast<int64_t>(sum) : 0;
+  return sum >= 0 && sum < static_cast<double>(kMaxElements) ? static_cast<int64_t>(sum) : 0;
 }
 
 std::string dtypes_text(Value dtypes) {
@@ -158,7 +158,7 @@ class DumpReader {
       group.name = config.key(i).text();
       group.description = one["desc"].text();
       group.ranks = ranks_of(one["ranks"]);
-      group.members_said = !group.ranks.empty();
+      group.members_known = !group.ranks.empty();
       by_name_.emplace(group.name, static_cast<int32_t>(out_.groups.size()));
       out_.groups.push_back(std::move(group));
     }
@@ -214,7 +214,7 @@ class DumpReader {
     call.out_dtypes = out_.names.intern(valid_utf8(dtypes_text(out_types)));
     const auto global = [&](int64_t place) {
       if (place < 0) return int32_t{-1};
-      if (!group.members_said) return static_cast<int32_t>(std::min<int64_t>(place, kMaxRankNumber));
+      if (!group.members_known) return static_cast<int32_t>(std::min<int64_t>(place, kMaxRankNumber));
       return static_cast<size_t>(place) < group.ranks.size() ? group.ranks[place] : int32_t{-1};
     };
     if (call.is_p2p) call.peer = global(name.peer);

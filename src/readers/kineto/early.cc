@@ -11,8 +11,8 @@
 namespace stageline::kineto {
 namespace {
 
-constexpr size_t kMostNames = 1'000'000;  // limit, since each name is copied
-constexpr double kMostRead = 0.7;  // when this share of all bytes has been read, the whole run will be there soon
+constexpr size_t kMaxNames = 1'000'000;  // limit, since each name is copied
+constexpr double kMaxRead = 0.7;         // when this share of all bytes has been read, the whole run will be there soon
 
 // Classifies kernels by their names alone; relations between slices are not known yet.
 void classify(const std::vector<CategoryInfo>& categories, const StringPool& names, Slices& s) {
@@ -102,11 +102,11 @@ bool EarlyShow::is_due() {
   if (now < next_) return false;
   next_ = std::chrono::duration_cast<std::chrono::milliseconds>(now * 3);
   const auto all = progress_ ? static_cast<double>(progress_->expected_bytes()) : 0.0;
-  return all <= 0 || static_cast<double>(progress_->done_bytes()) <= kMostRead * all;
+  return all <= 0 || static_cast<double>(progress_->done_bytes()) <= kMaxRead * all;
 }
 
 void EarlyShow::offer_rows(const FileRows& rows) {
-  if (!take_ || rows.row_count == 0 || !is_due() || rows.dictionaries.names.size() > kMostNames) return;
+  if (!take_ || rows.row_count == 0 || !is_due() || rows.dictionaries.names.size() > kMaxNames) return;
   Trace trace = empty_trace();
   std::vector<StringId> name_map;
   std::vector<uint8_t> category_map;
@@ -135,7 +135,7 @@ void EarlyShow::offer_file(Done file) {
     facts.push_back(*done.facts);
     names += done.names->names.size();
   }
-  if (names > kMostNames) return;
+  if (names > kMaxNames) return;
   Diagnostics unused;  // these notes are given once the run has been read
   const std::vector<int32_t> ranks = assign_ranks(facts, unused);
   std::vector<std::pair<int32_t, size_t>> order;

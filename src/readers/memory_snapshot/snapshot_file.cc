@@ -17,8 +17,8 @@ namespace stageline::memory_snapshot {
 namespace {
 
 constexpr size_t kMaxFileBytes = size_t{4} << 30;
-constexpr int64_t kMostBytes = int64_t{1} << 60;  // limit for one block; more is damage
-constexpr int64_t kMostDevices = 4096;
+constexpr int64_t kMaxBytes = int64_t{1} << 60;  // limit for one block; more is damage
+constexpr int64_t kMaxDevices = 4096;
 
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
@@ -39,7 +39,7 @@ uint64_t address_of(Value value) { return value.unsigned_integer().value_or(0); 
 
 int64_t bytes_of_value(Value value) {
   const auto bytes = value.integer();
-  return bytes && *bytes >= 0 && *bytes <= kMostBytes ? *bytes : -1;
+  return bytes && *bytes >= 0 && *bytes <= kMaxBytes ? *bytes : -1;
 }
 
 class SnapshotReader {
@@ -93,7 +93,7 @@ class SnapshotReader {
     out.allocated = bytes_of_value(segment["allocated_size"]);
     out.active = bytes_of_value(segment["active_size"]);
     out.stream = segment["stream"].integer().value_or(0);
-    out.device = static_cast<int32_t>(std::clamp<int64_t>(segment["device"].integer().value_or(0), 0, kMostDevices));
+    out.device = static_cast<int32_t>(std::clamp<int64_t>(segment["device"].integer().value_or(0), 0, kMaxDevices));
     out.is_large = segment["segment_type"].text() == "large";
     out.is_expandable = segment["is_expandable"].boolean().value_or(false);
     if (const Value pool = segment["segment_pool_id"]; pool.is_list() && pool.size() == 2)
@@ -142,7 +142,7 @@ class SnapshotReader {
     out.bytes = std::max<int64_t>(out.bytes, 0);
     out.address = address_of(event["addr"]);
     out.stream = event["stream"].integer().value_or(0);
-    out.device = static_cast<int32_t>(std::clamp<int64_t>(device, 0, kMostDevices));
+    out.device = static_cast<int32_t>(std::clamp<int64_t>(device, 0, kMaxDevices));
     const auto us = event["time_us"].integer();
     out.time_ns = us && *us > 0 && *us <= kMaxTimeNs / 1000 ? *us * 1000 : -1;
     if (out.action == AllocatorAction::kOutOfMemory) out.device_free = bytes_of_value(event["device_free"]);

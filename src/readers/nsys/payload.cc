@@ -7,7 +7,7 @@ namespace stageline::nsys {
 namespace {
 
 constexpr size_t kHeaderBytes = 32;
-constexpr size_t kMostFields = 4096;
+constexpr size_t kMaxFields = 4096;
 
 uint64_t little_endian(std::string_view bytes) {
   uint64_t value = 0;
@@ -51,7 +51,7 @@ PayloadSchemas::PayloadSchemas(const SqliteDb& db) {
   SqliteRows rows = rows_of(db, "NVTX_PAYLOAD_SCHEMA_ENTRIES", {"schemaId", "idx", "type", "name", "offset?"}, nullptr,
                             "ORDER BY schemaId, idx");
   size_t count = 0;
-  while (rows.next() && count < kMostFields) {
+  while (rows.next() && count < kMaxFields) {
     const auto schema = static_cast<uint64_t>(rows.integer(0));
     if (!seen.insert({schema, rows.integer(1)}).second) continue;
     Field field;

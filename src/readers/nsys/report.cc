@@ -65,7 +65,7 @@ class ReportReader {
 
   void read_calls() {
     const std::vector<std::string> columns = tables_.db.columns("CUPTI_ACTIVITY_KIND_KERNEL");
-    const bool unsaid = !columns.empty() && std::find(columns.begin(), columns.end(), "globalPid") == columns.end();
+    const bool unstated = !columns.empty() && std::find(columns.begin(), columns.end(), "globalPid") == columns.end();
     tables_.scan("CUPTI_ACTIVITY_KIND_RUNTIME",
                  {"start", "end", "globalTid", "nameId", "correlationId?", "eventClass?"}, [&](const SqliteRows& rows) {
                    Process* p = tables_.process(rows.integer(2));
@@ -81,7 +81,7 @@ class ReportReader {
                      return;
                    if (number == kNoCorrelation) return;
                    p->launched.add_launch(rows.integer(2), start, number);
-                   if (!unsaid) return;
+                   if (!unstated) return;
                    const auto [caller, is_new] = caller_of_.try_emplace(number, p);
                    if (!is_new && caller->second != p) caller->second = nullptr;  // processes count on their own
                  });

@@ -6,7 +6,7 @@
 
 namespace stageline::nsys {
 
-constexpr size_t kMostProcesses = 4096;
+constexpr size_t kMaxProcesses = 4096;
 
 Tables::Tables(const SqliteDb& database, Report& into) : db(database), report(into) {
   scan("StringIds", {"id", "value"}, [&](const SqliteRows& rows) {
@@ -42,7 +42,7 @@ void Tables::make_room(Process& p) const {
 Process* Tables::find_process(int64_t id) {
   const auto at = processes.find(id);
   if (at != processes.end()) return last_ = at->second.get();
-  if (processes.size() >= kMostProcesses) return nullptr;
+  if (processes.size() >= kMaxProcesses) return nullptr;
   const bool is_first = processes.empty();
   last_ = processes.emplace(id, std::make_unique<Process>(report.path, id)).first->second.get();
   if (is_first) make_room(*last_);

@@ -104,9 +104,9 @@ std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) 
   for (Op& op : file.ops) {
     const Identity& thread = threads[op.lane];
     if (op.rank == kUnknown && op.stage == kUnknown) {
-      const bool told = thread.rank != kUnknown || thread.stage != kUnknown;
+      const bool reported = thread.rank != kUnknown || thread.stage != kUnknown;
       const Identity& process = processes[file.threads[op.lane].pid];
-      const Identity& by = told ? thread : process;
+      const Identity& by = reported ? thread : process;
       op.rank = by.rank;
       op.stage = by.stage;
       if (op.dp == kUnknown) op.dp = by.dp;

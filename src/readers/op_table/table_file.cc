@@ -81,12 +81,12 @@ class TableReader {
   // For the rows of the whole file, when the others are as long as those of the first window: a column of ten million
   // that doubles again and again is there three times over for a while.
   void make_room(size_t window_bytes) {
-    constexpr double kMostRows = 1 << 25;
+    constexpr double kMaxRows = 1 << 25;
     std::error_code unknown;
     const auto bytes = static_cast<double>(std::filesystem::file_size(path_, unknown));
     if (unknown || window_bytes == 0) return;
     const double rows = 1.02 * static_cast<double>(out_.ops.size()) * bytes / static_cast<double>(window_bytes);
-    out_.ops.reserve(static_cast<size_t>(std::min(rows, kMostRows)));
+    out_.ops.reserve(static_cast<size_t>(std::min(rows, kMaxRows)));
   }
   void take_window(std::string_view window) {
     if (have_header_ && !missing_.empty()) return;

@@ -70,7 +70,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
 }
 
 void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) {
-  constexpr int32_t kMostNamed = 4096;
+  constexpr int32_t kMaxNamed = 4096;
   std::map<int32_t, std::set<int32_t>> by_machine;
   std::map<int32_t, std::string> names;
   int32_t per_machine = 0;
@@ -79,7 +79,7 @@ void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) 
     by_machine[part.machine].insert(part.device);
     per_machine = std::max(per_machine, part.device + 1);
   }
-  if (per_machine > kMostNamed) {
+  if (per_machine > kMaxNamed) {
     diagnostics.add(
         "paddle.missing_rank", Severity::kWarning, "the numbers of the workerlogs have holes; the other ranks are kept",
         {"workerlog." + std::to_string(per_machine - 1)},

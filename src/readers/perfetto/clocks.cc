@@ -5,13 +5,13 @@
 namespace stageline::pftrace {
 namespace {
 
-constexpr size_t kMostSnapshots = size_t{1} << 20;
-constexpr size_t kMostClocksOnTheWay = 32;
+constexpr size_t kMaxSnapshots = size_t{1} << 20;
+constexpr size_t kMaxClocksOnTheWay = 32;
 
 }  // namespace
 
 void ClockBook::add_snapshot(std::vector<Stamp> stamps) {
-  if (snapshots_.size() >= kMostSnapshots || stamps.size() < 2) return;
+  if (snapshots_.size() >= kMaxSnapshots || stamps.size() < 2) return;
   const auto number = static_cast<uint32_t>(snapshots_.size());
   for (const Stamp& stamp : stamps) points_[stamp.clock].insert_or_assign(stamp.ns, number);
   snapshots_.push_back(std::move(stamps));
@@ -22,7 +22,7 @@ std::optional<int64_t> ClockBook::find_way(uint64_t from, int64_t ns, uint64_t t
   int64_t out = 0;
   // Breadth first: the fewest snapshots between the two clocks.
   std::vector<Stamp> reached{{from, ns}};
-  for (size_t k = 0; k < reached.size() && reached.size() < kMostClocksOnTheWay; ++k) {
+  for (size_t k = 0; k < reached.size() && reached.size() < kMaxClocksOnTheWay; ++k) {
     const Stamp at = reached[k];
     const auto points = points_.find(at.clock);
     if (points == points_.end()) continue;

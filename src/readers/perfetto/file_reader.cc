@@ -15,9 +15,9 @@ using namespace perfetto;
 
 namespace {
 
-constexpr size_t kMostUnpacked = size_t{1} << 30;  // of one packet; and of all of a file 64 times that
-constexpr size_t kMostRatio = 1000;
-constexpr size_t kMostSequences = size_t{1} << 20;
+constexpr size_t kMaxUnpacked = size_t{1} << 30;  // of one packet; and of all of a file 64 times that
+constexpr size_t kMaxRatio = 1000;
+constexpr size_t kMaxSequences = size_t{1} << 20;
 constexpr size_t kLongestText = size_t{1} << 20;
 
 bool is_ascii(std::string_view text) {
@@ -61,7 +61,7 @@ uint16_t FileReader::category_id(std::string_view text) {
 }
 
 Sequence& FileReader::find_sequence(uint32_t id) {
-  if (sequences_.size() >= kMostSequences) id = 0;  // more than any writer has: they share what is left
+  if (sequences_.size() >= kMaxSequences) id = 0;  // more than any writer has: they share what is left
   std::unique_ptr<Sequence>& at = sequences_[id];
   if (!at) {
     at = std::make_unique<Sequence>();
@@ -76,8 +76,8 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
   // Room for as many events as fit into a plain file of this size, so that nothing is copied while they come in; what
   // is not used is never touched.
   if (!input->compressed()) {
-    constexpr size_t kBytesPerEvent = 16, kMostReserved = size_t{1} << 24;
-    const auto events = std::min(static_cast<size_t>(std::max<int64_t>(size_bytes, 0)) / kBytesPerEvent, kMostReserved);
+    constexpr size_t kBytesPerEvent = 16, kMaxReserved = size_t{1} << 24;
+    const auto events = std::min(static_cast<size_t>(std::max<int64_t>(size_bytes, 0)) / kBytesPerEvent, kMaxReserved);
     log_.reserve(events / 2);
     builder_.reserve(events / 2);
   }
@@ -100,8 +100,8 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
 }
 
 void FileReader::compressed(std::string_view bytes, bool zstd, int64_t offset) {
-  const size_t limit = std::min({kMostUnpacked, std::max<size_t>(bytes.size(), 64) * kMostRatio,
-                                 64 * kMostUnpacked - static_cast<size_t>(unpacked_)});
+  const size_t limit = std::min({kMaxUnpacked, std::max<size_t>(bytes.size(), 64) * kMaxRatio,
+                                 64 * kMaxUnpacked - static_cast<size_t>(unpacked_)});
   const std::optional<std::string> whole = zstd ? unzstd_bytes(bytes, limit) : inflate_bytes(bytes, limit);
   if (!whole)
     return lose(

@@ -111,7 +111,7 @@ class FileReader {
     char id_kind = 'u';
     std::string_view scope;
   };
-  static constexpr uint32_t kMostTracks = uint32_t{1} << 31;
+  static constexpr uint32_t kMaxTracks = uint32_t{1} << 31;
   struct FlowPoint {
     uint64_t id;
     int64_t time;

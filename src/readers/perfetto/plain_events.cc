@@ -117,7 +117,7 @@ bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
   int64_t time = 0;
   if (!time_of(p, s, time)) return true;
   const uint32_t track = track_of_event(p, s);
-  if (track >= kMostTracks) return true;
+  if (track >= kMaxTracks) return true;
   if (e.type == kBegin)
     begin_slice(p, s, time, track);
   else

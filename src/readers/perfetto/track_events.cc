@@ -221,7 +221,7 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
     notes_.add("pftrace.no_sequence", Severity::kInfo,
                "events that do not say which sequence they belong to are read all the same", {path_, 0, p.offset});
   const uint32_t track = track_of_event(p, s);
-  if (track >= kMostTracks) return;
+  if (track >= kMaxTracks) return;
   if (!e.is_plain &&
       (!e.extra_values.empty() || !e.extra_doubles.empty() || e.has_thread_time || e.has_thread_instructions))
     event_counters(s, time, track);

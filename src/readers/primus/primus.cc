@@ -132,7 +132,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             trace.names.intern("weight grad")};
   std::vector<Op> ops;
   std::vector<std::string> paths;
-  std::map<int32_t, int64_t> least_ns;
+  std::map<int32_t, int64_t> min_ns;
   int64_t chunks_assigned = 0;
   std::optional<Error> first_error;
   for (size_t k = 0; k < chosen.files.size(); ++k) {
@@ -148,7 +148,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     }
     for (Op& op : result->ops) op.name_id = names[op.name_id];
     ops.insert(ops.end(), result->ops.begin(), result->ops.end());
-    for (const auto& [step, total] : result->total_ns) least_ns[step] = std::max(least_ns[step], total);
+    for (const auto& [step, total] : result->total_ns) min_ns[step] = std::max(min_ns[step], total);
     trace.diagnostics.merge(result->diagnostics);
     trace.lossy_steps.insert(trace.lossy_steps.end(), result->lossy_steps.begin(), result->lossy_steps.end());
     chunks_assigned += result->chunks_assigned;
@@ -165,7 +165,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       "primus.chunks_assigned", Severity::kInfo,
       "the source does not name chunks; cells were numbered by their position in the interleaved order", {},
       chunks_assigned);
-  trace.steps_laid_end_to_end = lay_steps_end_to_end(ops, &least_ns);
+  trace.steps_laid_end_to_end = lay_steps_end_to_end(ops, &min_ns);
   if (!trace.steps_laid_end_to_end)
     trace.diagnostics.add("primus.too_long", Severity::kWarning,
                           "iterations are too long to stand one after another; they overlap");
@@ -176,7 +176,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (int lane = 0; lane < kLaneCount; ++lane) lanes.emplace_back(lane_name(lane));
   build_parts(ops, lanes, paths, trace);
   settle_lossy_steps(trace);
-  trace.description = std::to_string(trace.parts.size()) + " pipeline ranks × " + std::to_string(least_ns.size()) +
+  trace.description = std::to_string(trace.parts.size()) + " pipeline ranks × " + std::to_string(min_ns.size()) +
                       " iterations of a Primus dump";
   return trace;
 }

@@ -12,7 +12,7 @@ namespace stageline::recording {
 namespace {
 
 constexpr size_t kReadBytes = size_t{1} << 18;
-constexpr size_t kMostChunkBytes = kChunkHeaderBytes + kMaxPayloadBytes + 8;
+constexpr size_t kMaxChunkBytes = kChunkHeaderBytes + kMaxPayloadBytes + 8;
 constexpr int64_t kFreeSuspicion = int64_t{64} << 20;
 
 // A window that slides over the file: it holds the bytes [begin(), begin() + text().size()).
@@ -103,7 +103,7 @@ Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
     at = next;
   };
   for (;;) {
-    want(at, kMostChunkBytes);
+    want(at, kMaxChunkBytes);
     const std::string_view bytes = window.from(at);
     if (bytes.empty()) break;
     if (!header_is_right(bytes)) {

@@ -34,9 +34,9 @@ class HotReader {
     for (size_t id = 1; (id + 1) * kLaneEntryBytes <= lanes.size(); ++id)
       content.lanes[static_cast<uint16_t>(id)] =
           lane_of(std::string_view(lanes).substr(id * kLaneEntryBytes, kLaneEntryBytes));
-    constexpr uint32_t kMostNameBytes = 1 << 20;
+    constexpr uint32_t kMaxNameBytes = 1 << 20;
     const std::string names = file_.read(number_at<uint64_t>(head_, kHotNamesAt),
-                                         std::min(number_at<uint32_t>(head_, kHotNameBytesAt), kMostNameBytes));
+                                         std::min(number_at<uint32_t>(head_, kHotNameBytesAt), kMaxNameBytes));
     if (!take_names(names, content)) ++content.bad_chunks;
     read_rings();
     return std::move(out_);

@@ -19,7 +19,7 @@ using namespace gpu_rows;
 
 using Process = Processes::Process;
 
-constexpr size_t kMostSuffixes = 1024;
+constexpr size_t kMaxSuffixes = 1024;
 
 // Returns the rank that a process was given in its environment. Nothing else of the environment is looked at, since it
 // may hold secrets.
@@ -120,7 +120,7 @@ class DatabaseReader {
     std::vector<std::string> out;
     SqliteRows rows(db_,
                     "SELECT name FROM sqlite_master WHERE type='table' AND name LIKE 'rocpd_string%' ORDER BY name");
-    while (rows.next() && out.size() < kMostSuffixes)
+    while (rows.next() && out.size() < kMaxSuffixes)
       out.push_back(std::string(rows.text(0).substr(std::string_view("rocpd_string").size())));
     return out;
   }
@@ -188,7 +188,7 @@ class DatabaseReader {
       Process* p = process_of(rows.integer(0));
       if (!p) return;
       p->host = host[rows.integer(1)];
-      p->said_rank = rank_of_environment(rows.text(3));
+      p->stated_rank = rank_of_environment(rows.text(3));
     });
     scan("rocpd_info_thread" + suffix, {"id", "tid"},
          [&](const SqliteRows& rows) { threads_[rows.integer(0)] = rows.integer(1); });

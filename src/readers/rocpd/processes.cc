@@ -13,7 +13,7 @@ namespace {
 
 using namespace gpu_rows;
 
-constexpr size_t kMostProcesses = 4096;
+constexpr size_t kMaxProcesses = 4096;
 
 std::string three(int64_t x, int64_t y, int64_t z) {
   return "[" + std::to_string(x) + ", " + std::to_string(y) + ", " + std::to_string(z) + "]";
@@ -53,7 +53,7 @@ Processes::Process* Processes::of(int64_t id, int64_t pid) {
   const std::pair key(generation_, id);
   const auto at = all_.find(key);
   if (at != all_.end()) return at->second.get();
-  if (all_.size() >= kMostProcesses) return nullptr;
+  if (all_.size() >= kMaxProcesses) return nullptr;
   Process* made = all_.emplace(key, std::make_unique<Process>(path_)).first->second.get();
   made->pid = pid;
   return made;
@@ -184,7 +184,7 @@ void Processes::finish(Record& out) {
     done.device_rows = p->device_rows;
     done.host_rows = p->host_rows;
     done.first_device = p->first_device;
-    done.said_rank = p->said_rank;
+    done.stated_rank = p->stated_rank;
     p->launched.settle();
     p->launched.project(p->out, kDeviceRange);
     if (p->launched.gave_up())

@@ -28,7 +28,7 @@ class Processes {
   struct Process {
     explicit Process(const std::string& path) : out(path, gpu_rows::kKinds, "rocpd") {}
     PartBuilder out;
-    int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1, said_rank = -1;
+    int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1, stated_rank = -1;
     std::string host;
     LaunchedWork launched;
     std::map<int64_t, int64_t> size_at;  // address → bytes of what is allocated, since frees do not say how much

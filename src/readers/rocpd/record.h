@@ -17,7 +17,7 @@ struct ProcessPart {
   FileNames names;
   Diagnostics notes;
   int64_t pid = 0, device_rows = 0, host_rows = 0, first_device = -1;
-  int64_t said_rank = -1;  // from RANK or the like in the process's environment
+  int64_t stated_rank = -1;  // from RANK or the like in the process's environment
 };
 
 struct Record {

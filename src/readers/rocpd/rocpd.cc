@@ -127,7 +127,7 @@ void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) 
     notes.add("rocpd.ranks", Severity::kInfo, std::string("ranks are numbered by ") + how, {all[0].record->path});
     return true;
   };
-  if (take([](const Placed& p) { return p.process->said_rank; }, "RANK and the like in the processes' environments"))
+  if (take([](const Placed& p) { return p.process->stated_rank; }, "RANK and the like in the processes' environments"))
     return;
   if (all.size() == records &&
       take([](const Placed& p) { return int64_t{kineto::rank_in_name(file_name(p.record->path)).value_or(-1)}; },

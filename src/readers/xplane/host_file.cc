@@ -25,9 +25,9 @@ using namespace gpu_rows;
 
 // Times below this count from the profile's start; larger ones count from the epoch (in files of TensorFlow up to 2.4).
 constexpr int64_t kEpochTimes = 1'000'000'000'000'000;
-constexpr size_t kMostStepEvents = 20'000'000;
-constexpr size_t kMostCounters = 65'536;
-constexpr int64_t kMostPs = INT64_MAX / 4;
+constexpr size_t kMaxStepEvents = 20'000'000;
+constexpr size_t kMaxCounters = 65'536;
+constexpr int64_t kMaxPs = INT64_MAX / 4;
 
 enum class Key : uint8_t {
   kOther,
@@ -327,7 +327,7 @@ class HostReader {
   int64_t base_ps(const LineHead& line) {
     if (line.start_ns >= kEpochTimes && epoch_zero_ < 0) epoch_zero_ = base_ns_ > 0 ? base_ns_ : line.start_ns;
     const int64_t ns = line.start_ns >= kEpochTimes ? between_ns(epoch_zero_, line.start_ns) : line.start_ns;
-    return std::clamp<int64_t>(ns, -kMostPs / 1000, kMostPs / 1000) * 1000;
+    return std::clamp<int64_t>(ns, -kMaxPs / 1000, kMaxPs / 1000) * 1000;
   }
 
   void read_plane(Plane& plane) {
@@ -374,7 +374,7 @@ class HostReader {
       return false;
     }
     const int64_t dur = event.facts.device_duration_ps > 0 ? event.facts.device_duration_ps : event.dur_ps;
-    if (event.offset_ps > kMostPs || event.offset_ps < -kMostPs || dur > kMostPs || dur < 0) {
+    if (event.offset_ps > kMaxPs || event.offset_ps < -kMaxPs || dur > kMaxPs || dur < 0) {
       ++bad_times_;
       return false;
     }
@@ -461,7 +461,7 @@ class HostReader {
   }
 
   void add_step_event(const LineHead& line, std::string_view name, const Event& event) {
-    if (step_events_.size() >= kMostStepEvents) {
+    if (step_events_.size() >= kMaxStepEvents) {
       too_many_ = true;
       return;
     }
@@ -491,7 +491,7 @@ class HostReader {
       if (!times(line, event, start, end)) continue;
       const std::string name = plane.name + " / " + std::string(name_of(plane, event.name));
       const auto [at, is_new] = counter_of_.try_emplace(name, host_->part.counters.size());
-      if (is_new && host_->part.counters.size() >= kMostCounters) continue;
+      if (is_new && host_->part.counters.size() >= kMaxCounters) continue;
       if (is_new) host_->part.counters.push_back({name, {}, {}});
       CounterSeries& series = host_->part.counters[at->second];
       series.time_ns.push_back(start);
@@ -573,7 +573,7 @@ class HostReader {
       if (row == kNoRow) continue;
       if (kind != kDeviceRange) to.launched.add_work({lane, row, start, std::max(start, end), number});
       if (number != kNoCorrelation) device_of_work_.try_emplace(number, &to);
-      if (is_stream && device_events_.size() < kMostStepEvents)
+      if (is_stream && device_events_.size() < kMaxStepEvents)
         device_events_.push_back(
             {base_ps(line) + event.offset_ps, event.dur_ps, facts.correlation, device_event_type(name)});
       if (kind == kMemcpy || kind == kMemset) {
@@ -603,7 +603,7 @@ class HostReader {
     std::vector<Span> spans;
     for (size_t k = 0; k < line.events.size(); ++k) {
       const Event event = read_event(plane, line.events[k], false);
-      if (event.is_aggregate || event.dur_ps < 0 || event.dur_ps > kMostPs || std::abs(event.offset_ps) > kMostPs)
+      if (event.is_aggregate || event.dur_ps < 0 || event.dur_ps > kMaxPs || std::abs(event.offset_ps) > kMaxPs)
         continue;
       spans.push_back({event.offset_ps, event.offset_ps + event.dur_ps, k});
     }

@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kWindowBytes = size_t{1} << 18;
 constexpr uint64_t kLongestName = 1 << 16;
 constexpr uint64_t kLongestEntry = uint64_t{16} << 20;  // limit for an entry of event_metadata; HLO programs are longer
-constexpr uint64_t kMostPlaneBytes = uint64_t{4} << 30;
+constexpr uint64_t kMaxPlaneBytes = uint64_t{4} << 30;
 constexpr uint32_t kPlanes = 1, kErrors = 2, kWarnings = 3, kHostnames = 4;
 constexpr uint32_t kPlaneId = 1, kPlaneName = 2, kLines = 3, kEventNames = 4, kStatNames = 5, kPlaneStats = 6;
 
@@ -185,7 +185,7 @@ void read_plane(FieldStream& in, int64_t end, bool lines, Plane& plane, int64_t&
         continue;
       case kLines:
         if (!lines) break;
-        if (plane.bytes_.size() + field.value > kMostPlaneBytes) {
+        if (plane.bytes_.size() + field.value > kMaxPlaneBytes) {
           ++left_out;
           break;
         }

@@ -59,15 +59,15 @@ export const roofline: Topic = {
         use = frameOf(profile.app.report, 'roofline-use', 'device');
     if (!frame || !use) return null;
     const rank = oneRank(profile, ranksOf(frame)), rows = frame.rows.filter(row => row.num('rank') === rank), own = use.rows.find(row => row.num('rank') === rank);
-    const told = rows.filter(row => row.num('intensity') > 0 && row.num('tflops') > 0);
+    const reported = rows.filter(row => row.num('intensity') > 0 && row.num('tflops') > 0);
     const roofs = (peaks?.rows ?? []).filter(row => row.text('device') === own?.text('device') && row.num('ridge') > 0);
-    const kinds = (['compute', 'memory', ''] as const).filter(bound => told.some(row => row.text('bound') === bound));
+    const kinds = (['compute', 'memory', ''] as const).filter(bound => reported.some(row => row.text('bound') === bound));
     const bound = frame.table.columns.find(column => column.name === 'bound')!;
     const time = (row: Row, name: string): string => (row.text(name) === '' ? '–' : duration(row.num(name)).replace('-', '−'));
     return {
       nodes: [
         own && own.text('above_ns') !== '' ? h('p', {}, t('roofline.sum', time(own, 'with_roof_ns'), time(own, 'roof_ns'), time(own, 'above_ns'))) : null,
-        told.length > 0 ? chart(profile, told.filter(row => row.num('device_ns') >= sum(told, one => one.num('device_ns')) * LEAST_SHARE), roofs) : null,
+        reported.length > 0 ? chart(profile, reported.filter(row => row.num('device_ns') >= sum(reported, one => one.num('device_ns')) * LEAST_SHARE), roofs) : null,
         legend(kinds.map(kind => [[kind === 'compute' ? 'computing' : kind === 'memory' ? 'memory' : 'other'], t(kind ? `roofline.${kind}` : 'roofline.unknown')] as const)),
         barTable(t('topic.roofline'), t('operators.name'), [t('plot.time'), t('roofline.share'), t('roofline.above'), 'TFLOP/s', 'GB/s', 'FLOP/B'],
           rows.slice(0, TOP).map((row): BarRow => ({

@@ -3,7 +3,7 @@ import type {Finding} from '../data/report';
 import {deskOf, type Working} from './answers/ask';
 import type {Api} from './api';
 
-export interface Told {
+export interface Reported {
   id: string; cause: string; causes?: string[]; priced: boolean; lost_ns: number; lost_share: number; saving_ns: number; value: string;
   note_en: string; note_zh: string; title_en: string; title_zh: string; detail_en: string; detail_zh: string;
   analysis: string; table: string; command: string; step: number | null; rank: number | null;
@@ -12,13 +12,13 @@ export interface Explained {
   run_en: string; run_zh: string; steps: number; step_ns: number; lost_ns: number; why_not: string; note_en: string; note_zh: string;
   closing_en: string; closing_zh: string; title_en: string; title_zh: string; lead_en: string; lead_zh: string;
   parts: {id: string; label_en: string; label_zh: string; share: number}[];
-  findings: Told[]; offers: Told[];
+  findings: Reported[]; offers: Reported[];
 }
 
-export const findingOf = (told: Told): Finding => ({
-  id: told.id, weight: told.lost_share || (told.priced ? 1 : 0), value: told.value, note: [told.note_en, told.note_zh],
-  title: [told.title_en, told.title_zh], detail: [told.detail_en, told.detail_zh], cause: told.cause, causes: told.causes ?? [told.cause],
-  analysis: told.analysis, table: told.table, command: told.command, step: told.step, rank: told.rank,
+export const findingOf = (reported: Reported): Finding => ({
+  id: reported.id, weight: reported.lost_share || (reported.priced ? 1 : 0), value: reported.value, note: [reported.note_en, reported.note_zh],
+  title: [reported.title_en, reported.title_zh], detail: [reported.detail_en, reported.detail_zh], cause: reported.cause, causes: reported.causes ?? [reported.cause],
+  analysis: reported.analysis, table: reported.table, command: reported.command, step: reported.step, rank: reported.rank,
 });
 
 // Asked once, whichever page asks first.

@@ -53,7 +53,7 @@ class CPGraph(networkx.DiGraph):
         self.node_list, self.edge_to_event_map = [], {}
         self.event_to_start_node_map, self.event_to_end_node_map = {}, {}
         self.critical_path_nodes, self.critical_path_edges_set, self.critical_path_events_set = [], set(), set()
-        self._told = None  # (nodes of the path, the engine's breakdown of it)
+        self._reported = None  # (nodes of the path, the engine's breakdown of it)
 
     def to_directed_class(self):
         return networkx.DiGraph
@@ -204,8 +204,8 @@ class CPGraph(networkx.DiGraph):
 
     def get_critical_path_breakdown(self):
         """One row an edge of the path: whose time it is, how long, what bound it."""
-        if self._told is not None and self._told[0] == self.critical_path_nodes:
-            return self._told[1].copy()
+        if self._reported is not None and self._reported[0] == self.critical_path_nodes:
+            return self._reported[1].copy()
         import pandas
         from ..common.trace_symbol_table import decode_symbol_id_to_symbol_name
         frame, rows = self._frame.copy(), []
@@ -214,15 +214,15 @@ class CPGraph(networkx.DiGraph):
             edge = self.edges[begin, end]['object']
             event = self.get_event_attribution_for_edge(edge)
             row = frame.loc[event] if event is not None and event in frame.index else None
-            told = [row[c] for c in ('s_name', 's_cat', 'pid', 'tid', 'stream', 'index')] if row is not None else ['', '', '', '', None, None]
-            rows.append([event, self.edges[begin, end]['weight'], edge.type.value, *told, self._bound_by(edge, row)])
+            reported = [row[c] for c in ('s_name', 's_cat', 'pid', 'tid', 'stream', 'index')] if row is not None else ['', '', '', '', None, None]
+            rows.append([event, self.edges[begin, end]['weight'], edge.type.value, *reported, self._bound_by(edge, row)])
         return pandas.DataFrame(rows, columns=['event_idx', 'duration', 'type', 's_name', 'cat', 'pid', 'tid', 'stream', 'index', 'bound_by'])
 
     def summary(self):
         """Percent of the path by what bound it."""
-        told = self.get_critical_path_breakdown()
-        total = told['duration'].sum()
-        return told.groupby('bound_by')['duration'].sum() * (100 / total if total else 0)
+        reported = self.get_critical_path_breakdown()
+        total = reported['duration'].sum()
+        return reported.groupby('bound_by')['duration'].sum() * (100 / total if total else 0)
 
     def show_critical_path(self):
         for begin, end in zip(self.critical_path_nodes, self.critical_path_nodes[1:]):
@@ -236,14 +236,14 @@ class CPGraph(networkx.DiGraph):
         folder = pathlib.Path(out_dir)
         folder.mkdir(parents=True, exist_ok=True)
         path = folder.parent / f'{folder.name}.zip'
-        told = self.get_critical_path_breakdown()
+        reported = self.get_critical_path_breakdown()
         content = {'rank': self.rank, 'asked': self.asked, 'path': self.critical_path_nodes,
                    'nodes': [[n.idx, n.ev_idx, n.ts, n.is_start, n.is_blocking] for n in self.node_list],
                    'edges': [[u, v, d['object'].type.value, d['object'].weight, d['weight'], self.edge_to_event_map.get((u, v))]
                              for u, v, d in self.edges(data=True)]}
         with zipfile.ZipFile(path, 'w', zipfile.ZIP_DEFLATED) as archive:
             archive.writestr('graph.json', json.dumps(content, default=float))
-            archive.writestr('breakdown.json', told.to_json(orient='split'))
+            archive.writestr('breakdown.json', reported.to_json(orient='split'))
         return str(path)
 
 
@@ -254,11 +254,11 @@ def restore_cpgraph(zip_filename, t_full, rank):
     import pandas
     with zipfile.ZipFile(zip_filename) as archive:
         content = json.loads(archive.read('graph.json'))
-        told = pandas.read_json(io.StringIO(archive.read('breakdown.json').decode()), orient='split')
+        reported = pandas.read_json(io.StringIO(archive.read('breakdown.json').decode()), orient='split')
     graph = CPGraph(trace=t_full, rank=rank, asked=content['asked'])
     graph._fill(content['nodes'], content['edges'], content['path'])
-    told['bound_by'] = told['bound_by'].fillna('')
-    graph._told = (content['path'], told)
+    reported['bound_by'] = reported['bound_by'].fillna('')
+    graph._reported = (content['path'], reported)
     return graph
 
 
@@ -293,9 +293,9 @@ class CriticalPathAnalysis:
         nodes, edges = answer['nodes'], answer['edges']
         graph._fill(zip(*(nodes[c] for c in ('node', 'event', 'ts', 'is_start', 'is_blocking'))),
                     zip(*(edges[c] for c in ('begin', 'end', 'type', 'weight', 'weight_used', 'event'))), answer['path']['node'])
-        told = answer['breakdown'].to_pandas(categories=False)
-        told['bound_by'] = told['bound_by'].fillna('')
-        graph._told = (list(graph.critical_path_nodes), told)
+        reported = answer['breakdown'].to_pandas(categories=False)
+        reported['bound_by'] = reported['bound_by'].fillna('')
+        graph._reported = (list(graph.critical_path_nodes), reported)
         return graph, graph._validate_graph()
 
     @classmethod

@@ -71,8 +71,8 @@ Identity identify(const std::vector<MetaField>& metadata, const std::string& pat
     if (field.key == "distributedInfo") {
       const auto rank = json_integer(json_member(field.json, "rank"));
       if (rank && *rank >= 0 && *rank <= kMaxRank) {
-        out.contradicts_itself |= out.said_rank && *out.said_rank != *rank;
-        out.said_rank = static_cast<int32_t>(*rank);
+        out.contradicts_itself |= out.stated_rank && *out.stated_rank != *rank;
+        out.stated_rank = static_cast<int32_t>(*rank);
       }
       if (const auto world = json_integer(json_member(field.json, "world_size")); world && *world > 0)
         out.world_size = *world;
@@ -103,9 +103,9 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
   std::map<int32_t, std::vector<size_t>> said;
   for (size_t f = 0; f < files.size(); ++f) {
     const Identity& id = files[f].identity;
-    if (id.said_rank) {
-      said[*id.said_rank].push_back(f);
-      ranks[f] = *id.said_rank;
+    if (id.stated_rank) {
+      said[*id.stated_rank].push_back(f);
+      ranks[f] = *id.stated_rank;
     }
     if (id.contradicts_itself)
       diagnostics.add(note_name("rank_said_twice"), Severity::kWarning,

@@ -13,9 +13,9 @@
 namespace stageline::kineto {
 
 struct Identity {
-  std::optional<int32_t> said_rank;   // distributedInfo.rank; the last one if the file gives it twice
-  std::optional<int32_t> named_rank;  // from the file's name, else from its folder's
-  bool contradicts_itself = false;    // distributedInfo occurs twice, with different ranks
+  std::optional<int32_t> stated_rank;  // distributedInfo.rank; the last one if the file gives it twice
+  std::optional<int32_t> named_rank;   // from the file's name, else from its folder's
+  bool contradicts_itself = false;     // distributedInfo occurs twice, with different ranks
   int64_t world_size = -1;
   std::string host;    // host_name, else from the torch handler's "host_pid.time.pt.trace.json"; may be empty
   std::string worker;  // path without the handler's time: files of one worker that give no rank are one rank

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kLargestTimeNs = 4'000'000'000'000'000'000;
 // Limit on all slices of a rank together, since analyses add durations up, over ranks too. An hour of 200 threads, each
 // 100 calls deep, is a fifteenth of it.
-constexpr int64_t kMostSliceTimeNs = 1'000'000'000'000'000'000;
+constexpr int64_t kMaxSliceTimeNs = 1'000'000'000'000'000'000;
 
 template <class Body>
 void for_rows(FileRows& rows, Body&& body) {
@@ -92,10 +92,10 @@ void fit_durations(FileRows& rows) {
   int64_t sum = 0;
   bool fits = true;
   for_rows(std::as_const(rows), [&](const Row& row) {
-    fits = fits && !__builtin_add_overflow(sum, row.dur_ns, &sum) && sum <= kMostSliceTimeNs;
+    fits = fits && !__builtin_add_overflow(sum, row.dur_ns, &sum) && sum <= kMaxSliceTimeNs;
   });
   if (fits) return;
-  const int64_t longest = kMostSliceTimeNs / static_cast<int64_t>(rows.row_count);
+  const int64_t longest = kMaxSliceTimeNs / static_cast<int64_t>(rows.row_count);
   for_rows(rows, [&](Row& row) {
     if (row.dur_ns <= longest) return;
     rows.rest.diagnostics.add("kineto.bad_duration", Severity::kLoss,

@@ -6,7 +6,7 @@ export interface Diff {
   change_ns: number; error_ns: number | null; change_share: number; beyond_noise: boolean;
   headline_en: string; headline_zh: string; cause_en: string; cause_zh: string; per_micro_batch_en: string; per_micro_batch_zh: string;
   changes: Both[]; matched: number; unmatched: number; unused: number;
-  runs: Both[]; told: (Both & {effect_ns: number; effect_share: number; error_ns: number | null;
+  runs: Both[]; reported: (Both & {effect_ns: number; effect_share: number; error_ns: number | null;
     cause: string; kind: string; stage: number; from_stage: number; rank: number})[];  // whom a line names; −1: nobody
 }
 export const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);

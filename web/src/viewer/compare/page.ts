@@ -26,7 +26,7 @@ export function makeCompare(shell: Shell): Page {
   let names: Answer | null = null, noNames: unknown = null, visible = false, asked = false;
 
   function effects(found: Diff): HTMLElement {
-    const largest = found.told.reduce((most, one) => Math.max(most, Math.abs(one.effect_ns)), Math.abs(found.change_ns)) || 1;
+    const largest = found.reported.reduce((most, one) => Math.max(most, Math.abs(one.effect_ns)), Math.abs(found.change_ns)) || 1;
     const row = (words: Child, effect: number, share: number, error: number | null, whole = false): HTMLElement => {
       const bar = h('i', {class: effect > 0 ? 'slower' : 'faster'}), width = Math.abs(effect) / largest * 50;
       bar.style.setProperty('width', `${width}%`);
@@ -41,7 +41,7 @@ export function makeCompare(shell: Shell): Page {
           h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
         h('th', {scope: 'col'}, t('compare.effect')), h('th', {scope: 'col'}, t('compare.share')),
             h('th', {scope: 'col'}, t('compare.error')))),
-      h('tbody', {}, ...found.told.map((one, i) => row(hasPipeline(shell.run) && hasScene(one)
+      h('tbody', {}, ...found.reported.map((one, i) => row(hasPipeline(shell.run) && hasScene(one)
         ? h('a', {href: shell.href('pipeline', {query: `scene=${DIFF}${i}`}), class: 'scene', title: t('compare.scene')}, said(one)) : said(one), one.effect_ns, one.effect_share, one.error_ns)),
         row(t('compare.together'), found.change_ns, found.change_share, found.error_ns, true)))));
   }

@@ -25,9 +25,9 @@ export function stepsOf(run: Run, list: readonly AnswerTable[]): readonly Step[]
 // Offers are no evidence: they are replayed on the pipeline page.
 export async function scenesOf(shell: Shell): Promise<Scenes> {
   const {api, run} = shell;
-  const desk = deskOf(api), [told, offers, tables] = await Promise.all([explained(api), desk.offers(),
+  const desk = deskOf(api), [reported, offers, tables] = await Promise.all([explained(api), desk.offers(),
     hasPipeline(run) ? desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => []) : []]);
-  const findings = told.findings.map(findingOf);
+  const findings = reported.findings.map(findingOf);
   return {findings, keys: findings.map((_, i) => keyOf(findings, i)), steps: stepsOf(run, tables),
     known: new Set(offers.answers.map(one => one.name))};
 }
@@ -36,23 +36,23 @@ export async function scenesOf(shell: Shell): Promise<Scenes> {
 export const DIFF = 'diff-';
 export const isOfDiff = (key: string | null): boolean => key?.startsWith(DIFF) ?? false;
 
-function causeOf({cause, stage, from_stage: from, rank}: Diff['told'][number]): [id: string, cause: string] {
+function causeOf({cause, stage, from_stage: from, rank}: Diff['reported'][number]): [id: string, cause: string] {
   if (cause !== 'compute' && cause !== 'messages' && cause !== 'launch-delay') return ['', ''];
   if (from >= 0 && stage >= 0) return ['link.slow', `link:${from}-${stage}`];
   return rank >= 0 ? ['rank.slow', `rank:${rank}`] : stage >= 0 ? ['stage.slow', `stage:${stage}`] : ['', ''];
 }
 // Lines that name a stage, a link or a rank: the others are of the whole step.
-export const hasScene = (told: Diff['told'][number]): boolean => causeOf(told)[0] !== '';
+export const hasScene = (reported: Diff['reported'][number]): boolean => causeOf(reported)[0] !== '';
 
 export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
   const desk = deskOf(shell.api), [diff, offers, tables] = await Promise.all([desk.ask<Partial<Diff>>('compare', {}, () => undefined), desk.offers(),
     desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => [])]);
   const findings: Finding[] = [], keys: string[] = [];
-  (diff.told ?? []).forEach((told, i) => {
-    if (!hasScene(told)) return;
-    const [id, cause] = causeOf(told), value = `${told.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(told.effect_ns))}`;
+  (diff.reported ?? []).forEach((reported, i) => {
+    if (!hasScene(reported)) return;
+    const [id, cause] = causeOf(reported), value = `${reported.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(reported.effect_ns))}`;
     keys.push(`${DIFF}${i}`);
-    findings.push({id, weight: 0, value, note: [t('compare.perStep'), t('compare.perStep')], title: [told.en, told.zh], detail: ['', ''], cause, causes: [cause]});
+    findings.push({id, weight: 0, value, note: [t('compare.perStep'), t('compare.perStep')], title: [reported.en, reported.zh], detail: ['', ''], cause, causes: [cause]});
   });
   return {findings, keys, steps: stepsOf(shell.run, tables), known: new Set(offers.answers.map(one => one.name))};
 }

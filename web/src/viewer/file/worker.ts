@@ -4,13 +4,13 @@ import {answer, makeStore, type Answerable, type Packed} from './store';
 import type {Asked} from './query';
 
 export interface Question { path: string; asked: Asked }
-export interface Told { status: number; body: ArrayBuffer; failed?: string }
+export interface Reported { status: number; body: ArrayBuffer; failed?: string }
 
 export const isWorker = (): boolean => typeof document === 'undefined';
 
 export function serveWorker(): void {
   let made: Promise<Answerable> | null = null;
-  const tell = (told: Told): void => { (self as unknown as Worker).postMessage(told, [told.body]); };
+  const tell = (reported: Reported): void => { (self as unknown as Worker).postMessage(reported, [reported.body]); };
   self.onmessage = (event: MessageEvent<Packed | Question>) => {
     if ('head' in event.data) {
       made = makeStore(event.data);
@@ -23,7 +23,7 @@ export function serveWorker(): void {
 }
 
 // Answers one question at a time; questions that were withdrawn meanwhile are never put.
-export interface Answerer { ask(path: string, asked: Asked, signal?: AbortSignal): Promise<Told> }
+export interface Answerer { ask(path: string, asked: Asked, signal?: AbortSignal): Promise<Reported> }
 
 function startWorker(script: string): Promise<Worker> {
   return new Promise((done, fail) => {
@@ -45,10 +45,10 @@ export async function startAnswerer(script: string, read: Promise<Packed>): Prom
   const worker = await startWorker(script).catch(() => null), packed = await read;
   const made = worker ? null : makeStore(packed);
   worker?.postMessage(packed, [packed.head, packed.links, ...packed.groups.flatMap(group => group.pieces)].map(bytes => bytes.buffer));
-  const put = async (path: string, asked: Asked): Promise<Told> => {
+  const put = async (path: string, asked: Asked): Promise<Reported> => {
     if (!worker) return answer(await made!, path, asked);
     return new Promise(done => {
-      worker.onmessage = (event: MessageEvent<Told>) => done(event.data);
+      worker.onmessage = (event: MessageEvent<Reported>) => done(event.data);
       worker.postMessage({path, asked});
     });
   };
@@ -58,10 +58,10 @@ export async function startAnswerer(script: string, read: Promise<Packed>): Prom
       const own = last.then(() => {
         signal?.throwIfAborted();
         return put(path, asked);
-      }).then(told => {
+      }).then(reported => {
         signal?.throwIfAborted();
-        if (told.failed) throw new Error(told.failed);
-        return told;
+        if (reported.failed) throw new Error(reported.failed);
+        return reported;
       });
       last = own.catch(() => undefined);
       return own;

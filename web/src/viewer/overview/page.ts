@@ -22,12 +22,12 @@ import {profileBars, profilePicture} from './profile_picture';
 import {stepPicture} from './step_picture';
 
 // Where nothing stands out that is a finding too.
-const closing = (told: Explained): Finding[] => (told.findings.length > 0 ? [] : [{
-  id: 'none', weight: 0, value: '', note: ['', ''], title: [told.closing_en, told.closing_zh], detail: ['', '']}]);
+const closing = (reported: Explained): Finding[] => (reported.findings.length > 0 ? [] : [{
+  id: 'none', weight: 0, value: '', note: ['', ''], title: [reported.closing_en, reported.closing_zh], detail: ['', '']}]);
 
 export function makeOverview(shell: Shell): Page {
   const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}), element = h('div', {}, sheet);
-  let told: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
+  let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
   let profile: Table[] = [], profileDone = false;
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
@@ -73,24 +73,24 @@ export function makeOverview(shell: Shell): Page {
   }
   function headline(): HTMLElement {
     const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length), grouped(run.slices));
-    if (!told) return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, run.title),
+    if (!reported) return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, run.title),
       wrong ? failure(wrong, ask) : working(t('overview.looking'), now));
-    const parts = told.parts.map((part): SpanPart => ({id: part.id, share: part.share, label: [part.label_en, part.label_zh]}));
-    return headlineView({title: [told.title_en, told.title_zh], lead: [told.lead_en, told.lead_zh], parts}, none);
+    const parts = reported.parts.map((part): SpanPart => ({id: part.id, share: part.share, label: [part.label_en, part.label_zh]}));
+    return headlineView({title: [reported.title_en, reported.title_zh], lead: [reported.lead_en, reported.lead_zh], parts}, none);
   }
   function draw(): void {
-    const findings = told ? [...told.findings.map(findingOf), ...closing(told), ...told.offers.map(findingOf)] : [];
-    const runLine = told ? (currentLang() === 'zh' ? told.run_zh : told.run_en) : '';
+    const findings = reported ? [...reported.findings.map(findingOf), ...closing(reported), ...reported.offers.map(findingOf)] : [];
+    const runLine = reported ? (currentLang() === 'zh' ? reported.run_zh : reported.run_en) : '';
     sheet.replaceChildren(
-      h('p', {class: 'run-line'}, told && h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),  // until then the heading names it
+      h('p', {class: 'run-line'}, reported && h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),  // until then the heading names it
       h('div', {class: 'cols'},
-        h('div', {}, told?.note_en && !told.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? told.note_zh : told.note_en) : '',
-          told ? findingsView(findings, evidence, sceneHref) : '',
-          told?.why_not ? h('p', {class: 'quiet'}, t('overview.whyNot', told.why_not)) : ''),
+        h('div', {}, reported?.note_en && !reported.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? reported.note_zh : reported.note_en) : '',
+          reported ? findingsView(findings, evidence, sceneHref) : '',
+          reported?.why_not ? h('p', {class: 'quiet'}, t('overview.whyNot', reported.why_not)) : ''),
         h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
             facts()].filter((one): one is HTMLElement => !!one))),
-      ...[!hasPipeline(run) && told && layersOfStep(told),
-        !hasPipeline(run) && profileBars(shell, profile), tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, told?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
+      ...[!hasPipeline(run) && reported && layersOfStep(reported),
+        !hasPipeline(run) && profileBars(shell, profile), tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, reported?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
   }
   // Drawn once for each theme and language: other answers that come redraw what stands around it.
   let layers: {key: string; node: HTMLElement | null} | null = null;
@@ -115,8 +115,8 @@ export function makeOverview(shell: Shell): Page {
   function ask(): void {
     asked = true;
     wrong = null;
-    explained(api, state => { now = state; if (!told) redraw(); })
-      .then(found => { told = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
+    explained(api, state => { now = state; if (!reported) redraw(); })
+      .then(found => { reported = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
     desk.offers().then(found => { known = new Set(found.answers.map(one => one.name)); redraw(); }, () => undefined);
     if (!hasPipeline(run)) {
       // What the bars are made of: asked after the findings, which come first.
@@ -131,7 +131,7 @@ export function makeOverview(shell: Shell): Page {
         () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(run, answer.tables); redraw(); }, () => undefined);
     redraw();
   }
-  Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => told !== null &&
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => reported !== null &&
       (tables.length > 0 || !hasPipeline(run)), overviewWhole: () => profileDone || hasPipeline(run)});
 
   return {

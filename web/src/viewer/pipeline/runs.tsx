@@ -22,10 +22,10 @@ function stepsSentence({app, recorded, world}: Pipe, {app: its, loaded, compared
 }
 
 export function RunsWords({pipe, other}: {pipe: Pipe; other: Other}) {
-  const {diff} = pipe, told = diff?.change_ns === undefined ? null : sentences(diff as Diff);
+  const {diff} = pipe, reported = diff?.change_ns === undefined ? null : sentences(diff as Diff);
   return (
     <div class="runs-words" aria-live="polite">
-      {told && <p><b>{told.headline}</b> {told.lead} <a href={pipe.shell.href('compare')}>{t('pipe.runs.why')}</a></p>}
+      {reported && <p><b>{reported.headline}</b> {reported.lead} <a href={pipe.shell.href('compare')}>{t('pipe.runs.why')}</a></p>}
       <p>{stepsSentence(pipe, other)}</p>
     </div>);
 }

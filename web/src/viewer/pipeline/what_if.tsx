@@ -142,8 +142,8 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       }
       asking.current = new AbortController();
       try {
-        const {price: told, world} = await askWorld(shell.api, pipe, params, asking.current.signal);
-        setPrice(told);
+        const {price: reported, world} = await askWorld(shell.api, pipe, params, asking.current.signal);
+        setPrice(reported);
         own.current = world;
         if (world || pipe.world) setWorld(pipe, world);
         setFailed('');

@@ -13,7 +13,7 @@ export interface Trend { runs: TrendRun[]; changes: {at: number; before_ns: numb
 const LEAST_FOR_LEVELS = 11;
 const HEIGHT = 230, TOP = 26, BOTTOM = 34;
 
-const told = (both: Both): string => both[currentLang() === 'zh' ? 1 : 0];
+const reported = (both: Both): string => both[currentLang() === 'zh' ? 1 : 0];
 const signed = (share: number): string => `${share < 0 ? '−' : '+'}${percent(Math.abs(share))}`;
 const sure = (run: TrendRun): number => (run.diff.beyond_noise ? Math.sign(run.diff.change_ns!) : 0);
 
@@ -79,11 +79,11 @@ export function TrendView({trend, pairs, open}: {trend: Trend; pairs: Pairs; ope
           <tbody>{runs.map((run, i) => (
             <tr class={trend.changes.some(change => change.at === i) ? 'cut' : ''}>
               <th class="text" scope="row" title={run.path}>{link(run.title, [pairs[i]!])}</th>
-              {run.why_not ? <td class="text quiet" colSpan={5}>{told(run.why_not)}</td> : <>
+              {run.why_not ? <td class="text quiet" colSpan={5}>{reported(run.why_not)}</td> : <>
                 <td>{run.steps}</td><td>{duration(run.step_ns)}</td>
                 <td class={sure(run) > 0 ? 'slower' : sure(run) < 0 ? 'faster' : 'quiet'}>{run.diff.change_ns === undefined ? before(i) < 0 ? '–' : signed(run.step_ns / runs[before(i)]!.step_ns - 1)
                   : signed(run.diff.change_share!) + (run.diff.error_ns ? ` ± ${percent(run.diff.error_ns / run.step_ns)}` : '')}</td>
-                <td class="text">{sure(run) !== 0 && run.diff.cause_en ? said({en: run.diff.cause_en, zh: run.diff.cause_zh!}) : told(run.headline)}</td>
+                <td class="text">{sure(run) !== 0 && run.diff.cause_en ? said({en: run.diff.cause_en, zh: run.diff.cause_zh!}) : reported(run.headline)}</td>
                 <td>{before(i) >= 0 && link(t('page.compare'), [pairs[before(i)]!, [pairs[i]![0] === 'drop' ? 'compare_drop' : 'compare', pairs[i]![1]]])}</td></>}
             </tr>))}</tbody>
         </table>
