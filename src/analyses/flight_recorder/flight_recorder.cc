@@ -87,7 +87,7 @@ std::vector<ColumnSpec> flight_groups_columns() {
       {"group", "group", Type::kText, "Name of the process group"},
       {"description", "description", Type::kText, "Purpose of the group, as the program named it"},
       {"ranks", "ranks", Type::kText, "Its members, global"},
-      {"members_said", "members", Type::kText,
+      {"members_known", "members", Type::kText,
        "said: the dumps list the members; seen: the members are all ranks that made a call in the group"},
       {"calls", "calls", Type::kInteger, "Calls of all ranks"},
       {"collectives", "collectives", Type::kInteger, "Number of different collectives"},
