@@ -83,7 +83,7 @@ def nav(markdown):
             groups.setdefault('model', []).append(path)
         elif path != pathlib.Path('README.md'):
             groups.setdefault('project', []).append(path)
-    names = {'howto': 'How to', 'analyses': 'Analyses', 'formats': 'Formats', 'exporters': 'Exporters', 'schedules': 'Schedules', 'model': 'Model and promises',
+    names = {'howto': 'How to', 'reference': 'Reference', 'analyses': 'Analyses', 'formats': 'Formats', 'exporters': 'Exporters', 'schedules': 'Schedules', 'model': 'Model and promises',
              'decisions': 'Decisions', 'project': 'Project'}
     lines = ['  - README.md']
     for group in [*names, *sorted(groups.keys() - names.keys())]:

@@ -3,6 +3,7 @@
 
 Prints one line per violation with what to do; exits 1 when there is any.
 """
+import collections
 import json
 import pathlib
 import re
@@ -291,25 +292,32 @@ def check_pages():
             problem(page, 0, f'no link leads here within {MAX_CLICKS} clicks from README.md: name it in docs/README.md')
 
 
-def list_of_pages(folder):
-    """A line for each page of docs/FOLDER, from its title: "# `links`: how long messages take", or the name behind."""
-    lines = []
-    for page in sorted((ROOT / 'docs' / folder).glob('*.md')):
-        title = re.sub(rf'^`[^`]+`: |: `?{page.stem}`?$', '', page.read_text().splitlines()[0].removeprefix('# '))
-        lines.append(f'- [{page.stem}]({folder}/{page.name}): {title[0].upper()}{title[1:]}')
-    return lines
+def line_of_page(folder, name):
+    """The line of docs/FOLDER/NAME.md in docs/README.md, from the page's title: "# `links`: how long messages take", or the name behind."""
+    title = (ROOT / 'docs' / folder / f'{name}.md').read_text().splitlines()[0].removeprefix('# ')
+    title = re.sub(rf'^`[^`]+`: |: `?{name}`?$', '', title)
+    return f'- [{name}]({folder}/{name}.md): {title[0].upper()}{title[1:]}'
 
 
 def check_list_of_analyses(write):
-    """docs/README.md lists the pages of analyses by their titles; `tidy.py --write` does it."""
+    """docs/README.md lists every page of an analysis once, below the question that it answers, by its title; `tidy.py --write` renews titles."""
     path = ROOT / 'docs/README.md'
     lines = path.read_text().splitlines()
-    places = [n for n, line in enumerate(lines) if '](analyses/' in line]
-    expected = [*lines[:places[0]], *list_of_pages('analyses'), *lines[places[-1] + 1:]]
-    if lines != expected and write:
-        path.write_text('\n'.join(expected) + '\n')
-    elif lines != expected:
-        problem(path, places[0] + 1, 'the list of analyses is not that of their pages; python3 tools/tidy.py --write makes it')
+    pages = {page.stem for page in (ROOT / 'docs/analyses').glob('*.md')}
+    listed = collections.Counter()
+    for number, line in enumerate(lines):
+        if (found := re.match(r'- \[([\w-]+)\]\(analyses/', line)) and found[1] in pages:
+            listed[found[1]] += 1
+            expected = line_of_page('analyses', found[1])
+            if write:
+                lines[number] = expected
+            elif line != expected:
+                problem(path, number + 1, 'another title than that of the page; python3 tools/tidy.py --write takes it')
+    if write:
+        path.write_text('\n'.join(lines) + '\n')
+    for name in sorted(pages):
+        if listed[name] != 1:
+            problem(path, 0, f'lists analyses/{name}.md {listed[name]} times; name it once, below its question')
 
 
 def check_tracked_files():

@@ -7,7 +7,7 @@
 //
 // A pattern is literal text with {stage}, {chunk}, {mb}, {step} (whole numbers), {} (any number), {a|b} (one of these
 // texts) and * (any text). Only the last * is ever moved, so matching costs at most pattern × name, and a name is
-// looked at once, however many slices have it. The language and the shipped rules: docs/howto/cell-rules.md.
+// looked at once, however many slices have it. The language and the shipped rules: docs/reference/cell-rules.md.
 #pragma once
 
 #include <cstdint>
