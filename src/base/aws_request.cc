@@ -199,7 +199,7 @@ std::string time_text(int64_t now_s) {  // "20261124T182451Z"
   return text;
 }
 
-// Adds the signature to the request: https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html
+// Adds the signature to the request (https://docs.aws.amazon.com/AmazonS3/latest/API/sig-v4-header-based-auth.html).
 void sign(HttpRequest& request, const std::string& host, const std::string& path, const std::string& query,
           const std::string& region, const AwsCredentials& by, int64_t now_s) {
   const std::string time = time_text(now_s), day = time.substr(0, 8);

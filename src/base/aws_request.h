@@ -19,10 +19,10 @@ struct AwsCredentials {
   int64_t expires_s = 0;           // seconds since 1970; 0: never
 };
 
-// Looks for credentials where the AWS CLI looks, in the same order: AWS_ACCESS_KEY_ID …; AWS_WEB_IDENTITY_TOKEN_FILE;
-// the profile (AWS_PROFILE) in ~/.aws/credentials and ~/.aws/config; then the container's and the instance's own. The
-// credentials are kept until they expire. Errors: kUnavailable for a profile whose credentials another program would
-// have to make.
+// Looks for credentials where the AWS CLI looks, in the same order: AWS_ACCESS_KEY_ID and the other variables,
+// AWS_WEB_IDENTITY_TOKEN_FILE, the profile (AWS_PROFILE) in ~/.aws/credentials and ~/.aws/config, the container, the
+// instance. The credentials are kept until they expire. Errors: kUnavailable for a profile whose credentials another
+// program would have to make.
 Result<AwsCredentials> aws_credentials();
 
 using S3Query = std::vector<std::pair<std::string, std::string>>;

@@ -1,4 +1,4 @@
-// Base64: bytes as text of 64 letters (RFC 4648), padded.
+// Base64 writes bytes as text of 64 letters (RFC 4648), padded.
 #pragma once
 
 #include <string>

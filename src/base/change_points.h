@@ -1,6 +1,6 @@
-// Finds where the level of a series changes, by E-divisive (Matteson and James, "A nonparametric approach for multiple
-// change point analysis of multivariate data", JASA 2014), the method that the performance tests of MongoDB and others
-// use.
+// Finds where the level of a series changes, by E-divisive, which the performance tests of MongoDB and others use.
+// Source: Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data", JASA
+// 2014.
 //
 // In each stretch of the series, the method takes the split that separates the values most. It compares this split with
 // the best splits of random orders of the same values. The split is kept when fewer than `significance` of the random
@@ -29,8 +29,8 @@ struct ChangeOptions {
 // stretch.
 std::vector<ChangePoint> change_points(const std::vector<double>& series, const ChangeOptions& options = {});
 
-// The fewest values of which a change can be told at all. Of fewer, too many random orders separate as much as even a
-// clean cut in the middle does: of 10 values 2 in 252.
+// The minimum number of values for detecting a change. With fewer values, random orders separate as well as a clean cut
+// in the middle does too often: for 10 values, 2 of 252.
 size_t fewest_values(const ChangeOptions& options = {});
 
 }  // namespace stageline

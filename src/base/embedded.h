@@ -14,7 +14,7 @@ struct EmbeddedFile {
   unsigned long size;
 };
 
-// Returns the content of the file that cmake/embedded.cmake lists by this name. Every call unpacks it anew, which
+// Returns the content of the file that cmake/embedded.cmake lists by this name. Every call unpacks it again, which
 // takes 10 ms for the largest, a font.
 std::string embedded_file(std::string_view name);
 // Returns the names that begin with `prefix`, in the order of cmake/embedded.cmake.

@@ -1,4 +1,4 @@
-// What a file is like, without reading all of it.
+// Finds out the kind of a file without reading all of it.
 #pragma once
 
 #include <cstdint>

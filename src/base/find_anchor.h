@@ -1,6 +1,6 @@
 // Finds a short fixed text in a large buffer at the speed of memory, on any CPU. It compares 16 bytes at a time with
-// two bytes of the text, in vector arithmetic of GCC and Clang that becomes SSE2 on x86-64 and NEON on aarch64. memmem
-// is 3–5 times slower on the noise of logs.
+// two bytes of the text, using vector arithmetic of GCC and Clang. It becomes SSE2 on x86-64 and NEON on aarch64.
+// memmem is 3–5 times slower on the noise of logs.
 #pragma once
 
 #include <cstdint>

@@ -9,10 +9,10 @@ namespace stageline {
 // Thread-safe.
 void return_freed_memory();
 
-// The same around work on something large, where the allocator keeps much. What is freed in small pieces stays the
-// process's otherwise, and larger blocks that are allocated after it do not fit into it: 600 MiB of the 4.2 GiB that
-// `explain` took of ten thousand ranks. The kernel clears pages anew that are used again, so it is not asked where
-// `bytes`, about what the work takes, are few.
+// Does the same around work on large data, where the allocator would keep much memory. Memory freed in small pieces is
+// not returned to the system, and later large blocks do not fit into it. Example: 600 MiB of the 4.2 GiB that `explain`
+// used for ten thousand ranks. The kernel clears returned pages before they are used again, so nothing is returned if
+// `bytes`, the approximate memory of the work, is small.
 void return_much_freed_memory(size_t bytes);
 
 }  // namespace stageline

@@ -1,12 +1,12 @@
-// Giving up: who asked no longer wants the answer, or has waited as long as he would. What takes long looks now and
-// then whether that is so, and ends there.
+// Giving up: the asker no longer wants the answer, or has waited as long as it agreed to. Long computations check this
+// regularly and end there.
 //
 //   const GiveUpScope scope([&] { return progress.cancelled(); });   who asks, around the question
 //   try { … } catch (const GivenUp&) { … }                           the question ends here
 //   give_up_point();                                                 in loops over many things, every so many of them
 //
-// parallel_for looks before each of its bodies, on all threads that help with them. Without a scope nothing is ever
-// given up. What was half made when it was given up is forgotten: who keeps answers keeps whole ones.
+// parallel_for checks before each of its bodies, on all threads that help with them. Without a scope nothing is ever
+// given up. Half-made results are dropped: a cache must keep complete answers only.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ class GiveUpScope {
   GiveUpScope(const GiveUpScope&) = delete;
   GiveUpScope& operator=(const GiveUpScope&) = delete;
 
-  // Of the question that this thread works on; null: none that could be given up.
+  // Returns the scope of the question that this thread works on; null when it cannot be given up.
   static const GiveUpScope* current() { return current_; }
-  // Whether it, or one around it, is given up.
+  // Returns true if it, or one around it, is given up.
   bool is_over() const;
 
  private:
@@ -36,7 +36,7 @@ class GiveUpScope {
   const GiveUpScope* const outer_;
 };
 
-// For a thread that helps another with its question.
+// Sets the scope of a thread that helps another with its question.
 class GiveUpShare {
  public:
   explicit GiveUpShare(const GiveUpScope* scope) : before_(GiveUpScope::current_) { GiveUpScope::current_ = scope; }
@@ -52,7 +52,7 @@ class GiveUpShare {
 inline void give_up_point() {
   if (const GiveUpScope* const scope = GiveUpScope::current(); scope && scope->is_over()) throw GivenUp();
 }
-// The same in a loop over rows, at every 65 536th.
+// Checks the same in a loop over rows, at every 65 536th.
 inline void give_up_point(size_t row) {
   if (row % 65536 == 0) give_up_point();
 }

@@ -1,6 +1,6 @@
-// Random access to one gzip file. There is a restart point about every 4 MiB of output, so that reading at one place
-// inflates 4 MiB and not the whole file. The method is that of zlib's examples/zran.c: at the end of a deflate block,
-// inflating can continue from the position of the next bit and the 32 KiB of output before it.
+// Gives random access to one gzip file. There is a restart point about every 4 MiB of output, so a read at one place
+// inflates 4 MiB instead of the whole file. The method is that of zlib's examples/zran.c. At the end of a deflate
+// block, inflating can continue from the position of the next bit and the 32 KiB of output before it.
 //
 //   compressed    ├──block──┼──block──┼──block──┤
 //   points            ↑ in_byte, bit     ↑

@@ -1,4 +1,4 @@
-// Text inside an HTML element or attribute.
+// Escapes text for use inside an HTML element or attribute.
 #pragma once
 
 #include <string>

@@ -29,7 +29,7 @@ struct HttpResponse {
 
 // Sends the request. Any answer is a result, whatever its status. Proxies and certificates are found as the curl
 // program finds them. May be called from any thread; each thread keeps its connections. Errors: kUnavailable when there
-// is no libcurl; kIo with curl's reason when nobody answers or no byte comes for a minute; kLimit.
+// is no libcurl; kIo with curl's reason when there is no answer or no byte comes for a minute; kLimit.
 Result<HttpResponse> http_request(const HttpRequest& request);
 
 // Converts "a b/ü" to "a%20b/%C3%BC" (RFC 3986). A '/' is kept only with `keep_slashes`.

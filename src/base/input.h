@@ -44,8 +44,8 @@ class Input {
   std::unique_ptr<Impl> impl_;
 };
 
-// Reads a file in windows that never cut a line. body(window, offset) gets only whole lines (each with its line end,
-// except perhaps the last); `offset` is the position of window[0] in the decompressed text. A single line longer than
+// Reads a file in windows that never cut a line. body(window, offset) gets only whole lines, each with its line end
+// except perhaps the last. `offset` is the position of window[0] in the decompressed text. A single line longer than
 // the window is delivered whole, up to kMaxLineBytes; a longer one is cut there and counted in *overlong (if given).
 // Returns the number of decompressed bytes. When compressed data is damaged, the windows before the damage are
 // delivered first, and then the error is returned. After an error, *reached (if given) is the number of decompressed

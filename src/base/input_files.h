@@ -1,10 +1,10 @@
 // InputFiles: the files on disk that are being read. Measurements belong to the user, so no file that this program
 // reads may become one of its outputs. OutputFile asks here before it uses a name (base/output_file.h).
 //
-// A file is known by device and inode, never by its name: links, hard links and other spellings are the same file.
-// Three kinds of files are known: those that were opened for reading, every file below a folder that a source names
-// (also those that no reader takes), and the files that belong to a database (its write-ahead log and journal). Pages
-// and pictures contain no measurement, so they are not protected: an earlier report.html among the logs may be written
+// A file is identified by device and inode, never by its name: links, hard links and other spellings are the same file.
+// Three kinds of files are protected. They are files that were opened for reading, every file below a folder that a
+// source names (also files without a reader), and the files of a database (its write-ahead log and journal). Pages and
+// pictures contain no measurement, so they are not protected: an earlier report.html among the logs may be written
 // again. All functions may be called from any thread.
 #pragma once
 
@@ -18,15 +18,15 @@ namespace stageline {
 // left out.
 void note_input_file(const std::string& path);
 void note_input_descriptor(int fd, const std::string& path);
-// Notes the file and the files that SQLite keeps beside it: PATH-wal, PATH-shm and PATH-journal.
+// Notes the file and the files that SQLite keeps next to it: PATH-wal, PATH-shm and PATH-journal.
 void note_input_database(const std::string& path);
 
-// Notes a file whose content was read, and not only its first bytes. This tells the files that were used from the rest
-// of a folder.
+// Notes a file whose content was read, and not only its first bytes. This separates the files that were used from the
+// rest of a folder.
 void note_content_read(const std::string& path);
 bool was_read(const std::string& path);
 // Notes a file that could not be opened or not read to its end; the getter returns "" when there is no such note.
-// Readers continue without a small file beside a measurement, but the user must be told that it was lost.
+// Readers continue without a small file next to a measurement, but must report to the user that it was lost.
 void note_input_failure(const std::string& path, const std::string& what);
 std::string input_failure(const std::string& path);
 

@@ -27,8 +27,8 @@ size_t find_any(const char* data, size_t from, size_t to, const std::array<bool,
   return from;
 }
 
-// Returns the next brace from text[from] on where a new object visibly begins: after the end of another, or at the
-// start of a line. *end is the position where the text before it ends, not before `floor`.
+// Returns the next brace from text[from] on at which a new object visibly starts: after the end of another, or at the
+// start of a line. The text before the brace ends at *end, which is at least `floor`.
 size_t next_object(std::string_view text, size_t from, size_t floor, size_t* end) {
   for (size_t open = text.find('{', from); open != std::string_view::npos; open = text.find('{', open + 1)) {
     size_t before = open;  // goes backwards over "} , "
@@ -108,7 +108,7 @@ void JsonEvents::scan(std::vector<JsonSpan>& spans) {
         if (!scan_event(spans)) return;
         break;
       case State::kDone:
-        // What follows the end of the array is not read, but it is counted as damage.
+        // Text after the end of the array is not read, but it is counted as damage.
         for (; position_ < filled_; ++position_)
           if (!is_space(buffer_.data[position_]) && !in_garbage_) {
             in_garbage_ = true;

@@ -2,10 +2,10 @@
 // largest object, never by the file.
 //
 // Objects are found by matching braces outside strings; the caller parses what is inside them. A missing brace or quote
-// would swallow the rest of the file. Therefore an object that grows past kMaxJsonObjectBytes, has a raw line end
-// inside a string, or is still open at the end of the file is split at the places where one object visibly ends and the
-// next begins ("},{", or a brace at the start of a line). The pieces are handed out, and the caller decides which of
-// them are good.
+// would swallow the rest of the file. An object is damaged if it grows past kMaxJsonObjectBytes, has a raw line end
+// inside a string, or is still open at the end of the file. It is split where one object visibly ends and the next
+// starts ("},{", or a brace at the start of a line). The pieces are handed out, and the caller decides which of them
+// are good.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class JsonEvents {
   Result<std::vector<JsonSpan>> next();
 
   // Passes every byte of the input once, in order, to `watch` when it is read, which is before the objects that end in
-  // it are returned. What finished() returns then refers to the bytes passed so far.
+  // it are returned. The result of finished() then refers to the bytes passed so far.
   void watch_bytes(std::function<void(std::string_view)> watch) { watch_ = std::move(watch); }
 
   bool found_array() const { return found_array_; }  // for kSequence: an object was found
@@ -53,7 +53,7 @@ class JsonEvents {
   int64_t array_end() const { return array_end_; }
   bool in_object() const { return in_array_object_; }  // the array stands inside {"traceEvents": …}
   int64_t bytes() const { return base_ + static_cast<int64_t>(filled_); }
-  // The number of places where something other than an object stood, or where an object was split.
+  // The number of places that hold something other than an object, or where an object was split.
   int64_t damaged() const { return damaged_; }
   int64_t first_damage() const { return first_damage_; }
 

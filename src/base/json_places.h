@@ -30,7 +30,7 @@ struct JsonWalk {
   int64_t too_long = 0;   // number of values of more than `max_bytes`, which were skipped
 };
 
-// Calls place(path) for each value of every object and array that is entered, beginning with the text itself, and
+// Calls place(path) for each value of every object and array that is entered, starting with the text itself. Calls
 // take(path, text) for each value that is taken, as soon as it ends. The walk ends where the text ends early; a value
 // that is cut off is not taken. At most 64 levels can be entered. Errors: those of Input::read, after all values before
 // it.

@@ -1,4 +1,4 @@
-// A JSON text as a tree of values, for small files of many shapes. Traces are read event by event instead
+// Parses a JSON text into a tree of values, for small files of many shapes. Traces are read event by event instead
 // (base/json_events.h).
 #pragma once
 

@@ -1,4 +1,4 @@
-// How much memory there is to take, for limits that follow from it.
+// Computes how much memory there is to take, for limits that follow from it.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
-// What a user searches for in names: a text, or a regular expression. Upper and lower case of ASCII letters are equal.
+// The text or regular expression that a user searches for in names. Upper and lower case of ASCII letters are equal.
 //
-// Expressions may contain . [a-z] [^…] \d \w \s and their capitals, ( ), the bar for alternatives, * + ?, ^ $, and a
-// backslash before any other character. They run as a set of states (Thompson's construction), so the time is at most
+// An expression may contain . [a-z] [^…] \d \w \s and their capitals, ( ), the bar for alternatives, * + ?, ^ $, and a
+// backslash before any other character. It runs as a set of states (Thompson's construction), so the time is at most
 // length of expression × length of text. No expression can make the program hang, which std::regex cannot promise.
 #pragma once
 
@@ -20,7 +20,7 @@ class NamePattern {
   static constexpr size_t kMaxBytes = 256;
 
   static NamePattern text(std::string_view what);
-  // Errors: kUsage that tells what is wrong with the expression, or that it is too long.
+  // Errors: kUsage, whose message describes the mistake in the expression, or its excessive length.
   static Result<NamePattern> expression(std::string_view what);
 
   // Returns true when the pattern occurs anywhere in the name.

@@ -1,5 +1,5 @@
-// The file of a run's notes: "RUN.stageline-notes.json" beside what the user named. Whoever lists a folder of traces
-// leaves it out.
+// The file of a run's notes: "RUN.stageline-notes.json" next to the path that the user named. Code that lists a folder
+// of traces skips it.
 #pragma once
 
 #include <string_view>

@@ -121,7 +121,7 @@ std::string repr_double(double value) {
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   char buffer[64];
   const double magnitude = std::fabs(value);
-  // Python switches to scientific notation at 1e16 and below 1e-4.
+  // Python uses scientific notation from 1e16 on and below 1e-4.
   if (magnitude != 0 && (magnitude >= 1e16 || magnitude < 1e-4)) {
     const auto r = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);
     return {buffer, r.ptr};

@@ -54,9 +54,9 @@ std::string ns_as_decimal(int64_t ns, int unit_ns_log10);
 
 // For prose: groups digits by narrow spaces (U+202F) in numbers of five or more digits: "112 320".
 std::string grouped(int64_t value);
-// For prose: a duration in a suitable unit: "2.21 s", "66.8 ms", "19 µs", "420 ns".
+// Returns a duration for prose, in a suitable unit: "2.21 s", "66.8 ms", "19 µs", "420 ns".
 std::string human_duration(double ns);
-// For prose: "1.2 GB", "340 KB".
+// Returns a size for prose: "1.2 GB", "340 KB".
 std::string human_bytes(double bytes);
 // For prose: a share of 1 as a percentage with one decimal and a thin space: "36.4 %".
 std::string percent(double share);

@@ -277,7 +277,7 @@ struct OutputFile::Impl {
     partial.clear();
     return false;
   }
-  // Returns true when the name still leads to the file that was written, and nobody put another file there meanwhile.
+  // Returns true when the name still leads to the file that was written, and no other file has replaced it.
   bool is_own_partial() const {
     struct stat by_name, by_descriptor;
     return lstat(partial.c_str(), &by_name) == 0 && fstat(fd, &by_descriptor) == 0 &&
@@ -307,7 +307,7 @@ struct OutputFile::Impl {
       return Error{ErrorCode::kIo, "is a folder, not a file to write", {given}, "give a file name inside it"};
     return over == Over::kAnInput ? Status() : check_no_input(path, given);
   }
-  // What happened to the file that had the final name before.
+  // The fate of the file that had the final name before.
   enum class Old : uint8_t { kNone, kKept, kReplaced };
   // Called by number, because glibc has a function for it only since 2.28.
   bool exchange() {
@@ -370,7 +370,7 @@ int64_t max_open_in_sets() {
 struct OutputSet::Files {
   std::mutex mutex;
   std::vector<std::unique_ptr<OutputFile::Impl>> waiting;
-  size_t open = 0;            // the last so many of them are not yet on the disk
+  size_t open = 0;            // this number of files, at the end, is not yet on the disk
   std::optional<Error> lost;  // why one of them could not be put there; then none of them appears
 
   // Puts the files on the disk that are not yet there. A file system with a journal writes it once for all of them,

@@ -1,13 +1,13 @@
 // OutputFile: a file that appears only when it is complete, and never in the place of an input. Bytes go to
-// "PATH.partial.PID" beside the target; commit() flushes them to the disk and renames the file. A destructor without
+// "PATH.partial.PID" next to the target; commit() flushes them to the disk and renames the file. A destructor without
 // commit, or Ctrl-C, removes it. The file of a killed program is removed when the same target is written again. "-" and
 // everything that is not a regular file (pipes, /dev/null) is written directly. A terminal gets text without characters
 // that it would obey (base/terminal_text.h), whatever the names in a trace and whatever the format; files and pipes get
 // the bytes unchanged.
 //
-// Protection of inputs: a target that is a file of the input, under whatever name (base/input_files.h), is refused when
-// the file is created and once more before the rename, because an input may become known in between. Partial files are
-// always created anew (O_EXCL, O_NOFOLLOW), so a link that was placed under their name has no effect.
+// Protection of inputs: a target that is a file of the input, under any name (base/input_files.h), is refused when the
+// file is created. It is checked once more before the rename, because an input may become known in between. Partial
+// files are always newly created (O_EXCL, O_NOFOLLOW), so a link that was placed under their name has no effect.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class OutputFile {
  public:
   enum class Over : uint8_t {
     kNoInput,  // the usual case: an input is never overwritten
-    kAnInput,  // pp-chart --in-place, which the user tells to change an input, and which keeps a backup
+    kAnInput,  // only for pp-chart --in-place: the user asks it to change an input, and it keeps a backup
   };
   // Errors: kIo when the folder is missing or not writable (checked here, before long work); kUsage when the target is
   // a file of the input.
@@ -48,7 +48,7 @@ class OutputFile {
   // does all but the first. A closed pipe counts as success: its reader had enough. Errors: kIo; kUsage as create().
   Status commit();
   const std::string& path() const;
-  // Returns where the bytes are until commit(). For libraries that insist on writing a file themselves.
+  // Returns where the bytes are until commit(). It is for libraries that insist on writing a file themselves.
   const std::string& partial_path() const;
 
  private:

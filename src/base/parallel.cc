@@ -65,7 +65,7 @@ class Crew {
           loop.body(i);
         }
     } catch (...) {
-      loop.next = loop.count;  // so that nobody begins another range
+      loop.next = loop.count;  // so that no thread starts another range
       const std::lock_guard lock(mutex_);
       if (!loop.thrown) loop.thrown = std::current_exception();
     }

@@ -183,7 +183,7 @@ constexpr uint64_t kUnstated = 0, kBegin = 1, kEnd = 2, kInstant = 3, kCounter =
 constexpr uint64_t kRealtime = 1, kBoottime = 6;                                                 // BuiltinClock
 constexpr uint64_t kFirstSequenceClock = 64, kFirstCustomClock = 128;  // ids between the two are clocks of one sequence
 
-// What our exporter tells about the clocks, in the description of the root of all tracks.
+// Stageline's exporter writes one of these about the clocks into the description of the root of all tracks.
 constexpr std::string_view kClocksShared = "Stageline's export: all ranks on one clock";
 constexpr std::string_view kClocksUnaligned = "Stageline's export: each rank on its own clock of the same epoch";
 constexpr std::string_view kClocksPerRank = "Stageline's export: each rank counts from a zero of its own";

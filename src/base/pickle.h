@@ -13,7 +13,7 @@ namespace stageline {
 
 struct PickleTree {
   ValueTree tree;
-  // The position and reason when reading ended before the end of the pickle. What stood before it is in the tree, and
+  // The position and reason when reading ended before the end of the pickle. Everything before it is in the tree, and
   // the containers that were open then are marked (Value::is_cut). −1: everything was read.
   int64_t broken_at = -1;
   std::string why_broken;
@@ -21,7 +21,7 @@ struct PickleTree {
 
 // Parses the bytes of one pickle. The tree keeps the bytes. Zero bytes after the pickle are ignored. Tuples and sets
 // become lists; numbers beyond 64 bits become "nothing". O(bytes), at most 28 bytes of memory for each byte of input.
-// Errors: kBadInput when this is no pickle of plain data (the message names `path` as the file).
+// Errors: kBadInput when this is not a pickle of plain data (the message names `path` as the file).
 Result<PickleTree> parse_pickle(std::string bytes, const std::string& path);
 
 // Returns true when these first bytes begin a pickle of protocol 2 to 5.

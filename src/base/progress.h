@@ -1,5 +1,5 @@
-// Progress: bytes done, bytes expected, and events read; any thread may add to it. Others draw it. Whoever waits for a
-// reading may also cancel it: Input checks this before each read, so reading stops after at most one more window.
+// Progress: bytes done, bytes expected, and events read; any thread may add to it. Others draw it. A thread that waits
+// for a read may also cancel it: Input checks this before each read, so reading stops after at most one more window.
 #pragma once
 
 #include <atomic>

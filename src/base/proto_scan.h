@@ -25,7 +25,7 @@ struct ProtoScan {
       : at_(message.data()), begin_(message.data()), end_(message.data() + message.size()) {}
 
   // Reads the next field. Returns false at the end and at the first damage. Groups (wire types 3 and 4) count as
-  // damage: nobody writes them any more.
+  // damage: current software does not write them.
   bool next() {
     if (at_ == end_) return false;
     uint64_t key = 0;
@@ -56,7 +56,7 @@ struct ProtoScan {
 
   // Reads a varint at `at`, below `end`. Returns false when it is cut off or longer than ten bytes.
   static bool read_varint(const char*& at, const char* end, uint64_t& out) {
-    if (end - at >= kLongestVarint) {  // so many bytes are left that none needs a check of its own
+    if (end - at >= kLongestVarint) {  // enough bytes are left, so that no varint needs a check of its own
       uint64_t value = 0;
       for (int i = 0; i < kLongestVarint; ++i) {
         const auto byte = static_cast<unsigned char>(at[i]);

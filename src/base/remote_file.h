@@ -1,4 +1,4 @@
-// Files at a network address: "s3://bucket/key" (S3 and services with the same interface), "https://host/path",
+// Opens files at a network address: "s3://bucket/key" (S3 and services with the same interface), "https://host/path",
 // "http://host/path". They are read in parts by range requests, just as local files are read in windows. A folder of S3
 // is a prefix that ends with a slash. base/input.h opens remote files like any file.
 #pragma once
@@ -16,9 +16,9 @@ namespace stageline {
 
 bool is_remote(std::string_view path);
 
-// Whether remote files may be opened at all. It is false until a command allows it, which only commands do that take
-// names from nowhere but their own command line. A name that comes from a page or an agent must not make this process
-// send requests to other machines.
+// Allows or forbids opening remote files. They are forbidden until a command allows them, and only commands do so that
+// take names from nowhere but their own command line. A name that comes from a page or an agent must not make this
+// process send requests to other machines.
 void allow_remote_files(bool allowed);
 
 struct RemoteFile {

@@ -1,5 +1,5 @@
-// Buffers that the tasks of a parallel loop hand on to each other. When every task allocates a buffer of megabytes
-// anew, the kernel clears it page by page each time.
+// Keeps buffers that the tasks of a parallel loop hand on to each other. If every task allocated its own buffer of
+// megabytes, the kernel would clear it page by page each time.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace stageline {
 template <class T>
 class Spares {
  public:
-  // A `T` lent to one task. It is given back when this object is destroyed.
+  // Holds a `T` that one task uses; the destructor gives it back.
   class Lent {
    public:
     explicit Lent(Spares& spares) : spares_(spares), own_(spares.take()) {}

@@ -1,8 +1,8 @@
 // SQLite files: those of others, which are read without changing anything, and our own, which are written whole.
 //
-// Measurements belong to the user. `open_read` never writes, locks, migrates or leaves a file beside the database: the
+// Measurements belong to the user. `open_read` never writes, locks, migrates or leaves a file next to the database: the
 // file is opened as immutable, which also works in a folder that may not be written. In this mode SQLite does not
-// notice a program that is writing, nor changes that lie in a journal beside the file, so both are checked first.
+// notice a program that is writing, nor changes in a journal next to the file, so both are checked first.
 #pragma once
 
 #include <sqlite3.h>
@@ -23,15 +23,15 @@ namespace stageline {
 class SqliteDb {
  public:
   // Errors: kNotFound, kIo; kUnavailable when another program is writing to the file at this moment or left an
-  // unfinished transaction; kBadInput when it is no SQLite file. When there is a write-ahead log that is not merged,
-  // `notes` get "sqlite.unmerged_log", because its rows are not seen.
+  // unfinished transaction; kBadInput when it is not an SQLite file. When there is a write-ahead log that is not
+  // merged, `notes` get "sqlite.unmerged_log", because its rows are not seen.
   static Result<SqliteDb> open_read(const std::string& path, Diagnostics& notes);
   // Opens an existing file, with SQLite's own locks and journal. Errors: those of open_read, and kIo when it may not be
   // written.
   static Result<SqliteDb> open_write(const std::string& path);
-  // Opens a file that exists (base/output_file.h made it), perhaps empty, to be filled in one go: without a journal and
-  // without waiting for the disk, because an unfinished file is worthless. Triggers that came with a copied database do
-  // not run.
+  // Opens a file that exists (base/output_file.h made it), perhaps empty, to be filled in one go. It uses no journal
+  // and does not wait for the disk, because an unfinished file is worthless. Triggers of a copied database do not
+  // run.
   static Result<SqliteDb> open_new(const std::string& path);
 
   sqlite3* handle() const { return db_.get(); }
@@ -42,17 +42,17 @@ class SqliteDb {
   // Returns true for a real table with rows of its own. Views, whose rows may never end, and virtual tables do not
   // count.
   bool has_table(std::string_view table) const;
-  // Returns a number of rows that a table of a file that nobody damaged does not exceed, for room to be made
-  // beforehand: its highest rowid, or 0 where that says nothing. It is found without reading the rows, and never larger
-  // than what a file of this size can hold.
+  // Returns an upper bound of a table's row count, for reserving memory: its highest rowid, or 0 if the rowid gives no
+  // bound. The bound holds for undamaged files. It is found without reading the rows, and never larger than what a file
+  // of this size can hold.
   size_t rows_at_most(std::string_view table) const;
   // Returns a number of rows larger than a file of this size can hold. Damage or malice can make pages that lead to
   // each other without end.
   int64_t max_rows() const { return max_rows_; }
-  // Returns true when nobody writes to it, so that its pages may be read without SQLite.
+  // Returns true when no program writes to it, so that its pages may be read without SQLite.
   bool is_immutable() const { return is_immutable_; }
   Status run(const std::string& sql) const;
-  // Returns the last error of this connection; `doing` tells what was being done ("reading table TASK").
+  // Returns the last error of this connection; `doing` describes the action ("reading table TASK").
   Error error(const std::string& doing) const;
 
  private:

@@ -18,13 +18,13 @@ namespace {
 
 constexpr size_t kHeaderBytes = 100;  // at the start of the file's first page
 constexpr uint8_t kInteriorTable = 5, kLeafTable = 13;
-constexpr size_t kMaxDepth = 24;                  // a tree of 2³² pages is no deeper
+constexpr size_t kMaxDepth = 24;                  // a tree of 2³² pages is less deep
 constexpr size_t kWindowBytes = size_t{1} << 18;  // pages that follow each other are read together, up to this
 constexpr int kMaxPlaces = 2000;                  // of columns; SQLite's own limit
 constexpr uint64_t kFirstBlob = 12;
 constexpr size_t kSlack = 8;  // behind pages and records: numbers are read eight bytes at a time
 
-// How many bytes a value has, by its type, where the type is one byte.
+// The number of bytes of a value, by its type, if the type is one byte.
 constexpr auto kBytesOfType = [] {
   std::array<uint8_t, 128> bytes = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
   for (size_t type = kFirstBlob; type < bytes.size(); ++type)

@@ -3,11 +3,11 @@
 //
 //   file = pages of one size                      interior page  [child, key] [child, key] … right child
 //   table = a tree of pages, rows in the leaves   leaf page      [payload length, rowid, payload] …
-//   payload = header (length, a type a column) and the values one after the other; what is too long for its page goes
-//   on in a chain of overflow pages
+//   payload = header (length, one type per column) and the values one after the other; what is too long for its page
+//   goes on in a chain of overflow pages.
 //
-// The file format is documented by SQLite (https://www.sqlite.org/fileformat2.html). This reader is only for files that
-// nobody writes to (SqliteDb::open_read) and for plain tables; SQLite itself reads all others.
+// The file format is documented by SQLite (https://www.sqlite.org/fileformat2.html). This reader is only for files
+// without a writer (SqliteDb::open_read) and for plain tables; SQLite itself reads all others.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class SqlitePages {
   // A column that is asked for, as the table's declaration describes it.
   struct Column {
     int place = -1;         // in the table's own order; −1: the column does not exist and reads as NULL
-    bool is_rowid = false;  // INTEGER PRIMARY KEY: the value is the rowid, which is stored beside the record
+    bool is_rowid = false;  // INTEGER PRIMARY KEY: the value is the rowid, which is stored outside the record
     bool is_real = false;   // REAL: whole numbers are stored as integers but are still real values
   };
 
@@ -60,7 +60,7 @@ class SqlitePages {
     const uint8_t* bytes = nullptr;
     int64_t number = 0;
   };
-  // 0: NULL; 1 … 6: integers of 1, 2, 3, 4, 6 and 8 bytes; 7: a real; 8 and 9: the integers 0 and 1.
+  // Serial types are 0: NULL; 1 … 6: integers of 1, 2, 3, 4, 6 and 8 bytes; 7: a real; 8 and 9: the integers 0 and 1.
   static constexpr uint64_t kLastInteger = 6, kReal = 7, kZero = 8, kOne = 9;
   static constexpr bool is_whole(uint64_t type) { return type <= kOne && type != kReal; }
   static constexpr int kNull = 5;  // SQLITE_NULL

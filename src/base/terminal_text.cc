@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";  // U+FFFD
 
-// In UTF-8 these marks are E2 80 AA … E2 80 AE and E2 81 A6 … E2 81 A9.
+// In UTF-8 these marks are E2 80 AA to E2 80 AE and E2 81 A6 to E2 81 A9.
 bool turns_direction(std::string_view three) {
   if (three.size() < 3 || three[0] != '\xe2') return false;
   const auto last = static_cast<unsigned char>(three[2]);

@@ -43,7 +43,7 @@ class Value {
   // given in two's complement.
   std::optional<uint64_t> unsigned_integer() const;
   std::optional<double> real() const;
-  std::string_view text() const;  // "" when the value is no text
+  std::string_view text() const;  // "" when the value is not a text
 
   size_t size() const;         // elements of a list, or pairs of a dictionary; 0 for others
   Value item(size_t i) const;  // the i-th element of a list, or the value of the i-th pair of a dictionary
@@ -80,7 +80,7 @@ class ValueTree {
   uint32_t add_bytes(size_t at, size_t size) { return add({ValueTag::kBytes, false, static_cast<uint32_t>(size), at}); }
   uint32_t add_list() { return add({ValueTag::kList, false, 0, kNoItems}); }
   uint32_t add_dict() { return add({ValueTag::kDict, false, 0, kNoItems}); }
-  // Appends to a list, or to a dictionary by turns a key and a value. Amortised O(1).
+  // Appends to a list, or alternately a key and a value to a dictionary. Amortised O(1).
   void append(uint32_t container, uint32_t node);
   void mark_cut(uint32_t container) { nodes_[container].cut = true; }
   ValueTag tag_of(uint32_t node) const { return nodes_[node].tag; }

@@ -1,5 +1,5 @@
-// What PyTorch's caching allocator says of itself (torch.cuda.memory._dump_snapshot): its segments and blocks at the
-// moment of the snapshot, and what it did before, as far back as its history was kept.
+// A snapshot of PyTorch's caching allocator (torch.cuda.memory._dump_snapshot): its segments and blocks, and the
+// recorded history of its actions.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct AllocatorEvent {
   int64_t time_ns = 0;
   uint64_t address = 0;
   int64_t bytes = 0;
-  // For kOutOfMemory only: how much was still free on the device; −1 when the file does not tell.
+  // For kOutOfMemory only: the free bytes of the device; −1 when the file does not record them.
   int64_t device_free = -1;
   int64_t stream = 0;
   int32_t device = 0;
@@ -35,7 +35,7 @@ struct AllocatorEvent {
   StringId category = 0;  // "parameter", "activation", …; 0 when the file does not say
 };
 
-// kAwaitingFree: freed by the program, but a stream may still use it
+// kAwaitingFree: freed by the program, but a stream may still use it.
 enum class BlockState : uint8_t { kInactive, kActive, kAwaitingFree };
 
 struct AllocatorBlock {
@@ -47,7 +47,7 @@ struct AllocatorBlock {
 
 struct AllocatorSegment {
   uint64_t address = 0;
-  int64_t bytes = 0, allocated = -1, active = -1;  // as in the snapshot; −1 when the snapshot does not tell
+  int64_t bytes = 0, allocated = -1, active = -1;  // as in the snapshot; −1 when the snapshot does not record it
   int64_t stream = 0;
   int32_t device = 0;
   bool is_large = false, is_expandable = false;

@@ -1,4 +1,4 @@
-// What an Ascend profile says of how a rank was recorded; read from Part::metadata.
+// Reads how a rank of an Ascend profile was recorded, from Part::metadata.
 #pragma once
 
 #include <cstdint>

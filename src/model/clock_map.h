@@ -15,7 +15,7 @@
 
 namespace stageline {
 
-// What a rank's offset was measured by, the best evidence first.
+// The evidence that a rank's offset was measured by, the best first.
 enum class ClockEvidence : uint8_t {
   kReference,    // the rank whose clock the others are put on
   kSharedClock,  // stamped by the reference's own clock (same machine)
@@ -27,7 +27,7 @@ enum class ClockEvidence : uint8_t {
   kOperator,  // the user named an operator that is taken to start at the same instant on both ranks
   kTrusted,   // nothing connects the rank to the others; its stamps are taken as they are
 };
-// True where stamps were compared, false where the clock is only said to agree.
+// Returns true where stamps were compared, false where the clock is only said to agree.
 bool is_measured(ClockEvidence evidence);
 std::string_view evidence_name(ClockEvidence evidence);  // "reference", "shared clock", "messages", …
 

@@ -1,5 +1,5 @@
-// What a flight recorder (c10d's ring buffer of each rank's last collectives) says of a call beside its name, size and
-// group: in which order the calls were made, and how far each one got. Its stamps are the host's, so these facts tell
+// Facts that a flight recorder (c10d's ring buffer of each rank's last collectives) adds to a call's name, size and
+// group. They are the order of the calls, and the progress of each. Its timestamps are the host's, so these facts show
 // order rather than time. Source of the fields: torch/csrc/distributed/c10d/FlightRecorder (formats 2.1 to 2.10).
 #pragma once
 

@@ -1,5 +1,5 @@
-// How Ascend names communication operations: hcom_allReduce__377_4_1 has the type hcom_allReduce_, belongs to the group
-// with the number 377, and is operation 4 of that group (specs: docs/formats/ascend.md).
+// Explains how Ascend names communication operations: hcom_allReduce__377_4_1 has the type hcom_allReduce_, belongs to
+// the group with the number 377, and is operation 4 of that group (specs: docs/formats/ascend.md).
 #pragma once
 
 #include <cstdint>

@@ -32,9 +32,9 @@ std::string_view kind_name(CellKind kind);  // "forward", "backward", "input gra
 std::optional<CellKind> kind_from_code(std::string_view code);
 KindGroup kind_group(CellKind kind);
 
-// True for F, B, I, W and F&B: the work that schedules arrange and that bubbles are measured against.
+// Returns true for F, B, I, W and F&B: the work that schedules arrange and that bubbles are measured against.
 constexpr bool is_compute(CellKind kind) { return kind <= CellKind::kForwardBackward; }
-// True for B and I: the previous stage waits for their gradient, and they free a micro-batch's activations.
+// Returns true for B and I: the previous stage waits for their gradient, and they free a micro-batch's activations.
 constexpr bool is_backward(CellKind kind) { return kind == CellKind::kBackward || kind == CellKind::kInputGrad; }
 constexpr bool is_message(CellKind kind) { return kind >= CellKind::kSendForward && kind <= CellKind::kRecvBackward; }
 

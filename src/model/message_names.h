@@ -1,4 +1,4 @@
-// Tells messages (sends, receives and batches of them) from collectives by name: "send", "recv", "receive",
+// Distinguishes messages (sends, receives and batches of them) from collectives by name: "send", "recv", "receive",
 // "batchSendRecv", "hcom_receive__377_0_1", "ncclDevKernel_SendRecv". A message concerns two ranks, whereas all members
 // of a group wait for a collective.
 #pragma once

@@ -1,10 +1,10 @@
-// Computes the order in which numpy.argsort leaves keys by default, including how it places equal ones. pandas'
-// sort_values hands this order to everything that HTA accumulates over time, so HTA's numbers depend on how its
+// Computes the order in which numpy.argsort leaves keys by default, including how it places equal ones. The sort_values
+// of pandas passes this order to everything that HTA accumulates over time, so HTA's numbers depend on how its
 // quicksort places ties.
 //
-// numpy's sort for machine numbers is introsort (numpy/core/src/npysort/quicksort.cpp, up to 1.24; later versions
-// use vector instructions where the processor has them): median of three, the larger half waits on a stack,
-// up to 16 keys are sorted by insertion, and heap sort takes over where halving went wrong 2·log2(n) times.
+// numpy's sort for machine numbers is introsort (numpy/core/src/npysort/quicksort.cpp, up to 1.24; later versions use
+// vector instructions if the processor supports them). It takes the median of three, and the larger half waits on a
+// stack. Up to 16 keys are sorted by insertion, and heap sort takes over where halving went wrong 2·log2(n) times.
 #pragma once
 
 #include <bit>

@@ -9,9 +9,9 @@
 
 namespace stageline {
 
-// Returns for each cell the other half of its overlapped forward and backward, kNoPair for a cell that stands alone.
-// Two halves are an F and a B or I of one rank and step with the same start and end and a length above zero. Expects
-// sorted cells. O(cells).
+// Returns for each cell the other half of its overlapped forward and backward, kNoPair for a cell without one. Two
+// halves are an F and a B or I of one rank and step with the same start and end and a length above zero. Expects sorted
+// cells. O(cells).
 inline constexpr uint32_t kNoPair = UINT32_MAX;
 std::vector<uint32_t> overlapped_pairs(const Cells& cells);
 

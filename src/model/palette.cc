@@ -10,8 +10,8 @@ constexpr Rgb rgb(uint32_t hex) {
   return {static_cast<uint8_t>(hex >> 16), static_cast<uint8_t>(hex >> 8), static_cast<uint8_t>(hex)};
 }
 
-// The optimizer's ochre is darker than the others on light and lighter on dark: at equal lightness
-// a deuteranope cannot tell it from the backward's vermilion (tests/unit/palette_test.cc).
+// The optimizer's ochre is darker than the others on light and lighter on dark: at equal lightness a deuteranope cannot
+// distinguish it from the backward's vermilion (tests/unit/palette_test.cc).
 //
 // Order of groups: forward, backward, weight, message, collective, optimizer, other.
 constexpr Theme kLight = {

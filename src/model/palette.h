@@ -1,5 +1,5 @@
 // Colours by meaning, the same in charts, report and exports: Okabe and Ito's palette on a light ground, lighter twins
-// of it on a dark one. Patterns are the second channel, for readers who cannot tell the hues apart.
+// of it on a dark one. Patterns are the second channel, for readers who cannot distinguish the hues.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ const Theme& dark_theme();
 
 // WCAG 2 contrast of two colours, 1 … 21.
 double contrast_ratio(Rgb a, Rgb b);
-// Returns `a` with a share `share_of_b` (0 … 1) of `b` mixed in, per sRGB channel.
+// Returns `a` mixed with a share `share_of_b` (0 to 1) of `b`, per sRGB channel.
 Rgb mix(Rgb a, Rgb b, double share_of_b);
 // Returns the group's colour, one step lighter for every further model chunk. The steps leave out the
 // lightnesses on which neither dark nor white text has enough contrast.

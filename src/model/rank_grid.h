@@ -1,6 +1,6 @@
-// RankGrid: where each rank of a job stands in the grid of its parallel dimensions. Ranks are numbered as Megatron
+// RankGrid: the position of each rank of a job in the grid of its parallel dimensions. Ranks are numbered as Megatron
 // numbers them: the first dimension of the order counts fastest, so with order tp-dp and tp = 2 ranks 0 and 1 are one
-// tensor-parallel group. Expert parallelism divides the data-parallel ranks once more and is no dimension of its own
+// tensor-parallel group. Expert parallelism divides the data-parallel ranks once more and does not count as a dimension
 // here.
 #pragma once
 
@@ -31,8 +31,8 @@ struct RankGrid {
   std::vector<int32_t> group(int32_t rank, std::initializer_list<GridDim> dims) const;
 };
 
-// Parses an order, "tp-cp-ep-dp-pp". Dimensions that it does not name count slowest; names that are no dimension are
-// skipped, since check_rank_order of pipeline/cells/rank_layout.h has refused wrong ones before.
+// Parses an order, "tp-cp-ep-dp-pp". Dimensions that it does not name count slowest. Other names are skipped, since
+// check_rank_order of pipeline/cells/rank_layout.h has refused wrong ones before.
 std::array<GridDim, kGridDims> grid_order(std::string_view text);
 
 }  // namespace stageline

@@ -14,7 +14,7 @@ namespace stageline {
 
 inline constexpr int32_t kMaxPipelineStages = 4096;  // stages of one pipeline; more are taken for wrong labels
 
-// What a planner that chooses the order greedily takes cells to cost, in any unit; only the ratios matter.
+// Cell costs that a greedy planner assumes, in any unit; only their ratios matter.
 struct PlanCosts {
   int64_t forward = 50, input = 55, weight = 45, latency = 5;  // the defaults of Paddle's ZBVPP pass
 };
@@ -50,7 +50,7 @@ class ScheduleCell {
   int32_t count_ = 1;
 };
 
-// Which virtual stage of the model chunk c of rank r is.
+// The layout of chunks: the virtual stage of the model that chunk c of rank r is.
 enum class ChunkLayout : uint8_t {
   kLoop,           // chunk c of rank r is virtual stage c·p + r (VPP, breadth-first)
   kV,              // chunk 0 goes down, chunk 1 comes back up, and so on (ZB-V, DualPipeV)
@@ -76,7 +76,7 @@ int32_t virtual_stage_count(const Schedule& schedule);
 // Returns the cell as text: "F3", "B1"; with several chunks "F3.c1"; overlapped "F3.c0&B1.c1".
 std::string cell_text(const ScheduleCell& cell, bool with_chunk = true);
 
-// What cells cost: nanoseconds of one micro-batch on one chunk.
+// The costs of cells, in nanoseconds for one micro-batch on one chunk.
 struct UnitCosts {
   int64_t forward_ns = 1'000'000, input_ns = 1'000'000, weight_ns = 1'000'000;
   int64_t backward_ns = 2'000'000;    // a whole B
@@ -100,10 +100,10 @@ struct ScheduleDef {
   const char* bubble_text;
   double (*bubble_ns)(const ScheduleSizes& sizes, const UnitCosts& costs);
   bool bubble_is_inner;
-  // The least number of micro-batches from which the published value is what the order really does, at the costs that
-  // the text names (with whole groups, where the schedule has groups). nullptr: any number will do.
+  // Returns the minimum number of micro-batches from which the published value equals the bubble of the order, at the
+  // costs that the text names. It assumes whole groups, for schedules with groups; nullptr: every number will do.
   int32_t (*bubble_least)(const ScheduleSizes& sizes);
-  // The published peak of one rank's activations, in chunks: its formula as text and its value.
+  // The published peak of one rank's activations, counted in chunks: its formula as text and its value.
   const char* activations_text;
   int64_t (*activations)(const ScheduleSizes& sizes, int32_t rank);
 };

@@ -1,5 +1,5 @@
-// What a slice of a profiler trace is, apart from when it ran: category, kernel class, and the
-// sparse facts that only some slices have (bytes copied, collective, event waited for).
+// The facts of a slice of a profiler trace besides its times: category, kernel class, and the sparse facts that only
+// some slices have (bytes copied, collective, event waited for).
 //
 // Sparse facts are side tables ordered by slice; find them with `fact_of`.
 #pragma once
@@ -17,7 +17,7 @@ namespace stageline {
 inline constexpr uint32_t kNoSliceIndex = UINT32_MAX;
 inline constexpr uint32_t kNoCorrelation = UINT32_MAX;
 
-// What Kineto calls the category of an event, in whatever spelling its version used (sources: specs of the trace JSON,
+// Kineto's category of an event, in any spelling that its versions used (sources: specs of the trace JSON,
 // ActivityType.h of kineto; older spellings are Operator, Kernel, Runtime …).
 enum class Category : uint8_t {
   kOther,  // not a category of Kineto's
@@ -50,7 +50,7 @@ constexpr bool is_host(Category c) {
          is_launch_call(c) || c == Category::kOverhead;
 }
 
-// What a device was doing, in the order in which HTA lists its types.
+// The kind of a device's work, in the order in which HTA lists its types.
 enum class KernelClass : uint8_t {
   kNone,  // not device work
   kComputation,
@@ -119,7 +119,7 @@ struct InputFact {  // for operators recorded with record_shapes; the texts are 
   StringId concrete = 0;  // "[\"\", \"[1, 1]\", …]"; kept only where FLOPs or a message's peer are computed from it
 };
 
-struct KernelFact {  // how a kernel was launched; −1 when the trace does not tell
+struct KernelFact {  // how a kernel was launched; −1 when the trace does not record it
   uint32_t slice = 0;
   float blocks_per_sm = -1;
   float warps_per_sm = -1;
@@ -145,8 +145,8 @@ struct OwnerFact {  // for launch calls whose "External id" names another operat
   uint32_t owner = kNoSliceIndex;
 };
 
-// What a range's text says of itself, where the range was made to describe pipeline work (mstx, NVTX). The slice has
-// the range's short name ("forward_step"); its partner is the same range on the device.
+// The contents of a range's text, if the range was made to describe pipeline work (mstx, NVTX). The slice has the
+// range's short name ("forward_step"); its partner is the same range on the device.
 struct RangeFact {
   uint32_t slice = 0;
   StringId message = 0;  // the whole text as recorded: "{'name': 'forward_step', 'current_microbatch': 3}"
@@ -154,7 +154,7 @@ struct RangeFact {
   int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;  // −1 where the text does not say
 };
 
-// What kind of operator a device task ran, and on which unit (Ascend's COMPUTE_TASK_INFO, kernel_details.csv).
+// The kind of operator that a device task ran, and the unit (Ascend's COMPUTE_TASK_INFO, kernel_details.csv).
 struct TaskFact {
   uint32_t slice = 0;
   StringId op_type = 0;  // "MatMulV2"
@@ -163,7 +163,7 @@ struct TaskFact {
 
 // One transfer or wait of a communication operation on one link (COMMUNICATION_TASK_INFO, Level1 and up).
 struct TransferFact {
-  uint32_t slice = 0;           // the device task; it is no work of its own (kDeviceTask), its operation counts as work
+  uint32_t slice = 0;           // the device task; it does not count as work (kDeviceTask), its operation does
   uint32_t op = kNoSliceIndex;  // the slice of the communication operation that it is a part of
   StringId task = 0;            // "Notify_Wait", "Notify_Record", "Memcpy", "Reduce_Inline", …
   StringId transport = 0;       // "SDMA", "RDMA", "LOCAL"

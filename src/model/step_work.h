@@ -1,4 +1,4 @@
-// Tells what a step itself does from what stands between two steps.
+// Separates the work of a step from work between two steps.
 #pragma once
 
 #include "model/kind.h"

@@ -13,7 +13,7 @@ namespace {
 
 bool has_meta(const Part& part, std::string_view key) { return !meta_json(part, key).empty(); }
 
-// True for category spellings that torch stopped using with 1.12.
+// Returns true for category spellings that torch stopped using with 1.12.
 bool is_old_category(std::string_view text) {
   for (const std::string_view old : {"Operator", "Kernel", "Runtime", "Memcpy", "Memset", "Python"})
     if (text == old) return true;

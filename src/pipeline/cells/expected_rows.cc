@@ -24,7 +24,7 @@ bool number_fits(int32_t said, const Action& action, bool offset, int32_t micro_
   return int64_t{said} == int64_t{action.micro_batch} + (offset ? int64_t{action.chunk} * micro_batches : 0);
 }
 
-// Which kinds of work there are, to skip schedules that have others.
+// The kinds of work of the run, to skip schedules that have others.
 struct Kinds {
   bool overlaps = false, weights = false;
 };

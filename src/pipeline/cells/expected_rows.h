@@ -1,4 +1,4 @@
-// Which rows the ranges of a run that follows a schedule would show, on each rank.
+// Computes which rows the ranges of a run that follows a schedule would show, on each rank.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ int32_t chunks_of_a_micro_batch(const Schedule& schedule);
 
 std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, bool logits);
 
-// True when the recorded row can be the expected one, judged by its kind and the numbers it gives.
+// Returns true when the recorded row can be the expected one, judged by its kind and the numbers it gives.
 bool can_be(const RangeRow& found, const ExpectedRow& expected, bool offset, int32_t micro_batches);
 
-// What is known of a run, to list the schedules that it may have followed: those whose chunks, kinds and number of
-// forwards per step fit. `forwards` is the number of forwards of one rank in a step, `largest` the largest micro-batch
-// number that any row gives (kUnknown when none does). `named` is the schedule that metadata name; it comes first.
-// `chunks_said` is the number of chunks that messages give, 0 when unknown.
+// Facts of a run that limit the schedules that it may have followed, by their chunks, kinds and number of forwards per
+// step. `forwards` is the number of forwards of one rank in a step, `largest` the largest micro-batch number of any row
+// (kUnknown when none has one). `named` is the schedule that metadata name; it comes first. `chunks_said` is the number
+// of chunks that messages give, 0 when unknown.
 struct HypothesisFacts {
   int32_t stages = 0;
   int32_t forwards = 0;

@@ -68,7 +68,7 @@ class PartReader {
 
  private:
   // Collects the items of all threads in order of start. An operator makes a node when it is the last one with a
-  // sequence number that the engine runs later. What runs inside a node (recomputation) is part of that node.
+  // sequence number that the engine runs later. Work inside a node (recomputation) is part of that node.
   void collect() {
     const Slices& slices = part_.slices;
     if (slices.category_id.empty()) return;
@@ -217,8 +217,8 @@ class PartReader {
     }
   }
 
-  // Two stages of one rank may run their forwards with nothing between. They are told apart by their backwards, which
-  // run apart.
+  // Two stages of one rank may run their forwards with nothing between. Their backwards, which run apart, distinguish
+  // them.
   void split_forward() {
     std::vector<uint32_t> by_place(made_by_.size(), kNoStretch);
     bool any = false;

@@ -5,11 +5,11 @@
 //             \.    \.          the k-th forward that rank 0 sends to rank 1 feeds the k-th forward of rank 1
 //   rank 1      F .   F .       whose gradient goes back to rank 0: same micro-batch, next stage
 //
-// At the bend of a V, two neighbouring stages are on one rank, and a result is kept instead of sent. There the k-th
-// kept result feeds the k-th forward of the same rank that sends no gradient. Where peers are not recorded (gloo
-// without record_shapes), it is assumed that the ranks form a ring in the order of their numbers; this is kept only
-// where every count, order and path agrees with it.
-// What does not fit stays kUnknown and is counted.
+// At the bend of a V, two neighbouring stages are on one rank, and a result is kept instead of sent. There the
+// k-th kept result feeds the k-th forward of the same rank that sends no gradient. If peers are not recorded
+// (gloo without record_shapes), the ranks are assumed to form a ring in the order of their numbers. This is
+// kept only if every count, order and path agrees with it. Work that does not fit stays kUnknown and is
+// counted.
 #pragma once
 
 #include <vector>

@@ -7,7 +7,7 @@
 namespace stageline {
 
 // Fills stage and dp of every part where they are unknown, and says in Diagnostics how they were found:
-//  1. options.pp > 0: the user said so; ranks count dp-major, then stage, then tensor-parallel peers. With tp, dp or
+//  1. options.pp > 0: the user gave it; ranks count dp-major, then stage, then tensor-parallel peers. With tp, dp or
 //     an order too, every rank's place follows from its number (pipeline/cells/rank_layout.h).
 //  2. From the order of work: the forwards before a rank's first backward fall from stage to stage
 //     in 1F1B, Eager 1F1B, VPP and the zero-bubble schedules; equal neighbours are tensor-parallel

@@ -10,7 +10,7 @@ namespace {
 
 // At most this share of the messages' time may overlap kernels: the stamps of tasks are a little early or late.
 constexpr double kMaxOverlap = 0.05;
-// Runs shorter than this share of the median run are no blocks; they are small work between two messages, as scaling a
+// Runs shorter than this share of the median run are not blocks; they are small work between two messages, as scaling a
 // loss or taking the norm of gradients.
 constexpr double kSmallShare = 0.05;
 // The kernels after the last gradient of a run are a forward block if they take more than this share of the median
@@ -40,8 +40,8 @@ Talk talk_of(std::string_view name) {
   return low.starts_with("recv") || low.starts_with("receive") ? Talk::kReceive : Talk::kNone;
 }
 
-// True when the description contains a pipeline's name: "pp", "mesh_pp", "pipeline_model_parallel_group". An empty
-// description counts as well, since the caller knows that there are stages.
+// Returns true when the description contains a pipeline's name: "pp", "mesh_pp", "pipeline_model_parallel_group". An
+// empty description counts as well, since the caller knows that there are stages.
 bool is_pipeline_group(std::string_view description) {
   return description.empty() || description == "pp" || description.ends_with("_pp") || description.starts_with("pp_") ||
          has(description, "pipeline") || has(description, "PIPELINE");
@@ -86,7 +86,7 @@ class BlockFinder {
     return static_cast<int32_t>(part_.steps[step - 1u].number);
   }
 
-  // Tells by the kernel's name, else by the operators that own it.
+  // Decides by the kernel's name, else by the operators that own it.
   bool gradient_of(size_t slice) {
     const auto [known, added] = gradient_name_.try_emplace(s_.name_id[slice]);
     if (added) known->second = makes_gradients(trace_.names.text(s_.name_id[slice]));

@@ -13,10 +13,10 @@ namespace {
 
 enum class Direction : uint8_t { kDown, kUp };
 
-// A cell as a stop on the way of its micro-batch, which begins and ends in one step on ranks of one replica and
-// position. The stops of a step are put side by side by replica and position first, by counting. Each such group is
-// sorted by itself, so that it stays in the processor's cache: of 10 000 ranks a step has 600 000 stops, and a group of
-// 16 stages a thousand. Then neighbours on a way stand side by side, and one sweep finds them. Steps are done in
+// A cell as a stop on the way of its micro-batch, which starts and ends in one step on ranks of one replica and
+// position. The stops of a step are first grouped by replica and position, by counting. Each such group is sorted by
+// itself, so that it stays in the processor's cache. Example: with 10 000 ranks a step has 600 000 stops, and a group
+// of 16 stages a thousand. Then neighbours on a way are adjacent, and one sweep finds them. Steps are done in
 // parallel.
 struct Stop {
   uint64_t key;  // direction, micro-batch, virtual stage, from the highest bits to the lowest
@@ -51,8 +51,8 @@ Groups groups_of(const std::vector<Part>& parts) {
   return groups;
 }
 
-// Calls take(group, stop) for the stops of the cells of one step; `shape` says which virtual stages a micro-batch
-// passes.
+// Calls take(group, stop) for the stops of the cells of one step; `shape` gives the virtual stages that each
+// micro-batch passes.
 template <class Take>
 void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& groups, const StepRange& step,
                    const Take& take) {
@@ -65,7 +65,7 @@ void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& grou
     const Part& part = trace.parts[part_index];
     if ((!down && !up) || cells.micro_batch[i] == kUnknown || part.stage == kUnknown) continue;
     const int32_t chunk = trace.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
-    if ((int64_t{chunk} + 1) * shape.sizes.stages > INT32_MAX) continue;  // no model has so many virtual stages
+    if ((int64_t{chunk} + 1) * shape.sizes.stages > INT32_MAX) continue;  // no model has this number of virtual stages
     const int32_t vstage = virtual_stage(shape, part.stage, chunk);
     assert(vstage >= 0);
     const auto add = [&](Direction direction) {

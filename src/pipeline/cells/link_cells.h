@@ -11,17 +11,17 @@ namespace stageline {
 //
 //     F(mb, vs) → F(mb, vs + 1)          B or I(mb, vs) → B or I(mb, vs − 1)
 //
-// within one step and one data-parallel index. Tensor-parallel ranks share a stage: each is linked
-// with the rank at its own position in the neighbouring stage. F&B counts as both F and B.
-// Cells whose step, stage or micro-batch is unknown get no link; when a job was logged in several
-// pieces, the link leaves the piece that ends last and reaches the one that starts first.
-// Links are ordered by (from, to). Expects cells ordered by step. O(n log n), in parallel over steps, the same result
-// whatever the order of the cells' ties.
+// within one step and one data-parallel index. Tensor-parallel ranks share a stage: each is linked with the
+// rank at its own position in the neighbouring stage. F&B counts as both F and B. Cells whose step, stage
+// or micro-batch is unknown get no link. If a job was logged in several pieces, the link leaves the piece
+// that ends last and reaches the one that starts first. Links are ordered by (from, to). Expects cells
+// ordered by step. O(n log n), in parallel over steps, the same result whatever the order of the cells'
+// ties.
 void link_cells(Trace& trace);
 
-// Guesses how several chunks lie on the ranks, since logs do not say it. Returns the layout under which more cells
-// start after the end of the cell they wait for; the loop when both layouts explain the times equally well, when there
-// is one chunk, or when the ranks' clocks cannot be compared.
+// Guesses how several chunks are placed on the ranks, since logs do not record it. Returns the layout under which more
+// cells start after the end of the cell they wait for. Returns the loop when both layouts explain the times equally
+// well, when there is one chunk, or when the ranks' clocks cannot be compared.
 ChunkLayout guess_chunk_layout(const Trace& trace);
 
 }  // namespace stageline

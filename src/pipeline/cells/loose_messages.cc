@@ -5,9 +5,9 @@
 namespace stageline {
 namespace {
 
-// How far before a kernel's launch the operators of its messages may stand, in slices.
+// The maximum distance of the operators of a kernel's messages before its launch, in slices.
 constexpr uint32_t kFarthestBefore = 256;
-// How many operators above a kernel are looked at: c10d::send, record_param_comms, nccl:coalesced …
+// The maximum number of operators that are searched above a kernel: c10d::send, record_param_comms, nccl:coalesced …
 constexpr int kFarthestOwner = 8;
 
 // Returns the arguments of the collective: the kernel's own, else those of an operator around its launch.

@@ -1,5 +1,5 @@
-// Tells what a communication kernel is in the pipeline where no annotation does: a message or a collective, and in
-// which direction.
+// Finds the meaning of a communication kernel in the pipeline where no annotation gives it: a message or a collective,
+// and in which direction.
 #pragma once
 
 #include <vector>

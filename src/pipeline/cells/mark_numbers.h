@@ -11,10 +11,10 @@ namespace stageline {
 
 enum class StepSource : uint8_t { kProfiler, kNamed, kRepetition, kOptimizer, kOne };
 
-// Gives every mark of a part its step by the first of these that there is: ProfilerStep rows; step marks (`steps`, in
-// order of start) by their own numbers or else their positions; micro-batches that come again; optimizer steps between.
-// Without any of them all marks are step 0. Marks outside the steps found get kUnknown. `order` is the part's marks in
-// order of start.
+// Gives every mark of a part its step by the first of these that exists. ProfilerStep rows come first. Then come step
+// marks (`steps`, in order of start), by their own numbers or else their positions, then repeated micro-batches, then
+// optimizer steps between. Without any of them all marks are step 0. Marks outside the steps found get kUnknown.
+// `order` is the part's marks in order of start.
 StepSource number_steps(const Part& part, const std::vector<StepMark>& steps, const std::vector<uint32_t>& order,
                         std::vector<CellMark>& marks);
 

@@ -8,13 +8,13 @@
 namespace stageline {
 namespace {
 
-// True for "c10d::send", "gloo:send" and "nccl:send 0->1".
+// Returns true for "c10d::send", "gloo:send" and "nccl:send 0->1".
 bool is_send(std::string_view name) {
   const size_t colon = name.find(':');
   return name == "c10d::send" || (colon != std::string_view::npos && colon <= 8 && name.substr(colon + 1, 4) == "send");
 }
 
-// Returns when the host sent, told by names and by arguments of collectives (for kernels: when they were launched).
+// Returns when the host sent, by names and by arguments of collectives (for kernels: when they were launched).
 std::vector<int64_t> send_times(const Trace& trace, const Part& part, const std::vector<uint8_t>& sends) {
   std::vector<int64_t> times;
   const Slices& s = part.slices;

@@ -12,9 +12,9 @@ namespace stageline {
 // A send carries the result of the work that began last before it. A pipeline has ends: on the first stage forwards
 // send and backwards do not, on the last stage the other way round, and over all ranks both directions are sent.
 // Without backward work it is enough that one rank sends and another does not. Rings of attention, exchanges between
-// pairs and reductions of gradients send after both directions on every rank. Also returns false where this cannot be
-// told: for one middle rank alone, or several chunks a rank. `marks`: part after part, in any order within. O(slices +
-// marks log marks).
+// pairs and reductions of gradients send after both directions on every rank. Also returns false when this cannot be
+// determined: for one middle rank alone, or several chunks per rank. `marks`: part after part, in any order within.
+// O(slices + marks log marks).
 bool sends_flow(const Trace& trace, const std::vector<CellMark>& marks);
 
 }  // namespace stageline

@@ -17,7 +17,7 @@
 
 namespace stageline {
 
-// What became of the rows, for callers that need more than the cells (pp-chart shows phases, and why a step leaves its
+// The fate of the rows, for callers that need more than the cells (pp-chart shows phases, and why a step leaves its
 // schedule).
 struct RangeFindings {
   RangeRows rows;

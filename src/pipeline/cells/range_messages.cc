@@ -174,8 +174,8 @@ class PartMessages {
     return op.way == Way::kSend ? need.made_ns <= op.start_ns + kSlackNs : op.end_ns <= need.needed_ns + kSlackNs;
   }
 
-  // True when operation k cannot trade places with a neighbour that belongs to another peer; asked where operations do
-  // not name their peers.
+  // Returns true when operation k cannot trade places with a neighbour that belongs to another peer; asked where
+  // operations do not name their peers.
   static bool only_one(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, size_t k,
                        size_t n) {
     const auto same = [&](size_t a, size_t b) {
@@ -276,7 +276,7 @@ class PartMessages {
     const auto reaches = [](const Operation& op, uint32_t peer) {
       return op.peer == kAnyPeer || op.peer == static_cast<int32_t>(peer);
     };
-    constexpr size_t kFarthest = 8;  // at most so many operations with other peers are passed over
+    constexpr size_t kFarthest = 8;  // at most this number of operations with other peers is skipped
     for (const Need* need : made) {
       auto at = std::partition_point(batches.begin(), batches.end(),
                                      [&](const Operation* op) { return op->start_ns + kSlackNs < need->made_ns; }) -

@@ -19,11 +19,11 @@ struct RangeMessages {
 // Every send carries the result of a labelled row, and every receive brings what a labelled row waits for. Between two
 // ranks, messages arrive in the order in which the receiver needs them, so the k-th message of a step is the k-th
 // needed. Counting starts from the step's end where the recording lost its first messages. A pair must be possible in
-// time: no receive ends after the work that waits for it begins, and no send begins before its result is made.
-// Where operations do not name their peer, the first and the last stage have only one neighbour; elsewhere a pair is
-// made only where no other order explains the operations as well. For batchSendRecv, a result leaves with the first
-// operation after it, and an input comes with the last operation before its work. Where rows have no labels and ranks
-// have one chunk, the peer's stage tells the direction. `order` must be finished. O(messages log messages + stops).
+// time: no receive ends after the work that waits for it begins, and no send begins before its result is made. If
+// operations do not name their peer, the first and the last stage have only one neighbour. Elsewhere a pair is made
+// only if no other order explains the operations as well. For batchSendRecv, a result leaves with the first operation
+// after it, and an input comes with the last operation before its work. If rows have no labels and ranks have one
+// chunk, the peer's stage gives the direction. `order` must be finished. O(messages log messages + stops).
 RangeMessages find_range_messages(const Trace& trace, const RowLists& lists, const RangeRows& rows,
                                   const RowOrder& order, int32_t chunks);
 

@@ -34,10 +34,10 @@ struct RangeRows {
   int32_t empty_pop_part = kUnknown;  // the first part with an empty pop
 };
 
-// Ranges of the domain "communication" are no rows. The user's rules come first, then the names that Megatron and
+// Ranges of the domain "communication" are not rows. The user's rules come first, then the names that Megatron and
 // MindSpeed give their ranges, then the other sets. Of nested ranges of pipeline work the outermost counts. A
-// WeightGradStore.pop whose store was empty is dropped and counted; it is recognised by following a backward at once
-// and being shorter than 5 µs and than 2 % of the median backward, or than 2 % of the median pop. O(ranges log ranges +
+// WeightGradStore.pop whose store was empty is dropped and counted. Such a pop follows a backward at once. It is
+// shorter than 5 µs and than 2 % of the median backward, or shorter than 2 % of the median pop. O(ranges log ranges +
 // names · rules).
 RangeRows find_range_rows(const Trace& trace, const CellRules& rules);
 

@@ -37,9 +37,9 @@ int32_t count_forwards(const std::vector<RangeRow>& rows, size_t begin, size_t e
                                             rows.begin() + static_cast<std::ptrdiff_t>(end), is_forward));
 }
 
-// Returns how many forwards a step has. Where the whole list of rows repeats, that is the forwards of one period. Else
-// it is the most common distance, in forwards, from a forward with a given number to the next with the same number;
-// else all forwards.
+// Returns how many forwards a step has. Where the whole list of rows repeats, that is the forwards of one period.
+// Otherwise it is the most common distance, in forwards, from a forward with a given number to the next with the same
+// number; else all forwards.
 int32_t forwards_of_period(const std::vector<RangeRow>& rows) {
   const auto key = [](const RangeRow& r) { return std::tuple(r.kind, r.micro_batch, r.chunk); };
   const size_t n = rows.size();

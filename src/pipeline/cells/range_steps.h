@@ -29,7 +29,7 @@ struct RowLists {
 // A row's step is the STEP_TIME that contains the range's start on the host, else the step that messages give. Rows
 // outside of these are cut into lists where a step's number of forwards is reached. That number is the one most
 // recorded steps have, or, without recorded steps, the period with which kinds and given micro-batches repeat on most
-// ranks. Lists that were cut are numbered on from the recorded ones; where nothing is recorded they are numbered from
+// ranks. Lists that were cut continue the numbers of the recorded ones. Without recorded steps they are numbered from
 // 0, such that the last lists of all ranks are the same step. O(rows).
 RowLists find_row_lists(const Trace& trace, const RangeRows& rows);
 

@@ -19,9 +19,9 @@ Status check_rank_order(std::string_view order);
 // Uses the options: a rank's number gives its coordinates in the given order (default tp-cp-ep-dp-pp, Megatron's), with
 // ep 1. Every context-parallel index counts as a replica of its own, so RankLayout::dp counts both.
 RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& options);
-// Uses distributedInfo.pg_config and the groups of collectives: a group that holds the rank and whose description is
-// that of a pipeline ("pp", "mesh_pp", "pipeline_model_parallel_group" …); the rank's position in the group is its
-// stage. Ascend's parallel_group_info says the same, whatever the order of ranks. A rank that says nothing itself is
+// Uses distributedInfo.pg_config and the groups of collectives. A pipeline is a group that holds the rank and whose
+// description is that of a pipeline ("pp", "mesh_pp", "pipeline_model_parallel_group" …); the rank's position in the
+// group is its stage. Ascend's parallel_group_info gives the same, in any order of ranks. A rank without such data is
 // looked for in the groups of others.
 RankLayout layout_from_groups(const Trace& trace);
 
@@ -35,8 +35,8 @@ struct SaidSizes {
 std::optional<SaidSizes> stated_sizes(const Trace& trace);
 // Uses said_sizes() and Megatron's order.
 RankLayout layout_from_sizes(const Trace& trace);
-// Uses who sends to whom: ranks that messages connect are a pipeline in the order of their numbers, provided that only
-// neighbours (and the two ends, in interleaved pipelines) send to each other.
+// Uses the senders and receivers of messages: ranks that messages connect are a pipeline in the order of their numbers.
+// Only neighbours (and the two ends, in interleaved pipelines) may send to each other.
 RankLayout layout_from_messages(const Trace& trace);
 // A group in one rank's metadata, with what it is for ("pp", "tp", "dp_cp").
 struct RankGroup {

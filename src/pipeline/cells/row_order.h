@@ -23,10 +23,10 @@ struct RowStop {
 // where the stage is.
 std::vector<int32_t> pipeline_of_parts(const Trace& trace);
 
-// How far the clocks of two devices of one machine may disagree.
+// The maximum difference between the clocks of two devices of one machine.
 inline constexpr int64_t kSameHostSlackNs = 100'000;
 
-// True when both parts are stamped by one clock.
+// Returns true when both parts are stamped by one clock.
 bool share_clock(const Trace& trace, size_t a, size_t b);
 
 class RowOrder {

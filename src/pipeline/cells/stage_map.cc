@@ -12,8 +12,8 @@ int32_t rank_of(int32_t virtual_stage, int32_t stages, ChunkLayout layout) {
   return layout == ChunkLayout::kV && virtual_stage / stages % 2 == 1 ? stages - 1 - at : at;
 }
 
-// True when the layout places all virtual stages of each rank on one rank of the pipeline, as different chunks, and
-// ranks of the same place have some stage in common.
+// Returns true when the layout places all virtual stages of each rank on one rank of the pipeline, as different chunks.
+// Ranks of the same place must have some stage in common.
 bool fits(const std::vector<std::vector<int32_t>>& own, int32_t stages, ChunkLayout layout) {
   if (stages < 1) return false;
   std::map<int32_t, const std::vector<int32_t>*> at;  // place in the pipeline → the first list there

@@ -36,10 +36,10 @@ struct TorchCellOptions {
 };
 
 // Fills trace.cells, Part::stage and dp, trace.pipeline_stages and the diagnostics "cells.from_annotations" or
-// "cells.inferred", which say what the cells rest on. Returns true when there are cells, and otherwise adds diagnostics
-// at most. Names that are used outside of pipelines too ("Forward 3") count only where the ranks are known to be two
-// stages or more, where a frame of a pipeline engine is there, or where micro-batches are numbered and ranks send
-// messages. O(slices + marks log marks).
+// "cells.inferred", which name the source of the cells. Returns true when there are cells, and otherwise adds only
+// diagnostics. Names that are used outside of pipelines too ("Forward 3") need further evidence. The ranks are known to
+// be two stages or more, a frame of a pipeline engine exists, or micro-batches are numbered and ranks send messages.
+// O(slices + marks log marks).
 bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options);
 
 // Makes cells of marks: layout, steps, numbers, times on the device. With `number`, micro-batches that the source does

@@ -25,7 +25,7 @@ struct FoundMarks {
   int64_t names = 0, slices = 0;             // distinct names and slices that matched
   int64_t nested = 0;                        // slices that lie inside other work of their thread
   bool by_frames = false;                    // found in Python frames, not in annotations
-  bool interleaved = false;  // ranks have chunks that names do not tell apart, so micro-batch numbers would be guesses
+  bool interleaved = false;  // ranks have chunks that names do not distinguish, so micro-batch numbers would be guesses
 };
 
 // Uses the first rule set that finds forward or backward work. Where what was found is not enough for a pipeline,

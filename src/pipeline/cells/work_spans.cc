@@ -163,8 +163,8 @@ class Spans {
     return known != 0;
   }
 
-  // The span is from the first to the last operator of the mark, without communication: what is left of "Forward 3"
-  // without the wait for its input and the sending of its output.
+  // The span is from the first to the last operator of the mark, without communication. For "Forward 3" this excludes
+  // the wait for its input and the sending of its output.
   void from_operators(WorkSpans& out) {
     if (work_.size() == 0 && messages_.size() == 0) return;
     communicates_.assign(trace_.names.size(), -1);
@@ -173,8 +173,8 @@ class Spans {
       if (lane.kind == LaneKind::kDeviceStream) continue;
       int64_t communicating_until = INT64_MIN, counted_until = INT64_MIN;
       for (size_t i = lane.begin; i < lane.end; ++i) {
-        // Annotations such as gloo:send last until the message is through, whatever else the thread does, so they are
-        // no operators.
+        // Annotations such as gloo:send last until the message is complete, whatever else the thread does, so they are
+        // not operators.
         if (kinds_[s_.category_id[i]] != Category::kCpuOp) continue;
         const int64_t start = s_.start_ns[i], end = s_.end_ns(i);
         if (end <= counted_until || end <= communicating_until) continue;  // lies inside an operator that was counted

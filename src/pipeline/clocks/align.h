@@ -1,14 +1,14 @@
 // Puts ranks on one clock: finds offset and drift of every rank's clock, with error bounds, from what ranks sent each
 // other.
 //
-// Method: docs/howto/clocks.md and the headers beside this one. In short: a message cannot arrive before it was sent,
-// so every matched pair bounds the difference of two clocks. The convex hulls of those bounds give the lines (offset
-// and drift) that are possible, and robust lines through the ends of messages give the likely ones. Shortest paths
-// carry the bounds, and least squares the likely lines, over the graph of ranks.
+// The method is described in docs/howto/clocks.md and in the headers of this folder. In short: a message cannot arrive
+// before it was sent, so every matched pair bounds the difference of two clocks. The convex hulls of those bounds give
+// the lines (offset and drift) that are possible, and robust lines through the ends of messages give the likely ones.
+// Shortest paths carry the bounds, and least squares the likely lines, over the graph of ranks.
 //
-// Prior art: Duda et al. 1987 (hulls), Clément & Dagenais 2009, Poirier et al. 2010, Jabbarifar et al. 2013/14 (tracing
-// over networks), dPRO 2022 (send and receive as constraints, constant offsets). Ours: pipeline messages and
-// collectives, drift, clocks that are set in mid-run, and the bounds shown to the user.
+// Prior art is Duda et al. 1987 (hulls), Clément & Dagenais 2009, Poirier et al. 2010, Jabbarifar et al. 2013/14
+// (tracing over networks), and dPRO 2022 (send and receive as constraints, constant offsets). This adds pipeline
+// messages and collectives, drift, clocks that are set in mid-run, and bounds that the user sees.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct ClockAlignment {
   std::vector<ClockMap> clocks;  // for each part; the reference is the first part's clock
   std::vector<size_t> untied;    // parts that nothing connects to the reference; `notes` says why
   int64_t match_count = 0;
-  Diagnostics notes;  // clock.aligned, clock.untied, clock.bad_match, clock.step, …
+  Diagnostics notes;  // notes such as `clock.aligned`, `clock.untied`, `clock.bad_match`, `clock.step`
 };
 
 struct AlignRequest {

@@ -23,8 +23,8 @@ int evidence_rank(TieKind kind) {
   return 3;
 }
 
-// How many ties of this kind must agree to outvote a tie of messages: collectives may span other ranks than they seem
-// to, and gaps contain work.
+// Returns how many ties of this kind must agree to outvote a tie of messages: collectives may span other ranks than
+// they seem to, and gaps contain work.
 double distrust(TieKind kind) {
   switch (kind) {
     case TieKind::kOperator: return 0.01;

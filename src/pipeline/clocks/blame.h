@@ -1,8 +1,8 @@
 // Decides which tie is wrong when bounds contradict each other around a cycle: the one that most other ties contradict.
 //
-// Least absolute deviations over the whole graph give clocks that a minority of wrong ties cannot move; they are
-// computed as least squares in which ties with large residuals are given less and less weight. A wrong tie then stands
-// out by its residual.
+// Least absolute deviations over the whole graph give clocks that a minority of wrong ties cannot move. They are
+// computed as least squares in which ties with large residuals get less and less weight. A wrong tie then has a
+// conspicuous residual.
 #pragma once
 
 #include <vector>
@@ -16,8 +16,8 @@ namespace stageline::align {
 // least_squares()).
 std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, bool slopes);
 
-// True when x is to blame rather than y: never what the user said by hand, if the other is not; else the odder tie, the
-// worse kind of evidence, the less precise tie.
+// Returns true when x is dropped rather than y. A tie that the user gave is never dropped if the other is not the
+// user's. Otherwise the order is: the odder tie, the worse kind of evidence, the less precise tie.
 bool blamed_before(const Edge& x, double x_oddness, const Edge& y, double y_oddness);
 
 }  // namespace stageline::align

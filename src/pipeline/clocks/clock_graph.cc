@@ -55,8 +55,8 @@ std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bo
 
 // Bellman–Ford with a queue. `distance` holds the starting values, infinite for nodes not reached. Returns negative
 // cycles, or an empty list when there is none. They are looked for after every `nodes` changes, by following the limits
-// back to where nodes were reached from (Cherkassky and Goldberg 1999): a short cycle then costs a few sweeps instead
-// of as many as there are nodes. kSlack keeps rounding from being taken for a contradiction.
+// back to the nodes that reached a node (Cherkassky and Goldberg 1999). So a short cycle costs a few sweeps instead of
+// one per node. kSlack keeps rounding errors from looking like contradictions.
 std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& limits, bool reversed,
                                         std::vector<double>& distance) {
   constexpr double kSlack = 1e-3;  // in the unit of the values: a thousandth of a nanosecond, or of a part per billion

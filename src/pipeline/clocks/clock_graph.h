@@ -5,8 +5,8 @@
 //                           length is a set of bounds that no clocks can keep: some match in it is wrong
 //   Σ w (x_j − x_i − m)²    graph Laplacian, conjugate gradients; then moved inside the bounds
 //
-// Any x becomes feasible by y_j = min_i (x_i + d_ij), the highest feasible point below it (McShane's extension),
-// likewise the lowest one above: their mean is feasible and near x, and costs two shortest-path sweeps.
+// Any x becomes feasible by y_j = min_i (x_i + d_ij), the highest feasible point below it (McShane's extension). The
+// lowest one above is found in the same way. Their mean is feasible and near x, and costs two shortest-path sweeps.
 #pragma once
 
 #include <cstddef>

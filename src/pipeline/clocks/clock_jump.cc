@@ -4,11 +4,11 @@
 //     ─────────┘                bad samples cannot move; the best few lines through the blocks show the jumps
 //              t
 //
-// Messages whose senders wait for their receivers end at the same moment on both sides, so the median of a block tells
-// y to microseconds. Of gaps the smallest of a block are nearest to it.
+// Messages whose senders wait for their receivers end at the same moment on both sides, so the median of a block gives
+// y to microseconds. The smallest gaps of a block are nearest to it.
 //
-// What arrives later over one direction (a slower link, a late host) moves the samples of that direction alone, and is
-// no jump:
+// A delay of one direction (a slower link, a late host) moves the samples of that direction alone, and is not a
+// jump:
 //
 //     a clock is set by 4 ms     samples from a +4 ms     from b +4 ms
 //     a link is slower by 8 ms   samples from a +8 ms     from b  0 ms
@@ -26,7 +26,7 @@ constexpr double kMinJumpNs = 20'000;              // the network may cause smal
 constexpr double kJumpToScatter = 6;
 constexpr size_t kMaxPieces = 6;    // lines that one search may find
 constexpr double kMinOfJump = 0.5;  // least share of a jump that each direction by itself must show
-constexpr double kMinGain = 9;      // so many times less squared residual than one line leaves
+constexpr double kMinGain = 9;      // one line must leave this number of times the squared residual
 
 struct Block {
   double from_t = 0, to_t = 0, t = 0, y = 0;
@@ -109,8 +109,8 @@ class LineSums {
   double t0_ = 0, y0_ = 0;
 };
 
-// For each number of pieces from 1 on, the best way to cut the blocks into so many lines: where each line ends, and the
-// sum of squares that is left. Found by dynamic programming over all places where lines can change.
+// For each number of pieces from 1 on: the best way to cut the blocks into this number of lines. It has the end of each
+// line, and the sum of squares that is left. It is found by dynamic programming over all places where lines can change.
 struct Cuts {
   std::vector<std::vector<size_t>> ends;  // index: pieces − 1
   std::vector<double> squares;

@@ -58,7 +58,7 @@ void to_root(std::vector<double>& x, const std::vector<int32_t>& component) {
   for (size_t i = 0; i < x.size(); ++i) x[i] -= zero[i];
 }
 
-// Drops from each negative cycle the edge that is to blame.
+// Drops from each negative cycle the edge that blamed_before() orders first.
 void drop_blamed(std::vector<Edge>& edges, const std::vector<Limit>& limits,
                  const std::vector<std::vector<int32_t>>& cycles, const std::vector<double>& oddness,
                  Solution& solution) {

@@ -1,5 +1,5 @@
-// Makes a net of clocks, with bounds that agree, from matches: gathers every tie, finds clocks that were set during the
-// run, and leaves out bad matches and collectives that do not span the replicas.
+// Makes a net of clocks, with bounds that agree, from matches. It gathers every tie, finds clocks that were set during
+// the run, and excludes bad matches and collectives that do not span the replicas.
 #pragma once
 
 #include "base/diagnostics.h"

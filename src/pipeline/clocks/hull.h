@@ -1,8 +1,8 @@
 // Lines between upper and lower bounds: which drifts (slopes) and offsets two clocks can have.
 //
-// Each upper bound says y(t_k) ≤ u_k, each lower bound y(t_k) ≥ l_k, for y(t) = a + b·t. Only the lower convex hull of
-// the upper bounds and the upper convex hull of the lower ones matter (Duda, Harrus, Haddad, Bernard 1987; applied to
-// tracing by Clément & Dagenais 2009, Poirier, Roy, Dagenais 2010 and Jabbarifar 2013/14):
+// For y(t) = a + b·t each upper bound means y(t_k) ≤ u_k, each lower bound y(t_k) ≥ l_k. Only the lower convex hull of
+// the upper bounds and the upper convex hull of the lower ones matter. Sources: Duda, Harrus, Haddad, Bernard 1987;
+// applied to tracing by Clément & Dagenais 2009, Poirier, Roy, Dagenais 2010 and Jabbarifar 2013/14:
 //
 //      u     u
 //    ──╲u──u╱──     no u beyond its hull can be binding;

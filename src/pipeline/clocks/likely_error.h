@@ -1,4 +1,4 @@
-// Estimates how far the chosen clocks are likely off; the proven bounds stand beside this estimate.
+// Estimates the likely error of the chosen clocks; the proven bounds are reported with this estimate.
 //
 // The likely error of one tie's offset has three sources, which are added as squares:
 //

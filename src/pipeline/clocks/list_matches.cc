@@ -14,10 +14,10 @@
 namespace stageline::align {
 namespace {
 
-// Limit on names of collectives; a source that names each one anew is of no use here.
+// Limit on names of collectives; a source with a new name for each one is of no use here.
 constexpr size_t kMaxNames = 256;
 
-// True for collectives that end on every rank after all ranks have begun.
+// Returns true for collectives that end on every rank after all ranks have begun.
 bool synchronises(std::string_view name) {
   std::string word;
   for (const char c : name)
@@ -132,7 +132,7 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
 
 void add_cell_collectives(const Trace& trace, Matches& matches) {
   Collectives collectives(matches);
-  // (stage, position) → its parts, one for each replica.
+  // Maps (stage, position) to its parts, one for each replica.
   std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> groups;
   std::map<std::pair<int32_t, int32_t>, int32_t> seen;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
@@ -171,7 +171,7 @@ void add_cell_collectives(const Trace& trace, Matches& matches) {
 void add_profiler_collectives(const Trace& trace, Matches& matches) {
   if (trace.parts.size() < 2) return;
   Collectives collectives(matches);
-  // The key is the comms id, or group and number. The list of ranks, as written, tells apart groups of the same name.
+  // The key is the comms id, or group and number. The list of ranks, as written, distinguishes groups of the same name.
   using Key = std::tuple<StringId, StringId, StringId, int64_t, int32_t>;
   std::map<Key, std::vector<Interval>> instances;
   for (size_t p = 0; p < trace.parts.size(); ++p) {

@@ -26,7 +26,7 @@ std::vector<std::vector<StepCells>> steps_of_parts(const Trace& trace) {
   return steps;
 }
 
-// True when every message of the trace names its chunk.
+// Returns true when every message of the trace names its chunk.
 bool messages_name_chunks(const Cells& cells) {
   for (size_t i = 0; i < cells.size(); ++i)
     if (is_message(cells.kind[i]) && cells.chunk[i] == kUnknown) return false;

@@ -25,7 +25,7 @@ namespace stageline::align {
 // messages are not part of.
 Matches find_matches(const Trace& trace, const std::vector<ByHand>& by_hand);
 
-// What could not be matched, from steps in which one side has more messages than the other.
+// The messages without a match, from steps in which one side has more messages than the other.
 struct Unmatched {
   int64_t messages = 0;
   uint32_t first_cell = UINT32_MAX;
@@ -52,7 +52,7 @@ inline size_t next_of(const Cells& cells, size_t i, size_t end, CellKind kind, i
   return i;
 }
 
-// True when there are as many sends as receives and no pair names two different micro-batches.
+// Returns true when there are as many sends as receives and no pair names two different micro-batches.
 inline bool in_order(const Cells& cells, const StepCells& senders, const StepCells& receivers, const Channel& channel,
                      bool numbered) {
   if (!numbered && channel.send_chunk == kUnknown && channel.recv_chunk == kUnknown) {

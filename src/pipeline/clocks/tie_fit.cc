@@ -7,7 +7,7 @@
 namespace stageline::align {
 namespace {
 
-// From the median absolute deviation to the standard deviation of a normal distribution.
+// This factor converts the median absolute deviation into the standard deviation of a normal distribution.
 constexpr double kToSigma = 1.4826;
 constexpr double kFloorNs = 100;  // no stamp is more exact than this
 
@@ -20,10 +20,10 @@ double median(std::vector<double>& values) {
 }
 
 // The slope starts as the median over pairs of samples that are a half, a third and two thirds of all samples apart
-// (Theil–Sen on incomplete pairs); half of the samples may be wrong in any way. Then follow least squares over all
-// samples that are no outliers of that line, repeated with the line found. The refits matter because a clock that
-// wanders about its mean drift moves a median of slopes more than a mean, and because stamps of messages often have two
-// or three levels, as different protocols carried them, between which a median jumps.
+// (Theil–Sen on incomplete pairs). Half of the samples may be wrong in any way. Then follow least squares over all
+// samples that are not outliers of that line, repeated with the line found. The refits matter for two reasons. A clock
+// that wanders about its mean drift moves a median of slopes more than a mean. And timestamps of messages often have
+// two or three levels, one per protocol, between which a median jumps.
 Line robust(const std::vector<Sample>& samples, double drift_limit) {
   constexpr double kOutlier = 6;  // in scatters from the middle
   constexpr int kRefits = 3;
@@ -121,7 +121,7 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   return fit;
 }
 
-// True when every sender waited for its receiver, as far as the line is known.
+// Returns true when every sender waited for its receiver, as far as the line is known.
 bool all_waited(const TiePoints& points, const EndsFit& fit) {
   const double slack = 3 * fit.offset_sigma + kFloorNs;
   for (const Sample& s : points.from_a.kept())

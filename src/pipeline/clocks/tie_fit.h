@@ -3,7 +3,7 @@
 //   forward messages   ends differ by   y + τ          τ, τ': what a message takes after its sender is done
 //   backward           ends differ by   y − τ'         half the sum is y, if τ = τ'
 //
-// No method can tell a path that is slower one way than the other from an offset; only the bounds limit it.
+// No method can distinguish a path that is slower one way than the other from an offset; only the bounds limit it.
 #pragma once
 
 #include <optional>
@@ -12,8 +12,8 @@
 
 namespace stageline::align {
 
-// Two quartz clocks differ by some 100 ppm at most. Where no line within kMaxDrift keeps the bounds of a tie but a
-// steeper one does, the clocks of that run are worse than quartz (clocks of virtual machines, or slewed ones), and
+// Two quartz clocks differ by some 100 ppm at most. If no line within kMaxDrift keeps the bounds of a tie but a steeper
+// one does, the clocks of that run are worse than quartz. They may be clocks of virtual machines, or slewed ones;
 // drifts up to kWildDrift are allowed.
 inline constexpr double kMaxDrift = 5e-4;
 inline constexpr double kWildDrift = 2.5e-3;
@@ -42,8 +42,8 @@ struct Line {
 };
 std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double drift_limit);
 
-// Tries a few likely slopes, that of `start` among them, and returns the line that the fewest causal bounds contradict,
-// in the middle of the range where that is so. A few wrong matches among many cannot move it. O(samples log samples).
+// Tries a few likely slopes, including that of `start`, and returns the line that the fewest causal bounds contradict,
+// in the middle of its range. A few wrong matches among many cannot move it. O(samples log samples).
 Line min_contradicted(const TiePoints& points, const Line& start, double drift_limit);
 
 // A jump of y, where one of the clocks was set.

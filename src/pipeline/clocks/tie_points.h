@@ -20,8 +20,8 @@ struct ClockDomain {
   int32_t segment_of(int64_t stamp_ns) const;
 };
 
-// What the difference of the clocks seems to be at the end of a message: y, plus or minus the time that the message
-// took after its sender was done.
+// The apparent difference of the clocks at the end of a message: y, plus or minus the time that the message took after
+// its sender was done.
 struct Sample {
   double t = 0, y = 0;
   double causal = 0;      // the bound that always holds: from above on y where a sent, from below where b sent

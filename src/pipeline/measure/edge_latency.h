@@ -1,4 +1,4 @@
-// How long a message takes from one rank to another: one number for each directed pair of ranks.
+// Estimates how long a message takes from one rank to another: one number for each directed pair of ranks.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ struct EdgeLatency {
   bool by_messages = false;
 };
 
-// What one pipeline says of a pair: the median of the gaps between the end of a producer and the start of a cell that
-// had nothing else to wait for.
+// The latency between two ranks, measured in one pipeline: the median gap between the end of a producer and the start
+// of a cell with no other pending dependency.
 struct GapSample {
   int32_t from = 0, to = 0;
   double median_ns = 0;

@@ -1,13 +1,13 @@
 // Where a step's time goes, without comparing clocks (the idea of StageFrontier, 2026).
 //
-// Every rank walks through the same phases, and how far it has come is told on its own clock, from its own first cell:
+// Every rank goes through the same phases. Its progress is measured on its own clock, from its own first cell:
 //
 //     rank 0  ├ before ┼ warm-up ───────┼ steady ───┼ cool-down ──────┼ after ┤
 //     rank 1  ├ before ┼ warm-up ┼ steady ────┼ cool-down ┼ after ────────────┤
 //
-// The frontier at the end of a phase is the longest of these times over the ranks. It never falls, and what a phase
-// adds to it is the time exposed in that phase; the five together are the longest time that any rank spends in the
-// step. Waiting is included; whose fault it is, the replays of pipeline/measure/waterfall.h tell.
+// The frontier at the end of a phase is the longest of these times over the ranks. It never falls, and its growth in a
+// phase is the time exposed in that phase. The five together are the longest time that any rank spends in the step.
+// Waiting is included; the replays of pipeline/measure/waterfall.h find its cause.
 #pragma once
 
 #include <array>

@@ -70,10 +70,10 @@ std::vector<bool> waiting_names(const Trace& trace) {
   return waiting;
 }
 
-// How long a thread or stream of a rank was inside sends and receives: the union of these times for each (part, lane),
-// with running sums. They are the message cells and, on host threads of ranks without device work, which do nothing
-// else meanwhile, also torch's own communication and the part of a cell's range before its first operator, because the
-// cell waits there for its input.
+// The time that a thread or stream of a rank was inside sends and receives: the union of these times for each (part,
+// lane), with running sums. They are the message cells. On host threads of ranks without device work, which do nothing
+// else meanwhile, torch's own communication counts too. So does the part of a cell's range before its first operator,
+// because the cell waits there for its input.
 class Blocked {
  public:
   Blocked(const Trace& trace, const Cells& cells) {
@@ -161,7 +161,7 @@ int64_t launched_at(const Part& part, int64_t start_ns) {
   return INT64_MIN;
 }
 
-// What one cell (a token of a list) waited for, and the parts of its gap.
+// The wait of one cell (a token of a list), and the parts of its gap.
 struct Wait {
   uint32_t token = kNone;  // an index into RankLists::tokens, of the same group
   bool on_rank = false;
@@ -181,7 +181,7 @@ void add_chain(const LateChain& own, LateChain& sum) {
   sum.slack_ns += own.slack_ns;
 }
 
-// What is shared while all steps and replicas are looked at. The references must outlive it.
+// Shared data of all steps and replicas. The references must outlive it.
 struct Scene {
   Scene(const Trace& of, const TheoryRun& its)
       : trace(of),

@@ -4,9 +4,9 @@
 //   stage 1  ▐▐ F3 ▐▐▐│                   │
 //   stage 2  ▐ B0 ▐   │      transfer     │ gap   ▐▐ F3 ▐▐     the gap: both were ready, and nothing ran
 //
-// A cell could start when its rank was free, its producer had ended and its message had arrived. Whichever came last is
-// the reason, as far as the recording tells; where a wait has several parts, the longest one is. What a cell waited for
-// may itself be late: the chain of waits from a step's last cell backwards says where the step's time went.
+// A cell could start when its rank was free, its producer had ended and its message had arrived. The one that came last
+// is the reason, as far as it was recorded; if a wait has several parts, the longest one is. The producer may itself be
+// late: the chain of waits from a step's last cell backwards explains the step's time.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ enum class LateReason : uint8_t {
   kMessage,      // the result came late: a recorded receive, or send, ended after the producer and before the cell
   kBlocked,      // its own rank sat in a send or receive of other work, on the thread or stream that runs the cell
   kLaunch,       // the host launched it late: a recorded launch call began after everything else was ready
-  kUnexplained,  // it could have started, and nothing recorded says why it did not
+  kUnexplained,  // it could have started; the reason for the delay was not recorded
 };
 inline constexpr int kLateReasons = 6;
 std::string_view late_reason_name(LateReason reason);  // "producer", "rank", "message", "blocked", …
@@ -46,9 +46,9 @@ struct LateSum {
   int64_t max_ns = 0;
 };
 
-// Explains by how much steps end later than theory says: sums over steps and replicas along the chain of waits that
-// leads to each step's last cell. actual − theory = longer + message + blocked + launch + unexplained − slack. Outlier
-// steps (Theory::outliers) are left out, as in the means.
+// Explains how late steps end compared with the theory. It sums over steps and replicas along the chain of waits to
+// each step's last cell: actual − theory = longer + message + blocked + launch + unexplained − slack. Outlier steps
+// (Theory::outliers) are left out, as in the means.
 struct LateChain {
   int64_t steps = 0;                    // number of (step, replica)
   double actual_ns = 0, theory_ns = 0;  // sums of their spans

@@ -1,5 +1,5 @@
-// How much of the run was read. Ranks may be left out (--ranks, a lost file), some kinds of work may not have been
-// recorded, and steps that nobody numbered make work seem to repeat. Whatever is said about waits must take that into
+// The part of the run that was read. Ranks may be missing (--ranks, a lost file), some kinds of work may not have been
+// recorded, and steps without numbers make work seem to repeat. Every statement about waits must take that into
 // account.
 //
 //     read       stage 0 ──F──▶ stage 1 ──F──▶   (2)   ──F──▶ stage 3
@@ -23,11 +23,11 @@ class RunCoverage {
   // step), in parallel over steps.
   RunCoverage(const Trace& trace, const TheoryRun& theory);
 
-  // True when everything that some recorded work waits for was read too.
+  // Returns true when everything that some recorded work waits for was read too.
   bool whole() const { return missing_.empty(); }
-  // Whether everything that a cell waits for was read: the work that makes its input, and the work of its own rank
-  // before it. True of cells that need no input, of messages, and of cells whose stage is unknown; false in steps with
-  // missing rows. O(log steps).
+  // Returns true if everything that a cell waits for was read: the work that makes its input, and the work of its own
+  // rank before it. True of cells that need no input, of messages, and of cells whose stage is unknown; false in steps
+  // with missing rows. O(log steps).
   bool fed(size_t cell) const { return all_fed() || fed_in_part(cell); }
 
   // Whether a compute cell occurs several times in one step of its rank; all occurrences count. O(log repetitions).
@@ -36,28 +36,28 @@ class RunCoverage {
   }
   // Whether so much work repeats that no wait can be believed: another run in the same files, or steps without numbers.
   bool repeats() const { return static_cast<double>(repeated_.size()) > kMaxRepeated * static_cast<double>(compute_); }
-  // Whether there are more stages than any pipeline has: their numbers, or the ranks', mean something else.
+  // Returns true if there are more stages than any pipeline has: their numbers, or the ranks', mean something else.
   bool overlong() const { return stages_ > kMaxPipelineStages; }
-  // Whether nothing that rests on waits can be believed: stages are too many, work repeats, or too many rows are
+  // Returns true if no conclusion from waits is reliable: stages are too many, work repeats, or too many rows are
   // missing or last no time.
   bool not_analysable() const {
     return overlong() || repeats() || holes_ > kMaxHoles * lists_cells_ || untimed_ > kMaxHoles * timed_;
   }
-  // Whether rows are missing in some steps, or were lost in reading. untold() says whether they are too many to say
-  // anything of the others.
+  // Returns true if rows are missing in some steps, or were lost in reading. not_analysable() is true if they
+  // are too many for any conclusion about the others.
   bool holed() const { return !holed_steps_.empty(); }
-  // A clause that says why untold() is true and what to do; "" where it is false.
+  // Returns a clause with the reason why not_analysable() is true and a remedy; "" where it is false.
   Text why_not_analysed() const;
 
-  // Whether only the length of the warm-up tells that stages at the end are missing.
+  // Returns true if only the length of the warm-up shows that stages at the end are missing.
   bool by_warm_up() const { return by_warm_up_; }
-  int32_t stages() const { return stages_; }  // of the whole run, as far as anything tells; at least 1
-  // How many replicas were not read. What is recorded of the others may wait for them at every place where replicas
-  // meet: in collectives, before these, and between steps.
+  int32_t stages() const { return stages_; }  // of the whole run, as far as known; at least 1
+  // Returns the number of replicas that were not read. The recorded ones may wait for them at every place where
+  // replicas meet: in collectives, before these, and between steps.
   int32_t replicas_unread() const { return replicas_ - replicas_read_; }
-  // What was read: "stages 0, 1 and 3 of 4"; "" where everything was.
+  // Returns the part that was read: "stages 0, 1 and 3 of 4"; "" if everything was.
   const Text& part() const { return part_; }
-  // Whether part() counts over all pipelines, so that none of it is to be multiplied by them.
+  // Returns true if part() counts over all pipelines, so that none of it is to be multiplied by them.
   bool part_of_all() const { return part_of_all_; }
   // Sentences on what a partly read run means and on missing rows; "" where neither applies.
   Text notes() const;

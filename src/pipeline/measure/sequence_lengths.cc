@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMinOps = 3;       // operations that a micro-batch needs so that its length can be told
+constexpr size_t kMinOps = 3;       // operations that a micro-batch needs for measuring its length
 constexpr int kMaxRounds = 16;      // most rounds of the fit, which repeats only where pairs overlap
 constexpr double kSettled = 0.005;  // change of a length in one round, below which the fit has settled
 constexpr double kMinPart = 0.1;    // least share of a pair that one half is taken to be
@@ -107,7 +107,7 @@ class Fit {
     });
   }
 
-  // Measures all lengths anew and returns the largest change.
+  // Measures all lengths again and returns the largest change.
   double measure_lengths(bool first_round) {
     std::vector<double> lengths(out_.batches.size(), kNaN);
     parallel_for(g_.steps.size(), [&](size_t s) {

@@ -91,7 +91,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   std::map<std::string, uint32_t> type_worlds;
   for (const GraphType& type : graph.types) type_worlds.try_emplace(slowdown_group(type, graph.source), 0);
 
-  // Worlds: no delay; ideal; the last stage at its fair time; each type; each replica; each stage.
+  // The scenarios are: no delay, ideal, the last stage at its fair time, then each type, each replica, and each stage.
   constexpr uint32_t kNoDelay = 0, kIdeal = 1, kFairLast = 2;
   uint32_t next = 3;
   for (auto& [name, world] : type_worlds) world = next++;

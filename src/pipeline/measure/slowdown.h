@@ -1,5 +1,5 @@
-// How much stragglers slow a job down, and which: S and its shares, by replaying the step graph in worlds where some
-// operations take their recorded time and all others the fair one of their type. Definitions:
+// Computes how much stragglers slow a job down, and which: S and its shares. It replays the step graph in scenarios
+// where some operations take their recorded time and all others the fair one of their type. The definitions are in
 // docs/analyses/slowdown.md, after "Understanding Stragglers in Large Model Training Using What-if Analysis" (OSDI
 // '25), equations 1, 2, 4 and 5.
 #pragma once
@@ -12,8 +12,8 @@
 
 namespace stageline {
 
-// One choice of operations: those of a type, of a replica or of a stage. T is the mean step time when only these take
-// their recorded time; S = T ÷ ideal.
+// Holds one choice of operations: those of a type, of a replica or of a stage. T is the mean step time when only these
+// take their recorded time; S = T ÷ ideal.
 struct SlowdownPart {
   std::string name;            // of a type
   int32_t number = 0;          // of a replica or stage
@@ -56,7 +56,7 @@ struct Slowdown {
 std::string slowdown_group(const GraphType& type, GraphSource source);
 
 // O((ops + waits) · (types + replicas + stages)). Where operations × replicas exceed kMaxReplicaWork, replicas are not
-// told apart (`replicas` is empty) and a worker is judged by its stage alone.
+// distinguished (`replicas` is empty) and a worker is judged by its stage alone.
 inline constexpr double kMaxReplicaWork = 4e9;
 Slowdown slowdown(const Trace& trace, const StepGraph& graph);
 

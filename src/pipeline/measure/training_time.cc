@@ -20,7 +20,7 @@ struct Piece {
   std::string_view name;  // only of collectives
 };
 
-// What a rank did; `hidden` are collectives on a lane of their own.
+// The pieces of work of a rank; `hidden` are collectives on a lane of their own.
 struct RankPieces {
   std::vector<Piece> pieces;
   std::vector<Piece> hidden;
@@ -176,8 +176,8 @@ TrainingTime training_time(const Trace& trace) {
       step.end_ns = std::max(step.start_ns, extent[p][number].end);
       rank.steps.push_back(step);
     }
-    // Pieces are assigned by time, not by the step under which they were recorded: an optimizer that runs forward and
-    // backward itself (Lightning) began before either, when the step before was the last one known.
+    // Pieces are assigned by time, not by the step under which they were recorded. An optimizer that runs forward and
+    // backward itself (Lightning) started before either, when the previous step was the last one known.
     std::vector<std::vector<Piece>> within(steps.size());
     of_rank.resize(steps.size());
     for (const Piece& piece : all[p].pieces) {

@@ -7,7 +7,7 @@
 //                                          ^ all wait until the last rank is there: its own wait is what the transfer
 //                                          takes
 //
-// Only durations are compared, so this works on clocks that nobody aligned.
+// Only durations are compared, so this works on clocks that were not aligned.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@
 
 namespace stageline {
 
-// In order of precedence: an instant that lies in two of them belongs to the first. Collectives that run beside the
-// work on a lane of their own have no part.
+// In order of precedence: an instant that lies in two of them belongs to the first. Collectives that overlap the work
+// on a lane of their own have no part.
 enum class TrainingPart : uint8_t { kCollective, kInput, kBackward, kForward, kOptimizer, kOther };
 inline constexpr size_t kTrainingParts = 6;
 
@@ -43,7 +43,7 @@ struct TrainingRank {
   std::vector<TrainingStep> steps;  // those that every rank has, in order: index k is the same step on all ranks
 };
 
-// All collectives of one name: for how long the ranks stood still in them, per step and rank.
+// All collectives of one name: the time for which the ranks were blocked in them, per step and rank.
 struct TrainingCollective {
   std::string name;
   double transfer_ns = 0, waiting_ns = 0;
@@ -55,7 +55,7 @@ struct TrainingTime {
   bool reported = false;  // false: not a training without a pipeline, or no step that every rank began
   std::vector<TrainingRank> ranks;
   std::vector<TrainingCollective> collectives;  // by time, the longest first
-  double hidden_ns = 0;                         // time of collectives beside the work, per step and rank
+  double hidden_ns = 0;                         // time of collectives that overlap the work, per step and rank
   int32_t first_left_out = -1;  // the first step, which is a warm-up, where at least four were recorded; −1: none
   size_t step_count() const { return ranks.empty() ? 0 : ranks[0].steps.size(); }
 };

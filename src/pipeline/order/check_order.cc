@@ -8,7 +8,7 @@ namespace {
 
 enum State : uint8_t { kNothing, kForwardDone, kInputDone, kAllDone };
 
-// What must have happened to an action's micro-batch and chunk before it, and what has happened after.
+// Returns the state that an action's micro-batch and chunk must have before it, and the one it has after.
 State needed(CellKind kind) {
   return kind == CellKind::kForward ? kNothing : kind == CellKind::kWeightGrad ? kInputDone : kForwardDone;
 }

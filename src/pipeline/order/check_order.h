@@ -8,9 +8,9 @@
 namespace stageline {
 
 // Every rank must have exactly one F and one backward (B, or I and then W) of every (micro-batch, chunk), F before
-// backward; with ChunkLayout::kBidirectional every micro-batch has one chunk, the same on all ranks. Whether ranks wait
-// for each other in a circle is left to replay(). Errors: kBadInput naming rank, position and cell. O(cells), memory 1
-// byte per (micro-batch, chunk).
+// backward. With ChunkLayout::kBidirectional every micro-batch has one chunk, the same on all ranks. replay() checks
+// that ranks do not wait for each other in a circle. Errors: kBadInput naming rank, position and cell. O(cells), memory
+// 1 byte per (micro-batch, chunk).
 Status check_order(const Schedule& schedule);
 
 }  // namespace stageline

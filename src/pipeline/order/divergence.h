@@ -1,4 +1,4 @@
-// Finds the first place where a list of work leaves its schedule, and puts it into words.
+// Finds the first deviation of a rank's operation order from its schedule, and describes it.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Divergence {
   int32_t step = 0, dp = 0, part = 0;  // the first such list
   int64_t position = 0;                // counted among the forwards and backwards of the list, from 0
   std::string expected, found;         // "F3", with several chunks "F3.c1"; "" where that list has ended
-  bool is_order = false;  // both pieces of work are in the list, in the other order; so it is no gap in the recording
+  bool is_order = false;  // both cells are in the list, in the other order; so the recording has no gap there
   Text sentence;
 };
 

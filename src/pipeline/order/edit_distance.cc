@@ -1,6 +1,6 @@
-// The furthest-reaching form of the edit distance (Ukkonen 1985, Myers 1986): row[k] is how far along `a` one gets with
-// e edits on diagonal k = (place in b) − (place in a). For lists that are nearly equal it costs little more than a
-// comparison.
+// The furthest-reaching form of the edit distance (Ukkonen 1985, Myers 1986). The value row[k] is the position in `a`
+// that is reached with e edits on diagonal k = (place in b) − (place in a). For nearly equal lists it costs little more
+// than a comparison.
 #include "pipeline/order/edit_distance.h"
 
 #include <algorithm>

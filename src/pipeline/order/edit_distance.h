@@ -1,4 +1,4 @@
-// Measures how far apart two lists of work are.
+// Measures the difference of two operation orders.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +8,9 @@
 
 namespace stageline {
 
-// True when both are forwards, or both are backwards, of the same work; B counts as I.
+// Returns true when both are forwards, or both are backwards, of the same work; B counts as I.
 bool same_direction(const WorkToken& a, const WorkToken& b);
-// True when both have the same kind, and both or neither are fused.
+// Returns true when both have the same kind, and both or neither are fused.
 bool same_work(const WorkToken& a, const WorkToken& b);
 
 // Returns how many insertions, deletions and replacements turn one list into the other. The number is exact up to

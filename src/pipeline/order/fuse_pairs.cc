@@ -12,7 +12,7 @@ bool has_pairs(const Schedule& schedule) {
 }
 
 void order_pairs_as(const SchedulePlaces& places, int32_t stage, std::vector<WorkToken>& tokens) {
-  constexpr int32_t kApart = 2;  // a weight gradient may stand between the two
+  constexpr int32_t kApart = 2;  // a weight gradient may be between the two
   for (size_t t = 0; t + 1 < tokens.size(); ++t) {
     if (!tokens[t].fused || !tokens[t + 1].fused) continue;
     WorkToken &first = tokens[t], &second = tokens[++t];

@@ -14,11 +14,11 @@ namespace stageline {
 // has such cells itself, or when no list with its number of micro-batches has. O(tokens + cells).
 Schedule fuse_pairs(Schedule schedule, const RankLists& lists);
 
-// Two cells that ran as one have no order of their own, so in a comparison with an order of single cells they take the
+// Two cells that ran as one have no order of their own. In a comparison with an order of single cells they take the
 // order of that schedule, given by `places`. O(tokens).
 void order_pairs_as(const SchedulePlaces& places, int32_t stage, std::vector<WorkToken>& tokens);
 
-// True when the schedule has cells of two actions.
+// Returns true when the schedule has cells of two actions.
 bool has_pairs(const Schedule& schedule);
 
 }  // namespace stageline

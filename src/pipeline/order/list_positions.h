@@ -1,4 +1,4 @@
-// Tells which rank of its stage a rank is.
+// Finds the position of a rank among the ranks of its stage.
 #pragma once
 
 #include <cstdint>

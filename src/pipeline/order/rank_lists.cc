@@ -169,7 +169,7 @@ int32_t number_group(RankLists& all, const Group& group) {
       if (t.micro_batch != kUnknown) t.micro_batch = number[labels.find(t.micro_batch)];
     return labels.size();
   }
-  // Two chunks that share no label. Each is numbered on its own; with kByOrder they are two directions, and the
+  // Two chunks that share no label. Each is numbered separately; with kByOrder they are two directions, and the
   // second's numbers follow the first's.
   const bool ordered = all.rule == LabelRule::kByOrder;
   const LabelSet labels[2] = {LabelSet(tokens, 0), LabelSet(tokens, 1)};
@@ -291,7 +291,7 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
 
   std::vector<Group> groups;
   for (size_t l = 0; l < all.lists.size(); l = groups.back().last) groups.push_back({l, all.group_end(l)});
-  std::map<int32_t, int64_t> sizes;  // number of micro-batches → number of steps that have so many
+  std::map<int32_t, int64_t> sizes;  // number of micro-batches → number of steps with it
   std::atomic<bool> share_no_label = all.chunks == 2;
   parallel_for(groups.size(), [&](size_t g) {
     Group& group = groups[g];

@@ -1,4 +1,4 @@
-// What every rank did in every step, as lists that can be compared with the lists of a schedule.
+// The operation orders of every rank in every step, in a form that can be compared with the orders of a schedule.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-// One F, B, I or W. A micro-batch or chunk that is not known is kUnknown and compares equal to any.
+// Holds one F, B, I or W. A micro-batch or chunk that is not known is kUnknown and compares equal to any.
 struct WorkToken {
   int32_t micro_batch = kUnknown;
   int16_t chunk = 0;
@@ -18,7 +18,7 @@ struct WorkToken {
   bool operator==(const WorkToken&) const = default;
 };
 
-// How the trace's labels of micro-batches become 0, 1, 2, …
+// The rule that turns the trace's labels of micro-batches into 0, 1, 2, …
 enum class LabelRule : uint8_t {
   kDense,     // as they are when they fit; otherwise by value, in one numbering for all chunks
   kPerChunk,  // by value in each chunk, since MindSpeed's DualPipeV numbers its second chunk from m on
@@ -36,7 +36,7 @@ struct RankList {
 struct RankLists {
   LabelRule rule = LabelRule::kDense;
   int32_t stages = 0, chunks = 0;
-  int32_t micro_batches = 0;           // micro-batches of most steps
+  int32_t micro_batches = 0;           // the most common number of micro-batches per step
   bool chunks_share_no_label = false;  // there are two chunks, and no micro-batch runs on both
   std::vector<RankList> lists;         // ordered by step, replica, part
   std::vector<WorkToken> tokens;
@@ -62,17 +62,17 @@ struct WorkList {
 struct WorkLists {
   LabelRule rule = LabelRule::kDense;
   int32_t stages = 0, chunks = 0;
-  int32_t micro_batches = 0;           // micro-batches of most steps
+  int32_t micro_batches = 0;           // the most common number of micro-batches per step
   bool chunks_share_no_label = false;  // there are two chunks, and no micro-batch runs on both
   int64_t list_count = 0;
   std::vector<WorkList> lists;  // in order of first appearance
 };
 
-// Expects sorted cells. Steps with unknown numbers are left out; a part with unknown stage gets the stage that
+// Expects sorted cells. Steps with unknown numbers are skipped; a part with unknown stage gets the stage that
 // infer_layout() finds. Two cells of opposite direction that overlap by more than half of the shorter one are one fused
-// pair. The backward of a loss that is marked apart is no cell of its own (loss_backwards()). Where chunk numbers are
-// pieces of one job, the first piece stands for the job. O(cells) for labels of the usual kind, O(cells log cells) for
-// any others.
+// pair. The backward of a loss that is marked apart does not count as a cell (loss_backwards()). Where chunk numbers
+// are pieces of one job, the first piece stands for the job. O(cells) for labels of the usual kind, O(cells log cells)
+// for any others.
 RankLists rank_lists(const Trace& trace, LabelRule rule);
 
 // Returns the same with equal lists of one stage kept once. O(tokens).

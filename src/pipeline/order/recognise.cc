@@ -15,13 +15,13 @@
 namespace stageline {
 namespace {
 
-// At most so many candidates are generated, not counting those that are as near as the nearest.
+// At most this number of candidates is generated, not counting those that are as near as the nearest.
 constexpr size_t kMaxPlausible = 8;
 constexpr double kPlausible = 0.35;   // share of the warm-up forwards that may differ
 constexpr double kPairTurned = 1e-3;  // in forwards; for a pair, F before B is the likelier order
-constexpr size_t kMaxSizes = 4;       // so many different numbers of micro-batches per step get schedules of their own
+constexpr size_t kMaxSizes = 4;       // this number of different micro-batch counts per step get schedules of their own
 constexpr double kRenumberGain = 0.02;    // labels are believed unless renumbering raises the score by this
-constexpr size_t kMaxScored = 2048;       // candidates are scored on so many different lists
+constexpr size_t kMaxScored = 2048;       // candidates are scored on this number of different lists
 constexpr int64_t kMaxPlanned = 1 << 17;  // limit on the forwards of a schedule that is planned greedily
 
 std::vector<WorkToken> directions_only(const std::vector<WorkToken>& tokens) {
@@ -45,7 +45,7 @@ double closeness(size_t distance, size_t a, size_t b) {
   return std::max(0.0, 1 - static_cast<double>(distance) / longer);
 }
 
-// How many forwards come before the first backward, and whether the last of them ran as one with it.
+// The number of forwards before the first backward; `fused` is set if the last of them ran as one with it.
 struct WarmUp {
   int64_t forwards = -1;  // −1 for a list without backwards, which was cut
   bool fused = false;
@@ -99,7 +99,7 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
     double apart = 0, whole = 0;
     for (const auto& [stage, seen] : warm_up) {
       const int64_t expected = def->warm_up(sizes, stage);
-      // Of a pair the F counts as first; a schedule that has the B first fits nearly as well.
+      // The F of a pair counts as first; a schedule that has the B first fits nearly as well.
       const auto first = static_cast<double>(std::abs(seen.forwards - expected));
       const double second = static_cast<double>(std::abs(seen.forwards - 1 - expected)) + kPairTurned;
       apart += seen.fused ? std::min(first, second) : first;
@@ -154,8 +154,8 @@ class Comparison {
     for (const auto& [m, count] : counts) sizes_.push_back(m);
   }
 
-  // Returns the schedule for the step of this list: with the list's own number of micro-batches where that is common,
-  // else with that of most steps. nullptr when there is none.
+  // Returns the schedule for the step of this list. It has the list's own number of micro-batches if that is common,
+  // else the most common number. nullptr when there is none.
   const Schedule* schedule_for(const WorkList& list) {
     const bool common = std::find(sizes_.begin(), sizes_.end(), list.micro_batches) != sizes_.end();
     const int32_t m = common ? list.micro_batches : lists_.micro_batches;
@@ -288,10 +288,10 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
 
 bool is_half(CellKind kind) { return kind == CellKind::kInputGrad || kind == CellKind::kWeightGrad; }
 
-// A run that never splits a backward may still be nearest to a schedule made of split backwards, and then it does not
-// tell where it would have split them. Of the schedules whose forwards and backwards are equally near, the one that
-// comes first in the list of schedules is taken. This does not apply to labels that count on in the second chunk, which
-// only MindSpeed writes.
+// A run that never splits a backward may still be nearest to a schedule made of split backwards, and then the place
+// of the splits is unknown. Among schedules whose forwards and backwards are equally near, the first one in the list
+// of schedules is taken. This does not apply to labels that count on in the second chunk, which only MindSpeed
+// writes.
 void settle_unsplit(std::vector<Ranked>& all) {
   const auto splits = [](const Ranked& one) {
     const Result<Schedule> made = make_schedule(one.candidate.name, one.candidate.sizes);
@@ -331,7 +331,7 @@ void settle_layout(const Trace& trace, std::vector<Ranked>& all) {
   if (chosen != end) std::rotate(all.begin(), chosen, chosen + 1);
 }
 
-// What the trace calls the micro-batches that the lists of one step and replica number from 0.
+// The trace's labels for the micro-batches that the lists of one step and replica number from 0.
 class OwnLabels {
  public:
   OwnLabels(const Trace& trace, const RankLists& lists) : trace_(trace), lists_(lists) {

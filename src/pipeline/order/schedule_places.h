@@ -1,4 +1,4 @@
-// Finds where a piece of work stands in the lists of a schedule.
+// Finds the position of a cell in the lists of a schedule.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace stageline {
 inline constexpr uint32_t kNoCell = UINT32_MAX;
 inline constexpr uint32_t kNoGroup = UINT32_MAX;  // the operation proceeds alone
 
-// What the waits were found from.
+// The source of the waits.
 enum class GraphSource : uint8_t {
   kOperations,    // recorded messages and collectives, named as the paper's artifact names its op types
   kComputeCells,  // the order on every rank, trace.links, and one message latency per pair of stages and direction
@@ -41,7 +41,7 @@ struct GraphStep {
   uint32_t begin = 0, end = 0;  // indices of its operations
   int64_t start_ns = 0;         // in common time; start_ns and end_ns of its operations count from this time
   int64_t span_ns = 0;          // recorded: the latest end of an operation that closes the step
-  // Whether the step counts in means over steps and in fair times; with kComputeCells outliers (PipelineSums::outliers)
+  // True if the step counts in means over steps and in fair times; with kComputeCells outliers (PipelineSums::outliers)
   // do not.
   bool counts = true;
 };
@@ -50,8 +50,8 @@ struct GraphGroup {
   uint32_t begin = 0, end = 0;  // indices of its operations, which stand side by side
 };
 
-// A structure of arrays, with one row per operation. The operations of a step stand together, each after everything it
-// waits for. Members of a group stand side by side, after everything that any of them waits for.
+// A structure of arrays, with one row per operation. The operations of a step are adjacent, each after everything it
+// waits for. Members of a group are adjacent, after everything that any of them waits for.
 struct StepGraph {
   GraphSource source = GraphSource::kComputeCells;
   // For kComputeCells: a message lasts as its receive was recorded, rather than as long as is usual between its two
@@ -100,7 +100,7 @@ struct StepGraph {
   }
 };
 
-// One world: for each operation, what it takes in it.
+// Holds one scenario: the duration of each operation.
 struct OpTimes {
   std::vector<double> dur_ns, delay_ns;
 };

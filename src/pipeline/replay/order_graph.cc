@@ -207,7 +207,7 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
       else
         backward = false;
     }
-    if (from < 0) return;  // the first virtual stage waits for nobody
+    if (from < 0) return;  // the first virtual stage waits for no other
     const int32_t position = position_[list.part];
     uint32_t producer = done[slot(backward, way_of(t), from, t.micro_batch, position)];
     // Where the other stage has fewer tensor-parallel peers, its first rank serves all.

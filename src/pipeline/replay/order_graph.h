@@ -1,13 +1,13 @@
-// The order that ran, as a graph that can be replayed: the work of every rank of one pipeline (one step and replica),
-// in the order in which it was recorded, and what each piece of work waits for.
+// The recorded order as a graph that can be replayed. It has the work of every rank of one pipeline (one step and
+// replica), in its recorded order, and the waits of each cell.
 //
 //     rank list   F0 → F1 → B0 → F2 → …          a rank does one thing at a time, in its order
 //     waits       F(mb, s−1) → F(mb, s)          s: virtual stage; the schedule need not be known
 //                 B(mb, s+1) → B(mb, s)          at the last virtual stage F(mb, s) → B(mb, s); B or I
 //                 I(mb, s)   → W(mb, s)
 //
-// Units stand in an order in which each comes after everything it waits for, so a replay is one pass, and several
-// replays can share the order.
+// Units are ordered so that each comes after everything it waits for. So a replay is one pass, and several replays can
+// share the order.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct OrderGraph {
   double overlap_ns = 0;             // time in which a rank did two things at once, counted once
 };
 
-// What the graphs of one trace have in common. What its constructor is given must outlive it.
+// The shared data of the graphs of one trace. The arguments of its constructor must outlive it.
 class OrderGraphs {
  public:
   // `lists` must be those of this trace. O(cells).

@@ -12,16 +12,16 @@
 
 namespace stageline {
 
-// For each level T0 … T4 when the last unit ends, in ns from 0.
+// The end of the last unit, in ns from 0, for each level T0 … T4.
 using ReplayLevels = std::array<double, 5>;
 
-// How long one unit was held up by messages.
+// The time for which messages delayed one unit.
 struct MessageTime {
   double held_ns = 0;       // after its rank was free and the input was there: its rank still sat in the receive
   double after_ns[2] = {};  // after the end of each of the two units it waits for
 };
 
-// How long ranks wait, in each replay T0 … T4.
+// The waiting time of ranks, in each replay T0 … T4.
 struct UnitWaits {
   std::vector<ReplayLevels> before;  // for each unit, since its rank was free
   std::vector<ReplayLevels> after;   // after the last unit of each list, until the replay's end
@@ -90,7 +90,7 @@ class OrderReplay {
   // The stages that the pipeline has, in ascending order, and the place of one stage among them.
   const std::vector<int32_t>& stages() const { return stages_; }
   size_t place_of(int32_t stage) const;
-  // Returns what a unit takes when all units of its kind take the same.
+  // Returns the time of a unit when all units of its kind have the same time.
   double equal_ns(uint32_t unit) const { return kind_ns_[graph_.units[unit].kind]; }
 
   // Computes T0 (equal costs for each kind), T1 (means by stage, chunk and kind) and T2 (the units' own durations) in

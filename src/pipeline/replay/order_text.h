@@ -21,13 +21,13 @@ Result<std::string> torch_csv(const Schedule& schedule);
 
 struct ReadOrder {
   Schedule schedule;
-  int64_t left_out = 0;  // torch's actions that are no computation: messages, UNSHARD, RESHARD, REDUCE_GRAD
+  int64_t left_out = 0;  // torch's actions that are not computation: messages, UNSHARD, RESHARD, REDUCE_GRAD
 };
 
-// Reads either of the two, told apart by the first line. The result passes check_order(), and replay() with equal
-// costs. Our table does not say how chunks lie, so `layout` does; without it, that layout is taken under which the
-// order runs, and of several the one with the shortest span at equal costs. `path` is named in messages. Errors:
-// kBadInput with the line, kLimit for sizes beyond those of make_schedule().
+// Reads either of the two; the first line distinguishes them. The result passes check_order(), and replay() with equal
+// costs. Stageline's table does not record the layout of chunks, so `layout` gives it. Without `layout`, a layout is
+// taken under which the order runs; if there are several, the one with the shortest span at equal costs. `path` is
+// named in messages. Errors: kBadInput with the line, kLimit for sizes beyond those of make_schedule().
 Result<ReadOrder> read_order(std::string_view text, const std::string& path, std::optional<ChunkLayout> layout);
 
 }  // namespace stageline

@@ -19,8 +19,8 @@ class RecordedMessages {
     int64_t start_ns, end_ns;  // on the rank's own clock
   };
 
-  // Holds the messages that have a micro-batch; none where messages are calls of the host, whose times do not tell when
-  // a message arrived. O(cells log cells).
+  // Holds the messages that have a micro-batch; none if messages are calls of the host, whose times do not show when a
+  // message arrived. O(cells log cells).
   explicit RecordedMessages(const Trace& trace);
   bool any_received() const { return !received_.empty(); }
   // Returns nullptr when no such message was recorded. O(log messages).

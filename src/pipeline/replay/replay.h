@@ -1,9 +1,9 @@
 // Replays a schedule: finds when every cell runs, given what each costs.
 //
-// Dependencies (docs/schedules/README.md):
-//   F(mb, s) after F(mb, s−1);  I or B (mb, s) after I or B (mb, s+1), at the last virtual stage
-//   after its F;  W(mb, s) after its I.  s is the virtual stage. A rank runs its list in order; an overlapped cell
-//   starts when both its actions may.
+// The dependencies (docs/schedules/README.md) are: F(mb, s) after F(mb, s−1); I or B (mb, s) after
+// I or B (mb, s+1), at the last virtual stage after its F; W(mb, s) after its I. Here s is the
+// virtual stage. A rank runs its list in order; an overlapped cell starts when both its actions
+// may.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ struct ReplayedCell {
 struct ReplayCosts {
   // Returns the duration of one cell of a rank in nanoseconds; called once for each cell, in the rank's order.
   std::function<int64_t(int32_t rank, const ScheduleCell& cell)> cell_ns;
-  // How long a message between two different ranks takes, in nanoseconds.
+  // The time of a message between two different ranks, in nanoseconds.
   int64_t latency_ns = 0;
   // NOLINTBEGIN(readability-redundant-member-init): GCC wants them
-  // Returns how much time a cell loses between the moment it could start and its start; called before cell_ns. When
-  // empty, cells lose nothing.
+  // Returns the time that a given cell loses between the moment it could start and its start; called before cell_ns.
+  // When empty, cells lose nothing.
   std::function<int64_t(int32_t rank, const ScheduleCell& cell)> delay_ns = {};
-  // Replaces latency_ns: returns when the result of an action that ends at sent_ns arrives at another rank. Called once
-  // per message; the messages of one rank come in the rank's order.
+  // Replaces latency_ns: returns when the result of an action that ends at sent_ns arrives at another rank. It is
+  // called once per message; the messages of one rank come in the rank's order.
   std::function<int64_t(int32_t from, int32_t to, const Action& sent, int64_t sent_ns)> arrival_ns = {};
   // NOLINTEND(readability-redundant-member-init)
 };

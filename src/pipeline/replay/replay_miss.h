@@ -7,13 +7,13 @@
 
 namespace stageline {
 
-// When a replay misses the recorded steps by more than this share of them, nothing that follows from replays is said of
-// the run.
+// When a replay misses the recorded steps by more than this share of them, no result of replays is reported for the
+// run.
 inline constexpr double kMaxMiss = 0.01;
 
-// Returns by how much the replay of the recorded times misses the recorded steps, as a share of them: the work
-// (compute, optimizers) that its steps lack, and the time that its waits add or lose. Where the recorded steps take 0
-// ns, the result is 0, or above kMaxMiss if the replay takes longer. O(cells + operations + waits).
+// Returns the error of a replay of the recorded times, as a share of the recorded steps. It counts the work (compute,
+// optimizers) that the replayed steps lack, and the time that their waits add or lose. If the recorded steps take 0 ns,
+// the result is 0, or above kMaxMiss if the replay takes longer. O(cells + operations + waits).
 double replay_miss(const Trace& trace, const StepGraph& graph);
 
 }  // namespace stageline

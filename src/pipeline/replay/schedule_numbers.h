@@ -1,4 +1,4 @@
-// What an order costs, from a replay: span, both bubbles, and activations held.
+// The costs of an order, from a replay: span, both bubbles, and activations held.
 #pragma once
 
 #include <cstdint>

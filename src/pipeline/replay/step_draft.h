@@ -44,21 +44,21 @@ struct StepDrafts {
   bool grouped = false;            // some drafts may have groups
   bool messages_recorded = false;  // becomes StepGraph::messages_recorded
   std::vector<uint32_t> op_count;  // for each step
-  // Called once for each step, from several threads, with a draft that has been cleared.
+  // Makes the draft of each step, from several threads; the draft has been cleared.
   std::function<void(size_t step, StepDraft& draft)> make;
 };
 
 // Orders the operations of every step so that waits point backwards and groups stand side by side, and computes
-// durations and delays. What had to be cut or set to 0 is reported in `notes`. O((ops + waits) log), in parallel over
-// steps.
+// durations and delays. Waits that were cut and times that were set to 0 are reported in `notes`. O((ops + waits) log),
+// in parallel over steps.
 StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource source, Diagnostics& notes);
 
-// Gradients are added up, and clipped by a norm over all ranks. Where no optimizer of a step begins before the last
-// compute cell of all its ranks has ended (and there are several ranks), all ranks are taken to wait for all. The time
-// until the first optimizer begins then belongs to an operation of its own that nobody recorded; without it there would
-// be as many waits as pairs of ranks. Where there are collectives before the optimizers, the operation comes after
-// them. Expects that draft.group is filled. `type` is the type of that operation, gradients_type(). Returns whether it
-// was added.
+// Gradients are added up, and clipped by a norm over all ranks. With several ranks, all are assumed to wait
+// for all if no optimizer of a step starts before the last compute cell of all its ranks has ended. The time
+// until the first optimizer starts then belongs to an unrecorded operation; without it each pair of ranks
+// would need a wait. If there are collectives before the optimizers, the operation comes after them. Expects
+// that draft.group is filled. `type` is the type of that operation, gradients_type(). Returns true if it was
+// added.
 bool gradients_together(StepDraft& draft, uint16_t type);
 GraphType gradients_type();
 
@@ -67,10 +67,10 @@ GraphType gradients_type();
 std::vector<int32_t> peer_positions(const Trace& trace);
 
 // Makes drafts from recorded messages and collectives; their operations have the names of the artifact's op types.
-// Returns no drafts when the trace has none of these, when it has work by names that are neither the artifact's nor
-// those of a split backward, or when its chunks turn round at the last stage. Where no clipping of gradients was
-// recorded, which would tie the ranks together, gradients_together() is used. With `mapped`, times are common times,
-// otherwise stamps.
+// Returns no drafts when the trace has none of these, or when its chunks turn round at the last stage. It also returns
+// none for work with names other than the artifact's or a split backward's. If no clipping of gradients was recorded,
+// which would connect the ranks, gradients_together() is used. With `mapped`, times are common times, otherwise
+// timestamps.
 std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
                                         Diagnostics& notes);
 // Makes drafts from compute cells, optimizers and collectives in the order of every rank, and from trace.links. The

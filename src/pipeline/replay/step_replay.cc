@@ -1,6 +1,6 @@
-// Worlds are lanes: up to 16 of them go through a step together, so the waits of every operation are looked up once for
-// all, and the inner loops are plain arithmetic on neighbouring numbers. The ends of a block in one step (ops · 16 · 8
-// B) stay in the cache. The worlds left over go through in narrower blocks.
+// Scenarios are lanes: up to 16 of them go through a step together. So the waits of every operation are looked up once
+// for all, and the inner loops are plain arithmetic on neighbouring numbers. The ends of a block in one step (ops · 16
+// · 8 B) stay in the cache. The remaining scenarios are replayed in narrower blocks.
 #include "pipeline/replay/step_replay.h"
 
 #include <algorithm>
@@ -69,7 +69,7 @@ Lanes<kLanes>* lanes_in(double* space) {
   return reinterpret_cast<Lanes<kLanes>*>(space);
 }
 
-// Replays one step in the worlds [first, first + count), count ≤ kLanes, and writes its times to out[0 .. count).
+// Replays one step in the scenarios [first, first + count), count ≤ kLanes, and writes its times to out[0 .. count).
 // `space` is reused memory.
 template <size_t kLanes>
 void replay_block(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
@@ -126,7 +126,7 @@ WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds
   out.worlds = worlds;
   for (const GraphStep& step : graph.steps) out.counts.push_back(step.counts);
   out.step_ns.assign(graph.steps.size() * worlds, 0);
-  // Where steps are few, the worlds of a step are shared out among threads too.
+  // If steps are few, the scenarios of a step are shared out among threads too.
   const size_t blocks = (worlds + kMaxLanes - 1) / kMaxLanes;
   const size_t each = graph.steps.size() >= kManySteps ? blocks : 1;  // how many of a step's blocks one task takes
   const size_t tasks = blocks == 0 ? 0 : (blocks + each - 1) / each;

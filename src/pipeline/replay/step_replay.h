@@ -20,13 +20,13 @@ struct WorldTimes {
   double mean_ns(size_t world) const;  // over the steps that count; NaN when there is none
 };
 
-// Where to write what the operations [begin, end) of one step take in the worlds [first, first + count): that of
-// operation `begin + i` in world `first + l` to dur_ns[i · width + l] and delay_ns[i · width + l].
+// The place to write the times of the operations [begin, end) of one step in the scenarios [first, first + count).
+// Operation `begin + i` in scenario `first + l` goes to dur_ns[i · width + l] and delay_ns[i · width + l].
 struct WorldStretch {
   uint32_t begin = 0, end = 0;
   size_t first = 0, count = 0, width = 0;
   double *dur_ns = nullptr, *delay_ns = nullptr;
-  // One of these worlds alone.
+  // Returns the part for one of these scenarios alone.
   WorldStretch of_world(size_t world) const {
     return {begin, end, world, 1, width, dur_ns + (world - first), delay_ns + (world - first)};
   }
@@ -38,8 +38,8 @@ using FillWorlds = std::function<void(const WorldStretch& stretch)>;
 // Evaluates all worlds in one pass, side by side, in parallel over steps. The result has the same bytes for any number
 // of threads. O((ops + waits) · worlds), memory O(threads · ops of a step · 16).
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillWorlds& fill);
-// The same where fill(op, first, dur_ns, delay_ns) writes what one operation takes in the worlds
-// [first, first + dur_ns.size()).
+// Does the same; fill(op, first, dur_ns, delay_ns) writes the times of one operation in the scenarios [first, first +
+// dur_ns.size()).
 template <std::invocable<uint32_t, size_t, std::span<double>, std::span<double>> FillOp>
 WorldTimes replay_worlds(const StepGraph& graph, size_t worlds, const FillOp& fill) {
   return replay_worlds(graph, worlds, FillWorlds([&fill](const WorldStretch& s) {

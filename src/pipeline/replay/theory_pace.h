@@ -1,4 +1,4 @@
-// How fast the stages of one step were, compared with their means over the run.
+// Computes how fast the stages of one step were, compared with their means over the run.
 //
 // In a run whose steps differ (in sequence lengths, or through clocks that throttle), every cell of a slow step would
 // be late although its order is right. So where a stage's cells differ from the means by more than their own scatter
@@ -13,8 +13,8 @@ struct StagePace {
   // Adds one cell that has a place in the theory.
   void add(int64_t actual_ns, int64_t mean_ns);
   double pace() const;  // 1 when no cell was added
-  // True when the pace differs from 1 by at least kMinPace and by kSurePace times its own standard error, from four
-  // cells or more.
+  // Returns true when the pace differs from 1 by at least kMinPace and by kSurePace times its own standard error, from
+  // four cells or more.
   bool sure() const;
 
   double count = 0, actual = 0, mean = 0;

@@ -106,8 +106,8 @@ int32_t receiving_chunk(const Schedule& schedule, const Message& m) {
   return m.sent.chunk;
 }
 
-// A receive is posted when the cell of its direction before the one it feeds has ended and the receive before it is
-// through. Where its message comes earlier than that, it is posted in time for the message.
+// A receive is posted when the previous cell of its direction has ended and the previous receive is complete. If its
+// message comes earlier than that, it is posted in time for the message.
 void post_receives(const Schedule& schedule, const std::vector<std::vector<ReplayedCell>>& times,
                    std::vector<Message>& messages) {
   const auto chunks = static_cast<size_t>(schedule.sizes.chunks);

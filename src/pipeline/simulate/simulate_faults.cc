@@ -16,9 +16,9 @@ namespace {
 
 constexpr int64_t kMaxNs = 3'600'000'000'000;
 constexpr double kMaxFactor = 1000;
-constexpr int kMaxSwaps = 64;  // so many neighbours are tried; each takes a replay
+constexpr int kMaxSwaps = 64;  // this number of neighbours is tried; each takes a replay
 
-// The fields that may stand between the commas.
+// The fields that may be between the commas.
 enum class Field : uint8_t { kStage, kRank, kStep, kFactor, kFactorOrTime, kTime, kShare, kExtra, kReplica, kIndex };
 
 struct Form {
@@ -128,7 +128,7 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
   return false;
 }
 
-// What a field must be, in words.
+// Returns the values that a field may have, as text.
 const char* wanted(Field field) {
   switch (field) {
     case Field::kFactor: return "a factor above 0 and at most 1000";

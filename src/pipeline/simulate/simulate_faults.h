@@ -1,4 +1,4 @@
-// What faults do to a simulated run: they change its order, the duration of a cell, the time before a cell, or a
+// Faults change a simulated run: its order, the duration of a cell, the time before a cell, or a
 // message.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What to simulate: a schedule, costs, faults.
+// The input of a simulation: a schedule, costs, faults.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct SimulateOptions {
   int32_t steps = 3;
   int32_t machines = 1;
   // Tensor- and context-parallel peers do the same work at the same time; every stage of every replica has `peers` of
-  // them. rank_of gives the global rank of (dp · stages + stage) · peers + peer; when it is empty, that number itself
-  // is the rank.
+  // them. The table rank_of maps (dp · stages + stage) · peers + peer to the global rank; when it is empty, that number
+  // itself is the rank.
   int32_t peers = 1;
   std::vector<int32_t> rank_of;
   // An F&B cell has a cost of its own; in the trace it is written as an F and a B with the same interval.
