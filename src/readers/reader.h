@@ -21,11 +21,11 @@ struct SourceFile {
   bool given = false;  // it was named on the command line itself, and not found in a folder
 };
 
-// What the user pointed at: files, addresses of files or of folders in S3 (base/remote_file.h), or folders, of which
-// everything two levels deep counts; in natural order. Below that only files count whose names are those of an Ascend
-// profiler (is_ascend_file) or of XLA's profiles, since their folders lie at any depth. A truth.csv in a folder is
-// skipped (source.cc says why), and so is a folder with kPpChartMark unless it is named itself. Limit: kMaxSourceFiles
-// files.
+// The source that the user named: files, addresses of files or of folders in S3 (base/remote_file.h), or folders, of
+// which everything two levels deep counts; in natural order. Below that only files count whose names are those of an
+// Ascend profiler (is_ascend_file) or of XLA's profiles, since their folders lie at any depth. A truth.csv in a folder
+// is skipped (source.cc says why), and so is a folder with kPpChartMark unless it is named itself. Limit:
+// kMaxSourceFiles files.
 inline constexpr size_t kMaxSourceFiles = 100'000;
 // A file of this name marks a folder as copies that `stageline pp-chart` made of the same measurement.
 inline constexpr const char* kPpChartMark = "stageline_pp_chart.json";
@@ -38,10 +38,10 @@ struct Source {
 
   // Returns the first 64 KiB of a file, decompressed. They are read once and kept.
   std::string_view head(size_t file) const;
-  // Returns what ended the head before 64 KiB and before the end of the file: compressed data that are damaged or cut,
-  // or a file that cannot be read. nullptr when nothing did.
+  // Returns the error that ended the head before 64 KiB and before the end of the file, or nullptr. It is compressed
+  // data that are damaged or cut, or a file that cannot be read.
   const Error* head_error(size_t file) const;
-  // True when the head's bytes are the file's own, because it is not compressed.
+  // Returns true when the head's bytes are the file's own, because it is not compressed.
   bool head_as_it_is(size_t file) const;
   // Frees the memory of heads once a reader has been chosen: 64 KiB a file. A later head() reads again.
   void forget_heads() const { heads_.clear(); }
@@ -55,14 +55,14 @@ struct Source {
   const Head& head_of(size_t file) const;
   mutable std::vector<Head> heads_;
 };
-// True for names of an Ascend profiler's files: "ascend_pytorch_profiler_3.db", "analysis.db", "profiler_info_3.json",
-// "kernel_details.csv", ….
+// Returns true for names of an Ascend profiler's files: "ascend_pytorch_profiler_3.db", "analysis.db",
+// "profiler_info_3.json", "kernel_details.csv", ….
 bool is_ascend_file(std::string_view name);
 Result<Source> scan_source(const std::vector<std::string>& paths);
 
 enum class Match : uint8_t { kNo, kMaybe, kCertain };
 
-// Receives what a reader has so far while it goes on: parts with lanes and the columns start_ns, dur_ns, name_id,
+// Receives the partial result of a reader while it goes on: parts with lanes and the columns start_ns, dur_ns, name_id,
 // category_id and kernel_class, and nothing else. It is called a few times during a long reading, from one thread at a
 // time; each call replaces what came before.
 using EarlyTrace = std::function<void(Trace)>;
@@ -76,25 +76,25 @@ struct ReadOptions {
   // For Ascend: leave out kernels and host calls. Ranges, their device side, communication and steps are enough for a
   // pipeline.
   bool only_ranges = false;
-  // For recordings: read at most about so many bytes of the end of each file, and the tables at its beginning; 0 reads
-  // everything. The note recording.newest_only says that something was left out.
+  // For recordings: read at most about this number of bytes of the end of each file, and the tables at its beginning; 0
+  // reads everything. The note recording.newest_only reports that the rest was skipped.
   int64_t newest_bytes = 0;
 };
 
-// One rank of a source, as far as file names tell.
+// One rank of a source, identified by file names.
 struct RankSource {
   Part who;                        // rank, machine, machine_name, device and source are filled
   std::vector<std::string> paths;  // its files
   int64_t size_bytes = 0;
 };
 
-// For readers that can read ranks one by one, in any order and in any number of processes (docs/formats/digest.md):
-// list the ranks, read each, join the traces in rank order (readers/common/join_ranks.h), and settle.
+// For readers that can read ranks one by one, in any order and in any number of processes (docs/formats/digest.md). A
+// caller lists the ranks, reads each, joins the traces in rank order (readers/common/join_ranks.h), and settles.
 struct RankReading {
   // Lists the ranks in order; counts what was left out.
   std::vector<RankSource> (*list)(const Source& source, const ReadOptions& options, Diagnostics& diagnostics);
-  // Reads a trace of one part, as far as that rank's files tell. Errors: kNotFound, kIo, kBadInput, when nothing could
-  // be read.
+  // Reads a trace of one part from that rank's files alone. Errors: kNotFound, kIo, kBadInput, when nothing could be
+  // read.
   Result<Trace> (*read)(const RankSource& rank, const ReadOptions& options);
   // Does what needs all ranks: steps, clock, description. The trace is then what Reader::read returns. Errors:
   // kBadInput when there is nothing left to draw.

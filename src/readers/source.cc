@@ -21,15 +21,15 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kHeadBytes = size_t{1} << 16;
-constexpr size_t kHeadsAtOnce = 16;  // so many heads are requested from a server at once
+constexpr size_t kHeadsAtOnce = 16;  // this number of heads is requested from a server at once
 constexpr int kFolderDepth = 2;      // every file counts down to this depth
 constexpr int kDeepestFolder = 64;   // files of an Ascend profiler and of XLA count down to this depth
 constexpr size_t kMaxFolders = 200'000;
-// `stageline simulate` writes the true answers beside the logs under this name. They are a table of timings themselves,
-// so in a folder they would be taken for input. When named alone they are read.
+// `stageline simulate` writes the true answers next to the logs under this name. They are a table of timings
+// themselves, so in a folder they would be taken for input. When named alone they are read.
 constexpr const char* kTruthName = "truth.csv";
 
-// True when a file of this name counts, `depth` folders below what was named.
+// Returns true when a file of this name counts, `depth` folders below what was named.
 bool is_wanted(const std::string& name, int depth) {
   return name != kTruthName && !name.ends_with(kNotesSuffix) &&
          (depth <= kFolderDepth || is_ascend_file(name) || is_xplane_name(name));
@@ -107,8 +107,8 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
   return {};
 }
 
-// Drops second names: links, and a file named beside its folder, would count the same work twice. Also notes which
-// files may not be opened.
+// Drops second names: links, and a file named in addition to its folder, would count the same work twice. Also notes
+// which files may not be opened.
 void drop_repeats(Source& source) {
   std::set<std::pair<dev_t, ino_t>> seen;
   std::erase_if(source.files, [&](const SourceFile& file) {
@@ -172,7 +172,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
     }
     if (stat(path.c_str(), &st) != 0) return Error{ErrorCode::kNotFound, "no such file or folder", {path}, ""};
     if (S_ISDIR(st.st_mode)) {
-      // With several roots, the names of the folders tell machines apart.
+      // With several roots, the names of the folders distinguish machines.
       const std::string prefix = paths.size() > 1 ? file_name(path) + "/" : "";
       if (Status s = scan_folder(path, prefix, 1, source, seen); !s) return std::move(s).error();
     } else {
@@ -183,7 +183,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
       note_input_database(path);
     }
   }
-  // Files are sorted first: of two names of one file the plain one then stays, whatever order the folder has ("a.db",
+  // Files are sorted first. Among two names of one file the plain one then stays, in any order of the folder ("a.db",
   // and not the "a.db.stageline-backup" that a killed pp-chart --in-place left).
   std::stable_sort(source.files.begin(), source.files.end(),
                    [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });

@@ -13,7 +13,7 @@ constexpr size_t kMaxSeries = 4096;
 struct CounterTable {
   const char* table;
   const char* label;
-  std::array<const char*, 2> keys;  // columns whose values tell series apart; "" for none
+  std::array<const char*, 2> keys;  // columns whose values distinguish series; "" for none
   const char* key_enum;  // table with the names of the first key's values; "" means STRING_IDS, if the key is a text
   std::array<const char*, 4> values;  // columns that become series; "" for none
 };

@@ -101,7 +101,7 @@ struct RankDb {
   bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
     return scan_table(db, out, table, columns, use);
   }
-  // Reads start and end from two columns, from `column` on. Returns false, and counts the row, when they are no
+  // Reads start and end from two columns, from `column` on. Returns false, and counts the row, when they are not
   // numbers.
   bool times(const SqliteRows& rows, int column, int64_t& start_ns, int64_t& end_ns);
   std::string_view enum_name(const std::string& table, int64_t id);
@@ -112,7 +112,7 @@ inline uint32_t correlation_of(int64_t connection) {
                                                                                  : kNoCorrelation;
 }
 
-void read_identity(RankDb& rank);       // META_DATA and the files beside it, HOST_INFO, NPU_INFO, RANK_DEVICE_MAP
+void read_identity(RankDb& rank);       // META_DATA and the files next to it, HOST_INFO, NPU_INFO, RANK_DEVICE_MAP
 void read_ranges(RankDb& rank);         // MSTX_EVENTS
 void read_communication(RankDb& rank);  // COMMUNICATION_OP, COMMUNICATION_TASK_INFO
 void read_tasks(RankDb& rank);          // COMPUTE_TASK_INFO, MEMCPY_INFO, TASK

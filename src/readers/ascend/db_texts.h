@@ -1,4 +1,4 @@
-// The texts in STRING_IDS of one database, read only when a row names them: a 20 GB file may hold more text than fits
+// The texts in STRING_IDS of one database, read only when a row names them. A 20 GB file may hold more text than fits
 // into memory, and a pipeline needs little of it.
 #pragma once
 

@@ -32,7 +32,7 @@ struct RankFiles {
 // when there is nothing of an Ascend profile, kAmbiguous when profiles of PyTorch and MindSpore lie together.
 Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& notes);
 
-// True for "ascend_pytorch_profiler_3.db", "ascend_mindspore_profiler.db", "msprof_20250521091718.db" and
+// Returns true for "ascend_pytorch_profiler_3.db", "ascend_mindspore_profiler.db", "msprof_20250521091718.db" and
 // "msmonitor_1_…_3.db".
 bool is_profiler_db(std::string_view name);
 

@@ -14,8 +14,8 @@ bool contains_no_case(std::string_view text, std::string_view upper_word) {
   return std::search(text.begin(), text.end(), upper_word.begin(), upper_word.end(), same) != text.end();
 }
 
-// Tells what a task is by its type alone. Some levels have no COMPUTE_TASK_INFO; then tasks of the compute units are
-// kernels.
+// Returns the kind of a task by its type alone. Some levels have no COMPUTE_TASK_INFO; then tasks of the compute units
+// are kernels.
 RowKind kind_of_type(std::string_view type, bool has_compute_info) {
   if (contains_no_case(type, "MEMSET")) return RowKind::kMemset;
   if (contains_no_case(type, "MEMCPY")) return RowKind::kMemcpy;

@@ -1,4 +1,4 @@
-// Reads what an Ascend profiler says about communication as sums: communication.json has the times of operations, and
+// Reads an Ascend profiler's sums about communication. communication.json has the times of operations, and
 // communication_matrix.json the bytes and times of links. analysis.db has the same in tables (analysis_db.h).
 //
 //   {"step13": {"p2p":        {"hcom_send__377_0_1@GROUP": {"Communication Time Info": {"Start Timestamp(us)": …,

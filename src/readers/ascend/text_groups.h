@@ -1,6 +1,6 @@
-// Finds the process group of an operation from the pieces that text exports give: "hcom_allReduce__377_4_1" (three
-// digits of the group's number), "@13681369207305868844" (the number), and parallel_group_info in the metadata (the
-// group's full name, its purpose and its ranks).
+// Finds the process group of an operation from the pieces that text exports give. They are "hcom_allReduce__377_4_1"
+// (three digits of the group's number), "@13681369207305868844" (the number), and parallel_group_info in the metadata
+// (the group's full name, its purpose and its ranks).
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class ProcessGroups {
 
   // Finds a group by its full name or number; nullptr when there is none.
   const ProcessGroup* find(std::string_view group) const;
-  // Finds a group by the three digits in an operation's name, provided that only one group has them.
+  // Finds a group by the three digits in an operation's name, if only one group matches.
   const ProcessGroup* find_by_digits(std::string_view digits) const;
   const std::vector<ProcessGroup>& all() const { return groups_; }
 

@@ -34,7 +34,7 @@ struct KernelTable {
 };
 
 // Errors: kNotFound, kIo; kBadInput when there is no column of names, starts or durations. Lines that are cut, have a
-// quote too many, or have a time that is no time or runs backwards are counted as "ascend.kernel_line". O(bytes).
+// quote too many, or have a time that is invalid or runs backwards are counted as "ascend.kernel_line". O(bytes).
 Result<KernelTable> read_kernel_details(const std::string& path, Diagnostics& diagnostics, Progress* progress);
 
 // True when a row with these texts is a communication operation, by its core ("HCCL", "COMMUNICATION") or its name.

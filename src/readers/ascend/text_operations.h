@@ -1,4 +1,4 @@
-// Makes slices of communication operations, from whichever text export has them.
+// Makes slices of communication operations, from any text export that contains them.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Reads one rank of an Ascend profile from its text exports, where the profiler database is missing; and reads the
-// profiler's own sums, which also exist beside a database.
+// profiler's own sums, which also exist next to a database.
 //
 //   trace_view.json ─────── all slices ──┐  (kernel_details.csv then adds shapes)
 //   kernel_details.csv ──── kernels ─────┤→ PartBuilder
@@ -16,7 +16,7 @@
 
 namespace stageline::ascend {
 
-// True when a file of the source is one of these exports, by its name and first bytes.
+// Returns true when a file of the source is one of these exports, by its name and first bytes.
 bool is_text_export(const Source& source, size_t file);
 
 // Flaws are counted in the notes; so is a file that cannot be read at all ("ascend.unreadable_text"), as long as

@@ -4,7 +4,7 @@
 //   process "CANN"             threads of the runtime: AscendCL@…, Node@launch, …, one nested in the other
 //   process "Ascend Hardware"  threads "Stream 2", …: device tasks, args {"Task Type", "Stream Id", "connection_id"}
 //   process "Communication"    ("HCCL" of old) threads "Group 0 Communication": operations; "Plane 0": their transfers
-//   process "Overlap Analysis" sums of the others; left out
+//   process "Overlap Analysis" sums of the others; skipped.
 //
 //   flows: HostToDevice  a call of CANN → the task that it launched
 //          async_npu     an operator → the task that it launched
@@ -82,7 +82,7 @@ struct TextTrace {
   int64_t events = 0;                                           // events of every kind
 };
 
-// Errors: kNotFound, kIo; kBadInput when there is no event. What cannot be used is counted: "ascend.trace_event",
+// Errors: kNotFound, kIo; kBadInput when there is no event. Unusable events are counted: "ascend.trace_event",
 // "ascend.trace_cut", "ascend.trace_flow". O(bytes + flows log flows); memory is proportional to the rows.
 Result<TextTrace> read_trace_view(const std::string& path, Diagnostics& diagnostics, Progress* progress);
 

@@ -12,7 +12,7 @@ namespace stageline {
 
 namespace {
 
-// All of `one` but its cells.
+// Joins all of `one` but its cells.
 void join_part(Trace& trace, Trace& one) {
   FileNames names;
   for (size_t id = 0; id < one.names.size(); ++id) names.names.emplace_back(one.names.text(static_cast<StringId>(id)));

@@ -31,7 +31,7 @@ class LaunchedWork {
     launches_.push_back({thread, start_ns, correlation, 0});
   }
   void add_work(Work work) { work_.push_back(work); }
-  // Makes room for as many. What is not used of it is never touched, and costs no memory.
+  // Makes room for as many. Unused room is never touched, and costs no memory.
   void reserve(size_t ranges, size_t launches, size_t work) {
     ranges_.reserve(ranges);
     launches_.reserve(launches);
@@ -51,7 +51,7 @@ class LaunchedWork {
          ++at, ++looked_)
       for (size_t w = at->first; w < work_.size() && work_[w].correlation == at->correlation; ++w) use(work_[w]);
   }
-  // True when ranges were nested around so many launches that the last were not looked at.
+  // Returns true when ranges were nested around more launches than kMostLooked, so that the last were not checked.
   bool gave_up() const { return looked_ >= kMaxLooked; }
 
  private:
@@ -61,8 +61,8 @@ class LaunchedWork {
     uint32_t correlation;
     uint32_t first;  // index into work_ of the first it launched
   };
-  // The first launch of a thread from a time on. Ranges are mostly asked about in order of time, so it is looked for
-  // from the last one on, in steps that double, and among all only where it lies before.
+  // Returns the first launch of a thread from a time on. Queries come mostly in order of time, so the search starts at
+  // the last result, in steps that double. Only if the launch is before that are all searched.
   std::vector<Launch>::const_iterator first_launch(int64_t thread, int64_t start_ns) {
     const std::pair key(thread, start_ns);
     const auto before = [&](const Launch& launch) { return std::pair(launch.thread, launch.start_ns) < key; };

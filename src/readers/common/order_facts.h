@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-// Facts of one slice keep their order. Where many slices have a fact, and none has two, each fact finds its place
-// without being compared: the place is how many slices before its own have one, which a bit for each slice tells. O(n)
+// Facts of one slice keep their order. If many slices have a fact, and none has two, each fact finds its place
+// without comparisons. The place is the number of earlier slices with a fact, which a bit per slice records. O(n)
 // then.
 //
 //   slices with a fact   1 0 1 1 0 …      the fact of slice 3 stands at place 2

@@ -30,7 +30,7 @@ struct RowCategory {
 };
 
 inline constexpr uint32_t kNoRow = UINT32_MAX;
-// Lanes of communication groups are no streams of the device; where a stream number is needed, they get numbers from
+// Lanes of communication groups are not streams of the device; where a stream number is needed, they get numbers from
 // here on.
 inline constexpr int64_t kFirstGroupStream = 10000;
 

@@ -1,5 +1,5 @@
-// Tells which files of a source are Perfetto's, and which of them have the same recording as JSON beside them. The
-// readers of both formats ask this, so that exactly one of them takes the source and says so.
+// Finds which files of a source are Perfetto's, and which of them have the same recording as JSON next to them. The
+// readers of both formats call this, so that exactly one of them takes the source and reports it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace stageline {
 
 // True when a message may begin with this field of Perfetto's TracePacket. Other formats' field 1 fails this test soon.
 bool is_packet_field(uint32_t id, uint8_t wire);
-// Counts the packets at the head of a file, up to `most`; −1 where something is no packet. `whole`: the head is the
+// Counts the packets at the head of a file, up to `most`; −1 where something is not a packet. `whole`: the head is the
 // whole file.
 int count_packets(std::string_view head, int most, bool whole);
 

@@ -29,7 +29,7 @@ std::optional<int32_t> small_number(std::string_view text) {
   return static_cast<int32_t>(*value);
 }
 
-// True when the key is known here and its value is a number.
+// Returns true when the key is known here and its value is a number.
 bool take(RangeText& out, std::string_view key, std::string_view value) {
   const auto number = small_number(value);
   if (!number) return false;

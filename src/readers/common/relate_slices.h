@@ -1,5 +1,5 @@
-// What readers of profiler traces do once a rank's slices are in their lanes: find which slice encloses, launched and
-// owns which, and which step it belongs to, and replace the ids of one rank by the trace's.
+// Relates the slices of one rank after a reader has put them into lanes: parent, launch, owner and step of each slice.
+// Then replaces rank-local ids by ids of the trace.
 #pragma once
 
 #include <cstdint>

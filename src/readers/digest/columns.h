@@ -96,7 +96,7 @@ class ColumnReader {
   explicit ColumnReader(std::string_view body) {
     while (good_ && !body.empty()) good_ = take_column(body);
   }
-  // What all columns take once they are vectors.
+  // Memory of all columns after unpacking them into vectors.
   int64_t memory_bytes() const {
     int64_t bytes = 0;
     for (const auto& [name, column] : columns_)

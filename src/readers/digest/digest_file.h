@@ -1,4 +1,4 @@
-// A digest: one rank's trace, compressed, in a file that says what it was made from. docs/formats/digest.md
+// A digest: one rank's trace, compressed, in a file that records its source (docs/formats/digest.md).
 //
 //   "SLDIGEST" │ u32 version │ u32 bytes of the head │ u64 bytes of the body │ u64 bytes of the body unpacked
 //   │ u32 CRC32C of head and body │ u32 CRC32C of the 36 bytes before │ head: a JSON object │ body: zstd of columns
@@ -33,7 +33,7 @@ std::string file_name_of(const Head& head);
 
 std::string pack(const Head& head, const Trace& trace);
 
-// How long a digest's first bytes say that it is; 0 when they are too few or none of a digest.
+// Returns the length of a digest according to its first bytes; 0 when they are too few or do not belong to a digest.
 inline constexpr size_t kFixedBytes = 40;
 uint64_t announced_bytes(std::string_view first);
 

@@ -9,8 +9,8 @@
 
 namespace stageline::digest {
 
-// What may still be taken of the memory that there is, shared by threads. A digest of a megabyte can unpack to
-// gigabytes of columns, so room is asked for before they are made.
+// Shares the remaining memory among threads. A digest of a megabyte can unpack to gigabytes of columns, so room is
+// requested before they are made.
 class MemoryLeft {
  public:
   explicit MemoryLeft(int64_t bytes) : left_(bytes) {}

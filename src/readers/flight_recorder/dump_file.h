@@ -32,7 +32,7 @@ struct Dump {
 // −1 when there are none.
 int32_t rank_of_name(const std::string& path);
 
-// True when these first bytes are a dump's, as a pickle or as JSON.
+// Returns true when these first bytes are a dump's, as a pickle or as JSON.
 bool looks_like_dump(std::string_view head);
 
 // Errors: kBadInput when no call could be read; kIo, kLimit.

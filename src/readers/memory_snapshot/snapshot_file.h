@@ -20,7 +20,7 @@ struct SnapshotFile {
   Diagnostics notes;
 };
 
-// True when these first bytes are a snapshot's.
+// Returns true when these first bytes are a snapshot's.
 bool looks_like_snapshot(std::string_view head);
 
 // Errors: those of Input and parse_pickle; kBadInput when the file holds nothing of an allocator.

@@ -1,4 +1,4 @@
-// What becomes of one report: its processes as parts.
+// Converts one report: its processes become parts.
 #pragma once
 
 #include <cstdint>

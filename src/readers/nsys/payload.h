@@ -11,7 +11,7 @@
 
 namespace stageline::nsys {
 
-// What a payload says, by the names of its fields; −1: it has no such field.
+// The content of a payload, by the names of its fields; −1: it has no such field.
 struct NcclPayload {
   uint64_t communicator = 0;
   int64_t ranks = -1, rank = -1, device = -1;  // of calls that make a communicator

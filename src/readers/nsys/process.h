@@ -19,7 +19,7 @@
 
 namespace stageline::nsys {
 
-// "vm, pid and thread in one number": what stands above the thread, and its parts.
+// The number contains vm, pid and thread: these return the part above the thread, and its pieces.
 inline int64_t process_of(int64_t global) { return static_cast<int64_t>(static_cast<uint64_t>(global) >> 24); }
 inline int64_t pid_of(int64_t process) { return process & 0xffffff; }
 inline int64_t thread_of(int64_t global_tid) { return global_tid & 0xffffff; }
@@ -50,10 +50,10 @@ class Process {
   }
   // A stream's lane; work of a second context has lanes of its own.
   uint32_t device_lane(int64_t device, int64_t context, int64_t stream);
-  // "[1, 2, 3]" as a text of the builder.
+  // Returns "[1, 2, 3]" as a text of the builder.
   uint32_t shape_text(const std::array<int64_t, 3>& shape);
 
-  // What the text of a range says. Most texts come again and again, and are taken apart once.
+  // The content of a range's text. Most texts are repeated, so each is parsed only once.
   struct KnownRange {
     uint32_t name = 0, full = 0;  // of the builder
     int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;

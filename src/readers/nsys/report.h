@@ -9,7 +9,7 @@
 
 namespace stageline::nsys {
 
-// Whether an SQLite file is such an export.
+// Returns true if an SQLite file is such an export.
 bool is_report(const std::string& path);
 
 // Errors: those of SqliteDb::open_read; kBadInput when it has no table that could be drawn.

@@ -58,7 +58,7 @@ class Tables {
     const int64_t value = rows.integer_or(column, kNone32);
     return value >= 0 && value < kNone32 ? static_cast<uint32_t>(value) : kNoCorrelation;
   }
-  // −1 for what is no time.
+  // Returns −1 for values that are not times.
   int64_t time(const SqliteRows& rows, int column) {
     const int type = rows.type(column);
     if (type == SQLITE_NULL || type == SQLITE_BLOB) return -1;

@@ -1,4 +1,4 @@
-// What the texts and numbers of an export are called: names of calls, of copies, of what frameworks write into ranges.
+// Names for the texts and numbers of an export: calls, copies, and the range texts of frameworks.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,10 @@
 
 namespace stageline::nsys {
 
-// "cudaLaunchKernel_v7000", "cudaMemcpyAsync_ptsz" → the function.
+// Returns the function: "cudaLaunchKernel_v7000", "cudaMemcpyAsync_ptsz" → "cudaLaunchKernel", "cudaMemcpyAsync".
 std::string_view api_name(std::string_view name);
 
-// Of the numbers of ENUM_CUDA_MEM_KIND, ENUM_CUDA_MEMCPY_OPER and syncType.
+// Return the names of the numbers of ENUM_CUDA_MEM_KIND, ENUM_CUDA_MEMCPY_OPER and syncType.
 const char* memory_kind(int64_t kind);
 const char* copy_kind(int64_t kind);
 const char* sync_name(int64_t type);
@@ -23,8 +23,8 @@ struct TorchRange {
 };
 TorchRange torch_range(std::string_view text);
 
-// "iteration 12", "Step 3", "train_step": a step of a training loop, and its number where it says one; `counted`: it
-// says none, and its place among those of its wording is its number.
+// Returns the number of a step of a training loop: "iteration 12", "Step 3", "train_step". `counted` is set if the name
+// has no number; then its position among names with the same wording is its number.
 std::optional<int64_t> step_of(std::string_view name, bool* counted);
 
 }  // namespace stageline::nsys

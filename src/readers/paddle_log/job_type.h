@@ -1,4 +1,4 @@
-// Tells what a job type of Paddle's pipeline passes means: "backward_w1_reduce" is a weight gradient of chunk 1.
+// Returns the meaning of a job type of Paddle's pipeline passes: "backward_w1_reduce" is a weight gradient of chunk 1.
 #pragma once
 
 #include <string_view>

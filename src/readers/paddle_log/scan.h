@@ -4,7 +4,7 @@
 // A job line may stand anywhere in a physical line (after a glog prefix, a progress bar or other text), and several may
 // share one line:
 //
-//   Profiler Info: Job (<id>), type = <type>, micro_batch_id = <mb>, job_start_time = <ms>, job_end_time = <ms>
+//   Profiler Info: Job (<id>), type = <type>, micro_batch_id = <mb>, job_start_time = <ms>, job_end_time = <ms>.
 //
 // Source of the definition: Paddle's standalone_executor.cc prints the line, and profiler_helper_static.py reads it;
 // docs/formats/paddle-log.md lists every form.

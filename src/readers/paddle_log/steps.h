@@ -19,8 +19,8 @@ struct PaddleBurst {
   int64_t start_ns = 0, end_ns = 0;  // over its usable jobs; 0 and 0 when it has none
 };
 
-// Marks jobs that are in the log twice with exactly the same times (kJobRepeated): a line that was printed twice in a
-// row, or a whole step that occurs again because a log was appended to itself. O(jobs).
+// Marks jobs that are in the log twice with exactly the same times (kJobRepeated). Such a job is a line that was
+// printed twice in a row, or part of a whole step that is repeated because a log was appended to itself. O(jobs).
 struct PaddleRepeats {
   int64_t lines = 0, steps = 0;
 };

@@ -20,7 +20,7 @@ void ClockBook::add_snapshot(std::vector<Stamp> stamps) {
 std::optional<int64_t> ClockBook::find_way(uint64_t from, int64_t ns, uint64_t to, Leg& leg) const {
   if (from == to) return ns;
   int64_t out = 0;
-  // Breadth first: the fewest snapshots between the two clocks.
+  // The search is breadth first: it finds the fewest snapshots between the two clocks.
   std::vector<Stamp> reached{{from, ns}};
   for (size_t k = 0; k < reached.size() && reached.size() < kMaxClocksOnTheWay; ++k) {
     const Stamp at = reached[k];

@@ -25,7 +25,7 @@ class ClockBook {
     int64_t lo = 0, hi = 0, delta = 0;
     size_t snapshots = 0;
   };
-  // Moves `ns` to the other clock. Returns false, and leaves it, where no chain of snapshots leads there. This is quick
+  // Moves `ns` to the other clock. Returns false, and leaves it, where no chain of snapshots leads there. This is fast
   // while stamps stay between the same two snapshots; `leg` is the asker's own last answer.
   bool convert(uint64_t from, int64_t& ns, uint64_t to, Leg& leg) const {
     if (from == leg.from && to == leg.to && ns >= leg.lo && ns < leg.hi && leg.snapshots == snapshots_.size()) {

@@ -19,8 +19,8 @@ class PacketFile {
   PacketFile(Input& input, std::string path, Diagnostics& notes)
       : input_(input), path_(std::move(path)), notes_(notes) {}
 
-  // The next packet and its decompressed position; it lives until the next call. false: the end, or nothing more can be
-  // read; then error() says what stopped it, if something did.
+  // Reads the next packet and its decompressed position; it lives until the next call. Returns false at the end, or if
+  // nothing more can be read; then error() returns the reason, if there is one.
   bool next(std::string_view& packet, int64_t& offset) {
     // Nearly all packets lie whole in the window, and their length takes one or two bytes.
     const size_t left = held();

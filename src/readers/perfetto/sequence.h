@@ -1,5 +1,5 @@
-// What a packet sequence has said so far and its later packets stand on: interned texts, defaults, clocks. It lives
-// until the writer clears it.
+// The state of a packet sequence that its later packets need: interned texts, defaults, clocks. It lives until the
+// writer clears it.
 #pragma once
 
 #include <cstdint>

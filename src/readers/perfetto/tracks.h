@@ -1,4 +1,4 @@
-// Tracks of a Perfetto trace: what descriptors said of them, in whatever order they came, and the lanes they become.
+// Tracks of a Perfetto trace: their descriptors, in any order, and the lanes they become.
 #pragma once
 
 #include <cstdint>

@@ -1,9 +1,9 @@
 // Turns ticks and stamps of device clocks into nanoseconds since the epoch.
 //
 // The recorder stores raw readings: snapshots of the host's clocks every few seconds, and anchors of each device every
-// second. Times between two readings lie on a straight line; beyond the last one its slope continues. The epoch comes
-// from CLOCK_REALTIME at the first snapshot, and the course of time from CLOCK_MONOTONIC, which is never set, so a wall
-// clock that jumps during the run moves nothing.
+// second. Times between two readings are interpolated linearly; beyond the last one the slope continues. The epoch
+// comes from CLOCK_REALTIME at the first snapshot. The progress of time comes from CLOCK_MONOTONIC, which is never set,
+// so a wall clock that jumps during the run moves nothing.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,9 @@ struct HotContent {
 bool is_hot_file(std::string_view head);
 
 // Reads the rings as they are now. The process may be writing meanwhile: counters are read before and after the
-// records, and what was taken out of a ring in between is left out. (It is in the cold file, which is therefore read
-// after this one.) Errors: kIo; kBadInput when it is no hot file. Takes no more memory than the file's own numbers say
-// and the file holds.
+// records, and records that were taken out of a ring in between are skipped. (It is in the cold file, which is
+// therefore read after this one.) Errors: kIo; kBadInput when it is not a hot file. Takes no more memory than the
+// file's own numbers say and the file holds.
 Result<HotContent> read_hot(const std::string& path);
 
 }  // namespace stageline::recording

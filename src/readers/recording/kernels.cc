@@ -23,7 +23,7 @@ const std::vector<CategoryInfo>& categories() {  // in the order above, spelt as
   return all;
 }
 
-// True for calls of the driver such as "cuLaunchKernel"; "cudaLaunchKernel" is the runtime's.
+// Returns true for calls of the driver such as "cuLaunchKernel"; "cudaLaunchKernel" is the runtime's.
 bool is_driver_call(std::string_view name) { return name.starts_with("cu") && !name.starts_with("cuda"); }
 
 }  // namespace

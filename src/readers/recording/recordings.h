@@ -21,11 +21,11 @@ struct Meta {
   int64_t boot = 0;
   std::string uuid, host, job, hot;  // uuid has 16 bytes
   std::string devices;               // the devices' uuids, with blanks between
-  std::string kernels;               // "recorded", or why they stopped being recorded; "" when nobody asked for them
+  std::string kernels;               // "recorded", or why they stopped being recorded; "" if they were not requested
 };
 Meta parse_meta(std::string_view json);
 
-// The recording of one process.
+// Holds the recording of one process.
 struct Recording {
   Meta meta;
   std::vector<std::string> paths;                         // cold files, in order
@@ -38,7 +38,7 @@ struct Recording {
   int64_t hot_rows = 0;  // rows that were only in memory when it ended
 };
 
-// True when a file's first bytes are those of a recorder's file.
+// Returns true when a file's first bytes are those of a recorder's file.
 bool is_cold(std::string_view head);
 
 // Reads all .slrec and .slhot files of the source, hot files first, since their processes may be writing. Returns

@@ -26,7 +26,7 @@ struct Row {
   bool host_instead = false;  // the row is on a device's lane, but only the host's times are known
 };
 
-// Records of one ring that stood together: slots [first, first + slots) of the ring, rows [begin, end).
+// Neighbouring records of one ring: slots [first, first + slots) of the ring, rows [begin, end).
 struct RowBlock {
   uint32_t ring = 0;
   uint64_t first = 0, slots = 0;

@@ -13,7 +13,7 @@ namespace stageline::rocpd {
 enum class Dialect : uint8_t { kNone, kRocpd, kRpd };
 Dialect dialect_of(const std::string& path);
 
-// True for an SQLite file of which not even the names of tables can be read.
+// Returns true for an SQLite file of which not even the names of tables can be read.
 bool is_damaged(const std::string& path);
 
 // Errors: those of SqliteDb::open_read; kBadInput when nothing in it could be drawn.

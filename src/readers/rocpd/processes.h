@@ -1,6 +1,6 @@
-// The processes of a record of AMD's profilers while it is being read: calls, device work, allocations and counters
-// come in any order, and finish() puts them together and links them. Times are nanoseconds as in the file; a negative
-// one is no time.
+// The processes of a record of AMD's profilers while it is being read. Calls, device work, allocations and counters
+// come in any order; finish() joins and links them. Times are nanoseconds as in the file; a negative one is not a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -77,7 +77,7 @@ class Processes {
   std::string path_;
   int generation_ = 0;
   std::map<std::pair<int, int64_t>, std::unique_ptr<Process>> all_;
-  // Numbers of launches. The profilers' own numbers may need 64 bits, so launches are numbered anew here.
+  // Numbers of launches. The profilers' own numbers may need 64 bits, so launches get new numbers here.
   std::map<int64_t, uint32_t> numbers_;
   uint32_t last_number_ = 0;
 };

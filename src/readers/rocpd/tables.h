@@ -1,5 +1,5 @@
-// Reads tables of rocprofv3 (--output-format csv) and of rocpd convert: PID_kernel_trace.csv and those beside it, which
-// together are one process's record. Columns and what becomes of them: docs/formats/rocpd.md.
+// Reads tables of rocprofv3 (--output-format csv) and of rocpd convert: PID_kernel_trace.csv and its neighbours, which
+// together are one process's record. docs/formats/rocpd.md describes the columns and their use.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ namespace stageline::rocpd {
 
 // The tables that are read. Sums (…_stats.csv) and counters of single dispatches are not among them.
 enum class TableKind : uint8_t { kAgents, kCalls, kKernels, kCopies, kAllocations };
-// Tells the kind of a table by the columns in its first line; nullopt for any other table.
+// Returns the kind of a table by the columns in its first line; nullopt for any other table.
 std::optional<TableKind> table_kind(std::string_view head);
 
 // Returns the stem of a path, "node0/4242_kernel_trace.csv" → "node0/4242"; tables with the same stem belong together.

@@ -28,7 +28,7 @@ bool holds(std::string_view text, std::string_view what) {
   return false;
 }
 
-// True for "train 0", "test" and "TraceContext", which XProf takes for the user's own marks of steps.
+// Returns true for "train 0", "test" and "TraceContext", which XProf takes for the user's own marks of steps.
 bool is_marker(std::string_view name) {
   return (name.starts_with("train") || name.starts_with("test") || name.starts_with("TraceContext")) &&
          name.find('/') == std::string_view::npos;
@@ -119,7 +119,7 @@ struct Group {
   std::vector<Boundary> boundaries;
   std::string name;
   int64_t number = -1;
-  // The longest marker on the host, and on devices.
+  // Holds the longest marker on the host, and on devices.
   int64_t host_start = 0, host_end = -1, device_start = 0, device_end = -1;
   int64_t work_start = 0, work_end = -1;  // its work on devices
 };
@@ -215,7 +215,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
     // In a run with devices, host events of steps that no device saw do not count.
     if ((any_device && !on_device[grouper.group(i)]) || !is_compute(name)) continue;
     const EventType type = host_event_type(name, any_device, event.correlation >= 0);
-    // What the device waits for at that time is not recorded.
+    // The wait of the device at that time is not recorded.
     if (any_device && type == EventType::kHostCompute) continue;
     group.boundaries.push_back({event.start_ps, type, true});
     group.boundaries.push_back({end, type, false});

@@ -43,7 +43,7 @@ struct Plane {
   std::vector<std::pair<size_t, size_t>> lines_;
 };
 
-// What stands at the end of the file and in small planes. It is read first, since times count from what it says.
+// Facts at the end of the file and in small planes. They are read first, because times count from them.
 struct SpaceFacts {
   std::vector<std::string> planes, hostnames, errors, warnings;
   int64_t start_ns = -1, stop_ns = -1;  // profile_start_time and profile_stop_time, since the epoch
