@@ -22,9 +22,9 @@ struct AnalysisTable {
   enum Extent : uint8_t { kAll, kRunAddsColumns };
   const char* name;     // "ranks"
   const char* summary;  // one line
-  // Returns the columns of our own answer (not a rival's) without options. They are known before anything runs, because
-  // run() makes its table of them; SQL, Python and the documentation ask here. Options may add columns, and the words
-  // of columns may differ between runs (in_words_of).
+  // Returns the columns of Stageline's answer (not another tool's) without options. They are known before anything
+  // runs, because run() makes its table of them; SQL, Python and the documentation read them here. Options may add
+  // columns, and the words of columns may differ between runs (in_words_of).
   std::vector<ColumnSpec> (*columns)();
   Extent extent = kAll;  // kRunAddsColumns: the run may add further columns, depending on what was recorded
 };
@@ -34,7 +34,7 @@ struct AnalysisTable {
 struct AnalysisOption {
   const char* name;     // "num-kernels"
   const char* value;    // placeholder: "N", "BOOL", "TEXT", …
-  const char* help;     // one sentence that tells the default
+  const char* help;     // one sentence that describes the default
   const char* choices;  // comma list, or "" when any value may be given
 };
 
@@ -61,7 +61,7 @@ class AnalysisOptions {
 
 class TorchRowStore;
 
-// The input of an analysis.
+// The input of an analysis, which borrows all that it points to.
 struct AnalysisInput {
   const Trace* trace = nullptr;  // for kCells and kTorch
   // Facts about `trace`, shared by all questions about it. run() makes them when no caller gave them. This is not
@@ -83,8 +83,8 @@ struct AnalysisInput {
   // The run outlives the answer, so tables that have a row for each event may be Table::later().
   bool rows_later = false;
   bool wants_overlay = false;  // whether AnalysisResult::overlay is wanted
-  bool brief = false;          // for very long tables the first rows are enough, and the title tells so
-  bool foreign = false;        // --format FORM of Analysis::format: the answer is a text in a rival's own layout
+  bool brief = false;          // for very long tables the first rows are enough; the title reports the cut
+  bool foreign = false;        // --format FORM of Analysis::format: the answer is a text in another tool's layout
   AnalysisOptions options;
 };
 
@@ -115,21 +115,21 @@ struct Analysis {
   const char* name;  // "pipeline-summary"
   const char* summary;
   std::vector<AnalysisTable> tables;  // in the order in which run() returns them
-  // Errors: kBadInput when the input holds nothing to analyse. When a rival's answer is asked for, also when the rival
-  // itself fails, with the rival's reason.
+  // Errors: kBadInput when the input holds nothing to analyse. With --compat, also when the other tool itself fails,
+  // with that tool's reason.
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  const char* compat = "";       // rivals whose answers --compat gives, as a comma list: "hta", "tb", "msprof"
-  const char* format = "";       // a rival's layout that --format accepts besides text, csv and json: "torch"
+  const char* compat = "";       // tools whose answers --compat gives, as a comma list: "hta", "tb", "msprof"
+  const char* format = "";       // another tool's layout that --format accepts besides text, csv and json: "torch"
   bool takes_summaries = false;  // for kTorch: also answers for ranks that have sums for each step but no slices
   bool makes_overlay = false;    // takes --overlay FILE
   // The analysis is shown in the report with default options. It is off for series and dumps, which would fill the
   // report.
   bool in_report = true;
   bool across_ranks = false;  // compares times of several ranks, so their clocks are aligned first (--align)
-  // Of those in the report: the tables are written in full by `export --to json` and sqlite. It is off for dumps and
-  // for analyses that must be told what to look for.
+  // For analyses of the report: `export --to json` and sqlite write their tables in full. It is off for dumps and for
+  // analyses that need an option that names what to look for.
   bool in_export = true;
 };
 

@@ -1,4 +1,4 @@
-// Reads from flags what is asked of the analyses: which ones, which table, which form, with which options. `stageline
+// Reads from flags the question to the analyses: the chosen ones, the table, the form, and the options. `stageline
 // analyze` and the Python package share it.
 #pragma once
 
@@ -15,8 +15,8 @@ namespace stageline {
 // known too. Errors: kUsage with the nearest name.
 Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list);
 
-// Both are called before the input is read, because the descriptors know the tables. A form is text, csv, json, or a
-// rival's own layout when every chosen analysis has it. Errors: kUsage.
+// Both are called before the input is read, because the descriptors list the tables. A form is text, csv, json, or
+// another tool's layout when every chosen analysis has it. Errors: kUsage.
 Status check_table(const std::vector<const Analysis*>& chosen, const std::string& name);
 Status check_format(const std::vector<const Analysis*>& chosen, const std::string& format, const std::string& table);
 

@@ -1,4 +1,4 @@
-// stageline skill: what an agent has to know to use this program, as files that agents load.
+// Runs stageline skill: writes the instructions for using this program, as files that agents load.
 #include <filesystem>
 
 #include "base/embedded.h"

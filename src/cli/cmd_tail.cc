@@ -138,7 +138,7 @@ int run_tail(const Arguments& arguments) {
             *options);
   for (LookPace pace(kShare);;) {
     if (tail.look()) return kExitGood;
-    if (std::ferror(stdout)) return kExitGood;  // nobody reads the output any more
+    if (std::ferror(stdout)) return kExitGood;  // the reader of the output is gone
     std::this_thread::sleep_for(pace.pause());
     tail.wait_for_more();
   }

@@ -3,8 +3,8 @@
 
 #include "cli/flags.h"
 
-// What `stageline record` records without a change of the program, as docs/howto/record-python.md has it: for help and
-// messages, which are literals.
+// Lists what `stageline record` records without a change of the program, as docs/howto/record-python.md does. It is for
+// help and messages, which are literals.
 #define STAGELINE_RECORDED                                                                                         \
   "torch.distributed.pipelining, DDP, FSDP and FSDP2 (also under transformers' Trainer, Accelerate, Lightning or " \
   "torchtitan), torch.compile, Megatron-Core, MindSpeed, DeepSpeed or Paddle"
@@ -19,7 +19,7 @@ int run_export(const Arguments& arguments);
 int run_export_stacks(const Arguments& arguments);
 int run_align(const Arguments& arguments);
 Command what_if_command(const std::vector<const char*>& open_flags);  // with the flags of open_run()
-Command sql_command(const std::vector<const char*>& open_flags);      // likewise
+Command sql_command(const std::vector<const char*>& open_flags);      // the same as above
 int run_sql(const Arguments& arguments);
 int run_mcp(const Arguments& arguments);
 int run_skill(const Arguments& arguments);

@@ -37,8 +37,8 @@ struct __attribute__((packed)) PathRule {
   int32_t folder = -1;
 };
 
-// What the program itself needs: libraries that are loaded late, time zones, the browser's launcher, facts of the
-// machine (cores, memory), and recordings that are in memory and not yet in a file.
+// The program itself needs these: libraries that are loaded late, time zones, the browser's launcher, and facts of the
+// machine (cores, memory). Recordings may also be in memory and not yet in a file.
 constexpr const char* kSystem[] = {"/usr",  "/lib", "/lib64", "/bin",      "/sbin",        "/etc",    "/opt",
                                    "/proc", "/sys", "/nix",   "/dev/null", "/dev/urandom", "/dev/shm"};
 
@@ -78,15 +78,15 @@ Result<std::string> make_folder() {
   return path;
 }
 
-// Notes are a path, a line end and the bytes of the file. The answer is a byte: whether they were written. What asks
-// may be in somebody else's hands: it can name no other kind of file.
+// Notes are a path, a line end and the bytes of the file. The answer is a byte: 1 when they were written. The asking
+// process may have been taken over, so it can name no other kind of file.
 void answer_notes(const std::string& text, int to) {
   const size_t line = text.find('\n');
   const std::string path = text.substr(0, line);
   const bool written =
       line != std::string::npos && path.ends_with(kNotesSuffix) && write_file(path, text.substr(line + 1));
   const char answer = written ? 'y' : 'n';
-  if (::write(to, &answer, 1) < 0) return;  // nobody waits any more
+  if (::write(to, &answer, 1) < 0) return;  // the asker is gone
 }
 
 // A message is a letter, a text and a zero. The end of the pipe means that the program has ended.
@@ -128,7 +128,7 @@ Companion::Companion() {
   if (child == 0) {
     ::close(ends[1]);
     ::close(replies[0]);
-    // Closes our output, so that nobody who waits for its end waits for this process.
+    // Closes the output, so that a program that waits for its end does not wait for this process.
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int fd : {0, 1, 2}) dup2(nothing, fd);
     serve_companion(ends[0], replies[1]);

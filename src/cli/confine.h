@@ -1,10 +1,10 @@
-// A process that answers a browser's requests does not need the rest of the user's files. Where the kernel has Landlock
-// (Linux 5.13), `view` gives up what it does not need before it listens: it can read only its inputs and the system's
+// A process that answers a browser's requests does not need the rest of the user's files. If the kernel has Landlock
+// (Linux 5.13), `view` drops unneeded rights before it listens. Then it can read only its inputs and the system's
 // folders, and write only into one private folder for temporary files.
 //
-// A restriction of a thread holds for the threads that it starts later. So the order is: first split off the Companion,
-// which stays unrestricted (it opens the browser and removes the private folder when the program has ended in any way);
-// then restrict; then listen and start threads.
+// A restriction of a thread holds for the threads that it starts later. So the Companion is split off first. It stays
+// unrestricted, because it opens the browser and removes the private folder when the program has ended in any way. Then
+// the process restricts itself, listens, and starts threads.
 #pragma once
 
 #include <mutex>

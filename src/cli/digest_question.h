@@ -1,4 +1,4 @@
-// What `stageline digest` and the cluster program share: the flags, and the messages at the end.
+// The common part of `stageline digest` and the cluster program: the flags, and the messages at the end.
 #pragma once
 
 #include "base/result.h"

@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-// How a program ended.
+// The way in which a program ended.
 struct Ended {
   int exit_code = 0;
   int signal = 0;  // the signal that ended it; 0 when none did

@@ -31,9 +31,9 @@ void open_standard_descriptors() {
 }
 
 // Columns and rows of a few MiB are allocated and freed all the time. By default glibc maps and unmaps each of them,
-// and the kernel clears every page anew. On two ranks of a million events this took 0.7 s of 1.6 s; with these settings
-// it takes 0.2 s. Blocks above 64 MiB are columns of runs of tens of millions of cells, and are given back, since what
-// is allocated after them seldom fits into the room that they leave.
+// and the kernel clears every page again. On two ranks of a million events this took 0.7 s of 1.6 s; with these
+// settings it takes 0.2 s. Blocks above 64 MiB are columns of runs of tens of millions of cells. They are given back,
+// since later allocations seldom fit into the room that they leave.
 void keep_freed_memory() {
 #if defined(__GLIBC__)
   mallopt(M_MMAP_THRESHOLD, 64 << 20);

@@ -23,7 +23,7 @@ bool open_browser(const std::string& url) {
   posix_spawn_file_actions_init(&files);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     posix_spawn_file_actions_addopen(&files, fd, "/dev/null", O_RDWR, 0);
-  std::signal(SIGCHLD, SIG_IGN);  // nobody waits for the child
+  std::signal(SIGCHLD, SIG_IGN);  // the parent does not wait for the child
   std::string program = "xdg-open", argument = url;
   char* const words[] = {program.data(), argument.data(), nullptr};
   pid_t child = 0;

@@ -1,4 +1,4 @@
-// What report, analyze, export and info share: reading the run that the arguments name.
+// Reads the run named by the arguments; shared by report, analyze, export and info.
 #pragma once
 
 #include <optional>
@@ -14,11 +14,11 @@ namespace stageline {
 
 // open_run() opens `paths` with --reader, --ranks, --steps, --pp and its kin, --cells, --cell-rules, --devices,
 // --range, --threads, and shows progress. It also refuses a --compat that the command does not have. open_options()
-// only reads these flags. `clocks` tells whether times of several ranks will be compared.
+// only reads these flags. `clocks` is the use of times: if those of several ranks will be compared.
 enum class Clocks : uint8_t {
   kRaw,       // times are not compared, so stamps stay as they are
   kCompared,  // times are compared in sums: --align applies, and clocks that cannot be aligned are used unchanged
-  // Times stand on one axis: --align applies, and clocks that cannot be aligned are refused (--trust-clocks accepts
+  // Times share one axis: --align applies, and clocks that cannot be aligned are refused (--trust-clocks accepts
   // them).
   kOneAxis,
 };

@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr const char* kName = ".stageline-simulation";
 constexpr const char* kFirstLine = "stageline-simulation 1";
 
-// Size and sample of a plain file; a link is none, for what it leads to is somebody else's.
+// Returns size and sample of a plain file. A link counts as no file, because its target belongs to the user.
 std::pair<int64_t, uint32_t> like(const fs::path& file) {
   struct stat st;
   if (lstat(file.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return {-1, 0};

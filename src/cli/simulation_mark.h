@@ -1,8 +1,8 @@
-// What `stageline simulate` wrote into a folder, so that it replaces that and nothing else.
+// The files that `stageline simulate` wrote into a folder, so that it replaces these and nothing else.
 //
-// The list stands in DIR/.stageline-simulation: a line "stageline-simulation 1", then "size sample name" for each file,
-// where the sample is that of base/file_sample.h. Nobody has such a file by chance, and a measurement that was put
-// under a name of the list is of another size or other bytes. Readers pass hidden files over.
+// The list is in DIR/.stageline-simulation: a line "stageline-simulation 1", then "size sample name" for each file. The
+// sample is that of base/file_sample.h. Such a file does not exist by accident, and a measurement under a name of the
+// list has another size or other bytes. Readers skip hidden files.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace stageline {
 
 class SimulationMark {
  public:
-  // Of the folder; without a mark it knows no file.
+  // Reads the mark of the folder; without a mark it lists no file.
   explicit SimulationMark(std::filesystem::path folder);
   // The file is as a simulation left it.
   bool wrote(const std::filesystem::path& file) const;

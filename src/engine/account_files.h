@@ -19,8 +19,8 @@ void account_files(const Source& source, bool all_wanted, Trace& trace);
 // Adds only source.ends_early, for readers that account for their files themselves.
 void account_early_ends(Trace& trace);
 
-// Returns what is wrong with the files of a source that no reader knows, taken from the first that is damaged. nullopt
-// where the files are intact and simply something else.
+// For a source that no reader accepts: returns the problem of the first damaged file, or nullopt if the files are
+// intact but of another format.
 std::optional<Error> damage_of(const Source& source);
 
 // Returns an error about a whole folder with the names of its files added, so that the faulty file is among them.

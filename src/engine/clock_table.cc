@@ -29,7 +29,7 @@ std::vector<StampsOfPart> stamps_of(const Trace& trace) {
   return out;
 }
 
-// True where the source restarts clocks at every step; then a clock has one segment per step and no drift.
+// Returns true where the source restarts clocks at every step; then a clock has one segment per step and no drift.
 bool by_step(const Trace& trace) { return trace.steps_laid_end_to_end && trace.clock == ClockState::kPerRank; }
 
 int64_t step_of(const StampsOfPart& part, const ClockSegment& segment) {
@@ -37,7 +37,7 @@ int64_t step_of(const StampsOfPart& part, const ClockSegment& segment) {
   return at == part.steps.end() ? kNullInteger : at->second;
 }
 
-// True when the rank's clock, or this segment of it, is not connected to the first rank's.
+// Returns true when the rank's clock, or this segment of it, is not connected to the first rank's.
 bool is_untied(const Trace& trace, const ClockSegment& s) { return s.reference_rank != trace.parts.front().rank; }
 
 std::string method_of(const ClockSegment& s, bool untied, bool trusted) {

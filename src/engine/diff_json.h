@@ -1,4 +1,4 @@
-// What differs between two runs, for programs: `stageline diff --json` prints it, and the viewer's Compare page shows
+// The difference between two runs, for programs: `stageline diff --json` prints it, and the viewer's Compare page shows
 // it.
 #pragma once
 
@@ -8,8 +8,8 @@
 
 namespace stageline {
 
-// Returns one JSON object without a line end: change_ns with error_ns, headline and cause in words, "changes" of
-// schedule and sizes, both "runs", the groups that the text output lists ("reported"), and the tables; sentences are in
+// Returns one JSON object without a line end. It has change_ns with error_ns, headline and cause in words, "changes" of
+// schedule and sizes, both "runs", the groups that the text output lists ("reported"), and the tables. Sentences are in
 // both languages.
 std::string diff_json(const RunDiff& diff);
 

@@ -21,9 +21,9 @@ struct RunFilter {
   std::optional<TimeRange> range;
 };
 
-// With `profiled` the trace has profiler slices, perhaps beside cells. Then its parts and slices stay, because times
-// count from the start of the whole run, and trace.slice_filter says what analyses look at. Otherwise parts and cells
-// are removed. Errors: kBadInput when nothing is left; it says what there is.
+// With `profiled` the trace has profiler slices, perhaps with cells. Then its parts and slices stay, because times
+// count from the start of the whole run, and trace.slice_filter restricts analyses. Otherwise parts and cells are
+// removed. Errors: kBadInput when nothing is left; it lists what exists.
 Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const std::string& path);
 
 // For profiled traces, whose parts all stay. has_other_ranks() says whether there are parts that --ranks left out;

@@ -1,5 +1,5 @@
-// `stageline digest`: writes one file per rank that contains what the model holds of it (docs/formats/digest.md). Any
-// number of threads and processes may make them, in any order. A digest that is there and intact is not made again.
+// `stageline digest`: writes one file per rank with the model's data of this rank (docs/formats/digest.md). Any number
+// of threads and processes may make them, in any order. An intact existing digest is not made again.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct DigestOptions {
   Progress* progress = nullptr;
 };
 
-// What one process makes at a time: one rank, or all ranks of a source that can only be read as a whole.
+// The work of one process at a time: one rank, or all ranks of a source that can only be read as a whole.
 struct DigestUnit {
   RankSource rank;  // for a whole source it has no `who` and all the files
 };
@@ -51,7 +51,7 @@ struct DigestCount {
       losses{};  // of what was read, and of files that are of no rank: those of a whole source are in its digests too
   void add(const DigestCount& other);
 };
-// Makes a digest; several units may be made at once. What failed is added to `failures`, and no digest of it is left.
+// Makes a digest; several units may be made at once. A failure is added to `failures` and leaves no digest.
 DigestCount make_digest(const DigestPlan& plan, const DigestUnit& unit);
 
 // Makes all units on all threads.

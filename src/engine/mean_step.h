@@ -1,5 +1,5 @@
-// What a step of a run takes, where runs are held against each other: `stageline history` keeps it, the viewer's trend
-// draws it.
+// The step time of a run, for comparing runs: `stageline history` keeps it, the viewer's trend draws
+// it.
 #pragma once
 
 #include <cstdint>

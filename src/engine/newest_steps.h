@@ -52,8 +52,8 @@ struct Look {
   std::string why;
   Trace trace;  // the finished steps that are whole in what was read; without cells when there are none
   std::vector<RunningStep> steps;  // the same steps, in ascending order
-  // The last of them is not over by the rule, since not every rank has begun the next step, but every rank has recorded
-  // as much work of each kind in it as in each of the steps before. What follows may still be added to it.
+  // The last of them is not over by the rule, since not every rank has begun the next step. Every rank has recorded as
+  // much work of each kind in it as in each of the steps before. More may still be added to it.
   bool last_may_grow = false;
   int32_t under_way = -1;       // the step that the slowest rank is in; −1 when no rank has begun one
   std::vector<int32_t> behind;  // the ranks that are in that step while others are further
@@ -70,13 +70,13 @@ class NewestSteps {
   // The paths need not exist yet.
   NewestSteps(std::vector<std::string> paths, OpenOptions options);
 
-  // Returns all finished steps after step `after`, and at least the last `count` finished ones, as far as the recording
-  // has them. INT32_MIN for `after`: earlier steps are not asked for. With `early`, the step under way is among them as
-  // soon as it seems whole (Look::last_may_grow). O(what these steps take in the files).
+  // Returns all finished steps after step `after`, and at least the last `count` finished ones, if the recording
+  // contains them. INT32_MIN for `after`: earlier steps are not asked for. With `early`, the step under way is among
+  // them as soon as it seems whole (Look::last_may_grow). The time is linear in the size of these steps in the files.
   Look look(int32_t after, size_t count, bool early = false);
 
-  // Sleeps until a further step may be over since the last look, and no longer than a second. What a recorder still has
-  // in memory is seen in no file's size: where such recordings are waited for, a quarter of a second.
+  // Sleeps until a further step may be over since the last look, and no longer than a second. Records that a recorder
+  // still has in memory change no file's size; if such recordings are waited for, it sleeps a quarter of a second.
   void wait_for_more() const;
 
   bool waited() const { return waited_; }  // the recording did not exist at the first look, so all its steps are new
@@ -93,7 +93,7 @@ class NewestSteps {
   std::vector<std::string> paths_;
   OpenOptions options_;
   int64_t newest_bytes_;
-  int64_t too_few_bytes_ = 0;     // so many did not have the steps of the last look
+  int64_t too_few_bytes_ = 0;     // this number did not contain the steps of the last look
   size_t count_ = 0;              // the number of steps that was asked for then
   bool whole_ = false;            // steps are numbered by what repeats, so the beginning of the files is needed
   std::set<int32_t> ranks_;       // the ranks that had work at the last look
@@ -102,9 +102,9 @@ class NewestSteps {
   bool waited_ = false;
 };
 
-// How long to wait after a look so that all looks together use no more of the processor than a share of one core. It is
-// the processor's time and not the wall's: on a busy machine a look waits long, which is no reason to look less often.
-// A few looks may follow each other at once, as long as they use no more than a second beyond their share.
+// Computes the pause after a look, so that all looks together use at most a share of one core. It counts the
+// processor's time and not the wall's: on a busy machine a look waits long, which must not make looks less frequent. A
+// few looks may follow each other at once, as long as they use at most a second beyond their share.
 class LookPace {
  public:
   explicit LookPace(double share);

@@ -33,14 +33,14 @@ struct AlignOptions {
 Status map_clocks(Trace& trace, const AlignOptions& options);
 
 // After filtering, checks that the ranks that are left are on one clock. Error: kUnavailable naming those that are not,
-// unless they are trusted or nothing is drawn. Where only whole data-parallel replicas are not connected to each other,
-// they are drawn beside each other as recorded (clock.untied says so), except with kAlways.
+// unless they are trusted or nothing is drawn. If only whole data-parallel replicas are not connected to each other,
+// they are drawn next to each other as recorded (the note `clock.untied` reports it), except with kAlways.
 Status check_one_clock(const Trace& trace, const AlignOptions& options);
 
-// A run as pictures draw it: the ranks that --ranks chose, with their stamps on one clock (with kAsRecorded,
-// unchanged). What was recorded never changes. Where stamps have to move this holds a copy, which takes as much memory
-// again, or a trace that nobody needs as recorded any more; otherwise it is the run itself. It can be neither copied
-// nor moved, since its run refers to what it holds.
+// A run prepared for drawing: the ranks selected by --ranks, with aligned timestamps (with kAsRecorded, unchanged
+// ones). The recorded trace is never modified. If timestamps must change, this holds a copy, which doubles the memory,
+// or takes over a trace that is no longer needed as recorded. Otherwise it refers to the run itself. It can be neither
+// copied nor moved, since its run refers to its members.
 enum class DrawnStamps : uint8_t { kOnOneClock, kAsRecorded };
 class DrawnRun {
  public:
@@ -50,7 +50,7 @@ class DrawnRun {
   explicit DrawnRun(Trace&& recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
   DrawnRun(const DrawnRun&) = delete;
   DrawnRun& operator=(const DrawnRun&) = delete;
-  // Whether what is drawn of this trace is not the trace itself.
+  // Returns true if the drawn trace differs from this one.
   static bool changes(const Trace& recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
   const std::shared_ptr<const Run>& run() const { return drawn_; }
   const Trace& trace() const { return drawn_->trace(); }
@@ -61,9 +61,9 @@ class DrawnRun {
   std::shared_ptr<const Run> drawn_;
 };
 
-// For `stageline align`: returns clocks as map_clocks() would set them. Where the source says that all ranks share one
-// clock, it returns that clock, and the trace's diagnostics say what the matches have against it (clock.not_shared);
-// kAlways measures in this case too. Errors: as map_clocks().
+// For `stageline align`: returns clocks as map_clocks() would set them. If the source declares a common clock, returns
+// that clock; contradicting matches are reported as clock.not_shared. kAlways measures even then. Errors: as
+// map_clocks().
 Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options);
 
 // Parse "auto", "always" or "never"; and "RANK:RANK:NAME". Errors: kUsage.

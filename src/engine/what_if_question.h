@@ -1,4 +1,4 @@
-// What is asked of a what-if replay, and the answer. `stageline what-if`, the Python package and agents all ask in this
+// A what-if question and its answer. `stageline what-if`, the Python package and agents all ask in this
 // way.
 #pragma once
 

@@ -7,10 +7,10 @@
 //   {"ph":"f", …}
 //   ],"displayTimeUnit":"ms","otherData":{…}}
 //
-// Readers turn `ts` (microseconds) into a double. At the size of today's epoch, a double is off by up to a quarter of a
-// microsecond. Therefore times are written relative to the trace's own start, with exactly three decimals, and
-// otherData holds the start. docs/exporters/chrome.md describes what Perfetto's importer does with odd input (slices
-// that overlap, arrows that point back in time).
+// Readers turn `ts` (microseconds) into a double. At the size of today's epoch, a double has an error of up to a
+// quarter of a microsecond. Therefore times are written relative to the trace's own start, with exactly three decimals,
+// and otherData holds the start. The treatment of odd input by Perfetto's importer (slices that overlap, arrows that
+// point back in time) is described in docs/exporters/chrome.md.
 
 #include <algorithm>
 #include <array>

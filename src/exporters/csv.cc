@@ -1,4 +1,4 @@
-// CSV: the cells, one per line. The analysis commands write other tables, one file each.
+// Writes the cells as CSV, one per line. The analysis commands write other tables, one file each.
 #include "base/output_file.h"
 #include "exporters/exporter.h"
 #include "exporters/table_text.h"

@@ -28,13 +28,13 @@ struct ExportOptions {
   std::string paths = {};         // NOLINT(readability-redundant-member-init): GCC wants it
   double width_px = 0;            // for charts; 0 chooses the width from the content
   double max_width_px = 0;        // limit for charts that choose their width from the content; 0: no limit
-  Ghosts ghosts = Ghosts::kAuto;  // theory beside fact, for exporters that draw it
+  Ghosts ghosts = Ghosts::kAuto;  // draw the theory next to the measured cells, for exporters that can
   bool hta = false;               // --compat hta, for exporters that have that mode
   size_t part = 0;                // for exporters that write one file per rank: index into Trace::parts
 };
 
-// What an exporter may write. The trace is already filtered (ranks, steps, time range) and linked. The tables are those
-// of every analysis, and those of cells, steps and diagnostics.
+// Input of an exporter: the trace, already filtered (ranks, steps, time range) and linked. The tables are those of
+// every analysis, and those of cells, steps and diagnostics.
 struct ExportInput {
   const Trace& trace;
   const Diagnostics& diagnostics;  // what is known about the trace's flaws: the trace's own and those found since
@@ -57,8 +57,8 @@ struct Exporter {
   Status (*write)(const ExportInput& input, const std::string& path);
   bool draws_cells = false;        // there is nothing to write without pipeline cells
   bool one_file_per_rank = false;  // called once for each rank (ExportOptions::part); see rank_path
-  const char* compat = "";         // rivals whose answer --compat gives, as a comma list: "hta"
-  bool one_axis = false;           // draws ranks beside each other, so all times must be those of one clock
+  const char* compat = "";         // tools whose answer --compat gives, as a comma list: "hta"
+  bool one_axis = false;           // draws ranks on one axis, so all times must be those of one clock
   // With needs_tables: takes the tables of every analysis with all rows; otherwise only those of the report.
   bool whole_tables = false;
   // Writes only the cells when a trace has cells. The input is opened like a trace, so that messages say what is

@@ -19,8 +19,8 @@ std::string text_without(std::string_view text, std::string_view what) {
   return out;
 }
 
-// Returns the template argument that tells what a generic kernel does: the functor, else the first long word. When a
-// word has arguments of its own (UnaryFunctor<…>), it wraps another word, which is then searched.
+// Returns the template argument that identifies the work of a generic kernel: the functor, else the first long word.
+// When a word has arguments of its own (UnaryFunctor<…>), it wraps another word, which is then searched.
 std::string_view telling_word(std::string_view inside) {
   constexpr std::array<std::string_view, 6> kEnds = {"Functor", "functor", "Op", "Ops", "_kernel_cuda", "_kernel_impl"};
   constexpr std::array<std::string_view, 5> kWrappers = {"Functor", "UnaryFunctor", "BinaryFunctor", "AUnaryFunctor",

@@ -1,8 +1,8 @@
 // Perfetto's native trace, a protobuf format written without a protobuf library (proto_writer.h).
 //
-// A file is a series of TracePackets. Each track of ours is one packet sequence. A sequence has state of its own, which
-// is written once: the track that its events belong to, the names it has used so far, and a private clock (id 64) that
-// counts from event to event. So an event costs only a few bytes:
+// A file is a series of TracePackets. Each track is one packet sequence. A sequence has its own state, which is written
+// once. It is the track of its events, the names used so far, and a private clock (id 64) that counts from event to
+// event. So an event costs only a few bytes:
 //
 //   track descriptors      root, steps, processes, threads, with the order to show them in
 //   sequence 2             defaults | clock: 64 = 0 at start | BEGIN F0 | END | BEGIN B0 | END …
@@ -231,7 +231,7 @@ class PerfettoWriter : PerfettoPackets {
     annotate(kDurNs, annotation::kUint, end - start);
     if (cells.step[cell] != kUnknown && cells.micro_batch[cell] != kUnknown)
       out_.number(track_event::kCorrelationId, correlation_id(cell));
-    // The same plain id stands on both ends and is used for nothing else; the importer then draws the arrow from the
+    // Both ends carry the same plain id, which is used for nothing else; the importer then draws the arrow from the
     // earlier end to the later one. (A terminating id would be lost if it came first in time.)
     for (const uint32_t link : links_.out_of(cell)) out_.fixed64(track_event::kFlowId, uint64_t{link} + 1);
     for (const uint32_t link : links_.into(cell)) out_.fixed64(track_event::kFlowId, uint64_t{link} + 1);

@@ -1,5 +1,5 @@
-// Packets of Perfetto's native trace that every writer needs: descriptors of tracks, sequences with a clock of their
-// own, and heads of events. perfetto.cc explains what the packets mean and which rules must be kept.
+// Writes the packets of Perfetto's native trace that every writer needs: descriptors of tracks, sequences with a clock,
+// and heads of events. The packets and their rules are explained in perfetto.cc.
 #pragma once
 
 #include <cstdint>

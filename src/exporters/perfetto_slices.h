@@ -1,5 +1,5 @@
-// Writes the slices of a profiler trace in Perfetto's own format. perfetto.cc calls this when there are no pipeline
-// cells, and also to write the slices beside the cells.
+// Writes the slices of a profiler trace in Perfetto's own format. It is called by perfetto.cc when there are no
+// pipeline cells, and also to write the slices in addition to the cells.
 #pragma once
 
 #include <cstdint>

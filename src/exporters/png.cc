@@ -1,4 +1,4 @@
-// PNG: the pipeline chart as pixels. The picture has twice the resolution of its CSS size while it stays handy.
+// Draws the pipeline chart as a PNG. The picture has twice the resolution of its CSS size while it stays handy.
 #include <algorithm>
 
 #include "exporters/chart/chart_file.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr double kMaxPixels = 32767;  // Cairo's limit for one side of an image
 constexpr double kMaxArea = 100e6;    // at 4 bytes for each pixel
-constexpr double kHandyWidth = 4400;  // nobody needs a sharper picture than this
+constexpr double kHandyWidth = 4400;  // a sharper picture than this is useless
 
 cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int length) {
   static_cast<std::string*>(closure)->append(reinterpret_cast<const char*>(data), length);

@@ -1,9 +1,9 @@
 // ProtoWriter: writes protobuf's wire format by hand. Perfetto's trace format needs only a dozen of its fields, which
 // is not worth a dependency on a code generator (protobuf.dev/programming-guides/encoding).
 //
-// Every field is a varint key (the field number shifted left by 3 bits, plus the wire type) and a value: a varint (0),
-// eight bytes little endian (1), or a length and bytes (2). Bytes are made by shifting, so the file is the same on any
-// machine.
+// Every field is a varint key (the field number shifted left by 3 bits, plus the wire type) and a value. Values are a
+// varint (0), eight bytes little endian (1), or a length and bytes (2). Bytes are made by shifting, so the file is the
+// same on any machine.
 #pragma once
 
 #include <cassert>

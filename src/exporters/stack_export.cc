@@ -13,7 +13,7 @@ namespace stageline {
 namespace {
 
 // Limits of frames in one line. A rebuilt stack of a hundred thousand nested frames would be written a hundred thousand
-// times; recorded stacks already stand in the file in full.
+// times; recorded stacks are already in the file in full.
 constexpr size_t kMaxFrames = 512, kMaxRecordedFrames = 100'000;
 constexpr StringId kNoLeaf = 0;
 
@@ -123,7 +123,7 @@ class Collector {
       case StackMetric::kSamples: value = event.category == Category::kCpuOp; break;
       default: value = memory_of(events, i, options_.metric);
     }
-    // What a frame spends itself counts in its own stack. When operators are frames, the same holds for operators.
+    // A frame's self time counts in its own stack. When operators are frames, the same holds for operators.
     put(stacks.inside(event.slice), leaf ? part_.slices.name_id[event.slice] : kNoLeaf, value);
   }
 

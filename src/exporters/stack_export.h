@@ -47,8 +47,8 @@ struct StackExportCounts {
   int64_t without_stack = 0;  // calls that have some amount but no frame around them; they are not written
 };
 
-// Writes the ranks `parts` at `path` (gzip when it ends in ".gz"). Several ranks are told apart by a first frame "rank
-// 3", in speedscope by profiles. When there is nothing to write, no file is left, unless as_torch is set. Rebuilt
+// Writes the ranks `parts` at `path` (gzip when it ends in ".gz"). A first frame "rank 3" distinguishes several ranks;
+// speedscope has one profile per rank. When there is nothing to write, no file is left, unless as_torch is set. Rebuilt
 // stacks deeper than 512 frames lose their outermost frames.
 Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<size_t>& parts,
                                         const StackExportOptions& options, const std::string& path);

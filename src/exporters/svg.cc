@@ -1,4 +1,4 @@
-// SVG: the pipeline chart as vectors. Cairo writes text as outlines, which readers and searches cannot see. So the
+// Draws the pipeline chart as an SVG. Cairo writes text as outlines, which readers and searches cannot see. So the
 // title is added as SVG's own <title> element.
 #include <cairo-svg.h>
 

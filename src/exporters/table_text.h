@@ -17,7 +17,7 @@ namespace stageline {
 // wraps. An empty table is written as "its title: none".
 //
 // After `max_rows` rows, a last line says how many more there are. Bytes and FLOPs are shown with units. Times since
-// 1970 are counted from `origin_ns`, or from the first time in the table when `origin_ns` is 0, and a last line tells
+// 1970 are counted from `origin_ns`, or from the first time in the table when `origin_ns` is 0, and a last line reports
 // that origin. Names of kernels are shortened. Other names, except in the last column, are cut in the middle: to the
 // width, or to 60 columns when there is no width. `whole_names` leaves all names as they are. `chinese` translates
 // titles and the texts of text columns as far as they are known (table_words.h).
@@ -33,11 +33,11 @@ void write_table_csv(const Table& table, const std::function<void(const std::str
 // null. `flush`, if given, is called from time to time with the writer, so that the finished text can be moved out.
 void append_table_json(JsonWriter& json, const Table& table, const std::function<void(JsonWriter&)>& flush = {});
 
-// Appends the same for a page, which shows it: at most `max_rows` rows from `first_row` on, the number of all rows in
-// "row_count", and each row as an array in the order of the columns. Numbers of a page hold 53 bits, so times are
-// counted from "origin_ns" (text), the same origin as in format_table_text(); "0" means that times are not shifted. A
-// table with at least kMinRowsApart rows writes them to `apart` if that is given. In place of "rows" the page then
-// has "rows_at": [position in that text, bytes, number of rows].
+// Appends the same for a page, which shows it. It has at most `max_rows` rows from `first_row` on, each as an array in
+// the order of the columns; "row_count" is the number of all rows. Numbers of a page hold 53 bits, so times are counted
+// from "origin_ns" (text), the same origin as in format_table_text(); "0" means that times are not shifted. A table
+// with at least kMinRowsApart rows writes them to `apart` if that is given. In place of "rows" the page then has
+// "rows_at": [position in that text, bytes, number of rows].
 inline constexpr size_t kMinRowsApart = 500;
 struct RowsApart {
   struct Place {
@@ -45,7 +45,7 @@ struct RowsApart {
     uint64_t rows_at = 0, bytes = 0;   // position and length in `text`
   };
   std::string text;
-  std::vector<Place> places;  // in the order in which they stand in the page and in `text`
+  std::vector<Place> places;  // in their order in the page and in `text`
 };
 void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, int64_t origin_ns, size_t first_row = 0,
                        RowsApart* apart = nullptr);

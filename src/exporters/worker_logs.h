@@ -9,8 +9,8 @@
 namespace stageline {
 
 // Writes folder/workerlog.N, or folder/machineM/workerlog.N when there are several machines. Cells are written in the
-// order of the trace (a rank's job list), in one burst for each step, with a few ordinary lines between the bursts as
-// in real logs. Cells with chunks get the form with a digit (forward1). Errors: kIo.
+// order of the trace (a rank's job list), in one burst per step. A few ordinary lines are between the bursts, as in
+// real logs. Cells with chunks get the form with a digit (forward1). Errors: kIo.
 Status write_worker_logs(const Trace& trace, const std::string& folder);
 
 }  // namespace stageline

@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-// True when some rank has calls to add up: slices with the profiler's own facts on threads of the host.
+// Returns true when some rank has calls to add up: slices with the profiler's own facts on threads of the host.
 bool has_calls(const Trace& trace);
 
 // Returns one tree for each part of the trace; a part without slices has a tree of its root alone.

@@ -1,4 +1,4 @@
-// What the calls of a flight recorder add up to, as a fact of a run.
+// Sums over the calls of a flight recorder, as a fact of a run.
 #pragma once
 
 #include "facts/run.h"
@@ -6,7 +6,7 @@
 
 namespace stageline {
 
-// True when the trace is a flight recorder's, whose parts hold calls but no times of work.
+// Returns true when the trace is a flight recorder's, whose parts hold calls but no times of work.
 bool has_flight_calls(const Trace& trace);
 
 const FlightReport& flight_of(const Run& run);

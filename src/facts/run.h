@@ -1,5 +1,5 @@
-// Run: a trace and what is known about it. Whoever owns a fact (theory, graph, waterfall, causes …) says how it is
-// made. It is made once, when somebody first asks for it; others who ask meanwhile wait. It lives as long as the Run.
+// Run: a trace and facts about it. The room that owns a fact (theory, graph, waterfall, causes …) defines how it is
+// made. It is made once, at the first request; requests of other threads meanwhile wait. It lives as long as the Run.
 //
 //   struct TheoryFact {                                        // in the room that owns it
 //     using Value = TheoryRun;
@@ -7,7 +7,7 @@
 //   };
 //   run.fact<TheoryFact>()                                     // anywhere above: const TheoryRun&
 //
-// A fact may ask for other facts. Two that ask for each other would wait for ever, so facts stand in the order of the
+// A fact may ask for other facts. Two that ask for each other would wait for ever, so facts follow the order of the
 // rooms.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Which ranks hold up the others (pipeline/measure/stragglers), as a fact of a run.
+// Finds which ranks hold up the others (pipeline/measure/stragglers), as a fact of a run.
 #pragma once
 
 #include "facts/run.h"

@@ -18,11 +18,11 @@ struct Reason {
 const std::vector<Reason>& reasons();
 const Reason& reason(std::string_view name);  // `name` must be in the list
 
-// Why an analysis cannot be asked of this run at all; nullptr where it can.
+// Returns why an analysis cannot be asked of this run at all; nullptr where it can.
 const Reason* reason_against(const Analysis& analysis, const Trace& trace);
-// Why an answer was refused; nullptr where the asker made a mistake. `analysis` may be nullptr.
+// Returns why an answer was refused; nullptr where the asker made a mistake. `analysis` may be nullptr.
 const Reason* reason_of(const Error& error, const Trace& trace, const Analysis* analysis);
-// Why a table of SQL is empty in this run; nullptr where it is not, or where there is no such table.
+// Returns why a table of SQL is empty in this run; nullptr where it is not, or where there is no such table.
 const Reason* reason_empty(std::string_view table, const Trace& trace);
 
 }  // namespace stageline::mcp

@@ -1,9 +1,9 @@
-// The Model Context Protocol, for agents: one line of JSON-RPC in, one line out. It knows no files and terminals other
-// than the runs it opens, so that it can be fuzzed and tested line by line.
+// Speaks the Model Context Protocol with agents: one line of JSON-RPC in, one line out. It uses no files and terminals
+// other than the runs it opens, so that it can be fuzzed and tested line by line.
 //
 // One dispatcher serves two generations of clients: those that shake hands (initialize; revisions 2024-11-05 to
 // 2025-11-25) and those that send an envelope with each request (2026-07-28; server/discover). A tool that fails
-// answers with isError, which a model can read; a JSON-RPC error is sent only for what is no valid request.
+// answers with isError, which a model can read; a JSON-RPC error is sent only for invalid requests.
 //
 // Besides tools there are resources (answers by their handle, asked again; opened runs; pages of the skill) and prompts
 // (the skill's workflows).
@@ -25,7 +25,7 @@ class Server {
   // read; cancelling it from another thread gives the question up.
   std::string answer(std::string_view line, Progress* progress = nullptr);
 
-  // What must be known of a line before its turn comes. Ids and tokens are JSON; "": it has none.
+  // The facts of a line that are needed before its turn comes. Ids and tokens are JSON; "": it has none.
   struct Notice {
     std::string id, progress_token;
     std::string cancels;  // the id of the request that this line gives up

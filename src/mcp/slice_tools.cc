@@ -1,4 +1,4 @@
-// Tools over SQL: schema, sql, slices, slice.
+// The tools that use SQL are schema, sql, slices and slice.
 #include <algorithm>
 
 #include "base/sqlite_db.h"

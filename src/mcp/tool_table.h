@@ -35,7 +35,7 @@ struct Tool {
 const std::vector<Tool>& tool_table();
 const Tool* find_tool(std::string_view name);  // nullptr: there is none
 
-// Writes the JSON Schema of what the tool takes.
+// Writes the JSON Schema of the tool's input.
 void append_schema(JsonWriter& json, const Tool& tool);
 // Writes the JSON Schema of what it returns: its answer, or that the run cannot say it, or an error.
 void append_answer_schema(JsonWriter& json, const Tool& tool);

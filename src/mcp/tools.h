@@ -1,6 +1,6 @@
-// What agents can ask: tools over opened runs. Each answer is one JSON object with a handle, which names this question
-// to this run, so that `verify` and resources/read can ask it again. Rows, texts and whole answers are capped, and
-// answers say what was cut. Texts from a trace are data; control characters and marks that turn the direction of
+// The tools that agents can call on opened runs. Each answer is one JSON object with a handle, which names this
+// question to this run, so that `verify` and resources/read can ask it again. Rows, texts and whole answers are capped,
+// and answers report the cuts. Texts from a trace are data; control characters and marks that turn the direction of
 // writing are replaced in them.
 #pragma once
 
@@ -29,9 +29,9 @@ namespace stageline::mcp {
 
 struct ToolLimits {
   std::vector<std::string> roots;   // real paths of folders; only runs below these are opened
-  std::vector<std::string> writes;  // likewise; reports are written only below these. Empty: there is no such tool
+  std::vector<std::string> writes;  // the same; reports are written only below these. Empty: there is no such tool
   int64_t max_rows = 200;
-  int64_t max_chars = 24'000;  // most characters of an answer
+  int64_t max_chars = 24'000;  // maximum characters of an answer
   // Most memory of this process with its runs; 0: no limit. Beyond it, the run that was asked longest ago is closed.
   int64_t max_bytes = 0;
   std::chrono::milliseconds timeout{60'000};
@@ -61,7 +61,7 @@ class Tools {
   std::vector<std::pair<std::string, std::string>> opened_runs() const;
 
   static constexpr size_t kMaxTraces = 16;
-  // Answers of analyses that are kept for each run, and the most rows that a kept one may have.
+  // The maximum number of analysis answers that are kept for each run, and the maximum rows of a kept one.
   static constexpr size_t kMaxKept = 32, kMaxKeptRows = 100'000;
 
  private:
@@ -123,10 +123,10 @@ class Tools {
   std::map<std::string, Asked> handles_;
   int64_t next_id_ = 1;
   Progress* progress_ = nullptr;  // of the call that is being answered
-  std::string png_;               // likewise
+  std::string png_;               // the same as above
 };
 
-// How explain divides the span: parts that add up to 1.
+// Returns how explain divides the span: parts that add up to 1.
 inline const std::vector<SpanPart>& parts_of(const Explanation& e) {
   return e.parts.empty() ? e.headline.parts : e.parts;
 }

@@ -47,7 +47,7 @@ std::string clean_text(std::string_view text, size_t most) {
   for (size_t i = 0; i < valid.size(); ++i) {
     const auto byte = static_cast<unsigned char>(valid[i]);
     const auto next = [&](size_t k) { return i + k < valid.size() ? static_cast<unsigned char>(valid[i + k]) : 0u; };
-    // U+0080 to U+009F; U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
+    // These are U+0080 to U+009F, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069.
     const bool c1 = byte == 0xc2 && next(1) < 0xa0;
     const bool marks =
         byte == 0xe2 &&

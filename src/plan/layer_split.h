@@ -1,7 +1,7 @@
-// Finds which layers belong on which stage: what a layer costs in this run, and the contiguous split whose slowest rank
-// is fastest.
+// Finds the best stage for each layer: the cost of a layer in this run, and the contiguous split whose slowest rank is
+// fastest.
 //
-//   cost of a virtual stage = its own constant (embedding, head) + layers · cost of a layer there
+//   cost of a virtual stage = its own constant (embedding, head) + layers · cost of a layer there.
 //
 // The constants are what the first and the last virtual stage cost beyond their layers, when those are priced like the
 // layers of the stages between. Where a stage between costs more, each of its layers is taken to cost more.

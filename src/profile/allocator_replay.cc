@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMaxOoms = 256;  // the free pieces are looked at for so many of them
+constexpr size_t kMaxOoms = 256;  // the free pieces are recorded for this number of them
 
 void add(int64_t& sum, int64_t bytes) { sum = sum_or_limit(sum, bytes); }
 
@@ -20,7 +20,7 @@ bool gives_segment(AllocatorAction a) {
   return a == AllocatorAction::kSegmentFree || a == AllocatorAction::kSegmentUnmap;
 }
 
-// What one device holds at one moment.
+// The memory of one device at one moment.
 struct State {
   struct Range {
     int64_t bytes = 0, stream = 0;

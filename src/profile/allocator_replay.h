@@ -1,8 +1,8 @@
-// What a snapshot of PyTorch's allocator adds up to: its state at the snapshot, at every instant before (events are
-// undone from the end), and why memory ran out.
+// Sums up a snapshot of PyTorch's allocator: its state at the snapshot, at every instant before (events are undone from
+// the end), and the reason why memory ran out.
 //
 //   snapshot   blocks and segments as they are at the end
-//   backwards  an allocation is taken away again, a completed free put back: the state at any event
+//   backwards an allocation is taken away again, a completed free put back: the state at any event.
 //
 // Sums are those of torch's own _memory_viz.segsum: reserved = allocated + free internal + free external.
 #pragma once
@@ -25,7 +25,7 @@ struct AllocatorSum {  // sums for one device
   int64_t largest_free_bytes = 0;   // size of the largest inactive block
   int64_t sparse_segments = 0, sparse_bytes = 0;  // segments of which less than a tenth is active
   int64_t events = 0, allocations = 0, frees = 0, ooms = 0;
-  // The most that was held at once, counting until frees are complete; −1 without events.
+  // The maximum held at once, counting until frees are complete; −1 without events.
   int64_t peak_bytes = 0, peak_ns = 0;
   int64_t peak_reserved_bytes = 0;
 };
@@ -41,10 +41,10 @@ struct AllocatorLife {
 };
 
 enum class OomReason : uint8_t {
-  kFull,        // what the allocator holds is in use, and the device has too little left
+  kFull,        // the memory of the allocator is in use, and the device has too little left
   kFragmented,  // enough is free in the cache, but in pieces that are too small
   kSplit,       // enough is free in all, but part of it in the cache and part on the device
-  kElsewhere,   // a free piece was large enough, but of another pool or kind, or a limit stood in the way
+  kElsewhere,   // a free piece was large enough, but of another pool or kind, or a limit forbade it
   kUnknown,     // the history does not say enough
 };
 const char* oom_reason_name(OomReason reason);

@@ -10,8 +10,8 @@
 namespace stageline {
 namespace {
 
-// A row opens or closes. From the sequence of these the stack makes the tree: an opening is put under the top and
-// becomes the top; a closing removes the top, whichever row it belongs to.
+// A row opens or closes. The stack builds the tree from the sequence of these. An opening is put under the top and
+// becomes the top; a closing removes the top, even if it belongs to another row.
 struct Edge {
   int64_t time_ns, dur_ns;
   uint32_t index;
@@ -20,9 +20,9 @@ struct Edge {
 
 int sign(bool less) { return less ? -1 : 1; }
 
-// HTA's order for the call stack: a row's own opening first; then by time; then by what meets. It is not transitive:
-// where one row ends and another starts, a zero-length row between them comes after the first and before the second,
-// while the second comes after the first's end only if those two are compared.
+// HTA's order for the call stack compares a row's own opening first, then the time, then the kinds of the two edges. It
+// is not transitive. Where one row ends and another starts, a zero-length row between them comes after the first and
+// before the second. The second, however, comes after the first's end only if those two are compared.
 int stack_order(const Edge& x, const Edge& y) {
   if (x.index == y.index) return sign(x.opens);
   if (x.time_ns != y.time_ns) return sign(x.time_ns < y.time_ns);

@@ -59,8 +59,8 @@ struct CallGraph {
 
 CallGraph exact_call_graph(const TorchRank& rank);
 
-// Builds HTA's call graph. Errors: kBadInput "ValueError: Unexpected case …" where HTA raises it (for a negative
-// duration beside a zero one at the same time).
+// Builds HTA's call graph. Errors: kBadInput "ValueError: Unexpected case …" where HTA raises it (for a negative and a
+// zero duration at the same time).
 Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank);
 
 // Builds HTA's call stack; depth is −1 for rows of device streams. Rows that HTA leaves without a value stay kAbsent.

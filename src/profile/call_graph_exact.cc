@@ -6,8 +6,8 @@
 namespace stageline {
 namespace {
 
-// True for rows that call or are called: those of the host, and device work. Waits and marks of devices, annotations
-// drawn on devices, and the bar of the whole profile are neither.
+// Returns true for rows that call or are called: those of the host, and device work. Waits and marks of devices,
+// annotations drawn on devices, and the bar of the whole profile are neither.
 bool is_node(const TorchRow& row, const Lane& lane) {
   if (row.on_device) return true;
   return lane.kind != LaneKind::kDeviceStream && (is_host(row.category) || row.category == Category::kOther);
@@ -126,7 +126,7 @@ class Builder {
 
   const TorchRank& rank_;
   const Slices& s_;
-  std::vector<int32_t> row_of_;  // slice → row; −1 when it is no node
+  std::vector<int32_t> row_of_;  // slice → row; −1 when it is not a node
   CallGraph graph_;
 };
 

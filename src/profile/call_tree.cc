@@ -47,7 +47,7 @@ class CallTreeBuilder {
 
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
 
-  // Takes host calls of threads, and device work wherever it is drawn. Spans of the whole profile are no calls.
+  // Takes host calls of threads, and device work wherever it is drawn. Spans of the whole profile are not calls.
   void choose_slices() {
     kept_.assign(s_.size(), false);
     for (const Lane& lane : part_.lanes)

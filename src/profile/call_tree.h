@@ -3,13 +3,13 @@
 //   slices    train.py(4): step ─ aten::linear ─ aten::addmm ─ cudaLaunchKernel ─ gemm        (twice, on any thread)
 //   tree      train.py(4): step › aten::linear › aten::addmm › cudaLaunchKernel › gemm        calls 2, times added up
 //
-// What counts as the caller of a slice:
+// The caller of a slice is:
 //   1. the slice that encloses it on its thread, or as python_callers() has it: for a Python frame its own Python
 //      parent, for an operator at the top of a thread the frame that is open on its forward thread;
-//   2. device work stands under the call that launched it, else under its operator;
+//   2. device work is placed under the call that launched it, else under its operator;
 //   3. a backward operator stands where the forward operator of its sequence number stands, as export-stacks has it,
 //      so that a line of the model has the price of both passes; "autograd::engine::…" above it keeps it apart;
-//   4. a slice without a caller stands at the top.
+//   4. a slice without a caller is at the top.
 //
 // Host time is a slice's duration without what it encloses on its thread. So every moment of a thread counts once, in
 // one node, wherever rules 1 and 3 put that node. Device time is the duration of kernels, copies and memsets; work on
@@ -45,7 +45,7 @@ struct CallTree {
     FrameKind kind = FrameKind::kRoot;
   };
   std::vector<Node> nodes = {Node{}};  // nodes[0] has no frame
-  // For each node its own, without what is below it.
+  // For each node its self time, without what is below it.
   std::vector<int64_t> host_ns = {0}, device_ns = {0};
   std::vector<int64_t> calls = {0};
   StringPool frames;

@@ -10,9 +10,9 @@ struct Known {
   DevicePeaks peaks;       // FP64, FP32, TF32, FP16, BF16; GB/s
 };
 
-// NVIDIA's data sheets of V100, A100, H100, H200, L4, L40S and A10, where numbers with sparsity are halved; of B200
-// that of HGX B200, whose earlier edition said 8 TB/s; AMD's of MI250X, divided by two, and MI300X. FP64 and FP32 are
-// the higher of vector and matrix rates.
+// Sources are NVIDIA's data sheets of V100, A100, H100, H200, L4, L40S and A10, where numbers with sparsity are halved.
+// B200 is that of HGX B200, whose earlier edition said 8 TB/s. AMD's data sheets give MI250X, divided by two, and
+// MI300X. FP64 and FP32 are the higher of vector and matrix rates.
 constexpr std::array<Known, 17> kKnown = {{
     {"V100-SXM2", {{7.8, 15.7, 0, 125, 0}, 900}},
     {"V100-PCIE", {{7, 14, 0, 112, 0}, 900}},

@@ -14,7 +14,7 @@ enum class Precision : uint8_t { kFp64, kFp32, kTf32, kFp16, kBf16 };
 inline constexpr int kPrecisionCount = 5;
 std::string_view precision_name(Precision precision);  // "BF16"
 
-// Rates of what one device number stands for: of MI250X that is one of the two dies. 0 where the vendor publishes none.
+// The rates of one device number: for MI250X that is one of the two dies. 0 means that the vendor publishes none.
 struct DevicePeaks {
   // 10¹² operations a second, on tensor or matrix units if they do it.
   ByEnum<Precision, double, kPrecisionCount> tflops = {};

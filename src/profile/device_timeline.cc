@@ -85,7 +85,7 @@ class TimelineBuilder {
  private:
   struct Gap {
     int64_t start, host_end, end;
-    int32_t drain = DeviceTimeline::kNone;  // the wait that returned when the device had run dry
+    int32_t drain = DeviceTimeline::kNone;  // the wait that returned when the device had no queued work
   };
 
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
@@ -131,8 +131,8 @@ class TimelineBuilder {
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   }
 
-  // The beginning of a step is not an accident of the recording, so what the devices wait for there counts. What is
-  // before the first step and after the last does not.
+  // The beginning of a step is not an accident of the recording, so the waits of devices there count. Time before the
+  // first step and after the last does not.
   void choose_window() {
     const SliceFilter& filter = trace_.slice_filter;
     out_.start_ns = out_.device.front().start_ns;
@@ -379,8 +379,8 @@ class TimelineBuilder {
       end = std::max(end, out_.device[j].end_ns);
     }
     add_gap(end, out_.end_ns, DeviceTimeline::kNone);
-    // Finds the wait that returned right after the device had run dry; later waits in the same gap found the device dry
-    // already.
+    // Finds the wait that returned right after the device became idle; the device was already idle at later waits in
+    // the same gap.
     std::vector<int32_t> waits;
     for (size_t i = 0; i < out_.host.size(); ++i)
       if (out_.host[i].waits_for >= 0) waits.push_back(static_cast<int32_t>(i));
@@ -498,7 +498,7 @@ class TimelineBuilder {
     const IdleOwner context = out_.nodes[node].context;
     if (context != IdleOwner::kUnseen) return context;
     if (is_whole_step(node)) return stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kUnseen;
-    // What the driver does within a call (it loads a module, flushes a buffer) is that call's time.
+    // Work of the driver within a call (loading a module, flushing a buffer) is that call's time.
     uint32_t call = slice;
     while (category(call) == Category::kOverhead && s_.parent[call] < call) call = s_.parent[call];
     if (is_launch_call(category(call)) && s_.dur_ns[call] >= kLongCallNs) return IdleOwner::kBlocked;

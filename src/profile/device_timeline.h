@@ -1,5 +1,5 @@
-// One rank's devices, and the host that feeds them, as one graph: it tells what the devices did, who owns each of their
-// idle gaps, and how long the same work would have taken without one of these owners.
+// Models one rank's devices, and the host that feeds them, as one graph. It computes the work of the devices, the owner
+// of each of their idle gaps, and the time of the same work without one of these owners.
 //
 //   host     ──[ops]──▶ launch A ──[ops, Python]──▶ wait ═════▶│──[ops]──▶ launch B ──▶
 //                          │                         ▲                        │
@@ -8,8 +8,8 @@
 //
 // Host items are the calls that launch device work or wait for it, over all threads that launch, in order of start.
 // Between them are stretches of other host work. Every nanosecond of items and stretches is owned by the innermost
-// slice that is open then; slices with equal names under equal names are one HostNode. A gap of the devices belongs to
-// what the host did until the end of the call that launched the next work; the rest of the gap is the devices' own.
+// slice that is open then; slices with equal names under equal names are one HostNode. The part of a device gap until
+// the end of the call that launched the next work belongs to the host. The rest of the gap belongs to the devices.
 //
 // The replay keeps every recorded lag: an item begins its lag after the end of the last of what it depends on.
 //
@@ -17,10 +17,10 @@
 //   launch, wait     after the item before it on the host, plus the stretch between them
 //   device work      after the work before it on its stream, the start of its launch, and work of another stream that
 //                    ended just before it began and is the last of the three
-//   return of a wait after the device work whose end it was seen to wait for
+//   return of a wait after the device work whose end it was seen to wait for.
 //
-// Without changes it returns what was recorded. With a stretch, a wait or device work taken out it tells what is saved.
-// Durations of collectives do not change, since what other ranks do is not known here.
+// Without changes it returns the recorded times. Without a stretch, a wait or device work, the difference is the
+// saving. Durations of collectives do not change, since the work of other ranks is not known here.
 //
 // Building takes O(slices of the part), a replay O(host items + device work).
 #pragma once
@@ -36,7 +36,7 @@
 
 namespace stageline {
 
-// What the host was doing while a device stood idle.
+// The activity of the host while a device was idle.
 enum class IdleOwner : uint8_t {
   kInput,           // the DataLoader
   kCollector,       // Python's garbage collector
@@ -54,7 +54,7 @@ struct HostNode {
   StringId name = 0;                       // name of one of the slices that the node was made of
   Category category = Category::kOther;    // category of the same slice
   uint32_t slice = kNoSliceIndex;          // the longest slice of the node
-  IdleOwner context = IdleOwner::kUnseen;  // owner that the node, or one around it, tells; kUnseen when none does
+  IdleOwner context = IdleOwner::kUnseen;  // owner by the node, or by one around it; kUnseen when neither has one
 };
 inline constexpr uint32_t kHostRoot = 0;
 
@@ -116,7 +116,7 @@ struct DeviceTimeline {
   int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
   ByEnum<IdleOwner, int64_t, kIdleOwnerCount> idle_ns = {};
   int64_t between_ns = 0;      // short gaps before work that had been launched in time, and the latency of launches
-  int64_t stream_wait_ns = 0;  // long gaps: nothing recorded tells what the stream waited for
+  int64_t stream_wait_ns = 0;  // long gaps: what the stream waited for is unknown
 
   struct LongestIdle {
     int64_t dur_ns = 0, start_ns = 0;
@@ -143,7 +143,7 @@ DeviceTimeline device_timeline(const Trace& trace, const Part& part, bool trunca
 // True when most device work is linked to its launch. Otherwise gaps have no owners, and a replay has nothing to go by.
 bool has_launches(const DeviceTimeline& timeline);
 
-// What a replay leaves out; empty lists leave out nothing.
+// The parts that a replay removes; empty lists remove nothing.
 struct TakenOut {
   std::vector<bool> keys;          // by OwnerKey: the host time of its pieces is left out
   std::vector<bool> wait_nodes;    // by node: its calls return at once

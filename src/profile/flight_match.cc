@@ -46,7 +46,7 @@ class Matcher {
   const Part& part(int32_t p) const { return trace_.parts[p]; }
   int32_t rank(int32_t p) const { return part(p).rank; }
   std::string_view text(StringId id) const { return trace_.names.text(id); }
-  // True when a rank's ring has lost its first calls. Counting starts at 0, or at 1 with some backends.
+  // Returns true when a rank's ring has lost its first calls. Counting starts at 0, or at 1 with some backends.
   bool began_late(int32_t p) const {
     int64_t first = INT64_MAX;
     for (const FlightCall& call : part(p).flight_calls) first = std::min(first, call.record_id);
@@ -158,7 +158,7 @@ class Matcher {
   // Returns whether the collective is finished for all members.
   bool judge_collective(int32_t g, int64_t sequence, std::vector<Call>& calls, const std::vector<int32_t>& members,
                         const std::vector<int32_t>& without_dump) {
-    // A batch of collectives has one number; the call that ends the batch tells how far all of it came.
+    // A batch of collectives has one number; the call that ends the batch shows the progress of all of it.
     std::vector<Call> last;
     for (const Call& c : calls) {
       if (!last.empty() && last.back().part == c.part) {
@@ -205,7 +205,7 @@ class Matcher {
         if (usual && op_key(c) == *usual) problem.op = c.call->op;
     }
     if (!problem.culprits.empty()) {
-      // A call that is finished for everyone else needed nobody: that dump was only taken a moment earlier.
+      // A call that is finished for all other ranks did not wait: that dump was only taken a moment earlier.
       if (problem.waiting.empty()) return through == last.size();
       problem.verdict = FlightVerdict::kMissing;
       finish(std::move(problem), last);
@@ -393,8 +393,8 @@ class Matcher {
     }
   }
 
-  // Goes from rank to rank that it waits for. A rank that is met twice is part of a ring; a rank that waits for nobody
-  // holds up the others.
+  // Goes from rank to rank that it waits for. A rank that is met twice is part of a ring; a rank that waits for no
+  // other rank delays the rest.
   void find_roots() {
     std::map<int32_t, const FlightWait*> wait_of;
     for (const FlightWait& wait : report_.waits) wait_of[wait.rank] = &wait;
@@ -427,7 +427,7 @@ class Matcher {
     report_.roots.assign(roots.begin(), roots.end());
   }
 
-  // What differs or is missing comes before what only follows from it, and in each group the earliest comes first.
+  // Calls that differ or are missing come before their consequences, and in each group the earliest comes first.
   void order_problems() {
     const auto weight = [](const FlightProblem& p) {
       switch (p.verdict) {

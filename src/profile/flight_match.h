@@ -1,4 +1,4 @@
-// Finds which calls of a flight recorder belong together, which of these did not finish, and which ranks are to blame.
+// Finds calls of a flight recorder that belong together, calls that did not finish, and the ranks that caused it.
 //
 //   rank 0   all_reduce 6 ✓   all_reduce 7 …            calls of one group with one sequence number are one collective;
 //   rank 1   all_reduce 6 ✓   all_reduce 7 …            the k-th send from a to b and the k-th receive of b from a are
@@ -46,7 +46,7 @@ struct FlightProblem {
   uint32_t slice = kNoSliceIndex;     // the call of that part; for a culprit that did not make it, its last call
 };
 
-// What a rank waits in: its oldest call that is not finished.
+// The call that blocks a rank: its oldest unfinished call.
 struct FlightWait {
   int32_t rank = 0, part = 0;
   uint32_t slice = 0;

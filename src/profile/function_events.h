@@ -2,9 +2,9 @@
 //
 //   slices ──▶ events by thread ──▶ tree (enclosing call) ──▶ same-name wrappers joined ──▶ self and device times
 //
-// An event is a host call (operator, annotation, Python frame, runtime or driver call, overhead), a piece of device
-// work or another row of a device, or a memory record that no call encloses ("[memory]"). Source of the rules:
-// torch/autograd/profiler.py (_parse_kineto_results) and profiler_util.py; where ours differ:
+// An event is a host call (operator, annotation, Python frame, runtime or driver call, overhead), or a piece of
+// device work or another row of a device. It may also be a memory record outside all calls ("[memory]"). Source of
+// the rules: torch/autograd/profiler.py (_parse_kineto_results) and profiler_util.py. Differences:
 // docs/analyses/operators.md.
 #pragma once
 
@@ -20,11 +20,11 @@ struct FunctionEventOptions {
   // Python frames are events of their own. Without this they are left out before the tree is built, so the time between
   // operators belongs to the annotation around them, as in a capture without with_stack.
   bool python_frames = false;
-  // Repeats torch's own faults:
-  //   memory is charged to every call open at the time, on any thread (ours: of the record's thread);
-  //   calls outside all operators are on a thread of their own (ours: they count in the annotation around them);
-  //   a joined wrapper's own kernels are lost (ours: kept); annotations of devices are their own work; waits
-  //   (cuda_sync) are device time of the operator (ours: not).
+  // Repeats torch's bugs. Memory is charged to every call open at the time, on any thread (Stageline: of
+  // the record's thread). Calls outside all operators are on a thread of their own (Stageline: they
+  // count in the annotation around them). A joined wrapper's kernels are lost (Stageline: kept).
+  // Annotations of devices are their own work. Waits (cuda_sync) are device time of the operator
+  // (Stageline: not).
   bool as_torch = false;
 };
 
@@ -90,8 +90,8 @@ struct FunctionEvents {
   // Host calls thread by thread, callers before callees; then device events; then memory records.
   std::vector<FunctionEvent> events;
   std::vector<FunctionMemory> memory;  // for each event; empty when the rank has no memory records
-  // For each slice its event. For slices that are none (frames that are left out, dropped names, joined wrappers) it is
-  // the event around them, or kNone.
+  // Maps each slice to its event. For slices without one (skipped frames, dropped names, joined wrappers) it is the
+  // event around them, or kNone.
   std::vector<int32_t> event_of_slice;
 
   // Returns indices of `events` in torch's order: by start, longer first, then the source's order. O(n log n).

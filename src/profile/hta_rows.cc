@@ -14,7 +14,7 @@ namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// True for "ProfilerStep#7" without blanks, which the count of steps and the cut look for.
+// Returns true for "ProfilerStep#7" without blanks, which the count of steps and the cut look for.
 bool is_step_symbol(std::string_view name) {
   return name.size() > 13 && name.starts_with("ProfilerStep#") && is_digit(name[13]);
 }
@@ -152,8 +152,8 @@ void drop_last_step(const TorchRun& run, std::vector<TorchRow>& rows, const std:
   rows = std::move(out);
 }
 
-// On MTIA devices HTA keeps host rows within [first step's start, last step's end], the device rows of their
-// correlations, and copies within the steps, whose missing stream becomes the thread.
+// On MTIA devices HTA keeps three sets of rows: host rows within [first step's start, last step's end], the device rows
+// of their correlations, and copies within the steps. A missing stream of a copy becomes the thread.
 void keep_mtia_steps(const TorchRun& run, const Part& part, std::vector<TorchRow>& rows,
                      const std::vector<bool>& gpu_side, const IdSlots& slots) {
   const StepSpan span = step_span(run, rows, gpu_side);

@@ -15,8 +15,8 @@ std::vector<bool> hta_run_facts(TorchRun& run);
 TorchRank hta_rank_rows(const TorchRun& run, size_t part);
 void hta_index_rows(TorchRank& rank);  // fills row_of_index and partner
 
-// True for events that HTA's tables hold: those with a category and a duration of their own, except the bar of the
-// whole profile.
+// Returns true for events that HTA's tables hold: those with a category and a duration of their own, except the bar of
+// the whole profile.
 bool is_hta_row(const Trace& trace, const Slices& slices, size_t slice);
 // HTA's test for a device row: it has the argument stream and a correlation, or is a wait by its name.
 bool hta_gpu_side(const TorchRun& run, const TorchRow& row);

@@ -1,5 +1,5 @@
-// Lays call trees of several ranks, of one run or two, over each other: one tree of paths, with a column of times for
-// each rank. What differs between ranks or runs is then a subtraction, node by node.
+// Merges call trees of several ranks, of one run or two: one tree of paths, with a column of times for each rank. A
+// difference between ranks or runs is then a subtraction, node by node.
 //
 //   rank 0   step › linear 4 ms          step ›  linear   4 ms │ 5 ms
 //   rank 1   step › linear 5 ms › copy   ───▶      › copy    – │ 1 ms
@@ -30,9 +30,9 @@ struct MergedCalls {
       0;  // the largest share that one of them has of its column's host or device time, with all below it
 };
 
-// Keeps at most `max_nodes` paths (nodes for the rests come on top): those with the largest share of the host or
-// device time of any column, counted with everything below them. Of equal shares the earlier path is kept. O(nodes of
-// all columns).
+// Keeps at most `max_nodes` paths (nodes for the rests come on top). It keeps those with the largest share of the host
+// or device time of any column, counted with everything below them; among equal shares the earlier path. O(nodes of all
+// columns).
 MergedCalls merge_calls(const std::vector<const CallTree*>& columns, size_t max_nodes);
 
 }  // namespace stageline

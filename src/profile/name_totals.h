@@ -60,8 +60,8 @@ struct HtaTotal {  // in microseconds
   std::string_view name;
   double sum = 0, max = 0, min = 0, std = 0, mean = 0;
 };
-// Folds by HTA's rule: only when there are more than `max_names` names; the cut is the `share` quantile of the list of
-// cumulative sums, and the statistics of what is folded describe sums of names instead of calls (faults F3, F4).
+// Folds by HTA's rule: only when there are more than `max_names` names. The cut is the `share` quantile of the list of
+// cumulative sums. The statistics of folded names describe sums of names instead of calls (bugs F3, F4).
 std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const StringPool& names,
                                const FoldOptions& options);
 

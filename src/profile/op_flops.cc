@@ -47,8 +47,8 @@ std::vector<std::string_view> strings_of(std::string_view json) {
   return out;
 }
 
-// Reads the number that starts at `at` and moves past it. `value` is kNoSize for what is no whole number of 64 bits,
-// such as 1e300 or 1.5, so that its digits are not taken for sizes. Returns false when no number starts here.
+// Reads the number that starts at `at` and moves past it. `value` is kNoSize if it is not a whole number of 64 bits,
+// such as 1e300 or 1.5, so that its digits are not used as sizes. Returns false when no number starts here.
 constexpr int64_t kNoSize = -1;
 bool read_number(const char*& at, const char* end, int64_t& value) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
@@ -113,7 +113,7 @@ uint64_t conv2d_flops(const std::vector<std::vector<int64_t>>& shapes, std::stri
 
 using Shape = std::vector<int64_t>;
 
-// Returns the bytes of one element; 0 for what is no tensor's type, or not known.
+// Returns the bytes of one element; 0 for types that are unknown or do not belong to a tensor.
 uint64_t bytes_of_type(std::string_view type) {
   static constexpr std::array<std::pair<std::string_view, uint64_t>, 16> kTypes = {{{"float", 4},
                                                                                     {"c10::BFloat16", 2},
@@ -156,7 +156,7 @@ Work work_of(std::string_view name) {
   return Work::kNone;
 }
 
-// An operator's inputs, side by side.
+// Holds an operator's inputs, side by side.
 struct Inputs {
   std::vector<Shape> shapes;
   std::vector<std::string_view> types, values;
@@ -171,11 +171,11 @@ struct Inputs {
   bool says(size_t i) const { return !value(i).empty(); }
 };
 
-// What an operator writes, in elements, and the input whose type these and the arithmetic have.
+// The output of an operator, in elements, and the input whose type the output and the arithmetic have.
 struct Outcome {
   uint64_t flops = 0, written = 0;
   size_t typed_by = 0;
-  std::vector<size_t> unread = {};  // inputs that need not be read, or whose bytes their shape does not tell
+  std::vector<size_t> unread = {};  // inputs that need not be read, or whose bytes do not follow from their shape
 };
 
 // Adds up the bytes of all inputs that are read; none where the size of an element is not known.
@@ -190,7 +190,7 @@ std::optional<uint64_t> input_bytes(const Inputs& in, const Outcome& out) {
   return bytes;
 }
 
-// True for "0", "0." and "0.0".
+// Returns true for "0", "0." and "0.0".
 bool is_zero(std::string_view number) {
   return number.find('0') != std::string_view::npos && number.find_first_not_of("0.") == std::string_view::npos;
 }
@@ -252,7 +252,7 @@ std::optional<Outcome> convolution_outcome(const Inputs& in) {
       groups[0] <= 0 || weight[1] <= 0)
     return std::nullopt;
   const bool transposed = in.is_true(6);
-  // Channels of the input, as the weight has them.
+  // The channels of the input must be those of the weight.
   if (times(static_cast<uint64_t>(transposed ? 1 : groups[0]), transposed ? weight[0] : weight[1]) !=
       static_cast<uint64_t>(input[1]))
     return std::nullopt;
@@ -309,8 +309,8 @@ std::optional<Outcome> convolution_backward_outcome(const Inputs& in) {
   return out;
 }
 
-// Query, key and value stand at 0, 1 and 2, of backward operators behind the gradient of the output. Shapes are [batch,
-// heads, length, dimension]; keys may have fewer heads than queries.
+// Query, key and value are inputs 0, 1 and 2; backward operators have the gradient of the output before them. Shapes
+// are [batch, heads, length, dimension]; keys may have fewer heads than queries.
 std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name, bool backward) {
   const bool flash = name.find("_flash_") != std::string_view::npos;
   const bool cudnn = name.find("_cudnn_") != std::string_view::npos;
@@ -330,7 +330,7 @@ std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name
   const int64_t each = backward ? 3 * q[3] + 2 * v[3] : q[3] + v[3];
   Outcome out;
   out.typed_by = first;
-  // Torch gives a mask the shape of the scores by repeating it in place, so its shape does not tell its bytes.
+  // Torch gives a mask the shape of the scores by repeating it in place, so its bytes do not follow from its shape.
   if (!flash) out.unread = {backward ? (cudnn ? size_t{8} : size_t{4}) : size_t{3}};
   out.flops = times(times(times(times(pairs, q[0]), q[1]), each), 2);
   out.written =

@@ -15,21 +15,21 @@
 namespace stageline {
 
 bool has_flops_formula(std::string_view name);
-// Takes texts as in InputFact. Returns 0 when the operator is not on the list or the shapes do not tell; at most
+// Takes texts as in InputFact. Returns 0 when the operator is not on the list or the shapes do not suffice; at most
 // INT64_MAX. O(length).
 int64_t op_flops(std::string_view name, std::string_view dims, std::string_view types, std::string_view concrete);
 
-// What an operator has to do at the least, by the shapes and types of its inputs.
+// The minimum work of an operator (FLOPs and bytes), from the shapes and types of its inputs.
 struct OpWork {
   int64_t flops = 0;
-  // Each input read once that the result needs, each output written once; nothing of what an operator keeps for itself,
-  // such as workspaces, and nothing of attention's mask, which torch repeats in place to the shape of the scores.
+  // Counts each needed input as read once and each output as written once. It excludes memory that an operator keeps
+  // for itself, such as workspaces, and attention's mask, which torch repeats in place to the shape of the scores.
   int64_t min_bytes = 0;
-  std::string_view type;   // of the elements, as the trace has it: "c10::BFloat16"; a view into `types`
+  std::string_view type;   // of the elements, as in the trace: "c10::BFloat16"; a view into `types`
   bool is_matrix = false;  // matrix products, convolutions, attention: what tensor cores do
 };
 
-// Tells the work of torch's list above, and of operators that torch does not count:
+// Computes the work of torch's list above, and of operators that torch does not count:
 //
 //   aten::convolution[_backward]              2·N·(places of the output, of the input if transposed)·elements of the
 //                                             weight; backwards once for each of the two gradients that are asked for
@@ -45,7 +45,7 @@ std::optional<OpWork> op_work(std::string_view name, std::string_view dims, std:
                               std::string_view concrete);
 
 // Returns the dimensions of each input, and none for a list of tensors, as torch.profiler's input_shapes. A size is −1
-// where a damaged file has something that is no whole number of 64 bits.
+// where a damaged file has something other than a whole number of 64 bits.
 std::vector<std::vector<int64_t>> input_shapes(std::string_view dims);
 // Returns the same as Python prints it, "[[5, 128], [], []]"; "[]" for an empty text.
 std::string shapes_text(std::string_view dims);

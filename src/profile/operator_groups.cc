@@ -9,7 +9,7 @@
 namespace stageline::operators {
 namespace {
 
-// What distinguishes rows. Parts that were not asked for are 0.
+// The key of a row. Parts that were not requested are 0.
 struct Key {
   StringId name = 0, overload = 0;
   uint32_t shape = 0, stack = 0;
@@ -158,7 +158,7 @@ class Grouper {
   }
 
   void find_flops() {
-    std::unordered_map<uint64_t, int64_t> known;  // key: (name, dims); computed anew for operators that need values
+    std::unordered_map<uint64_t, int64_t> known;  // key: (name, dims); recomputed for operators that need values
     std::vector<int8_t> formula(trace_.names.size(), -1);
     for (const InputFact& fact : part_.inputs) {
       const StringId name = part_.slices.name_id[fact.slice];

@@ -13,7 +13,7 @@ namespace stageline::operators {
 struct GroupOptions {
   bool by_input_shape = false;
   bool by_overload_name = false;
-  int64_t stack_entries = 0;  // groups by so many innermost entries of the stack; 0 does not group by stacks
+  int64_t stack_entries = 0;  // groups by this number of innermost entries of the stack; 0 does not group by stacks
   // Uses only stacks that torch itself recorded; otherwise stacks are rebuilt from frames.
   bool recorded_stacks = false;
   bool with_flops = false;

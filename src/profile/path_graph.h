@@ -21,7 +21,7 @@ enum class PathEdgeKind : uint8_t {
   kHandOver,            // default mode: a thread waits for another thread's operator
   kHandOverInferred,    // the same, where no arrow connects the threads
   kStreamWaitInferred,  // default mode: launched work starts when another stream's work ends, but no wait is recorded
-  kStreamGap,           // default mode: launched work waits long, and nothing tells for what
+  kStreamGap,           // default mode: launched work waits long, for an unknown reason
 };
 std::string_view path_edge_name(PathEdgeKind kind, bool hta);
 
@@ -32,7 +32,7 @@ struct PathNode {
 };
 
 struct PathEdge {
-  static constexpr int32_t kNobody = -2, kRoot = -1;  // values of `row`: nobody; the thread's root
+  static constexpr int32_t kNobody = -2, kRoot = -1;  // values of `row`: no row; the thread's root
   uint32_t from = 0, to = 0;
   PathEdgeKind kind = PathEdgeKind::kOperator;
   bool critical = false;

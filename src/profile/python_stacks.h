@@ -1,9 +1,9 @@
 // Rebuilds the Python frames around every slice of one rank from python_function rows.
 //
 //   main thread    train.py(10): <module> ─ train.py(4): step ─ nn.Module: Linear_0 ─ aten::linear ─ cudaLaunchKernel
-//   stack of aten::linear, innermost first:  nn.Module: Linear_0 · train.py(4): step · train.py(10): <module>
+//   stack of aten::linear, innermost first: nn.Module: Linear_0 · train.py(4): step · train.py(10): <module>.
 //
-// Which frame is around a slice:
+// The frame around a slice is:
 //   1. the innermost python_function that encloses it on its thread (Slices::parent);
 //   2. above a frame, its own Python parent, which may be another thread's (Part::python_parents), else rule 1;
 //   3. device work has the frames of the call that launched it, else of its operator;
@@ -82,7 +82,7 @@ PythonStacks python_stacks(const Trace& trace, const Part& part, const PythonSta
 // get their forward operator's stack, as torch gives it to them.
 PythonStacks recorded_stacks(const Trace& trace, const Part& part, const PythonStackOptions& options = {});
 
-// True for entries that torch leaves out of stacks: backward() and its helpers, and wrappers of its own tests.
+// Returns true for entries that torch leaves out of stacks: backward() and its helpers, and wrappers of its own tests.
 bool drops_stack_entry(std::string_view frame);
 // Returns the name without " at 0x…", since what remains is the same for the function in every process.
 std::string without_address(std::string_view frame);

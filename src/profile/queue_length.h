@@ -1,5 +1,5 @@
-// How many launched operations wait on each stream: a call that launches device work adds 1, and the start of that work
-// takes 1 away (a running kernel is not queued any more).
+// Counts the launched operations that wait on each stream. A call that launches device work adds 1, and the start of
+// that work takes 1 away (a running kernel is not queued any more).
 //
 //   host    launch  launch            launch
 //              │       │                 │

@@ -40,14 +40,14 @@ struct SliceCondition {
   std::vector<int64_t> numbers;
   int64_t low = INT64_MIN, high = INT64_MAX;
   std::vector<std::string> texts;
-  // For kBefore, kAfter and kUnder: uses only one slice of each name in each step, the one with this number in order of
-  // start, counted from 0; −1 is the last.
+  // For kBefore, kAfter and kUnder: uses only one slice of each name in each step. That is the one with this number in
+  // order of start, counted from 0; −1 is the last.
   std::optional<int64_t> occurrence;
   std::vector<SliceCondition> parts;
 };
 
-// Errors: kUsage for a column that does not exist, with the nearest name; for a column with the other kind of value;
-// for a text that is no regular expression.
+// Errors: kUsage for a column that does not exist (with the nearest name), a column with the other kind of value, or a
+// text that is not a regular expression.
 Status check_condition(const SliceCondition& condition);
 
 // Returns the slices of one part that meet the condition, ascending, of those that --ranks, --steps and --range leave.

@@ -54,7 +54,7 @@ struct StepBin {
 // throughout.
 std::vector<StepBin> bins_of(const StepSeries& series, int64_t from_ns, int64_t to_ns, size_t count);
 
-// How many bins one row of a chart is cut into.
+// The number of bins in one row of a chart.
 inline constexpr size_t kChartBins = 400;
 
 }  // namespace stageline

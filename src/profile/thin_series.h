@@ -1,4 +1,4 @@
-// Takes fewer points of a long series, for tables and charts that nobody reads point by point.
+// Takes fewer points of a long series, for tables and charts that are not read point by point.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace stageline {
 // device.
 inline constexpr size_t kReportPoints = 300;
 
-// Returns about `most` of `points` (ordered by time_ns) at most: of each of most / 2 equal stretches of time the
-// highest by `height` and the last, so that peaks and levels are kept. All points are returned when there are no more
-// than `most`. O(n).
+// Returns about `most` of `points` (ordered by time_ns) at most. Each of most / 2 equal stretches of time keeps its
+// highest point by `height` and its last, so that peaks and levels are kept. All points are returned when there are no
+// more than `most`. O(n).
 template <class Point, class Height>
 std::vector<Point> thin_series(const std::vector<Point>& points, size_t most, Height height) {
   if (points.size() <= most) return points;

@@ -17,7 +17,7 @@ struct TorchRow {
   int64_t dur_ns = 0;    // in hta mode it may be 0 or −1000
   int64_t correlation = -1;
   int64_t partner_index = -1;  // hta: index_correlation (−1 for none, 0 when the partner is absent, else a file index)
-  // hta: the argument `stream` of any row, also 4294967295; default: only of device rows; −1 for none.
+  // hta: holds the argument `stream` of any row, also 4294967295; default: only of device rows; −1 for none.
   int64_t stream = -1;
   uint32_t slice = 0;  // slice of the part
   uint32_t index = 0;  // position in traceEvents, which is HTA's index
@@ -60,8 +60,8 @@ struct TorchRun {
   }
 };
 
-// The rows of one rank. In default mode they are in the part's slice order (lane, start, longer first); in hta mode in
-// the order of HTA's table (after a drop: device rows in file order, then host rows in file order).
+// The rows of one rank. In default mode they are in the part's slice order (lane, start, longer first). In hta mode
+// they are in the order of HTA's table (after a drop: device rows in file order, then host rows in file order).
 struct TorchRank {
   const Part* part = nullptr;
   int32_t rank = 0;

@@ -1,4 +1,4 @@
-// Which ranks and steps of two runs are compared, operator by operator.
+// Defines which ranks and steps of two runs are compared, operator by operator.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace stageline {
 
 // Limits: 1 … 4096 stages, 1 … 65536 micro-batches, 1 … 64 chunks (and no more than the schedule allows), groups up to
-// 65536, at most 2^23 forwards in all. Time and memory grow linearly with the forwards, at about 30 bytes a cell.
+// 65536, at most 2^23 forwards in all. Time and memory grow linearly with the forwards, at about 30 bytes per cell.
 // Errors: kUsage, naming the size and what the schedule allows; kLimit.
 Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes);
 

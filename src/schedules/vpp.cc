@@ -3,9 +3,9 @@
 // the same table with the chunks mirrored. Rank r warms up with 2(p − 1 − r) + (v − 1)g forwards, then
 // alternates F and B, then drains.
 //
-// Megatron, when it overlaps a layer's expert-parallel messages with another micro-batch, warms up with one
-// forward more, so that the F and the B of a steady pair are independent and can share one cell. Its table
-// lists them one after the other, and so do we; what the overlap saves is a question of costs, not of order.
+// Megatron warms up with one forward more when it overlaps a layer's expert-parallel messages with another micro-batch.
+// Then the F and the B of a steady pair are independent and can share one cell. Its table lists them one after the
+// other, and so does this one; the saving of the overlap is a question of costs, not of order.
 #include "schedules/build.h"
 
 namespace stageline {

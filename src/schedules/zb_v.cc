@@ -1,5 +1,5 @@
-// ZB-V: two chunks a rank, folded in a V, so that the first rank also holds the end of the model. The fixed
-// pattern for F = I = W, for n = max(2p − 1, m) micro-batches, of which those from m on are then left out:
+// ZB-V has two chunks per rank, folded in a V, so that the first rank also holds the end of the model. The fixed
+// pattern is for F = I = W and n = max(2p − 1, m) micro-batches; those from m on are then removed:
 //
 //   (2(p−r)−1) × F0      warm-up down the V
 //   r × (F1, F0)

@@ -1,5 +1,5 @@
 // Decides which SELECTs may use sums (slice_sums.h). A statement is read word by word, and left as it is at the first
-// word that is not known to mean the same over sums. What is accepted:
+// word that may mean something else over sums. These forms are accepted:
 //
 //   SELECT terms FROM slices|kernels [[AS] alias] [WHERE …] [GROUP BY …] [HAVING …] [ORDER BY …] [LIMIT …]
 //     sums        count(*), and count, sum, avg, min, max of a number or of a column that groups can be made by
@@ -300,7 +300,7 @@ class Block {
     return last;
   }
 
-  // Whether a function may stay as it is: it works on one row, or over the rows of the result.
+  // Returns true if a function may stay as it is: it works on one row, or over the rows of the result.
   bool may_call(size_t i, size_t last) const {
     const size_t close = close_of(i + 1, last);
     if (is_word(close + 1, "over")) return !reading_groups_;
@@ -310,7 +310,7 @@ class Block {
     return parted({i + 2, close}).size() > 1;
   }
 
-  // Whether count(*), sum(dur_ns) … stands here; with `edit` it is rewritten over sums.
+  // Returns true at count(*), sum(dur_ns) …; with `edit` it is rewritten over sums.
   bool is_sum(size_t i, size_t last, size_t& after, bool edit) {
     const std::string& name = at(i).text;
     const size_t close = close_of(i + 1, last);
@@ -354,7 +354,7 @@ class Block {
     return true;
   }
 
-  // Whether a number or a parameter stands at `i`; moves `i` behind it.
+  // Returns true for a number or a parameter at `i`; moves `i` behind it.
   bool is_whole(size_t& i) const {
     if (is(i, "-")) ++i;
     if (i >= where_->end) return false;
@@ -410,7 +410,7 @@ class Block {
     return only_and || !any_plain;
   }
 
-  // Names each rewritten column as SQLite would have named it: by the words that stood there.
+  // Names each rewritten column as SQLite would have named it: by its original words.
   void name_sums() {
     for (const Range& item : items_) {
       const Range expression = expression_of(item);

@@ -82,7 +82,7 @@ class AnalysisSource : public TableSource {
     if (names_.size() < analysis_.options.size() + 2) names_.emplace_back(name);
   }
 
-  // Options that may add a table which is missing without options: each switch, each choice, each rival.
+  // Options that may add a table which is missing without options: each switch, each choice, each --compat tool.
   Options single_options() const {
     Options out;
     for (const AnalysisOption& option : analysis_.options) {
@@ -176,8 +176,8 @@ class AnalysisSource : public TableSource {
     std::string key = name();
     for (const auto& [name, value] : options) key += std::string("\0", 1) + name + "=" + value;
     return data_->made(key, [&]() -> RunData::Made {
-      // Columns follow the descriptor: options may have added others, and a rival's table may have entirely different
-      // ones.
+      // Columns follow the descriptor: options may have added others, and another tool's table may have entirely
+      // different ones.
       std::vector<int> places;
       for (const SqlColumn& column : columns_)
         if (!options.empty() && !column.is_option) places.push_back((*table)->column_index(column.name));

@@ -14,7 +14,7 @@ namespace stageline::sql {
 void add_analysis_tables(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out);
 
-// Why this run cannot answer this analysis; "" where it can. O(1).
+// Returns why this run cannot answer this analysis; "" where it can. O(1).
 std::string why_no_analysis(const RunData& data, const TableSource& table);
 
 }  // namespace stageline::sql

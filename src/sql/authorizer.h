@@ -1,5 +1,5 @@
-// What a query may do: read, call functions of a list, and keep temporary tables and views. Everything else is refused,
-// and the refusal says why.
+// The rights of a query: to read, call functions of a list, and keep temporary tables and views. Everything else is
+// refused, and the refusal gives the reason.
 #pragma once
 
 #include <string>

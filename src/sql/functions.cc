@@ -14,7 +14,7 @@
 namespace stageline::sql {
 namespace {
 
-// Collects intervals and merges them now and then, so that memory is bounded by the size of their union.
+// Collects intervals and merges them from time to time, so that memory is bounded by the size of their union.
 class Cover {
  public:
   void add(int64_t start, int64_t dur) {

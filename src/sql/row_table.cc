@@ -28,7 +28,7 @@ class RowCursor : public Cursor {
         default: argument = std::string(text_of(p.value));
       }
     }
-    // The same list serves all rows of a join; it is made anew only where the arguments differ.
+    // The same list serves all rows of a join; it is made again only where the arguments differ.
     if (!rows_ || arguments != arguments_) {
       Result<std::shared_ptr<const Rows>> made = make_(arguments);
       if (!made) return std::move(made).error();

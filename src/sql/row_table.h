@@ -1,5 +1,5 @@
-// Tables whose rows stand in a list: cells, steps, answers of analyses. For "column = value" on whole numbers an order
-// of the rows by that column is made when first asked for (4 bytes a row), so that joins do not pass over the whole
+// Tables whose rows are in a list: cells, steps, answers of analyses. For "column = value" on whole numbers, an order
+// of the rows by that column is made at the first request (4 bytes per row). So joins do not pass over the whole
 // list.
 #pragma once
 
@@ -21,7 +21,7 @@ class Rows {
   virtual ~Rows() = default;
   virtual size_t size() const = 0;
   virtual void show(sqlite3_context* out, size_t row, int column) const = 0;
-  // The value of a kInteger column; kNullInteger: unknown.
+  // Returns the value of a kInteger column; kNullInteger: unknown.
   virtual int64_t integer(size_t row, int column) const = 0;
 
   // The rows whose `column` equals `value`: entries [begin, end) of `list`, ascending.
@@ -76,8 +76,8 @@ class MadeRows : public Rows {
   Integer integer_;
 };
 
-// A Table as rows. `columns` gives for each SQL column its index in the table; −1 means that it is missing, and reading
-// it is an error. Empty: the table's own columns in their order.
+// Returns a Table as rows. `columns` gives for each SQL column its index in the table; −1 means that it is missing, and
+// reading it is an error. Empty: the table's own columns in their order.
 std::shared_ptr<const Rows> table_rows(Table table, std::vector<int> columns = {});
 std::vector<SqlColumn> columns_of(const Table& table);
 

@@ -126,7 +126,7 @@ RunData::Made RunData::made(const std::string& key, const std::function<Made()>&
   std::shared_ptr<Slot> slot;
   {
     const std::lock_guard lock(mutex_);
-    // Answers to ever new options would pile up; one that nobody is reading is made again when it is asked for.
+    // Answers to ever new options would pile up; an unused one is dropped and made again on request.
     if (slots_.size() >= kMaxMade) std::erase_if(slots_, [](const auto& one) { return one.second.use_count() == 1; });
     std::shared_ptr<Slot>& known = slots_[key];
     if (!known) known = std::make_shared<Slot>();

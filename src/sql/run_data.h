@@ -1,4 +1,4 @@
-// What all queries of one run share: times as SQL shows them, which slices there are, and results that took long to
+// The shared data of all queries of one run: times as SQL shows them, the slices, and results that took long to
 // compute.
 //
 // Times count from the run's first slice (where every rank counts from its own zero, from the rank's first), on the
@@ -40,7 +40,7 @@ class RunData {
   bool has_part(size_t part) const { return in_filter_[part]; }
   // The slices of a part that --ranks, --steps and --range leave, ascending; null: all of them.
   const std::vector<uint32_t>* chosen_rows(size_t part) const;
-  // Those of them that are device work.
+  // Returns the rows that are device work.
   const std::vector<uint32_t>& device_rows(size_t part) const;
   bool is_device(size_t part, size_t slice) const;
   // For each lane the longest duration, and for every kBlock slices the latest end, as recorded: a search by time uses
@@ -50,13 +50,13 @@ class RunData {
     std::vector<int64_t> longest_ns, latest_end_ns;
   };
   const Bounds& bounds(size_t part) const;
-  // The slice around this one on its lane; kNoSliceIndex: none.
+  // Returns the slice around this one on its lane; kNoSliceIndex: none.
   uint32_t enclosing(size_t part, size_t slice) const;
   size_t lane_of(size_t part, size_t slice) const;
   int64_t self_ns(size_t part, size_t lane, size_t slice) const;  // O(slices within it)
 
-  // What `make` returns for a key, made once for each key; an error is kept as well. Any thread may call; others wait
-  // for the same key. Beyond kMaxMade keys, results that nobody is using are dropped.
+  // Returns the result of `make` for a key, made once for each key; an error is kept as well. Any thread may call;
+  // others wait for the same key. Beyond kMaxMade keys, unused results are dropped.
   static constexpr size_t kMaxMade = 512;
   using Made = Result<std::shared_ptr<const Rows>>;
   Made made(const std::string& key, const std::function<Made()>& make) const;

@@ -71,7 +71,7 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   // Errors: kUsage for SQL that cannot be run, with its place in the text and the nearest name; kLimit; kUnavailable
-  // when it was cancelled; and those of the tables that it reads.
+  // when it was cancelled. The errors of the tables that it reads are returned too.
   Result<Outcome> ask(std::string_view text, const Limits& limits, RowSink& sink,
                       const std::vector<Parameter>& parameters = {});
 
@@ -80,8 +80,8 @@ class Session {
   // The columns of a table; where the run adds columns to an analysis, this runs it. Errors: kUsage with the nearest
   // name, and those of the analysis.
   Result<std::vector<SqlColumn>> columns(std::string_view table) const;
-  // A query left something behind (temporary tables, a count of fetched arguments), so nobody else may go on with this
-  // session.
+  // A query changed this session (temporary tables, a count of fetched arguments), so no other asker may use
+  // it.
   bool is_spent() const { return stopped_.spent; }
 
  private:

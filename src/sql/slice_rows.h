@@ -1,4 +1,4 @@
-// The values of one slice, column by column.
+// Returns the values of one slice, column by column.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@ namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-constexpr size_t kRowsOfAPiece = size_t{1} << 20;  // most rows that one thread takes at a time
+constexpr size_t kRowsOfAPiece = size_t{1} << 20;  // maximum rows that one thread takes at a time
 // Most combinations for which a table with room for all of them is made.
 constexpr uint64_t kMaxDense = uint64_t{1} << 21;
 
@@ -60,13 +60,13 @@ struct PieceSums {
   std::vector<Number> numbers;  // at group · asked numbers + number
 };
 
-// Adds up the rows of one piece. Groups start anew with each rank, so a piece may hold many ranks.
+// Adds up the rows of one piece. Groups start again with each rank, so a piece may hold many ranks.
 class Adder {
  public:
   Adder(const RunData& data, const std::vector<Axis>& axes, const std::vector<Field>& numbers)
       : data_(data), axes_(axes), numbers_(numbers) {}
 
-  // Returns false where there are more combinations than can be told apart.
+  // Returns false when there are more combinations than codes.
   bool add(SliceScan& scan, PieceSums& sums) {
     size_t part = SIZE_MAX;
     while (scan.fill()) {
@@ -191,8 +191,8 @@ class Adder {
   std::array<uint32_t, RunData::kBlock> places_ = {};
 };
 
-// Columns: those of the table; the count; for each number how many are known, their sum, least and most; then which
-// keys and which numbers are wanted, as names with commas between.
+// Columns are those of the table and the count. For each number the known values, their sum, minimum and maximum
+// follow, then the wanted keys and numbers, as names with commas between.
 constexpr int kOfANumber = 4;
 // EXPLAIN QUERY PLAN shows the alias and this number: "SCAN slices VIRTUAL TABLE INDEX 64:".
 constexpr int kShownMode = 64;

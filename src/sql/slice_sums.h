@@ -5,8 +5,8 @@
 //     added up before   SELECT name, ifnull(sum(added_count), 0) …, sum(added_sum_dur_ns) …
 //                       FROM slices_added_up('name,rank', 'dur_ns') … : the same clauses over some hundred rows
 //
-// A row stands for slices that agree in all of `keys`. What HAVING, ORDER BY, LIMIT and expressions do with sums is
-// still done by SQLite. Only added_up_query() writes such queries, for SELECTs of which every part is known to mean the
+// A row stands for slices that agree in all of `keys`. HAVING, ORDER BY, LIMIT and expressions over sums are still
+// evaluated by SQLite. Only added_up_query() writes such queries, for SELECTs of which every part is known to mean the
 // same; all others are left to SQLite.
 #pragma once
 
@@ -24,7 +24,7 @@ namespace stageline::sql {
 // The tables "slices_added_up" and "kernels_added_up", which only rewritten queries use and which are not listed.
 std::vector<std::shared_ptr<const TableSource>> sums_of_slices(const std::shared_ptr<const RunData>& data);
 
-// Whether groups can be made by a column.
+// Returns true if groups can be made by a column.
 bool is_key(SliceColumn field);
 
 // The statement, with each SELECT over slices or kernels that only adds up reading the sums; empty where there is none.

@@ -195,7 +195,7 @@ class SliceTable : public TableSource {
     };
     if ((field == Field::kDur || field == Field::kStart) && limit && !skips && all_taken && !data_->is_mapped() &&
         (plan.order.size() == 1 || (plan.order.size() == 2 && is_id(plan.order[1])))) {
-      // SQLite applies the limit itself as well; this only tells how many rows it will take.
+      // SQLite applies the limit itself as well; this only announces the number of rows that it takes.
       limit->taken = true;
       plan.ordered = true;
       plan.mode = kFirst | (backwards ? kBackwards : 0) | column << kColumnShift;

@@ -13,7 +13,7 @@
 
 namespace stageline::sql {
 
-// What slices must satisfy. A condition that is not set lets all of them pass.
+// The conditions on slices. A condition that is not set lets all of them pass.
 struct SliceTest {
   int64_t low_ns = INT64_MIN, high_ns = INT64_MAX;          // start, in SQL's time
   int64_t end_low_ns = INT64_MIN, end_high_ns = INT64_MAX;  // end
@@ -21,7 +21,7 @@ struct SliceTest {
   int64_t rank_low = INT64_MIN, rank_high = INT64_MAX;
   int64_t step_low = INT64_MIN, step_high = INT64_MAX;
   std::vector<uint8_t> names;                  // for each id whether it passes; empty: all do
-  std::vector<uint8_t> categories;             // likewise for categories
+  std::vector<uint8_t> categories;             // the same for categories
   std::optional<std::array<bool, 8>> classes;  // for each KernelClass
   std::optional<int64_t> stream, parent, launch, op, correlation, device, name_id, id;
   std::optional<std::string> lane, lane_kind, tid;
@@ -39,13 +39,13 @@ void keep_texts(std::vector<uint8_t>& kept, size_t count, const Text& text, cons
     if (kept[i]) kept[i] = fits(text(i));
 }
 
-// Whether a constraint can be pushed down for a field, and whether SQLite then need not check again.
+// The treatment of a constraint on a field: `taken` if it can be pushed down, `exact` if SQLite need not check again.
 struct Push {
   bool taken = false, exact = false;
 };
 Push push_of(SliceColumn field, uint8_t op, bool binary);
 
-// Adds a condition that push_of() takes. Errors: kUsage for a text that is no regular expression.
+// Adds a condition that push_of() takes. Errors: kUsage for a text that is not a regular expression.
 Status add_test(SliceTest& test, const Trace& trace, SliceColumn field, uint8_t op, sqlite3_value* value);
 
 }  // namespace stageline::sql

@@ -80,7 +80,7 @@ int disconnect(sqlite3_vtab* table) {
   return SQLITE_OK;
 }
 
-// Tells SQLite which constraints filter() will get: a column and an operator each, in the order of its values.
+// Reports to SQLite which constraints filter() will get: a column and an operator each, in the order of its values.
 int best_index(sqlite3_vtab* table, sqlite3_index_info* info) {
   return guarded([&] {
     Plan plan;

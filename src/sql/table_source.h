@@ -4,7 +4,7 @@
 //     plan()    SQLite: "rank = ?, start_ns > ?: what of this do you do yourself, and what does it cost then?"
 //     open(), Cursor::filter(3, 5), next(), column() …   rows in the table's own order
 //
-// SQLite checks again what a table takes inexactly, so taking more constraints is never wrong.
+// SQLite checks inexact constraints again, so taking more constraints is never wrong.
 #pragma once
 
 #include <sqlite3.h>

@@ -18,7 +18,7 @@ struct Token {
   std::string text;   // words in lower case
 };
 
-// The tokens without blanks and comments.
+// Returns the tokens without blanks and comments.
 std::vector<Token> tokens_of(std::string_view sql);
 
 }  // namespace stageline::sql

@@ -58,8 +58,8 @@ struct KeySums {
   Sums sums;
 };
 
-// Adds up one rank's slices, or some rows of it. What a slice is added to has a small number, its code: names,
-// categories and the like are numbered densely in every rank, so its group is found in a table.
+// Adds up one rank's slices, or some rows of it. The group of a slice has a small number, its code. Names, categories
+// and the like are numbered densely in every rank, so the group is found in a table.
 class Adder {
  public:
   Adder(const RunData& data, size_t p, const Asked& asked)
@@ -107,7 +107,7 @@ class Adder {
     }
   }
   bool is_device(size_t i) const { return facts_ && device_[s_.category_id[i]]; }
-  // Host waits for a device have a class of their own, but are no device work.
+  // Host waits for a device have a class of their own, but are not device work.
   KernelClass class_of(size_t i) const { return is_device(i) ? s_.class_of(i) : KernelClass::kNone; }
 
   size_t code_of(size_t i) const {
@@ -222,7 +222,7 @@ struct Total {
   KernelClass kernel_class;
   Sums sums;
 };
-// Cells do not nest: all their time is their own.
+// Cells do not nest, so all their time is self time.
 std::vector<Total> totals_of_cells(const RunData& data, const Asked& asked) {
   const Trace& trace = data.trace();
   const Cells& cells = trace.cells;

@@ -1,5 +1,5 @@
-// totals(by, …): counts, sums and extremes of slices by one of their columns, added up natively by all threads, where
-// GROUP BY over ten million rows takes seconds. names: the same by name, for the whole run.
+// totals(by, …) computes counts, sums and extremes of slices by one of their columns. All threads add them up natively,
+// where GROUP BY over ten million rows takes seconds. names: the same by name, for the whole run.
 #pragma once
 
 #include <memory>

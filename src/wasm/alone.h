@@ -1,5 +1,5 @@
-// What the program's sources use and the library for WebAssembly lacks: it has one thread, and its from_chars() reads
-// no real numbers. Included before every source of src/wasm's program (cmake/wasm.cmake).
+// Replaces functions that the program's sources use and the library for WebAssembly lacks: it has one thread, and its
+// from_chars() reads no real numbers. It is included before every source of src/wasm's program (cmake/wasm.cmake).
 #pragma once
 
 #include <charconv>

@@ -97,8 +97,8 @@ struct Figures {
   int64_t count = 0;
 };
 
-// Returns the rival's aggregates, which it computes in SQL: numpy's quartiles, the deviation of the population, and
-// values rounded to one digit.
+// Returns msprof-analyze's aggregates, which it computes in SQL: numpy's quartiles, the deviation of the population,
+// and values rounded to one digit.
 Figures figures_of(std::vector<int64_t> ns, double whole) {
   std::sort(ns.begin(), ns.end());
   std::vector<double> values(ns.begin(), ns.end());

@@ -47,7 +47,7 @@ struct CommunicationOp {
   auto like() const { return std::tie(comms_id, group, group_ranks, kind, number, key_step); }
 };
 
-// What the names of operations tell, indexed by name id.
+// The facts that the names of operations contain, indexed by name id.
 struct OpNames {
   explicit OpNames(const StringPool& names);
   std::vector<bool> messages, receives, leaves_early;

@@ -1,12 +1,12 @@
-// How long communication operations took, and how that time divides into transfer, waiting and the rest. Definitions:
-// docs/analyses/communication-time-sum.md.
+// Computes how long communication operations took, and how that time divides into transfer, waiting and the rest.
+// Definitions: docs/analyses/communication-time-sum.md.
 //
 //   operation   ├──────────────────────────────────────┤  elapse
 //   plane 1         ├ wait ┤├ copy ┤├ wait ┤├ copy ┤
 //   plane 2       ├ ─ ─ wait ─ ─ ─ ┤├─ copy ─┤
 //   transit                  ├──────────────┤├─────┤       union of data tasks over all planes
 //   wait          ├─────────┤                              union of wait tasks, without transit
-//   synchronisation: waiting before the first transit; idle: the rest of elapse
+//   synchronisation: waiting before the first transit; idle: the rest of elapse.
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -40,8 +40,8 @@ Key key_of(const Part& part, const TorchRow& row) {
   return key;
 }
 
-// Returns true for rows that are counted. The rival counts all rows of COMPUTE_TASK_INFO, whatever kind of work they
-// are.
+// Returns true for rows that are counted. msprof-analyze counts all rows of COMPUTE_TASK_INFO, whatever kind of work
+// they are.
 bool counts(const Part& part, const TorchRow& row, bool msprof) {
   if (!row.on_device) return false;
   return row.kernel == KernelClass::kComputation || (msprof && fact_of(part.tasks, row.slice) != nullptr);

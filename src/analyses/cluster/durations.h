@@ -1,4 +1,4 @@
-// The durations of calls of one kind as a row of a table: count, sum, mean, deviation, quartiles. In the rival's mode
+// The durations of calls of one kind as a row of a table: count, sum, mean, deviation, quartiles. With --compat msprof
 // the columns are msprof-analyze's (those of pandas' describe: deviation with n−1, linear quartiles).
 #pragma once
 

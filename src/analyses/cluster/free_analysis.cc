@@ -1,4 +1,4 @@
-// Why devices were idle: a reason for every gap, and the longest gaps with their place. Definitions:
+// Finds why devices were idle: a reason for every gap, and the longest gaps with their place. Definitions:
 // docs/analyses/free-analysis.md.
 //
 //   host    ── launch A ──────────── … ─────────── launch B ──

@@ -48,7 +48,7 @@ Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   Table table("hccl-types", "Communication by type, all ranks", hccl_types_columns(msprof));
   std::vector<Line> lines;
   for (auto& [kind, ns] : sums) {
-    // The rival keeps them in the order of their names.
+    // msprof-analyze keeps them in the order of their names.
     const double order = msprof ? 0 : static_cast<double>(sum_of(ns));
     lines.push_back({{kind}, {}, std::move(ns), order});
   }
@@ -111,8 +111,8 @@ std::vector<ColumnSpec> hccl_top_columns(bool msprof) {
   return columns;
 }
 
-// Each row is one operation, by name, on all its ranks. The rival uses the name alone, so two groups whose names have
-// the same hash share a row.
+// Each row is one operation, by name, on all its ranks. msprof-analyze uses the name alone, so two groups whose names
+// have the same hash share a row.
 Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most) {
   struct Op {
     std::vector<int64_t> ns;

@@ -37,7 +37,7 @@ std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
     task.plane = fact.plane;
     task.wait = is_wait_task(run.trace->names.text(fact.task));
     // Copies within a device prepare or finish an operation and do not count as transit. The copy of a message often
-    // names only its own rank; then the operation tells that it is between two ranks.
+    // names only its own rank; then the operation shows that it is between two ranks.
     const bool far = fact.dst_rank >= 0 ? fact.src_rank != fact.dst_rank : is_message_op(fact.op);
     task.data = !task.wait && fact.bytes > 0 && far && run.trace->names.text(fact.transport) != "LOCAL";
     if (task.wait || task.data) tasks.push_back(task);

@@ -1,6 +1,6 @@
-// The rival's vote. In each collective it votes for the rank whose operation is an outlier because it is too short: by
-// Dixon's test for up to 100 values (W. J. Dixon, 1950; critical values for 99.5 %), and by three standard deviations
-// for more values.
+// Computes msprof-analyze's vote. In each collective it votes for the rank whose operation is an outlier because it is
+// too short. Up to 100 values are judged by Dixon's test (W. J. Dixon, 1950; critical values for 99.5 %), more values
+// by three standard deviations.
 #include "analyses/cluster/rival_slow_rank.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 using Type = ColumnType;
 
-// Critical values for 3 … 100 values.
+// These are the critical values of Dixon's test for 3 to 100 values, at 99.5 %.
 constexpr std::array<double, 98> kCritical = {
     0.994, 0.920, 0.823, 0.744, 0.680, 0.723, 0.676, 0.638, 0.707, 0.675, 0.649, 0.672, 0.649, 0.629,
     0.611, 0.595, 0.580, 0.568, 0.556, 0.545, 0.536, 0.526, 0.519, 0.510, 0.503, 0.496, 0.489, 0.484,
@@ -75,8 +75,8 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
     const Slices& slices = run.trace->parts[run.parts[k]].slices;
     for (const CommunicationOp& op : ranks[k]) {
       const std::string_view name = names.text(op.name);
-      // The rival joins operations with their launches. Only these two spellings count as messages, so a batch of sends
-      // and receives counts as a collective.
+      // msprof-analyze joins operations with their launches. Only these two spellings count as messages, so a batch of
+      // sends and receives counts as a collective.
       if (slices.partner[op.slice] == kNoSliceIndex || name.find("send") != std::string_view::npos ||
           name.find("receive") != std::string_view::npos)
         continue;

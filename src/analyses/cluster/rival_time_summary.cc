@@ -24,7 +24,7 @@ using Rows = std::map<std::pair<int64_t, int64_t>, Row>;  // for each rank and s
 double us(int64_t ns) { return ns < 0 ? 0 : static_cast<double>(ns) / 1000.0; }
 
 // Returns the step of a host time: the first window that contains it, with both ends included. INT64_MIN means outside
-// of steps; the rival drops such times.
+// of steps; msprof-analyze drops such times.
 int64_t step_at(const Part& part, int64_t time_ns) {
   if (part.steps.empty()) return -1;
   const auto after = std::upper_bound(part.steps.begin(), part.steps.end(), time_ns,
@@ -40,8 +40,8 @@ struct Busy {
   Kind kind = Kind::kNone;
 };
 
-// Returns the time of copies that lies in no earlier interval, by the rival's sweep. The sweep forgets a copy that ends
-// within a later interval.
+// Returns the time of copies that is in no earlier interval, by msprof-analyze's sweep. The sweep forgets a copy that
+// ends within a later interval.
 int64_t memory_alone_ns(const std::vector<Busy>& sorted) {
   int64_t sum = 0;
   Busy at{sorted[0].start, sorted[0].start, Kind::kNone};

@@ -1,4 +1,4 @@
-// Which rank is late in each collective, by how much, and what that costs the others. Definitions:
+// Finds which rank is late in each collective, by how much, and what that costs the others. Definitions:
 // docs/analyses/slow-rank.md.
 #include <algorithm>
 #include <map>
@@ -43,8 +43,8 @@ bool clocks_agree(const Trace& trace) {
          trace.alignment != AlignState::kRaw;
 }
 
-// What the others lose, computed from starts on one clock: each waits from its own start to the last start, but no
-// longer than its operation takes.
+// The time that the others lose, computed from starts on one clock: each waits from its own start to the last start,
+// but no longer than its operation takes.
 struct ByClock {
   size_t last = 0;
   int64_t late_ns = 0, lost_ns = 0;

@@ -1,5 +1,5 @@
-// What moved between ranks, on which kind of link. The source is the tasks of communication operations (Ascend, Level1
-// and up), else the profiler's own sums of them, else messages with both ends known (any framework).
+// Reads the bytes that moved between ranks, by kind of link. The source is the tasks of communication operations
+// (Ascend, Level1 and up), else the profiler's own sums of them, else messages with both ends known (any framework).
 #pragma once
 
 #include <cstdint>

@@ -2,12 +2,12 @@
 
 // The default critical path: from the last event that ends, back to what it waited for last.
 //
-// Every node has the time at which it happened, and so does everything that it had to wait for. The latest of those is
-// what held the node up. Going back from the end of the window in this way gives a chain without holes, whose weights
-// are the times between its nodes. What traces do not record is inferred, and marked as inferred: which device work a
-// blocking call waited for (the last to end within the call); which thread an idle thread waited for (told by arrows,
-// otherwise the thread of its process that was last at work); and, when no stream waits are recorded, which other
-// stream's work held up work that had been launched long before.
+// Every node has the time at which it happened, and so has every node that it had to wait for; the latest of these
+// delayed it. Going back from the end of the window in this way gives a chain without holes, whose weights are the
+// times between its nodes. Some dependencies are not recorded; they are inferred, and marked as inferred. A blocking
+// call waited for the last device work to end within the call. An idle thread waited for the thread that an arrow
+// names, else for the thread of its process that was last at work. Without recorded stream waits, work that had been
+// launched long before waited for the other stream whose work ended last.
 #include <algorithm>
 #include <unordered_map>
 
@@ -146,7 +146,7 @@ class Builder {
     if (held == kNoNode || time(from) > time(graph_.edges[held].from)) held = e;
   }
 
-  // A thread does one thing at a time: the innermost open operator, or nothing that was recorded (a gap).
+  // A thread does one thing at a time: it is in the innermost open operator, or in a gap without recorded work.
   void thread_edges() {
     struct Thread {
       uint32_t last = kNoNode;
@@ -240,8 +240,8 @@ class Builder {
     return work[place].node;
   }
 
-  // In a gap, a thread waits for the thread that it works with, if that thread ended an operator within the gap. When
-  // no arrow tells which thread that is, it is the thread of the same process that was last at work in the gap.
+  // In a gap, a thread waits for the thread that it works with, if that thread ended an operator within the gap. If no
+  // arrow names that thread, it is the thread of the same process that was last at work in the gap.
   void hand_overs() {
     const std::vector<std::pair<uint16_t, uint16_t>> joined = joined_lanes();
     for (const auto& [before, after] : gaps_) {
@@ -295,9 +295,9 @@ class Builder {
     }
   }
 
-  // Returns what device work waited for that could have started long before its start, when no stream waits are
-  // recorded: the last end, just before it, of work on another stream. `n` itself means unknown; kNoNode means that it
-  // did not wait.
+  // Returns the node that device work waited for, if the work could have started long before its start and no stream
+  // waits are recorded. That is the last end, just before it, of work on another stream. `n` itself means unknown;
+  // kNoNode means that it did not wait.
   uint32_t other_stream(uint32_t n, uint32_t before) const {
     const TorchRow& r = row(graph_.nodes[n].row);
     if (knows_stream_waits_) return kNoNode;

@@ -7,7 +7,7 @@
 //      temporary ──▶      │   autograd detail ──▶ │
 //                         │   gradient ──────────────────▶ or never freed
 //                         │                       │ optimizer state ─────── never freed
-//   parameter: there from before the first of them, never freed
+//   parameter: exists before the first of them, and is never freed.
 #include "analyses/memory_categories/memory_classes.h"
 
 #include <algorithm>
@@ -20,7 +20,7 @@ constexpr std::string_view kRoot = "autograd::engine::evaluate_function: ";
 
 enum ClassMark : uint8_t { kNone = 0, kBackward = 1, kOptimizer = 2, kLoading = 4, kModule = 8, kMoving = 16 };
 
-// Returns what a name tells about the time within the row. Each category has its own names.
+// Returns the mark of the time within the row, by its name. Each category has its own names.
 uint8_t mark_of(std::string_view name, Category category) {
   if (category == Category::kPythonFunction) {
     if (name.starts_with("nn.Module: ")) return kModule;
@@ -52,8 +52,8 @@ class Classifier {
  private:
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
 
-  // For each slice of host threads: the marks of the slice and of all slices around it; the innermost operator; and the
-  // backward root and the optimizer's range at or around it.
+  // Computes three facts for each slice of host threads. They are the marks of the slice and of all slices around it,
+  // the innermost operator, and the backward root and the optimizer's range at or around it.
   void mark_slices() {
     const size_t n = s_.size();
     marks_.assign(n, kNone);

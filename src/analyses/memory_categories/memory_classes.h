@@ -1,4 +1,4 @@
-// What a block of memory is for, guessed from the operator that allocated it, the time, and how long it lived.
+// Estimates the purpose of a block of memory, from the operator that allocated it, the time, and its lifetime.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// How much memory each category holds over time, from torch's raw memory timeline
+// Computes how much memory each category holds over time, from torch's raw memory timeline
 // (export_memory_timeline("….raw.json.gz")). Definitions: docs/analyses/memory-timeline.md.
 #include <simdjson.h>
 
@@ -86,8 +86,8 @@ Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
   return changes;
 }
 
-// Makes one point for each group of equal times. What was allocated before the profile has a negative time, and is
-// counted from the first point on.
+// Makes one point for each group of equal times. Memory that was allocated before the profile has a negative time, and
+// is counted from the first point on.
 std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
   int64_t first = -1;
   std::vector<Point> points;

@@ -11,7 +11,7 @@ namespace {
 // Limit for a row, so that the table's size stays linear in the number of events.
 constexpr int64_t kMaxStackEntries = 100;
 
-// Options that only affect torch's table.
+// These options affect torch's table alone and are ignored otherwise.
 constexpr std::array<std::string_view, 6> kTorchOnly = {
     "time-unit",        "header", "max-src-column-width", "max-name-column-width", "max-shapes-column-width",
     "memory-unit-style"};

@@ -25,7 +25,7 @@ struct Options {
 // Errors: kUsage naming the option. Torch's own options are refused without --format torch.
 Result<Options> read_options(const AnalysisInput& input);
 
-// Returns true when a top-level member of the trace tells that an option of the profiler was on: "profile_memory",
+// Returns true when a top-level member of the trace records that an option of the profiler was on: "profile_memory",
 // "with_flops".
 bool says(const Trace& trace, std::string_view key);
 

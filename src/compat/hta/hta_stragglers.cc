@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-// What HTA needs of one rank: one row for each iteration.
+// The rows that HTA needs of one rank: one for each iteration.
 struct Kernel {
   int32_t rank;
   int64_t stream;

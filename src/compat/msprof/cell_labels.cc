@@ -22,8 +22,8 @@ bool is_dualpipev(std::string text) {
   return text == "dualpipev" || text == "dualpipevmindspeed";
 }
 
-// True where some forwards and backwards run as one cell and there are two chunks: among users of this profiler, no
-// other schedule does that.
+// Returns true where some forwards and backwards run as one cell and there are two chunks: among users of this
+// profiler, no other schedule does that.
 bool looks_like_dualpipev(const Trace& trace) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
   const bool paired = std::any_of(pairs.begin(), pairs.end(), [](uint32_t p) { return p != kNoPair; });
@@ -209,7 +209,7 @@ LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t mi
       plan.micro_batches = static_cast<int32_t>(*m);
   }
   const Extent extent = extent_of(trace);
-  // What ran is taken over what pp_info says.
+  // The micro-batches that ran take precedence over those that pp_info names.
   if (micro_batches == 0) plan.micro_batches = std::max(plan.micro_batches, extent.micro_batch_count);
   plan.stages = trace.pipeline_stages > 0 ? trace.pipeline_stages : extent.stage_count;
   plan.dualpipev = kind.empty() ? looks_like_dualpipev(trace) : is_dualpipev(kind);

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// What a message carries, and the part it is on.
+// The content of a message, and the part it is on.
 using Carried = std::tuple<int32_t, int32_t, CellKind, int32_t, int32_t>;  // part, step, kind, chunk, micro-batch
 
 bool is_send(CellKind kind) { return kind == CellKind::kSendForward || kind == CellKind::kSendBackward; }

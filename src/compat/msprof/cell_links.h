@@ -1,5 +1,5 @@
-// Links sends and receives that do not name their peer (Level_none of older torch_npu) by what the pipeline's cells
-// know about them: this send carries that micro-batch's result, and that receive is what waits for it.
+// Links sends and receives that do not name their peer (Level_none of older torch_npu). The pipeline's cells identify
+// them: a send carries the result of one micro-batch, and the receive is the one whose cell waits for it.
 #pragma once
 
 #include <cstdint>

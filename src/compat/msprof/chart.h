@@ -1,4 +1,4 @@
-// What `stageline pp-chart` is asked to do, and what it did for every rank.
+// The request to `stageline pp-chart`, and its result for every rank.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Reads the communication of one rank from its database: sends and receives with their peers (COMMUNICATION_OP and its
-// tasks), or for Level_none, which lacks that table, the ranges with which torch_npu marks every operation.
+// tasks). Level_none lacks that table; there it reads the ranges with which torch_npu marks every operation.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct PeerOp {
   std::vector<int64_t> row_numbers;  // rowid in COMMUNICATION_OP, or index into MarkedOps::ops
 };
 
-// Reads operations by their names: `hcom_send__<tag>_<n>_<m>` and the like, whose Notify_Record and Notify_Wait tasks
-// agree on one source and one destination, and which the host called within `window`; with `batches` also
-// hcom_batchSendRecv. Ordered by start; empty where tables are missing. Errors: kBadInput for a damaged page. Each
-// table is read once.
+// Reads operations by their names, `hcom_send__<tag>_<n>_<m>` and the like. Their Notify_Record and Notify_Wait tasks
+// must agree on one source and one destination, and the host must have called them within `window`. `batches` also
+// includes hcom_batchSendRecv. Ordered by start; empty where tables are missing. Errors: kBadInput for a damaged page.
+// Each table is read once.
 Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& window, bool batches);
 
 // A communication operation seen as a range of the mstx domain "communication".

@@ -21,7 +21,7 @@ Error io_error(const std::string& doing, const std::string& path) {
   return {ErrorCode::kIo, doing + ": " + std::strerror(reason), {path}, reason == ENOSPC ? "the disk is full" : ""};
 }
 
-// True for tables that pp-chart makes or adds to; these may differ between a database and its backup.
+// Returns true for tables that pp-chart makes or adds to; these may differ between a database and its backup.
 bool is_ours(const std::string& table) {
   return table == "StepTaskInfo" || table == "COMMUNICATION_OP" || table == "STRING_IDS";
 }
@@ -41,7 +41,7 @@ Result<std::string> ends_of(const SqliteDb& db, const std::string& table) {
   return out;
 }
 
-// True when `backup` was made of the measurement in `path`. O(tables · log rows).
+// Returns true when `backup` was made of the measurement in `path`. O(tables · log rows).
 Result<bool> same_measurement(const std::string& path, const std::string& backup) {
   if (std::error_code ec; fs::equivalent(path, backup, ec)) return true;
   Diagnostics ignored;
@@ -136,7 +136,7 @@ Status replace(const std::string& path, const RankTables& tables) {
 
 Status write_in_place(const std::string& path, const RankTables& tables) {
   std::error_code ec;
-  const fs::path real = fs::canonical(path, ec);  // a link stays a link, and the backup lies beside the file
+  const fs::path real = fs::canonical(path, ec);  // a link stays a link, and the backup is next to the file
   Status done = replace(ec ? path : real.string(), tables);
   if (!done) done.error().hint += (done.error().hint.empty() ? "" : "; ") + std::string("the file is as it was");
   return done;

@@ -12,7 +12,7 @@
 
 namespace stageline {
 
-// What msprof-analyze takes from the first rank's META_DATA.
+// The facts that msprof-analyze takes from the first rank's META_DATA.
 struct MsprofPlan {
   bool dualpipev = false;
   bool lost = false;           // distributed_args or microbatch_num are unusable, so nothing is labelled or written

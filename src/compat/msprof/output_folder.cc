@@ -29,7 +29,7 @@ bool is_ours(const std::string& rel) {
   return name.ends_with(".db") || (name.ends_with(".json") && name.starts_with("profiler_"));
 }
 
-// True when no link on the way leads out of the folder.
+// Returns true when no link on the way leads out of the folder.
 bool lies_inside(const fs::path& folder, const std::string& rel) {
   fs::path at = folder;
   std::error_code ec;

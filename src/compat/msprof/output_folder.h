@@ -18,11 +18,11 @@ namespace stageline {
 struct PpChartFolder {
   std::string path;
   std::vector<std::string> earlier;  // below path: files of an earlier run that are still there
-  std::vector<std::string> planned;  // below path: the databases of this run, and what is copied beside them
+  std::vector<std::string> planned;  // below path: the databases of this run, and the copies next to them
 };
 
-// Returns the files that Insight and other readers look for beside the database (analysis.db, profiler_info*.json,
-// profiler_metadata.json): pairs of where a file is and where it goes below the folder for copies.
+// Returns the files that Insight and other readers look for next to the database (analysis.db, profiler_info*.json,
+// profiler_metadata.json). Each pair is the place of a file, and its destination below the folder for copies.
 std::vector<std::pair<std::string, std::string>> companions_of(const RankDatabase& rank);
 
 // Makes the folder and looks at what is in it, without changing that. `all` are the databases that were found, `wanted`

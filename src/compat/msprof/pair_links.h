@@ -13,7 +13,7 @@ namespace stageline {
 
 struct RankPeers {
   int32_t rank = 0;
-  // Tells apart ranks of different pipelines whose groups have the same name: "[0,2,4,6]"; "" when unknown.
+  // Distinguishes ranks of different pipelines whose groups have the same name: "[0,2,4,6]"; "" when unknown.
   std::string pipeline;
   std::vector<PeerOp> ops;  // ordered by start
 };
@@ -25,9 +25,9 @@ struct PairedLinks {
   static constexpr size_t kMaxRemarks = 8;
 };
 
-// The k-th send from one rank of a group to another is the k-th receive there. Where one end recorded fewer (because
-// its window began later or ended earlier), that shift is chosen under which both ends of all pairs end together, up to
-// one offset of clocks. Texts have the form of msprof-analyze's, "<tag>_<source>_<destination>_<k>", for batches
+// The k-th send from one rank of a group to another is the k-th receive there. One end may have recorded fewer, because
+// its window started later or ended earlier. Then the shift is chosen under which both ends of all pairs end together,
+// up to one offset of clocks. Texts have the form of msprof-analyze's, "<tag>_<source>_<destination>_<k>", for batches
 // "…_b<k>". O(operations · shifts), with at most kMaxShifts shifts.
 inline constexpr size_t kMaxShifts = 256;
 PairedLinks pair_links(const std::vector<RankPeers>& ranks);

@@ -49,7 +49,7 @@ struct OpRow {
   int64_t row, name, op, group, connection, start_ns, end_ns;
 };
 
-// What the tasks of all operations with one name say together.
+// The sum of the tasks of all operations with one name.
 struct Tasks {
   bool seen = false, has_src = false, has_dst = false, one_src = true, one_dst = true;
   int64_t src = -1, dst = -1, start_ns = 0, end_ns = 0, group = 0;

@@ -86,7 +86,7 @@ Status copy_into(const std::string& source, const OutputFile& out) {
   return status;
 }
 
-// Drops whatever has the name of a table that is made anew: a table, or somebody's view.
+// Drops everything with the name of a table that is rebuilt: a table, or a view of the user.
 Status drop(const SqliteDb& db, std::string_view name) {
   SqliteRows view(db,
                   "SELECT 1 FROM sqlite_master WHERE type='view' AND name='" + std::string(name) + "' COLLATE NOCASE");

@@ -15,12 +15,12 @@
 namespace stageline {
 
 struct RankTables {
-  bool write_blocks = false;  // makes StepTaskInfo anew
+  bool write_blocks = false;  // rebuilds StepTaskInfo
   StepTasks blocks;
-  bool write_ops = false;  // makes COMMUNICATION_OP anew, and adds the texts that it needs to STRING_IDS
+  bool write_ops = false;  // rebuilds COMMUNICATION_OP, and adds the texts that it needs to STRING_IDS
   std::vector<MarkedOp> ops;
   bool write_links = false;  // adds the column opConnectionId where it is missing, empties it, and sets it
-  // The links, as (rowid in COMMUNICATION_OP, text); when the table is made anew, as (index into `ops`, text).
+  // The links, as (rowid in COMMUNICATION_OP, text); when the table is rebuilt, as (index into `ops`, text).
   std::vector<std::pair<int64_t, std::string>> links;
 
   bool empty() const { return !write_blocks && !write_ops && !write_links; }

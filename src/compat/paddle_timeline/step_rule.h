@@ -23,7 +23,7 @@ struct TimelineStep {
 // is closed, even when there was none (which gives [0, 0]).
 std::vector<TimelineStep> steps_as_v3(const PaddleLog& log);
 
-// The same for cleaned jobs and without V3's faults: a log without jobs has no steps, a log of `default` jobs has one
+// Does the same for cleaned jobs, without V3's bugs. A log without jobs has no steps, a log of `default` jobs has one
 // step per job, and a log whose marker is lost starts at its first job.
 std::vector<TimelineStep> steps_repaired(const PaddleLog& log);
 

@@ -1,4 +1,4 @@
-// What the drop-in for Paddle's script is asked to do.
+// The options of the drop-in for Paddle's script.
 #pragma once
 
 #include <cstdint>

@@ -40,8 +40,8 @@ constexpr std::array<char, 200> kDigitPairs = [] {
   return pairs;
 }();
 
-// A fast repr(float) of microseconds since the epoch. From 2^50 to 2^51 (the years 2005 to 2041) doubles are a quarter
-// apart, and the shortest decimal that reads back as the same double ends in .0, .2, .5 or .8.
+// Writes repr(float) of microseconds since the epoch, fast. From 2^50 to 2^51 (the years 2005 to 2041) doubles are a
+// quarter apart. There the shortest decimal that reads back as the same double ends in .0, .2, .5 or .8.
 char* put_time(char* to, double us) {
   if (us >= 0x1p50 && us < 0x1p51) {
     const auto quarters = static_cast<uint64_t>(us * 4);
@@ -69,7 +69,7 @@ std::string_view colour_of(std::string_view type) {
   return {};
 }
 
-// The constant texts of all events with one type and one row.
+// Holds the constant texts of all events with one type and one row.
 struct EventText {
   std::string name;                  // {"name": "forward_
   std::string begin, end;            // up to the time

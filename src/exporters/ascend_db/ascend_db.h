@@ -20,10 +20,10 @@ namespace stageline {
 // The process id of rank 0; the other ranks have the ids that follow. The names of the folders contain it.
 inline constexpr int64_t kFirstSimulatedPid = 100'000;
 
-// `trace` is a simulated run of `options.schedule`: its cells stand in the order of the schedule, and its parts in the
+// `trace` is a simulated run of `options.schedule`: its cells are in the order of the schedule, and its parts in the
 // order of ranks, each with stage and replica. `clock_offset_ns` holds one offset for each machine. Cells are shortened
-// to make room for what is marked beside them: the backward pass of the loss, on the stage that holds it (MindSpeed's
-// DualPipeV), and empty pops. The same input gives the same bytes. Errors: kIo.
+// to make room for further marks: the backward pass of the loss, on the stage that holds it (MindSpeed's DualPipeV),
+// and empty pops. The same input gives the same bytes. Errors: kIo.
 Status write_ascend_databases(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& options,
                               const std::string& folder);
 

@@ -14,7 +14,7 @@ enum class AscendLevel : uint8_t {
   kLevel1,  // also the transfers that each communication operation consists of
 };
 enum class AscendMarks : uint8_t {
-  // The marks that the vendor's guide tells users to write: Python's str(dict), mostly without micro-batch numbers.
+  // The marks of the vendor's guide: Python's str(dict), mostly without micro-batch numbers.
   kGuide,
   kHelper,  // the marks that collect/stageline_mstx.py writes: JSON with micro-batch, chunk, stage and step
 };

@@ -146,7 +146,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
     m->post_ns += before * 1'000;
     const std::vector<Block>& blocks = plan.places[m->dst_place].blocks;
     m->end_ns = std::min(blocks[m->dst_block].start_ns, std::max(m->send_ns, m->post_ns) + latency);
-    // Nobody had to wait: the receive was posted while the block before it still ran.
+    // The receive did not wait: it was posted while the block before it still ran.
     int64_t room = latency;
     if (m->dst_block > 0)
       room = std::min(room, (blocks[m->dst_block - 1].end_ns - blocks[m->dst_block - 1].start_ns) / 2);

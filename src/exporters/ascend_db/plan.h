@@ -1,5 +1,5 @@
-// What every place of the pipeline does on the device, in true time: blocks of work, messages, and operations between
-// ranks. One place is one stage of one replica; its tensor- and context-parallel peers do the same at the same time.
+// The device work of every place of the pipeline, in true time: blocks of work, messages, and operations between ranks.
+// One place is one stage of one replica; its tensor- and context-parallel peers do the same at the same time.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct Block {  // one marked range and the work in it
   int64_t start_ns = 0, end_ns = 0;
   int32_t step = 0;
   Mark mark = Mark::kForward;
-  // Those of the forward when the block has one, else those of its only action.
+  // The numbers of the forward if the block has one, else those of its only action.
   int32_t chunk = kUnknown, micro_batch = kUnknown;
   int32_t back_chunk = kUnknown, back_micro_batch = kUnknown;  // those of the backward, for kOverlap
 };
@@ -41,7 +41,7 @@ struct Message {
 struct Place {
   std::vector<Block> blocks;        // sorted by start; they do not overlap
   std::vector<Exchange> exchanges;  // sorted by start
-  // For each step: its first block. One more entry stands at the end: the number of blocks.
+  // For each step: its first block. The last entry is the number of blocks.
   std::vector<uint32_t> step_first;
   std::vector<int64_t> optimizer_end_ns;  // for each step; empty when there is no optimizer
 };

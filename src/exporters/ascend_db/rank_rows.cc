@@ -124,8 +124,8 @@ void RankRows::communication(const CommunicationOp& op) {
   transfer_rows(op, name, id, connection);
 }
 
-// Writes the tasks of an operation: tell the peer, wait for the peer's signal, and move the bytes, with the same times
-// as in analysis.db. Below Level1 the profiler records none of them.
+// Writes the tasks of an operation: signal the peer, wait for the peer's signal, and move the bytes, with the same
+// times as in analysis.db. Below Level1 the profiler records none of them.
 void RankRows::transfer_rows(const CommunicationOp& op, const std::string& name, int64_t op_id, int64_t connection) {
   SqliteInsert& row = work_->transfer;
   const auto write = [&](std::string_view type, Span at, int64_t from, int64_t to, int64_t bytes, bool between_hosts) {

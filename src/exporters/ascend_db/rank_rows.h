@@ -22,7 +22,7 @@ struct Span {
 struct RankIdentity {
   int32_t rank = 0, stage = 0, device = 0;
   int64_t pid = 0, offset_ns = 0;
-  const std::vector<Part>* parts = nullptr;  // one for each rank; tells which peers are on the same host
+  const std::vector<Part>* parts = nullptr;  // one for each rank; shows which peers are on the same host
 };
 
 struct CommunicationOp {

@@ -1,4 +1,4 @@
-// The tables of an Ascend profiler database, as in schema 1.2.0.
+// Defines the tables of an Ascend profiler database, as in schema 1.2.0.
 #pragma once
 
 #include <cstdint>

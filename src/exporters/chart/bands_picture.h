@@ -1,5 +1,5 @@
-// Draws rows of time as a PNG. Each pixel column of a row is filled from below by the shares of its colours. What stays
-// white is the share that nobody used, whatever the width of the picture.
+// Draws rows of time as a PNG. Each pixel column of a row is filled from below by the shares of its colours. The white
+// part is the unused share, at every width of the picture.
 #pragma once
 
 #include <string>

@@ -19,8 +19,8 @@ ChartTime chart_time(const Trace& trace) {
     last[p] = std::max(last[p], std::max(cells.start_ns[i], cells.end_ns[i]));
   }
   // Ranks that count from zeros of their own keep them while the zeros are comparable (the start of the job or of a
-  // step): the chart then still shows the staircase of the pipeline. When the zeros are further apart than the longest
-  // rank lasts (as with hours since boot), the picture would be nearly empty. Then each row starts at its first cell.
+  // step). The chart then still shows the staircase of the pipeline. If the zeros differ by more than the longest rank
+  // lasts (as with hours since boot), the picture would be nearly empty. Then each row starts at its first cell.
   if (trace.clock == ClockState::kPerRank) {
     int64_t longest = 0, earliest = INT64_MAX, latest = INT64_MIN;
     for (size_t p = 0; p < first.size(); ++p) {

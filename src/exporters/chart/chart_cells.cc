@@ -167,13 +167,13 @@ void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layou
     }
     return it->second;
   };
-  // A forward-backward cell has two colours, one above the other. Its number stands in the upper half.
+  // A forward-backward cell has two colours, one above the other. Its number is in the upper half.
   const auto room_h = [](const ChartCell& c) { return c.kind == CellKind::kForwardBackward ? c.box.h / 2 : c.box.h; };
   const auto fits = [](const ChartCell& c, const Label& label, double size) {
     return label.width * size / 100 + (size < 9 ? 2 : size < 10 ? 3 : 6) <= c.box.w;
   };
   // The whole chart has one font size, so that numbers of large cells are not the ones that are missing. It is the
-  // largest size at which nearly all cells that can show a number at the least size still show it.
+  // largest size at which nearly all cells that can show a number at the minimum size still show it.
   double tallest = 0;
   for (const ChartCell& c : layout.cells)
     if (c.label >= 0 && is_compute(c.kind)) tallest = std::max(tallest, room_h(c));

@@ -134,8 +134,8 @@ struct Painter {
     }
   }
 
-  // Draws the cells of the theory in half-tones, so that they stand beside the measured cells and are never taken for
-  // them.
+  // Draws the cells of the theory in half-tones, next to the measured cells, so that the two cannot be
+  // confused.
   void ghosts() const {
     for (const ChartBlend& b : layout.ghost_blends) blend(b, kGhostAlpha);
     for (const ChartCell& c : layout.ghosts) ghost(c.box, c.kind, c.chunk);
@@ -145,7 +145,7 @@ struct Painter {
     r.x += seam / 2;
     r.w -= seam;
     const ChartRect lower{r.x, r.y + r.h / 2, r.w, r.h / 2};
-    if (kind == CellKind::kForwardBackward) {  // drawn beside each other, because half-tones over each other would mix
+    if (kind == CellKind::kForwardBackward) {  // drawn next to each other, because half-tones over each other would mix
       fill(lower, chunk_fill(theme, KindGroup::kBackward, chunk, layout.chunk_count), kGhostAlpha);
       r.h /= 2;
     }

@@ -18,7 +18,7 @@ constexpr double kLabelGap = 22;  // between the row labels and the plot
 constexpr double kHeaderH = 22;   // "Replica 1" above its rows
 constexpr double kTitleSize = 20, kLeadSize = 13.5, kSmallSize = 12, kAxisSize = 11;
 constexpr double kMinPlotW = 120;
-// With more chunks than this, lightness cannot tell them apart, so their numbers are written too.
+// With more chunks than this, lightness cannot distinguish them, so their numbers are written too.
 constexpr int32_t kShadedChunks = 4;
 
 struct RowSizes {
@@ -264,7 +264,7 @@ struct Builder {
   }
 
   double write_axis(double y, double baseline) {
-    // Ticks are laid out once to find the widest label, which tells how far apart ticks have to be.
+    // Ticks are laid out once to find the widest label, which decides the distance of ticks.
     const int64_t span = std::max<int64_t>(1, time.end_ns - time.start_ns);
     double widest = 40;
     for (const ChartTick& tick : chart_ticks(span, out.plot.w, 80))

@@ -32,7 +32,7 @@ struct ChartRect {
   double x = 0, y = 0, w = 0, h = 0;
 };
 
-// One line of text. (x, y) is the left end of its baseline; the width is the measured one.
+// Holds one line of text. (x, y) is the left end of its baseline; the width is the measured one.
 struct ChartText {
   double x = 0, y = 0, width = 0, size = 0;
   bool bold = false, strong = false;  // strong text has the colour of ink, other text is muted
@@ -48,8 +48,8 @@ struct ChartCell {
   int32_t label = -1;  // index into ChartLayout::cell_labels
 };
 
-// Cells that are too narrow to be drawn one by one, summed for each strip. share[g] of the strip's area is busy with
-// kind group g, and the rest is idle. The sums are exact, so a busy row never looks idle, nor an idle row busy.
+// Cells that are too narrow to be drawn one by one, summed for each strip. Kind group g fills the part share[g] of the
+// strip's area; the rest is idle. The sums are exact, so a busy row never looks idle, nor an idle row busy.
 struct ChartBlend {
   ChartRect box;
   ByEnum<KindGroup, float, 7> share = {};  // indexed by KindGroup
@@ -151,8 +151,8 @@ struct GhostPlace {
   // Distance from the row's bottom to the ghost, and height of the ghost; a height of 0: none are drawn.
   double gap = 0, h = 0;
 };
-// Returns the place of ghosts in a gap of `row_gap` pixels between rows. kAuto draws ghosts only when the gap is large
-// enough and when the cells are on average at least some pixels wide.
+// Returns the place of ghosts in a gap of `row_gap` pixels between rows. With kAuto, ghosts are drawn only if the gap
+// is large enough and the cells are on average at least some pixels wide.
 GhostPlace ghost_place(const Theory& theory, Ghosts wish, double row_gap, double px_per_ns);
 void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& time, const GhostPlace& where,
                   double strip_px, ChartLayout& layout);

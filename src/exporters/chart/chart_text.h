@@ -1,4 +1,4 @@
-// Text in charts. There is one face for Latin and one for Chinese, and text is measured without hinting, so that a
+// Draws text in charts. There is one face for Latin and one for Chinese. Text is measured without hinting, so that a
 // label is as wide in SVG and PDF as it is in PNG. Cairo's own text calls use a single font file and show boxes for the
 // characters it lacks. Therefore a text is cut into runs, each in the face that has its characters. The program carries
 // the fonts, so charts are the same on every machine.

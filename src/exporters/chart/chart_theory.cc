@@ -60,7 +60,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
     ghost.start_ns = std::max(theory.start_ns[i], sum_or_limit(time.start_ns, shift));
     ghost.end_ns = std::min(theory.end_ns[i], sum_or_limit(time.end_ns, shift));
     if (ghost.end_ns <= ghost.start_ns) continue;
-    if (theory.fused[i]) {  // the two halves stand in the same place and become one ghost in two colours
+    if (theory.fused[i]) {  // the two halves are in the same place and become one ghost in two colours
       if (kind_group(ghost.kind) == KindGroup::kBackward) continue;
       ghost.kind = CellKind::kForwardBackward;
     }

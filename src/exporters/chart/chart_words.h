@@ -1,4 +1,4 @@
-// The words of a chart in the two languages, English and Chinese.
+// Holds the words of a chart in the two languages, English and Chinese.
 #pragma once
 
 #include <cstdint>
