@@ -3,7 +3,8 @@ import {lateOf} from './data/late';
 import {duration} from './format';
 import {t, type Key} from './i18n/i18n';
 
-// How far a cell is from theory, when that is more than rounding, and why, where the table of late cells says it.
+// Returns the difference of a cell from the theory, when it is more than rounding, and the reason, if the table of late
+// cells contains it.
 export function lateWords(app: App, cell: number): string {
   const {cells} = app, theory = cells.theoryStart?.[cell] ?? NaN, by = cells.start[cell]! - theory;
   if (!(Math.abs(by) >= 1)) return '';

@@ -1,4 +1,4 @@
-// What a report carries: gzip in base64.
+// Unpacks the content of a report: gzip in base64.
 const withBase64 = Uint8Array as unknown as {fromBase64?: (text: string) => Uint8Array<ArrayBuffer>};
 
 export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
