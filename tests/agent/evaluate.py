@@ -1,8 +1,9 @@
 """Questions about runs, answered by the tools of `stageline mcp` alone and by independent.py from the files, and compared.
 
-A question is a line of questions.jsonl: the run, the call that a client makes, where in its answer the value stands, and what computes the same from
-the raw files. The client opens the run, makes that call, and has every value that it would say verified under the answer's handle: three calls.
-Right is an answer equal to the independent one whose claims all hold. `evaluate(program)` gives a row a question."""
+A question is a line of questions.jsonl. It has the run, the call that a client makes, the place of the value in its
+answer, and the function that computes the same from the raw files. The client needs three calls: it opens the run,
+makes that call, and has every value verified under the answer's handle. An answer is right if it equals the independent
+one and all its claims hold. `evaluate(program)` gives a row per question."""
 import json
 import pathlib
 import subprocess
@@ -53,7 +54,7 @@ class Client:
         self.process.stdin.flush()
         result = json.loads(self.process.stdout.readline())['result']
         self.seconds = time.perf_counter() - start
-        # A model reads the text; the same JSON beside it is for programs.
+        # A model reads the text; the same JSON next to it is for programs.
         self.characters += len(body) + len(result['content'][0]['text'])
         return result['structuredContent'], result['isError']
 

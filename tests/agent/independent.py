@@ -29,7 +29,7 @@ def ns(microseconds):
 
 @functools.lru_cache(None)
 def ranks(place):
-    """Of each file its complete events: {name, cat, start, dur, args, pid, tid}, and its instants."""
+    """Yields for each file its complete events: {name, cat, start, dur, args, pid, tid}, and its instants."""
     found = []
     for path in files_of(place):
         if '.json' not in path.name:
@@ -119,7 +119,7 @@ def launches(place, rank):
 
 
 class Profile:
-    """One function a kind of question; arguments as the question has them."""
+    """There is one function per kind of question; arguments are those of the question."""
     ranks = staticmethod(lambda p: len(ranks(p)))
     slices = staticmethod(lambda p: len(everything(p)))
     slices_of = staticmethod(lambda p, rank: len(of_rank(p, rank)['slices']))
@@ -216,7 +216,7 @@ class Profile:
 
 @functools.lru_cache(None)
 def operations(place):
-    """Rows of a table of operations, as its CSV has them; without those that have no time."""
+    """Reads rows of a table of operations from its CSV; rows without a time are skipped."""
     def is_time(text):
         try:
             return decimal.Decimal(text) >= 0
@@ -229,7 +229,7 @@ def operations(place):
 
 @functools.lru_cache(None)
 def dumps(place):
-    """Of each rank of Primus' dumps {iteration: {fwd_start, fwd_end, bwd_start, bwd_end}}, in milliseconds."""
+    """Returns for each rank of Primus' dumps {iteration: {fwd_start, fwd_end, bwd_start, bwd_end}}, in milliseconds."""
     return {int(re.search(r'pp_rank_(\d+)', path.name)[1]): json.loads(text_of(path)) for path in files_of(place) if path.name.startswith('pp_rank_')}
 
 
@@ -275,7 +275,7 @@ class Table:
 
     @staticmethod
     def published(p, file, over, under):
-        """A quotient of what the run's own publisher wrote beside it."""
+        """Returns a quotient of the numbers that the run's publisher wrote next to it."""
         value = json.loads(text_of(p.parent / file))
         return value[over] / value[under]
 

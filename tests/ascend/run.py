@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`stageline pp-chart --compat msprof` against what msprof-analyze wrote: every golden of ../shared/data/ascend/golden, its
-input made by ../shared/tools/gen_ascend.py as its how.txt says; and without --compat against what really ran, which the
-generator writes beside it. Skips, with a count, without ../shared."""
+"""Compares `stageline pp-chart --compat msprof` with the output of msprof-analyze for every golden of
+../shared/data/ascend/golden. The input is made by ../shared/tools/gen_ascend.py as its how.txt describes. Without
+--compat the result is compared with the true order, which the generator writes too. Skips, with a count, without
+../shared."""
 import csv
 import os
 import pathlib
@@ -78,7 +79,7 @@ def csv_rows(path):
 
 
 def compare_case(golden, scratch):
-    """What differs, a line each."""
+    """Returns the differences, one per line."""
     source, out = scratch / 'in', scratch / 'out'
     make_case((golden / 'how.txt').read_text(), source)
     before = {path: path.read_bytes() for path in databases(source).values()}
@@ -105,7 +106,8 @@ def compare_case(golden, scratch):
 
 
 def true_blocks(path, dualpipev):
-    """What ran on a rank, as our names; DualPipeV's forwards bear no letter but for one on the last stage, left out here."""
+    """Returns the true order of a rank, in Stageline's names; DualPipeV's forwards have no letter except on the last
+    stage, where it is removed here."""
     names = {'F': '{f}' if dualpipev else '{f}F', 'B': '{b}B', 'b': '{b}b', 'w': '{b}w', 'FB': '{f}F+{b}B', 'L': 'logits'}
     with open(path, newline='') as file:
         return [(names[r['kind']].format(f=r['fwd_mb'], b=r['bwd_mb']), r['startNs'], r['endNs']) for r in csv.DictReader(file)]

@@ -53,7 +53,7 @@ class Align(Case):
         as_json = json.loads(run('align', logs, '--json', check=0).out)
         self.assertEqual(len(as_json['tables'][0]['rows']), 4)
 
-        # For people: ppm, and the estimate beside the bound.
+        # The table for people shows ppm, and the estimate next to the bound.
         text = run('align', logs, check=0).out
         for word in ('likely off', 'at most ±', 'drift ppm'):
             self.assertIn(word, text)
@@ -91,7 +91,7 @@ class Align(Case):
                 self.assertNotRegex(drawn.err, 'contradict|no clocks can explain')
 
     def test_words(self):
-        """A page says what its clocks stand on, and claims nothing that was not done."""
+        """A page reports the evidence for its clocks, and claims nothing that was not done."""
         logs, _ = self.simulate('apart', '--machines', 2, '--dp', 2)
         page = self.dir / 'x.html'
 
@@ -102,7 +102,7 @@ class Align(Case):
             return page_answer(page, 'run')['clock']['state'], methods, done
 
         self.assertEqual(said('--align', 'never')[:2], ('unaligned', None))
-        self.assertEqual(said()[0], 'unaligned')  # nothing ties the replicas: nothing was done
+        self.assertEqual(said()[0], 'unaligned')  # nothing connects the replicas: nothing was done
         state, by, done = said('--align-on', '0:4:F0')
         self.assertEqual(state, 'aligned')
         self.assertIn('operator', by)
@@ -118,7 +118,8 @@ class Align(Case):
         self.assertGreater(page_answer(page, 'run')['clock']['uncertainty_ns'], 0)
 
     def test_two_labels(self):
-        """Two cells under each other's label are named; they neither untie the run nor blame the clocks."""
+        """Two cells under each other's label are named; they neither separate the clocks of the run nor count as clock
+        errors."""
         logs, _ = self.simulate('labels')
         twin = self.dir / 'labels.csv'
         run('export', logs, '-o', twin, check=0)
@@ -176,7 +177,7 @@ class Align(Case):
         self.assertIn('ranks 4, 5, 6, 7 cannot be put on one clock', refused.err)
         self.assertIn('--trust-clocks', refused.err)
         self.assertFalse(chart.exists())
-        # Whole replicas apart are drawn beside each other, and it is said.
+        # Whole replicas with different clocks are drawn next to each other, with a note.
         self.assertIn('cannot be put on the clock of rank 0', run('export', logs, '-o', chart, check=0).err)
         run('export', logs, '-o', chart, '--align', 'always', '--trust-clocks', check=0)
         run('export', logs, '-o', chart, '--ranks', '4-7', check=0)
@@ -186,7 +187,8 @@ class Align(Case):
         clocks(logs, '--trust-clocks')
 
     def test_every_reader(self):
-        """What each format's smallest run says of its clocks, in every mode: a table, or a refusal that names the ranks; nothing else."""
+        """Checks the clocks of each format's smallest run in every mode: the result is a table, or a refusal that names
+        the ranks; nothing else."""
         tied = refused = 0
         for folder in sorted((SOURCE / 'tests/golden/readers').iterdir()):
             for mode in ('auto', 'always'):
@@ -225,7 +227,7 @@ class Align(Case):
 
 @needs_shared
 class RealTraces(Case):
-    """± 50 ms and ± 20 ppm on every (dp, stage) of two production jobs."""
+    """Injects ± 50 ms and ± 20 ppm into every (dp, stage) of two production jobs."""
 
     def inject(self, job, *flags):
         out, truth = self.dir / f'{job}.csv', self.dir / f'{job}.truth.csv'
@@ -265,7 +267,7 @@ class RealTraces(Case):
         if job == 'ST':  # SE's own stamps are off by more than its messages leave open (docs/howto/clocks.md)
             ratios = [abs(found[r][0]) / likely[r] for r in found if likely[r] > 0]
             self.assertLess(max(ratios), 3)
-        # What the traces' own clocks were off stands in both: the disturbance itself comes back far better.
+        # The errors of the traces' own clocks are in both results: the disturbance itself is found far better.
         path, still, _ = self.inject(job, '--offset-ms', 0, '--drift-ppm', 0)
         before = self.errors(clocks(path)[0], still)
         self.assertLessEqual(max(abs(found[r][0] - before[r][0]) / 1e3 for r in found), 0.15 * max_us)

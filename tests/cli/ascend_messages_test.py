@@ -1,4 +1,4 @@
-"""Messages of a pipeline on Ascend are no collectives: ranks number their own, and nobody waits for all."""
+"""Messages of a pipeline on Ascend are not collectives: ranks number them separately, and no rank waits for all."""
 import json
 import unittest
 

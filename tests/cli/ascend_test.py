@@ -44,7 +44,8 @@ class Reading(AscendCase):
     def test_level1_counts(self):
         report = info(self.make())
         self.assertEqual(report['format'], 'ascend')
-        # a rank: 6 cells a step of a range, a kernel, an operator and a launch each; 3 transfers and an all-reduce a step
+        # per rank: 6 cells per step with a range, a kernel, an operator and a launch each; 3 transfers and an
+        # all-reduce per step.
         self.assertEqual(flaws(report).keys() & {'ascend.bad_row', 'ascend.missing_text', 'ascend.damaged_table'}, set())
         events = table('events', self.databases[0])
         kinds = {}
@@ -170,7 +171,7 @@ class Faults(AscendCase):
         self.refused('empty', 'no table of an Ascend profiler')
 
     def test_no_database(self):
-        # What other files say of the rank is still read: docs/formats/ascend-text.md.
+        # The other files of the rank are still read: docs/formats/ascend-text.md.
         report = info(self.make(fault='no-database'))
         self.assertEqual((report['format'], report['slices']), ('ascend', 0))
 
@@ -250,7 +251,8 @@ class RealFiles(AscendCase):
             self.assertEqual((len(kernels), total), (count, self.total(kernels)))
             db.close()
 
-    # What docs/formats/ascend.md says is not read; lists of numbers that the program knows; what Insight adds; texts, read as rows name them.
+    # These tables are not read by docs/formats/ascend.md. They are lists of numbers that the program contains, tables
+    # that Insight adds, and texts, which are read as rows name them.
     NOT_READ = {'TASK_PMU_INFO', 'ACC_PMU', 'SOC_BANDWIDTH_LEVEL', 'NPU_OP_MEM', 'OVERLAP_ANALYSIS', 'SESSION_TIME_INFO', 'STRING_IDS',
                 'ENUM_HCCL_RDMA_TYPE', 'ENUM_MSTX_EVENT_TYPE', 'ENUM_API_TYPE', 'sqlite_sequence', 'status_info', 'connectionCats'}
     COUNTERS = {'NPU_MEM': ['ddr', 'hbm'], 'MEMORY_RECORD': ['totalAllocated', 'totalReserved', 'totalActive'], 'HBM': ['bandwidth'],

@@ -205,7 +205,7 @@ class RealSums(Case):
         self.assertEqual(report['slices'], 8)  # four all-reduces a rank
         out = run('analyze', 'temporal-breakdown', folder, '--format', 'csv', '-q', check=0).out
         rows = list(csv.DictReader(io.StringIO(out)))
-        # 88.750993 + 2.180324 + 2.412628 + 8.764155 ms of rank 0
+        # This is 88.750993 + 2.180324 + 2.412628 + 8.764155 ms of rank 0.
         self.assertLessEqual(abs(int(rows[0]['exposed_communication_ns']) - 102_108_100), 100)
 
     @needs_shared

@@ -29,7 +29,8 @@ class AskTest(Case):
             self.assertTrue(question['independent'][0] != 'same' or question['source'], question['id'])
 
     def test_wrong_answers_are_found(self):
-        """What is not so is not right: another number, another name, another reason, an answer without its claim."""
+        """A wrong answer must count as wrong: another number, another name, another reason, an answer without its
+        claim."""
         checked = 0
         with evaluate.Client(BIN) as client:
             for question in evaluate.questions():

@@ -33,7 +33,7 @@ def breaks(was, now, place=''):
 
 
 def additions(was, now, place=''):
-    """Names of what `now` has beside `was`."""
+    """Returns the names in `now` that `was` lacks."""
     if isinstance(was, dict):
         out = []
         for key, inner in now.items():

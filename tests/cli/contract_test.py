@@ -1,4 +1,4 @@
-"""The contract with outsiders: commands, flags, JSON, columns, files and deep links that somebody's script may stand on.
+"""The contract with outsiders: commands, flags, JSON, columns, files and deep links that a user's script may depend on.
 
   contract_test.py            fails when something that contract.json lists is gone or of another type; what is new is named
   contract_test.py --update   writes contract.json anew
@@ -65,7 +65,7 @@ class ContractTest(Case):
 
 
 class ComparisonTest(unittest.TestCase):
-    """What compares is itself compared: a contract that asks for more than there is must be found broken, in every section."""
+    """The comparison itself is tested: a contract with one more entry must be found broken, in every section."""
 
     def test_one_entry_more_is_missed(self):
         found = contract.kept()

@@ -1,4 +1,5 @@
-"""What a run of many events takes: memory for each event more, counted at one, two and four times as many. No clock is read."""
+"""Measures the memory of a run with many events: bytes per additional event, counted at one, two and four times as
+many. No clock is read."""
 import os
 import unittest
 
@@ -36,8 +37,8 @@ def peak(arguments):
 class Cost(Case):
     def test_memory_grows_with_events_by_no_more_than_a_row_takes(self):
         inputs = [write_flat(self.dir / f'{n}.json', n) for n in SIZES]
-        # A slice takes 64 B, its row of a profile 64, both ends of it in the critical path's graph 100 and the graph of calls
-        # 150; a table's row, 300 to 400, is made when it is written.
+        # A slice takes 64 B, its row of a profile 64, both ends of it in the critical path's graph 100 and the graph of
+        # calls 150. A table's row, 300 to 400, is made when it is written.
         for name, most, words in (('report', 400, ['report', 'IN', '-o', 'out.html']), ('json', 750, ['export', 'IN', '--to', 'json', '-o', 'out.json']),
                                   ('sqlite', 750, ['export', 'IN', '--to', 'sqlite', '-o', 'out.sqlite']), ('csv', 300, ['analyze', 'events', 'IN', '--format', 'csv'])):
             with self.subTest(name):

@@ -279,7 +279,8 @@ class DigestTest(Case):
             with self.subTest(name):
                 path.write_bytes(digest_file.write(head, {**columns, name: values}))
                 done = run('info', path)
-                self.assertEqual(done.returncode, 0 if name[-1] == ' ' or name == 'streams' else 2, done.err)  # columns that nobody knows
+                # unknown columns
+                self.assertEqual(done.returncode, 0 if name[-1] == ' ' or name == 'streams' else 2, done.err)
                 self.assertNotIn('Assertion', done.err)
         # Rows that go together: parents in a circle, times that run backwards within a lane, flaws and counters of any kind, facts out of order.
         rows = len(columns['slices.start_ns'])
@@ -309,7 +310,7 @@ class DigestTest(Case):
         for count in (2**20, 2**62):
             path.write_bytes(digest_file.write(head, columns, {'cells.kind': count}))
             self.assertIn('contradict', run('info', path, check=2).err)
-        # What the reader settles ranks by may say anything.
+        # The numbers by which the reader orders ranks may have any value.
         for numbers in ([], [2**62, -1, 5, 2**62, -2**62], [-2**63] * 9):
             path.write_bytes(digest_file.write(head, {**columns, 'part.reader_numbers': numbers}))
             self.assertIn(run('explain', path).returncode, (0, 2))

@@ -1,5 +1,5 @@
-"""stageline explain where stamps are rounded, as doubles and short decimals round them: cells of one rank that then overlap by a little wait for each
-other as before, and nobody is said to start late."""
+"""stageline explain with rounded timestamps, as doubles and short decimals round them. Cells of one rank that then
+overlap by a little wait for each other as before, and no rank is reported to start late."""
 import csv
 import json
 import unittest
@@ -34,7 +34,7 @@ class Runs(Case):
 
 class Stamps(Runs):
     def test_seconds_in_a_double(self):
-        # Seconds since 1970: a quarter of a microsecond each.
+        # Seconds since 1970 have a resolution of a quarter of a microsecond.
         for schedule in ('1f1b', 'fthenb', 'vpp', 'zb-h1', 'zb-v', 'dualpipe'):
             for form in ([], ['--messages']):
                 with self.subTest(schedule=schedule, form=form):

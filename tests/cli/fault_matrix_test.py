@@ -21,20 +21,22 @@ FAULTS = {'slow-stage:2,1.3': 'stage.slow', 'slow-rank:5,1.5': 'rank.slow', 'slo
           'long-sequences:0.15,2': 'sequence.long', 'gc:50ms,0.03': 'host.pauses', 'late-launch:6,3ms': 'rank.late_launch',
           'wrong-order:2': 'schedule.order', 'missing-dw': 'schedule.unsplit', 'heavy-head:0.8': 'stage.slow',
           'slow-step:1,1.5': 'step.outlier'}
-# What two thirds of the runs need not repeat: each fault in 1F1B (without weight gradients: ZB-V) in all forms, and of the other schedules
-# those in which a fault is hard to tell: overlapped pairs, two directions, several chunks, weight gradients.
+# A sample that two thirds of the runs use: each fault in 1F1B (without weight gradients: ZB-V) in all forms. From the
+# other schedules it takes those in which a fault is hard to identify: overlapped pairs, two directions, several chunks,
+# weight gradients.
 SAMPLE = [*((('zb-v' if fault == 'missing-dw' else '1f1b'), fault, form) for fault in FAULTS for form in FORMS),
           ('dualpipe', 'heavy-head:0.8', 'plain'), ('dualpipe', 'long-sequences:0.15,2', 'messages'), ('dualpipe', 'missing-dw', 'plain'),
           ('dualpipe', 'wrong-order:2', 'messages'), ('dualpipe-v', 'missing-dw', 'messages'), ('dualpipe-v', 'wrong-order:2', 'plain'),
           ('dualpipe-v', 'heavy-head:0.8', 'messages'), ('interleaved-zb', 'gc:50ms,0.03', 'messages'), ('interleaved-zb', 'missing-dw', 'plain'),
           ('zb-h1-paddle', 'wrong-order:2', 'plain'), ('bfs', 'wrong-order:2', 'messages')]
-# (schedule, fault) → what is said instead; None: nothing. Whole backwards in the order of ZB-H1 are 1F1B, in that of ZB-H2 eager 1F1B: not left out,
-# never meant. MindSpeed's DualPipeV without weight gradients is DualPipeV without them: told as the latter, whose split brings more.
+# (schedule, fault) → the finding that is reported instead; None: none. Whole backwards in the order of ZB-H1 are 1F1B,
+# in that of ZB-H2 eager 1F1B: the weight gradients are not missing, they were never meant. MindSpeed's DualPipeV
+# without weight gradients is DualPipeV without them: it is reported as the latter, whose split saves more.
 UNDECIDED = {('zb-h1', 'missing-dw'): None, ('zb-h1-paddle', 'missing-dw'): None, ('zb-h2', 'missing-dw'): None,
              ('dualpipe-v-mindspeed', 'missing-dw'): 'schedule.unsplit'}
 PRICE = 0.05  # of the time lost
-# A pause before a replica's first cell of a step cannot be told from waiting for data, and is not priced; where micro-batches enter at both ends
-# two ranks have such a cell.
+# A pause before a replica's first cell of a step looks like waiting for data, and has no price. If micro-batches enter
+# at both ends, two ranks have such a cell.
 PRICES = {'host.pauses': lambda schedule: 0.15 if schedule == 'dualpipe' else 0.1}
 CHANCE = 0.002  # of a step: what another order of the cells' own chance is worth
 
@@ -61,7 +63,8 @@ class FaultMatrix(Case):
             return self.explained(f'{schedule}-{form}-{seed}-well', schedule, *base(schedule, form, seed))
 
         def faulty(schedule, fault, form, seed):
-            # Without messages gaps would tie the clocks, and take a part of what is longer: they are one clock, which nobody wrote down.
+            # Without messages, gaps would align the clocks and absorb a part of longer work. The ranks share one clock,
+            # which is not recorded.
             one_clock = form == 'plain' and fault.startswith(('slow-link', 'slow-stage'))
             return self.explained(f'{schedule}-{fault}-{form}-{seed}', schedule, *base(schedule, form, seed), '--fault', fault,
                                   align='never' if one_clock else 'auto')

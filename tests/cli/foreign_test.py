@@ -1,4 +1,5 @@
-"""Files that users try although no reader takes them: each is told what it is, and what makes something that is read."""
+"""Files that users try although no reader takes them: each error names the format, and a way to make a readable
+file."""
 import bz2
 import gzip
 import io

@@ -1,4 +1,5 @@
-"""What the linker was asked for stands in the program: code at no fixed address, nothing writable that is executed, no late binding."""
+"""The program must have the properties requested from the linker: code at no fixed address, nothing writable that is
+executed, no late binding."""
 import shutil
 import subprocess
 import unittest

@@ -1,5 +1,5 @@
-"""pp-chart --in-place under SIGKILL: at every moment the database is the old one or the new one, whole by SQLite's own check, and the old one is
-kept once it is not the database any more. 25 kills; 1 000 with STAGELINE_SLOW_TESTS."""
+"""pp-chart --in-place under SIGKILL. At every moment the database is the old one or the new one, whole by SQLite's own
+check. The old one is kept once it is replaced. 25 kills; 1 000 with STAGELINE_SLOW_TESTS."""
 import os
 import random
 import shutil
@@ -49,7 +49,7 @@ class InPlaceKill(Case):
                     self.assertEqual(rows, done_rows[name])
                     backups = [p for p in (folder / name).parent.iterdir() if p.name.startswith(name.name + '.') and '.partial.' not in p.name]
                     self.assertEqual([p.read_bytes() for p in backups], [old])
-            run('pp-chart', '-d', folder, '--in-place', check=0)  # and what the kill left is no obstacle
+            run('pp-chart', '-d', folder, '--in-place', check=0)  # and files left by the kill do not disturb it
             self.assertEqual({name: self.rows(folder / name) for name in names}, done_rows)
             self.assertEqual([p for p in folder.rglob('*.partial.*')], [])
         self.assertGreater(killed, 0)

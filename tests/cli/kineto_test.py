@@ -220,7 +220,8 @@ class Damage(Case):
                 self.assertNotIn(word, found.out)
 
     def test_nested_by_the_thousand(self):
-        """Every launch inside all of 20 000 ranges: nothing climbs through them anew for each, no path fills memory."""
+        """Every launch is inside all of 20 000 ranges: the program must not climb through them again for each, and no
+        path may fill memory."""
         n = 20_000
         events = [event('aten::mm', 0, 8 * n)] + [event('range', i + 1, 8 * n - 2 * (i + 1), 'user_annotation') for i in range(n)]
         for i in range(n):

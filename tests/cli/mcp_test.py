@@ -402,7 +402,7 @@ class McpTest(Case):
             '_meta': {'progressToken': 'p1'}, 'name': 'open', 'arguments': {'paths': [str(self.dir / 'cells.csv')]}}}))
         reported = self.client.read()
         last = 0
-        while 'id' not in reported:  # as many as it takes time for; none on a quick machine
+        while 'id' not in reported:  # as many as it takes time for; none on a fast machine
             self.assertEqual((reported['method'], reported['params']['progressToken']), ('notifications/progress', 'p1'))
             self.assertGreater(reported['params']['progress'], last)
             last = reported['params']['progress']

@@ -25,8 +25,8 @@ def command(processes, *words):
 class MpiTest(Case):
     def setUp(self):
         super().setUp()
-        # A path that is long makes the names of Open MPI's sockets too long.
-        # What an MPI's own libraries keep until the end is no leak of this program.
+        # A long path makes the names of Open MPI's sockets too long. Memory that an MPI's own libraries keep until the
+        # end does not count as a leak of this program.
         sanitizer = ':'.join(filter(None, [os.environ.get('ASAN_OPTIONS', ''), 'detect_leaks=0']))
         self.env = {**os.environ, **VARIABLES, 'TMPDIR': str(self.dir), 'ASAN_OPTIONS': sanitizer}
         self.logs = self.dir / 'logs'

@@ -47,7 +47,7 @@ class NsysTest(unittest.TestCase):
         sums = {r['name']: float(r['s']) for r in rows if r['name'].endswith('SM Active')}
         self.assertEqual(sums, {f'GPU {g} / SM Active': 4 * (10 * g + 1) + 6 for g in range(3)})
         ranks = {r['name']: r['rank'] for r in rows}
-        # NCCL numbers the processes backwards; GPU 2 is nobody's and stands at the first process.
+        # NCCL numbers the processes backwards; GPU 2 has no process and is listed with the first one.
         self.assertEqual((ranks['GPU 0 / SM Active'], ranks['GPU 1 / SM Active']), ('1', '0'))
 
     def test_all_versions_give_the_same_work(self):

@@ -166,7 +166,7 @@ class InputsStay(Case):
         self.assertEqual(len(json.loads(run('history', '--json', '--db', ours, check=0).out)['runs']), 2)
 
     def test_files_beside_the_output(self):
-        # What a command reads besides its run, and what it writes besides its answer.
+        # The inputs of a command besides its run, and its outputs besides its answer.
         folder = self.fixture(TORCH)
         query = self.write('query.sql', 'SELECT 1')
         self.refused(['sql', folder, '--file', query, '-o', query], query)

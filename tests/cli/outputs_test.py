@@ -1,4 +1,5 @@
-"""./dev compare --outputs: two programs that differ in one place are told apart there, and one program does not differ from itself."""
+"""./dev compare --outputs: finds the one place in which two programs differ, and no difference between a program and
+itself."""
 import pathlib
 import re
 import sqlite3

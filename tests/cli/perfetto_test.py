@@ -176,7 +176,7 @@ class PerfettoTest(unittest.TestCase):
                 packet(event(END, 1, flows=[7]), time=40), packet(event(INSTANT, 1, 'i', ends=[7]), time=50), packet(event(BEGIN, 1, 'c', flows=[7]), time=60), packet(event(END, 1), time=70)]
         path = self.write(thread(1, 5, 6), *rows)
         self.assertEqual(info(path)['slices'], 4)
-        self.assertEqual(info(path)['arrows'], 2)  # a → b → i, and c begins anew
+        self.assertEqual(info(path)['arrows'], 2)  # a → b → i, and c starts again
 
     def test_counters_sum_per_sequence_and_multiply(self):
         counter = track(3, 'bytes', f8=message(f5=1, f4=1000))

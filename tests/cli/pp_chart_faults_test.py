@@ -1,4 +1,4 @@
-"""pp-chart on profiles that are not as they should be: what is said, the exit code, and that every byte of the profile stays."""
+"""pp-chart on faulty profiles: the messages, the exit code, and that every byte of the profile stays."""
 import os
 import pathlib
 import shutil

@@ -51,7 +51,8 @@ class PpChart(Case):
         return run('pp-chart', '-d', source, '-o', self.dir / 'out', *flags, check=check)
 
     def insight(self, folder, ranks):
-        """What Insight's server makes of the tables for one pipeline (`ranks`): blocks and bars of every rank, curves between them."""
+        """Returns what Insight's server makes of the tables for one pipeline (`ranks`): blocks and bars of every rank,
+        curves between them."""
         blocks, points, bars = {}, {}, []
         for rank, path in databases(folder).items():
             if rank not in ranks:
@@ -199,7 +200,7 @@ class PpChart(Case):
                 self.assertEqual(digest(self.dir / 'out'), {strange: hashlib.sha256(b'mine').hexdigest()})
                 shutil.rmtree(self.dir / 'out')
         self.write(source)
-        (self.dir / 'out' / 'notes').write_text('mine')  # beside our own
+        (self.dir / 'out' / 'notes').write_text('mine')  # next to Stageline's files
         before = digest(self.dir / 'out')
         self.assertIn('another file', self.write(source, check=2).err)
         self.assertEqual(digest(self.dir / 'out'), before)
@@ -409,7 +410,7 @@ class PpChart(Case):
         for path in databases(source).values():
             change(path, "DELETE FROM MSTX_EVENTS WHERE message IN (SELECT id FROM STRING_IDS WHERE value LIKE '%\"backward_step%')")
         said = self.write(source).err
-        # Those that ran within a forward are marked with it.
+        # Backwards that ran within a forward are marked with it.
         found = re.search(r'(\d+) of (\d+) forwards have no backward in the profile, first on rank 0 in step 10', said)
         self.assertTrue(found, said)
         self.assertLess(int(found[1]), int(found[2]))

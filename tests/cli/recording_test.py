@@ -1,4 +1,4 @@
-"""Recordings as users meet them: a damaged one, what recover makes of it, what is no recording."""
+"""Recordings as users see them: a damaged one, the result of recover, files that are not recordings."""
 import sys
 import unittest
 

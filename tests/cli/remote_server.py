@@ -1,5 +1,5 @@
-"""A small server that speaks S3 as far as reading goes, and plain HTTP: it checks every signature by its own reckoning (AWS Signature
-Version 4, from its description), and can be told to fail."""
+"""A small server that speaks S3 as far as reading goes, and plain HTTP. It checks every signature independently (AWS
+Signature Version 4, from its description), and can be set to fail."""
 import email.utils
 import hashlib
 import hmac

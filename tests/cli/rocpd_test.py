@@ -120,7 +120,7 @@ class RocpdTest(unittest.TestCase):
             rocpd.make(whole, rank=1)
 
     def facts(self, path):
-        """Of every event what the forms of a record agree on."""
+        """Returns the fields of every event on which the forms of a record agree."""
         keys = ('category', 'name', 'start_ns', 'dur_ns', 'stream', 'grid', 'block')
         rows = events(path)
         self.assertTrue(set(keys[:4]) <= set(rows[0]), sorted(rows[0]))
@@ -188,7 +188,7 @@ class RocpdTest(unittest.TestCase):
         report = info(folder)
         self.assertEqual(flaws(report)['rocpd.bad_row']['severity'], 'loss')
         self.assertEqual(sum(r['category'] == 'kernel' for r in events(folder)), 2)
-        self.assertEqual(len(events(table)), 2)  # without calls: work of nobody's launch
+        self.assertEqual(len(events(table)), 2)  # without calls: work without a launch
         for path in folder.glob('*.csv'):
             if 'kernel_trace' not in path.name and 'agent' not in path.name:
                 path.unlink()

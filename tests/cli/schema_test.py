@@ -13,7 +13,7 @@ from support import SOURCE, Case, run
 
 FOLDER = SOURCE / 'docs/schema/v1'
 GOLDEN = SOURCE / 'tests/golden/readers'
-# What prints JSON that is not ours: an event as its source has it; speedscope's and torch's forms.
+# These commands print JSON of other formats: an event as in its source; speedscope's and torch's forms.
 OTHERS = {'event', 'export-stacks', 'simulate', 'report', 'view', 'serve'}
 
 try:

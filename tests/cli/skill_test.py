@@ -1,4 +1,4 @@
-"""The skill for agents: installed whole, its pages as the program is, and every command that stands in it runs."""
+"""The skill for agents: it is installed whole, its pages are those in the program, and every command in it runs."""
 import json
 import pathlib
 import re

@@ -1,7 +1,7 @@
 """Every file ends read, passed over or damaged: whatever is done to one file of a run, its name is said.
 
-The property is tried on every fixture of tests/golden/readers and every file in it. Bits are flipped where a checksum can tell (compressed
-files and recordings): another digit in plain text is another measurement."""
+The property is tried on every fixture of tests/golden/readers and every file in it. Bits are flipped where a checksum
+can detect it (compressed files and recordings): another digit in plain text is another measurement."""
 import gzip
 import json
 import pathlib
@@ -17,9 +17,9 @@ import execution_trace
 from support import SOURCE, Case, info, run
 
 GOLDEN = SOURCE / 'tests/golden/readers'
-# Of these a cut shows wherever it falls, but for a table at the end of a row.
+# In these formats a cut is always detected, except for a table at the end of a row.
 CUT_SHOWS = ('.slrec', '.sldigest', '.db', '.sqlite', '.json', '.pickle', '.pb', '.csv')
-BESIDE = {'truth.csv', 'truth_links.csv'}  # of simulate: answers beside the measurement, never read
+BESIDE = {'truth.csv', 'truth_links.csv'}  # of simulate: answers next to the measurement, never read
 
 
 def packed(path):

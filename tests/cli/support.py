@@ -1,4 +1,4 @@
-"""What the whole-program tests share: running stageline, making worker logs, finding ../shared."""
+"""The shared part of the whole-program tests: running stageline, making worker logs, finding ../shared."""
 import base64
 import gzip
 import json
@@ -43,7 +43,7 @@ def info(*paths, check=0):
 
 
 def flaws(report):
-    """By name; what is said of several files counts together."""
+    """Returns notes by name; counts of several files are added."""
     found = {}
     for d in report['diagnostics']:
         found[d['name']] = {**d, 'count': d['count'] + found[d['name']]['count']} if d['name'] in found else d
@@ -91,7 +91,7 @@ class Case(unittest.TestCase):
 
 
 def page_answer(path, name):
-    """What a report holds as its answer to this question: JSON, of a binary one its header; None: it holds none."""
+    """Returns a report's answer to this question: JSON, or the header of a binary one; None if there is none."""
     block = re.search(r'<script type="application/octet-stream" data-answer="' + re.escape(name) + r'">([^<]*)</script>', path.read_text())
     if not block:
         return None

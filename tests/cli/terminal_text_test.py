@@ -59,7 +59,7 @@ class TerminalText(Case):
             self.assertIn('[31m', shown)
 
     def on_terminal(self, words):
-        """What a terminal is given, both streams, without the colours of ours."""
+        """Returns the output on a terminal, both streams, without Stageline's colours."""
         main, terminal = pty.openpty()
         tty.setraw(terminal)
         env = {k: v for k, v in os.environ.items() if k != 'NO_COLOR'}

@@ -1,4 +1,5 @@
-"""Files of the wrong kind, outputs that cannot be written and faults that cannot be: each is told by name and place, and what to do."""
+"""Files of the wrong kind, outputs that cannot be written and impossible faults: each error has the name, the place,
+and a remedy."""
 import os
 import unittest
 
@@ -25,7 +26,7 @@ class Tables(Case):
 
 class Wrong(Case):
     def said(self, name, content, *words):
-        """The error about a file: one that names it, says what it holds and what to do, and lists no readers."""
+        """The error about a file names it, describes its content and a remedy, and lists no readers."""
         said = run('explain', self.write(name, content), *words, check=2).err
         self.assertIn(name, said.splitlines()[0])
         self.assertIn('\n  hint: ', said)

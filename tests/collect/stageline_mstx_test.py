@@ -1,4 +1,5 @@
-"""collect/stageline_mstx.py with stand-ins for torch_npu, Megatron and MindSpeed: what is marked, what is said, what is left alone."""
+"""collect/stageline_mstx.py with stand-ins for torch_npu, Megatron and MindSpeed: the marks, the messages, and the
+untouched parts."""
 import json
 import pathlib
 import queue
@@ -68,7 +69,8 @@ class Helper(unittest.TestCase):
         outputs = [schedules.forward_step(None, None, None, 4, None, current_microbatch=i, vp_stage=i % 2)[0] for i in range(3)]
         for i in (1, 0):
             schedules.backward_step('in', outputs[i], None, None, None)
-        schedules.backward_step('in', Tensor(), None, None, None)  # of nobody's forward: no number is better than a wrong one
+        # There is no forward here: no number is better than a wrong one.
+        schedules.backward_step('in', Tensor(), None, None, None)
         where = {'stage': 3, 'step': 12}
         self.assertEqual(self.said(), [{'name': 'forward_step', 'micro_batch': i, 'chunk': i % 2, **where} for i in range(3)] +
                          [{'name': 'backward_step', 'micro_batch': i, 'chunk': i % 2, **where} for i in (1, 0)] +

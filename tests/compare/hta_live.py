@@ -47,7 +47,7 @@ class Answers:
 
 
 def plain(value):
-    """numpy's numbers and Python's sets as JSON has them."""
+    """Converts numpy's numbers and Python's sets for JSON."""
     return value.item() if hasattr(value, "item") else sorted(value) if isinstance(value, (set, frozenset)) else str(value)
 
 

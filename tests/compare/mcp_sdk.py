@@ -1,6 +1,6 @@
-"""./dev mcp: others' clients of `stageline mcp`: the official SDK, in both eras, and the Inspector's command line. Needs a Python that has
-PyPI's mcp (STAGELINE_MCP_PYTHON, or the environment that ./dev mcp makes); run with it: mcp_sdk.py STAGELINE [NODE INSPECTOR]. Prints a closing
-line with the counts; what is not installed is skipped."""
+"""./dev mcp runs other clients of `stageline mcp`: the official SDK, in both eras, and the Inspector's command line.
+Needs a Python that has PyPI's mcp (STAGELINE_MCP_PYTHON, or the environment that ./dev mcp makes); run with it:
+mcp_sdk.py STAGELINE [NODE INSPECTOR]. Prints a closing line with the counts; what is not installed is skipped."""
 import asyncio
 import json
 import pathlib
@@ -49,7 +49,7 @@ async def talk(ask, program):
 
 
 async def pages(client, handle, count):
-    """Resources and prompts, as the SDK has them."""
+    """Reads resources and prompts with the SDK."""
     text = (await client.read_resource('stageline://handle/' + handle)).contents[0].text
     assert json.loads(text) == count, text
     listed = [str(r.uri) for r in (await client.list_resources()).resources]

@@ -1,4 +1,5 @@
-"""What msprof-analyze and `pp-chart --compat msprof` are both asked: how the profile is made, what is done to its databases, which flags."""
+"""The cases for msprof-analyze and `pp-chart --compat msprof`: how the profile is made, the changes of its databases,
+the flags."""
 import pathlib
 import shutil
 import sqlite3
@@ -44,7 +45,7 @@ CASES = {
     '1f1b_skewed': Case('--schedule 1f1b --pp 16 --mb 16 --level 1 --skew-ns 5000000'),
     '1f1b_bulk': Case('--schedule 1f1b --pp 2 --mb 4 --bulk 5000'),
     'vpp': Case(simulated='vpp --stages 4 --chunks 2 --micro-batches 8 --level 1'),
-    # What the vendor's advice is about
+    # The vendor's advice covers these.
     'dualpipev_detached': Case('--schedule dualpipev --pp 4 --mb 8 --pp-info --dw-detach --level 1'),
     'dualpipev_detached_no_info': Case('--schedule dualpipev --pp 4 --mb 8 --dw-detach --level 1'),
     'dualpipev_empty_pops': Case(DUALPIPEV + '--empty-pop --level 1'),
@@ -59,7 +60,7 @@ CASES = {
     'dualpipev_steps_overlap': Case(DUALPIPEV, sql=('UPDATE STEP_TIME SET startNs = startNs - 60000000 WHERE id = 11',)),
     '1f1b_steps_overlap': Case(ONE_F_ONE_B, sql=('UPDATE STEP_TIME SET startNs = startNs - 60000000 WHERE id = 11',)),
     '1f1b_step_without_number': Case(ONE_F_ONE_B, sql=('UPDATE STEP_TIME SET id = NULL WHERE id = 11',)),
-    # Micro-batches that are not those of pp_info, and steps that differ
+    # Micro-batches that are not those of pp_info, and steps that differ.
     'dualpipev_uneven_steps': Case(DUALPIPEV + '--steps 3', sql=(
         'DELETE FROM MSTX_EVENTS WHERE ' + MARKED.format('backward') + 'ORDER BY m.startNs DESC LIMIT 2)',)),
     'dualpipev_uneven_ranks': Case(DUALPIPEV, sql_of={2: (

@@ -1,5 +1,5 @@
-"""msprof-analyze whose Level_none communication ranges are joined with tasks by connectionId alone, as before its commit 2c51f1c7: what
-`--compat msprof` does. Run with the rival's Python; arguments are msprof-analyze's."""
+"""msprof-analyze whose Level_none communication ranges are joined with tasks by connectionId alone, as before its
+commit 2c51f1c7, like `--compat msprof`. It runs with msprof-analyze's Python and takes its arguments."""
 import sys
 
 from msprof_analyze.cli.entrance import msprof_analyze_cli

@@ -28,7 +28,7 @@ CASES = {  # name → (arguments of simulate, whether blocks have numbers, wheth
 
 
 def label_of(cells):
-    """What the tool calls the block of these cells of the truth (its micro-batches of chunk 1 count on)."""
+    """Returns the tool's name for the block of these cells of the truth (its micro-batches of chunk 1 count on)."""
     number = lambda c: int(c['mb_id']) + MICRO_BATCHES * int(c['mc'])
     kinds = {c['optype'].split('-')[0]: c for c in cells}
     if 'forward' in kinds and len(cells) == 2:

@@ -3,7 +3,7 @@
 
   msprof_sums.py DIR…        DIR holds *_ascend_pt folders; default: the real databases of ../shared, where these are
 
-The rival is $STAGELINE_RIVAL_MSPROF, its command msprof-analyze (26.2.0). Where it is missing, or gives no answer itself, that is
+$STAGELINE_RIVAL_MSPROF is the command msprof-analyze (26.2.0). Where it is missing, or gives no answer itself, that is
 skipped, with a count. It writes into the folders that it reads: it gets copies.
 """
 import csv

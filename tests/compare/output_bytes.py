@@ -8,12 +8,13 @@ import tempfile
 
 AROUND = 45  # characters shown on either side of the first that differs
 PLACE = re.compile(rb'<script type="application/octet-stream" ([^>]*)>([^<]*)</script>')
-# What the page's own program is, and says of itself: script, style, and their hashes in the policy.
+# The page's own program: script, style, and their hashes in the policy.
 CODE = re.compile(rb"<script>.*?</script>|<style>.*?</style>|'sha256-[^']*'", re.S)
 
 
 def first_difference(name, old, new):
-    """(where the bytes differ, or "" where what they mean is the same; whether the page's own program is what differs)."""
+    """Returns (the place where the bytes differ, or "" if their meaning is equal; true if the page's own program
+    differs)."""
     if name.endswith(('.db', '.sqlite', '.stageline-backup')) and old[:6] == new[:6] == b'SQLite':
         rows = [rows_of(old), rows_of(new)]
         return ('rows, ' + line_difference(*rows) if rows[0] != rows[1] else ''), False
@@ -36,7 +37,7 @@ def rows_of(data):
 
 
 def page_difference(old, new):
-    """Of a page in one file: its data part by part, then the rest without the page's program."""
+    """Compares a page in one file: its data part by part, then the rest without the page's program."""
     parts = [dict(PLACE.findall(page)) for page in (old, new)]
     for name in [*parts[0], *(name for name in parts[1] if name not in parts[0])]:
         if name not in parts[0] or name not in parts[1]:

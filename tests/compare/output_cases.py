@@ -10,10 +10,10 @@ from output_inputs import SIMULATED
 @dataclasses.dataclass(frozen=True)
 class Case:
     command: str
-    copies: tuple = ()  # folders of the inputs that the command writes into: copied beside its outputs
+    copies: tuple = ()  # folders of the inputs that the command writes into: copied next to its outputs
 
 
-# What is asked of every input.
+# The commands that run on every input.
 EVERYWHERE = ['info {}', 'info --json {}', 'explain {}', 'explain --format json {}', 'explain --lang zh {}', 'align {} --format json',
               'report {} -o report.html']
 # … and in which forms it is exported.
@@ -224,7 +224,7 @@ def names(program, topic):
 
 
 def inputs_in(folder):
-    """Every input by its path below `in`."""
+    """Lists every input by its path below `in`."""
     groups = ('fixture', 'damaged')
     return [*sorted(p.name for p in folder.iterdir() if p.name not in (*groups, 'files')),
             *(f'{group}/{p.name}' for group in groups for p in sorted((folder / group).iterdir()))]
@@ -261,7 +261,7 @@ def analysis_cases(program, folder, only):
 
 
 def cases(program, folder, only):
-    """Those that hold the text `only`; commands and analyses are those that the old program names."""
+    """Returns the cases that contain the text `only`; commands and analyses are those that the old program names."""
     lines = [*MISTAKES.strip('\n').split('\n'), *help_cases(program), *MORE.strip().split('\n'), *schedule_cases(program)]
     lines += [f'simulate {words} -o out' for words in SIMULATED.values()]
     sources = inputs_in(folder)

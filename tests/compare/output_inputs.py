@@ -1,5 +1,5 @@
-"""The inputs that two programs are compared on: runs simulated by the old one, the readers' fixtures, traces and recordings
-made by tests/gen, damaged files, and real ones of ../shared/data where that folder is."""
+"""The inputs for comparing two programs: runs simulated by the old one, the readers' fixtures, traces and recordings
+made by tests/gen, and damaged files. Real ones of ../shared/data are added if that folder exists."""
 import pathlib
 import shutil
 import subprocess
@@ -93,7 +93,7 @@ def make_damaged(folder):
 
 
 def make_inputs(folder, program, environment):
-    """Everything under `folder`, anew; runs that the program refuses to simulate are an error."""
+    """Rebuilds everything under `folder`; a run that the program refuses to simulate is an error."""
     import kineto
     import recording
     shutil.rmtree(folder, ignore_errors=True)

@@ -10,7 +10,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'server'))
 import serving  # noqa: E402
 
-# What is served, with flags: cells of several replicas and a second run; profiles with and without a pipeline; databases.
+# The served runs, with flags: cells of several replicas and a second run; profiles with and without a pipeline;
+# databases.
 RUNS = ['in/1f1b --compare in/1f1b-healthy', 'in/made-ns --ranks 0,2', 'in/made-pipeline --align always', 'in/ascend-kernels --title here']
 SECONDS = 120  # until an answer that takes time is given up
 ALONE = ['/', '/viewer.js', '/viewer.css']  # the page: its program may differ without any output doing so

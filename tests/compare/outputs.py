@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """./dev compare --outputs OLD [NEW]: do two programs say and write the same, byte for byte?
 
-  outputs.py [--only TEXT] [--server] [--keep DIR] OLD NEW
+  outputs.py [--only TEXT] [--server] [--keep DIR] OLD NEW.
 
-The commands of output_cases.py are run by both programs on the same inputs, each in a folder of its own whose paths are
-the same seen from inside; then both serve a run and are asked over HTTP (output_server.py). Exit code, stdout, stderr and
-every file that is written are compared, databases row by row. A line for each difference, and a count; exit 1 when there
-is any. For a change that must not change any output: keep the program as it was before, and compare.
+Both programs run the commands of output_cases.py on the same inputs, each in its own folder, with the same paths
+inside. Then both serve a run and answer requests over HTTP (output_server.py). Exit code, stdout, stderr and every
+written file are compared, databases row by row. It prints a line for each difference, and a count; the exit code is 1
+if there is any. It is for changes that must not change any output: keep the old program, and compare.
 
 --only TEXT   those commands alone whose line holds this text; with --server those requests
 --server      only what is asked over HTTP
@@ -35,7 +35,7 @@ SIDES = ('old', 'new')  # of one length, so that texts that hold a path are of o
 
 
 def environment():
-    """Nothing that one side could have and the other not; no colours, one language, one time zone."""
+    """Both sides have the same environment: no colours, one language, one time zone."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith(('STAGELINE_', 'LC_', 'LANG'))}
     return {**kept, 'LC_ALL': 'C.UTF-8', 'TZ': 'UTC', 'NO_COLOR': '1', 'TERM': 'dumb', 'COLUMNS': '100'}
 
@@ -63,7 +63,7 @@ def outcome(program, folder, case, env):
 
 
 def left_alone(folder):
-    """What shows that nobody wrote into the inputs: a measurement belongs to its user."""
+    """Detects changes of the inputs: a measurement belongs to its user."""
     found = {path: path.lstat() for path in folder.rglob('*')}
     return {str(path.relative_to(folder)): f'{at.st_size} bytes of {at.st_mtime_ns}'.encode() for path, at in found.items()}
 
@@ -74,7 +74,7 @@ class Comparison:
     def __init__(self, programs, scratch, keep):
         self.programs, self.scratch, self.keep, self.environment = programs, scratch, keep, environment()
         self.commands = self.streams = self.differences = 0
-        self.code = False  # the page's program differs, which is no output
+        self.code = False  # the page's program differs, which does not count as an output
 
     def without_place(self, side, data):
         """The bytes with what only this side has in its paths taken out."""

@@ -20,7 +20,7 @@ from recorded_jobs import BIN, HERE, PACKAGE, SECONDS, find_torch, run, torchrun
 import pipelines
 import record_pipelines
 
-# case → the schedule's name as stageline says it
+# case → the schedule's name in stageline.
 CASES = {'1f1b': '1f1b', 'interleaved': 'vpp', 'gpipe': 'fthenb', '1f1b-two-replicas': '1f1b', 'looped-bfs': 'bfs',
          'interleaved-zb': 'interleaved-zb', 'zbv': 'zb-v', 'dualpipe-v': 'dualpipe-v'}
 

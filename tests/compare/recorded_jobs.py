@@ -1,4 +1,5 @@
-"""What the comparisons of `./dev compare --record` share: how a training program is started and recorded, and how released packages are fetched."""
+"""The shared part of the comparisons of `./dev compare --record`: how a training program is started and recorded, and
+how released packages are fetched."""
 import json
 import os
 import pathlib
@@ -18,7 +19,8 @@ SECONDS = 900
 
 
 def find_torch(what):
-    """A Python that has torch, where the recorder has its extension; None, and a line that says `what` is skipped."""
+    """Returns a Python with torch if the recorder has its extension; otherwise None, after printing that `what` is
+    skipped."""
     python = rivals.find_torch()
     if python and (PACKAGE / 'stageline_record/_record.abi3.so').exists():
         return python
@@ -41,7 +43,7 @@ def run(command, folder=None, path=(), **variables):
 
 
 def ended_badly(done):
-    """What is wrong with a job that has run all its steps and then did not end well; '' where it did."""
+    """Returns the problem of a job that has run all its steps and then did not end well; '' if there is none."""
     return done.returncode and f'all steps ran, then it ended with {done.returncode}: {done.stderr.strip()[-1000:]}' or ''
 
 

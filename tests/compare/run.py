@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""./dev compare: the installed HTA and `--compat hta`, live on the same traces, compared by the checks of tests/hta;
-and the installed torch, which profiles small programs on the spot and whose tables are compared by tests/torch/tables.py.
+"""./dev compare compares the installed HTA with `--compat hta`, live on the same traces, by the checks of tests/hta. It
+also lets the installed torch profile small programs, and compares its tables by tests/torch/tables.py.
 
   run.py [--deep] [--only NAME,NAME] [--checks REGEX] [--keep DIR] [FOLDER…]    HTA, then torch
   run.py --torch [--only CASE,CASE] [--keep DIR]                                torch alone
@@ -10,9 +10,9 @@ and the installed torch, which profiles small programs on the spot and whose tab
   ./dev compare --outputs OLD [NEW]                                             two programs of ours, byte by byte: outputs.py beside this
 
 Without FOLDER: every trace folder of ../shared/data/kineto where there is one, and traces made by tests/gen/kineto.py.
---deep also compares what takes HTA minutes. HTA comes from PyPI into .cache/rivals, or is the one of
-$STAGELINE_RIVAL_HTA_PYTHON; where it cannot be installed everything is skipped, with a count. Its version may be another
-than the one of the goldens, so a difference here is a reason to look, not always a fault of ours.
+--deep also compares what takes HTA minutes. HTA comes from PyPI into the cache, or is the one of
+$STAGELINE_RIVAL_HTA_PYTHON; if it cannot be installed everything is skipped, with a count. Its version may differ from
+that of the goldens, so a difference here is a reason to look, not always a bug of Stageline.
 """
 import argparse
 import os
@@ -58,7 +58,8 @@ def given_folders():
 
 
 def compare_torch(only, keep):
-    """What the installed torch prints and runs on the spot: its tables and stacks, and pipelines of four processes."""
+    """Compares what the installed torch prints and runs on the spot: its tables and stacks, and pipelines of four
+    processes."""
     python = rivals.find_torch()
     if not python:
         print('skipped: torch\'s tables and pipelines, torch cannot be installed here')

@@ -3,8 +3,8 @@
 
 titan.py [VERSION…]     exit 1 when what is recorded differs from what ran
 
-The wheels are fetched by pip without what they depend on; titan_job.py beside this says what stands in for the rest. A version that cannot be
-fetched or does not run here is skipped.
+The wheels are fetched by pip without what they depend on; titan_job.py lists the replacements of the rest. A version
+that cannot be fetched or does not run here is skipped.
 """
 import sys
 

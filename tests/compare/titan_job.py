@@ -2,8 +2,9 @@
 
   titan_job.py [--OPTION VALUE]…     torchtitan's options
 
-The trainer, its parallelisms, its loader and its optimizers are torchtitan's. Ours are the tokens, which are drawn by chance, and what a CPU lacks: memory statistics,
-a barrier that names a GPU, a gloo that multiplies. Packages that only other data or GPUs need are stood in for.
+The trainer, its parallelisms, its loader and its optimizers are torchtitan's. This file adds random tokens, and
+functions that a CPU lacks: memory statistics, a barrier that names a GPU, a gloo that multiplies. Packages that only
+other data or GPUs need are replaced.
 """
 import sys
 from unittest.mock import MagicMock

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""./dev compare --record: DeepSpeed as released, on two processes over gloo: ZeRO 1, 2 and 3 by the hooks of training, its pipeline engine by its own.
+"""./dev compare --record runs DeepSpeed as released, on two processes over gloo. It records ZeRO 1, 2 and 3 by the
+hooks of training, and the pipeline engine by its own hooks.
 
 zero.py [VERSION…]     exit 1 when what is recorded differs from what ran
 

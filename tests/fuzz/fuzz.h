@@ -1,6 +1,6 @@
-// What every fuzzer stands on. A fuzzer is one function from bytes to nothing that dies when a promise
-// is broken: FUZZ_TARGET(name) { use data, size; return 0; }. With libFuzzer each is a program of its
-// own; fuzz_replay links all of them and runs the committed inputs (see CMakeLists.txt).
+// The base of every fuzzer. A fuzzer is one function from bytes to nothing that dies when a promise is broken:
+// FUZZ_TARGET(name) { use data, size; return 0; }. With libFuzzer each is a separate program; fuzz_replay links all of
+// them and runs the committed inputs (see CMakeLists.txt).
 #pragma once
 
 #include <unistd.h>
@@ -54,9 +54,9 @@ struct Bytes {
   std::string_view rest() const { return {reinterpret_cast<const char*>(data), size}; }
 };
 
-// Several texts from one input: a text begins after FF FE and one byte that chooses its name. The
-// pair never stands in valid UTF-8, so a mutation rarely makes or breaks one by chance. What comes
-// before the first pair is a text with choice 0.
+// Splits one input into several texts: a text starts after FF FE and one byte that chooses its name. The pair never
+// occurs in valid UTF-8, so a mutation rarely makes or breaks one at random. Bytes before the first pair are a text
+// with choice 0.
 struct NamedText {
   uint8_t choice;
   std::string_view text;

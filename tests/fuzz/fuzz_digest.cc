@@ -1,13 +1,13 @@
-// Digests that say anything at all, with sums that fit: huge counts, rows that are not there, times that run backwards,
-// parents in a circle, texts of another alphabet. What the reader lets through must keep the promises of every trace,
-// and what stands on traces must bear it.
+// Digests with arbitrary content and correct checksums: huge counts, missing rows, times that run backwards, parents in
+// a circle, texts of another alphabet. A trace that the reader accepts must keep the promises of every trace, and the
+// code that uses traces must bear it.
 //
 // Input: byte 0 and 1 as of fuzz_reader (byte 0, bit 7: sums are left wrong), then up to three digests, unpacked:
 //
 //   u16 bytes of the head │ u24 bytes of the body │ head: a JSON object │ body: columns (readers/digest/columns.h)
 //
-// A mutator of its own changes values, rows and columns where they stand, so that what it makes is mostly a digest
-// still; fuzz_replay draws some such changes of every input too (STAGELINE_FUZZ_DRAWN says how many). tests/fuzz/run.py
+// A mutator changes values, rows and columns in place, so that the result is mostly still a digest. The program
+// fuzz_replay makes some such changes of every input too (STAGELINE_FUZZ_DRAWN is their number). tests/fuzz/run.py
 // makes inputs of real digests.
 #include <zstd.h>
 
@@ -217,7 +217,7 @@ void change(std::vector<Column>& columns, Dice& dice) {
   }
 }
 
-// The head with the numbers that the columns have, so that what lies behind that check is reached.
+// Puts the columns' true numbers into the head, so that code behind that check is reached.
 std::string agreeing(std::string head, const std::vector<Column>& columns) {
   const auto set = [&](const std::string& name, int64_t value) {
     const size_t at = head.find("\"" + name + "\":");

@@ -1,5 +1,5 @@
-// The tolerant event parser on any bytes: it ends inside its text, its views lie in the text or its own storage,
-// and on what the strict parser takes and JSON allows, both agree.
+// Runs the tolerant event parser on any bytes. It must end inside its text, and its views must be in the text or its
+// own storage. For input that the strict parser and JSON allow, both must agree.
 #include <simdjson.h>
 
 #include <memory>

@@ -1,5 +1,5 @@
-// Worker logs through the drop-in converter, repaired and in V3's manner: whatever the logs hold, the
-// two files are JSON and hold as many events as there are jobs and steps.
+// Runs worker logs through the drop-in converter, repaired and in V3's manner. For all logs, the two files must be JSON
+// and contain as many events as there are jobs and steps.
 //
 // Input: byte 0 is options, the rest logs as split_texts() cuts them.
 #include <simdjson.h>

@@ -1,4 +1,4 @@
-// What mstx messages say: nothing breaks the parser, and the same facts in each form of range_message.h come back the
+// Parses mstx messages: nothing breaks the parser, and the same facts in each form of range_message.h come back the
 // same.
 #include "fuzz.h"
 #include "readers/common/range_message.h"

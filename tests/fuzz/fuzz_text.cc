@@ -1,5 +1,5 @@
-// The small text functions that everything stands on, each against a slow reference or a law.
-// Input: byte 0 chooses the function.
+// Tests the small text functions of the base, each against a slow reference or a law. Input: byte 0 chooses the
+// function.
 #include <simdjson.h>
 
 #include <cmath>
@@ -123,7 +123,7 @@ void csv(Bytes input) {
     FUZZ_CHECK(bytes <= text.size(), "fields");
   }
   FUZZ_CHECK(rest.empty(), "rest");
-  // What is written is read.
+  // Written text can be read back.
   std::string written;
   const std::vector<NamedText> cells = split_texts(text);
   for (size_t i = 0; i < cells.size(); ++i) {

@@ -1,4 +1,4 @@
-// What every reader promises about the Trace it hands out, whatever bytes it was given.
+// The promises of every reader about its Trace, for all input bytes.
 #pragma once
 
 #include <algorithm>

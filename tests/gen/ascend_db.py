@@ -2,9 +2,10 @@
 
     ascend_db.py OUT [--level none|1] [--ranks N] [--schema 1.0.0|1.2.0] [--mindspore] [--fault NAME]
 
-Every number is chosen so that tests can count it. Per rank: 2 steps of 3 forwards and 3 backwards marked with mstx; at level 1
-also a kernel, its launch and operator in every range, an all-reduce a step, a send or receive a forward, a copy, counters and
-memory. Own code, standard library only. The bytes are the same at every run.
+Every number is chosen so that tests can count it. Per rank there are 2 steps of 3 forwards and 3 backwards marked with
+mstx. At level 1 there are also a kernel, its launch and operator in every range, an all-reduce per step, a send or
+receive per forward, a copy, counters and memory. The generator uses the standard library only. The bytes are the same
+at every run.
 """
 import argparse
 import json

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Text exports of Ascend profiles, as torch_npu writes them where no database was asked for: a 1F1B job of p stages and
-d replicas whose stages talk in batched messages (Megatron's default), without markers.
+"""Text exports of Ascend profiles, as torch_npu writes them without a database. It is a 1F1B job of p stages and d
+replicas whose stages use batched messages (Megatron's default), without markers.
 
   ascend_text.py OUT --pp 2 --dp 2 --mb 2              the shape of MindStudio Insight's own system-test job
   ascend_text.py OUT --trace-view all                  trace_view.json beside kernel_details.csv
@@ -17,7 +17,7 @@ import sqlite3
 import sys
 from decimal import Decimal
 
-BASE_US = 1718180918996865           # beyond what a double holds to the nanosecond
+BASE_US = 1718180918996865           # beyond the values that a double represents to the nanosecond
 FORWARD = [('RmsNorm', 3), ('MatMulV2', 30), ('FlashAttentionScore', 40), ('MatMulV2', 20), ('Add', 2), ('RmsNorm', 3),
            ('MatMulV2', 40), ('SwiGlu', 6), ('MatMulV2', 30), ('Add', 2)]
 BACKWARD = [('MatMulV2', 60), ('SwiGluGrad', 10), ('MatMulV2', 80), ('RmsNormGrad', 6), ('Add', 3), ('MatMulV2', 40),
@@ -67,7 +67,7 @@ def program(stage, p, m):
 
 
 def kernels_of(kind, layers, recompute, stage, p):
-    """[(type, µs)] of one forward or backward."""
+    """Returns [(type, µs)] of one forward or backward."""
     if kind == 'F':
         head = [('EmbeddingV2', 20)] if stage == 0 else []
         tail = [('MatMulV2', 400), ('LogSoftmaxV2', 60), ('NLLLoss', 10)] if stage == p - 1 else []

@@ -3,8 +3,9 @@
 
     chakra.py [--ranks 2] [--steps 2] [--no-starts] -o FOLDER
 
-Every rank: per step an operator with one nested in it, a kernel that belongs to the inner one, an all-reduce of 4 MiB on a stream of its own, and a send
-from rank 0 to rank 1. --no-starts: as made for simulators, with durations alone.
+Every rank has per step an operator with one nested in it, and a kernel that belongs to the inner one. It also has an
+all-reduce of 4 MiB on a stream of its own, and a send from rank 0 to rank 1. --no-starts writes durations alone, as for
+simulators.
 """
 import argparse
 import pathlib

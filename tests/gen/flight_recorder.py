@@ -3,10 +3,11 @@
 
     flight_recorder.py [--ranks 4] [--steps 3] [--fault KIND:RANK] [--messages] [--json] [--gloo] [--ring N] -o FOLDER
 
-Every step each rank calls all_reduce and _all_gather_base on all ranks, then all_reduce in its group of two ("TP"); with
---messages the lower rank of a pair sends to the upper one. After the last step comes one more all_reduce of all ranks, where
-the fault is: missing, sizes, type, dtype, stuck, twisted (input and output differ), none (all are through), underway (nobody is).
-`ring` ranks 0 and 1 wait for each other in two groups. Source of the keys: FlightRecorder formats 2.9 and 2.10.
+Every step each rank calls all_reduce and _all_gather_base on all ranks, then all_reduce in its group of two ("TP").
+With --messages the lower rank of a pair sends to the upper one. After the last step comes one more all_reduce of all
+ranks, which has the fault. It is missing, sizes, type, dtype, stuck, twisted (input and output differ), none (all have
+completed), or underway (no rank has). With `ring`, ranks 0 and 1 wait for each other in two groups. Source of the keys:
+FlightRecorder formats 2.9 and 2.10.
 """
 import argparse
 import json

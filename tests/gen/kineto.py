@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
-"""Makes Kineto traces of a simulated training job: data-parallel ranks, each with a main and an autograd thread, runtime
-calls, kernels on a compute stream, copies, and collectives that end together on all ranks. Printed as Kineto prints.
+"""Makes Kineto traces of a simulated training job. It has data-parallel ranks, each with a main and an autograd thread,
+runtime calls, kernels on a compute stream, copies, and collectives that end together on all ranks. The text has
+Kineto's format.
 
-  python3 tests/gen/kineto.py -o DIR --ranks 8 --events 1000000 --format both
+  python3 tests/gen/kineto.py -o DIR --ranks 8 --events 1000000 --format both.
 
-The same options and seed give the same bytes. Eras: ns (torch 2.4 and newer: decimals, baseTimeNanoseconds, device
-annotations, collective arguments), us (1.12 to 2.2: whole microseconds), old (1.8 to 1.11: Operator, Kernel, "stream 7").
-Faults: slow-rank:RANK,FACTOR (its kernels), host-delay:RANK,MS[,EVERY] (its data loader, every so many steps),
-clock:RANK,MS (its clock is ahead). --shape pipeline and dualpipe: see kineto_pipeline.py. Works as a module too: generate(arguments) → [(rank, path, events, bytes)].
+The same options and seed give the same bytes. The eras are ns (torch 2.4 and newer: decimals, baseTimeNanoseconds,
+device annotations, collective arguments), us (1.12 to 2.2: whole microseconds), old (1.8 to 1.11: Operator, Kernel,
+"stream 7"). The faults are slow-rank:RANK,FACTOR (its kernels), host-delay:RANK,MS[,EVERY] (its data loader, in every
+EVERYth step), clock:RANK,MS (its clock is ahead). --shape pipeline and dualpipe: see kineto_pipeline.py. It works as a
+module too: generate(arguments) → [(rank, path, events, bytes)].
 """
 import argparse
 import gzip
@@ -28,7 +30,7 @@ NAMES = {'nvidia': 'NVIDIA H100 80GB HBM3', 'amd': 'AMD Instinct MI300X'}
 
 
 class Sink:
-    """A rank's file. What Kineto prints first is written at once, the later sections wait in scratch files."""
+    """The file of a rank. Kineto's first sections are written at once, the later ones wait in scratch files."""
 
     def __init__(self, options, rank):
         self.path = os.path.join(options.out, 'json' if options.format == 'both' else '', rank_file(options, rank.rank))
@@ -49,7 +51,7 @@ class Sink:
         self.out.write(data)
 
     def take(self, rank):
-        """Moves what the rank has printed so far; every event is followed by a comma."""
+        """Moves the text that the rank has printed so far; every event is followed by a comma."""
         for name in ('ops', *self.later):
             events = getattr(rank, name)
             if not events:

@@ -3,16 +3,16 @@
   python3 tests/gen/kineto.py --shape pipeline -o DIR [--notes none|actions|numbers|megatron] [--ranks 4] [--micro-batches 8] [--dp 1]
   python3 tests/gen/kineto.py --shape dualpipe -o DIR
 
-pipeline: every rank runs torch's Schedule1F1B. Sends alone and receives alone are their own kernels; what it fuses (the send
-forward with the receive of a gradient, and the other way round) is one kernel of a coalesced group, without collective
-arguments. A message kernel lasts from its own start until its peer has come and the bytes are through: its duration holds the
-waiting. The host runs ahead; backward launches come from the autograd thread. `notes`: nothing is annotated; torch's
-`PP:2F0`; `Forward 3`; or no annotation but Megatron's Python frames.
+pipeline: every rank runs torch's Schedule1F1B. Sends alone and receives alone are their own kernels. A fused pair (the
+send forward with the receive of a gradient, and the other way round) is one kernel of a coalesced group, without
+collective arguments. A message kernel lasts from its own start until its peer has arrived and the bytes are complete:
+its duration includes the waiting. The host runs ahead; backward launches come from the autograd thread. `notes` chooses
+the annotations: none, torch's `PP:2F0`, `Forward 3`, or only Megatron's Python frames.
 
-dualpipe: one rank, one micro-batch pair overlapped (`1F1B`), named parts of a layer with the phase in brackets, kernels of
-DeepEP that no NCCL name covers, and "External id" equal to the correlation (torch 1.13 to 2.2).
+dualpipe: one rank, one micro-batch pair overlapped (`1F1B`), named parts of a layer with the phase in brackets, and
+kernels of DeepEP that no NCCL name covers. "External id" is equal to the correlation (torch 1.13 to 2.2).
 
-truth.json beside the traces: per rank and step the order of cells ("F0", "B0", …) and what each kernel belongs to.
+truth.json next to the traces contains per rank and step the order of cells ("F0", "B0", …) and the cell of each kernel.
 """
 import gzip
 import json
@@ -29,7 +29,8 @@ FORWARD_US, BACKWARD_US = 120, 115  # of a layer's gemm; backward has two
 
 
 def batches_1f1b(stage, stages, count):
-    """What Schedule1F1B does on a stage, in order: ('F'|'B', micro-batch) and (description, [(send|recv, direction, micro-batch)])."""
+    """Returns the work of Schedule1F1B on a stage, in order: ('F'|'B', micro-batch) and (description, [(send|recv,
+    direction, micro-batch)])."""
     first, last, out = stage == 0, stage == stages - 1, []
 
     def messages(name, *parts):
@@ -355,7 +356,7 @@ def generate_pipeline(options):
 
 
 def cell_times(rank, step):
-    """Of every cell of a step: first start and last end of its kernels, in ns since the epoch."""
+    """Returns for every cell of a step: first start and last end of its kernels, in ns since the epoch."""
     times = {}
     for item in rank.work[slice(*step['work'])]:
         if item['cell'][0] in 'FB':

@@ -1,4 +1,4 @@
-"""What a training step does, as flat programs for kineto_rank.Rank: one list of instructions per piece of the model.
+"""A training step as flat programs for kineto_rank.Rank: one list of instructions per piece of the model.
 
 An instruction is a tuple, its kind first:
   ('open', category, name, arguments, microseconds, link)   an operator or annotation begins; link: '', 'forward',
@@ -74,7 +74,7 @@ def collective_args(options, elements):
 
 
 class Plan:
-    """The pieces of one model. `model`: transformer or mlp."""
+    """Holds the pieces of one model. `model`: transformer or mlp."""
 
     def __init__(self, options):
         self.o = options
@@ -117,7 +117,7 @@ class Plan:
         return self.op(name, *inside, ('kernel', kernel, micros), link=link)
 
     def forward(self, layer):
-        """One layer on the main thread."""
+        """Makes one layer on the main thread."""
         if self.o.graphs:
             names = [LAYER_NORM, self.gemm[0], FLASH, self.gemm[-1], ADD, LAYER_NORM, self.gemm[0], GELU, self.gemm[-1], ADD]
             return self.op('graph_%d' % (layer % 16), ('graph', names, 35.0), args='')
@@ -142,7 +142,7 @@ class Plan:
         return self.frame('nn.Module: Layer_%d' % layer, self.frame('torch/nn/modules/module.py(1773): _call_impl', body))
 
     def node(self, name, *inside):
-        """A node of the autograd graph and the engine's wrapper around it."""
+        """Makes a node of the autograd graph and the engine's wrapper around it."""
         return self.op('autograd::engine::evaluate_function: ' + name, self.op(name, *inside, args='', link='node'), args='',
                        link='backward', pre=4.0, post=3.0)
 

@@ -1,7 +1,7 @@
 """One simulated rank: a host clock, device streams that work in order, and the text of every event as Kineto prints it.
 
-Times are whole nanoseconds. Text is made while simulating; what is known later (the duration of an operator when it ends,
-the end of a collective when every rank has arrived) has its place reserved in the list."""
+Times are whole nanoseconds. Text is made during the simulation. For values known later (the duration of an operator
+when it ends, the end of a collective when every rank has arrived) a place is reserved in the list."""
 import random
 import re
 

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""A job that records while one looks: live_job.py -o FOLDER --stages 4 --replicas 4 --steps 30 --step-ms 200 --fault 5,1.5,10,20
+"""A job that records at its own pace: live_job.py -o FOLDER --stages 4 --replicas 4 --steps 30 --step-ms 200 --fault
+5,1.5,10,20.
 
-1F1B with data-parallel replicas, gradients reduced at the end of each step. What every rank records of a step is appended to its file in the
-moment the step ends, at the job's own pace; all of it is made before the first one, so that making it takes nothing from whoever looks. Between steps A
-and B (20 is healthy again) the rank of --fault takes so many times its usual time. A line of JSON is printed for each step once it is written: step,
-seconds since 1970, bytes in all. --leave-open ends without closing, as a killed job does.
+1F1B with data-parallel replicas, gradients reduced at the end of each step. Every rank appends its records of a step to
+its file at the end of the step, at the job's own pace. All records are made before the first step, so that making them
+takes no time from other programs. Between steps A and B (20 is healthy again) the rank of --fault takes a multiple of
+its usual time. A line of JSON is printed for each written step: step, seconds since 1970, bytes in total. --leave-open
+ends without closing, as a killed job does.
 """
 import argparse
 import json

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Snapshots of PyTorch's allocator as torch.cuda.memory._dump_snapshot writes them, from a small allocator of our own.
+"""Snapshots of PyTorch's allocator as torch.cuda.memory._dump_snapshot writes them, from a small built-in allocator.
 
     memory_snapshot.py [--oom full|fragmented|split|elsewhere] [--old] [--no-times] [--expandable] [--json] [--protocol 5] -o FILE
 
-The allocator here has segments of 20 MiB, first fit, rounds to 512 bytes, and writes down what it does: so that what it holds at any time is
-known besides what the file says (make() returns it).
+The allocator here has segments of 20 MiB, first fit, rounds to 512 bytes, and records its actions. So its state at any
+time is known independently of the file (make() returns it).
 """
 import argparse
 import json

@@ -3,8 +3,9 @@
 
     nsys.py [--ranks 2] [--steps 3] [--old] [--no-blobs] [--graphs] -o FILE
 
-Every rank is a process of one report: per step a range "iteration N" with a torch operator, two launches, a copy and an all-reduce
-whose NCCL call carries a payload. Launch numbers collide between processes, as real ones do. --old has the columns of 2021.
+Every rank is a process of one report. Per step it has a range "iteration N" with a torch operator, two launches, a copy
+and an all-reduce whose NCCL call carries a payload. Launch numbers collide between processes, as real ones do. --old
+has the columns of 2021.
 """
 import argparse
 import pathlib
@@ -109,7 +110,7 @@ def make(path, ranks=2, steps=3, old=False, blobs=True, graphs=False, lost=False
             if graphs:
                 device('GRAPH_TRACE', at + 600_000, at + 700_000, rank, 7, 10 * step + 5, global_pid, 3, 4)
         nvtx(9_000_000, None, 'never closed', tid)
-    # A launcher without a device.
+    # This is a launcher without a device.
     nvtx(100, 200, 'launcher', 1 << 48 | 3000 << 24 | 3000)
     db.commit()
     db.close()

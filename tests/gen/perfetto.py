@@ -73,7 +73,7 @@ def track(uuid, name, parent=None, **fields):
 
 
 def clocks(*pairs, seq=None, time=None, primary=None):
-    """Each pair: (clock, ns) or (clock, ns, 'incremental')."""
+    """Each pair is (clock, ns) or (clock, ns, 'incremental')."""
     return packet(field(6, b''.join(field(1, message(f1=p[0], f2=p[1], f3=1 if len(p) > 2 else None)) for p in pairs) + field(2, primary)), time=time, seq=seq)
 
 
@@ -97,7 +97,8 @@ def write(path, *packets):
 
 
 def plan(rank, steps):
-    """What ran on a rank: (name, category, start, end, notes) of the host, and device work. Ends touch begins, and outlast them."""
+    """Returns the work of a rank: (name, category, start, end, notes) of the host, and device work. Ends touch begins,
+    and outlast them."""
     host, device, correlation = [], [], 100
     for step in range(steps):
         at = EPOCH + 1_000_000 * step
@@ -115,7 +116,7 @@ def plan(rank, steps):
 
 
 def torch(path, rank=0, steps=2, snapshot=True, ends=None):
-    """`ends`: so many ends are written, and what follows them is missing."""
+    """`ends`: this number of ends is written, and everything after them is missing."""
     host, device = plan(rank, steps)
     names = sorted({h[0] for h in host} | {d[0] for d in device})
     categories = ['user_annotation', 'cpu_op', 'cuda_runtime']
@@ -146,7 +147,7 @@ def torch(path, rank=0, steps=2, snapshot=True, ends=None):
 
 
 def torch_json(path, rank=0, steps=2):
-    """The same window as torch's JSON."""
+    """Returns the same window as torch's JSON."""
     host, device = plan(rank, steps)
     pid = 4000 + rank
     events = [{'ph': 'X', 'cat': c, 'name': n, 'pid': pid, 'tid': pid, 'ts': (b - EPOCH) / 1000, 'dur': (e - b) / 1000, 'args': a} for n, c, b, e, a in host]

@@ -1,5 +1,6 @@
-"""A table of cells of a 1F1B run with planted causes, and its mean period: `Planted(...).write(path)`. What a cause costs is the period
-of the run less that of the same run without it, for every random number belongs to its place and not to the order of asking."""
+"""A table of cells of a 1F1B run with planted causes, and its mean period: `Planted(...).write(path)`. The cost of a
+cause is the period of the run minus that of the same run without it. Every random number belongs to its place and not
+to the order of requests."""
 import csv
 import hashlib
 import struct

@@ -2,9 +2,9 @@
 
   python3 tests/gen/profile_faults.py -o DIR [NAME…]      writes DIR/NAME/rank*.json and prints what the fault costs
 
-A Rank is a host thread that launches kernels in order and a device whose streams run them in order of launch. A fault does
-something at a place of the step (before it, in the middle of a layer, at its end). What it costs is measured: the share of the wall
-time that is gone when the same script runs without it.
+A Rank is a host thread that launches kernels in order and a device whose streams run them in order of launch. A fault
+acts at a place of the step (before it, in the middle of a layer, at its end). Its cost is measured: the share of the
+wall time that is gone when the same script runs without it.
 """
 import argparse
 import contextlib
@@ -219,7 +219,7 @@ def slow_rank(place, rank):
         rank.scale = 1.3
 
 
-# name → fault, ranks, ids that may come first, words that the finding must hold
+# name → fault, ranks, ids that may come first, words that the finding must contain.
 CASES = {
     'healthy': (None, 1, (), ()),
     'healthy-ranks': (None, 3, (), ()),

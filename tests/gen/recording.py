@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Recordings as libstageline_record writes them, made from docs/formats/recording.md alone: recording.py -o FOLDER
+"""Recordings as libstageline_record writes them, made from docs/formats/recording.md alone: recording.py -o FOLDER.
 
-A 1F1B run of two stages on two hosts, three micro-batches, two steps: jobs on a device whose clock runs 40 ppm fast and began
-elsewhere, messages on the host's clock, a counter, marks, drops. Rank 1 lost a chunk to damage and was never closed.
+A 1F1B run of two stages on two hosts, three micro-batches, two steps. It has jobs on a device whose clock runs 40 ppm
+fast and started elsewhere, messages on the host's clock, a counter, marks, drops. Rank 1 lost a chunk to damage and was
+never closed.
 """
 import argparse
 import json
@@ -47,7 +48,7 @@ def zigzag(value):
 
 
 def ticks(ms):
-    """Of the host, at a time of the run."""
+    """Returns the host's clock at a time of the run."""
     return 10 * TICKS + round(ms * TICKS / 1000)
 
 
@@ -174,7 +175,7 @@ TRAINING_STEPS, TRANSFER = 21, 4.0
 
 
 def training_times(rank, step, fault):
-    """ms of a step of a rank: data wait, forward, backward, and what nobody records after the optimizer."""
+    """The ms of a rank's step: data wait, forward, backward, and unrecorded time after the optimizer."""
     wait, forward, backward, after = 0.5, 10.0, 20.0, 0.3
     if fault == 'data':
         wait = 15.0

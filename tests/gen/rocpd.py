@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Records of AMD's profilers, small and with planted facts, after the published schema of rocprofiler-sdk (MIT) and of rocmProfileData: databases,
-and what rocprofv3 writes of the same run as JSON and as tables (make_json, make_csv).
+"""Records of AMD's profilers, small and with planted facts, after the published schema of rocprofiler-sdk (MIT) and of
+rocmProfileData. They are databases, and rocprofv3's output for the same run as JSON and as tables (make_json,
+make_csv).
 
     rocpd.py [--pid 4242] [--rank 1] [--rpd | --json | --csv] [--no-suffix] -o FILE (--csv: FOLDER)
 
-Per step: hipLaunchKernel and a kernel, hipMemcpyAsync and a copy, a roctx range that says a micro-batch, an ncclAllReduce with its arguments and
-kernel. The environment holds a secret beside RANK: no output may have it.
+Per step: hipLaunchKernel and a kernel, hipMemcpyAsync and a copy, a roctx range that says a micro-batch, an
+ncclAllReduce with its arguments and kernel. The environment contains a secret besides RANK: no output may have it.
 """
 import argparse
 import json
@@ -143,7 +144,7 @@ def make_rpd(path, steps=2):
 
 
 def happenings(steps):
-    """What make() plants, as rows of (kind, category or name, what it says, start, end, correlation, further facts)."""
+    """Yields the planted rows of make() as (kind, category or name, text, start, end, correlation, further facts)."""
     stack, at = 100, BOOT + 1000
     for step in range(steps):
         yield 'marker', 'MARKER_CORE_RANGE_API', f'forward_step mb={step}', at, at + 9000, stack + 90_000, {}
@@ -203,7 +204,8 @@ def make_json(path, pid=4242, steps=2, host='node0'):
 
 
 def make_csv(folder, pid=4242, steps=2, sums=True):
-    """PID_….csv of rocprofv3 --output-format csv: one table for each kind of record, and `sums` of one kind, which nobody reads."""
+    """Writes PID_….csv of rocprofv3 --output-format csv: one table for each kind of record, and `sums` of one kind,
+    which no reader uses."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     quoted = lambda values: ','.join(f'"{v}"' if isinstance(v, str) else str(v) for v in values) + '\n'

@@ -2,8 +2,8 @@
 
   python3 tests/gen/roofline.py -o tests/golden/readers/kineto-shapes/input
 
-Each operator's kernel takes a whole number of times what an H100 SXM needs for the work by its data sheet (989.4 TFLOP/s
-in BF16, 494.7 in TF32, 66.9 in FP32; 3 350 GB/s), so that `analyze roofline` must find that number again.
+Each operator's kernel takes a whole multiple of the time that an H100 SXM needs by its data sheet, so that `analyze
+roofline` must find that number again. The rates are 989.4 TFLOP/s in BF16, 494.7 in TF32, 66.9 in FP32, and 3 350 GB/s.
 """
 import argparse
 import json

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""A table of operations with clocks disturbed on purpose, and the truth beside it.
+"""Writes a table of operations with disturbed clocks, and the truth next to it.
 
   skew_clocks.py TABLE.csv[.gz] OUT.csv TRUTH.csv [--offset-ms 50] [--drift-ppm 20] [--seed 7] [--epoch-s 1700000000]
                  [--one-way] [--compute-only] [--no-collectives] [--swap SHARE] [--step RANK:MS:AT] [--drop-rank R]
 
-TABLE has the columns dp_rank, stage, rank, step, optype, start_ts, duration (seconds), steps restarting at 0: the form
-in which the traces of "Understanding Stragglers in Large Model Training" were published. Its steps are laid end to end
-with 5 % room, then every (dp, stage) gets a clock of its own:  local(t) = t + offset + drift · (t − middle).
-OUT has absolute times in nanoseconds, whole; TRUTH has rank,offset_ns,drift_ppb, offsets in the middle of the run.
+TABLE has the columns dp_rank, stage, rank, step, optype, start_ts, duration (seconds), steps restarting at 0. In this
+form the traces of "Understanding Stragglers in Large Model Training" were published. Its steps are laid end to end with
+5 % room, then every (dp, stage) gets a clock of its own: local(t) = t + offset + drift · (t − middle). OUT has absolute
+times in nanoseconds, whole; TRUTH has rank,offset_ns,drift_ppb, offsets in the middle of the run.
 """
 import argparse
 import csv

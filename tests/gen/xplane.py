@@ -3,9 +3,10 @@
 
     xplane.py [--kind gpu|tpu|cpu] [--devices 2] [--steps 3] [--epoch] -o FILE
 
-gpu: a thread with a StepTraceAnnotation a step, launches by correlation id, kernels and copies on streams, an all-reduce, and the
-lines that XProf derives. tpu: XLA Ops nested in a loop, a collective with its bytes, Steps on the device alone. cpu: XLA's ops on
-threads of the host, handed over by producer and consumer ids, with a region that never ends. --epoch has times as TensorFlow 2.4.
+Kind gpu has a thread with a StepTraceAnnotation per step, launches by correlation id, kernels and copies on streams, an
+all-reduce, and the lines that XProf derives. Kind tpu has XLA Ops nested in a loop, a collective with its bytes, Steps
+on the device alone. Kind cpu has XLA's ops on threads of the host, connected by producer and consumer ids, with a
+region that never ends. --epoch uses times as TensorFlow 2.4.
 """
 import argparse
 import pathlib

@@ -79,7 +79,7 @@ OPTIONS = {
 INPUTS = {**dict.fromkeys(('tb-module', 'memory-categories'), 'readers/kineto-modules/input'), 'rank-map': 'readers/ascend-helper/input',
           'flight-recorder': 'readers/flight-recorder/input', 'xla-steps': 'readers/xplane/input', 'allocator-snapshot': 'readers/memory-snapshot/input',
           'execution-trace': 'files/execution_trace', 'roofline': 'readers/kineto-shapes/input'}
-# Those that msprof-analyze has too.
+# Analyses that msprof-analyze has too.
 INPUTS |= dict.fromkeys(('compute-op-sum', 'hccl-sum', 'cann-api-sum', 'mstx-sum', 'cluster-time-summary', 'communication-matrix',
                          'communication-time-sum', 'slow-rank', 'slow-link', 'free-analysis'), 'readers/ascend/input')
 # A second input of analyses of cells: one with recorded messages and collectives.
@@ -87,7 +87,7 @@ OPERATIONS = dict.fromkeys(('slowdown', 'pipeline-critical-path'), 'readers/op-t
 # Calls of export-stacks.
 STACKS = [[], ['--metric', 'self_cuda_time_total', '--aggregate', '--leaf', 'kernel'], ['--aggregate', '--leaf', 'none'],
           ['--aggregate', '--metric', 'samples', '--format', 'speedscope']]
-# Analyses of files that are no traces.
+# Analyses of files that are not traces.
 FILES = dict.fromkeys(('memory-timeline', 'memory-analysis'), 'files/memory_timeline.raw.gz')
 # Runs for `align`: how they are made (a folder follows), its options, and the exit code.
 KINETO_PY = [sys.executable, HERE.parent / 'gen/kineto.py']
@@ -227,7 +227,7 @@ def png_facts(data):
 
 
 def pdf_objects(data):
-    """A PDF's text with its compressed streams unfolded beside it: newer Cairos keep the page itself in one."""
+    """Returns a PDF's text with its compressed streams unfolded: newer Cairos keep the page itself in one."""
     unfolded = [data]
     for stream in re.findall(rb'stream\r?\n(.*?)endstream', data, re.S):
         try:
@@ -238,7 +238,7 @@ def pdf_objects(data):
 
 
 def facts(kind, data):
-    """What is checked of an exporter's bytes, as text."""
+    """Returns the checked part of an exporter's bytes, as text."""
     if kind in ('chrome', 'csv', 'json', 'trace-with-counters'):
         return data.decode()
     if kind == 'perfetto':
@@ -268,7 +268,8 @@ def facts(kind, data):
 
 
 def shortest_reals(line):
-    """Reals of an SQL statement with as many digits as tell them apart: how many SQLite writes depends on its version."""
+    """Writes reals of an SQL statement with enough digits to distinguish them: the number of digits that SQLite writes
+    depends on its version."""
     return re.sub(r"('(?:[^']|'')*')|\b\d+\.\d+(?:e[+-]\d+)?", lambda m: m[1] or repr(float(m[0])), line)
 
 
@@ -311,7 +312,7 @@ def check_kinetos():
 
 
 def make_ascends(folder):
-    """Profile folders without the truth beside them."""
+    """Profile folders, without the truth next to them, are compared."""
     for case, options in ASCEND.items():
         with tempfile.TemporaryDirectory() as made:
             stageline('simulate', *options, '--format', 'ascend', '-o', made, '-q')
@@ -321,7 +322,8 @@ def make_ascends(folder):
 
 
 def check_ascends():
-    """Likewise `simulate`. Rows are compared: the bytes of a database also say which SQLite wrote it."""
+    """Does the same for `simulate`. Rows are compared: the bytes of a database also depend on the version of SQLite
+    that wrote it."""
     def rows(path):
         if path.suffix != '.db':
             return path.read_text()
@@ -387,13 +389,14 @@ def make_inputs():
 
 
 def called(*args):
-    """What a call says, also where it fails: both modes of an analysis may refuse an input, each in its words."""
+    """Returns the output of a call, also if it fails: both modes of an analysis may refuse an input, each with its own
+    message."""
     done = subprocess.run([BIN, *map(str, args)], capture_output=True, cwd=HERE, env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1'})
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
 def analysis_text(name):
-    """The tables of an analysis as CSV: with default options, with those of OPTIONS, and as rivals have them. A golden that
+    """The tables of an analysis as CSV: with default options, with those of OPTIONS, and with --compat. A golden that
     begins with a call on an input says itself what is asked: at first it is such lines alone."""
     golden = HERE / 'analyses' / f'{name}.txt'
     text = golden.read_text() if golden.is_file() else ''
@@ -417,7 +420,8 @@ def analysis_text(name):
 
 
 def stacks_text():
-    """What export-stacks writes of a short trace with Python frames: each call and its output, at most 60 lines of it."""
+    """Returns the output of export-stacks for a short trace with Python frames: each call and its output, at most 60
+    lines of it."""
     out = ''
     for options in STACKS:
         lines = stageline('export-stacks', 'readers/kineto-modules/input', *options, '-o', '-', '-q').decode().splitlines()

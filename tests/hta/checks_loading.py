@@ -1,4 +1,4 @@
-"""What HTA holds after loading: every row, and the classes of every name."""
+"""Compares HTA's state after loading: every row, and the classes of every name."""
 from support import check, number, same
 
 COLUMNS = ['index', 'cat', 'name', 'pid', 'tid', 'ts', 'dur', 'end', 'stream', 'correlation', 'bytes', 'memory_bw_gbps',

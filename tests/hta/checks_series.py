@@ -51,7 +51,7 @@ def queue_full(case, name, record, match):
 
 @check(r'counter_events_rank(\d+)')
 def counter_events(case, name, record, match):
-    """What was appended to the source, and that the source is all there before it."""
+    """Returns the appended text; checks that the source is complete before it."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, 'out.json.gz')
         done = subprocess.run([BIN, 'export', *case.paths, '--to', 'trace-with-counters', '--compat', 'hta', '--ranks', match[1], '-o', out],

@@ -1,4 +1,5 @@
-"""What checks of HTA's goldens share: running the program, reading both tables, comparing by the written rules."""
+"""The shared part of checks of HTA's goldens: running the program, reading both tables, comparing by the written
+rules."""
 import csv
 import gzip
 import io
@@ -44,7 +45,7 @@ class Case:
         self.last = bool(given.get('last'))
 
     def golden(self, name):
-        """Rows of a golden table: header first. None when there is no file."""
+        """Returns the rows of a golden table: header first. None when there is no file."""
         for suffix, opener in (('.csv', open), ('.csv.gz', gzip.open)):
             path = self.folder / (name + suffix)
             if path.exists():

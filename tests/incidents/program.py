@@ -1,11 +1,13 @@
-"""A training program on torch.distributed.pipelining, or on DDP, with planted faults. It forks its ranks and knows nothing of being recorded.
+"""Runs a training program on torch.distributed.pipelining, or on DDP, with planted faults. It forks its ranks and is
+unaware of being recorded.
 
   program.py SETUP OUT [--profile]     SETUP: JSON, see SETUP below; `faults` is a list of rules
       OUT/steps<rank>.json        when each step began, by the program's own clock, and when the last one ended
       OUT/rank<rank>.json.gz      with --profile: torch's trace of the steps after WARM_UP, and no recording
 
-What a device would compute is slept, in the module's forward and in its backward, beside a small real product of matrices: the cores stay
-free, so what is measured is the pipeline and not who else uses the machine. A rule says what is done, and where, from step 0 on, which is the first after WARM_UP:
+The compute of a device is a sleep, in the module's forward and in its backward, together with a small real product of
+matrices. The cores stay free, so the pipeline is measured and not the load of the machine. A rule describes an action
+and its place, from step 0 on, which is the first after WARM_UP:
 
   {"do": "work", "times": 1.5}              the work of a cell is so many times as long; "ms": longer by so much; "grow": by so much more each step
   {"do": "before", "ms": 20}                the host stands still before it calls a cell
@@ -13,7 +15,8 @@ free, so what is measured is the pipeline and not who else uses the machine. A r
   {"do": "message", "peer": 2, "ms": 10}    what this rank sends to that peer sets off so much later; one does not hold the next one up
   {"do": "data" | "optimizer" | "between" | "reduce", "ms": 40}     a row of the dataset, the optimizer, the end of a step, the reduction take longer
 
-Where: "rank", "ranks", "kind" (F, B), "chunk", "micro_batch"; when: "step", "steps", "from", "every". What is left out is any.
+The place is "rank", "ranks", "kind" (F, B), "chunk", "micro_batch"; the time is "step", "steps", "from", "every". A
+missing key matches all.
 """
 import argparse
 import functools
@@ -108,7 +111,8 @@ def called(stage, name, kind, chunk, setup):
 
 
 class Later:
-    """What a slow wire carries: the sender is done at once, as with a socket whose buffer has room; a thread hands each message over when its time has come."""
+    """The messages on a slow wire: the sender is done at once, as with a socket whose buffer has room; a thread
+    delivers each message when its time has come."""
 
     def __init__(self, isend):
         self.isend, self.waiting = isend, queue.SimpleQueue()
@@ -187,7 +191,7 @@ def pipeline(setup):
 
 
 def plain(setup):
-    """The same without a pipeline: DDP."""
+    """Does the same without a pipeline, with DDP."""
     model = torch.nn.parallel.DistributedDataParallel(Layers(setup))
 
     def step(batch):

@@ -1,4 +1,5 @@
-"""What `cmake --install` lays down, and programs that are built against it: record/examples by CMake and by pkg-config, each run.
+"""Tests the files of `cmake --install`, and programs that are built against them: record/examples by CMake and by
+pkg-config, each run.
 
 STAGELINE_BIN is the program in its build folder. MPI's example is skipped where there is no mpicc."""
 import csv
@@ -98,7 +99,7 @@ class Installed(unittest.TestCase):
 
 
 class Licences(unittest.TestCase):
-    """Everything that others made and we hand out stands in NOTICE, once, with its licence."""
+    """NOTICE contains all foreign parts of the release, once, with their licences."""
 
     def setUp(self):
         self.notice = (ROOT / 'NOTICE').read_text()

@@ -1,4 +1,4 @@
-"""The C example of docs/howto/record.md, compiled by the command that stands there, records what it says."""
+"""The C example of docs/howto/record.md, compiled by the command on that page, must make the described records."""
 import os
 import pathlib
 import re

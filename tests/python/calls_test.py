@@ -248,7 +248,7 @@ def asked_in_child(path, before, queue):
 class Processes(unittest.TestCase):
     @unittest.skipUnless(hasattr(os, 'fork'), 'no fork here')
     def test_a_child_may_ask(self):
-        """Threads do not survive a fork: the child's engine makes its own, and ends."""
+        """Threads do not survive a fork: the child's engine makes new threads, and ends."""
         with tempfile.TemporaryDirectory() as folder:
             path = simulated(folder)
             trace = stageline.open(path, threads=4)

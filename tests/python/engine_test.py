@@ -1,6 +1,6 @@
-"""The module over the engine: what Python is told equals what the program prints, tables are looked into and not copied, errors are
-exceptions. Libraries that tables are turned into (pandas, polars, pyarrow) are tried where STAGELINE_PYTHON_LIBRARIES names a Python
-that has them."""
+"""The module over the engine: Python's results equal the program's output, tables are viewed and not copied, errors are
+exceptions. Libraries that tables are turned into (pandas, polars, pyarrow) are tried if STAGELINE_PYTHON_LIBRARIES
+names a Python with them."""
 import json
 import os
 import pathlib

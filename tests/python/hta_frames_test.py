@@ -1,5 +1,5 @@
-"""stageline.hta's frames against those that HTA itself made: columns, types, index and values. The frames are no part of the project
-(../shared/data/hta_golden): skipped with a count without them, or without pandas."""
+"""stageline.hta's frames against those that HTA itself made: columns, types, index and values. The frames are not part
+of the project (../shared/data/hta_golden): skipped with a count without them, or without pandas."""
 import csv
 import gzip
 import json

@@ -1,5 +1,6 @@
-"""The installed HTA before and after stageline.hta.accelerate(): the same frames, with types, index and order. Needs HTA and pandas
-(`./dev compare` has them); the traces are no part of the project. Skipped with a count without either."""
+"""The installed HTA before and after stageline.hta.accelerate(): the same frames, with types, index and order. Needs
+HTA and pandas (`./dev compare` installs both); the traces are not part of the project. Skipped with a count without
+either."""
 import logging
 import pathlib
 import sys

@@ -1,11 +1,12 @@
-"""HTA's own tests, unmodified, three times: by HTA itself, by HTA with stageline.hta.accelerate(), and with every import of `hta`
-redirected to stageline.hta. What passes with HTA shall pass with us.
+"""HTA's own tests, unmodified, three times: by HTA itself, by HTA with stageline.hta.accelerate(), and with every
+import of `hta` redirected to stageline.hta. A test that passes with HTA must pass with stageline.hta.
 
-  hta_suite.py --python PYTHON --sources FOLDER [--data FOLDER] [--modes own,overlay,standalone] [--keep FOLDER] [-- pytest's options]
+  hta_suite.py --python PYTHON --sources FOLDER [--data FOLDER] [--modes own,overlay,standalone] [--keep FOLDER] [--
+  pytest's options].
 
-PYTHON has pandas, plotly, networkx and pytest; FOLDER is a release of `traceinsight` unpacked (hta/ and tests/), or a clone. Releases
-come without traces. Those of a clone are used; for the rest stand-ins are made here, by our own generator: a test with a published
-number fails on a stand-in with HTA, too, and so is not counted. Nothing of HTA is part of this project.
+PYTHON has pandas, plotly, networkx and pytest; FOLDER is a release of `traceinsight` unpacked (hta/ and tests/), or a
+clone. Releases come without traces. The traces of a clone are used. For the rest stand-ins are generated: a test with a
+published number fails on a stand-in with HTA, too, and so is not counted. Nothing of HTA is part of this project.
 
 Prints, for each mode, N of M, and what fails; the exit code is 1 where overlay or standalone miss what `--least MODE=N` asks for.
 """
@@ -125,9 +126,9 @@ def outcomes(report):
 
 
 def run(mode, python, root, package, options):
-    """The suite in one mode. HTA's own code is on the path only where it is asked for."""
+    """Runs the suite in one mode. HTA's own code is on the path only if it is requested."""
     tree = root
-    if mode == 'standalone':  # without a folder hta beside the tests
+    if mode == 'standalone':  # without a folder hta next to the tests
         tree = root.parent / 'standalone'
         if not tree.exists():
             tree.mkdir()

@@ -141,7 +141,7 @@ class Frames(unittest.TestCase):
 
     @needs('polars', 'numpy')
     def test_polars_copies_no_numbers(self):
-        """Counted, not timed: each chunk's values stand where the engine has them."""
+        """This is counted, not timed: each chunk's values are at the engine's addresses."""
         import polars
         for trace in (self.trace, stageline.open(GOLDEN / 'kineto/input', align='never')):
             table = trace.slices(columns=['start_ns', 'dur_ns', 'file_index'], batch_rows=64)

@@ -90,8 +90,8 @@ train(1)
             self.assertGreaterEqual(self.steps_of(self.out), 3, end)
 
     def test_programs_end_as_they_would_while_all_of_the_recorder_is_at_work(self):
-        # Threads record, flush, begin and end recordings while the interpreter is taken down around them; what is left is recorded by what Python
-        # runs last. Nobody is joined, and the writer is woken a thousand times a second.
+        # Threads record, flush, begin and end recordings while the interpreter is taken down around them; what is left
+        # is recorded by what Python runs last. No thread is joined, and the writer is woken a thousand times a second.
         busy = '''
 import atexit, random, weakref
 from stageline import record

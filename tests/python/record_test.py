@@ -115,7 +115,8 @@ time.sleep(0.05)
 ''')
         self.assertEqual(self.names().count('around'), 2)
         self.assertEqual(self.names().count('wrapped'), 1)
-        self.assertEqual([row.type for row in self.rows() if row.kind], [])  # job('F') was begun by hand: nobody ended it
+        # job('F') was begun by hand, and was not ended.
+        self.assertEqual([row.type for row in self.rows() if row.kind], [])
 
     def test_decorators_of_every_kind_of_function(self):
         done = self.python(BEGIN + '''

@@ -1,4 +1,5 @@
-"""What the tests here share: running Python with the package or under `stageline record`, and reading what was recorded."""
+"""The shared part of these tests: running Python with the package or under `stageline record`, and reading the
+recording."""
 import csv
 import io
 import os
@@ -11,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / 'cli'))
 from support import BIN, Case, flaws, info, run  # noqa: E402, F401
 
-# Of the build tree, or of the environment that the wheel was installed into (wheel.py).
+# The package of the build tree, or of the environment that the wheel was installed into (wheel.py).
 PACKAGE = pathlib.Path(os.environ.get('STAGELINE_PACKAGE') or pathlib.Path(BIN).resolve().parent / 'python')
 EXTENSION = PACKAGE / 'stageline_record' / '_record.abi3.so'
 STAND_IN = HERE / 'stand_in'
@@ -40,7 +41,7 @@ class Recorded(Case):
         return done
 
     def record(self, *command, check=0, env=None, flags=(), out=None):
-        """stageline record -o self.out FLAGS -- COMMAND"""
+        """Runs stageline record -o self.out FLAGS -- COMMAND."""
         done = subprocess.run([BIN, 'record', '-o', str(out or self.out), *flags, '--', *map(str, command)], capture_output=True, text=True,
                               env=clean_environment(**(env or {})), timeout=600, cwd=self.dir)
         if check is not None:

@@ -14,7 +14,7 @@ if HAVE_ENGINE:
 
 # Flags of opening that are another argument of Python's, or nothing to it: stages is pp.
 NOT_OF_PYTHON = {'stages'}
-# Of the command alone.
+# Flags of the command alone.
 OF_ANALYZE = {'table', 'rows', 'wide', 'format', 'output', 'compat', 'overlay', 'include-last-profiler-step'}
 
 

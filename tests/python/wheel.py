@@ -55,7 +55,7 @@ def main():
         python, package = install(wheel, scratch)
         command = subprocess.run([scratch / 'clean/bin/stageline', '--version'], capture_output=True, text=True, cwd=scratch)
         assert command.returncode == 0 and 'stageline' in command.stdout, command
-        # What is on the path of this shell is not what was installed.
+        # The path of this shell must not replace the installed files.
         environment = {k: v for k, v in os.environ.items() if not k.startswith(('STAGELINE_', 'PYTHON'))}
         environment.update(STAGELINE_BIN=str(package / 'stageline/bin/stageline'), STAGELINE_PACKAGE=str(package))
         return subprocess.run([python, ROOT / 'tests/python/run.py'], env=environment).returncode

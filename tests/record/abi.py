@@ -16,7 +16,7 @@ def main():
     program, library = sys.argv[1:3]
     text = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     symbols = subprocess.run(['nm', '-D', '--defined-only', library], capture_output=True, text=True, check=True).stdout
-    # What the sanitizers add to every library is not ours.
+    # Symbols that the sanitizers add to every library are excluded.
     text += '\n'.join(sorted(line.split()[-1] for line in symbols.splitlines() if line.split()[-1].startswith(('slr', 'Init', 'nccl')))) + '\n'
     if '--update' in sys.argv:
         GOLDEN.write_text(text)

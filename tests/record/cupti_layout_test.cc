@@ -1,4 +1,4 @@
-// What we read of CUPTI's records, against its own header where it is installed.
+// Compares the used parts of CUPTI's records with its own header if it is installed.
 #include <cupti.h>
 #include <doctest/doctest.h>
 

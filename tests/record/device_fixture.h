@@ -38,7 +38,7 @@ struct Driver {
   }
 };
 
-// One range with a kernel in it; its truth.
+// Runs one range with a kernel in it, and returns its truth.
 inline void run_job(const Driver& driver, slr_lane lane, void* stream, int number, int64_t kernel_ns, Truth& truth) {
   slr_job job = SLR_JOB(SLR_FORWARD, number, 0);
   const slr_range range = slr_begin(lane, &job);

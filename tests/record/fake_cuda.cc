@@ -59,7 +59,7 @@ int cuEventQuery(void* event) {
 int cuEventElapsedTime(float* ms, void* from, void* to) { return fake_elapsed(ms, from, to); }
 int cuEventDestroy_v2(void* event) { return fake_free(event); }
 
-// What a program asks for itself (record/examples/cuda_stream.c): memory that is not there, filled in a millisecond.
+// The program's own requests (record/examples/cuda_stream.c): memory that does not exist, filled in a millisecond.
 int64_t fake_last(void* stream);
 void fake_kernel(void* stream, int64_t dur_ns);
 int cuInit(unsigned) { return 0; }

@@ -1,5 +1,5 @@
-// libcupti.so over nothing: kernels, copies and fills are put into the client's buffers as they are ordered, in records
-// of Kernel10's and Memcpy6's sizes with everything but the known places filled with noise.
+// libcupti.so over nothing. Kernels, copies and fills are put into the client's buffers in order, in records of
+// Kernel10's and Memcpy6's sizes. All places but the known ones are filled with noise.
 #include "fake_cupti.h"
 
 #include <time.h>

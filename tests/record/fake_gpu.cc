@@ -57,7 +57,7 @@ int refused() {
 
 extern "C" {
 
-// Of a program that is not ours to change, faults come from the environment.
+// For a program that cannot be changed, faults come from the environment.
 FakeGpu* fake_gpu() {
   static const bool reported = [] {
     const auto number = [](const char* name) {

@@ -3,7 +3,7 @@
 //
 // A stream is the moment its last work ends. A kernel of d ns moves it to max(now + latency, end) + d; an event copies
 // it; a query compares it with now. The device's clock runs off: offset + (1 + ppm / 10⁶) · t, in ticks. Distances
-// between events are float milliseconds, as the real drivers have them. No threads. Times are CLOCK_MONOTONIC_RAW.
+// between events are float milliseconds, as in the real drivers. No threads. Times are CLOCK_MONOTONIC_RAW.
 #pragma once
 
 #include <atomic>
@@ -23,13 +23,13 @@ struct FakeGpu {
   std::atomic<bool> capturing{false}, hang{false},
       swapped{false};            // swapped: a range's second event reads earlier than its first
   const char* hidden = nullptr;  // a function that the driver does not have
-  // What happened.
+  // Counters of events.
   std::atomic<int64_t> records{0}, queries{0}, creates{0}, after_loss{0};
   std::atomic<int64_t> broken_captures{0};  // by queries of threads that did not say that they break none
   std::atomic<bool> context_lost{false};
 };
 
-// Of the fake library that is loaded; resolved by dlsym.
+// Functions of the loaded fake library; resolved by dlsym.
 using FakeGpuFunction = FakeGpu* (*)();
 using FakeKernelFunction = void (*)(void* stream, int64_t dur_ns);
 using FakeLastFunction = int64_t (*)(void* stream);  // true host time of the stream's last event

@@ -5,8 +5,8 @@
 
 void set_wall_clock_ahead(int64_t ns);
 void set_host_name(const char* name);
-// From now on all clocks but those of processor time stand still, except for 25 ns at every reading, and for this.
+// Stops all clocks but those of processor time from now on, except for 25 ns at every reading, and for this.
 void stop_time();
 void advance_time(int64_t ns);
-// Called once, when the calling thread next reads a clock.
+// Calls `what` once, when the calling thread next reads a clock.
 void at_next_reading(void (*what)());

@@ -1,4 +1,4 @@
-// Another NCCL profiler plugin, which has version 5 of the interface alone and counts handles that are not its own.
+// Another NCCL profiler plugin, which has version 5 of the interface alone and counts foreign handles.
 #include "fake_nccl.h"
 
 using namespace fake_nccl;

@@ -1,4 +1,5 @@
-"""record/gpu/run.sh against the fake driver: gpu_scripts.py FAKE_FOLDER LIBRARY PROGRAM. What needs real kernels of a framework skips there."""
+"""record/gpu/run.sh against the fake driver: gpu_scripts.py FAKE_FOLDER LIBRARY PROGRAM. Parts that need real kernels
+of a framework are skipped there."""
 import json
 import os
 import pathlib

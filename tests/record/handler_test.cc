@@ -44,7 +44,7 @@ void add_lanes(const RecordFolder&, int number) {
   slr_name_thread(number % 2 ? "odd" : "even");
 }
 void add_streams(const RecordFolder&, int number) {
-  slr_lane_close(slr_lane_stream(SLR_CUDA, streams[number % 8], "stream"));  // the next one is bound anew
+  slr_lane_close(slr_lane_stream(SLR_CUDA, streams[number % 8], "stream"));  // the next one is bound again
 }
 // A handler may find the driver with its own lock, which the recorder's thread then waits for.
 void record_on_device(const RecordFolder&, int number) {
@@ -81,7 +81,7 @@ void load_driver() {
   for (void*& stream : streams) stream = driver.stream();
 }
 
-// A signal for the calling thread so many ns from now.
+// Makes a timer that signals the calling thread after this number of ns.
 timer_t make_timer() {
   sigevent event{};
   event.sigev_notify = SIGEV_THREAD_ID;
@@ -105,7 +105,7 @@ void on_signal(int number, void (*handler)(int)) {
   sigaction(number, &action, nullptr);
 }
 
-// A program that makes these calls again and again until the signal's handler ends it after so many ns.
+// Runs a program that makes these calls again and again until the signal's handler ends it after this number of ns.
 int end_of_program(const RecordFolder& folder, const Calls& calls, void (*handler)(int), int64_t ns) {
   fflush(nullptr);  // exit() in the child would write it again
   const pid_t child = fork();

@@ -1,4 +1,4 @@
-// Programs that take away what the recorder stands on, its descriptors and files, or were built for another one.
+// Programs that take away the recorder's descriptors and files, or were built for another recorder.
 #include <fcntl.h>
 
 #include <cstddef>
@@ -39,7 +39,7 @@ TEST_CASE("a program that closes all descriptors keeps its own files, and its re
           if (slr_flush(60'000) != 0) return 3;
           slr_shutdown();
           for (const int fd : mine)
-            if (write(fd, "!", 1) != 1) return 4;  // and nobody closed them
+            if (write(fd, "!", 1) != 1) return 4;  // and they were not closed
           return 0;
         }) == 0);
   for (int i = 0; i < kFiles; ++i) {

@@ -1,9 +1,9 @@
-// The calls of a training step neither allocate nor lock nor ask the kernel for anything, once their lane was used: on
-// a thread's lane, on one of ours, on a stream of a device that is not there.
+// The calls of a training step neither allocate nor lock nor make system calls, once their lane was used. This holds on
+// a thread's lane, on a lane of the program, and on a stream of a device that does not exist.
 //
-// Memory and locks are watched by standing in for libc's functions in this program, which the recorder's library then
-// calls too; the kernel by a seccomp filter on the one thread, under which every system call is a signal. Each watch
-// is first shown something that it must see. Not with sanitizers, whose malloc is their own.
+// Memory and locks are watched by replacing libc's functions in this program, which the recorder's library then calls
+// too. The kernel is watched by a seccomp filter on the one thread, under which every system call is a signal. Each
+// watch is first shown something that it must detect. It is not for sanitizers, which have their own malloc.
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>

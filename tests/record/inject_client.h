@@ -1,5 +1,5 @@
 // The two sides of an injection: the recorder's shared library as a program under it sees it, and programs that use
-// NVTX and mstx, with tables as their headers have them.
+// NVTX and mstx, with the tables of their headers.
 #pragma once
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-// What NVTX and mstx of a program that knows nothing of us become in a recording.
+// NVTX and mstx calls of an unmodified program, and the resulting recording.
 #include <sys/syscall.h>
 
 #include <set>
@@ -286,7 +286,7 @@ TEST_CASE("many threads attach and mark at once") {
           std::vector<std::thread> threads;
           for (int k = 0; k < kThreads; ++k)
             threads.emplace_back([&, k] {
-              // Calls that meet the recorder while another thread begins it go without a record, and are told so.
+              // Calls that meet the recorder while another thread starts it have no record, and return that fact.
               for (int i = 0; i < kRanges;) {
                 const std::string name = "range " + std::to_string((i * 7 + k) % 97);
                 if (push(t, name.c_str()) == -2) continue;
@@ -326,7 +326,7 @@ TEST_CASE("mstx ranges are recorded on the stream that they name") {
           call<void>(mstx_client::domain[5], domain, id);
           call<void>(mstx_client::domain[3], domain, "mark there", static_cast<void*>(nullptr));
           call<void>(mstx_client::domain[2], domain);
-          if (mstx_client::core[4] != nullptr) return 4;  // the tool's id is nobody's business
+          if (mstx_client::core[4] != nullptr) return 4;  // the tool's id does not matter
           return library.flush(60'000);
         }) == 0);
   const recording::Recording r = folder.read_one();

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kUs = 1000;
 constexpr uint32_t kLaunch = 211, kCopyCall = 41, kDriverLaunch = 307, kNoWork = 5;
 
-// What ran: times from the step's first call.
+// The executed work: times from the step's first call.
 struct Work {
   const char* category;
   const char* call;

@@ -68,7 +68,7 @@ TEST_CASE("only the steps that are recorded have kernels, and each kernel its st
           setenv("STAGELINE_STEPS", "2:3", 1);
           if (inject(library) != 1) return 1;
           usleep(120'000);
-          if (cupti.fake->subscribes != 0) return 2;  // nobody has begun a recording
+          if (cupti.fake->subscribes != 0) return 2;  // no recording has been started
           slr_config c = folder.config(2);
           if (library.init(&c) != 0) return 3;
           for (int step = 0; step < 6; ++step) {

@@ -1,4 +1,4 @@
-// NCCL's operations as its profiler plugin is told of them, through the table of every version of the interface.
+// NCCL's operations as its profiler plugin receives them, through the table of every version of the interface.
 #include <time.h>
 
 #include <thread>
@@ -46,7 +46,7 @@ const recording::Row* row_named(const recording::Recording& r, const std::string
   return nullptr;
 }
 
-// What versions 1 to 3 tell: the host's calls.
+// Versions 1 to 3 report the host's calls.
 template <class T, class Event, class Func, class Datatype>
 int send_and_reduce(const InjectedLibrary& library, const char* table, Func send, Func receive, Func all_reduce,
                     Datatype half) {
@@ -80,7 +80,7 @@ int send_and_reduce(const InjectedLibrary& library, const char* table, Func send
     handle = &handle;
     if (plugin->start(context, &handle, &more) != 0 || handle != nullptr || plugin->stop(handle) != 0) return 4;
   }
-  plugin->stop(&mask);  // nobody's handle
+  plugin->stop(&mask);  // a foreign handle
   return plugin->finalize(context);
 }
 
@@ -108,7 +108,7 @@ void check_calls(const RecordFolder& folder) {
   CHECK(lane.name == "NCCL pp");
 }
 
-// Versions 4 to 7: kernels tell the device's times. Returns 0, and when the send's kernel ran on the host's clock.
+// Versions 4 to 7: kernels report the device's times. Returns 0, and when the send's kernel ran on the host's clock.
 template <class T, class Type, class Init>
 int run_kernels(const InjectedLibrary& library, const char* table, Init init, uint64_t* start, uint64_t* stop) {
   const T* plugin = table_of<T>(library, table);
@@ -341,7 +341,7 @@ FakePlugin& fake_plugin() {
   return *reinterpret_cast<FakePlugin* (*)()>(dlsym(library, "fake_plugin"))();
 }
 
-// A send with its proxy's operation and one kernel's channel, as NCCL tells them.
+// Makes a send with its proxy's operation and one kernel's channel, as NCCL reports them.
 int send_with_children(const TableFive& plugin, void* context) {
   void *op = nullptr, *proxy = nullptr, *kernel = nullptr;
   EventFour<uint64_t> e{};

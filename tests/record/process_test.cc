@@ -1,6 +1,6 @@
-// What programs do with processes while they are recorded: fork without exec, exec, spawn, end in every way. The
-// program ends as it would without a recorder, a child's records are in no file but its own, and the parent's file is
-// whole.
+// Programs start and end processes while they are recorded: fork without exec, exec, spawn, end in every way. The
+// program ends as it would without a recorder, a child's records are in no file but the child's, and the parent's file
+// is whole.
 #include <fcntl.h>
 #include <signal.h>
 #include <spawn.h>
@@ -13,8 +13,8 @@
 
 extern char** environ;
 
-// AddressSanitizer asks this before it looks for leaks at exit. In a forked child it must not: the look takes every
-// lock of its allocator, and one that a thread of the parent held at the fork is never given back there (fork() of
+// AddressSanitizer calls this before it looks for leaks at exit. In a forked child it must not look: the search takes
+// every lock of its allocator. A lock that a thread of the parent held at the fork is never released there (fork() of
 // g++ 12's AddressSanitizer does not wait for these locks).
 extern "C" int __lsan_is_turned_off();
 static const pid_t program = getpid();

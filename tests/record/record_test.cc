@@ -1,4 +1,4 @@
-// What programs do to a recorder: threads, signals, forks, full disks, handles that are none.
+// Programs that strain a recorder: threads, signals, forks, full disks, invalid handles.
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -157,7 +157,7 @@ TEST_CASE("what somebody else timed stands where it was") {
   const auto& past = r.content.rows[0];
   CHECK(past.bytes == 4096);
   CHECK(past.kind == SLR_COLLECTIVE);
-  // Twenty seconds long, twenty seconds ago.
+  // The range lasted twenty seconds, twenty seconds ago.
   CHECK(past.end < r.content.rows[3].start);
   const double ratio =
       static_cast<double>(r.content.rows[3].start - past.end) / static_cast<double>(past.end - past.start);

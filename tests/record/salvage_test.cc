@@ -16,7 +16,7 @@ std::string bytes_of(const std::string& path) {
 }
 void write_bytes(const std::string& path, const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
-// A recording of many small chunks of every kind.
+// Makes a recording of many small chunks of every kind.
 std::string record_many_chunks(const RecordFolder& folder) {
   CHECK(in_child([&] {
           slr_config c = folder.config();
@@ -71,7 +71,7 @@ TEST_CASE("random damage never hides an intact chunk") {
     for (const std::string& chunk : chunks) {
       std::string piece = chunk;
       const auto kind = below(60);
-      if (kind == 0) piece[below(piece.size() - 8)] ^= static_cast<char>(1 << below(8));  // padding is nobody's
+      if (kind == 0) piece[below(piece.size() - 8)] ^= static_cast<char>(1 << below(8));  // padding has no owner
       if (kind == 1) piece.resize(below(piece.size() - 8));
       if (kind == 2)
         piece.insert(1 + below(piece.size() - 9), std::string(1 + below(100), static_cast<char>(random())));
@@ -92,7 +92,7 @@ TEST_CASE("random damage never hides an intact chunk") {
     for (const std::string& chunk : found)
       if (next < intact.size() && chunk.starts_with(std::string_view(intact[next]).substr(0, 32))) ++next;
     CHECK(next == intact.size());
-    // What was damaged beyond its padding was not believed: a flipped bit, a cut, an insertion.
+    // Damage beyond the padding was detected: a flipped bit, a cut, an insertion.
     CHECK(found.size() == intact.size());
     const auto content = recording::read_cold(damaged_path, nullptr);
     REQUIRE(content);
@@ -173,7 +173,7 @@ TEST_CASE("records that a damaged chunk took along are counted") {
 
 TEST_CASE("headers that lie cost no more than reading") {
   RecordFolder folder;
-  // A megabyte of right headers, each of which claims 64 KiB that are not its own.
+  // A megabyte of right headers, each of which claims 64 KiB that belong to others.
   std::string header(32, '\0'), bytes;
   header.replace(0, 4, "SLCK");
   header[4] = 4;

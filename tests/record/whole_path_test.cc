@@ -204,7 +204,7 @@ TEST_CASE("a library that is closed in mid-recording stays, and the recording is
     std::thread([&] { dlclose(library.library); }).join();
     pop(0);
     for (int i = 0; i < 99; ++i) push(0, 0), pop(0);
-    // What exit() would run: atexit handlers of this test's own library copies are the parent's.
+    // The atexit handlers of this test's own library copies are the parent's, so exit() must not run them.
     library.shutdown();
     _exit(0);
   }

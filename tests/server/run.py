@@ -182,7 +182,8 @@ class ServerTest(unittest.TestCase):
         self.alive()
 
     def test_hostile_worlds(self):
-        """What the pages of answers, pipeline and compare ask: worlds and options that are none are refused in words."""
+        """Requests of the pages of answers, pipeline and compare: invalid scenarios and options are refused with a
+        message."""
         worlds = ['scale=', 'scale=stage', 'scale=stage%3D0', 'scale=stage%3D99,by%3D2', 'scale=stage%3D0,by%3Dnan', 'scale=stage%3D0,by%3D1e400',
                   'scale=stage%3D0,by%3D-1', 'scale=' + 'stage%3D0,by%3D0.9%20' * 300, '&'.join(['scale=stage%3D0,by%3D1.01'] * 500),
                   'schedule=none-such', 'schedule=%00', 'schedule=' + 'z' * 9000, 'micro_batches=-1', 'micro_batches=1e9', 'micro_batches=65536',
@@ -490,7 +491,7 @@ class LifeTest(unittest.TestCase):
             self.assertEqual(kept, {'format': 'stageline notes 1', 'notes': [{'at_ns': origin + 1500, 'text': 'begins \u4e2d\u6587 </script>'}]})
             self.assertEqual((sorted(os.listdir(folder)), sorted(os.listdir(run))), (['run', os.path.basename(file)], before))
             self.assertEqual(server.stop(), 0)
-            # What is no file of notes is left alone.
+            # A file that does not contain notes is left alone.
             with open(file, 'w') as f:
                 f.write('mine')
             server = Server(run, '--port', '0')
@@ -581,7 +582,7 @@ class LifeTest(unittest.TestCase):
         closed.chmod(0)
         self.addCleanup(closed.chmod, 0o755)
         become = None
-        if os.access(closed, os.R_OK):  # root reads everything, and becomes nobody for this
+        if os.access(closed, os.R_OK):  # root can read everything, so it becomes another user here
             os.chmod(self.folder.name, 0o755)
             become = lambda: (os.setgid(65534), os.setuid(65534))
             try:

@@ -48,7 +48,7 @@ class Server:
         return answer.status, {k.lower(): v for k, v in answer.getheaders()}, body
 
     def raw(self, data, timeout=60):
-        """What comes back for these bytes until the other side ends."""
+        """Returns the reply to these bytes until the other side ends."""
         with socket.create_connection(('127.0.0.1', self.port), timeout=timeout) as s:
             try:
                 s.sendall(data)

@@ -3,11 +3,11 @@
 
 pipelines.py [--only CASE,CASE] [--recorded DIR] [--show N]    exit 1 when something differs
 
-Every case of record_pipelines.py is asked twice: as recorded (annotations and frames), and with `PP:…`, `Forward i` and
-`Backward i` taken out of the traces, so that only messages and autograd's numbers are left. Compared per rank and step: kinds,
-order, stages and micro-batches, with what the stage objects executed; and that each cell lies within the time of its call.
-What a case cannot tell is listed in LESS with its reason, and must be said to be unknown, not guessed.
-Traces of tests/gen/kineto.py --shape pipeline are made and asked the same way, with and without annotations.
+Every case of record_pipelines.py is tried twice: as recorded (annotations and frames), and without `PP:…`, `Forward i`
+and `Backward i` in the traces. Then only messages and autograd's numbers are left. Per rank and step, kinds, order,
+stages and micro-batches are compared with the executed work of the stage objects. Each cell must be within the time of
+its call. Facts that a case cannot contain are listed in LESS with the reason, and must be reported as unknown, not
+guessed. Traces of tests/gen/kineto.py --shape pipeline are made and asked the same way, with and without annotations.
 """
 import argparse
 import csv
@@ -26,7 +26,7 @@ BIN = os.environ.get('STAGELINE_BIN', str(HERE.parents[1] / 'build/dev/stageline
 sys.path.insert(0, str(HERE.parent / 'gen'))
 import kineto  # noqa: E402
 
-# case: why messages alone cannot tell it
+# case: the reason why messages alone are not enough.
 LESS = {
     'zbv': 'a V sends both ways, and gloo without record_shapes does not say to whom',
     'dualpipe-v': 'a V sends both ways, and gloo without record_shapes does not say to whom',
@@ -82,7 +82,7 @@ def action(text):
 
 
 def as_run(calls):
-    """What can be seen of the calls: torch's first stage needs no input gradients and does its whole backward in W."""
+    """The visible part of the calls: torch's first stage needs no input gradients and does its whole backward in W."""
     split = {call[0][2:] for call in calls if call[0].startswith('0W')}
     out = []
     for name, start, end in calls:

@@ -22,7 +22,7 @@ import tempfile
 import time
 
 RANKS, MICRO_BATCHES, SIZE = 4, 8, 48
-# case: schedule class, stages a rank, how stages lie on ranks, how the profiler is asked (steps: 2), replicas: 1
+# case: schedule class, stages per rank, placement of stages on ranks, options of the profiler (steps: 2), replicas: 1.
 CASES = {
     'gpipe': ('ScheduleGPipe', 1, 'loop', {}),
     '1f1b': ('Schedule1F1B', 1, 'loop', {}),

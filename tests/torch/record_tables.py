@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Records what torch's profiler prints about small programs, beside the trace it exports of them: the truth of tests/torch/tables.py.
+"""Records the tables of torch's profiler about small programs, next to the trace it exports of them: the truth of
+tests/torch/tables.py.
 
   record_tables.py OUT [--only CASE,CASE]      run with a Python that has torch; every case is one process
 
@@ -8,8 +9,9 @@
                            and where the export loses something (LOST): {lost: what, tables: [{…, exported: text}]}, torch's table
                            of the events as exported
 
-The programs are tiny on purpose (CPU, some hundred rows), but each has what makes the table hard: nested ranges of one name,
-autograd on its own thread, views, in-place operators, lists of tensors, several steps, threads, asynchronous collectives.
+The programs are tiny on purpose (CPU, some hundred rows), but each has a feature that makes the table hard. Such
+features are nested ranges of one name, autograd on its own thread, views, in-place operators, lists of tensors, several
+steps, threads, and asynchronous collectives.
 """
 import argparse
 import gzip
@@ -50,7 +52,7 @@ CASES = {
     'backslash': {'program': 'backslash', 'profile': {}, 'groupings': ['none']},
     'long-names': {'program': 'long_names', 'profile': {'record_shapes': True}, 'groupings': ['none', 'shapes']},
 }
-# What the export does not hold or changes: the reason, and what an event becomes by it.
+# Facts that the export lacks or changes: the reason, and the resulting event.
 LOST = {
     'future': ('whether an annotation is asynchronous is not exported: one that another thread ends looks like any other',
                lambda event: setattr(event, 'is_async', False)),
@@ -73,7 +75,7 @@ GROUPINGS = {
 SORT_KEYS = ['cpu_time', 'cpu_time_total', 'self_cpu_time_total', 'count', 'cuda_time', 'cuda_time_total', 'self_cuda_time_total',
              'xpu_time_total', 'device_time_total', 'cpu_memory_usage', 'self_cpu_memory_usage', 'cuda_memory_usage',
              'self_cuda_memory_usage', 'flops']
-# Asked of the first grouping of a case; the others get FEW.
+# These layouts are tried on the first grouping of a case; the others get FEW.
 LAYOUTS = [
     {}, {'row_limit': -1}, {'row_limit': 0}, {'row_limit': 1}, {'row_limit': 7, 'top_level_events_only': True},
     {'row_limit': -1, 'top_level_events_only': True}, {'row_limit': 5, 'time_unit': 's'}, {'row_limit': 5, 'time_unit': 'ms'},

@@ -3,9 +3,9 @@
 
 tables.py [--only CASE,CASE] [--recorded DIR] [--show N]   exit 1 when something differs that is not expected to
 
-The recorded tables are made by record_tables.py (torch 2.13.0 for those of the project; `./dev compare` records anew with the
-installed torch). A program without the commands skips, with a count. Where the export does not hold what torch used, the
-recording says what is lost, and has torch's table of the events as they were exported: that one must be met, to the letter.
+The recorded tables are made by record_tables.py (torch 2.13.0 for those of the project; `./dev compare` records again
+with the installed torch). A program without the commands skips, with a count. If the export lacks data that torch used,
+the recording lists the losses, and has torch's table of the exported events: that one must be met exactly.
 """
 import argparse
 import difflib

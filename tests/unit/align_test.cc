@@ -38,7 +38,7 @@ Trace run_of(int32_t stages, int32_t dp, int32_t steps, int32_t micro_batches = 
 struct Truth {
   double offset_ns, drift;
 };
-// What part `p` should be found to be off the first part's clock, at the stamp where the segment says so.
+// Returns the true offset of part `p` from the first part's clock, at the timestamp of the segment.
 Truth truth_of(const std::vector<Clock>& clocks, size_t p, const ClockSegment& s, int64_t middle_ns) {
   const auto since = static_cast<double>(s.origin_ns - middle_ns) - clocks[p].offset_ns;
   const bool jumped = s.from_ns != INT64_MIN;

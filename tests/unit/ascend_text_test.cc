@@ -89,7 +89,7 @@ TEST_CASE("ascend text: names of operations and numbers of groups") {
   for (const char* other :
        {"", "hcom_", "hcom_send", "hcom___1_2_3", "hcom_send__x", "hcom_send__1_x_1", "allReduce__1_2"})
     CHECK_FALSE(parse_operation_name(other));
-  // As a real profile has them beside each other.
+  // These are adjacent in a real profile.
   CHECK(hccl_group_digits("90.91.105.46%enp189s0f0_60000_0_1736410538306028") == "17148521525495523210");
   CHECK(hccl_group_digits("") == "0");
 }

@@ -10,7 +10,7 @@ using namespace stageline;
 
 namespace {
 
-// Nearly normal, the same on every machine.
+// Draws nearly normal numbers, the same on every machine.
 class Noise {
  public:
   explicit Noise(uint64_t seed) : random_(seed) {}

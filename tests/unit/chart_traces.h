@@ -56,8 +56,8 @@ inline std::vector<Work> order_of(const JobShape& job, int32_t stage) {
   return order;
 }
 
-// Times in ms: F 20, B 40 (I 20, W 20), divided among chunks; a collective per rank that starts
-// under the last backward, an optimizer at the end of the step.
+// Times in ms are F 20, B 40 (I 20, W 20), divided among chunks. Each rank has a collective that starts under the last
+// backward, and an optimizer at the end of the step.
 inline Trace make_trace(const JobShape& job) {
   constexpr int64_t kMs = 1'000'000;
   Trace trace;

@@ -1,5 +1,5 @@
-// Clocks at the edge of what can be known: ties of one message, ties through a third, days apart, fast drifts, stamps
-// at the ends of time. What comes back holds the truth within its bounds, or is not claimed.
+// Clocks at the edge of detection: ties of one message, ties through a third, days apart, fast drifts, timestamps at
+// the ends of time. The result contains the truth within its bounds, or is not claimed.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -68,7 +68,7 @@ TEST_CASE("clock limits: one message in each direction connects two groups, and 
       if (!between) return true;
       return (forward || both_ways) && trace.cells.step[i] == 6 && trace.cells.micro_batch[i] == 4;
     });
-    // Nor do their cells say more: those of stages 2 and 3 are of micro-batches that nobody knows.
+    // Their cells contain no more evidence: those of stages 2 and 3 have unknown micro-batches.
     for (size_t i = 0; i < trace.cells.size(); ++i)
       if (is_compute(trace.cells.kind[i]) && trace.cells.part[i] >= 2) trace.cells.kind[i] = CellKind::kOther;
     const std::vector<Clock> clocks = random_clocks(4, 12, 5e7, 0);
@@ -124,7 +124,7 @@ TEST_CASE("clock limits: drifts of 200 ppm, and clocks days behind") {
 
 TEST_CASE("clock limits: stamps near the ends of time are aligned or refused, and nothing overflows") {
   constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-  constexpr int64_t kLast = int64_t{1} << 61;  // 73 years from zero: beyond, stamps are no times
+  constexpr int64_t kLast = int64_t{1} << 61;  // 73 years from zero: beyond, timestamps are not times
   for (const int64_t start : {-kLast + 1'000'000'000, int64_t{0}, kLast - 20'000'000'000}) {
     CAPTURE(start);
     Trace trace = run_of(3, 1, 6, 0);

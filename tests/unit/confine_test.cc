@@ -23,7 +23,7 @@ bool can_open(const std::string& path, int flags) {
   return fd >= 0;
 }
 
-// What a child of its own returns: a process that is confined stays so.
+// Returns the result of a child process: a process that is confined stays so.
 int in_process(const std::function<int()>& body) {
   const pid_t child = fork();
   REQUIRE(child >= 0);

@@ -71,8 +71,8 @@ TEST_CASE("device timeline: work between launches belongs to the innermost slice
   CHECK(accounted_ns(t) == t.window_ns());
   CHECK(idle_us(t, IdleOwner::kWork) == 1610 - 1005);
   CHECK(idle_us(t, IdleOwner::kUnseen) == 1700 - 1610);
-  // Launched at 100 instead of 1700, the second kernel follows the first: 605 and the 90 after it are won, not all
-  // 1600.
+  // If it is launched at 100 instead of 1700, the second kernel follows the first: this saves 605 and the 90 after it,
+  // not all 1600.
   CHECK(near_us(without_us(t, IdleOwner::kWork), t.window_ns() / 1000 - 695));
 }
 

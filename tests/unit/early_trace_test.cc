@@ -1,4 +1,4 @@
-// What a reader hands over before it is through.
+// The partial traces that a reader passes on before it has finished.
 #include <doctest/doctest.h>
 
 #include "readers/reader.h"

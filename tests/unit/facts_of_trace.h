@@ -1,4 +1,4 @@
-// Facts of a trace alone, for tests that look at one of them: each call makes what it stands on anew.
+// Facts of a trace alone, for tests of single facts: each call recomputes its dependencies.
 #pragma once
 
 #include "diagnosis/causes/causes.h"
@@ -29,7 +29,7 @@ inline CauseList causes_of(const Trace& trace) { return causes_of(Run(trace)); }
 
 inline Findings find_findings(const Trace& trace) { return find_findings(Run(trace)); }
 
-// As a report tells it: with what replays price.
+// Returns findings as in a report, with the savings of replays.
 inline Findings reported_findings(const Trace& trace) {
   const Explanation reported = explain(Run(trace), {}, false);
   return {reported.headline, reported.findings, reported.offers, reported.others};

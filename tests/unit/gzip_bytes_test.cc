@@ -22,7 +22,7 @@ std::string inflated(const std::string& gzip) {
     code = inflate(&stream, Z_NO_FLUSH);
     out.append(chunk, 0, chunk.size() - stream.avail_out);
   }
-  CHECK(code == Z_STREAM_END);  // with the sum and the length that stand at its end
+  CHECK(code == Z_STREAM_END);  // with the sum and the length at its end
   CHECK(stream.avail_in == 0);  // one member, nothing behind it
   inflateEnd(&stream);
   return out;

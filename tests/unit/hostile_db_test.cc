@@ -53,7 +53,7 @@ TEST_CASE("hostile databases: only tables are read, and no value that the file c
   CHECK_FALSE(endless.next());
   CHECK(endless.ok());
   rows_of(*db, "huge", {"id", "value"}, &missing);
-  CHECK(missing == "huge.value");  // a generated column is no data
+  CHECK(missing == "huge.value");  // a generated column does not count as data
   SqliteRows huge(*db, "SELECT value FROM huge");
   CHECK_FALSE(huge.next());
   CHECK_FALSE(huge.ok());

@@ -14,7 +14,7 @@ using namespace stageline;
 
 namespace {
 
-// What the host of one rank does, one piece after the other. A forward makes the nodes first … first + 1.
+// The host work of one rank, one piece after the other. A forward makes the nodes first … first + 1.
 class Script {
  public:
   explicit Script(int rank, int64_t start_us = 1000) : rank_(rank), now_(start_us) {}

@@ -22,7 +22,7 @@ struct Taken {
   JsonWalk walk;
 };
 
-// What is taken of `text` at places for which `wanted` says so; all around them is entered.
+// Returns the values of `text` at places that `wanted` accepts; all around them are entered.
 Taken taken(const std::string& text, const std::function<JsonPlace(const std::string&)>& place,
             size_t max_bytes = size_t{64} << 20) {
   const std::string path = (std::filesystem::temp_directory_path() / "stageline_json_places_test.json").string();

@@ -1,4 +1,4 @@
-// What real files do to a reader: the robustness list of docs/formats/kineto.md, one case each.
+// Real files challenge a reader: the robustness list of docs/formats/kineto.md, one case each.
 #include <doctest/doctest.h>
 #include <zlib.h>
 
@@ -114,7 +114,7 @@ TEST_CASE("kineto robustness 6: process and thread numbers of every shape") {
     events += x("cpu_op", "op" + std::to_string(at), std::to_string(at * 10), "5", "", id, id) + ",\n";
     ++at;
   }
-  // A container's process 1 beside device 1: categories tell them apart.
+  // A container's process 1 and device 1 are distinguished by their categories.
   events += x("kernel", "k", "500", "5", "\"stream\": 1, \"correlation\": 3", "1", "1") + ",\n" +
             x("cpu_op", "host of 1", "600", "5", "", "1", "2");
   const Trace t = read_with("kineto", {folder.add("t.json", trace(events))});
@@ -162,7 +162,7 @@ TEST_CASE("kineto robustness 8 and 9: overlap on a stream, repeated events, a wi
                                                       ",\n" + kernel("k2", 15, 10, 2) + ",\n" + days))});
   const Part& part = t.parts[0];
   REQUIRE(part.slices.size() == 3);
-  for (size_t i = 0; i < 3; ++i) CHECK(part.slices.parent[i] == kNoSliceIndex);  // overlap is no nesting
+  for (size_t i = 0; i < 3; ++i) CHECK(part.slices.parent[i] == kNoSliceIndex);  // overlap does not count as nesting
   const SliceCounts counts = count_slices(t);
   CHECK(counts.end_ns == 25'000);
   CHECK(counts.marks == 1);
@@ -300,7 +300,7 @@ TEST_CASE("kineto robustness: an arrow ends where the innermost slice that holds
     return std::string(R"({"ph": ")") + phase + R"(", "id": )" + id + R"(, "cat": "fwdbwd", "name": "f", "pid": 7, )" +
            R"("tid": 7, "ts": )" + ts + "}";
   };
-  // Not in the order of time; device work whose owner is elsewhere stands between.
+  // The rows are not in the order of time; device work whose owner is elsewhere is between them.
   const Trace t = read_with(
       "kineto", {folder.add("t.json", trace(op("top", 0, 100, 1) + ",\n" + op("inner", 10, 10, 2) + ",\n" +
                                             x("kernel", "k", "30", "10", "\"stream\": 7, \"External id\": 2") + ",\n" +

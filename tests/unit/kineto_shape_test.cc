@@ -14,7 +14,7 @@ using namespace stageline::kineto;
 
 namespace {
 
-// Every field of an event as text.
+// Returns every field of an event as text.
 std::string dump(const Event& e) {
   std::string out;
   const auto put = [&](const char* name, const auto& value) {

@@ -169,7 +169,7 @@ TEST_CASE("tolerant parser: bytes that JSON forbids") {
     return std::string(
         parsed("{\"ph\":\"X\",\"name\":\"" + raw + "\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}", parser).name);
   };
-  CHECK(name_of("C:\\data\\new") == "C:\\data\\new");  // \d is no escape, so \n is none either
+  CHECK(name_of("C:\\data\\new") == "C:\\data\\new");  // \d is not an escape, so \n is not one either
   CHECK(name_of("a\\nb") == "a\nb");
   CHECK(name_of("a\nb\tc\x01") == "a\nb\tc\x01");
   CHECK(name_of("caf\xe9") == "caf\xef\xbf\xbd");

@@ -23,7 +23,7 @@ std::string thread_name(int dp, int rank, int stage) {
 const std::string kF = straggler("forward-compute", 0, 0, 0, 10, 5, 0, 0);
 const std::string kB = straggler("backward-compute", 0, 0, 0, 20, 7, 0, 0);
 
-// A generic event with explicit arguments.
+// Returns a generic event with explicit arguments.
 std::string event(const std::string& fields, const std::string& args) {
   return "{\"ph\":\"X\",\"name\":\"forward\",\"pid\":0,\"tid\":0," + fields + ",\"args\":{" + args + "}}";
 }

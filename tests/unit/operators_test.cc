@@ -122,7 +122,7 @@ TEST_CASE("operators: formulas of FLOPs") {
   CHECK(op_flops("aten::add", "[[5, 6], [6]]", R"(["float", "float"])", "") == 30);
   CHECK(op_flops("aten::mul", "[[], []]", R"(["float", "Scalar"])", "") == 1);
   const char* values = R"(["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "2"])";
-  // (8 + 2 − 2 − 1)/2 + 1 = 4 in both directions: 2·1·4·4·3·3·4·6/2
+  // Both directions have (8 + 2 − 2 − 1)/2 + 1 = 4: 2·1·4·4·3·3·4·6/2.
   CHECK(op_flops("aten::conv2d", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", "", values) == 3456);
   CHECK(op_flops("aten::conv2d", "[[1, 4, 8, 8], [6, 2, 3, 3], []]", "", "[]") == 0);
   CHECK(op_flops("aten::linear", "[[4, 8], [8, 2]]", "", "") == 0);
@@ -131,7 +131,7 @@ TEST_CASE("operators: formulas of FLOPs") {
   CHECK(op_flops("aten::mm", "[[-1, 3", "", "") == 0);
   CHECK(op_flops("aten::bmm", "[[4294967296, 4294967296, 4], [4294967296, 4, 4]]", "", "") == INT64_MAX);
   CHECK(op_flops("aten::bmm", "[[4], [4]]", "", "") == 0);
-  // Digits of what is no whole number of 64 bits are no sizes of their own.
+  // Digits of a number that is not a whole number of 64 bits are not used as sizes.
   CHECK(shapes_text("[[1e300, 1], [1.5, 2], [9223372036854775808, -3]]") == "[[-1, 1], [-1, 2], [-1, -3]]");
   CHECK(op_flops("aten::mm", "[[1.5, 2], [2, 3]]", "", "") == 0);
   CHECK(shapes_text("]]][[[[[1,2],[") == "[[1, 2], []]");  // damaged: brackets are counted, whatever they enclose

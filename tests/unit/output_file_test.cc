@@ -78,7 +78,7 @@ TEST_CASE("a set of which one file cannot take its name takes the others back") 
     fs::create_directory(folder / "c");
     put_text(folder / "c/inside", "kept");
     fs::permissions(folder / "c", fs::perms::all);
-    // The third file has no bytes to give: somebody removed them.
+    // The third file has no bytes to give: they were removed.
     for (const fs::directory_entry& entry : fs::directory_iterator(folder.path))
       if (entry.path().filename().string().starts_with("c.partial.")) fs::remove(entry.path());
     CHECK_FALSE(set.commit());

@@ -15,7 +15,7 @@ std::string cell(const std::string& name, int tid, int64_t begin_ms, int64_t end
 }
 const std::string kLead = "profile_record_tmp_file_for_rank_";
 
-// What Paddle's own script makes of files: one array, a record per line.
+// Returns the output of Paddle's own script: one array, a record per line.
 std::string joined(std::string lines) {
   lines.pop_back();
   for (size_t at = 0; (at = lines.find("}\n", at)) != std::string::npos;) lines.replace(at, 2, "},\n");

@@ -33,8 +33,8 @@ TEST_CASE("times of job lines are exact") {
   CHECK(log.jobs[0].flags == 0);
 }
 
-// A machine that lost power leaves blocks of NUL bytes. The expression of Paddle's script takes one for
-// the point; digits around it are no time.
+// A machine that lost power leaves blocks of NUL bytes. The expression of Paddle's script takes one for the point;
+// digits around it do not make a time.
 TEST_CASE("a NUL inside a time is a bad number") {
   const PaddleLog log = scan(line("forward", 0, "1697793307213.760986",
                                   std::string("12\0"

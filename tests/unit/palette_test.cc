@@ -27,7 +27,7 @@ Vec times(const std::array<Vec, 3>& m, const Vec& v) {
   return out;
 }
 
-// CIE L*a*b* under D65 from linear sRGB.
+// Returns CIE L*a*b* under D65 from linear sRGB.
 Vec lab(const Vec& c) {
   const auto f = [](double t) { return t > 0.008856 ? std::cbrt(t) : 7.787 * t + 16.0 / 116; };
   const double x = f((0.4124564 * c[0] + 0.3575761 * c[1] + 0.1804375 * c[2]) / 0.95047);
@@ -40,7 +40,7 @@ struct Vision {
   const char* name;
   std::array<Vec, 3> matrix;
 };
-// Machado, Oliveira and Fernandes 2009, severity 1.0, on linear sRGB.
+// The matrices are those of Machado, Oliveira and Fernandes 2009, severity 1.0, on linear sRGB.
 constexpr Vision kVisions[] = {
     {"normal", {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}}},
     {"protanopia",
@@ -88,7 +88,7 @@ TEST_CASE("what a cell does can be told apart with any kind of colour vision") {
           const Vec u = lab(times(vision.matrix, linear(theme->group[a])));
           const Vec v = lab(times(vision.matrix, linear(theme->group[b])));
           const double delta = std::hypot(u[0] - v[0], u[1] - v[1], u[2] - v[2]);
-          // 2.3 is a just noticeable difference of two patches side by side; cells lie apart.
+          // 2.3 is a just noticeable difference of two adjacent patches; cells have gaps between them.
           CHECK_MESSAGE(delta >= 15, std::string(vision.name)
                                          << " groups " << int(a) << " and " << int(b) << ": " << delta);
         }

@@ -27,7 +27,7 @@ TEST_CASE("a path from outside may lead only below the roots, in whatever way it
   for (const char* path : {"", "/..", "/secret", "/root/../secret", "/root/linked/out", "/root/linked", "/root",
                            "/root-beside", "/root-beside/b", "/root/nothing"})
     CHECK_MESSAGE(!path_below(roots, base + path), path);
-  // What lies elsewhere and what is nowhere sound the same.
+  // Files elsewhere and missing files give the same message.
   CHECK(path_below(roots, base + "/secret").error().what == path_below(roots, base + "/nothing").error().what);
   CHECK(!path_below(roots, base + "/root/run/a" + std::string("\0b", 2)));
   CHECK(path_below(roots, base + "/root/run", 1));

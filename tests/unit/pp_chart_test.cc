@@ -86,7 +86,7 @@ TEST_CASE("pp_chart: links are of two ends, also of groups of one name and of ba
     for (const auto& [row, text] : rank) texts.insert(text);
   for (const std::string& text : texts) CHECK(texts.count(text) == 2);
   CHECK(texts.count("377_0_1_0") == 2);
-  // Nothing tells them apart: no link is better than a wrong one.
+  // Nothing distinguishes them: no link is better than a wrong one.
   for (RankPeers& rank : ranks) rank.pipeline.clear();
   links = pair_links(ranks);
   CHECK(links.pairs == 0);

@@ -54,7 +54,7 @@ TEST_CASE("primus: weight gradients, chunks and micro-batches that are named") {
   REQUIRE(trace.cells.size() == 5);
   CHECK(trace.cells.chunk[0] == 1);
   CHECK(trace.cells.kind[2] == CellKind::kBackward);
-  CHECK(trace.cells.kind[3] == CellKind::kInputGrad);  // its weight half stands apart
+  CHECK(trace.cells.kind[3] == CellKind::kInputGrad);  // its weight half is separate
   CHECK(trace.cells.kind[4] == CellKind::kWeightGrad);
   CHECK(trace.diagnostics.count("primus.chunks_assigned") == 0);
 }

@@ -250,7 +250,7 @@ TEST_CASE("rank map: pipelines are context-parallel where the sizes fit every ra
   CHECK(cp(0, 0, 0) == 1);
   CHECK(cp(4, 2, 0) == 2);
   CHECK(cp(4, 2, 1) == 2);
-  CHECK(cp(0, 2, 0) == 1);  // --cp without --pp places nobody
+  CHECK(cp(0, 2, 0) == 1);  // --cp without --pp places no rank
   CHECK(cp(2, 2, 0) == 1);  // four stages were found
   CHECK(cp(4, 3, 0) == 1);  // of two pipelines
   trace.parts[7].rank = 8;  // has no place in 4 × 2

@@ -76,7 +76,7 @@ inline void add_slice(Part& part, int64_t start, int64_t dur, StringId name, uin
   s.kernel_class.push_back(0);
 }
 
-// One part a stage, all on one clock. `step_time`: with STEP_TIME rows.
+// Makes one part per stage, all on one clock. `step_time`: with STEP_TIME rows.
 inline Trace range_trace(const RangeRun& run, bool step_time) {
   Trace trace;
   trace.format = "ascend";

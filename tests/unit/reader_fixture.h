@@ -52,7 +52,7 @@ inline stageline::Trace read_with(const char* reader, const std::vector<std::str
   return std::move(*trace);
 }
 
-// Cells of one kind.
+// Counts cells of one kind.
 inline int count_kind(const stageline::Trace& trace, stageline::CellKind kind) {
   int count = 0;
   for (const auto k : trace.cells.kind) count += k == kind;

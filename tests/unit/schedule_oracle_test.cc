@@ -1,6 +1,6 @@
-// Schedules beside an oracle that shares nothing with the program: dependencies written out as a graph of cells,
-// longest ways through it, memory by a sweep over time. Every name, sizes by chance, costs by chance, each rank with
-// its own.
+// Compares schedules with an oracle that shares nothing with the program: dependencies written out as a graph of cells,
+// longest ways through it, memory by a sweep over time. It tests every name with random sizes and random costs,
+// different for each rank.
 #include <doctest/doctest.h>
 
 #include <algorithm>

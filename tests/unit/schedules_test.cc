@@ -265,7 +265,7 @@ TEST_CASE("schedules: what holds for every size and cost") {
       const ScheduleNumbers n = schedule_numbers(*schedule, *times);
       for (int32_t r = 0; r < p; ++r) {
         const auto rank = static_cast<size_t>(r);
-        // Nothing overlaps itself, and nobody works more than there is work.
+        // No cell overlaps itself, and no rank works longer than there is work.
         for (size_t i = 1; i < (*times)[rank].size(); ++i)
           REQUIRE((*times)[rank][i].start_ns >= (*times)[rank][i - 1].end_ns);
         const int64_t forwards = int64_t{m} * (schedule->layout == ChunkLayout::kBidirectional ? 1 : v);
@@ -359,7 +359,7 @@ TEST_CASE("schedules: published bubbles hold from the micro-batches on that they
 }
 
 TEST_CASE("schedules: large sizes") {
-  // 512 stages and 4096 micro-batches: linear, so a fraction of a second each even unoptimised; memory is 28 bytes a
+  // 512 stages and 4096 micro-batches: linear, so a fraction of a second each even unoptimised; memory is 28 bytes per
   // cell.
   for (const char* name : {"1f1b", "zb-h1"}) {
     const Schedule schedule = made(name, 512, 4096);

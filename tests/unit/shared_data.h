@@ -1,5 +1,5 @@
-// Real inputs that lie beside the checkout and not in it. Tests of them are skipped, with a count,
-// where the folder is absent.
+// Real inputs next to the checkout and not in it. Tests of them are skipped, with a count, where the folder is
+// absent.
 #pragma once
 
 #include <doctest/doctest.h>

@@ -208,7 +208,7 @@ TEST_CASE("delays: a late launch delays every cell of a rank, a collector some o
         trace.cells.part[i] == 0 && trace.cells.kind[i] == CellKind::kForward &&
         trace.cells.start_ns[i] - trace.cells.end_ns[i - 1] == 30'000'000)
       ++pauses[trace.cells.part[i]];
-  CHECK(pauses[0] > 5);  // 256 forwards of stage 0, which wait for nobody: 25.6 on average
+  CHECK(pauses[0] > 5);  // 256 forwards of stage 0, which wait for no other: 25.6 on average
   CHECK(pauses[0] < 60);
 }
 

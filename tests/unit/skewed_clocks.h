@@ -28,7 +28,7 @@ inline int64_t middle_of(const Trace& trace) {
 }
 
 struct Messages {
-  int64_t min_ns = 20'000, max_ns = 120'000;  // what one takes, the same way for both directions
+  int64_t min_ns = 20'000, max_ns = 120'000;  // the time of one, the same way for both directions
   bool forward = true, backward = true;
   uint64_t seed = 1;
 };

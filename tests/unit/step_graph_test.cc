@@ -50,7 +50,7 @@ Trace simulated(const char* name, SimulateOptions o, ScheduleSizes sizes = {.sta
   return std::move(run->trace);
 }
 
-// What holds for every graph: order, groups, and a replay of what was recorded.
+// Checks the properties of every graph: order, groups, and a replay of the recorded times.
 void check_graph(const StepGraph& graph) {
   const OpTimes recorded = recorded_times(graph);
   const WorldTimes times = replay_worlds(graph, std::span(&recorded, 1));
@@ -238,8 +238,8 @@ TEST_CASE("step graph: the same bytes whatever the number of worlds beside it") 
 }
 
 TEST_CASE("step graph: a replay that misses the recorded steps is refused") {
-  // Rank 1's forward waits for rank 0's, as links say, and yet began a whole step before it: what waits add is no
-  // delay.
+  // Rank 1's forward waits for rank 0's according to the links, and yet started a whole step before it: the time added
+  // by waits does not count as delay.
   Trace trace;
   trace.clock = ClockState::kShared;
   trace.parts.resize(2);

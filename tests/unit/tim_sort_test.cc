@@ -18,8 +18,8 @@ uint64_t next(uint64_t& state) {
   return state >> 33;
 }
 
-// What Python 3.11's list.sort makes of the same items with the same comparator: a hash of the order, and how
-// often it compared. Within a group the signs beat each other in a circle, so the order is not transitive.
+// The result of Python 3.11's list.sort for the same items with the same comparator: a hash of the order, and how often
+// it compared. Within a group the signs beat each other in a circle, so the order is not transitive.
 struct Expected {
   uint32_t count, span;
   uint64_t seed, hash;

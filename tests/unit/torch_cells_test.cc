@@ -71,7 +71,7 @@ TEST_CASE("torch cells: a cell lasts as long as the kernels that its annotation 
   std::vector<std::string> e = {step(3, "0", "1000"), note("PP:0F0", 10, 20), note("PP:0B0", 100, 50)};
   add(e, {.launch = 12, .start = 40, .dur = 10});
   add(e, {.launch = 25, .start = 60, .dur = 10});
-  add(e, {.launch = 35, .start = 75, .dur = 5});               // between the annotations: nobody's
+  add(e, {.launch = 35, .start = 75, .dur = 5});               // between the annotations: no owner
   add(e, {.launch = 110, .start = 130, .dur = 10, .tid = 2});  // autograd's thread
   add(e, {.launch = 140, .start = 170, .dur = 30, .tid = 2});
   add(e, {.launch = 145, .start = 120, .dur = 300, .tid = 2, .stream = 20, .name = "ncclDevKernel_AllReduce"});
@@ -340,7 +340,7 @@ TEST_CASE("torch cells: nested, overlapping and absurd names do no harm") {
   CHECK(cells_of(trace) == "F0@20-25 F1@120-125 B0@300-300");
   CHECK(trace.diagnostics.count("cells.nested") == 1);
   CHECK(trace.diagnostics.count("cells.bad_number") == 2);
-  // Kernels of two streams that run beside the next cell's do not make two cells overlap.
+  // Kernels of two streams that overlap the next cell's do not make two cells overlap.
   std::vector<std::string> wide = {note("PP:0F0", 0, 10), note("PP:0F1", 20, 10)};
   add(wide, {.launch = 1, .start = 40, .dur = 10});
   add(wide, {.launch = 2, .start = 40, .dur = 35, .stream = 8});
@@ -386,6 +386,6 @@ TEST_CASE("torch cells: the exchange of tokens under dispatch(F) is communicatio
     CHECK((part.slices.class_of(i) == KernelClass::kCommunication) ==
           (name.find("dispatch") != std::string_view::npos));
   }
-  // The pair is one cell of both kinds; modules in it are part of it, modules beside it have no number.
+  // The pair is one cell of both kinds; modules in it are part of it, modules outside it have no number.
   CHECK(cells_of(trace) == "F0@10-120 B0@10-120 C@40-90 W@210-220");
 }

@@ -1,7 +1,7 @@
-// Writes traces of many shapes as Chrome JSON and as Perfetto protobuf, and beside each pair what an
-// outside reader has to find in it: NAME.json, NAME.pftrace, NAME.expect. validate_exports.mjs
-// compares. Expectations come straight from the cells and from lists written here by hand, not
-// from the exporters' own layout.
+// Writes traces of many shapes as Chrome JSON and as Perfetto protobuf, NAME.json and NAME.pftrace. For each
+// pair NAME.expect has the facts that an outside reader must find in it. validate_exports.mjs compares.
+// Expectations come straight from the cells and from lists written here by hand, not from the exporters' own
+// layout.
 //
 //   stageline_make_exports FOLDER            every shape; prints their names
 //   stageline_make_exports FOLDER CELLS      one large trace of about CELLS cells, and the time it took
@@ -97,7 +97,7 @@ std::vector<Shape> make_shapes() {
   }
 
   {
-    // A log with a clock too coarse for its jobs: instants alone, in rows, touching, inside others.
+    // Makes a log with a clock too coarse for its jobs: instants alone, in rows, touching, inside others.
     Trace trace = make_1f1b_trace({.stages = 2, .micro_batches = 0, .steps = 0});
     const auto cell = [&](int32_t part, CellKind kind, int32_t micro_batch, int64_t start_us, int64_t end_us) {
       trace.cells.add({0, part, kind, 0, micro_batch, start_us * 1000, end_us * 1000, kNoSlice});

@@ -1,6 +1,6 @@
-// Perfetto's trace processor (a WebAssembly module) run under node, without the JavaScript that
-// usually comes with it: this file answers the few imports the module makes, and speaks its remote
-// procedure call protocol (perfetto/protos/perfetto/trace_processor/trace_processor.proto).
+// Runs Perfetto's trace processor (a WebAssembly module) under node, without the JavaScript that usually comes with it.
+// This file answers the few imports of the module, and speaks its remote procedure call protocol
+// (perfetto/protos/perfetto/trace_processor/trace_processor.proto).
 //
 //   const tp = openTraceProcessor("trace_processor.wasm");
 //   tp.load(bytes);                       // throws when the trace is refused

@@ -1,6 +1,6 @@
-// validate_exports.mjs (FILE.json FILE.pftrace FILE.expect)…: loads both files of each shape into
-// Perfetto's trace processor, checks by SQL that everything expected is there and nothing else, and
-// that both formats say the same. STAGELINE_TRACE_PROCESSOR names the wasm file.
+// validate_exports.mjs (FILE.json FILE.pftrace FILE.expect)… loads both files of each shape into Perfetto's trace
+// processor. It checks by SQL that everything expected exists and nothing else, and that both formats agree.
+// STAGELINE_TRACE_PROCESSOR names the wasm file.
 
 import { createHash } from "node:crypto";
 import fs from "node:fs";
@@ -17,7 +17,7 @@ const kMustBeZero = [
   "misplaced_end_event",
 ];
 
-// One row per slice. JSON puts arguments under "args.", protobuf under "debug.".
+// The query gives one row per slice. JSON puts arguments under "args.", protobuf under "debug.".
 const kSlices = (prefix) => `
   select s.id, s.ts, s.dur, s.depth, s.name, s.category, coalesce(th.name, t.name) track,
     coalesce(p.name, '') process, coalesce(th.tid, 0) tid, coalesce(p.pid, 0) pid,
@@ -29,8 +29,8 @@ const kSlices = (prefix) => `
     left join thread_track tt on tt.id = t.id left join thread th using (utid) left join process p using (upid)
   order by s.ts, tid, s.dur desc, s.id`;
 
-// Threads in the order of the hints that each format gives the viewer. This version keeps the ranks
-// of plain and process tracks, not those of threads (a unit test reads them); tids stand in for them.
+// Threads in the order of the hints that each format gives the viewer. This version keeps the ranks of plain and
+// process tracks, not those of threads (a unit test reads them); tids replace them.
 const kOrder = {
   json: `select p.name process, th.name track, extract_arg(p.arg_set_id, 'process_sort_index_hint') a,
       extract_arg(th.arg_set_id, 'thread_sort_index_hint') b
@@ -66,7 +66,7 @@ function read(path, format, expect) {
   try {
     tp.load(fs.readFileSync(path));
   } catch (error) {
-    // A trace without a single event is told apart from damage only by the message.
+    // Only the message distinguishes a trace without a single event from damage.
     check(expect.cells.length === 0, "is refused:", error.message);
     if (expect.cells.length > 0) return null;
   }
@@ -87,7 +87,7 @@ function read(path, format, expect) {
   const cells = slices.filter((s) => s.category !== "step");
   const found = sorted(cells.map((s) => [since(s.ts), s.dur, s.kind, s.step, s.stage, s.chunk, s.micro_batch, s.rank, s.dp]));
   const wanted = sorted(expect.cells);
-  // An unknown chunk is told like any other unknown: not at all.
+  // An unknown chunk is omitted like any other unknown.
   check(same(found, wanted), "cells differ", firstDifference(found, wanted));
   check(cells.every((s) => s.depth === 0), "a slice is nested in another");
   if (format === "pftrace") check(cells.every((s) => s.dur_ns === s.dur), "dur_ns differs from the duration");

@@ -22,7 +22,7 @@ def get_world_size():
 
 
 def get_process_group_ranks(_):
-    """Pipelines of PP ranks, PP apart, as a mesh (pp, dp) has them."""
+    """Returns pipelines of PP ranks, PP apart, as in a mesh (pp, dp)."""
     pp = int(os.environ.get('PP', get_world_size()))
     stride = get_world_size() // pp
     return [get_rank() % stride + stride * stage for stage in range(pp)]

@@ -2,7 +2,7 @@ import time
 
 
 class Logger:
-    """What the reducer said last: 2 buckets, reduced from 4 ms ago to 1 ms ago, computed until 3 ms ago."""
+    """The reducer's last data: 2 buckets, reduced from 4 ms ago to 1 ms ago, computed until 3 ms ago."""
 
     def set_runtime_stats_and_log(self):
         pass
