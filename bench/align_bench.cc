@@ -1,4 +1,4 @@
-// Aligning the clocks of a large run, alone: cells stand in memory, as after reading.
+// Measures the alignment of the clocks of a large run, alone: cells are in memory, as after reading.
 //
 //   stageline_align_bench RANKS MESSAGES_PER_RANK [REPEATS]
 //

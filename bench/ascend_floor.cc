@@ -1,5 +1,5 @@
-// The floor under writing StepTaskInfo: what SQLite alone takes to scan the two tables it is made of and to insert as
-// many rows, in one transaction a file, without joining, labelling or a backup.
+// Measures the floor under writing StepTaskInfo: the time that SQLite alone needs to scan the two source tables and to
+// insert as many rows. It uses one transaction per file, without joining, labelling or a backup.
 #include <sqlite3.h>
 
 #include <cstdint>

@@ -61,7 +61,7 @@ def _noisy(ranks, steps):
 
 
 def _junk(line_bytes):
-    """One log of 50 jobs with JUNK_BYTES of noise after its first line: one line, or lines of
+    """Makes one log of 50 jobs with JUNK_BYTES of noise after its first line: one line, or lines of
     `line_bytes`, the same bytes but for the line ends."""
     def make(folder):
         _simulate(folder, 1, 2)
@@ -88,7 +88,7 @@ RECIPES = {
     "junkline": (1, _junk(JUNK_BYTES), "50 jobs and one line of 100 KB"),
     "junklines": (1, _junk(NOISE_LINE_BYTES), "50 jobs and the same 100 KB in lines of 160"),
 }
-VERSION = "1"  # changes when a recipe does: the cache is made anew
+VERSION = "1"  # changes when a recipe does: the cache is rebuilt
 
 
 class Case:

@@ -1,4 +1,5 @@
-"""./dev bench dist: what is handed out (./dev dist, made before) against ./dev build's program: the same commands in turn, and how long a start takes."""
+"""./dev bench dist: compares the release (./dev dist, made before) with ./dev build's program. It runs the same
+commands in turn, and measures the start."""
 import os
 import resource
 import subprocess
@@ -15,7 +16,8 @@ RANKS = ("--stages", "16", "--dp", "32", "--micro-batches", "32", "--steps", "6"
 
 
 def cpu_seconds(command):
-    """CPU of the whole process. Its parts in user and system are samples of the clock's ticks, too coarse for a command of 60 ms."""
+    """Returns the CPU of the whole process. Its parts in user and system are samples of the clock's ticks, too coarse
+    for a command of 60 ms."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,5 +1,6 @@
-"""Incidents drawn by chance for the shared simulator: the shape of the run, one fault or two of any class, their place, size and course, all from one
-number. What nobody chose nobody could fit to: `cases(first, count)` draws as many as one likes; STAGELINE_DRAWN=FIRST:COUNT chooses (2000:100 unless told)."""
+"""Random incidents for the shared simulator: the shape of the run, one fault or two of any class, their place, size and
+course, all from one number. Random cases cannot be fitted to: `cases(first, count)` draws any number of them;
+STAGELINE_DRAWN=FIRST:COUNT chooses (default 2000:100)."""
 import os
 import random
 
@@ -54,7 +55,7 @@ def fault(r, run, seed):
         "routing": lambda: sim.routing(run, r.choice([0.2, 0.35]), seed=seed),
         "link": lambda: linked and sim.slow_link(*way, r.choice([4, 8, 15]), when=when, replica=replica if run.dp > 1 and r.random() < 0.4 else None),
         "latency": lambda: run.p > 1 and sim.setting("messages-slow", ["messages"], latency=r.choice([4, 6])),
-        # Slow messages beside it would be a cause of their own.
+        # Slow messages in the same run would be a separate cause.
         "blocking": lambda: run.p > 1 and run.messages and run.latency >= 0.5 and sim.setting("blocking", ["blocking*", "host", "messages"], blocking=True, also=("messages",)),
         "tail": lambda: linked and sim.message_tail(*way, r.choice([0.05, 0.1, 0.2]), r.choice([20, 40]), seed=seed),
         "hang": lambda: linked and sim.hang(low, low + 1, r.randint(1, run.steps - 1), r.randrange(run.m), r.choice([800, 3000])),
@@ -76,7 +77,7 @@ def fault(r, run, seed):
         "order": lambda: run.order == "1f1b" and run.p > 2 and sim.fewer_warmup(run, r.randrange(run.p - 1)),
         "gather": lambda: run.dp > 1 and sim.setting("tail-gather", ["tail:all-gather*", "tail:collective*", "tail"], gather=r.choice([60, 120])),
         "tail-stage": lambda: run.dp > 1 and sim.setting("tail-stage", tail + ["stage:%d" % stage], tail_stage=(stage, r.choice([60, 120]))),
-        # A device that is slow by turns, two steps of five: heat.
+        # A device that is slow in two of every five steps, because of its temperature.
         "swing": lambda: run.dp > 1 and sim.slow_rank(run, replica, stage, slower, when=sim.When("", lambda st: float(st % 5 < 2))),
         "trend-link": lambda: linked and sim.slow_link(*way, 1.0, when=sim.trend()),
         "trend-gap": lambda: sim.between("data", 8, when=sim.trend(), recorded=run.phases, seed=seed),

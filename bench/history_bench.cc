@@ -89,7 +89,7 @@ int main(int argc, char** argv) {
   std::sort(level.begin(), level.end());
   const double bar = level[static_cast<double>(level.size()) * (1 - kLevel)];
 
-  // And where somebody checks after each run, which asks 53 times; that takes long, so of fewer.
+  // This measures a check after each run, 53 checks per history; that takes long, so it uses fewer histories.
   const int checked = std::max(1, histories / 10);
   int cut = 0, ever = 0;
   Noise noise(2);

@@ -1,4 +1,5 @@
-"""./dev bench history: which shifts `history check` finds, beside the best test there is and the most that any could. No times are taken."""
+"""./dev bench history: the shifts that `history check` finds, compared with the best known test and the theoretical
+maximum. No times are taken."""
 import json
 import os
 import subprocess

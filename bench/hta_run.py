@@ -2,9 +2,9 @@
 
   hta_run.py FOLDER CALL[,CALL…] RESULT.json [ours]
 
-Loads FOLDER as a user does and makes the calls; writes what each cost: CPU seconds of this process and its children, wall
-seconds, the reason where it failed; and the peak of all its processes in MB, with the CPU
-seconds that looking for it took. Drawing is off where HTA lets it be. With `ours` every import of hta is stageline.hta."""
+Loads FOLDER as a user does and makes the calls. Writes the cost of each: CPU seconds of this process and its children,
+wall seconds, and the reason of a failure. Also writes the peak memory of all its processes in MB, with the CPU seconds
+of measuring it. Drawing is off where HTA allows it. With `ours` every import of hta is stageline.hta."""
 import json
 import logging
 import resource

@@ -1,4 +1,4 @@
-"""./dev bench kineto: Kineto traces, against HTA and against the least that reading can cost. Called by run.py."""
+"""./dev bench kineto: Kineto traces, compared with HTA and with the minimum cost of reading. run.py calls it."""
 import json
 import os
 import tempfile
@@ -61,7 +61,7 @@ class Bench:
         self.python = rivals.find_hta()
 
     def sessions(self):
-        """Loading and the eight cheap analyses, as one command here and one script there."""
+        """Measures loading and the eight cheap analyses, as one command here and one script there."""
         case = kineto_cases.Case("ns1m" if self.full else "ns200k").prepare()
         names = [name for name in CHEAP if name in self.known]
         self.row("session", "input", "stageline wall", "CPU", "peak", "HTA wall", "CPU", "peak", "wall", "CPU", "memory")
@@ -87,7 +87,7 @@ class Bench:
             print(f"\nNot registered: {', '.join(n for n in CHEAP if n not in self.known)}.", flush=True)
 
     def slow(self):
-        """What HTA is slow at, each alone: its CPU without loading against ours without loading."""
+        """Measures the slow analyses of HTA, each alone: CPU without loading, on both sides."""
         case = kineto_cases.Case("us1m" if self.full else "us200k").prepare()
         print()
         self.row("analysis alone", "input", "stageline CPU", "with loading", "HTA CPU", "wall", "CPU ratio")
@@ -153,7 +153,7 @@ class Bench:
                 self.bar(f"operators by shape and stack: {alone / load:.2f} of the load, asked ≤ {OPERATORS}", alone / load <= OPERATORS)
 
     def many(self):
-        """100 M events in 64 files."""
+        """Measures 100 M events in 64 files."""
         folder, paths, events = kineto_cases.many()
         print()
         self.row("many files", "events", "stageline wall", "CPU", "peak", "CPU an event")

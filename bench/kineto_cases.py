@@ -31,7 +31,7 @@ MANY = ("ns100m", 64, 4, 1_562_500)  # name, files, distinct ranks behind them, 
 
 
 def _fresh(folder, recipe, make):
-    """Makes a folder anew when its recipe or the generator changed."""
+    """Rebuilds a folder when its recipe or the generator changed."""
     sources = [path.read_bytes() for path in sorted((ROOT / "tests" / "gen").glob("*.py"))]
     version = hashlib.sha256(b"".join([repr(recipe).encode(), *sources])).hexdigest()
     stamp = os.path.join(folder, "version")

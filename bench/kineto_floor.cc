@@ -1,5 +1,5 @@
-// The least that reading a Kineto trace can cost on this machine: inflate it and walk every field of every
-// event with simdjson, keeping nothing.
+// Measures the minimum cost of reading a Kineto trace on this machine: it inflates the file and walks every field of
+// every event with simdjson, keeping nothing.
 //   stageline_kineto_floor FILE…   prints one line of JSON a file: bytes, events, fields and CPU seconds
 #include <simdjson.h>
 #include <time.h>

@@ -1,5 +1,5 @@
-"""./dev bench limits: inputs of one extreme kind each, in peak memory and CPU: two million events one after the other, a million threads, ten
-million rows of a table, names of ten megabytes in a database."""
+"""./dev bench limits: inputs of one extreme kind each, in peak memory and CPU. They are two million events one after
+the other, a million threads, ten million rows of a table, and names of ten megabytes in a database."""
 import os
 import shutil
 import sqlite3
@@ -30,7 +30,7 @@ def events(count, thread_of):
 
 
 def table(file):
-    """Forwards and backwards of four stages, a thousand micro-batches a step."""
+    """Writes forwards and backwards of four stages, with a thousand micro-batches per step."""
     file.write("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n")
     for i in range(ROWS):
         stage, at = i % 4, i // 4

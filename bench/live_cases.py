@@ -11,7 +11,8 @@ import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 STAGES, REPLICAS, STEPS, STEP_MS, RANK, FROM = 16, 64, 40, 500, 300, 20
-MOST_CPU, MOST_STEPS, MOST_BYTES = 2.0, 2, 2000  # CPU seconds a recorded second; steps until the culprit is named; bytes a step and rank
+# CPU seconds per recorded second; steps until the culprit is named; bytes per step and rank.
+MOST_CPU, MOST_STEPS, MOST_BYTES = 2.0, 2, 2000
 MOST_S = MOST_STEPS * STEP_MS / 1000  # until the culprit is named, from when every rank has written its first slow step; one of them is the step that ends it
 ASK_S = 0.2  # as the page does (web/src/live/main.ts)
 TICK = os.sysconf("SC_CLK_TCK")
@@ -46,7 +47,7 @@ class Job:
 
 
 def followed(program, folder, named):
-    """view --follow with one page open; named(step): somebody is told of the culprit."""
+    """Runs view --follow with one page open; named(step): the culprit is shown."""
     child = subprocess.Popen([program, "serve", folder, "--follow", "--port", "0", "--token", "none", "--lang", "en"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     address = child.stdout.readline().strip()
     known, after, most, begin = -1, -1, 0, (cpu_of(child.pid), time.monotonic())

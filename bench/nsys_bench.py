@@ -1,8 +1,10 @@
-"""./dev bench nsys: an export of Nsight Systems with many rows, opened and summed up by us, beside what `nsys stats` asks of it as SQL.
+"""./dev bench nsys: opens and sums up an export of Nsight Systems with many rows, and compares the cost with the SQL of
+`nsys stats`.
 
-nsys itself cannot be installed here. Its reports cuda_gpu_kern_sum, cuda_api_sum, nvtx_pushpop_sum, cuda_gpu_mem_time_sum and nvtx_gpu_proj_sum are
-sums by name of (end - start) over the same tables; below they are written as SQL of our own and asked of the same file with the same SQLite. Ours is
-one process that reads the file and gives the same sums. Both print their rows, and the sums must be equal.
+nsys itself cannot be installed here. Its reports cuda_gpu_kern_sum, cuda_api_sum, nvtx_pushpop_sum,
+cuda_gpu_mem_time_sum and nvtx_gpu_proj_sum are sums by name of (end - start) over the same tables. They are rewritten
+below as SQL, and run on the same file with the same SQLite. Stageline is one process that reads the file and gives the
+same sums. Both print their rows, and the sums must be equal.
 """
 import csv
 import io
@@ -76,7 +78,7 @@ def make(path, kernels):
 
 
 def ask(path):
-    """The reports, in this process: what the rival's side of the bench runs. Rows go to stdout as CSV."""
+    """Runs the reports in this process, as the reference side of the bench. Rows go to stdout as CSV."""
     db = sqlite3.connect(f"file:{path}?mode=ro&immutable=1", uri=True)
     db.execute("CREATE TEMP TABLE launches AS SELECT correlationId, globalPid >> 24 AS process, start, end FROM CUPTI_ACTIVITY_KIND_KERNEL")
     db.execute("CREATE INDEX temp.by_correlation ON launches (correlationId, process)")
@@ -98,7 +100,7 @@ def ours(path):
 
 
 def same_sums(path):
-    """Whether both sides say the same of kernels, ranges and calls: count and sum by category."""
+    """Returns true if both sides say the same of kernels, ranges and calls: count and sum by category."""
     theirs, mine = {}, {}
     kind = {"cuda_gpu_kern_sum": "kernel", "cuda_api_sum": "cuda_runtime", "cuda_gpu_mem_time_sum": "gpu_memcpy", "nvtx_pushpop_sum": "user_annotation"}
     asked = subprocess.run([sys.executable, os.path.abspath(__file__), path], capture_output=True, text=True, check=True).stdout

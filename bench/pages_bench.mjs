@@ -1,7 +1,8 @@
-// node pages_bench.mjs STAGELINE CACHE: what the viewer's pages beside the timeline cost: the pipeline page of 512 ranks × 64
-// micro-batches × 10 steps (80 times smaller with STAGELINE_BENCH_SMALL), and every page of answers once its analyses are done.
-// Headless Chromium without a GPU, real input events. Frames are wall time, which a busy machine lengthens; beside them stands
-// the processor time of the page's own thread. Prints Markdown. bench/README.md says how it is measured.
+// node pages_bench.mjs STAGELINE CACHE measures the cost of the viewer's pages other than the timeline. They are the
+// pipeline page of 512 ranks × 64 micro-batches × 10 steps (80 times smaller with STAGELINE_BENCH_SMALL), and every
+// page of answers once its analyses are done. It uses headless Chromium without a GPU, and real input events. Frames
+// are wall time, which a busy machine lengthens, so the processor time of the page's own thread is printed too. Prints
+// Markdown. bench/README.md describes the method.
 import {execFileSync, spawn} from 'node:child_process';
 import {existsSync, mkdirSync, readFileSync} from 'node:fs';
 import {loadavg} from 'node:os';
@@ -25,7 +26,7 @@ function runOf(name, ...args) {
   if (!existsSync(path)) execFileSync(stageline, ['simulate', ...args, '-o', path], {stdio: 'ignore'});
   return path;
 }
-// What a process has worked: ms of processor time; 0 where /proc does not tell.
+// Returns the processor time of a process in ms; 0 where /proc does not record it.
 function processorTime(pid) {
   const path = `/proc/${pid}/stat`;
   if (!existsSync(path)) return 0;
@@ -46,7 +47,7 @@ async function served(paths, act) {
   }
 }
 
-// What the page's thread has worked, as a function: ms of processor time.
+// Returns a function that reads the processor time of the page's thread in ms.
 async function workOf(page) {
   const session = await page.context().newCDPSession(page);
   await session.send('Performance.enable', {timeDomain: 'threadTicks'});

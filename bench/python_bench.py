@@ -1,4 +1,4 @@
-"""./dev bench python: the session of HTA's users through Python, HTA beside ours in one run. Called by run.py.
+"""./dev bench python: the session of HTA's users through Python, HTA and Stageline in one run. run.py calls it.
 
 One script (hta_run.py) makes the same calls: load, then the eight cheap analyses with all ranks; once with HTA's module, once with
 stageline.hta in its place. Frames come out on both sides. CPU is user + system of the process and its workers during the calls: what

@@ -1,10 +1,10 @@
 // What a call of the recorder costs while it writes to disk: recorder_bench FOLDER [FAKE_DRIVER]. JSON on stdout.
 //
-// Bursts of 2 000 pairs of calls, then a pause, as a program that does something else too. Each pair is timed by the
-// processor's counter; what reading the counter costs is measured the same way and taken off. Times are counted, not
-// kept: a list of them is memory that no cache holds, and every eighth store to it, which misses, would hold back the
-// recorder's own stores behind it and be taken for their cost (130 ns in one call of eight).
-// With FAKE_DRIVER (tests/record's libcuda.so.1) also ranges on a stream, beside the driver's calls alone.
+// It makes bursts of 2 000 pairs of calls, then a pause, like a program that does other work too. Each pair is timed by
+// the processor's counter; the cost of reading the counter is measured the same way and subtracted. Times are counted
+// in a histogram, not kept in a list. Such a list does not fit into a cache. Every eighth store to it, which misses,
+// would delay the recorder's own stores behind it and look like their cost (130 ns in one call of eight). With
+// FAKE_DRIVER (tests/record's libcuda.so.1) it also measures ranges on a stream, and the driver's calls alone.
 #include <dlfcn.h>
 #include <time.h>
 #include <unistd.h>
@@ -53,7 +53,7 @@ struct Cost {
   double median_ns, p99_ns, mean_ns;
 };
 
-// How often a call took so many ticks; what takes longer than the last is rare and long.
+// Counts calls by their ticks; calls longer than the last bin are rare and long.
 class Times {
  public:
   void add(uint64_t ticks) { ++counts_[ticks < kMost ? ticks : kMost - 1], ++all_; }
@@ -109,7 +109,7 @@ const void* nvtx_table(uint32_t id) {
   return id == slr::nvtx::kCallbacks ? &callbacks : nullptr;
 }
 
-// The same of mstx.
+// Does the same for mstx.
 slr::nvtx::Function mstx_core[5];
 slr::nvtx::Function* mstx_places[6];
 int mstx_table(unsigned module, slr::nvtx::FunctionTable* table, unsigned* size) {

@@ -1,4 +1,5 @@
-"""What recording costs the program that records, while the file is written. Device ranges go to tests/record's fake driver."""
+"""Measures the cost of recording for the recorded program, while the file is written. Device ranges go to
+tests/record's fake driver."""
 import json
 import os
 import pathlib
@@ -60,8 +61,9 @@ print(json.dumps(found))
 '''
 
 
-# What hooks add to a call of a framework's function, in CPU time of the thread: its signature and the call as the framework writes it (Megatron-Core 0.16,
-# torch 2.13, DeepSpeed 0.18), with bodies that do nothing. An empty function with the same wrapper's frame is part of the price.
+# The time that hooks add to a call of a framework's function, in CPU time of the thread. Signatures and calls are those
+# of the framework (Megatron-Core 0.16, torch 2.13, DeepSpeed 0.18), with bodies that do nothing. An empty function with
+# the same wrapper's frame is part of the cost.
 HOOK_ROWS = (("torch_forward", "torch: stage.forward_one_chunk"), ("torch_backward", "torch: stage.backward_one_chunk"),
              ("megatron_forward", "Megatron-Core: forward_step, 14 arguments"), ("megatron_backward", "Megatron-Core: backward_step"),
              ("megatron_message", "Megatron-Core: recv_backward"), ("deepspeed_forward", "DeepSpeed: _exec_forward_pass"),
@@ -220,7 +222,7 @@ def run(bench):
     beyond = found["device_range"]["median_ns"] - found["driver_alone"]["median_ns"]
     bench.bar(f"push and pop: {push['median_ns']:.0f} ns, asked ≤ {MOST_NS} ns", push["median_ns"] <= MOST_NS)
     bench.bar(f"push and pop, p99: {push['p99_ns']:.0f} ns, asked ≤ {MOST_P99_NS} ns", push["p99_ns"] <= MOST_P99_NS)
-    # What a recorded range costs above one that calls the recorder itself.
+    # The extra cost of a recorded range, compared with a range that calls the recorder itself.
     nvtx = found["nvtx_push_pop"]["median_ns"] - push["median_ns"]
     bench.bar(f"NVTX above push and pop: {nvtx:.0f} ns, asked ≤ {MOST_INJECTED_NS} ns", nvtx <= MOST_INJECTED_NS)
     mstx = found["mstx_start_end"]["median_ns"] - found["begin_end"]["median_ns"]

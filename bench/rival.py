@@ -1,4 +1,4 @@
-"""The rival: profiler_helper_static.py of a released paddlepaddle wheel, in an environment of its own."""
+"""The reference tool: profiler_helper_static.py of a released paddlepaddle wheel, in its own environment."""
 import glob
 import os
 import subprocess
@@ -43,8 +43,9 @@ def find():
                  "so the ratios say less than they should", sys.executable, os.path.join(HERE, "stand_in.py"))
 
 
-# HTA as released, without the notebooks its wheel asks for. From 0.6 on it is called traceinsight on PyPI (HolisticTraceAnalysis
-# stops at 0.5.0); the module is hta still. The tables are of the versions its answers were checked with, where this Python has them.
+# HTA as released, without the notebooks its wheel asks for. From 0.6 on it is called traceinsight on PyPI
+# (HolisticTraceAnalysis stops at 0.5.0); the module is hta still. Its answers were checked with these versions; a
+# Python without them uses others.
 HTA = "traceinsight==0.6.1"
 HTA_HOME = ".cache/rivals/hta"
 HTA_NEEDS = ["networkx", "plotly", "psutil", "pyyaml", "pydot"]

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents dist sql python ask nsys perfetto scale limits live history]: what stageline and its rival cost on the same
-input, as a Markdown table on stdout. bench/README.md says how and keeps the last table."""
+"""./dev bench [--full] [small noisy large junkline scan kineto schedule slowdown align ascend viewer recorder incidents
+dist sql python ask nsys perfetto scale limits live history]: measures the costs of stageline and of a reference tool on
+the same input, as a Markdown table on stdout. bench/README.md describes the method and keeps the last table."""
 import argparse
 import json
 import os
@@ -34,7 +35,7 @@ SAID = os.path.join(cases.CACHE, "said.txt")
 ALIGN = "build/release/stageline_align_bench"
 CONVERSIONS = ("small", "noisy", "large", "junkline")  # of Paddle's logs
 NAMES = (*CONVERSIONS, "scan", "kineto", "schedule", "slowdown", "align", "ascend", "viewer", "recorder", "incidents", "dist", "sql", "python", "ask", "nsys", "perfetto", "scale", "limits", "live", "history")
-FASTER = 100  # times less CPU than the rival
+FASTER = 100  # this number of times less CPU than the reference tool
 MOST_MB = {"large": 450}
 MOST_MB_ELSE = 32
 SCAN_OF_GREP = 2.0
@@ -89,7 +90,7 @@ def run_theirs(case, rival):
 
 
 def convert(name, rival, our_runs, their_runs):
-    """One row: the whole conversion, ours and theirs."""
+    """Prints one row: the whole conversion, by both programs."""
     case = cases.Case(name)
     case.prepare()
     ours, theirs = measure.interleave(lambda: run_ours(case), lambda: run_theirs(case, rival), our_runs, their_runs)
@@ -115,7 +116,8 @@ def convert(name, rival, our_runs, their_runs):
 
 
 def compare(text, ours, theirs, limit, runs, label):
-    """One row of the second table: two short programs on files. The least CPU of each is compared: what
+    """Prints one row of the second table: two short programs on files. It compares the minimum CPU of each, because
+    what
     other processes add to runs this short is of the size of the difference asked about."""
     own_costs, other_costs = measure.interleave(lambda: measure.run(ours, SAID), theirs, 1, runs)
     own, other = min(c.cpu for c in own_costs), min(c.cpu for c in other_costs)
@@ -127,7 +129,7 @@ def compare_scans():
     print("\n| scanner alone | least CPU | against | least CPU | ratio | bar |\n| --- | --- | --- | --- | --- | --- |", flush=True)
     noisy = cases.Case("noisy")
     noisy.prepare()
-    # The C locale: grep's fastest. Its input is checked for UTF-8 by ours only.
+    # The C locale is grep's fastest. Only Stageline checks its input for UTF-8.
     grep_env = dict(os.environ, LC_ALL="C")
     compare("noisy", [SCAN, *noisy.logs], lambda: measure.run(["grep", "-c", cases.MARK, *noisy.logs], SAID, grep_env),
             SCAN_OF_GREP, 15, f"`grep -c '{cases.MARK}'`")
@@ -140,7 +142,7 @@ def compare_scans():
 
 
 def align_clocks():
-    """Clocks from messages, cells in memory: no rival does this, so only the bar counts."""
+    """Aligns clocks from messages, cells in memory: no other tool does this, so only the bar counts."""
     print("\n| clock alignment alone | matches | threads | wall, median of 5 | CPU | largest error |\n| --- | --- | --- | --- | --- | --- |", flush=True)
     for ranks, messages, limit in ((8, 100_000, None), (128, 100_000, 1.0)):
         found = json.loads(subprocess.run([ALIGN, str(ranks), str(messages), "5"], check=True, capture_output=True).stdout)

@@ -1,4 +1,5 @@
-"""./dev bench scale: a streamed run of 1 000 (--full: 10 000) ranks of 1 664 cells: what digests cost beside loading, and answers from them.
+"""./dev bench scale: a streamed run of 1 000 (--full: 10 000) ranks of 1 664 cells. It measures the cost of digests
+compared with loading, and of answers from them.
 
 Logs are made a thousand ranks at a time, digested and emptied, so that 10 000 ranks take no more room on the disk than a thousand and their digests.
 Machines keep their numbers: an emptied log still stands for its rank."""

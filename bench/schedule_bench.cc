@@ -1,9 +1,11 @@
-// Recognition, replay and lateness of a simulated run, cells in memory: no files, no reader.
+// Measures recognition, replay and lateness of a simulated run, cells in memory: no files, no reader.
+//
 //   stageline_schedule_bench SCHEDULE STAGES REPLICAS MICRO_BATCHES STEPS [LOST]
-// LOST cells in a thousand are left out, so that hardly any two lists are equal: the worst case of recognition.
-// Prints cells, and seconds of recognise(), theory_of() (which recognises again) and late_cells(); the schedule and
-// late cells; seconds of waterfall_of() and of find_findings(), which does all of it again but late cells; the rest's
-// share.
+//
+// It skips LOST cells in a thousand, so that almost no two lists are equal. That is the worst case of recognition. It
+// prints cells, the schedule and late cells, and the seconds of recognise(), of theory_of() (which recognises again)
+// and of late_cells(). The seconds of waterfall_of() follow, and those of find_findings(), which repeats all but late
+// cells, and the share of the rest.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -26,7 +28,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Of all threads, so far: what a busy machine does not lengthen.
+// Returns the processor time of all threads so far, which a busy machine does not lengthen.
 double processor_seconds() {
   rusage used{};
   getrusage(RUSAGE_SELF, &used);

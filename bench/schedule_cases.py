@@ -1,4 +1,5 @@
-"""What recognising a schedule and replaying it beside the run costs, by number of cells. The cells are simulated in memory."""
+"""Measures the cost of recognising a schedule and of replaying it for comparison, by number of cells. The cells are
+simulated in memory."""
 import os
 
 import measure

@@ -1,7 +1,9 @@
-// The step graph of a recorded job and all worlds of `analyze slowdown`, after load.
+// Measures the step graph of a recorded job and all scenarios of `analyze slowdown`, after loading.
+//
 //   stageline_slowdown_bench PATH [RUNS]
-// Prints operations, worlds, fixes tried, S; then the least wall and CPU seconds over RUNS (default 5) of
-// build_step_graph(), slowdown(), recognise() with the model of what-if, and all fixes of what-if.
+//
+// It prints operations, scenarios, fixes tried, S. Then it prints the minimum wall and CPU seconds over RUNS (default
+// 5) of build_step_graph(), slowdown(), recognise() with the model of what-if, and all fixes of what-if.
 #include <algorithm>
 #include <array>
 #include <chrono>

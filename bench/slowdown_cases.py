@@ -1,4 +1,5 @@
-"""What the step graph and every world of `analyze slowdown` cost on a job of 107 000 recorded operations, after load."""
+"""Measures the cost of the step graph and of every scenario of `analyze slowdown` on a job of 107 000 recorded
+operations, after loading."""
 import os
 import random
 import subprocess
@@ -11,7 +12,7 @@ MOST_MS = 25
 
 
 def orders(stage):
-    """1F1B: (kind, micro-batch) of one stage."""
+    """Returns the 1F1B order of one stage as (kind, micro-batch)."""
     warm_up = min(MICRO_BATCHES, STAGES - stage)
     order = [("forward", i) for i in range(warm_up)]
     for i in range(MICRO_BATCHES):

@@ -1,9 +1,10 @@
-"""./dev bench sql: the queries of docs/howto/sql.md over a profile, beside DuckDB over our own Arrow streams in the same process.
+"""./dev bench sql: the queries of docs/howto/sql.md over a profile, compared with DuckDB over Stageline's Arrow streams
+in the same process.
 
-Run by sql_cases.py with a Python that has duckdb and pyarrow: sql_bench.py PACKAGE TRACES RUNS. Prints one JSON object a query: milliseconds of
-both, the least of RUNS, whether the rows are the same, and how far each rose above the memory that it stood at before. What DuckDB is asked is its
-own way of saying it; where it has none (holes, arguments, trees) its column is empty. PERFETTO is what sql_cases.py asks Perfetto's trace processor
-of the same files, in its words."""
+sql_cases.py runs it with a Python that has duckdb and pyarrow: sql_bench.py PACKAGE TRACES RUNS. Prints one JSON object
+per query: the minimum milliseconds of both over RUNS, a comparison of the rows, and how far each rose above its memory
+before. DuckDB's queries use its own syntax; where there is none (holes, arguments, trees) its column is empty. PERFETTO
+contains the queries that sql_cases.py runs on the same files with Perfetto's trace processor, in its syntax."""
 import json
 import math
 import sys
@@ -59,7 +60,7 @@ def status_bytes(key):
 
 
 def risen(ask):
-    """How far the process rises above what it holds before, while it asks."""
+    """Returns the additional memory of the process during a query."""
     with open("/proc/self/clear_refs", "w") as peak:
         peak.write("5")
     before = status_bytes("VmRSS:")

@@ -25,7 +25,8 @@ def traces(events, cache):
 
 
 def perfetto_ms(cache, folder, values):
-    """Milliseconds by query of Perfetto's trace processor over the same files, the least of three; empty where it cannot be had."""
+    """Returns milliseconds by query of Perfetto's trace processor over the same files, the minimum of three; empty if
+    it is not available."""
     shell = perfetto_bench.engine(cache)
     if not shell:
         return {}

@@ -1,6 +1,6 @@
-"""Worker logs → the two timeline files, in plain Python: what ./dev bench times where the rival cannot
-be installed. Same files and bytes for runs on one machine; a fixed text is searched before the regular
-expression, so lines without jobs are cheap. Only a yardstick."""
+"""Worker logs → the two timeline files, in plain Python: ./dev bench times this if the reference tool cannot be
+installed. It gives the same files and bytes for runs on one machine. A fixed text is searched before the regular
+expression, so lines without jobs are cheap. It is only a yardstick."""
 import argparse
 import json
 import os

@@ -1,6 +1,6 @@
-// node viewer_bench.mjs STAGELINE CACHE SLICES[,SLICES…] [WASM]: what the viewer costs in a headless Chromium without a
-// GPU, with real input events, and what the same trace costs Perfetto's trace processor where its module is given.
-// Prints Markdown. Exit 0, or 77 where there is nothing to drive with. bench/README.md says how it is measured.
+// node viewer_bench.mjs STAGELINE CACHE SLICES[,SLICES…] [WASM] measures the cost of the viewer in a headless Chromium
+// without a GPU, with real input events. It also measures the same trace in Perfetto's trace processor if its module is
+// given. Prints Markdown. Exits with 0, or with 77 if there is no browser. bench/README.md describes the method.
 import {spawn, spawnSync} from 'node:child_process';
 import {existsSync, mkdirSync, readFileSync, statSync} from 'node:fs';
 import {loadavg} from 'node:os';
@@ -149,7 +149,7 @@ async function measureServed(browser, child, url, {slices, size, big, rival, beg
   row('server running, navigation to first paint', size, ms(median(warm)), '≤ 300 ms', median(warm) <= 300);
   row('… processor time: page; browser; server', size, `${least('page')}; ${least('browser')}; ${least('server')}`, '–', true);
 
-  // Two hundred lanes in sight.
+  // Two hundred lanes are visible.
   await settle(page);
   for (let i = 0; i < 14; ++i) await page.keyboard.press('-');
   await settle(page);
@@ -185,7 +185,7 @@ async function measureServed(browser, child, url, {slices, size, big, rival, beg
     row(`… processor time a frame, ${what}: page; browser; server`, size,
         ['page', 'browser', 'server'].map(key => frameCpu(runs, key)).join('; '), '–', true);
 
-  // Questions, from the page's side.
+  // These queries are measured in the page.
   await page.evaluate(() => { const {t0, t1} = stageline.home; stageline.setView(t0, t1); });
   await settle(page);
   const ask = async (target, times = 5) => median(await page.evaluate(async ([path, n]) => {

@@ -1,4 +1,5 @@
-"""./dev bench viewer: the page of `stageline view` in a headless Chromium (viewer_bench.mjs). Called by run.py."""
+"""./dev bench viewer: measures the page of `stageline view` in a headless Chromium (viewer_bench.mjs). run.py calls
+it."""
 import os
 import subprocess
 

@@ -1,4 +1,5 @@
-// Processor time of the browser's processes and of the server: what a machine that others use still tells. Linux.
+// Reads the processor time of the browser's processes and of the server, which is meaningful even on a shared machine.
+// It needs Linux.
 import {readFileSync} from 'node:fs';
 
 // Milliseconds that a process has run; 0 where it is gone or nothing says. Ticks are of 10 ms (USER_HZ).
@@ -11,7 +12,8 @@ function ranMs(pid) {
   }
 }
 
-// What `act` takes: {page, browser, server}: the renderers, the browser's other processes (its compositor draws), ours.
+// Returns the cost of `act` as {page, browser, server}: the renderers, the browser's other processes (its compositor
+// draws), and Stageline's server.
 export async function cpuDuring(browser, server, act) {
   const session = await browser.newBrowserCDPSession();
   const now = async () => {

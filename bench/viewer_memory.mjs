@@ -1,6 +1,6 @@
-// What the page keeps in memory, without a debugger that keeps every answer too: playwright listens to the network, and
-// the browser then holds all bodies for it in the page's process (100 MB and more). So this speaks to the browser itself,
-// and asks for nothing but evaluation and keys.
+// Measures the memory of the page without a debugger that also keeps every answer. With playwright, which listens to
+// the network, the browser holds all bodies for it in the page's process (100 MB and more). So this speaks to the
+// browser itself, and requests only evaluation and keys.
 import {spawn} from 'node:child_process';
 import {mkdtempSync, readFileSync, rmSync} from 'node:fs';
 import {createRequire} from 'node:module';
@@ -9,8 +9,9 @@ import {join} from 'node:path';
 
 const require = createRequire(new URL('../tests/web/package.json', import.meta.url));
 
-// Bytes of the renderer after the window was moved and zoomed for a while: its share (PSS) of all that is no file. The browser's own
-// program, mapped from its file, is left out: 10 to 40 MB, by how many of its processes there happen to be.
+// Returns the bytes of the renderer after the window was moved and zoomed for a while: its share (PSS) of all memory
+// that is not a file. The browser's program, mapped from its file, is excluded: it is 10 to 40 MB, depending on the
+// number of its processes.
 export async function pageMemory(chromium, url) {
   const {ws: WebSocket} = require('playwright-core/lib/utilsBundle'), profile = mkdtempSync(join(tmpdir(), 'stageline-bench-'));
   const child = spawn(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--no-first-run',

@@ -1,5 +1,5 @@
-// What a run in one file costs: to write it, its size, and from opening it from disk with the network off to the timeline. Called by
-// viewer_bench.mjs.
+// Measures the cost of a run in one file: writing it, its size, and the time from opening it to the timeline, from disk
+// with the network off. It is called by viewer_bench.mjs.
 import {spawnSync} from 'node:child_process';
 import {readFileSync, statSync} from 'node:fs';
 import {join, resolve} from 'node:path';
@@ -23,7 +23,7 @@ export async function measureReport(stageline, cache, slices, {row, traceOf, pai
   row('report: bytes a slice; the whole file', size, `${(pieces / slices).toFixed(2)} B; ${mb(statSync(path).size)}`, '≤ 6 B', pieces / slices <= 6);
   row('report: script and style of the page, gzipped', '–', `${(own / 1000).toFixed(0)} kB`, '≤ 200 kB', own <= 200_000);
   const browser = await launch(), session = await browser.newBrowserCDPSession(), paints = [], cpus = [];
-  // Of all processes of pages there are: processor time so far.
+  // Returns the processor time so far of all processes that show pages.
   const used = async () => (await session.send('SystemInfo.getProcessInfo')).processInfo.filter(one => one.type === 'renderer')
       .reduce((sum, one) => sum + one.cpuTime * 1000, 0);
   for (let i = 0; i < OPENED; ++i) {

@@ -1,7 +1,7 @@
 """Markers for pipelines on Ascend NPUs, so that a chart says F3 and not "something ran".
 
-Copy this file beside the training script, or put its folder on PYTHONPATH. It needs Python 3.8 and nothing else; without torch_npu every call
-does nothing. In the training script, before the first step:
+Copy this file next to the training script, or put its folder on PYTHONPATH. It needs Python 3.8 and nothing else;
+without torch_npu every call does nothing. In the training script, before the first step:
 
     import stageline_mstx as mark
     mark.megatron()                     # or mark.mindspeed_dualpipev(), mark.mindspeed_overlap()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Builds what is handed out, into dist/, and holds it to what is promised: `dist.py [--all] [--check]`, called by ./dev dist.
+"""Builds the release into dist/, and checks it against its promises: `dist.py [--all] [--check]`, called by ./dev dist.
 
-The program is compiled by zig's clang for glibc 2.17 and linked with static libraries, whose sources packaging/libraries.json
-names with their digests: from Debian's source packages, and SQLite from npm. What was fetched and built is kept in build/dist.
+The program is compiled by zig's clang for glibc 2.17 and linked with static libraries, whose sources
+packaging/libraries.json names with their digests: from Debian's source packages, and SQLite from npm. Downloads and
+build results are kept in build/dist.
 """
 import argparse
 import base64
@@ -127,14 +128,15 @@ def zig_tools(work, tools, arch):
     folder = work / arch / 'zig'
     folder.mkdir(parents=True, exist_ok=True)
     cache = shlex.quote(f'{work}/zig_cache')
-    # Names of this machine's folders are no part of what is built.
+    # Names of this machine's folders must not appear in the output.
     maps = ' '.join(shlex.quote(f'-ffile-prefix-map={path}={name}') for path, name in ((work, 'build'), (ROOT, '.')))
-    # zig's clang describes every line for debuggers unless told not to, and the recorder's static archive is handed out as compiled.
-    # -O2 also where CMake tries things out: without, zig would build its C++ library once more, for debugging.
+    # zig's clang writes debug information for every line by default, and the recorder's static archive is released as
+    # compiled. The flag -O2 also applies where CMake tries things out: otherwise zig would build its C++ library once
+    # more, for debugging.
     flags = f'-target {arch}-linux-gnu.{promises.GLIBC} -O2 -g0 -fno-sanitize=undefined -Xclang -fno-pch-timestamp {maps}'
     for name in ('cc', 'c++', 'ar', 'ranlib'):
         wrapper = folder / name
-        # zig's version stands in the wrapper because the compiler cache knows a compiler by its file.
+        # The wrapper contains zig's version because the compiler cache identifies a compiler by its file.
         text = (f'#!/bin/sh\n# {ZIG}\nexport ZIG_GLOBAL_CACHE_DIR={cache} ZIG_LOCAL_CACHE_DIR={cache}\n'
                 f'exec {shlex.quote(str(zig))} {name}{" " + flags if name[0] == "c" else ""} "$@"\n')
         if not wrapper.exists() or wrapper.read_text() != text:
@@ -224,7 +226,7 @@ def wheel_name(distribution, arch):
 
 
 def write_wheel(distribution, arch, contents, metadata, scripts, to):
-    """A wheel of `contents`, (name in it, bytes, whether it is run); what pip wants to know of it beside them."""
+    """Makes a wheel of `contents`, (name in it, bytes, executable or not), with the metadata that pip needs."""
     info = f'{distribution}-{version()}.dist-info'
     tags = ''.join(f'Tag: cp39-abi3-{platform}\n' for platform in wheel_name(distribution, arch).removesuffix('.whl').split('-')[-1].split('.'))
     contents = sorted(contents)
@@ -312,7 +314,7 @@ def bare_systems(work, held, included=''):
         if included and suite not in WITH_PYTHON:
             continue
         tree, scripts = work / 'bare' / (f'{suite}_{included}' if included else suite), pathlib.Path('/usr/share/debootstrap/scripts')
-        # What an older debootstrap does not know by name is made as its forebears were.
+        # A system that an older debootstrap does not know by name is made like its predecessors.
         script = next(one for one in (scripts / suite, scripts / ('gutsy' if name.startswith('Ubuntu') else 'sid')) if one.exists())
         if not (tree / 'made').exists():
             say(f'making a bare {name}{" with " + included if included else ""}')

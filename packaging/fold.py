@@ -2,9 +2,10 @@
 """Links as zig does, and has functions of the same machine code folded into one: `fold.py ZIG WORK ROOT COMPILER ARGUMENT...`, which
 CMake puts before each link (CMAKE_CXX_LINKER_LAUNCHER).
 
-The linker inside zig can fold (--icf=safe: no function whose address is compared), but zig's compiler takes no such option. So zig links
-first and says how it called its linker, and the linker is called once more with the option. Words of that line stand side by
-side without quotes: WORK and ROOT, below which all files lie that are not named from here, may have blanks and are therefore put aside.
+The linker inside zig can fold (--icf=safe: no function whose address is compared), but zig's compiler takes no such
+option. So zig links first and prints the call of its linker, and the linker is called once more with the option. The
+words of that line have no quotes. WORK and ROOT, below which all files are that are not named from here, may contain
+blanks, so they are replaced first.
 """
 import os
 import shlex

@@ -1,5 +1,6 @@
-"""What is promised of what ./dev dist makes, held against it: each function returns rows of the table in bench/README.md, a bar
-that is missed is a fault. dist.py calls them; what needs a tool that is not installed is left out, and said."""
+"""Checks the output of ./dev dist against its promises. Each function returns rows of the table in bench/README.md; a
+bar that is missed is a failure. They are called by dist.py. A check whose tool is not installed is skipped and
+reported."""
 import email
 import json
 import os
@@ -16,8 +17,8 @@ import zipfile
 GLIBC = '2.17'
 GLIBCS_OWN = {'libc.so.6', 'libm.so.6', 'libpthread.so.0', 'libdl.so.2', 'librt.so.1', 'libutil.so.1', 'libresolv.so.2'}
 PROGRAM_MB, FILE_MB = 20, 25
-# Complaints of lintian that are meant: a program that needs nothing carries its libraries and fonts, comes from no source package of
-# Debian's and has no entry in Debian's list of bugs to close.
+# These complaints of lintian are intended. A program without dependencies carries its libraries and fonts, comes from
+# no source package of Debian's, and has no entry in Debian's list of bugs to close.
 LINTIAN_MEANT = ('embedded-library', 'initial-upload-closes-no-bugs')
 RUN = ['simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--dp', '2', '--steps', '24', '--cost', '10,20', '--latency', '0.2', '--jitter', '0.03',
        '--optimizer', '8', '--machines', '2', '--fault', 'slow-stage:2,1.4', '--seed', '7']  # as ./dev demo
@@ -110,7 +111,8 @@ def plain(text):
 
 
 def licences(held, root, builds):
-    """Every file of others that is compiled into the program, headers too, is under terms whose words stand in NOTICE: many a library has files that
+    """Checks that NOTICE contains the licence terms of every foreign file that is compiled into the program, headers
+    too: many a library has files that
     its own licence does not speak for."""
     notice, missing, seen = plain((root / 'NOTICE').read_text()), {}, set()
     for build in builds:
@@ -130,7 +132,7 @@ def licences(held, root, builds):
 
 
 def archive(held, path):
-    """What belongs into the tar.gz, below one folder."""
+    """Returns the required content of the tar.gz, below one folder."""
     with tarfile.open(path) as tar:
         names = tar.getnames()
     top = path.name.removesuffix('.tar.gz')
@@ -146,7 +148,7 @@ def stated_by(command, **options):
 
 
 def answered_by_view(program, logs, environment):
-    """What the viewer's server sends for its page, asked as a browser would."""
+    """Reads the answer of the viewer's server for its page, requested as a browser would."""
     with subprocess.Popen([*program, 'view', str(logs), '--port', '0', '--no-open'], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           env=environment) as server:
         try:
@@ -193,7 +195,8 @@ def unpacked(archive, tree):
 
 
 def bare_system(held, tree, system, archive, deb):
-    """Archive and package in a system that has nothing else, `tree` being its root: what they hold runs there, and says so where libcurl is missing."""
+    """Runs archive and package in a system that has nothing else, with `tree` as its root: their programs must run
+    there, and report a missing libcurl."""
     inside = [shutil.which('chroot'), tree]
     program = [*inside, f'/opt/{unpacked(archive, tree)}/bin/stageline']
     runs(held, program, system, tree)
@@ -211,14 +214,15 @@ def bare_system(held, tree, system, archive, deb):
 
 
 def goldens(held, root, program, name):
-    """The goldens of the source tree, by the program that is handed out."""
+    """Runs the goldens of the source tree with the released program."""
     said = subprocess.run(['python3', root / 'tests/golden/run.py'], capture_output=True, text=True, env=dict(os.environ, STAGELINE_BIN=str(program)))
     last = (said.stdout.strip() or said.stderr.strip()).splitlines()[-1]
     held.bar(f'{name}: goldens', last, said.returncode == 0, 'all')
 
 
 def installed(held, python, folder, simulate, system='', root=pathlib.Path('/')):
-    """Both wheels by pip, as README says it, into an environment that has nothing; the module and the program must tell the same.
+    """Installs both wheels with pip, as README describes it, into an empty environment; the module and the program must
+    give the same answers.
 
     `simulate` are the words that start a program that makes a run, `root` is the folder that all of it takes for the whole file system, `system` its name."""
     inside = [] if root == pathlib.Path('/') else [shutil.which('chroot'), root]

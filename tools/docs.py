@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """The documentation as a site: `docs.py OUT_FOLDER`, called by ./dev docs. Every link is checked; a dead one ends it with an error.
 
-The pages stand in the repository as GitHub shows them. They are laid out below OUT_FOLDER/pages in the same folders, so that relative links
-hold; a link to a folder becomes one to its README, and README is the first page. mkdocs-material makes the site, which asks nothing of
-other hosts.
+The pages are in the repository as GitHub shows them. They are laid out below OUT_FOLDER/pages in the same folders, so
+that relative links hold. A link to a folder becomes one to its README, and README is the first page. mkdocs-material
+makes the site, which loads nothing from other hosts.
 """
 import os
 import pathlib
@@ -38,7 +38,7 @@ nav:
 
 
 def tracked():
-    """Pages, and the files beside them that they may show or name."""
+    """Returns pages, and the files next to them that they may show or name."""
     said = subprocess.run(['git', '-C', ROOT, 'ls-files', '--cached', '--others', '--exclude-standard'], check=True, capture_output=True, text=True)
     return [pathlib.Path(line) for line in said.stdout.splitlines() if (ROOT / line).exists()]
 
@@ -111,7 +111,7 @@ def main():
         subprocess.run([sys.executable, '-m', 'venv', tools], check=True)
         subprocess.run([tools / 'bin/pip', 'install', '--quiet', '--disable-pip-version-check', GENERATOR], check=True)
         wanted.write_text(GENERATOR)
-    # What it says of its successor to whoever builds is known (docs/decisions/README.md).
+    # Its message about a successor is known (docs/decisions/README.md).
     done = subprocess.run([tools / 'bin/mkdocs', 'build', '--strict', '--quiet', '-f', out / 'mkdocs.yml'], env={**os.environ, 'NO_MKDOCS_2_WARNING': '1'})
     if done.returncode == 0:
         print(out / 'site/README.html' if (out / 'site/README.html').exists() else out / 'site/index.html')

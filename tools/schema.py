@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / 'docs/schema/v1'
 VERSION = 1
 
-# Schema → the question of the contract, what it is. Those without a question stand in BY_HAND.
+# Schema → the question of the contract, its meaning. Schemas without a question are in BY_HAND.
 ANSWERS = {
     'info': ('info --json', 'stageline info PATH… --format json: what was read, and what was wrong with it.'),
     'explain': ('explain --format json', 'stageline explain PATH… --format json: where the time of a step goes, findings and what their fixes save.'),
@@ -61,7 +61,8 @@ def table_of(name, columns):
 
 
 def of_paths(paths, columns):
-    """{"a[].b": "null or text"} as a schema. A number may always be unknown, which is null; new keys may come at any time."""
+    """Turns {"a[].b": "null or text"} into a schema. A number may always be unknown, which is null; new keys may come
+    at any time."""
     kinds = {'': 'object', **paths}
     children = {}
     for path in paths:
@@ -103,7 +104,7 @@ def schemas():
     for name, (question, words) in ANSWERS.items():
         answer = contract['answers'][question]
         found[name] = {'description': words, **of_paths(answer['paths'], answer.get('columns', {}))}
-    tables = {}  # of all analyses, with the columns that they have by default and as rivals
+    tables = {}  # of all analyses, with the columns that they have by default and with --compat
     for key, one in contract['analyses']['columns'].items():
         tables.setdefault(key.split(' ')[0], []).append(one)
     by_name = []
@@ -115,7 +116,7 @@ def schemas():
             for form in forms:
                 if table in form and form[table] not in ways:
                     ways.append(form[table])
-            if len(ways) == 1:  # a rival's answer has the rival's columns, which are not promised here
+            if len(ways) == 1:  # an answer of --compat has the other tool's columns, which are not promised here
                 rows.append(table_of(table, ways[0]))
         by_name.append({'if': {'properties': {'analysis': {'const': analysis}}},
                         'then': {'properties': {'tables': {'items': {'properties': {'name': {'enum': names}}, **({'allOf': rows} if rows else {})}}}}})

@@ -5,7 +5,7 @@
 
 #include <stageline_record.h>
 
-/* result, name, parameters, what the call does without the library */
+/* result, name, parameters, the action of the call without the library. */
 #define SLR_FUNCTIONS(X)                                                           \
   X(int, init, (const slr_config* config), (void)config; return 3)                 \
   X(void, shutdown, (void), return)                                                \

@@ -1,4 +1,4 @@
-/* What the files of stageline_record._record share. */
+/* The shared declarations of the files of stageline_record._record. */
 #ifndef STAGELINE_PYTHON_RECORD_MODULE_H
 #define STAGELINE_PYTHON_RECORD_MODULE_H
 
@@ -25,7 +25,7 @@ enum Field { kKind, kMicroBatch, kChunk, kLane, kName, kStage, kPeer, kBytes, kS
 /* Sets one field; −1 with an exception for what it cannot be. */
 int set_job_field(int field, PyObject* value, slr_job* job, slr_lane* lane);
 
-/* hook.c: adds what it has to the module; −1 with an exception. */
+/* Adds the functions of hook.c to the module; −1 with an exception. */
 int add_hooks(PyObject* module);
 extern PyMethodDef hook_methods[];
 

@@ -1,4 +1,4 @@
-"""python -m stageline: the command `stageline`."""
+"""python -m stageline runs the command `stageline`."""
 from .command import main
 
 main()

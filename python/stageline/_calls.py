@@ -8,7 +8,7 @@ _COLUMNS = ('id', 'rank', 'name', 'category', 'class', 'start_ns', 'dur_ns', 'la
 
 
 class Slice:
-    """A slice: the columns of slices() as attributes (kernel_class for class), and its relations."""
+    """Holds a slice: the columns of slices() as attributes (kernel_class for class), and its relations."""
 
     def __init__(self, trace, row):
         self._trace = trace
@@ -44,7 +44,7 @@ class Slice:
 
     @property
     def children(self):
-        """What it called, in the order of calls."""
+        """Returns the slices that it called, in the order of calls."""
         return [self._trace.slice(i) for i in self._trace.calls(self.rank).children(self.id)]
 
     @property
@@ -68,7 +68,7 @@ class Slice:
 
 
 class CallGraph:
-    """Who called whom on a rank: questions by id, the column of slices(). Made once, of two columns."""
+    """Who called whom on a rank: questions by id, the column of slices(). It is made once, of two columns."""
 
     def __init__(self, trace, rank):
         from .filters import f

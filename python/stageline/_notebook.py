@@ -1,4 +1,5 @@
-"""What notebooks and terminals show. No number is made here: tables, sentences, charts and pages are the engine's.
+"""Shows results in notebooks and terminals. No number is made here: tables, sentences, charts and pages are the
+engine's.
 
 Everything that a trace names (kernels, files) is hostile input to a page: every text is escaped, charts are shown as images and
 pages in a frame without rights.
@@ -137,7 +138,7 @@ def in_notebook():
 
 
 class _Bar:
-    """A bar on the terminal or in the notebook, after half a second of reading."""
+    """Draws a bar on the terminal or in the notebook, after half a second of reading."""
 
     def __init__(self, notebook):
         self._from, self._shown, self._notebook, self._handle = time.monotonic(), False, notebook, None
@@ -171,7 +172,7 @@ class _Bar:
 
 @contextlib.contextmanager
 def progress_for(wish):
-    """What the engine calls while it reads: the user's own, a bar, or nothing."""
+    """Yields the callback for the engine while it reads: the user's function, a bar, or nothing."""
     if callable(wish):
         yield wish
         return

@@ -16,7 +16,7 @@ _KNOWN = ('StringIds', 'NVTX_EVENTS', 'CUPTI_ACTIVITY_KIND_KERNEL', 'CUPTI_ACTIV
 
 
 def is_export(path):
-    """Whether a path is a folder of such tables."""
+    """Returns true if a path is a folder of such tables."""
     return os.path.isdir(path) and any(os.path.exists(os.path.join(path, name + kind)) for name in _KNOWN for kind in _KINDS)
 
 

@@ -11,7 +11,8 @@ _MANY_ROWS = 100_000
 
 
 class Table:
-    """Rows and typed columns. Times and durations are whole nanoseconds, shares fractions of 1, None is unknown.
+    """A table has rows and typed columns. Times and durations are whole nanoseconds, shares fractions of 1, None is
+    unknown.
 
     Anything that reads Arrow takes it: `polars.DataFrame(table)`, `pyarrow.table(table)`, `duckdb.sql('FROM table')`.
     """
@@ -27,7 +28,7 @@ class Table:
 
     @property
     def title(self):
-        """What people call it."""
+        """Returns the title for people."""
         return self._frame.title
 
     def __len__(self):
@@ -48,7 +49,7 @@ class Table:
         return names.index(name)
 
     def _list(self, place):
-        """A column as Python values."""
+        """Returns a column as Python values."""
         codes = self._frame.dictionary(place)
         out = []
         for batch in range(len(self._frame.batch_rows())):
@@ -98,7 +99,8 @@ class Table:
         return polars.DataFrame(self)
 
     def to_pandas(self, *, categories=True, times='int'):
-        """A pandas.DataFrame, without pyarrow. Names are categories, or objects with categories=False; times='timedelta' turns
+        """Returns a pandas.DataFrame, without pyarrow. Names are categories, or objects with categories=False;
+        times='timedelta' turns
         nanoseconds into pandas' own; whole numbers with unknown ones among them become Int64."""
         import numpy
         import pandas
@@ -163,7 +165,7 @@ class Table:
         return _to(path, text)
 
     def text(self, rows=40, wide=False, lang='en'):
-        """What `stageline analyze` prints: scaled values with units. rows=0 for all."""
+        """Returns the text that `stageline analyze` prints: scaled values with units. rows=0 for all."""
         text = self._frame.form('text', rows=rows, wide=wide, chinese=lang == 'zh')
         if text is not None:
             return text
@@ -175,7 +177,7 @@ class Table:
         return self.text(rows=10) if len(self.columns) else f'Table({self.name!r})'
 
     def _head(self, count):
-        """The first rows, without making all."""
+        """Returns the first rows, without making all."""
         names = range(len(self.columns))
         if not self._frame.batch_rows():
             return []

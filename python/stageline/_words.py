@@ -51,7 +51,7 @@ def _bad_input(what, file):
 
 
 def _mapping_text(value):
-    """{'stage': 3, 'by': 0.9} as stage=3,by=0.9."""
+    """Writes {'stage': 3, 'by': 0.9} as stage=3,by=0.9."""
     return ','.join(f'{k}={v}' for k, v in value.items())
 
 

@@ -18,7 +18,7 @@ def _named(kind, names, occurrence):
 
 
 class Filter:
-    """A condition; & | ~ join conditions."""
+    """Holds a condition; & | ~ join conditions."""
     __slots__ = ('node',)
 
     def __init__(self, node):
@@ -111,8 +111,8 @@ class _Texts:
         return Filter(_node('glob', self.column, patterns))
 
     def matches(self, *expressions):
-        """One of these regular expressions stands in it; ^ and $ are its ends, letters match either case. There are . [a-z] [^…] \\d \\w
-        \\s ( ) | * + ?: what the engine answers in time bounded by expression and text."""
+        """Matches if one of these regular expressions occurs in it; ^ and $ are its ends, letters match either case.
+        There are . [a-z] [^…] \\d \\w \\s ( ) | * + ?: the engine's time is bounded by expression and text."""
         return Filter(_node('matches', self.column, expressions))
 
     def __eq__(self, value):
@@ -132,7 +132,8 @@ class _Columns:
 
     @staticmethod
     def under(*names, occurrence=None):
-        """Called by a slice of one of these names, however deep, or launched in there. `occurrence`: only by that one of its name in its
+        """Matches calls below a slice with one of these names, at any depth, or launched in there. `occurrence`: only
+        below that one of its name in its
         step (and rank), by start, from 0; -1 is the last."""
         return Filter(_named('under', names, occurrence))
 

@@ -28,7 +28,8 @@ def _rank():
 
 
 class Handler:
-    """What `handler()` makes; .paths are the traces written, .seconds what the training process spent on the last one."""
+    """The result of `handler()`; .paths are the written traces, .seconds is the time that the training process spent on
+    the last one."""
 
     def __init__(self, out, analyze, report, keep_trace, ranks):
         self.folder = pathlib.Path(out or 'stageline-traces')
@@ -52,7 +53,8 @@ class Handler:
         if not self.analyze or not (self.ranks == 'all' or self.ranks == 'own' and rank == 0 or not isinstance(self.ranks, str) and rank in self.ranks):
             return
         page = str(self.report).format(rank=rank, index=len(self.paths) - 1) if self.report else ''
-        # Another process: the job's own threads, memory and Python are left alone. It is told where this package is.
+        # Runs in another process: the job's own threads, memory and Python are left alone. PYTHONPATH leads it to this
+        # package.
         environment = dict(os.environ)
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         environment['PYTHONPATH'] = os.pathsep.join(filter(None, [package, environment.get('PYTHONPATH')]))
@@ -60,7 +62,7 @@ class Handler:
         self._running.append(subprocess.Popen([sys.executable, '-c', code, str(path), page], env=environment, stdin=subprocess.DEVNULL))
 
     def wait(self, timeout=None):
-        """Until what was begun is through; the number that failed."""
+        """Waits until the processes have ended; returns the number that failed."""
         return sum(process.wait(timeout) != 0 for process in self._running)
 
 
@@ -81,7 +83,7 @@ _OTHERS = {'key': 'name', 'count': 'count', 'cpu_memory_usage': 'host_bytes', 's
 
 
 class FunctionEventAvg:
-    """One row of key_averages(), with torch's names: times in µs, as torch has them."""
+    """One row of key_averages(), with torch's names and units: times in µs."""
 
     def __init__(self, row):
         self._row = row
@@ -103,7 +105,7 @@ class FunctionEventAvg:
 
 
 class EventList(list):
-    """What key_averages() of the profiler would have been, from the trace alone."""
+    """Computes the result of the profiler's key_averages() from the trace alone."""
 
     def __init__(self, trace, rank, options):
         self._trace, self._rank, self._options = trace, rank, options

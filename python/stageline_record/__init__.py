@@ -10,9 +10,9 @@
 
 Programs of a framework that stageline.hooks knows need none of this: `stageline record -- COMMAND`.
 
-Before init(), after shutdown(), in forked children and where there is no library every call does nothing. Ranges of a stream
-have the device's times, others the calling thread's. push() and pop() pair up per thread; coroutines, which share one, use job(),
-range() and annotate(). docs/howto/record.md has the settings.
+Every call does nothing before init(), after shutdown(), in forked children and without the library. Ranges of a stream
+have the device's times, others the calling thread's. Calls of push() and pop() pair up per thread; coroutines, which
+share one, use job(), range() and annotate(). The settings are listed in docs/howto/record.md.
 """
 import functools
 import inspect
@@ -98,12 +98,12 @@ def init(dir=None, *, job=None, rank=None, world=None, stage=None, dp_rank=None,
 
 
 def recording():
-    """Whether records are kept now."""
+    """Returns true if records are kept now."""
     return _core.path() != ''
 
 
 def why_not():
-    """Why nothing is recorded; "" when it is."""
+    """Returns why nothing is recorded; "" when it is."""
     return '' if recording() else _why_not
 
 

@@ -1,7 +1,7 @@
-"""What stands behind the drop-ins for marks that programs have already: nvtx, mstx, record_function.
+"""Implements the drop-ins for marks that programs have already: nvtx, mstx, record_function.
 
-As the injections of NVTX and mstx do it: ranges at most two deep lie on the current stream, with the device's times, deeper ones on the
-thread; those that name a stream or a domain lie there."""
+As in the injections of NVTX and mstx, ranges at most two deep are on the current stream, with the device's times.
+Deeper ones are on the thread; those that name a stream or a domain are there."""
 import functools
 import itertools
 import sys
@@ -41,7 +41,7 @@ def _open():
 
 
 def push_range(text):
-    """How many were open on this thread before."""
+    """Starts a range; returns how many were open on this thread before."""
     here = _open()
     where = device_lane() if len(here) < _ON_DEVICE else None
     here.append(where)

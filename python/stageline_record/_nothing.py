@@ -1,4 +1,5 @@
-"""What stageline_record has where the extension cannot be loaded (another interpreter, no wheel for it): calls that do nothing."""
+"""Replaces stageline_record if the extension cannot be loaded (another interpreter, no wheel for it): its calls do
+nothing."""
 
 
 class Job:

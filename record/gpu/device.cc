@@ -1,7 +1,7 @@
-// The parts that need no framework: device PART [NUMBER …] records with the library and times with a kernel of its own,
-// which stores the device's %globaltimer when it begins and ends. CUDA's driver is opened at run time, so this builds
-// without CUDA. A line of JSON for each number it measured: {"part", "what", "value", "unit", "at_most" or "at_least"};
-// parts.py holds the value to the bound.
+// The parts that need no framework: device PART [NUMBER …] records with the library and measures times with its own
+// kernel. The kernel stores the device's %globaltimer when it starts and ends. CUDA's driver is opened at run time, so
+// this builds without CUDA. It prints one line of JSON per measured number, {"part", "what", "value", "unit", "at_most"
+// or "at_least"}; parts.py checks the value.
 #include <dlfcn.h>
 #include <signal.h>
 #include <stageline_record.h>
@@ -232,7 +232,7 @@ void gap(Driver& driver, int pairs) {
   measured(3, "gap that a range adds", median(with) - median(without), "ns", "at_most", 3000);
 }
 
-// 5: the device's clock against the host's. Stamps go to standard error's neighbour, the file named: parts.py compares.
+// Part 5 compares the device's clock with the host's. Timestamps go to the named file, which parts.py compares.
 void clocks(Driver& driver, int seconds, bool load, const char* path) {
   begin_recording();
   void *stream = driver.stream(), *other = driver.stream();
@@ -309,7 +309,7 @@ void overlap(Driver& driver, int rounds) {
            -1);
 }
 
-// 7: ranges in captured graphs.
+// Part 7 records ranges in captured graphs.
 void graphs(Driver& driver, int replays, int every_us) {
   begin_recording();
   void* stream = driver.stream();
@@ -355,7 +355,7 @@ void graphs(Driver& driver, int replays, int every_us) {
              "at_most", 0);
 }
 
-// 8: a capture that nobody may disturb, while the recorder's thread asks for events.
+// Part 8 makes a capture that must not be disturbed, while the recorder's thread polls events.
 void captures(Driver& driver, int count) {
   begin_recording();
   void *stream = driver.stream(), *captured = driver.stream();
@@ -385,7 +385,7 @@ void captures(Driver& driver, int count) {
            "at_least", count * 0.9);
 }
 
-// 13: records until it is killed. How many ranges have ended stands in a file that outlives it.
+// Part 13 records until it is killed. The number of ended ranges is in a file that outlives it.
 void endless(Driver& driver, const char* path) {
   FILE* file = fopen(path, "w+");
   if (!file || ftruncate(fileno(file), 8) != 0) give_up("the count cannot be written");

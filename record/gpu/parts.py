@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the parts of record/gpu/run.sh, holds every number to its bound, prints pass or fail and writes results.json and table.md.
 
-Each number is the median of --repeats runs of its part; beside it stand the least and the largest. A part without what it needs is skipped, with the reason.
+Each number is the median of --repeats runs of its part; the minimum and maximum are printed next to it. A part without
+what it needs is skipped, with the reason.
 """
 import argparse
 import collections
@@ -88,7 +89,8 @@ class Parts:
         return out
 
     def clock_error(self, folder, stamps, how):
-        """How far recorded ends are from a straight line through the kernel's own stamps: both clocks run evenly, whatever their zero and rate."""
+        """Returns how far recorded ends are from a straight line through the kernel's own stamps: both clocks run
+        evenly, whatever their zero and rate."""
         ends = {int(i): int(end) for i, _, end in (line.split() for line in stamps.read_text().splitlines())}
         points = [(ends[mb], end) for mb, end in self.cells(folder, 'micro_batch, end_ns') if mb in ends]
         if len(points) < 10:
@@ -160,7 +162,7 @@ class Parts:
         try:
             return self.python('errors')
         except Skip:
-            return []  # the driver's part stands alone
+            return []  # only the driver's part runs
 
     def part_14(self):
         out = []
@@ -205,7 +207,7 @@ def collect(runs):
 
 
 def machine():
-    """What it was measured on, as far as the driver's own tool says."""
+    """Returns the device of the measurement, if the driver's tool reports it."""
     try:
         said = subprocess.run(['nvidia-smi', '--query-gpu=name,driver_version', '--format=csv,noheader'], capture_output=True, text=True, timeout=30, check=True).stdout
         return re.sub(r'\s*\n\s*', '; ', said.strip())

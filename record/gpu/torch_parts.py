@@ -89,7 +89,8 @@ def one():
 
 
 def step():
-    """What recording costs a step: blocks of 20 steps with it and without, in ABBA order; a bootstrap's 95 % interval of the difference."""
+    """Measures the cost of recording per step: blocks of 20 steps with it and without, in ABBA order; a bootstrap's 95
+    % interval of the difference."""
     torch = torch_with_gpu()
     from stageline import record
     record.init(rank=0)

@@ -42,9 +42,9 @@ typedef uint32_t slr_str;   /* an interned text; 0: no text */
 typedef uint32_t slr_lane;  /* 0: the calling thread */
 typedef uint64_t slr_range; /* 0: nothing was begun */
 
-/* What a job does; the letters are those of pipeline schedules. */
+/* The kind of a job; the letters are those of pipeline schedules. */
 enum slr_kind {
-  SLR_USER = 0,             /* a range of your own: any name */
+  SLR_USER = 0,             /* your range: any name */
   SLR_FORWARD = 1,          /* F */
   SLR_BACKWARD = 2,         /* B: gradients of inputs and weights in one piece */
   SLR_INPUT_GRAD = 3,       /* I: the first half of a split backward */
@@ -92,14 +92,14 @@ typedef struct slr_config {
   uint32_t flush_ms;     /* STAGELINE_FLUSH_MS, 1000: how long a record waits for its file at most */
   uint32_t rotate_mb;    /* STAGELINE_ROTATE_MB, 256: size of one file */
   uint32_t rotate_s;     /* STAGELINE_ROTATE_S, 3600: age of one file */
-  uint32_t keep_files;   /* STAGELINE_KEEP, 0: only so many newest files of this process; 0: all */
+  uint32_t keep_files;   /* STAGELINE_KEEP, 0: only this number of newest files of this process; 0: all */
   uint32_t ring_kb;      /* STAGELINE_RING_KB, 256: memory of one thread, a power of two */
   uint32_t reserved;
 } slr_config;
 #define SLR_CONFIG_INIT \
   { (uint32_t)sizeof(slr_config), 0, NULL, NULL, -1, 0, -1, -1, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, 0 }
 
-/* Why something was not kept. The same numbers stand in the file. */
+/* The reason why something was not kept. The file uses the same numbers. */
 enum slr_drop {
   SLR_DROP_RING_FULL = 0,  /* the writer or the disk could not follow */
   SLR_DROP_NO_RING = 1,    /* more threads at once than memory_mb allows */
@@ -137,16 +137,16 @@ typedef struct slr_statistics {
   uint64_t self_ns;         /* time the background thread has computed */
 } slr_statistics;
 
-/* Opens the file and starts the background thread. 0: recording. Else nothing is recorded and the number says why:
- * 1 already recording, 2 STAGELINE_OFF=1 is set, 3 the folder cannot be made or written, 4 no memory, 5 no thread, or that
- * of the recording before still writes. */
+/* Opens the file and starts the background thread. Returns 0 when it records. Otherwise nothing is recorded and the
+ * number is the reason: 1 already recording, 2 STAGELINE_OFF=1 is set, 3 the folder cannot be made or written, 4 no
+ * memory. The reason 5 means that there is no thread, or that of the previous recording still writes. */
 SLR_API int slr_init(const slr_config* config);
 /* Writes what is there, closes the file. Called at exit by itself. Waits at most 2 s, and 2 s for kernels. */
 SLR_API void slr_shutdown(void);
 /* Records everything begun before the call into the file, waiting `timeout_ms` at most for devices and disk. 0: done. */
 SLR_API int slr_flush(int timeout_ms);
 SLR_API void slr_stats(slr_statistics* statistics);
-/* The file being written, "" when there is none. Valid until slr_shutdown or rotation. */
+/* Returns the file being written, "" when there is none. It is valid until slr_shutdown or rotation. */
 SLR_API const char* slr_path(void);
 
 /* The number of a text, the same in the whole process; also before slr_init. Takes a lock: do it once per name. */
@@ -168,7 +168,7 @@ SLR_API void slr_end(slr_range range);
 /* Ends `range` (0: there is none yet) and begins the next job; on the same lane with one event for both. */
 SLR_API slr_range slr_switch(slr_lane lane, slr_range range, const slr_job* next);
 
-/* A range that is over, which somebody else timed: it began and ended so many nanoseconds before this call, by the
+/* Records a past range that another component timed: it started and ended this many nanoseconds before the call, by the
  * host's clock. */
 SLR_API void slr_past(slr_lane lane, const slr_job* job, uint64_t began_ns_ago, uint64_t ended_ns_ago);
 

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int kFirstTries = 16, kTries = 8;
 constexpr int64_t kMaxSpinNs = 2'000'000;     // a device that is full answers late: not now, then
-constexpr int64_t kUnaskedNs = 30 * kSecond;  // one hardware queue, and nobody says when steps begin
+constexpr int64_t kUnaskedNs = 30 * kSecond;  // one hardware queue, and steps are not announced
 constexpr uint32_t kFewEvents = 128, kMoreEvents = 512;
 
 std::atomic<uint32_t> asked{0};

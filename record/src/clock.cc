@@ -11,7 +11,7 @@ bool counter_is_clock = false;
 
 namespace {
 
-// Does the file hold the word? Of its first 16 KiB.
+// Returns true if the first 16 KiB of the file contain the word.
 [[maybe_unused]] bool file_says(const char* path, const char* word) {
   char text[16385];
   const ssize_t size = read_start(path, text, sizeof text - 1);

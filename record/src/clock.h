@@ -1,5 +1,5 @@
 // The clock that stamps records: the processor's counter where it is constant and the kernel trusts it, else
-// CLOCK_MONOTONIC_RAW (30 ns dearer). Ticks mean something only beside snapshots of the same recording.
+// CLOCK_MONOTONIC_RAW (30 ns dearer). Ticks mean something only with snapshots of the same recording.
 #pragma once
 
 #include <time.h>
@@ -37,7 +37,7 @@ inline uint64_t now_ticks() {
 
 // STAGELINE_CLOCK=raw keeps the counter out.
 ClockKind choose_clock();
-// The tightest of five readings. ~0.5 µs.
+// Takes the tightest of five readings, in about 0.5 µs.
 Snapshot take_snapshot();
 // From two snapshots; 1e9 where ticks are nanoseconds.
 uint64_t ticks_per_second(const Snapshot& first, const Snapshot& second);

@@ -163,7 +163,7 @@ void ColdFile::sync() {
 }
 
 void ColdFile::close() {
-  // What was promised and not used goes back to the disk.
+  // Reserved but unused bytes go back to the disk.
   if (file_.is_ours() && room_bytes_ > file_bytes_ && ftruncate(file_.get(), static_cast<off_t>(file_bytes_)) != 0)
     ++errors_;
   file_.close();

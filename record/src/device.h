@@ -16,8 +16,8 @@ struct Driver;
 // Looked for at the first call, the second, the fourth, the eighth and so on.
 const Driver* loaded_driver(uint8_t kind);
 
-// Looks whether the lane's driver is in the process, and what device the stream is of. Without it the lane's records
-// have the host's times; it is asked for again now and then. Not for the hot path.
+// Finds the lane's driver in the process, and the device of the stream. If there is no driver, the lane's records have
+// the host's times, and it is looked for again from time to time. This is not for the hot path.
 void bind_lane(uint16_t lane);
 // The calling thread works on the device that the lane was made on: handles of default streams are the same on all.
 bool same_device(const Lane& lane);
@@ -34,7 +34,7 @@ enum class DeviceState : uint8_t { kWaiting, kReady, kNever };
 struct DeviceTimes {
   int64_t start_ns, dur_ns;  // on the lane's device clock
 };
-// What became of a range's events; kReady and kNever give them back.
+// Returns the fate of a range's events; kReady and kNever give them back.
 DeviceState harvest(const Record& record, const Extra& extra, DeviceTimes& times);
 
 // A step begins: where anchors are taken only at step boundaries, now is the time.

@@ -265,7 +265,7 @@ void bind_lane(uint16_t id) {
 bool same_device(const Lane& lane) {
   const DeviceLane* d = lane.device.load(std::memory_order_acquire);
   void* context = nullptr;
-  // A stream's own handle tells devices apart; the default streams (0, 1, 2) are the same on all.
+  // A stream's own handle distinguishes devices; the default streams (0, 1, 2) are the same on all.
   if (!d || reinterpret_cast<uintptr_t>(lane.stream) > 2) return true;
   return d->device->driver->current(&context) != 0 || context == d->device->context;
 }

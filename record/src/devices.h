@@ -38,7 +38,7 @@ struct Device {
   std::atomic<uint32_t> lost;          // the driver takes no more calls for it
   std::atomic<uint32_t> lane_count;
   bool one_queue;  // CUDA_DEVICE_MAX_CONNECTIONS=1
-  char uuid[37];   // "" where the driver tells none
+  char uuid[37];   // "" if the driver reports none
 
   // The background thread's.
   void* stream;
@@ -59,7 +59,7 @@ struct DeviceLane {
   bool beside_first;  // not the first lane of its device
 };
 
-// Milliseconds of a driver as whole ns.
+// Converts milliseconds of a driver to whole ns.
 inline int64_t whole_ns(float ms) {
   const double ns = static_cast<double>(ms) * 1e6;
   return static_cast<int64_t>(ns < 0 ? ns - 0.5 : ns + 0.5);

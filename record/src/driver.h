@@ -1,5 +1,5 @@
-// What the recorder asks of a device's driver, whosever it is: one table of functions, filled by cuda.cc, hip.cc and
-// acl.cc from libraries that the program has loaded already (RTLD_NOLOAD: a program without a GPU stays one).
+// The recorder's interface to a device driver: one table of functions, which cuda.cc, hip.cc and acl.cc fill from
+// libraries that the program has already loaded. RTLD_NOLOAD keeps a program without a GPU as it is.
 //
 // All return 0, or the driver's own error number.
 #pragma once

@@ -1,14 +1,14 @@
-// Ranges of captured graphs: STAGELINE_GRAPHS=1.
+// Records ranges of captured graphs (STAGELINE_GRAPHS=1).
 //
 //   capture   ──[node a]── work ──[node b]──▶ graph       the range is kept here, with its two events
 //   replay 1       a1         b1
 //   replay 2       a2         b2                          each replay stamps both anew
 //   writer    ……… b's time is another: a replay that is over, recorded with a's and b's times
 //
-// Nobody tells us of replays, so their events are looked at every few ms: of replays of one graph that follow each
-// other faster, the last one is seen. A replay that is under way shows a start after its end, or an end that changes
-// while both are read: it is looked at again. Events of graphs were never recorded before (one that was would show an
-// old time) and are never used again (the graph may be replayed as long as it lives, which nobody says either).
+// The driver does not report graph replays, so their events are polled every few ms. If one graph is replayed faster
+// than that, only the last replay is seen. A replay in progress shows a start after its end, or an end that changes
+// between two reads; it is polled again. Each graph gets fresh events: a used event would show an old time. The events
+// are never reused, because a graph may be replayed as long as it exists and its end is not reported.
 #include "anchors.h"
 #include "devices.h"
 

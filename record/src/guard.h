@@ -15,7 +15,7 @@
 namespace slr {
 
 struct Guard {
-  std::atomic<uint32_t> depth_limit;  // ranges with so many around them get no events
+  std::atomic<uint32_t> depth_limit;  // ranges inside this number of others get no events
   std::atomic<uint32_t> only_first;   // 1: only the first lane of each device gets events
   std::atomic<uint32_t> every;        // only steps divisible by this get events; UINT32_MAX: none
 };

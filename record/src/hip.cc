@@ -1,5 +1,5 @@
-// HIP: the same shape as CUDA, with devices for contexts. Events are made without the system-scope fence, which orders
-// memory for other agents; ours order nothing.
+// HIP has the same shape as CUDA, with devices for contexts. Events are made without the system-scope fence, which
+// orders memory for other agents; the recorder's events order nothing.
 #include <dlfcn.h>
 
 #include <initializer_list>

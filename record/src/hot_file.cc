@@ -1,7 +1,7 @@
 // The hot file: rings in memory that the page cache keeps when the process is killed.
 //
-// Its whole size is mapped at once, sparse; a ring's blocks are allocated when its thread comes, so that a full disk is
-// an error here and not a SIGBUS in the middle of a training step.
+// Its whole size is mapped at once, sparse. A ring's blocks are allocated when its thread appears, so that a full disk
+// is an error here and not a SIGBUS in the middle of a training step.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -22,7 +22,7 @@ class JsonText {
   size_t limit_, size_ = 0;
 };
 
-// Times in RANGES drop so many low bits: they stay finer than 2 ns.
+// Returns the number of low bits that times in RANGES drop: they stay finer than 2 ns.
 inline uint8_t tick_shift_of(uint64_t ticks_per_second) {
   uint8_t shift = 0;
   while (ticks_per_second >> (shift + 1) >= 500'000'000) ++shift;

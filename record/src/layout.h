@@ -17,7 +17,7 @@ inline constexpr char kChunkMagic[4] = {'S', 'L', 'C', 'K'};
 inline constexpr char kHotMagic[8] = {'S', 'L', 'H', 'O', 'T', '0', '1', '\n'};
 inline constexpr uint32_t kFormatVersion = 1;
 inline constexpr uint32_t kMaxPayloadBytes = 1 << 16;  // of one chunk
-inline constexpr uint32_t kMetaEveryChunks = 64;       // META, STRINGS and LANES are written anew that often
+inline constexpr uint32_t kMetaEveryChunks = 64;       // META, STRINGS and LANES are rewritten that often
 
 enum ClockKind : uint8_t { kClockMonotonicRaw = 0, kClockTsc = 1, kClockCntvct = 2 };
 

@@ -1,9 +1,9 @@
 // Locks of the recorder that a signal handler or a forked child may meet, and bells to wait for.
 //
-// Whoever takes a lock is not interrupted while it has it: signals wait until it is given back, so that no handler ends
-// the program, forks or records in between. What cannot wait (a fault, abort) still comes; `take` then says no to the
-// thread that has the lock already, and the caller does without. A lock that another process holds is that of a parent
-// whose thread is not here: nobody's.
+// A thread that holds this lock is not interrupted by signals: they are blocked until release, so no handler can exit,
+// fork or record in between. Synchronous signals (a fault, abort) cannot be blocked; `take` then fails for the thread
+// that already holds the lock, and the caller continues without it. After fork, a lock held by the parent belongs to a
+// thread that does not exist in the child, so it counts as free.
 #pragma once
 
 #include <signal.h>
@@ -34,7 +34,7 @@ class Lock {
   void give();
 
  private:
-  std::atomic<uint64_t> owner_{0};  // process << 32 | thread; 0: nobody
+  std::atomic<uint64_t> owner_{0};  // process << 32 | thread; 0: free
   sigset_t before_{};               // the owner's signals
 };
 

@@ -51,7 +51,7 @@ size_t JsonText::finish() {
 
 namespace {
 
-// Tells the boots of one machine apart, and machines of one name.
+// Distinguishes the boots of one machine, and machines of one name.
 uint32_t boot_hash() {
   char text[64] = {};
   const ssize_t n = read_start("/proc/sys/kernel/random/boot_id", text, sizeof text - 1);

@@ -146,7 +146,7 @@ void name_lane_of_thread(uint32_t thread_id, const char* name) {
 
 }  // namespace slr
 
-using namespace slr;  // the C functions are no members, or their visibility would be lost
+using namespace slr;  // the C functions are not members, or their visibility would be lost
 
 extern "C" {
 

@@ -18,14 +18,14 @@ class OwnFile {
     if (fd >= 0 && fstat(fd, &facts) == 0) device_ = facts.st_dev, inode_ = facts.st_ino;
   }
   bool is_ours() const { return fd_ >= 0 && is_it(fd_); }
-  // It has a name yet: nobody deleted it.
+  // Returns true while it has a name: it was not deleted.
   bool has_name() const {
     struct stat facts;
     return fstat(fd_, &facts) == 0 && facts.st_nlink > 0;
   }
   int get() const { return fd_; }
   bool is_open() const { return fd_ >= 0; }
-  // True when it is ours, or could be opened again: the same file, where it was.
+  // Returns true when it is ours, or could be opened again: the same file, where it was.
   bool keep(const char* path, int flags) {
     if (is_ours()) return true;
     if (fd_ < 0) return false;

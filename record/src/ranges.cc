@@ -1,7 +1,7 @@
 // The hot path: from a call to 32 bytes in the calling thread's ring.
 //
 // A ring has one producer (its thread) and one consumer (the writer). Records are stored first and counted after
-// (release), so that a process killed at any instruction leaves only whole ones. What is open lies in the same mapped
+// (release), so that a process killed at any instruction leaves only whole ones. Open ranges are in the same mapped
 // memory: pushes on a stack, ranges that other threads may end in slots whose state is claimed before it is read.
 //
 // A signal handler that interrupts a call on its own thread would meet a half-made record: `busy` keeps it out, and
@@ -155,7 +155,7 @@ void finish(Thread* t, Record& r, Extra& e) {
   release_event(e.end_event);
 }
 
-constexpr uint64_t kFree = 0, kIsOpen = 1, kClosing = 2;  // phases of OpenSlot::state, whose generation stands above
+constexpr uint64_t kFree = 0, kIsOpen = 1, kClosing = 2;  // phases of OpenSlot::state, in the bits below its generation
 uint64_t handle_of(uint64_t generation, uint32_t ring, uint32_t slot) {
   return (generation & ((uint64_t{1} << 40) - 1)) << 24 | static_cast<uint64_t>(state.recording & 0xff) << 16 |
          ring << 6 | slot;
@@ -227,7 +227,7 @@ void push(Thread* t, slr_lane lane, const slr_job* job, slr_str name, uint16_t t
   t->ring->depth.store(depth + 1, std::memory_order_release);
 }
 
-// Pushes of a domain that are open. Those beyond the 64th count as its own: nobody knows whose they were.
+// Counts open pushes of a domain. Pushes beyond the 64th are counted for this domain, because their domain is unknown.
 uint32_t open_of(const Thread* t, uint16_t tag) {
   uint32_t count = t->depth > kMaxOpen ? t->depth - kMaxOpen : 0;
   for (uint32_t d = 0; d < t->depth && d < kMaxOpen; ++d) count += t->ring->stack[d].extra.tag == tag;
@@ -354,7 +354,7 @@ void record_replay(Record r, Extra e) {
 void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at) {
   Call call;
   if (!call || !state.live.load(std::memory_order_relaxed)) return;
-  // A mark has the host's time only: it stands on the thread's lane, unless a stream was named.
+  // A mark has the host's time only: it is on the thread's lane, unless a stream was named.
   emit_simple(call.get(), kInstant, lane ? lane : lane_at(*call.get(), tag, kMaxOpen), name, 0);
 }
 
@@ -375,7 +375,7 @@ void record_open_ranges(Thread* t) {
 
 }  // namespace slr
 
-using namespace slr;  // the C functions are no members, or their visibility would be lost
+using namespace slr;  // the C functions are not members, or their visibility would be lost
 
 extern "C" {
 

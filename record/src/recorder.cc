@@ -238,7 +238,7 @@ void end_recording() {
   last.recording = 0;
   state.last_stats = last;
   close_devices();
-  // What the disk refused stays in the hot file, for `stageline recover`.
+  // Records that the disk refused stay in the hot file, for `stageline recover`.
   say_losses(last, all_is_written);
   close_hot_file(all_is_written);
   state.cold.close();
@@ -248,7 +248,7 @@ void end_recording() {
 
 }  // namespace slr
 
-using namespace slr;  // the C functions are no members, or their visibility would be lost
+using namespace slr;  // the C functions are not members, or their visibility would be lost
 
 extern "C" {
 

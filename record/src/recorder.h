@@ -30,7 +30,7 @@ struct Control {
 extern std::atomic<Control*> control;
 inline bool is_on() { return control.load(std::memory_order_acquire)->on.load(std::memory_order_acquire) != 0; }
 
-// A ring as its owner sees it; private memory, so that a child's copy is its own.
+// A ring as its owner sees it, in private memory, so that a forked child has a separate copy.
 struct Thread {
   RingHeader* ring;
   Record* records;
@@ -149,7 +149,7 @@ void mark_tagged(uint16_t tag, slr_str name, slr_lane lane, LaneAt lane_at);
 bool start_writer();
 // META: who recorded where and how; JSON. Returns its length.
 size_t write_meta(char* to, size_t size);
-// What became of kernels that were asked for, in META: "" so far all is well, nullptr they were not. Literals only.
+// Sets the note on requested kernels in META: "" so far all is well, nullptr they were not requested. Literals only.
 void say_of_kernels(const char* what);
 extern std::atomic<const char*> kernels_known;
 // Called before a recording ends, by who has something to add to it.

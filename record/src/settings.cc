@@ -46,7 +46,7 @@ void read_steps(const char* text, Settings& s) {
   s.stop_step = last < INT64_MAX ? last + 1 : last;
 }
 
-// A name that can stand in a file's: letters, digits, - and _.
+// Makes a name that can be part of a file's: letters, digits, - and _.
 void make_plain(char* text) {
   for (; *text; ++text) {
     const char c = *text;

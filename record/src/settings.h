@@ -1,4 +1,4 @@
-// What slr_config and the environment ask for, resolved once at slr_init.
+// The settings from slr_config and the environment, resolved once at slr_init.
 #pragma once
 
 #include <cstdint>

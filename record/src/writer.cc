@@ -123,7 +123,7 @@ bool Writer::put_all_tables() {
   return put(kMeta, meta_, meta_bytes_, now_ticks()) && put_names(0) && put_lanes() && put_clocks(state.cold, true);
 }
 
-// What the records to come refer to stands before them.
+// The tables that later records refer to come before them.
 bool Writer::put_new_tables() {
   if (state.cold.chunks_in_file() == 0 || state.cold.chunks_in_file() % kMetaEveryChunks == 0 ||
       devices_written_ != device_count.load(std::memory_order_acquire) ||
@@ -225,7 +225,7 @@ void Writer::drain_all(bool force, bool give_up) {
   put_gaps(false);
 }
 
-// What was dropped since the last time. `last`: into the room that is kept for it, also on a full disk.
+// Writes the drops since the last time. `last`: into the room that is kept for it, also on a full disk.
 void Writer::put_gaps(bool last) {
   uint64_t ring_drops = 0;
   const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);

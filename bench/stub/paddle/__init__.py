@@ -1,5 +1,5 @@
-"""Stands for the package while the rival's script runs, so that seconds of import are not counted
-against it: the script uses a device count and a logger, nothing else."""
+"""Replaces the package while the reference script runs, so that seconds of import do not count: the script uses a
+device count and a logger, nothing else."""
 
 
 class device:

@@ -1,4 +1,4 @@
-/* What of cairo is built: pictures, PNG, PDF and SVG, with fonts that FreeType has opened. */
+/* Selects the parts of cairo to build: pictures, PNG, PDF and SVG, with fonts that FreeType has opened. */
 #ifndef CAIRO_FEATURES_H
 #define CAIRO_FEATURES_H
 #define CAIRO_HAS_FT_FONT 1

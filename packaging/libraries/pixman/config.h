@@ -1,4 +1,4 @@
-/* What pixman finds on 64-bit Linux. */
+/* The facts that pixman finds on 64-bit Linux. */
 #define PACKAGE "pixman"
 #define SIZEOF_LONG 8
 #define HAVE_PTHREADS 1

@@ -1,5 +1,5 @@
-// Frame: a table as columns in batches, for whoever takes columns: Arrow, numpy. What stands in the program's memory in
-// the form that is asked for is handed out as it stands, with a share in its owner; the rest is made batch by batch.
+// Frame: shows a table as columns in batches, for Arrow and numpy. Columns that already have the requested form are
+// exposed without a copy and keep their owner alive; the others are converted batch by batch.
 #pragma once
 
 #include <cstdint>
@@ -69,9 +69,9 @@ class Frame {
   virtual int64_t row_count() const = 0;
   virtual size_t batch_count() const = 0;
   virtual int64_t batch_rows(size_t batch) const = 0;
-  // One column of one batch. Thread-safe. Views cost nothing; others O(rows of the batch).
+  // Returns one column of one batch. Thread-safe. Views cost nothing; others O(rows of the batch).
   virtual FrameData data(size_t batch, size_t column) const = 0;
-  // Of kCode32 and kCode8 columns; the same for every batch.
+  // Returns the texts of kCode32 and kCode8 columns; the same for every batch.
   virtual std::shared_ptr<const Texts> dictionary(size_t) const { return nullptr; }
   // The table that this shows, where one stands behind it: for CSV, JSON and text.
   virtual const Table* table() const { return nullptr; }
@@ -89,8 +89,8 @@ std::shared_ptr<const Frame> table_frame(std::shared_ptr<const Table> table);
 // The rows of a query, which own themselves.
 std::shared_ptr<const Frame> sql_frame(std::shared_ptr<const sql::AnswerTable> answer);
 
-// The slices of a run, one batch or more for each rank; start and duration are views where all slices of a rank are
-// asked for and its clock was not moved. `columns`: empty for all. Errors: kUsage naming an unknown column.
+// Returns the slices of a run, one batch or more for each rank. Start and duration are views if all slices of a rank
+// are selected and its clock was not moved. `columns`: empty for all. Errors: kUsage naming an unknown column.
 Result<std::shared_ptr<const Frame>> slice_frame(std::shared_ptr<const OpenRun> run, const SliceCondition& where,
                                                  const std::vector<std::string>& columns, int64_t batch_rows);
 

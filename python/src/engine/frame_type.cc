@@ -96,7 +96,7 @@ void frame_dealloc(PyObject* self) {
   free_object(self);
 }
 
-// Capsules that nobody took give back what they hold.
+// Capsules that were not taken release their content.
 template <class T>
 void drop_capsule(PyObject* capsule, const char* name) {
   auto* held = static_cast<T*>(PyCapsule_GetPointer(capsule, name));
@@ -230,7 +230,7 @@ PyObject* frame_form(PyObject* self, PyObject* arguments, PyObject* keywords) {
                                 chinese != 0));
 }
 
-// What a person sees of one value: "1.500", "36.4", "–"; and of which unit a column is then.
+// Returns the text of one value for people, "1.500", "36.4", "–", and the unit of the column.
 PyObject* frame_shown(PyObject* self, PyObject* arguments) {
   Py_ssize_t row = 0, column = 0;
   if (!PyArg_ParseTuple(arguments, "nn", &row, &column)) return nullptr;

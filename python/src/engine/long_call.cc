@@ -8,7 +8,7 @@
 namespace stageline::python {
 namespace {
 
-// What runs in threads of its own. A child of fork() has none of them, so it begins with an empty one.
+// The calls that run in their own threads. A child of fork() has none of these threads, so it starts with an empty one.
 struct Running {
   std::mutex mutex;
   std::condition_variable changed;

@@ -7,8 +7,8 @@
 //   Ctrl-C: progress->cancel()  ─ ─ ─ ─▶  readers stop at their next window
 //   takes the lock, returns     ◀───────  done
 //
-// No Python code runs on the worker. Work that takes a Progress is waited for after Ctrl-C, for it ends within a
-// window, and its memory is given back; other work (an analysis of a loaded run) owns all it uses, runs to its end
+// No Python code runs on the worker. Work that takes a Progress is waited for after Ctrl-C, because it ends within a
+// window, and its memory is given back. Other work (an analysis of a loaded run) owns all it uses, runs to its end
 // unseen and keeps no lock.
 #pragma once
 

@@ -39,8 +39,8 @@ PyObject* column_lists(const std::vector<AnalysisTable>& tables) {
   return lists.release();
 }
 
-// [(name, summary, needs, compat, format, makes_overlay, [(table, summary)], [(option, value, help, choices)],
-//   [[column]] by table)]
+// Returns [(name, summary, needs, compat, format, makes_overlay, [(table, summary)], [(option, value, help, choices)],
+// [[column]] by table)].
 PyObject* analysis_list(PyObject*, PyObject*) {
   Ref list(PyList_New(0));
   for (const Analysis* a : analyses()) {

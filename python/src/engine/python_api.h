@@ -1,5 +1,5 @@
-// What every file of the module needs of CPython: the limited API of 3.9, references that give themselves back, and
-// errors of the program as exceptions.
+// The part of CPython that every file of the module needs: the limited API of 3.9, references that release themselves,
+// and errors of the program as exceptions.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN
@@ -46,7 +46,7 @@ class Ref {
 // Text of the program is UTF-8 wherever it is valid; bytes that are not (names of files) come as Python's own
 // surrogates, so that they name the same file again.
 PyObject* text(std::string_view utf8);
-// False with an exception set where `object` is no text and no path.
+// Returns false with an exception set if `object` is neither a text nor a path.
 bool take_text(PyObject* object, std::string& out);
 bool take_texts(PyObject* sequence, std::vector<std::string>& out);
 PyObject* text_list(const std::vector<std::string>& texts);

@@ -1,6 +1,7 @@
-"""Megatron-Core's schedules and messages, and MindSpeed's DualPipeV on top of them.
+"""Wraps Megatron-Core's schedules and messages, and MindSpeed's DualPipeV on top of them.
 
-forward_step is told its micro-batch; backward_step is not, and is known by the output tensor of its forward, whatever the order.
+forward_step gets its micro-batch as an argument. backward_step does not; the output tensor of its forward identifies
+it, in any order.
 """
 import inspect
 import sys
@@ -108,7 +109,7 @@ def _combined(forward_model, backward_model, number, chunk, output):
 
 
 def _combined_done(result, forward_model, backward_model, *_):
-    """(output, tokens, gradient of the input)"""
+    """Returns (output, tokens, gradient of the input)."""
     if forward_model is not None:
         _remember(_made, result[0], _now['F'])
     if backward_model is not None:
@@ -155,7 +156,8 @@ def _sent(kind, name, tensor):
 
 
 def _message(name, kinds):
-    """Ends of the pipeline call these functions, too: nothing is sent or received there, and it is no message."""
+    """Ends of the pipeline call these functions, too: nothing is sent or received there, so it does not count as a
+    message."""
     one_way = len(kinds) == 1 or name in ('send_forward_recv_backward', 'send_backward_recv_forward')
     receives = kinds[0] if len(kinds) == 1 and kinds[0][0] == 'R' else None
     to_next = kinds[0] in ('RB', 'SF')
@@ -197,7 +199,7 @@ def _forward_dualpipev(chunk, number, count, overlapped):
     if None not in (chunk, number, count) and number - chunk * count >= 0:
         number -= chunk * count  # the second chunk's micro-batches count on from the first's
     _now['F'] = number, chunk
-    # overlapped: a backward of the other chunk runs within
+    # overlapped: a backward of the other chunk runs within.
     return 'F' if overlapped is None else 'F&B', number, chunk
 
 
@@ -205,7 +207,8 @@ _STORES = ('cache', 'weight_grad_queue', 'funcs_queue')  # where kinds of Weight
 
 
 def empty(store):
-    """Whether a pop of a WeightGradStore finds nothing to do. It looks where pop itself looks: MindSpeed's works off `cache`, whatever lies
+    """Returns true if a pop of a WeightGradStore finds nothing to do. It looks where pop itself looks: MindSpeed's
+    works off `cache`, whatever lies
     in `weight_grad_queue`. Unknown kinds of stores are never empty."""
     pop = inspect.getattr_static(store, 'pop', None)
     pop = getattr(pop, '__func__', pop)

@@ -1,4 +1,5 @@
-"""What the hooks of all frameworks share: when recording begins, whose step runs, on which lane a job lies, how a function is wrapped."""
+"""The shared part of the hooks of all frameworks: the start of recording, the owner of the current step, the lane of a
+job, the wrapping of a function."""
 import functools
 import inspect
 import os
@@ -7,7 +8,8 @@ import sys
 from .. import record
 from ..record import _core
 
-# What a wrapped call needs to be recorded: being inside a step of a pipeline, or only that recording goes on (optimizers, plain training).
+# The condition for recording a wrapped call: being inside a step of a pipeline, or only that recording goes on
+# (optimizers, plain training).
 IN_STEP, RECORDING, PLAIN = 0, 1, 2
 # stage: what the jobs of this rank must say; None where the recording says it.
 state = {'tried': False, 'step': -1, 'depth': 0, 'training': False, 'stage': None}
@@ -57,7 +59,8 @@ def _stream_lane(kind, handle_of, device):
 
 
 def know_devices():
-    """Tells the extension whose streams torch's work lies on, so that it asks for them by itself at each call."""
+    """Names to the extension the framework whose streams torch's work uses, so that it reads them itself at each
+    call."""
     torch = sys.modules.get('torch')
     known = []
     for name in ('cuda', 'npu'):

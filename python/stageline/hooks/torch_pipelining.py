@@ -3,8 +3,8 @@
 torch's own annotations ("Forward 3") stand around receive, compute and send together, and Schedule1F1B has none. The stage's methods
 are the work alone: forward_one_chunk, backward_one_chunk (whole, or the inputs' half), backward_weight_one_chunk.
 
-A message is told from the operations that a stage makes for a chunk's forward or backward (get_fwd_recv_ops and its kin), wherever the
-schedule puts them: alone, or receives and sends in one batch.
+A message is identified by the operations that a stage makes for a chunk's forward or backward (get_fwd_recv_ops and
+similar functions). The schedule may issue them alone, or receives and sends in one batch.
 
     get_fwd_send_ops(3) ──▶ [P2POp]      of the forward of micro-batch 3: noted on the operation
     _batch_p2p(ops)     ──▶ [Work]       sends are ranges of this call; which work receives what is kept
@@ -19,7 +19,8 @@ from . import run, torch_training
 
 
 def _chunk(stage):
-    """Which of this rank's stages it is, in order of their indices: loops and V both. Found out once."""
+    """Returns the position of a stage among this rank's stages, in order of their indices: loops and V both. It is
+    computed once."""
     try:
         return stage._stageline_chunk
     except AttributeError:

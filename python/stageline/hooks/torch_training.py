@@ -1,4 +1,5 @@
-"""Training without a pipeline on torch: DDP, FSDP, and what stands on them (Trainer, Accelerate, Lightning, torchtitan, ZeRO).
+"""Records training without a pipeline on torch: DDP, FSDP, and the libraries on top of them (Trainer, Accelerate,
+Lightning, torchtitan, ZeRO).
 
     data wait   DataLoader's next()                                      L, of the training step that uses the batch
     forward     of the wrapped model (DDP, FSDP, DeepSpeedEngine), or the Trainer's call around it; the outermost counts       F
@@ -95,7 +96,7 @@ def _note_model(model):
 
 
 def _reduced(model):
-    """What DDP's reducer did in the backward that has just ended."""
+    """Records the work of DDP's reducer in the backward that has just ended."""
     model.logger.set_runtime_stats_and_log()
     said = model._get_ddp_logging_data()
     begin, end, computed = (said.get(key, 0) for key in ('backward_comm_time_start', 'backward_comm_time_end', 'backward_compute_time_end'))
@@ -144,7 +145,7 @@ def fully_shard(module):
     """FSDP2 has no class of its own for the model: its states hang in the modules' hooks, and one of them is the root."""
     state = module.FSDPState
     run.wrap(state, '_root_pre_forward', 'self module', _root_begins, None, run.PLAIN)
-    # Nothing to say before it; `after` needs a range, so it is told by a wrapper of its own.
+    # There is nothing to record before it; `after` needs a range, so it has its own wrapper.
     function = vars(state)['_post_forward']
     if not hasattr(function, 'stageline_wrapped'):
         def marked(self, *args, **kwargs):

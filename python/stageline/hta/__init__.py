@@ -1,13 +1,14 @@
-"""Holistic Trace Analysis' questions with its own frames, answered by the engine with HTA's numbers, its faults included
-(docs/analyses/hta-faults.md names them).
+"""Holistic Trace Analysis' questions with its own frames, answered by the engine with HTA's numbers, its bugs included
+(docs/analyses/hta-faults.md lists them).
 
     from stageline.hta import TraceAnalysis
     analysis = TraceAnalysis(trace_dir='traces/')
     analysis.get_temporal_breakdown(visualize=False)
 
-Needs pandas; networkx at the first critical path, plotly at the first figure. The modules stand as HTA's do (trace_diff,
-common.trace_filter, common.trace_call_graph …), and `import stageline.hta.redirect` lets `import hta` find them. Reading is the
-engine's; frames of whole traces are made when somebody touches `.t`. docs/howto/python.md says what is here and what is not.
+Needs pandas; networkx at the first critical path, plotly at the first figure. The modules are arranged as HTA's are
+(trace_diff, common.trace_filter, common.trace_call_graph …), and `import stageline.hta.redirect` lets `import hta` find
+them. The engine reads files; frames of whole traces are made at the first use of `.t`. docs/howto/python.md lists what
+exists here and what does not.
 """
 __all__ = ['TraceAnalysis', 'TimeSeriesTypes', 'accelerate']
 

@@ -1,8 +1,9 @@
 """The installed Holistic Trace Analysis, answered by the engine where answers are equal: `stageline.hta.accelerate()`.
 
-All of HTA's code stays. Reading into frames, where most of its time goes, is put off until somebody touches `analysis.t`;
-until then the questions below are the engine's to answer. HTA's own code answers whatever draws, whatever is asked after `.t`
-was touched (it may have been changed), whatever the engine refuses, and traces whose ranks the two read differently.
+All of HTA's code stays. Reading into frames, where most of its time goes, is put off until the first use of
+`analysis.t`; until then the engine answers the questions below. HTA's own code answers whatever draws, whatever is
+asked after `.t` was touched (it may have been changed), whatever the engine refuses, and traces whose ranks the two
+read differently.
 """
 import functools
 import inspect

@@ -2,8 +2,8 @@
 
     import stageline.hta.redirect      # before the first import of hta, or: python -m pytest -p stageline.hta.redirect
 
-`hta` and `hta.X` are stageline.hta and stageline.hta.X, the same module under both names. Where the environment names a folder by
-STAGELINE_HTA_ROOT, `hta.__file__` and hta.utils.test_utils are as if they stood in it: tests and notebooks look for their data beside.
+`hta` and `hta.X` are stageline.hta and stageline.hta.X, the same module under both names. If STAGELINE_HTA_ROOT names a
+folder, `hta.__file__` and hta.utils.test_utils appear to be in it: tests and notebooks look for their data next to it.
 """
 import importlib
 import importlib.abc
@@ -26,7 +26,7 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def create_module(self, spec):
         module = importlib.import_module(_HERE + spec.name[len('hta'):])
-        # What the module says of itself stays true of its own name; the import system writes these onto it otherwise.
+        # The attributes of the module must stay those of its own name; the import system would overwrite them.
         self._kept = {name: getattr(module, name, None) for name in ('__name__', '__spec__', '__loader__', '__package__', '__path__')}
         return module
 

@@ -15,7 +15,7 @@ _STATISTICS = ['count', 'mean', 'std', 'min', '25%', '50%', '75%', 'max']
 
 
 class TimeSeriesTypes(enum.Flag):
-    """What generate_trace_with_counters adds."""
+    """The series that generate_trace_with_counters adds."""
     QUEUE_LENGTH = enum.auto()
     MEMCPY_BANDWIDTH = enum.auto()
 
@@ -31,7 +31,7 @@ def _smallest(series):
 
 
 def _frame(table, small=(), reals=(), without=()):
-    """The engine's table as HTA's frame: `small` in the smallest type, `reals` as floats, texts as objects."""
+    """Returns the engine's table as HTA's frame: `small` in the smallest type, `reals` as floats, texts as objects."""
     frame = table.to_pandas(categories=False).drop(columns=list(without))
     for name in small:
         frame[name] = _smallest(frame[name])
@@ -46,7 +46,7 @@ def _as_written(series):
 
 
 def _by_rank(frame, ranks):
-    """{rank: its rows without the column}, numbered anew."""
+    """Returns {rank: its rows without the column}, renumbered."""
     return {rank: frame[frame['rank'] == rank].drop(columns='rank').reset_index(drop=True) for rank in ranks}
 
 
@@ -110,7 +110,7 @@ class TraceAnalysis:
         return self._streams
 
     def _of(self, frame, ranks):
-        """The rows of these ranks, numbered anew."""
+        """Returns the rows of these ranks, renumbered."""
         frame = frame[frame['rank'].isin(ranks)].reset_index(drop=True)
         if 'stream' in frame:
             frame['stream'] = frame['stream'].astype(self._stream_type())
@@ -253,7 +253,7 @@ class TraceAnalysis:
         return pandas.concat(parts)[['rank', 'stream', 'queue_length']].groupby(['rank', 'stream']).describe() if parts else None
 
     def generate_trace_with_counters(self, time_series=None, ranks=None, output_suffix='_with_counters'):
-        """Writes each rank's trace with its counters beside the source."""
+        """Writes each rank's trace with its counters next to the source."""
         import stageline
         wanted = time_series if time_series is not None else TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH
         for rank in self._ranks(ranks):

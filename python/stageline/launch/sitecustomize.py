@@ -1,4 +1,4 @@
-"""What `stageline record` puts before the program: Python runs a sitecustomize from PYTHONPATH when it starts.
+"""`stageline record` puts this before the program: Python runs a sitecustomize from PYTHONPATH when it starts.
 
 Nothing is installed into the interpreter: this folder, which holds nothing else, is on PYTHONPATH of the recorded program alone. The
 hooks wait for the frameworks' modules to be imported; a program that imports none of them runs as it would. A sitecustomize of the

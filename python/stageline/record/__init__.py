@@ -1,4 +1,5 @@
-"""stageline.record: the package stageline_record under the name that it has beside the program. One module, one recorder."""
+"""stageline.record is the package stageline_record under its name next to the program. There is one module and one
+recorder."""
 import importlib
 import sys
 

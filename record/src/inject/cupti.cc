@@ -1,14 +1,14 @@
-// Kernels, copies and fills of the device, as CUPTI tells them: CUDA_INJECTION64_PATH=libstageline_record.so makes the
+// Records kernels, copies and fills of the device from CUPTI: CUDA_INJECTION64_PATH=libstageline_record.so makes the
 // driver call InitializeInjection at cuInit.
 //
 //   cuInit ──▶ InitializeInjection ──▶ the tool that the variable named before (STAGELINE_CHAIN_CUDA), if any
 //                    └▶ thread slr-kernels:  steps that are recorded? ── no ──▶ nothing of CUPTI is called
 //                                              └ yes ──▶ enable, take buffers every 50 ms ──▶ time is up: disable
 //
-// Always bounded: STAGELINE_KERNELS_S seconds in all, STAGELINE_KERNELS_MAX kernels. CUPTI has one subscriber in a
-// process: one that is there before us keeps it, and while we are it torch.profiler is refused; afterwards it is free.
-// Its clock is set once, by itself: it stays CLOCK_REALTIME's. CUPTI is looked for in the process first, and no header
-// of it is needed. What came of it stands in META.
+// Recording is always bounded: STAGELINE_KERNELS_S seconds in all, STAGELINE_KERNELS_MAX kernels. CUPTI has one
+// subscriber in a process: an earlier one keeps it, and while the recorder is the subscriber torch.profiler is refused;
+// afterwards it is free. Its clock is set once, by itself: it stays CLOCK_REALTIME's. CUPTI is looked for in the
+// process first, and no header of it is needed. META records the result.
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -78,7 +78,7 @@ bool find_functions() {
 
 void no_callback(void*, uint32_t, uint32_t, const void*) {}
 
-// Nullptr, or why not.
+// Returns nullptr, or the reason why not.
 const char* begin_session() {
   if (!find_functions()) return "CUPTI is not there";
   if (const int error = cupti.subscribe(&subscriber, no_callback, nullptr))
@@ -160,8 +160,8 @@ void* thread_body(void*) {
   return nullptr;
 }
 
-// Before a recording is closed: what CUPTI still holds belongs into it, and may be what begins one. At most two
-// seconds.
+// Runs before a recording is closed: records that CUPTI still holds belong into it, and may start one. It takes at most
+// two seconds.
 void finish() {
   if (getpid() != process) return;  // a child, which has no such thread
   ending.store(true);

@@ -1,5 +1,5 @@
-// What is used of CUPTI, declared anew: nothing of it is needed to build. Records are read by places that have been the
-// same since CUDA 11; tests/record/cupti_layout_test.cc holds them to CUPTI's own headers where these are installed.
+// The used part of CUPTI, redeclared: nothing of it is needed to build. Records are read by places that have been the
+// same since CUDA 11; tests/record/cupti_layout_test.cc compares them with CUPTI's own headers if these are installed.
 #pragma once
 
 #include <cstddef>

@@ -20,7 +20,7 @@ constexpr size_t kMaxText = 1000;
 constexpr uint32_t kDefaultDepth = 2;
 constexpr uint32_t kStreamsOfThread = 8;
 
-Domain domains[kMaxDomains];  // by tag; 0 is no domain
+Domain domains[kMaxDomains];  // by tag; 0 is not a domain
 std::atomic<uint32_t> domain_count{0};
 Lock lock;  // of new domains
 
@@ -44,7 +44,7 @@ std::atomic<uint32_t> stream_tries{0};
 
 CurrentStream find_current_stream() {
   if (CurrentStream found = current_stream.load(std::memory_order_acquire)) return found;
-  // Of a program without torch the loader searches the disk: ever more rarely.
+  // In a program without torch the loader searches the disk, so the pauses between tries grow.
   const uint32_t tries = stream_tries.fetch_add(1, std::memory_order_relaxed);
   if ((tries & (tries - 1)) != 0) return nullptr;
   const SignalsOff off;  // the loader has locks
@@ -114,7 +114,7 @@ uint16_t lane_at(const Thread& thread, uint16_t tag, uint32_t depth) {
   return host_lane(thread, own, tag);
 }
 
-// Whether a list with commas between holds the name.
+// Returns true if a list with commas between holds the name.
 bool lists(const char* list, const char* name) {
   const size_t size = strlen(name);
   while (list && *list) {

@@ -1,5 +1,5 @@
-// What the injection libraries of NVTX and mstx share: when recording begins by itself, which lane a range goes to,
-// what it is called.
+// The shared part of the injection libraries of NVTX and mstx: when recording starts by itself, the lane of a range,
+// its name.
 //
 //   nvtx / mstx callback ──name, domain──▶ lane ──▶ ranges.cc
 //                                           │ default domain, at most two deep: torch's current stream (device times)
@@ -26,8 +26,8 @@ struct Domain {
   std::atomic<void*> theirs;  // the same domain of the tool behind this one
 };
 
-// True when records are kept. The first call of a process begins a recording as the environment says; never a second
-// one, so that what runs at exit begins none.
+// Returns true when records are kept. The first call of a process begins a recording as the environment says; never a
+// second one, so that what runs at exit begins none.
 bool injection_is_on();
 
 // The domain of a name, made when it is new; nullptr or "": the default one. Takes a lock.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
 constexpr uint32_t kBuffers = 32, kPoints = 64, kMaxStreams = 256, kNamesKept = 1 << 12;
-constexpr int64_t kMinApartNs = 10'000'000;  // between readings: long beside what one takes
+constexpr int64_t kMinApartNs = 10'000'000;  // between readings: long compared with the time of one
 constexpr int kMaxWaits = 2000;              // of a millisecond each, for the writer
 
 enum BufferState : uint32_t { kFree, kTheirs, kBack };
@@ -82,7 +82,7 @@ slr_str name_of_kernel(const char* mangled) {
   uint64_t hash = 0xcbf29ce484222325;
   size_t size = 0;
   for (; mangled[size] && size < 4096; ++size) hash = (hash ^ static_cast<uint8_t>(mangled[size])) * 0x100000001b3;
-  hash |= 1;  // 0: nobody's
+  hash |= 1;  // 0: no owner
   KnownName& place = known[hash >> 20 & (kNamesKept - 1)];
   if (place.hash == hash) return place.name;
   int failed = -1;
@@ -130,9 +130,9 @@ void record_range(DoneRange& range, int64_t start_ns, int64_t end_ns) {
   record_done(range);
 }
 
-// Calls of the host by their correlation, until the work they gave the device is known, which alone makes them worth a
-// record: most calls of a program ask or set something. CUPTI counts correlations up, so that a call is forgotten
-// kCalls calls later.
+// Calls of the host by their correlation, until the work that they gave the device is known. Only such calls are worth
+// a record: most calls of a program read or set something. CUPTI counts correlations up, so a call is forgotten kCalls
+// calls later.
 constexpr uint32_t kCalls = 1 << 16, kMaxThreads = 256, kCallNames = 2048;
 enum CallState : uint8_t { kNone, kCalled, kWorked, kWritten };
 struct Call {

@@ -1,5 +1,5 @@
-// Buffers of activity records on their way from CUPTI to us, and the host's clocks that their times are put on. Used by
-// the thread of cupti.cc alone, except for the two callbacks.
+// Moves buffers of activity records from CUPTI to the recorder, and reads the host's clocks that their times are
+// converted to. Only the thread of cupti.cc uses it, except for the two callbacks.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct Taken {
   uint64_t kernels = 0;  // and copies and fills
   uint64_t lost = 0;     // dropped by CUPTI, or without times: 0, or ended before they began
 };
-// Records what stands in the buffers that came back. Waits for the writer rather than drop.
+// Records the content of the buffers that came back. It waits for the writer rather than drop.
 Taken take_buffers(const Functions& cupti);
 
 }  // namespace slr::cupti

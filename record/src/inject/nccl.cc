@@ -7,11 +7,11 @@
 //        KernelCh ────────┘
 //
 // NCCL stops an operation when it is enqueued; its kernel's channels report later, by a thread that polls. Their times
-// are the device's global timer. Whatever was reported had ended before: (time of the report − timer) is the two
-// clocks' difference and the delay of the report, and the least of it in the last 0.2 s is taken for the difference. An
-// operation whose channels do not report (versions 1 to 3, graphs, a full table) keeps the host's times and says so.
+// are the device's global timer. A reported operation had ended before. So (time of the report − timer) is the two
+// clocks' difference plus the delay of the report; its minimum in the last 0.2 s is used as the difference. An
+// operation whose channels do not report (versions 1 to 3, graphs, a full table) keeps the host's times and is marked.
 //
-// A plugin that stood in the variable before is told of everything too: nccl_behind.h.
+// A plugin that was named in the variable before receives everything too: nccl_behind.h.
 //
 // Nothing is returned to NCCL but success. Tables are fixed; what is oldest gives way and is written as it is.
 #include <errno.h>
@@ -36,7 +36,7 @@ struct Comm {
   std::atomic<uint32_t> is_used;
   slr_lane lane;
   int* mask;
-  // Device's timer + this = ticks; the least of two spans of time.
+  // Device's timer + this = ticks; the minimum of two spans of time.
   std::atomic<int64_t> least[2];
   std::atomic<int64_t> span;
   struct {
@@ -148,7 +148,7 @@ Comm* comm_of(uint64_t hash, const char* name, int rank, int ranks) {
   return found;
 }
 
-// How many messages there were to or from a peer before; −1: more peers than the table holds.
+// Returns how many messages there were to or from a peer before; −1: more peers than the table holds.
 int64_t next_number(Comm& comm, int peer, bool receives) {
   const uint64_t key = static_cast<uint64_t>(static_cast<uint32_t>(peer)) * 2 + receives + 1;
   for (uint32_t i = 0; i < kTries; ++i) {
@@ -316,7 +316,7 @@ int init_v5(void** context, uint64_t hash, int* mask, const char* name, int node
       [&](InitV5 init, void** own, int* wanted) { return init(own, hash, wanted, name, nodes, ranks, rank, log); });
 }
 
-// ncclFunc_t and ncclDataType_t of NCCL 2.23.
+// Names the ncclFunc_t and ncclDataType_t of NCCL 2.23.
 const char* function_v1(uint8_t function) {
   static const char* const kNames[] = {"Broadcast", "Reduce",   "AllGather", "ReduceScatter",
                                        "AllReduce", "SendRecv", "Send",      "Recv"};

@@ -1,4 +1,4 @@
-// NCCL's profiler plugin interface, versions 1 to 7 (NCCL 2.23 and newer), as far as it is used here, declared anew.
+// NCCL's profiler plugin interface, versions 1 to 7 (NCCL 2.23 and newer), as far as it is used here, redeclared.
 // Layouts are those of NCCL's own src/include/plugin/profiler/profiler_v*.h.
 //
 //   version    what changed for us

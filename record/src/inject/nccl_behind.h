@@ -1,5 +1,5 @@
-// The NCCL profiler plugin behind us (STAGELINE_CHAIN_NCCL), which stood in NCCL_PROFILER_PLUGIN before: it is told
-// what it would be told without us, with its own contexts and handles.
+// The NCCL profiler plugin behind the recorder's (STAGELINE_CHAIN_NCCL), which was in NCCL_PROFILER_PLUGIN before. It
+// receives all that it would receive without the recorder, with its own contexts and handles.
 //
 //   NCCL ──start(context, event)──▶ ours,  if we asked for that type  ─┬▶ Pair {ours, theirs} ──▶ NCCL's handle
 //                                └▶ theirs, if it asked for that type ─┘
@@ -27,7 +27,7 @@ struct AnyPlugin {
 };
 static_assert(sizeof(AnyPlugin) == sizeof(Plugin<InitV1, EventV1>));
 
-// What NCCL holds for a communicator that both are told of.
+// NCCL's context of a communicator that both plugins see.
 struct Context {
   std::atomic<uint32_t> is_used;
   const AnyPlugin* plugin;
@@ -46,7 +46,7 @@ Context* take_context(const AnyPlugin* plugin);
 Context* context_at(void* context);  // nullptr: not one of ours
 void merge_masks(Context& context);
 Pair* pair_at(void* handle);
-// nullptr: more operations open than there is room for; they are told of none then.
+// nullptr: more operations are open than there is room for; then neither plugin sees them.
 Pair* take_pair(const AnyPlugin* plugin, void* ours, void* theirs, bool is_leaf);
 void give_pair(Pair& pair);
 

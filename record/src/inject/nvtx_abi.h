@@ -1,6 +1,6 @@
-// The binary interface between programs that use NVTX v3 and a library that listens to them, declared anew: nothing of
+// The binary interface between programs that use NVTX v3 and a library that listens to them, redeclared: nothing of
 // NVTX is needed to build. Numbers and places are those of nvtxTypes.h and nvToolsExt.h (CUDA 13.0);
-// tests/record/nvtx_layout_test.cc holds them to the headers where these are installed.
+// tests/record/nvtx_layout_test.cc compares them with the headers if these are installed.
 #pragma once
 
 #include <cstddef>

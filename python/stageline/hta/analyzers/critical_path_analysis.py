@@ -13,7 +13,7 @@ from ..configs import env_options
 
 
 class CPEdgeType(enum.Enum):
-    """What an edge stands for."""
+    """The kind of an edge."""
     OPERATOR_KERNEL = 'critical_path_operator'
     DEPENDENCY = 'critical_path_dependency'
     KERNEL_LAUNCH_DELAY = 'critical_path_kernel_launch_delay'
@@ -33,7 +33,7 @@ class CPNode:
 
 @dataclasses.dataclass(frozen=True)
 class CPEdge:
-    """From one node to another; the weight in µs."""
+    """An edge leads from one node to another; the weight is in µs."""
     begin: int
     end: int
     weight: float
@@ -182,7 +182,7 @@ class CPGraph(networkx.DiGraph):
         self.critical_path_events_set = {self.node_list[n].ev_idx for n in path}
 
     def critical_path(self):
-        """Finds the longest way anew; whether the graph has one."""
+        """Finds the longest path again; returns False if the graph has none."""
         if not self._validate_graph():
             return False
         self._set_path(networkx.dag_longest_path(self, weight='weight'))
@@ -263,7 +263,7 @@ def restore_cpgraph(zip_filename, t_full, rank):
 
 
 class CriticalPathAnalysis:
-    """What TraceAnalysis.critical_path_analysis asks."""
+    """Answers TraceAnalysis.critical_path_analysis."""
 
     @staticmethod
     def _is_zero_weight_launch_edge(edge):
@@ -271,7 +271,7 @@ class CriticalPathAnalysis:
 
     @staticmethod
     def options(annotation, instance_id, data_load_events):
-        """The question as the engine's options."""
+        """Returns the question as the engine's options."""
         if isinstance(instance_id, tuple):
             instance_id = f'{instance_id[0]}:{instance_id[1]}'
         zero = env_options.critical_path_add_zero_weight_launch_edges() or os.environ.get(env_options.CP_LAUNCH_EDGE_ENV) == '1'

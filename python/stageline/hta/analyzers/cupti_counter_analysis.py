@@ -1,4 +1,4 @@
-"""How many floating-point operations one executed instruction of a SASS counter is."""
+"""The number of floating-point operations per executed instruction of a SASS counter."""
 
 CUDA_SASS_INSTRUCTION_COUNTER_FLOPS = {
     f'smsp__sass_thread_inst_executed_op_{kind}{op}_pred_on.sum': weight

@@ -1,10 +1,10 @@
-"""The older timeline of device rows."""
+"""The older timeline shows device rows."""
 from ..common._plotly import px
 from ..common.timeline import _simplify_name as _simplified
 
 
 def _get_unique_values(df, column):
-    """The values of a column, ascending, without those below 0."""
+    """Returns the values of a column, ascending, without those below 0."""
     if column not in df.columns:
         raise ValueError(f'the frame has no column {column}')
     return sorted(v for v in df[column].unique().tolist() if v >= 0)

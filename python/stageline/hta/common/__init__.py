@@ -1,1 +1,1 @@
-"""What HTA's modules share: traces as frames, symbols, filters, call stacks, timelines."""
+"""The shared part of HTA's modules: traces as frames, symbols, filters, call stacks, timelines."""

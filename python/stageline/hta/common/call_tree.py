@@ -58,7 +58,7 @@ class CallTree:
         return [path[-1] for path in self.get_paths_to_leaves(node)]
 
     def get_descendants(self, node):
-        """All below, without the node."""
+        """Returns all nodes below, without the node."""
         return [at for at, enters in self._walk(node) if enters and at != node] if node in self.nodes else []
 
     def dfs_traverse(self, enter_func, exit_func):

@@ -25,7 +25,8 @@ class EventType(enum.Enum):
 
 @dataclasses.dataclass
 class TimelinePlotSetting:
-    """What a row of the picture is, and how it is drawn. With auto_detect the frame says what varies. Times are µs."""
+    """Defines the rows of the picture and how they are drawn. With auto_detect the frame decides what varies. Times are
+    µs."""
     auto_detect: bool = True
     event_type: EventType = EventType.AllEvents
     multi_traces: bool = False
@@ -73,7 +74,7 @@ def get_fig_name_from_fig_title(title):
 
 
 def _check_timeline_input(events, setting):
-    """Whether the frame has what a picture needs."""
+    """Returns true if the frame has what a picture needs."""
     if events is None or events.empty:
         logger.warning('there is no row to draw')
         return False
@@ -98,7 +99,7 @@ def _compute_label_row(stream):
 
 
 def _set_task_names(events, setting):
-    """The row of the picture that each event stands in."""
+    """Returns the row of the picture for each event."""
     parts = []
     if setting.multi_traces and 'trace' in events.columns:
         parts.append(events['trace'].map(str))

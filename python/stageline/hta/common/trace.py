@@ -230,7 +230,7 @@ class Trace:
             host = host[host['ts'] <= (marks if len(marks) else host)['end'].max()]
         else:
             host = host[host['ts'] < (marks['ts'].max() if len(marks) else host['ts'].min())]
-        # A row of a device once for every host row of its correlation (fault F14).
+        # Repeats a row of a device once for every host row of its correlation (fault F14).
         times = device['correlation'].map(host['correlation'].value_counts()).fillna(0).astype('int64')
         return pandas.concat([device.loc[device.index.repeat(times)] if device.index.is_unique else device[times > 0], host])
 
@@ -307,7 +307,7 @@ class Trace:
         return infer_gpu_type(self.meta_data[min(self.meta_data)] if self.meta_data else None, self.symbol_table.sym_index)
 
     def convert_time_series_to_events(self, series, counter_name, counter_col):
-        """Chrome's counter events of a series with pid, ts and a column of values; its name and id where it has them."""
+        """Chrome's counter events of a series with pid, ts and a column of values; its name and id if it has any."""
         if not {'pid', 'ts', counter_col} <= set(series.columns):
             logger.warning('a series has the columns pid, ts and %s, not %s', counter_col, list(series.columns))
             return []

@@ -36,7 +36,7 @@ class CallGraph:
 
     @classmethod
     def from_dataframe(cls, df, symbol_table, use_existing_stack_columns=False):
-        """Of one rank's frame."""
+        """Makes it from one rank's frame."""
         return cls(_OneFrame(df, symbol_table), [0], use_existing_stack_columns=use_existing_stack_columns)
 
     def _build(self, rank, frame, filter_func, existing):
@@ -96,7 +96,7 @@ class CallGraph:
     # ---- asking ----
 
     def get_call_stacks(self, rank=None, pid=None, tid=None, stack_index=None):
-        """Those that fit what is given."""
+        """Returns the stacks that fit the arguments."""
         for number, stack in enumerate(self.call_stacks):
             identity = stack.identity
             if all(wanted is None or wanted == got for wanted, got in ((rank, identity.rank), (pid, identity.pid), (tid, identity.tid), (stack_index, number))):
@@ -125,7 +125,7 @@ class CallGraph:
         return frame.set_index('index', drop=False).loc[[*above, node, *below]]
 
     def get_node_attributes(self, node, rank=None):
-        """The row of a node."""
+        """Returns the row of a node."""
         rank = rank if rank is not None else self.ranks[0]
         frame = self.trace_data.get_trace(rank)
         return frame[frame['index'] == node].iloc[0]

@@ -40,7 +40,7 @@ def _cmp_events_with_zero_duration(x, y):
 
 
 def _less_than(x, y):
-    """Whether the end x of a row comes before y: (index, duration, kind, time)."""
+    """Returns true if the end x of a row comes before y: (index, duration, kind, time)."""
     if x[_TS] != y[_TS]:
         return bool(x[_TS] < y[_TS])
     if x[_INDEX] == y[_INDEX]:
@@ -129,7 +129,7 @@ class CallStackGraph(CallTree):
                 self._add_edge(call, work, DeviceType.GPU)
 
     def _measure(self, top):
-        """Depths and heights from `top` down."""
+        """Sets depths and heights from `top` down."""
         for at, enters in list(self._walk(top)):
             node = self.nodes[at]
             if enters:
@@ -143,7 +143,7 @@ class CallStackGraph(CallTree):
         return columns <= set(self.full_df.columns) and columns <= set(self.df.columns) and not self.df['parent'].fillna(-1).eq(-1).all()
 
     def _take_columns(self):
-        """The calls as the frame's columns have them."""
+        """Reads the calls from the frame's columns."""
         self.nodes[self.root_index] = CallStackNode(NULL_NODE_INDEX, -1, -1, DeviceType.CPU, [])
         rows = self.full_df[self.full_df['parent'].notna()].sort_values(['depth', 'ts'], kind='stable')
         mine = {self.root_index}
@@ -201,7 +201,8 @@ class CallStackGraph(CallTree):
         return [place[i] for i in indices]
 
     def _add_kernel_info_to_cpu_ops(self):
-        """Of each call: how many kernels it and those below launched, their time, and from when to when."""
+        """Computes for each call: how many kernels it and those below launched, their time, and their first start and
+        last end."""
         if 'num_kernels' not in self.full_df.columns:
             return
         frame, info = self.full_df, {}

@@ -1,4 +1,4 @@
-"""Questions to one rank's frame."""
+"""Answers questions about one rank's frame."""
 import re
 
 

@@ -28,7 +28,7 @@ def get_trace_rank(path):
 
 
 def create_rank_to_trace_dict(files):
-    """(good, {rank: path}). Of two files with one rank the later stays; a file without a rank is rank 0."""
+    """Returns (good, {rank: path}). If two files have one rank, the later stays; a file without a rank is rank 0."""
     out = {}
     for path in files:
         if not os.path.isfile(path):
@@ -45,7 +45,7 @@ def create_rank_to_trace_dict(files):
 
 
 def create_rank_to_trace_dict_from_dir(folder):
-    """Of all files of a folder that end in .gz or .json."""
+    """Does so for all files of a folder that end in .gz or .json."""
     if not os.path.isdir(folder):
         logger.error('%s: there is no such folder', folder)
         return False, {}
@@ -56,7 +56,7 @@ def create_rank_to_trace_dict_from_dir(folder):
 
 
 def read_trace(path):
-    """The whole file as JSON."""
+    """Reads the whole file as JSON."""
     with _open(path, 'r') as file:
         return json.load(file)
 
@@ -71,7 +71,7 @@ def write_trace(trace, path):
 
 
 def update_trace_rank(path, rank):
-    """Writes the file anew with this rank."""
+    """Rewrites the file with this rank."""
     trace = read_trace(path)
     trace.setdefault('distributedInfo', {})['rank'] = rank
     write_trace(trace, path)

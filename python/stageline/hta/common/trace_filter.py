@@ -6,7 +6,7 @@ from .trace import gpu_side
 
 
 class Filter(abc.ABC):
-    """frame → rows of it. A frame that lacks the column comes back as it is."""
+    """Maps a frame to rows of it. A frame that lacks the column comes back as it is."""
 
     @abc.abstractmethod
     def __call__(self, df, symbol_table=None):
@@ -139,7 +139,7 @@ class NameFilter(Filter):
 
 
 class QueryFilter(Filter):
-    """Rows by a condition of DataFrame.query."""
+    """Selects rows by a condition of DataFrame.query."""
 
     def __init__(self, query):
         self.query = query

@@ -45,7 +45,8 @@ def parse_trace_dict(path):
 
 
 def parse_metadata_ijson(file):
-    """All top-level keys of an opened file but its events; lists inside of an object are None, as HTA's reader of parts has them."""
+    """Reads all top-level keys of an opened file but its events; lists inside of an object are None, as in HTA's reader
+    of parts."""
     made = json.loads(file.read().decode('utf-8', 'surrogateescape'), strict=False)
     made.pop('traceEvents', None)
     return {key: {k: None if isinstance(v, list) else v for k, v in value.items()} if isinstance(value, dict) else value
@@ -53,7 +54,7 @@ def parse_metadata_ijson(file):
 
 
 def infer_gpu_type(metadata, symbols):
-    """Of the backend, else of the calls that occur."""
+    """Decides by the backend, else by the calls that occur."""
     backend = ((metadata or {}).get('distributedInfo') or {}).get('backend') or ''
     if 'mtia:hccl' in backend or _MTIA_LAUNCH in symbols:
         return GPUType.MTIA.value
@@ -79,7 +80,7 @@ def _text(value, default):
 
 
 def _argument_columns(frame, arguments, specs):
-    """One column an argument."""
+    """Adds one column per argument."""
     import pandas
     for spec in specs:
         raw, default = spec.raw_name, spec.default_value

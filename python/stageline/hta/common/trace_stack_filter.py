@@ -1,4 +1,4 @@
-"""Rows under, before and after an operator. The frame has the column s_name (Trace.decode_symbol_ids)."""
+"""Selects rows under, before and after an operator. The frame has the column s_name (Trace.decode_symbol_ids)."""
 import abc
 
 from ..configs.config import logger
@@ -33,28 +33,28 @@ class OperatorFilter(Filter):
 
 
 class UnderOperatorFilter(OperatorFilter):
-    """What runs within the operator's time."""
+    """Keeps rows within the operator's time."""
 
     def _chosen(self, df, op):
         return df['ts'].ge(op['ts']) & (df['ts'] + df['dur']).le(op['ts'] + op['dur'])
 
 
 class AfterOperatorFilter(OperatorFilter):
-    """What begins once it has ended."""
+    """Keeps rows that start once it has ended."""
 
     def _chosen(self, df, op):
         return df['ts'].ge(op['ts'] + op['dur'])
 
 
 class BeforeOperatorFilter(OperatorFilter):
-    """What has ended when it begins."""
+    """Keeps rows that have ended when it starts."""
 
     def _chosen(self, df, op):
         return (df['ts'] + df['dur']).le(op['ts'])
 
 
 class CombinedOperatorFilter(Filter):
-    """Of the first step: what runs under an operator, after one, before another; then, where given, at depths."""
+    """Filters the first step: rows under an operator, after one, before another; then, if given, at depths."""
 
     def __init__(self, root_op_name, after_op_name='', before_op_name='', include_gpu_kernels=True, depths=None):
         self.filters = [FirstIterationFilter()]

@@ -22,7 +22,7 @@ class TraceSymbolTable:
                 self.sym_table.append(symbol)
 
     def add_symbols_mp(self, symbols_list):
-        """Of several lists; their own order decides the numbers."""
+        """Adds several lists; their own order decides the numbers."""
         for symbols in symbols_list:
             self.add_symbols(symbols)
 
@@ -104,7 +104,7 @@ class TraceSymbolTable:
             frame[column] = frame[column].map(self.sym_index).astype('int64')
 
     def decode_df(self, frame, create_new_columns=True):
-        """Texts beside the numbers, as s_name and s_cat, or in their place."""
+        """Adds texts to the numbers, as s_name and s_cat, or replaces them."""
         for column in ('name', 'cat'):
             texts = frame[column].map(lambda i: self.sym_table[i])
             frame[f's_{column}' if create_new_columns else column] = texts
@@ -163,7 +163,7 @@ class TraceSymbolTable:
 
 
 def decode_symbol_id_to_symbol_name(frame, symbol_table, use_shorten_name=True):
-    """Texts of names and categories beside their numbers; names without parameters where asked."""
+    """Adds texts of names and categories to their numbers; names without parameters if requested."""
     texts = symbol_table.get_sym_table()
     shown = [shorten_name(t) for t in texts] if use_shorten_name else texts
     frame['s_name'] = [shown[i] for i in frame['name']]

@@ -1,1 +1,1 @@
-"""Which arguments of events become columns, and HTA's own settings."""
+"""Defines which arguments of events become columns, and HTA's own settings."""

@@ -32,7 +32,7 @@ class HtaConfig:
 
     @staticmethod
     def get_default_paths():
-        """Beside the package, in the home, in the working folder."""
+        """Looks next to the package, in the home, in the working folder."""
         return [pathlib.Path(__file__).parent / DEFAULT_CONFIG_FILENAME, pathlib.Path.home() / '.hta' / DEFAULT_CONFIG_FILENAME,
                 pathlib.Path.cwd() / DEFAULT_CONFIG_FILENAME]
 

@@ -1,4 +1,4 @@
-"""What an argument of events is: its column, its type, what stands for a missing one."""
+"""Describes an argument of events: its column, its type, its value if it is missing."""
 import dataclasses
 import enum
 import re

@@ -14,7 +14,8 @@ def yaml_path(version):
 
 
 def parse_event_args_yaml(version) -> EventArgs:
-    """EventArgs of a version. The file has `AVAILABLE_ARGS: {key: {name, raw_name, value_type, default_value}}`; without one, or
+    """Returns the EventArgs of a version. The file has `AVAILABLE_ARGS: {key: {name, raw_name, value_type,
+    default_value}}`; without one, or
     without PyYAML, the built-in list."""
     if not os.environ.get('STAGELINE_HTA_EVENT_ARGS') or not os.path.exists(yaml_path(version)):
         return DEFAULT_EVENT_ARGS

@@ -1,4 +1,4 @@
-"""Which arguments of events become columns when a trace is made a frame."""
+"""Defines which arguments of events become columns when a trace is made a frame."""
 import copy
 import enum
 import re
@@ -73,7 +73,7 @@ class ParserConfig:
 
     @classmethod
     def set_default_cfg(cls, config):
-        """From now on, for this process."""
+        """Applies from now on, for this process."""
         _default.__dict__.update(copy.deepcopy(config.__dict__))
 
     @classmethod
@@ -95,7 +95,7 @@ class ParserConfig:
         self.args = list(args)
 
     def add_args(self, args):
-        """Those that are not there yet."""
+        """Adds arguments that are missing."""
         known = {spec.name for spec in self.args}
         for spec in args:
             if spec.name not in known:
@@ -126,7 +126,7 @@ class ParserConfig:
 
     @staticmethod
     def make_attribute_spec(name, value):
-        """What a value says of its argument."""
+        """Derives the type of an argument from a value."""
         kind, default = ((ValueType.Int, 0) if isinstance(value, int) else (ValueType.Float, 0.0) if isinstance(value, float)
                          else (ValueType.String, '') if isinstance(value, str) else (ValueType.Object, None))
         return AttributeSpec(ParserConfig.transform_arg_name(name), name, kind, default, DEFAULT_PARSE_VERSION)

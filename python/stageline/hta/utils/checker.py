@@ -1,11 +1,11 @@
-"""Whether a folder can be used."""
+"""Returns true if a folder can be used."""
 import dataclasses
 import os
 
 
 @dataclasses.dataclass
 class OperationOutcome:
-    """Whether something can be done, and if not why."""
+    """Returns true if something can be done, and if not why."""
     success: bool
     reason: str = ''
 

@@ -1,4 +1,4 @@
-"""What tests that were written for HTA stand on."""
+"""The helpers that tests written for HTA need."""
 import copy
 import functools
 import os

@@ -100,7 +100,7 @@ def _is_text(frame, column):
 
 
 def get_symbol_column_names(frame):
-    """Which columns hold names and categories as text; '' where none does."""
+    """Returns which columns hold names and categories as text; '' where none does."""
     def of(*columns):
         return next((c for c in columns if _is_text(frame, c)), '')
     return of('name', 's_name'), of('cat', 's_cat')
