@@ -133,7 +133,7 @@ FUZZ_TARGET(reader) {
   folder.clear();
   const Source source = offer(folder, input.rest(), how);
   for (const Reader* reader : readers()) reader->sniff(source);
-  static const char* const fixed = getenv("STAGELINE_FUZZ_READER");
+  const char* const fixed = getenv("STAGELINE_FUZZ_READER");
 #ifdef STAGELINE_FUZZ_REPLAY
   constexpr bool all = true;
 #else

@@ -6,8 +6,8 @@ time, on the committed seeds, the regressions and logs that `stageline simulate`
 corpus grows in BUILD/fuzz/corpus/ and is kept for the next run. One line per fuzzer says how it went;
 an input that breaks something is kept in BUILD/fuzz/findings/. Exit 1 on any finding.
 
-With --hours the fuzzers share N hours. What the corpus then reaches and the tree's did not is put, minimised, into corpus/NAME
-beside this file, to be committed; hours.json counts the hours of processor time and the inputs of each fuzzer since the first such
+With --hours the fuzzers share N hours. What the corpus then reaches and the tree's did not is put, minimised, into
+corpus/NAME.inputs beside this file, to be committed; hours.json counts the hours of processor time and the inputs of each fuzzer since the first such
 run, and docs/trust.md quotes it. STAGELINE_FUZZ_JOBS says how many run at once, STAGELINE_FUZZ_ONLY which ones (a pattern).
 """
 import concurrent.futures
@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 JOBS = int(os.environ.get("STAGELINE_FUZZ_JOBS") or min(2, os.cpu_count() or 1))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there are such
 KEPT, HOURS = HERE / "corpus", HERE / "hours.json"  # in the tree
-MOST_KEPT_BYTES = 4096  # of an input that is kept there: long ones reach little more
+MAX_KEPT_BYTES = 4096  # of an input that is kept there: long ones reach little more
 KEPT_BYTES = 40_000  # of all that is kept for a fuzzer: the tree is no place for megabytes
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]
 SIMULATED = [  # schedule, stages, micro-batches, steps
@@ -107,13 +107,37 @@ def digest_seeds(stageline, goldens, folder):
         (folder / f"{name}-together").write_bytes(bytes([8, 3]) + b"".join(digests[:3]))
 
 
+def packed_inputs(path):
+    """The inputs of a packed corpus: each after its length, four bytes with the lowest first. fuzz_replay reads the same."""
+    data, at, inputs = path.read_bytes() if path.exists() else b"", 0, []
+    while at < len(data):
+        size, = struct.unpack_from("<I", data, at)
+        at += 4 + size
+        inputs.append(data[at - size:at])
+    return inputs
+
+
+def pack(inputs, path):
+    """Writes inputs to one file, the smallest first, so that the same inputs always make the same bytes."""
+    path.write_bytes(b"".join(struct.pack("<I", len(data)) + data for data in sorted(set(inputs), key=lambda d: (len(d), d))))
+
+
+def unpack(path, folder):
+    """Writes each input of a packed corpus to a file of its own, as libFuzzer reads them."""
+    folder.mkdir()
+    for number, data in enumerate(packed_inputs(path)):
+        (folder / f"{number:04}").write_bytes(data)
+
+
 def run(build, name, reader, seconds, seeds):
     label = f"{name} ({reader})" if reader else name
     slug = f"{name}-{reader}" if reader else name
     corpus, findings = build / "fuzz/corpus" / slug, build / "fuzz/findings"
     corpus.mkdir(parents=True, exist_ok=True)
     findings.mkdir(parents=True, exist_ok=True)
-    folders = [corpus] + [f for f in (HERE / "seeds" / name, HERE / "regressions" / name, KEPT / slug, seeds.get(name)) if f and f.is_dir()]
+    kept = seeds["kept"] / slug
+    unpack(KEPT / f"{slug}.inputs", kept)
+    folders = [corpus] + [f for f in (HERE / "seeds" / name, HERE / "regressions" / name, kept, seeds.get(name)) if f and f.is_dir()]
     dictionary = "text.dict" if name == "text" else "sql.dict" if name == "sql" else "kineto.dict" if reader == "kineto" or name == "kineto_event" else "op_json.dict" if reader not in (None, "paddle-log") else "paddle_log.dict"
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-", dir=MEMORY) as scratch:
         environment = dict(os.environ, TMPDIR=scratch, UBSAN_OPTIONS="print_stacktrace=1")
@@ -136,27 +160,32 @@ def run(build, name, reader, seconds, seeds):
 
 
 def keep_corpus(build, name, reader):
-    """Copies into the tree what reaches code that its own inputs do not: libFuzzer's merge keeps the smallest of each. Of more than fits
-    the smallest stay."""
+    """Adds to the packed corpus in the tree what reaches code that its own inputs do not: libFuzzer's merge keeps the smallest of each.
+    If they do not all fit, the smallest stay."""
     slug = f"{name}-{reader}" if reader else name
-    kept, corpus = KEPT / slug, build / "fuzz/corpus" / slug
-    kept.mkdir(parents=True, exist_ok=True)
-    before = len(list(kept.iterdir()))
+    packed, corpus = KEPT / f"{slug}.inputs", build / "fuzz/corpus" / slug
     environment = dict(os.environ, **({"STAGELINE_FUZZ_READER": reader} if reader else {}))
-    done = subprocess.run([str(c) for c in (build / "tests/fuzz" / f"fuzz_{name}", "-merge=1", f"-max_len={MOST_KEPT_BYTES}", kept, corpus)],
-                          env=environment, capture_output=True, text=True, errors="replace")
-    if done.returncode != 0:
-        print(f"{slug}: the corpus could not be minimised\n{done.stderr[-1000:]}", file=sys.stderr)
-    drop_largest(kept)
-    return len(list(kept.iterdir())) - before
+    with tempfile.TemporaryDirectory(prefix="stageline-fuzz-kept-") as folder:
+        kept = pathlib.Path(folder) / "kept"
+        unpack(packed, kept)
+        before = len(list(kept.iterdir()))
+        done = subprocess.run([str(c) for c in (build / "tests/fuzz" / f"fuzz_{name}", "-merge=1", f"-max_len={MAX_KEPT_BYTES}", kept, corpus)],
+                              env=environment, capture_output=True, text=True, errors="replace")
+        if done.returncode != 0:
+            print(f"{slug}: the corpus could not be minimised\n{done.stderr[-1000:]}", file=sys.stderr)
+        inputs = smallest([path.read_bytes() for path in kept.iterdir()])
+    pack(inputs, packed)
+    return len(inputs) - before
 
 
-def drop_largest(kept):
-    room = KEPT_BYTES
-    for path in sorted(kept.iterdir(), key=lambda p: (p.stat().st_size, p.name)):
-        room -= path.stat().st_size
-        if room < 0:
-            path.unlink()
+def smallest(inputs):
+    """The smallest inputs, as many as have KEPT_BYTES together."""
+    room, kept = KEPT_BYTES, []
+    for data in sorted(inputs, key=lambda d: (len(d), d)):
+        room -= len(data)
+        if room >= 0:
+            kept.append(data)
+    return kept
 
 
 def count_hours(results):
@@ -183,6 +212,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="stageline-fuzz-seeds-") as folder:
         seeds = simulated_seeds(build / "stageline", pathlib.Path(folder))
         golden_seeds(seeds["reader"])
+        seeds["kept"] = pathlib.Path(folder) / "kept"
+        seeds["kept"].mkdir()
         seeds["digest"] = pathlib.Path(folder) / "digest"
         digest_seeds(build / "stageline", HERE.parent / "golden/readers", seeds["digest"])
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
