@@ -255,7 +255,7 @@ export const cases = [
     const other = await open('pipeline', '?lang=en' + new URL(page.url()).hash);
     await other.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
     assert.deepEqual(await other.locator('#table-ranks tbody tr').allInnerTexts(), await table.locator('tbody tr').allInnerTexts());
-  }],
+  }, {alone: true}],
   ['how a number was made: the command, the columns, other options', async (open, {stageline, runs}) => {
     const page = await open('profile', '?lang=en#/answers/kernels');
     await page.waitForFunction(() => window.stageline?.answers?.().waiting.length === 0);
@@ -293,7 +293,7 @@ export const cases = [
     await page.keyboard.press('a');
     await page.waitForFunction(() => stageline.answers().waiting.length === 0);
     assert.ok(await page.locator('.answer .fold').count() > 0);
-  }],
+  }, {alone: true}],
   ['Compare says what diff says, and without a second run how to open one', async (open, {stageline, runs, shot}) => {
     const page = await open('compared', '?lang=en#/compare'), diff = json(stageline, 'diff', runs.pipeline, runs.slower, '--format',
         'json');

@@ -41,7 +41,7 @@ export async function launch({args = [], env, what = ''} = {}) {
   const executablePath = chromiumPath(what), {chromium} = await driver(what);
   return chromium.launch({
     executablePath,
-    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage', '--no-first-run',
+    args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage', '--no-first-run', '--process-per-site',
            ...args],
     ...(env ? {env: {...process.env, ...env}} : {}),
   }).catch(error => skip(`${executablePath} does not start: ${reasonOf(error)}`, what));

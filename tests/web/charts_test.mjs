@@ -24,7 +24,7 @@ const RUNS = {shapes: () => golden('kineto-shapes'), profile: () => golden('kine
 
 // Opens the page of a family of answers.
 const opener = tools => async (name, family) => {
-  const {page, problems} = await openReport(tools.context, reportOf(tools, RUNS[name](tools)), `?lang=en#/answers/${family}`);
+  const {page, problems} = await openReport(tools.files, reportOf(tools, RUNS[name](tools)), `?lang=en#/answers/${family}`);
   await page.waitForFunction(wanted => stageline.answers?.().family === wanted && stageline.answers().waiting.length === 0, family);
   await page.locator('.answers .topic').first().waitFor();
   assert.deepEqual(problems, []);

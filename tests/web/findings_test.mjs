@@ -247,5 +247,5 @@ export const cases = [
     await page.waitForFunction(() => /copied/.test(document.querySelector('#table-events .copy').textContent));
     const copied = (await page.evaluate(() => navigator.clipboard.readText())).trimEnd().split('\n');
     assert.deepEqual(copied.slice(1).map(line => line.split('\t')[start]), await column(start));
-  }],
+  }, {alone: true}],
 ];

@@ -168,7 +168,7 @@ export const cases = [
   }],
   ['flame: a report has it too, of both runs, in both languages', async (open, tools) => {
     const served = await flame(await show(open, 'profiles', '?b=other'));
-    const {page, problems} = await openReport(tools.context, reportOf(tools, 'profiles'), '?lang=zh#/flame?b=other');
+    const {page, problems} = await openReport(tools.files, reportOf(tools, 'profiles'), '?lang=zh#/flame?b=other');
     await drawn(page);
     const there = await flame(page);
     near(there.total, served.total, 'as the server adds it up');

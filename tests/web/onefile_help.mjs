@@ -15,8 +15,13 @@ export function reportOf({stageline, runs, folder}, name, ...flags) {
   return path;
 }
 
-// From disk, the network off; whatever the page complains about or asks for is a problem.
-export async function openReport(context, path, query = '?lang=en#/timeline', {size, dark = false, scripts = ''} = {}) {
+// From disk, the network off; whatever the page complains about or asks for is a problem. `again` is what this returned for a page that is
+// done with: that page goes to another place of the same file.
+export async function openReport(context, path, query = '?lang=en#/timeline', {size, dark = false, scripts = '', again} = {}) {
+  if (again) {
+    await again.page.evaluate(hash => { location.hash = hash; }, query.slice(query.indexOf('#')));
+    return again;
+  }
   const page = await context.newPage(), problems = [];
   if (dark) await page.emulateMedia({colorScheme: 'dark'});
   if (size) await page.setViewportSize({width: size[0], height: size[1]});

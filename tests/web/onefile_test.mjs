@@ -52,7 +52,7 @@ async function sameAnswers(tools, name, rounds, seed, more = answer => answer) {
 
 export const cases = [
   ['report: opens from disk and draws the timeline', async (open, tools) => {
-    const {page, problems} = await openReport(tools.context, reportOf(tools, 'pipeline'));
+    const {page, problems} = await openReport(tools.files, reportOf(tools, 'pipeline'));
     await timelineOf(page);
     assert.ok(await page.evaluate(() => stageline.painted().slices) > 20);
     const {slice} = await clickSlice(page, await laneOf(page, 0));
@@ -63,7 +63,7 @@ export const cases = [
   }],
   ['report: every page has its content, and nothing is asked of a network', async (open, tools) => {
     for (const name of ['pipeline', 'profile']) {
-      const {page, problems} = await openReport(tools.context, reportOf(tools, name), '?lang=en');
+      const {page, problems} = await openReport(tools.files, reportOf(tools, name), '?lang=en');
       await page.waitForFunction(() => stageline.overviewReady());
       assert.ok(await page.locator('h1').first().textContent());
       assert.equal(await page.locator('#page-compare').count(), 0);  // there is no second run
@@ -106,7 +106,7 @@ export const cases = [
     await assert.rejects(makeStore({...packed, groups: packed.groups.slice(0, -1)}), /cut off/);
   }],
   ['report: with a second run it compares, and shows both pipelines', async (open, tools) => {
-    const {page, problems} = await openReport(tools.context, reportOf(tools, 'compared'), '?lang=en#/compare');
+    const {page, problems} = await openReport(tools.files, reportOf(tools, 'compared'), '?lang=en#/compare');
     await page.waitForFunction(() => window.stageline?.compared?.());
     assert.match(await page.textContent('.page-compare h1'), /slower/);
     assert.ok(await page.locator('.page-compare .effects tbody tr').count() > 1);
@@ -116,12 +116,12 @@ export const cases = [
     assert.deepEqual(problems, []);
   }],
   ['report: the same without a worker', async (open, tools) => {
-    const {page} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/timeline', {scripts: 'window.Worker = class { constructor() { throw new Error("forbidden"); } };'});
+    const {page} = await openReport(tools.files, reportOf(tools, 'pipeline'), '?lang=en#/timeline', {scripts: 'window.Worker = class { constructor() { throw new Error("forbidden"); } };'});
     await timelineOf(page);
     assert.ok(await count(page, await laneOf(page, 0)) > 10);
   }],
   ['report: names are never markup', async (open, tools) => {
-    const path = reportOf(tools, 'hostile', '--title', HOSTILE), {page, problems} = await openReport(tools.context, path);
+    const path = reportOf(tools, 'hostile', '--title', HOSTILE), {page, problems} = await openReport(tools.files, path);
     await timelineOf(page);
     await page.click('#page-overview');
     await page.waitForFunction(() => stageline.overviewReady());
@@ -131,7 +131,7 @@ export const cases = [
     assert.deepEqual(problems, []);
   }],
   ['report: above its slices it keeps the pipeline and says what shows the rest', async (open, tools) => {
-    const {page, problems} = await openReport(tools.context, reportOf(tools, 'profile', '--slices', '600'));
+    const {page, problems} = await openReport(tools.files, reportOf(tools, 'profile', '--slices', '600'));
     await timelineOf(page);
     assert.ok((await page.evaluate(() => stageline.run.lanes.map(lane => lane.type))).every(type => type === 'cells'));
     assert.match(await page.locator('.left-out').textContent(), /stageline view/);
@@ -140,7 +140,7 @@ export const cases = [
     assert.deepEqual(problems, []);
   }],
   ['report: a run without a timeline says so', async (open, tools) => {
-    const {page, problems} = await openReport(tools.context, reportOf(tools, 'busy', '--slices', '100'));
+    const {page, problems} = await openReport(tools.files, reportOf(tools, 'busy', '--slices', '100'));
     await timelineOf(page);
     assert.match(await page.locator('.left-out').textContent(), /40.000.*stageline view/);
     assert.deepEqual(problems, []);
@@ -152,7 +152,7 @@ export const cases = [
     run.file.what_if = false;
     writeFileSync(path, html.replace(/<script type="application\/octet-stream" data-what-if=[^>]*>[^<]*<\/script>\n/g, '')
         .replace(/(data-answer="run">)[^<]*/, (_, head) => head + gzipSync(JSON.stringify(run)).toString('base64')));
-    const {page, problems} = await openReport(tools.context, path, '?lang=en#/pipeline');
+    const {page, problems} = await openReport(tools.files, path, '?lang=en#/pipeline');
     const fix = page.locator('.what-if .fix button').first();
     await fix.waitFor();
     await fix.click();
@@ -201,7 +201,7 @@ export const cases = [
     assert.ok(refused > 10, `${refused} were refused`);
   }],
   ['report: what-if is a workbench without the program', async (open, tools) => {
-    const {page, problems} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/pipeline');
+    const {page, problems} = await openReport(tools.files, reportOf(tools, 'pipeline'), '?lang=en#/pipeline');
     await page.locator('.what-if .fix button').first().waitFor();
     if (await page.locator('#cost').count() === 0) return tools.skip('this program was built without a compiler for WebAssembly');
     await page.selectOption('#cost-stage', '2');
@@ -242,7 +242,7 @@ export const cases = [
     assert.ok(statSync(path).size > slices);
   }],
   ['report: prints its first screen, findings and tables', async (open, tools) => {
-    const {page} = await openReport(tools.context, reportOf(tools, 'pipeline'), '?lang=en#/overview');
+    const {page} = await openReport(tools.files, reportOf(tools, 'pipeline'), '?lang=en#/overview');
     await page.waitForFunction(() => stageline.overviewReady());
     await page.emulateMedia({media: 'print', colorScheme: 'light'});
     assert.equal(await page.locator('.top nav').isVisible(), false);
@@ -268,7 +268,7 @@ export const cases = [
     for (const flag of ['--dark', '']) {
       const out = join(tools.folder, `ground${flag}.html`);
       execFileSync(tools.stageline, ['export', tools.runs.pipeline, '-o', out, '--quiet', ...[flag].filter(Boolean)], {stdio: 'ignore'});
-      const {page, problems} = await openReport(tools.context, out, '?lang=en#/overview');
+      const {page, problems} = await openReport(tools.files, out, '?lang=en#/overview');
       await page.waitForFunction(() => stageline.overviewReady());
       ground[flag] = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number));
       assert.deepEqual(await poorContrast(page), []);
@@ -277,7 +277,7 @@ export const cases = [
     assert.ok(Math.max(...ground['--dark']) < 60 && Math.min(...ground['']) > 200, JSON.stringify(ground));
   }],
   ['report: a hundred thousand cells are all drawn, in less than 5 MB; below a pixel as much as is busy', async (open, tools) => {
-    const path = reportOf(tools, 'large'), {page, problems} = await openReport(tools.context, path, '?lang=en#/pipeline');
+    const path = reportOf(tools, 'large'), {page, problems} = await openReport(tools.files, path, '?lang=en#/pipeline');
     await page.waitForFunction(() => window.stageline?.pipeline?.frames() > 0);
     const [cells, total, drawn] = await page.evaluate('[stageline.pipeline.cells(), stageline.pipeline.total, stageline.pipeline.drawn()]');
     assert.ok(cells > 100_000 && total === cells && drawn === cells, `${cells} ${total} ${drawn}`);
@@ -311,7 +311,7 @@ export const cases = [
     assert.doesNotMatch(policy, /unsafe|https?:|\*/);
   }],
   ['report: hostile bytes in every name are text, on every page', async (open, tools) => {
-    const path = reportOf(tools, 'attack'), {page, problems} = await openReport(tools.context, path, '?lang=en');
+    const path = reportOf(tools, 'attack'), {page, problems} = await openReport(tools.files, path, '?lang=en');
     await page.waitForFunction(() => stageline.overviewReady());
     for (const id of ['timeline', 'answers', 'overview']) {
       await page.click(`#page-${id}`);
@@ -344,7 +344,7 @@ export const cases = [
     assert.equal(description('8 ranks, 12 events, torch 1.12–2.2 and 2.4–2.6 eras'), '8 个 rank，12 个事件，torch 1.12–2.2 与 2.4–2.6 时期的格式');
   }],
   ['report: a single slice; export writes the same page', async (open, tools) => {
-    const {page, problems} = await openReport(tools.context, reportOf(tools, 'one'));
+    const {page, problems} = await openReport(tools.files, reportOf(tools, 'one'));
     await timelineOf(page);
     assert.equal(await page.evaluate(() => stageline.painted().slices), 1);
     await page.click('#page-overview');

@@ -81,7 +81,7 @@ export const cases = [
     await settle(page);
     assert.equal(await page.evaluate(() => stageline.error()), '');
     assert.ok(await page.evaluate(() => stageline.slices(stageline.run.lanes[0].id).length) > 0);
-  }],
+  }, {alone: true}],
   ['the drawer is as high as one wants it, by pointer and keys, and stays so', async open => {
     const page = await open('pipeline');
     await page.keyboard.press('2');

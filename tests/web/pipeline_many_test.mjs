@@ -124,7 +124,7 @@ export const cases = [
     // Whole pixels of one colour: those in which a share begins or ends have a mixed one.
     wanted.forEach((want, i) => assert.ok(Math.abs(counted[i] - want) < 0.04 && want > 0.1, `${counted} and ${wanted}`));
   }],
-  ['many ranks: a finding shows its rank in its replica, and a report has the same rows', async (open, {stageline, runs, folder, context}) => {
+  ['many ranks: a finding shows its rank in its replica, and a report has the same rows', async (open, {stageline, runs, folder, files}) => {
     const page = await show(open, 'many');
     await known(page);
     await page.keyboard.press('e');
@@ -134,7 +134,7 @@ export const cases = [
       await page.waitForFunction(() => !stageline.pipeline.staging());
     }
     assert.equal((await state(page)).dp, 14);
-    const {page: file, problems} = await openReport(context, reportOf({stageline, runs, folder}, 'many'), '?lang=en#/pipeline');
+    const {page: file, problems} = await openReport(files, reportOf({stageline, runs, folder}, 'many'), '?lang=en#/pipeline');
     await file.waitForFunction(() => stageline.pipeline?.worst?.());
     await atRest(file);
     assert.deepEqual(await rowsShown(file), [[0, 40, true], 57, [1, 39, false], 130, [2, 39, false], [3, 40, true]]);
@@ -188,5 +188,5 @@ export const cases = [
     } finally {
       await context.unroute(/\/api\/pipeline(\?|$)/, first);
     }
-  }],
+  }, {alone: true}],
 ];

@@ -108,7 +108,7 @@ export const cases = [
     assert.match(await page.textContent('.loading'), /Reading big.*250.MB of 1.00.GB.*1.234.567 events/);
     state = 'ready';
     await page.waitForFunction(() => window.stageline);
-  }],
+  }, {alone: true}],
   ['what is read so far can be used, under a bar that grows; then the whole run is there, in the same place', async (open, {serve, context}) => {
     const address = await serve('profile'), page = await context.newPage();
     let done = 300e6;
@@ -152,7 +152,7 @@ export const cases = [
     const after = await view(page);
     assert.ok(Math.abs(after.t0 - near.t0) <= 1 && Math.abs(after.t1 - near.t1) <= 1, 'the place is kept');
     assert.ok(await page.locator('.pages a').count() > 1);
-  }],
+  }, {alone: true}],
   ['a server that goes away is said, and asked again', async (open, {context}) => {
     let asleep = false;
     await context.route('**/api/tiles*', route => (asleep ? route.fulfill({status: 503, json: {error: 'the server sleeps', hint: 'wake it'}})
@@ -165,7 +165,7 @@ export const cases = [
     asleep = false;
     await page.waitForFunction(() => !/the server sleeps/.test(document.querySelector('.toolbar').textContent));
     await settle(page);
-  }],
+  }, {alone: true}],
   ['Open in Perfetto hands the trace over; where nobody answers it is saved', async (open, {context}) => {
     await context.route('https://ui.perfetto.dev/**', route => route.fulfill({contentType: 'text/html', body: `<script>
       addEventListener('message', event => {
@@ -183,5 +183,5 @@ export const cases = [
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#perfetto')]);
     assert.match(download.suggestedFilename(), /pipeline\.pftrace/);
     await page.waitForFunction(() => /is saved/.test(document.querySelector('.say').textContent));
-  }],
+  }, {alone: true}],
 ];

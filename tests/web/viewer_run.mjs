@@ -72,9 +72,8 @@ const picture = async (page, name, clip) => {
   const drawn = await page.screenshot({clip, animations: 'disabled', caret: 'hide'});
   await expectPicture(blank, name, drawn, {update, left: folder, command});
 };
-// Runs a case in a context of its own: why it was skipped, or what went wrong.
-async function outcome([name, run, options], drives) {
-  const context = await drives.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference', hasTouch: name.startsWith('touch')});
+async function newContext(drives, hasTouch = false) {
+  const context = await drives.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference', hasTouch});
   context.setDefaultTimeout(MOST_MS);
   // What the page does with a frame waits; what it is told by keys, the pointer and the server does not.
   if (frameDelay > 0) await context.addInitScript(by => {
@@ -89,6 +88,27 @@ async function outcome([name, run, options], drives) {
   }, frameDelay);
   if (bundle) for (const file of ['viewer.js', 'viewer.css']) await context.route(`**/${file}`, route => route.fulfill({path: join(bundle, file)}));
   context.on('page', page => slowed(page).catch(() => undefined));  // it may be gone again
+  return context;
+}
+// Cases share a context, and with it one process that has compiled the page already: one for what servers show, one for reports. What a
+// page keeps for the next one is forgotten after each case. A case that changes its context says {alone: true} and gets one of its own.
+const shared = new Map();
+async function sharedContext(what) {
+  if (!shared.has(what)) {
+    const context = await newContext(browser);
+    shared.set(what, {context, cdp: await context.newCDPSession(await context.newPage())});
+  }
+  return shared.get(what);
+}
+async function forget({context, cdp}, origins) {
+  for (const page of context.pages().slice(1)) await page.close();
+  for (const origin of origins) await cdp.send('Storage.clearDataForOrigin', {origin, storageTypes: 'local_storage'});
+}
+
+// Runs a case: why it was skipped, or what went wrong.
+async function outcome([name, run, options], drives) {
+  const touch = name.startsWith('touch'), own = options?.alone || touch || drives !== browser ? await newContext(drives, touch) : null;
+  const served = own ? null : await sharedContext('served'), context = own ?? served.context, files = await sharedContext('files');
   const problems = [], addresses = new Set();
   let loads = 0;
   const english = options?.fixed && !options.chinese;
@@ -119,7 +139,7 @@ async function outcome([name, run, options], drives) {
     return page;
   }
   let why = '', limit = 0, error = null;
-  const tools = {skip: reason => { why = reason; }, folder, stageline, runs, picture, blank, serve, context,
+  const tools = {skip: reason => { why = reason; }, folder, stageline, runs, picture, blank, serve, context, files: files.context,
     shot: (page, file) => page.screenshot({path: join(folder, file + '.png')})};
   try {
     const late = new Promise((_, fail) => { limit = setTimeout(() => fail(new Error(`not done after ${CASE_MS / 1000} s`)), CASE_MS); });
@@ -129,7 +149,9 @@ async function outcome([name, run, options], drives) {
     error = wrong;
   }
   clearTimeout(limit);
-  await context.close();
+  if (own) await own.close();
+  else await forget(served, addresses);
+  await forget(files, ['file://']);
   return {why, error};
 }
 

@@ -15,7 +15,7 @@ const bars = (page, nth = 0) => page.locator('.charts .plot').nth(nth).locator('
 }));
 
 export const cases = [
-  ['notes: kept in a file beside the run, there for who opens it next, and in a report', async (open, {runs, folder, stageline, context}) => {
+  ['notes: kept in a file beside the run, there for who opens it next, and in a report', async (open, {runs, folder, stageline, files}) => {
     const file = `${runs.noted}.stageline-notes.json`;
     rmSync(file, {force: true});  // of a run of this test before
     const page = await open('noted', '?lang=en');
@@ -30,7 +30,7 @@ export const cases = [
     assert.match(await page.locator('.panel').textContent(), /Kept in .*noted\.stageline-notes\.json/);
     const next = await open('noted', '?lang=en');  // another page, nothing in its address
     await next.waitForFunction(() => stageline.state().marks[0]?.text === 'checkpoint <b>');
-    const report = await openReport(context, reportOf({stageline, runs, folder}, 'noted'));
+    const report = await openReport(files, reportOf({stageline, runs, folder}, 'noted'));
     await report.page.waitForFunction(t => stageline.state().marks[0]?.t === t, at);
     assert.deepEqual(report.problems, []);
     // What is no file of notes is left alone, and the page says so.
