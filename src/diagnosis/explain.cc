@@ -16,6 +16,7 @@
 #include "diagnosis/training_findings.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "diagnosis/what_if/what_if_fixes.h"
+#include "facts/step_means.h"
 #include "model/finding_words.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
@@ -61,8 +62,8 @@ void make_offers(WhatIf model, Explanation& e) {
     if (best == list.fixes.end() || !best->price.gains() || best->price.share() < kMinLost) continue;
     Finding f;
     f.id = std::string("offer.") + id;
-    f.weight = best->price.share();
-    f.value = "−" + percent(best->price.share());
+    f.weight = e.step_ns > 0 ? best->price.saving_ns / e.step_ns : best->price.share();
+    f.value = "−" + percent(f.weight);
     const bool other_size = best->id == "micro-batches";  // a step then takes longer, and does more
     set_note(f, words("explain.offer", Args().flag("other_size", other_size)));
     f.price.per_token = other_size;
@@ -143,16 +144,21 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   e.headline = known.headline;
   e.parts = known.headline.parts;
   if (!cells) e.step_ns = known.headline.step_ns, e.wall_ns = known.headline.step_ns, e.steps = known.headline.steps;
+  e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
   std::set<std::string> said;
   if (cells) {
     const TheoryRun& theory = theory_of(run);
     const RunCoverage& coverage = coverage_of(run);
     const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
     say_coverage(coverage, e);
+    const StepMeans& times = step_means_of(run);
+    e.steps = times.usual.steps, e.step_ns = times.usual.period_ns(), e.gap_ns = times.usual.gap_ns;
+    e.wall_ns = times.all.period_ns();
+    e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
     if (made.graph) {
       CauseList causes = causes_of(run);  // price_in_layers() changes it
       e.step_ns = causes.step_ns;
-      e.steps = causes.steps;
+      e.steps = causes.mean_of_steps;
       e.lost_ns = causes.together_ns;
       e.gap_ns = causes.gap_ns;
       e.wall_ns = causes.wall_ns;
@@ -200,7 +206,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   }
   for (Finding& f : known.list) {
     if (f.id == "none" || said.contains(f.id)) continue;
-    if (f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
+    if (f.is_time && f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
     e.findings.push_back(std::move(f));
   }
   e.others = std::move(known.others);

@@ -30,8 +30,12 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
   for (const std::string_view name : split(f.cause, ' '))
     if (!name.empty()) json.value(name);
   json.end_array().field("priced", f.price.saving_ns > 0);
-  json.field("lost_ns", whole(f.lost_ns_per_step)).field("uncertainty_ns", whole(f.uncertainty_ns));
-  json.field("lost_share", step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
+  if (f.is_time) {
+    json.field("lost_ns", whole(f.lost_ns_per_step)).field("uncertainty_ns", whole(f.uncertainty_ns));
+    json.field("lost_share", step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
+  } else {
+    for (const char* key : {"lost_ns", "uncertainty_ns", "lost_share"}) json.key(key).null();
+  }
   json.field("saving_ns", whole(f.price.saving_ns));
   json.field("saving_share", step_ns > 0 ? f.price.saving_ns / step_ns : 0.0);
   json.field("value", f.value).field("note_en", f.value_note_en).field("note_zh", f.value_note_zh);

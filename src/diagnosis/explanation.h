@@ -19,6 +19,10 @@ struct Explanation {
   std::vector<Finding> others;  // no faults either: what ranks wait for (the bubble, time outside the pipeline)
   int64_t steps = 0;
   double step_ns = 0;  // mean step without outliers; 0 without pipeline cells
+  // The mean step that `parts` are shares of, and its steps: of a pipeline without all outliers, also those that a
+  // cause explains; else step_ns and steps.
+  double parts_of_ns = 0;
+  int64_t parts_of_steps = 0;
   double lost_ns = 0;  // the part that all priced causes lose together; for a profile, what its largest finding loses
   double lost_error_ns = 0;
   // What the findings are about where that is not a whole run with numbered steps; "" otherwise.

@@ -60,8 +60,8 @@ class Teller {
         waiting_ns_ += step.waiting_ns / cases;
         for (size_t k = 0; k < kTrainingParts; ++k) mean_[k] += step.ns[k] / cases;
       }
-    e_.step_ns = e_.wall_ns = step_ns_;
-    e_.steps = static_cast<int64_t>(steps());
+    e_.step_ns = e_.wall_ns = e_.parts_of_ns = step_ns_;
+    e_.steps = e_.parts_of_steps = static_cast<int64_t>(steps());
     const auto part = [&](const char* id, const std::string& name, double ns) {
       if (ns > 0) e_.headline.parts.push_back(span_part(id, "training.part." + name, ns / step_ns_));
     };

@@ -50,6 +50,7 @@ struct Finding {
   double uncertainty_ns = 0;      // standard error of lost_ns_per_step; a loss below twice its error is not reported
   FindingEvidence evidence = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   FindingPrice price = {};        // NOLINT(readability-redundant-member-init): GCC wants it
+  bool is_time = true;            // false: no time is lost; the weight only gives the order, and is never shown
 };
 
 // The ids of all findings, as findings.def lists them.

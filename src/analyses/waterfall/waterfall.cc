@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "facts/period_facts.h"
 #include "facts/pipeline_facts.h"
+#include "facts/step_means.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
 #include "pipeline/measure/frontier.h"
@@ -56,7 +57,7 @@ std::vector<ColumnSpec> waterfall_columns() {
           {"meaning", "what it is", Type::kText, "What the part says"}};
 }
 
-Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepPeriods& periods) {
+Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepMean& usual, bool with_gaps) {
   Table table("waterfall", "Where the time of a step goes, mean over steps and replicas", waterfall_columns());
   const auto add = [&](std::string_view name, std::string_view within, int64_t ns, double exact, bool pipeline,
                        const char* meaning) {
@@ -83,10 +84,11 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepPerio
             mean.tail_ns[t], false, kTailMeaning[t]);
   }
   add("step", "", whole_ns(mean.span_ns), mean.span_ns, false, "the sum of all: the span of the step");
-  if (!periods.known()) return table;
-  add("between steps", "", whole_ns(periods.usual_ns), periods.usual_ns, false,
+  if (!with_gaps) return table;
+  const double period_ns = usual.period_ns();
+  add("between steps", "", whole_ns(period_ns - mean.span_ns), period_ns - mean.span_ns, false,
       "from the last end of a step's work to the first start of the next one's, without gaps that are far longer");
-  add("period", "", whole_ns(mean.span_ns + periods.usual_ns), mean.span_ns + periods.usual_ns, false,
+  add("period", "", whole_ns(period_ns), period_ns, false,
       "the step and what follows it: from its start to the start of the next one");
   return table;
 }
@@ -292,7 +294,7 @@ Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
   coverage_of(input.run()).note("waterfall", result.notes);
   const WaterfallStep mean = mean_of(w);
   const StepPeriods& periods = periods_of(input.run());
-  result.tables.push_back(means_table(w, mean, periods));
+  result.tables.push_back(means_table(w, mean, step_means_of(input.run()).usual, periods.known()));
   result.tables.push_back(stages_table(w));
   result.tables.push_back(check_table(w, mean));
   result.tables.push_back(frontier_table(frontier_of(trace, sums_of(input.run()).outliers)));

@@ -17,6 +17,7 @@
 #include "diagnosis/causes/order_cause.h"
 #include "diagnosis/causes/period_causes.h"
 #include "facts/period_facts.h"
+#include "facts/step_means.h"
 #include "model/pipeline_sums.h"
 #include "model/statistics.h"
 
@@ -126,6 +127,7 @@ class Search {
         theory_(theory_of(run)),
         coverage_(coverage_of(run)),
         sums_(sums_of(run)),
+        times_(step_means_of(run)),
         periods_(tells_periods() ? periods_of(run) : no_periods_) {}
   Search(const Search&) = delete;
 
@@ -195,19 +197,18 @@ class Search {
 
   // Finds the steps that count, and fills what the list says of all steps.
   void count_steps() {
-    double all_ns = 0;
     for (const GraphStep& step : graph_.steps) {
       counts_.push_back(!sums_.is_outlier(step.step));
       if (counts_.back()) recorded_.push_back(static_cast<double>(step.span_ns));
-      all_ns += static_cast<double>(step.span_ns);
       list_.step_numbers.push_back(step.step);
     }
     list_.steps = static_cast<int64_t>(recorded_.size());
     list_.all_steps = static_cast<int64_t>(graph_.steps.size());
     if (!graph_.steps.empty()) list_.first_step = graph_.steps.front().step;
-    list_.gap_ns = periods_.usual_ns;
-    list_.step_ns = mean_of(recorded_) + list_.gap_ns;
-    list_.wall_ns = all_ns / static_cast<double>(std::max<size_t>(graph_.steps.size(), 1)) + periods_.mean_ns;
+    list_.mean_of_steps = list_.steps;
+    list_.gap_ns = times_.usual.gap_ns;
+    list_.step_ns = times_.usual.period_ns();
+    list_.wall_ns = times_.all.period_ns();
     list_.error_ns = standard_error(recorded_);
   }
 
@@ -523,6 +524,7 @@ class Search {
       step.lost_scatter_ns = of_all && recorded_.size() > 1 ? sample_std(recorded_) : step.scatter_ns;
     }
     list_.step_ns = mean_of(explained) + list_.gap_ns;
+    list_.mean_of_steps = static_cast<int64_t>(explained.size());
     for (size_t i = 0; i < taken_.size(); ++i) {
       Cause& cause = list_.causes[i];
       const DraftWorlds& of = worlds_of_[taken_[i]];
@@ -561,6 +563,7 @@ class Search {
     // stages.
     if (!coverage_.by_warm_up()) add_order_causes(trace_, graph_, theory_, counts_, beside);
     add_between_causes(beside);
+    if (!tells_periods() && list_.gap_ns > 0) left_.push_back({"between", "", CellKind::kOther, list_.gap_ns});
     for (Cause& cause : beside) {
       const Gain lost{cause.lost_ns, cause.error_ns};
       const bool between = cause.kind == CauseKind::kBetweenSteps;
@@ -611,6 +614,7 @@ class Search {
   const TheoryRun& theory_;
   const RunCoverage& coverage_;
   const PipelineSums& sums_;
+  const StepMeans& times_;
   const StepPeriods no_periods_{};
   const StepPeriods& periods_;
   CauseList list_;

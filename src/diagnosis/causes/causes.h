@@ -33,10 +33,11 @@ struct CauseList {
   // Mean period: from one step's start to the next one's. Long gaps are left out, and so are long steps except those
   // that the causes explain.
   double step_ns = 0;
-  double gap_ns = 0;    // the part of step_ns between steps
-  double error_ns = 0;  // standard error of that mean
-  double wall_ns = 0;   // mean period of all steps, including long ones
-  int64_t steps = 0;
+  double gap_ns = 0;                 // the part of step_ns between steps
+  double error_ns = 0;               // standard error of that mean
+  double wall_ns = 0;                // mean period of all steps, including long ones
+  int64_t steps = 0;                 // steps that are no outliers
+  int64_t mean_of_steps = 0;         // steps that step_ns is the mean of: those, and long ones that the causes explain
   std::vector<LongStep> long_steps;  // outliers that the causes do not explain, by step
   int64_t all_steps = 0;             // including long ones
   int32_t first_step = 0;

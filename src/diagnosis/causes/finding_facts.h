@@ -19,9 +19,10 @@ struct FindingFacts {
   const PipelineSums& sums;
   std::vector<StageCost> costs;
   std::vector<StageLoad> loads;
-  double median_step_ns = 0;  // the median step, by which outliers are recognised
-  double mean_step_ns = 0;    // mean time from start to end of a step, outliers left out
-  double gap_ns = 0;          // time between two steps; the two together are what a report calls a step
+  double median_step_ns = 0;   // the median step, by which outliers are recognised
+  double mean_step_ns = 0;     // mean time from start to end of a step, outliers left out
+  double period_ns = 0;        // the mean step that a report gives: from a step's start to the next one's
+  double usual_period_ns = 0;  // the same without all outliers, also those that causes explain; bars are shares of it
   double compute = 0, bubble = 0, outside = 0;  // shares of all ranks' step time; they add up to 1
   // Cells that begin before their input by more than stamps of one machine differ; none where work repeats or clocks
   // are apart.

@@ -10,7 +10,7 @@
 #include "diagnosis/causes/finding_facts.h"
 #include "diagnosis/causes/headline.h"
 #include "diagnosis/causes/schedule_findings.h"
-#include "facts/period_facts.h"
+#include "facts/step_means.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/measure/slow_rank.h"
@@ -54,7 +54,6 @@ FindingFacts collect(const Run& run) {
   for (const StepSums& step : f.sums.steps)
     if (!f.sums.is_outlier(step.step)) spans.push_back(static_cast<double>(step.span_ns()));
   f.mean_step_ns = mean_of(spans);
-  f.gap_ns = periods_of(run).usual_ns;
   f.costs = usual_costs(f);
   f.loads = stage_loads(f.costs);
   double whole = 0, busy = 0, waiting = 0;
@@ -314,6 +313,7 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   const bool few = few_are_early(f);
   Finding finding;
   finding.id = "clock.causality";
+  finding.is_time = false;
   finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
   finding.value = most;
   Args args;
@@ -387,6 +387,8 @@ Findings find_findings(const Run& run) {
   const bool replayed = graph_of(run, LaunchRule::kInOrder).graph != nullptr;
   const bool steps_reported = replayed && !causes_of(run).not_analysable;
   FindingFacts facts = collect(run);
+  facts.usual_period_ns = step_means_of(run).usual.period_ns();
+  facts.period_ns = replayed ? causes_of(run).step_ns : facts.usual_period_ns;
   see_early_links(facts);
   Findings result;
   if (facts.sums.ranks.empty()) {

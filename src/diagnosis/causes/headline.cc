@@ -1,5 +1,6 @@
 #include "diagnosis/causes/headline.h"
 
+#include <algorithm>
 #include <cctype>
 #include <string>
 
@@ -11,12 +12,25 @@
 namespace stageline {
 namespace {
 
-// Turns shares of a step's work into shares of its period and adds the time between steps.
-std::vector<SpanPart> of_period(const FindingFacts& f, double span_ns, std::vector<SpanPart> parts) {
-  if (!(f.gap_ns > 0) || !(span_ns > 0)) return parts;
-  const double period_ns = span_ns + f.gap_ns;
-  for (SpanPart& part : parts) part.share *= span_ns / period_ns;
-  parts.push_back(span_part("between", "part.between", f.gap_ns / period_ns));
+// Turns shares of a step's span into shares of its period, which add up to 1. What the period has beyond the span is
+// time between steps. Where steps overlap, the period is shorter: what lies before and after the pipeline then runs
+// beside the next step and costs nothing.
+std::vector<SpanPart> of_period(double period_ns, double span_ns, std::vector<SpanPart> parts) {
+  if (!(period_ns > 0) || !(span_ns > 0)) return parts;
+  if (period_ns == span_ns) return parts;
+  double sum = 0;
+  for (SpanPart& part : parts) sum += part.share *= span_ns / period_ns;
+  if (period_ns > span_ns) {
+    parts.push_back(span_part("between", "part.between", (period_ns - span_ns) / period_ns));
+    return parts;
+  }
+  const auto outside = std::find_if(parts.begin(), parts.end(),
+                                    [](const SpanPart& part) { return part.id == "tail" || part.id == "outside"; });
+  if (outside != parts.end()) {
+    const double hidden = std::clamp(sum - 1, 0.0, std::max(0.0, outside->share));
+    outside->share -= hidden, sum -= hidden;
+  }
+  for (SpanPart& part : parts) part.share /= sum;
   return parts;
 }
 
@@ -26,7 +40,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
   // Where only a part of the run was read, or work repeats, the sum says nothing.
   if (!replays || f.coverage.by_warm_up() || f.coverage.not_analysable() || !w.known() || !(mean.span_ns > 0) ||
       unknown > kMaxUnknownWaits * static_cast<double>(w.units))
-    return of_period(f, f.mean_step_ns,
+    return of_period(f.usual_period_ns, f.mean_step_ns,
                      {span_part("compute", "part.compute", f.compute), span_part("bubble", "part.waiting", f.bubble),
                       span_part("outside", "part.outside", f.outside)});
   std::vector<SpanPart> parts;
@@ -41,18 +55,22 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
   double tail = share(WaterfallPart::kTail), replicas = 0;
   if (!w.clock_free) replicas = mean.tail_ns[TailPart::kReplicas] / mean.span_ns;
   if (replicas > 0) add("replicas", replicas);
-  add("tail", tail - replicas);
+  // Without the wait that has a bar of its own it is not what the waterfall's table calls by the plain name.
+  parts.push_back(span_part("tail", replicas > 0 ? "part.tail.others" : "part.tail", tail - replicas));
   add("rest", share(WaterfallPart::kRest));
-  return of_period(f, mean.span_ns, std::move(parts));
+  return of_period(f.usual_period_ns, mean.span_ns, std::move(parts));
 }
 
 }  // namespace
 
 Headline headline_of(const FindingFacts& f, const Recognition& recognition, const Waterfall& waterfall, bool replays) {
   Headline h;
-  const double period_ns = f.mean_step_ns + f.gap_ns;
-  const std::string step = human_duration(period_ns);
-  const double waiting = period_ns > 0 ? 1 - f.compute * f.mean_step_ns / period_ns : 1;
+  if (!f.contradictory) h.parts = parts_of(f, waterfall, replays);
+  const std::string step = human_duration(f.period_ns);
+  // The sentence and the bar below it give one share of computing.
+  double waiting = f.usual_period_ns > 0 ? 1 - f.compute * f.mean_step_ns / f.usual_period_ns : 1;
+  for (const SpanPart& part : h.parts)
+    if (part.id == "compute") waiting = 1 - part.share;
   const std::string waiting_share = fixed(waiting * 100, 0) + "\u202f%";
   const bool unsure = !f.trace.comparable();
   Args args;
@@ -80,7 +98,6 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   }
   if (f.trace.parts.size() == 1 && f.coverage.stages() <= 1) add_lead(h, words("headline.one_rank"));
   if (unsure) add_lead(h, words("headline.apart"));
-  if (!f.contradictory) h.parts = parts_of(f, waterfall, replays);
   return h;
 }
 

@@ -175,6 +175,7 @@ class PackedModel {
     p.whole(m.whole_);
     for (auto* column : {&m.ranks_}) p.column(*column);
     p.column(m.counts_);
+    p.real(m.gap_ns_);
     p.column(m.launch_ns_);
     links(p, m);
     for (auto* column : {&m.fair_ns_, &m.graph_step_ns_, &m.order_step_ns_}) p.column(*column);

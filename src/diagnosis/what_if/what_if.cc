@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/number.h"
+#include "facts/step_means.h"
 #include "model/pipeline_sums.h"
 #include "pipeline/order/recognise.h"
 #include "schedules/registry.h"
@@ -161,6 +162,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   const Trace& trace = run.trace();
   const std::vector<int32_t>& outliers = sums_of(run).outliers;
   WhatIf w;
+  w.gap_ns_ = step_means_of(run).usual.gap_ns;
   w.graph_ = std::move(graph);
   for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
   for (const GraphStep& step : w.graph_->steps)
@@ -223,8 +225,8 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
     ++whole;
   }
   if (count > 0) {
-    w.error_.recorded_ns /= count;
-    w.error_.graph_ns /= count;
+    w.error_.recorded_ns = w.error_.recorded_ns / count + w.gap_ns_;
+    w.error_.graph_ns = w.error_.graph_ns / count + w.gap_ns_;
   }
   // Steps that are not whole have no order replay, so this error is that of the whole ones.
   w.error_.order_ns = whole > 0 ? w.error_.recorded_ns + (w.error_.order_ns - whole_recorded) / whole : kNaN;
@@ -247,7 +249,7 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
   }
   const auto n = static_cast<double>(price.steps);
   price.saving_ns = sum / n;
-  price.recorded_ns = recorded / n;
+  price.recorded_ns = recorded / n + gap_ns_;
   price.step_ns = price.recorded_ns - price.saving_ns;
   for (size_t s = 0; s < before.size(); ++s) {
     if (!counts_[s] || std::isnan(before[s]) || std::isnan(after[s])) continue;

@@ -61,7 +61,7 @@ Changes combined(const Changes& a, const Changes& b);
 // Means over the steps that count. With another number of micro-batches, times are scaled to the run's number: the new
 // step's time × old ÷ new.
 struct Price {
-  double recorded_ns = 0;  // as recorded
+  double recorded_ns = 0;  // mean period as recorded: from a step's start to the next one's, as explain gives it
   double step_ns = 0;      // recorded − saving
   double saving_ns = 0;    // replay of the present run − replay of the changed run; below 0: the change costs time
   double error_ns = 0;     // standard error of the saving over steps; NaN with one step
@@ -74,7 +74,7 @@ struct Price {
 };
 inline constexpr double kSureErrors = 2, kMinShare = 0.001;
 
-// How well the models reproduce what happened, as means over steps.
+// How well the models reproduce what happened: mean periods, in which only the span of a step is replayed.
 struct ModelError {
   double recorded_ns = 0;
   double graph_ns = 0;  // replay of the graph
@@ -170,6 +170,7 @@ class WhatIf {
   bool whole_ = true;
   std::vector<int32_t> ranks_;        // by part
   std::vector<uint8_t> counts_;       // by step
+  double gap_ns_ = 0;                 // between steps; no change that is tried moves it
   uint32_t step_of(size_t op) const;  // index into steps
   std::vector<double> launch_ns_;     // by type: most launch delay of what is no compute cell
   std::vector<double> others_ns_;     // by operation: the other replicas' mean of the same cell; NaN

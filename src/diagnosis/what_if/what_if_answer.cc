@@ -80,7 +80,8 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
   const ModelError& error = model.error();
   const OrderModel& order = model.order();
   Table base("what-if-base", "What prices stand on",
-             {{"recorded_ns", "step", Type::kDuration, "Recorded step, mean over the steps that count"},
+             {{"recorded_ns", "step", Type::kDuration,
+               "Recorded step, from its start to the next one's: mean over the steps that count"},
               {"steps", "steps", Type::kInteger, "Steps that count: outlier steps do not"},
               {"graph_ns", "replayed", Type::kDuration, "Replay of the recorded operations as they were"},
               {"graph_error_share", "model error", Type::kShare, "Replayed ÷ recorded − 1"},

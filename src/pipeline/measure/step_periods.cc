@@ -67,6 +67,13 @@ double apart_ns(const Span& before, const Span& after) {
   return std::max(static_cast<double>(gap), -shorter);
 }
 
+double span_ns(const StepWork& work) {
+  const auto length = [](const Span& span) { return static_cast<double>(between_ns(span.start_ns, span.end_ns)); };
+  double longest = work.all.any() ? length(work.all) : 0;
+  for (const auto& [part, own] : work.own) longest = std::max(longest, length(own));
+  return longest;
+}
+
 double gap_ns(const StepWork& before, const StepWork& after, bool common) {
   if (common) return apart_ns(before.all, after.all);
   double least = kNaN;
@@ -154,6 +161,7 @@ StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   StepPeriods out;
   const bool common = trace.comparable();
   const std::vector<StepWork> works = works_of(trace);
+  for (const StepWork& work : works) out.spans.push_back({work.step, span_ns(work)});
   std::vector<Between> between;
   std::vector<size_t> gap_of;  // for each of `between` its index in out.gaps
   for (size_t s = 1; s < works.size(); ++s) {

@@ -32,7 +32,14 @@ struct StepGap {
   std::vector<GapPhase> phases;  // the longest first
 };
 
+// A step from its first start of work to its last end, also where the next step has begun by then.
+struct StepSpan {
+  int32_t step = 0;
+  double ns = 0;  // where ranks share no clock, the longest that any rank has on its own clock
+};
+
 struct StepPeriods {
+  std::vector<StepSpan> spans;  // by step; steps without work are absent
   // Between steps whose numbers follow each other; what lies between steps 10 and 20 of a sampled recording is no gap.
   std::vector<StepGap> gaps;
   double mean_ns = 0;  // over all gaps; 0 without gaps
