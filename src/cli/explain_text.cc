@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "base/percents.h"
 #include "base/text.h"
 #include "diagnosis/explain_json.h"
 
@@ -35,12 +36,16 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
     int widest = 0;
     for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label_en, part.label_zh)));
     if (!parts.empty()) out += "\n";
-    for (const SpanPart& part : parts) {
+    std::vector<double> shares;
+    for (const SpanPart& part : parts) shares.push_back(part.share);
+    const std::vector<std::string> printed = percents(shares);
+    for (size_t p = 0; p < parts.size(); ++p) {
+      const SpanPart& part = parts[p];
       const std::string label = pick(part.label_en, part.label_zh);
       const auto length = static_cast<size_t>(std::clamp(std::lround(part.share * kBar), 0L, static_cast<long>(kBar)));
       std::string bar;
       for (size_t i = 0; i < length; ++i) bar += "█";
-      std::string line = padded(percent(part.share), 9) + "  " + label +
+      std::string line = padded(printed[p], 9) + "  " + label +
                          std::string(static_cast<size_t>(widest - display_width(label) + 2), ' ') + bar;
       while (line.ends_with(' ')) line.pop_back();
       out += line + "\n";

@@ -53,6 +53,18 @@ export const percent = (share: number): string => {
   return `${share < 0 && size !== '0.0' ? '−' : ''}${size}${THIN}%`;
 };
 
+// Each share as percent() prints it, but so that the printed numbers add up to 100.0 where the shares add up to 1; as
+// percents() of src/base/percents.h.
+export function percents(shares: readonly number[]): string[] {
+  const sum = shares.reduce((all, share) => all + share, 0);
+  if (shares.length < 2 || Math.abs(sum - 1) >= 0.0005) return shares.map(percent);
+  const whole = shares.map((share, i) => (i === 0 ? Math.round(Number((share * 100).toFixed(1)) * 10) : Math.floor(share * 1000)));
+  let open = 1000 - whole.reduce((all, tenth) => all + tenth, 0);
+  const rest = (i: number): number => shares[i]! * 1000 - Math.floor(shares[i]! * 1000);
+  for (const i of [...shares.keys()].slice(1).sort((a, b) => rest(b) - rest(a) || a - b)) if (open-- >= 1) ++whole[i]!;
+  return whole.map(tenth => percent(tenth / 1000));
+}
+
 // As Table::shown_text: without unit.
 export function shown(value: Value, type: ColumnType): string {
   if (value === null) return '–';

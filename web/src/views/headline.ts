@@ -15,7 +15,7 @@ const family = (id: string): string => FAMILIES.find(([pattern]) => pattern.test
 
 function spanBar(parts: SpanPart[]): HTMLElement {
   const place = h('div', {}), words = parts.filter(part => Math.abs(part.share) >= 0.0005).map(part => `${percent(part.share)} ${both(part.label)}`);
-  render(createElement(SplitBar, {parts: parts.map(part => ({id: part.id, kind: family(part.id), share: part.share, label: both(part.label)})),
+  render(createElement(SplitBar, {parts: parts.map(part => ({id: part.id, kind: family(part.id), share: part.share, label: both(part.label), figure: `part.${part.id}`})),
     aria: t('span.aria', words.join(', ')), rest: t('span.small')}), place);
   return place;
 }

@@ -1,9 +1,10 @@
 // A span as one bar that adds up: every part is as wide as its share, seams and text take nothing of it. What a part is called
 // stands in it where it fits, as measured; all that does not stands below.
 import {useLayoutEffect, useRef} from 'preact/hooks';
-import {percent} from '../format';
+import {percent, percents} from '../format';
 
-export interface BarPart { id: string; kind: string; share: number; label: string; words?: string }  // `words`: said below instead of the label
+// `words`: said below instead of the label. `figure`: the name under which other outputs give the number (docs/figures.md).
+export interface BarPart { id: string; kind: string; share: number; label: string; words?: string; figure?: string }
 
 const PAD = 13, TIGHT = 6;  // beside the text, and at least
 
@@ -31,13 +32,15 @@ export function SplitBar({parts, aria, rest, least = 0.0005, brief = false}: {pa
     watch.observe(bar.current!);
     return () => watch.disconnect();
   });
-  const words = (part: BarPart): string => `${percent(part.share)} ${part.label}`;
+  const printed = new Map(percents(parts.map(part => part.share)).map((text, i) => [parts[i]!.id, text]));
+  const number = (part: BarPart): string => printed.get(part.id) ?? percent(part.share);
+  const words = (part: BarPart): string => `${number(part)} ${part.label}`;
   return (
     <div class="span">
       <div class="split" role="img" aria-label={aria} ref={bar}>
         {drawn.map(part => (
-          <div class={`part ${part.kind}`} data-part={part.id} title={part.words ?? words(part)} style={{width: `${part.share / whole * 100}%`}}>
-            <b>{percent(part.share)}</b><span>{part.label}</span></div>))}
+          <div class={`part ${part.kind}`} data-part={part.id} data-figure={part.figure} title={(part.words ?? words(part)) + (part.figure ? `\n${part.figure}` : '')} style={{width: `${part.share / whole * 100}%`}}>
+            <b>{number(part)}</b><span>{part.label}</span></div>))}
       </div>
       {!brief && said.length > 0 && <ul class="small" aria-label={rest} ref={list}>
         {said.map(part => <li data-part={part.id}><i class={`swatch part ${part.kind}`} aria-hidden="true" />{words(part)}</li>)}</ul>}
