@@ -138,19 +138,21 @@ Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<Ra
 }
 
 std::vector<ColumnSpec> cluster_time_ranks_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"step_count", "steps", Type::kInteger, ""},
-          {"span_ns", "span", Type::kDuration,
-           "Sum over its steps of the time from the first start to the last end of device work"},
-          {"compute_ns", "computing", Type::kDuration, ""},
-          {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
-          {"exposed_collective_ns", "exposed collectives", Type::kDuration,
-           "Exposed communication other than sends and receives"},
-          {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
-          {"free_ns", "free", Type::kDuration, ""},
-          {"free_share", "free", Type::kShare, "Free time as a share of the span"},
-          {"communication_wait_ns", "waiting for ranks", Type::kDuration,
-           "Waiting in collectives; empty when it is not known"}};
+  return {
+      {"rank", "rank", Type::kInteger, "Global rank"},
+      {"step_count", "steps", Type::kInteger, "Steps with device work"},
+      {"span_ns", "span", Type::kDuration,
+       "Sum over its steps of the time from the first start to the last end of device work; work outside of steps is "
+       "in no column, unless the rank has no steps"},
+      {"compute_ns", "computing", Type::kDuration, ""},
+      {"exposed_message_ns", "bubble", Type::kDuration, "Exposed sends and receives"},
+      {"exposed_collective_ns", "exposed collectives", Type::kDuration,
+       "Exposed communication other than sends and receives"},
+      {"exposed_memory_ns", "exposed copies", Type::kDuration, ""},
+      {"free_ns", "free", Type::kDuration, ""},
+      {"free_share", "free", Type::kShare, "Free time as a share of the span"},
+      {"communication_wait_ns", "waiting for ranks", Type::kDuration,
+       "Waiting in collectives; empty when it is not known"}};
 }
 
 Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
@@ -158,7 +160,10 @@ Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
   for (size_t k = 0; k < ranks.size(); ++k) {
     bool waits_known = true;
     int64_t steps = 0, span = 0, compute = 0, messages = 0, collectives = 0, memory = 0, free = 0, wait = 0;
+    const bool has_steps = !ranks[k].empty() && ranks[k].rbegin()->first >= 0;
     for (const auto& [step, t] : ranks[k]) {
+      // Work outside of steps may start before the first and end after the last one, so its span holds theirs.
+      if (step < 0 && has_steps) continue;
       steps += step >= 0 ? 1 : 0;
       span += t.span_ns();
       compute += t.compute_ns;
