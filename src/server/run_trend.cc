@@ -21,6 +21,7 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
   std::vector<double> series;  // of the runs that have steps, in order
   std::vector<size_t> at;      // for each of them, the index of its input
   std::optional<Trace> before;
+  double before_ns = 0;  // its step
   for (size_t i = 0; i < inputs.size(); ++i) {
     const TrendInput& input = inputs[i];
     json.begin_object().field("title", input.title).field("path", input.path);
@@ -35,12 +36,16 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
       if (found) step = *found;
       if (!found) why_not = found.error().what;
     }
+    // Of the two steps that are shown; the diff below is of the mean over all steps, and gives the reason.
+    json.key("change_share");
+    step.ns > 0 && before_ns > 0 ? json.value(step.ns / before_ns - 1) : json.null();
     if (step.ns > 0) {
       if (before)
         if (const Result<RunDiff> found = diff_runs(*before, *trace); found) diff = diff_json(*found);
       series.push_back(step.ns);
       at.push_back(i);
       before = std::move(*trace);
+      before_ns = step.ns;
     }
     json.field("steps", step.steps).field("step_ns", step.ns);
     json.key("headline").begin_array().value(valid_utf8(said.headline.title_en));

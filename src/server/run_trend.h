@@ -15,7 +15,8 @@ struct TrendInput {
   RunAnswers::Read read;
 };
 
-// {runs: [{title, path, steps, step_ns, headline: [English, Chinese], why_not?: [English, Chinese], diff}],
+// {runs: [{title, path, change_share, steps, step_ns, headline: [English, Chinese], why_not?: [English, Chinese],
+// diff}],
 //  changes: [{at, before_ns, after_ns, p}]}
 // `diff` is what `stageline diff --json` says of this run and the one before it that has a step time; it is {} for the
 // first run and for runs without a pipeline. step_ns is 0 for a run that could not be read or has no steps, and why_not

@@ -27,13 +27,14 @@ export const waterfall: Topic = {
   build({app: {report}}) {
     const frame = frameOf(report, 'waterfall', 'within', 'mean_ns'), stages = frameOf(report, 'waterfall-stages', 'busy_ns');
     if (!frame) return null;
-    const rows = frame.rows.filter(row => row.text('within') === '' && !['pipeline', 'step'].includes(row.text('part')));
-    const whole = frame.rows.find(row => row.text('part') === 'step') ?? frame.rows.find(row => row.text('part') === 'pipeline');
+    // Sums are no parts. All shares are of the period, as the bar of the first page has it, or else of the step.
+    const rows = frame.rows.filter(row => row.text('within') === '' && !['pipeline', 'step', 'period'].includes(row.text('part')));
+    const whole = ['period', 'step', 'pipeline'].map(name => frame.rows.find(row => row.text('part') === name)).find(row => row);
     const bars = rows.map((row): BarRow => ({
       label: said(frame.table, row, 'part'), title: said(frame.table, row, 'meaning'), ...(whole ? {whole: whole.num('mean_ns')} : {}),
       parts: [{kinds: [PART_KINDS[row.text('part')] ?? 'part-rest'], value: row.num('mean_ns'),
                words: `${said(frame.table, row, 'part')}: ${time(row, 'mean_ns')}`}],
-      cells: [time(row, 'mean_ns'), share(row, 'step_share')]}));
+      cells: [time(row, 'mean_ns'), whole ? percent(row.num('mean_ns') / whole.num('mean_ns')) : '–']}));
     const nodes: Node[] = [h('h3', {}, t('plot.step')), barTable(t('plot.step'), t('plot.part'), [t('plot.time'), t('plot.ofStep')], bars)];
     if (stages) {
       const parts = STAGE_PARTS.filter(([column]) => most(stages.rows, row => row.num(column)) > 0);

@@ -5,7 +5,8 @@ import {currentLang, t} from '../../i18n/i18n';
 import {said, type Diff} from '../compare/diff';
 import type {Pairs} from './ask';
 
-export interface TrendRun { title: string; path: string; steps: number; step_ns: number; headline: Both; why_not?: Both; diff: Partial<Diff> }
+export interface TrendRun { title: string; path: string; steps: number; step_ns: number; headline: Both; why_not?: Both; diff: Partial<Diff>;
+  change_share: number | null }  // of step_ns, from the run before
 export interface Trend { runs: TrendRun[]; changes: {at: number; before_ns: number; after_ns: number; p: number}[] }
 
 // Runs: with four or more on each side one arrangement of eleven in 330 or more is as uneven by chance, which is below the significance of
@@ -29,8 +30,8 @@ export function headline({runs, changes}: Trend): {title: string; lead: string} 
   const held = runs.filter(run => run.step_ns > 0), steps = held.map(run => run.step_ns);
   const few = runs.length < LEAST_FOR_LEVELS ? t('trend.few', LEAST_FOR_LEVELS) : t('trend.level.none');
   for (const way of [1, -1]) {
-    const found = runs.filter(run => sure(run) === way).sort((a, b) => Math.abs(b.diff.change_share!) - Math.abs(a.diff.change_share!))[0];
-    if (found) return {title: t(way > 0 ? 'trend.slower' : 'trend.faster', found.title, percent(Math.abs(found.diff.change_share!))), lead: [cause(found), few].join(' ')};
+    const found = runs.filter(run => sure(run) === way).sort((a, b) => Math.abs(b.change_share!) - Math.abs(a.change_share!))[0];
+    if (found) return {title: t(way > 0 ? 'trend.slower' : 'trend.faster', found.title, percent(Math.abs(found.change_share!))), lead: [cause(found), few].join(' ')};
   }
   // What was not held against the run before is not said to be as quick.
   return held.filter(run => run.diff.change_ns !== undefined).length < held.length - 1
@@ -55,7 +56,7 @@ function Chart({trend: {runs, changes}}: {trend: Trend}) {
         {runs.map((run, i) => run.step_ns > 0 && (
           <g class={sure(run) > 0 ? 'slower' : sure(run) < 0 ? 'faster' : ''}>
             <circle cx={x(i)} cy={y(run.step_ns)} r={sure(run) ? 6 : 4.5}><title>{`${run.title}: ${duration(run.step_ns)}`}</title></circle>
-            {sure(run) !== 0 && <text x={x(i)} y={y(run.step_ns) - 11}>{signed(run.diff.change_share!)}</text>}
+            {sure(run) !== 0 && <text x={x(i)} y={y(run.step_ns) - 11}>{signed(run.change_share!)}</text>}
           </g>))}
         {runs.map((run, i) => i % every === 0 && <text class="name" x={x(i)} y={HEIGHT - 14}>{run.title.length > 16 ? run.title.slice(0, 15) + '…' : run.title}</text>)}
       </svg>
@@ -81,8 +82,8 @@ export function TrendView({trend, pairs, open}: {trend: Trend; pairs: Pairs; ope
               <th class="text" scope="row" title={run.path}>{link(run.title, [pairs[i]!])}</th>
               {run.why_not ? <td class="text quiet" colSpan={5}>{reported(run.why_not)}</td> : <>
                 <td>{run.steps}</td><td>{duration(run.step_ns)}</td>
-                <td class={sure(run) > 0 ? 'slower' : sure(run) < 0 ? 'faster' : 'quiet'}>{run.diff.change_ns === undefined ? before(i) < 0 ? '–' : signed(run.step_ns / runs[before(i)]!.step_ns - 1)
-                  : signed(run.diff.change_share!) + (run.diff.error_ns ? ` ± ${percent(run.diff.error_ns / run.step_ns)}` : '')}</td>
+                <td class={sure(run) > 0 ? 'slower' : sure(run) < 0 ? 'faster' : 'quiet'}>{run.change_share === null ? '–'
+                  : signed(run.change_share) + (run.diff.error_ns ? ` ± ${percent(run.diff.error_ns / run.step_ns)}` : '')}</td>
                 <td class="text">{sure(run) !== 0 && run.diff.cause_en ? said({en: run.diff.cause_en, zh: run.diff.cause_zh!}) : reported(run.headline)}</td>
                 <td>{before(i) >= 0 && link(t('page.compare'), [pairs[before(i)]!, [pairs[i]![0] === 'drop' ? 'compare_drop' : 'compare', pairs[i]![1]]])}</td></>}
             </tr>))}</tbody>
