@@ -179,4 +179,10 @@ void TorchRowStore::keep(const TorchOptions& options, size_t part, const std::sh
   bytes_ += bytes;
 }
 
+void note_last_step(const TorchRun& run, Diagnostics& notes) {
+  if (!run.drops_last_step) return;
+  notes.add("profile.last_step", Severity::kInfo,
+            "the last profiler step is left out, as it may be cut; --include-last-profiler-step true keeps it");
+}
+
 }  // namespace stageline

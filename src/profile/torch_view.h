@@ -15,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/diagnostics.h"
 #include "base/result.h"
 #include "model/trace.h"
 #include "profile/torch_rows.h"
@@ -53,5 +54,8 @@ std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part);
 
 // Converts a row's time as HTA prints it: microseconds from the run's zero.
 inline double to_us(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
+
+// Notes that an answer is of all steps but the last one, if it is (TorchRun::drops_last_step).
+void note_last_step(const TorchRun& run, Diagnostics& notes);
 
 }  // namespace stageline

@@ -322,6 +322,7 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
     std::stable_sort(ranks[k].rows.begin(), ranks[k].rows.end(), before);
   });
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   Table table = input.hta ? hta_aten_op_kernels_and_delay_table() : exact_aten_op_kernels_and_delay_table();
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);

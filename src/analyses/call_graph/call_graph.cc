@@ -230,6 +230,7 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
     rank = {};
   }
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   result.tables.push_back(std::move(stack));
   result.tables.push_back(std::move(graph));
   return result;

@@ -69,6 +69,7 @@ Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
   std::vector<Overlap> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overlap_of(*torch_rank(*torch, torch->parts[k])); });
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_comm_comp_overlap_table(ranks) : exact_comm_comp_overlap_table(ranks));
   return result;
 }

@@ -424,6 +424,7 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   if (!input.hta && !options.annotation.empty() && graph.matches <= options.first)
     return no_instance(*torch, rank, options, graph.matches);
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   const Where where = {rank.part->source};
   if (!graph.found || (!input.hta && graph.path.empty()))
     result.notes.add("critical_path.no_window", Severity::kWarning,

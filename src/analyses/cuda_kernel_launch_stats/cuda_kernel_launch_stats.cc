@@ -289,6 +289,7 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
     ranks[k] = input.hta ? hta_launches(rank, names) : exact_launches(rank, *options);
   });
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   result.tables.push_back(outlier_table(ranks, *options, input.hta));
   if (!input.hta) result.tables.push_back(histogram_table(ranks));
   if (!input.for_report)

@@ -273,6 +273,7 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
     if (!ranks[k].ranges.empty()) read[k] = read_counters(ranks[k]);
   });
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (!read[k]) return std::move(read[k]).error();
     if (ranks[k].unequal && !ranks[k].ranges.empty())

@@ -212,6 +212,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = patterns_of(*torch, *torch_rank(*torch, torch->parts[k]), options, named); });
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   Table table = input.hta ? hta_frequent_cuda_kernel_sequences_table() : exact_frequent_cuda_kernel_sequences_table();
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);

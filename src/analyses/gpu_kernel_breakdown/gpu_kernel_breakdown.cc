@@ -264,6 +264,7 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(*torch, *torch_rank(*torch, torch->parts[k]), *options); });
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   if (input.hta) {
     result.tables.push_back(hta_types(ranks));
     result.tables.push_back(hta_kernels(*torch, ranks, *options));

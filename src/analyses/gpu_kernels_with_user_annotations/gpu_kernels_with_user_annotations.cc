@@ -301,6 +301,7 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
   if (!torch) return std::move(torch).error();
   const size_t count = torch->parts.size();
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   if (!input.hta) {
     std::vector<std::vector<Kernel>> ranks(count);
     parallel_for(count, [&](size_t k) { ranks[k] = exact_rank(*torch, *torch_rank(*torch, torch->parts[k])); });

@@ -167,6 +167,7 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
     ranks[k] = answer_for(*torch, *torch_rank(*torch, torch->parts[k]), wanted, *options);
   });
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)
                                     : exact_gpu_user_annotation_breakdown_table(*torch, ranks, *options));
   return result;

@@ -344,6 +344,7 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
                    "HTA fails on a rank without device work (rank " + std::to_string(rank.rank) +
                        "); without --compat hta it is left out"};
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   const auto is_empty = [](const RankIdle& rank) { return rank.streams.empty(); };
   if (!options->streams.empty() && std::all_of(ranks.begin(), ranks.end(), is_empty))
     result.notes.add("idle.no_stream", Severity::kWarning,

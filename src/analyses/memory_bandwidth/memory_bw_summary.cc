@@ -123,6 +123,7 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   if (input.hta) {
     result.tables.push_back(hta_memory_bw_summary_table(*torch, hta_bandwidths(*torch)));
     return result;

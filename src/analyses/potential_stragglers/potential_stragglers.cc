@@ -250,6 +250,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   if (input.hta) {
     Result<std::vector<int32_t>> ranks =
         hta_stragglers(*torch, *steps, input.options.has("profiler-steps"), *candidates);

@@ -86,6 +86,7 @@ Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   if (!input.hta) {
     result.tables.push_back(exact_profiler_steps_table(*torch));
     return result;

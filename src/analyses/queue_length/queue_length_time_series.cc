@@ -49,6 +49,7 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   if (input.hta) {
     Result<std::vector<std::vector<QueuePoint>>> ranks = hta_queues(*torch);
     if (!ranks) return std::move(ranks).error();

@@ -109,6 +109,7 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
                    "HTA fails on a rank without device rows (rank " + std::to_string(b.rank) +
                        "); without --compat hta it is left out"};
   AnalysisResult result;
+  note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_temporal_breakdown_table(ranks) : exact_temporal_breakdown_table(ranks));
   return result;
 }
