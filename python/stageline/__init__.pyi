@@ -96,9 +96,9 @@ class Finding:
     detail: str
     value: str
     value_note: str
-    lost_ns: int
-    lost_share: float
-    uncertainty_ns: int
+    lost_ns: int | None
+    lost_share: float | None
+    uncertainty_ns: int | None
     saving_ns: int
     saving_share: float
     fix: str
@@ -250,12 +250,28 @@ class Schedule:
     def to_csv(self) -> str: ...
     def to_dict(self) -> dict[str, Any]: ...
 
+class Figure:
+    name: str
+    value: float | None
+    unit: str
+    base: str
+    error: float | None
+    definition: str
+    why_unknown: str
+
+class Figures(Mapping[str, Figure]):
+    def __getitem__(self, name: str) -> Figure: ...
+    def __iter__(self) -> Iterator[str]: ...
+    def __len__(self) -> int: ...
+
 class Trace:
     paths: list[str]
     @property
     def info(self) -> Info: ...
     @property
     def findings(self) -> Findings: ...
+    @property
+    def figures(self) -> Figures: ...
     def explain(self, lang: Literal['en', 'zh'] = 'en') -> Findings: ...
     @property
     def diagnostics(self) -> list[Diagnostic]: ...

@@ -178,9 +178,9 @@ class Finding:
     detail: str
     value: str
     value_note: str
-    lost_ns: int
-    lost_share: float
-    uncertainty_ns: int
+    lost_ns: int | None
+    lost_share: float | None
+    uncertainty_ns: int | None
     saving_ns: int
     saving_share: float
     fix: str
@@ -235,6 +235,49 @@ class Findings(Sequence):
     def _repr_html_(self):
         from ._notebook import findings_html
         return findings_html(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class Figure:
+    """A number with its unit and base. `value` is None where it is unknown; `why_unknown` then gives the reason."""
+    name: str
+    value: float | None
+    unit: str
+    base: str
+    error: float | None
+    definition: str
+    why_unknown: str
+
+
+class Figures(Mapping):
+    """The figures of a run by name, each computed when it is first asked for: run.figures['step_period'].value."""
+
+    def __init__(self, run):
+        self._run, self._known, self._all = run, {}, None
+
+    def _asked(self, *name):
+        en = lambda text: text['en'] if text else ''  # noqa: E731
+        made = [Figure(f['name'], f['value'], f['unit'], en(f['base']), f['error'], en(f['definition']), en(f['why_unknown']))
+                for f in json.loads(self._run.figures(*name))]
+        return {f.name: f for f in made}
+
+    def __getitem__(self, name):
+        if name not in self._known:
+            self._known.update(self._asked(name))
+        if name not in self._known:
+            raise KeyError(name)
+        return self._known[name]
+
+    def _whole(self):
+        if self._all is None:
+            self._all = self._asked()
+        return self._all
+
+    def __iter__(self):
+        return iter(self._whole())
+
+    def __len__(self):
+        return len(self._whole())
 
 
 class WhatIf:
@@ -329,6 +372,11 @@ class Trace:
     def findings(self):
         """Where the time went, what is at fault and what each fix is worth."""
         return self._once('findings', lambda: Findings(self, 'en'))
+
+    @property
+    def figures(self):
+        """Numbers that several outputs show, by name, with unit, base and definition; computed when asked for."""
+        return self._once('figures', lambda: Figures(self._run))
 
     def explain(self, lang='en'):
         """The findings in English ('en') or Chinese ('zh')."""

@@ -85,6 +85,8 @@ const std::vector<Flag>& flag_table() {
       {"slices", "N", "The most slices that the page carries; above, its pipeline alone; default 5000000", ""},
       {"title", "TEXT", "Title of charts and reports; default from the input's name", ""},
       {"json", "", "The same as --format json", ""},
+      {"figures", "NAMES", "Print these figures alone (step_period,part.compute), or all: numbers with unit and base",
+       ""},
       {"licences", "", "The licences of all works that the program carries", ""},
       {"compat", "NAME", "Give a rival's answer instead of ours, where a command has one (paddle-timeline: paddle-v3)",
        "paddle-v3"},

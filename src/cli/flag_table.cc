@@ -230,7 +230,7 @@ const std::vector<Command>& command_table() {
        "Say what was found, and what was wrong with it",
        "Prints format, machines, ranks, stages, steps, counts and every flaw that reading survived, with its first "
        "place.",
-       with_open({"json", "format", "output", "range"}),
+       with_open({"json", "format", "output", "range", "figures", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_info,

@@ -1,6 +1,7 @@
 #include "cli/info_text.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -164,6 +165,8 @@ std::string info_text(const Trace& trace) {
                                : trace.clock == ClockState::kUnaligned
                                    ? "as recorded; stageline align says how far they are apart"
                                    : "each rank counts from its own zero");
+  if (trace.parts.size() > 1)
+    lines.emplace_back("", "explain, sql and report compare the clocks and may add notes on them");
   std::string out;
   for (const auto& [name, value] : lines) out += name + std::string(14 - name.size(), ' ') + value + "\n";
   if (trace.diagnostics.empty()) {
@@ -176,6 +179,27 @@ std::string info_text(const Trace& trace) {
            (d.count > 1 ? " × " + grouped(d.count) : "") + "\n";
     const std::string where = d.first.text();
     out += wrapped((where.empty() ? "" : where + ": ") + d.message, 100, 9);
+  }
+  return out;
+}
+
+std::string figures_text(const Terminal& terminal, const std::vector<NamedFigure>& figures) {
+  const bool zh = terminal.lang == "zh";
+  const auto shown = [](const NamedFigure& f) -> std::string {
+    if (!f.figure.known()) return "–";
+    return f.spec->unit == "ns" ? human_duration(f.figure.value) : grouped(std::llround(f.figure.value));
+  };
+  int widest = 0, longest = 0;
+  for (const NamedFigure& f : figures) {
+    widest = std::max(widest, display_width(f.figure.name));
+    longest = std::max(longest, display_width(shown(f)));
+  }
+  const auto blanks = [](int count) { return std::string(static_cast<size_t>(std::max(0, count)), ' '); };
+  std::string out;
+  for (const NamedFigure& f : figures) {
+    const std::string value = shown(f);
+    out += f.figure.name + blanks(widest - display_width(f.figure.name) + 2) + blanks(longest - display_width(value)) +
+           value + "  " + (f.figure.known() ? base_of(*f.spec) : f.figure.why_unknown).in(zh) + "\n";
   }
   return out;
 }

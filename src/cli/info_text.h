@@ -2,12 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "cli/terminal.h"
+#include "engine/figures/figures.h"
 #include "model/trace.h"
 
 namespace stageline {
 
 // Returns one line for each thing that was found, and what was wrong with it.
 std::string info_text(const Trace& trace);
+
+// Returns one line for each figure: its name, its value for people, and what it is of or why it is unknown.
+std::string figures_text(const Terminal& terminal, const std::vector<NamedFigure>& figures);
 
 }  // namespace stageline

@@ -19,6 +19,7 @@
 #include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"
 #include "engine/clock_table.h"
+#include "engine/explained_run.h"
 #include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
@@ -220,10 +221,30 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
   return tables;
 }
 
+namespace {
+
+struct ExplainedFact {
+  using Value = ExplainedRun;
+  static Value make(const Run& run) {
+    ExplainedRun out;
+    const std::vector<Part>& parts = run.trace().parts;
+    const bool profiled =
+        std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.event_count > 0; });
+    // The tables do not outlive this call, so they need not own the run.
+    const std::shared_ptr<const Run> borrowed(std::shared_ptr<const void>(), &run);
+    out.explanation = explain(run, profiled ? all_tables(borrowed, out.notes) : std::vector<Table>{}, true);
+    return out;
+  }
+};
+
+}  // namespace
+
+const ExplainedRun& explained_run(const std::shared_ptr<const Run>& run) { return run->fact<ExplainedFact>(); }
+
 Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics) {
-  const std::vector<Part>& parts = run->trace().parts;
-  const bool profiled = std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.event_count > 0; });
-  return explain(*run, profiled ? all_tables(run, diagnostics) : std::vector<Table>{}, true);
+  const ExplainedRun& explained = explained_run(run);
+  diagnostics.merge(explained.notes);
+  return explained.explanation;
 }
 
 namespace {

@@ -93,6 +93,8 @@ Table devices_table(const Trace& trace) {
   return table;
 }
 
+bool is_of_clocks(const Diagnostic& diagnostic) { return diagnostic.name.starts_with("clock."); }
+
 Table diagnostics_table(const Diagnostics& diagnostics) {
   Table table("diagnostics", "Flaws and notes",
               {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of flaw."},

@@ -11,6 +11,10 @@ namespace stageline {
 Table cells_table(const Trace& trace);
 // "devices" has one row per rank: where it ran, and what was read from it.
 Table devices_table(const Trace& trace);
+// Returns whether a diagnostic comes from putting clocks on one axis rather than from reading. Only commands that
+// compare clocks have such notes.
+bool is_of_clocks(const Diagnostic& diagnostic);
+
 // "diagnostics" has one row per kind of flaw, with the first place where it occurred.
 Table diagnostics_table(const Diagnostics& diagnostics);
 

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <map>
 
+#include "base/number.h"
+#include "model/torch_facts.h"
+
 namespace stageline {
 
 int32_t micro_batches_per_step(const Trace& trace) {
@@ -62,6 +65,22 @@ MicroBatchRange micro_batch_range(const Trace& trace) {
     range.most = std::max(range.most, most);
   }
   return range;
+}
+
+int64_t step_count_of(const Trace& trace) {
+  if (trace.cells.size() > 0) return extent_of(trace).step_count;
+  return static_cast<int64_t>(count_slices(trace).steps.size());
+}
+
+int64_t recording_ns(const Trace& trace) {
+  const bool profiled =
+      std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.event_count > 0; });
+  if (trace.cells.size() > 0 && !profiled) {
+    const Extent extent = extent_of(trace);
+    return between_ns(extent.start_ns, extent.end_ns);
+  }
+  const SliceCounts counts = count_slices(trace);
+  return between_ns(counts.start_ns, counts.end_ns);
 }
 
 int64_t axis_zero_ns(const Trace& trace) {

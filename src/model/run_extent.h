@@ -21,6 +21,14 @@ struct MicroBatchRange {
 };
 MicroBatchRange micro_batch_range(const Trace& trace);
 
+// Returns how many step numbers the files have, each once whatever the ranks: of the cells where there are any, else of
+// the profiler's steps that the filters leave. 0: the run has no steps. O(cells) or O(slices).
+int64_t step_count_of(const Trace& trace);
+
+// Returns the time from the first start to the last end of what the filters leave: of slices in a profile, else of
+// cells, on the clocks as they are. O(cells) or O(slices).
+int64_t recording_ns(const Trace& trace);
+
 // What axes call 0: the first start of a cell on common time, without cells of a slice; 0 of an empty trace. O(cells),
 // without them O(lanes).
 int64_t axis_zero_ns(const Trace& trace);

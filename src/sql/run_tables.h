@@ -15,6 +15,7 @@ void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
 void add_profile_tables(const std::shared_ptr<const RunData>& data,
                         std::vector<std::shared_ptr<const TableSource>>& out);
 void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out);
+void add_figure_table(const std::shared_ptr<const RunData>& data, std::vector<std::shared_ptr<const TableSource>>& out);
 
 // A list table whose rows are made once per run.
 std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData>& data, const char* name,

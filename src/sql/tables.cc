@@ -78,6 +78,7 @@ Sources tables_of(const std::shared_ptr<const RunData>& data) {
   add_pipeline_tables(data, out);
   add_profile_tables(data, out);
   add_run_tables(data, out);
+  add_figure_table(data, out);
   add_totals(data, out);
   add_table_functions(data, out);
   add_analysis_tables(data, out);

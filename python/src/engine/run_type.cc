@@ -16,6 +16,7 @@
 #include "diagnosis/what_if/what_if_answer.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
+#include "engine/figures/figures.h"
 #include "engine/model_tables.h"
 #include "engine/write_overlay.h"
 #include "frame_type.h"
@@ -249,6 +250,22 @@ PyObject* info(PyObject* self, PyObject*) {
   if (!reported) return nullptr;
   const Ref json(text(reported->first)), words(json ? text(reported->second) : nullptr);
   return words ? PyTuple_Pack(2, json.get(), words.get()) : nullptr;
+}
+
+// JSON list of the figures of these names; all of them without names.
+PyObject* figures(PyObject* self, PyObject* arguments) {
+  const char* name = nullptr;
+  if (!PyArg_ParseTuple(arguments, "|z", &name)) return nullptr;
+  const auto run = run_of(self);
+  if (!run) return nullptr;
+  std::vector<std::string> names;
+  if (name) names.emplace_back(name);
+  const auto told = taken(long_call<Result<std::string>>([run, names]() -> Result<std::string> {
+    const auto found = figures_of(run->run, names);
+    if (!found) return found.error();
+    return figures_json(*found);
+  }));
+  return told ? text(*told) : nullptr;
 }
 
 // (JSON, text for people in English, in Chinese, notes that asking added)
@@ -645,6 +662,7 @@ PyObject* close(PyObject* self, PyObject*) {
 
 PyMethodDef run_methods[] = {
     {"info", info, METH_NOARGS, "What stageline info prints: JSON and text."},
+    {"figures", figures, METH_VARARGS, "Figures by name: JSON."},
     {"explain", findings, METH_NOARGS, "What stageline explain prints: JSON, English and Chinese text; notes."},
     {"diagnostics", diagnostics, METH_NOARGS, "(name, severity, message, count, place) of every kind of flaw."},
     {"model_table", model_table, METH_VARARGS, "model_table(name): steps, messages, devices or diagnostics."},

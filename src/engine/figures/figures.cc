@@ -1,0 +1,119 @@
+#include "engine/figures/figures.h"
+
+#include <algorithm>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+
+namespace stageline {
+
+#define FIGURE(identifier) extern const FigureSpec identifier##_figure;
+#include "engine/figures/figures.def"
+#undef FIGURE
+
+const std::vector<const FigureSpec*>& all_figures() {
+  static const std::vector<const FigureSpec*> all = {
+#define FIGURE(identifier) &identifier##_figure,
+#include "engine/figures/figures.def"
+#undef FIGURE
+  };
+  return all;
+}
+
+namespace {
+
+Text words_of(const FigureSpec& spec, const char* part) {
+  return words("figure." + std::string(spec.stem()) + "." + part);
+}
+
+std::string reason_of(const Figure& f, bool chinese) { return f.known() ? std::string() : f.why_unknown.in(chinese); }
+
+}  // namespace
+
+Text definition_of(const FigureSpec& spec) { return words_of(spec, "definition"); }
+Text base_of(const FigureSpec& spec) { return words_of(spec, "base"); }
+
+const FigureSpec* find_figure(std::string_view name) {
+  for (const FigureSpec* spec : all_figures())
+    if (name == spec->stem() || (spec->is_family() && name.starts_with(spec->name))) return spec;
+  return nullptr;
+}
+
+Status check_figure(std::string_view name) {
+  if (find_figure(name)) return {};
+  std::vector<std::string> known;
+  for (const FigureSpec* figure : all_figures()) known.emplace_back(figure->stem());
+  const std::string near = nearest(name, known);
+  return Error{ErrorCode::kUsage,
+               "there is no figure \"" + std::string(name) + "\"",
+               {},
+               near.empty() ? "stageline info PATH --figures all prints them" : "a similar figure exists: " + near};
+}
+
+Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vector<std::string>& names) {
+  std::vector<NamedFigure> out;
+  const auto add_all = [&](const FigureSpec& spec) {
+    for (Figure& figure : spec.of(run)) out.push_back({&spec, std::move(figure)});
+  };
+  if (names.empty())
+    for (const FigureSpec* spec : all_figures()) add_all(*spec);
+  for (const std::string& name : names) {
+    if (Status known = check_figure(name); !known) return known.error();
+    const FigureSpec* spec = find_figure(name);
+    if (name == spec->stem()) {
+      add_all(*spec);
+      continue;
+    }
+    std::vector<Figure> members = spec->of(run);
+    const auto at = std::find_if(members.begin(), members.end(), [&](const Figure& f) { return f.name == name; });
+    if (at != members.end())
+      out.push_back({spec, std::move(*at)});
+    else
+      out.push_back({spec, {.name = name, .why_unknown = words("figure.no_member")}});
+  }
+  return out;
+}
+
+std::vector<ColumnSpec> figure_columns() {
+  using Type = ColumnType;
+  return {{"name", "name", Type::kText, "Name of the figure, the same in every output."},
+          {"value", "value", Type::kReal, "In the unit beside it; NULL where it is unknown."},
+          {"unit", "unit", Type::kText, "ns, or empty for a count."},
+          {"base", "base", Type::kText, "What the value is of: which steps, ranks and times."},
+          {"error", "error", Type::kReal, "Standard error in the same unit; NULL where none is known."},
+          {"definition", "definition", Type::kText, "How the value is defined."},
+          {"why_unknown", "why unknown", Type::kText, "Why there is no value; empty where there is one."}};
+}
+
+Table figures_table(const std::vector<NamedFigure>& figures, bool chinese) {
+  Table table("figures", "Figures", figure_columns());
+  for (const auto& [spec, f] : figures)
+    table.add_row({f.name, f.value, std::string(spec->unit), base_of(*spec).in(chinese), f.error,
+                   definition_of(*spec).in(chinese), reason_of(f, chinese)});
+  return table;
+}
+
+std::string figures_json(const std::vector<NamedFigure>& figures) {
+  JsonWriter json;
+  const auto both = [&](const char* key, const Text& text) {
+    json.key(key).begin_object().field("en", text.en).field("zh", text.zh).end_object();
+  };
+  json.begin_array();
+  for (const auto& [spec, f] : figures) {
+    json.begin_object().field("name", f.name).field("value", f.value).field("unit", spec->unit);
+    both("base", base_of(*spec));
+    json.field("error", f.error);
+    both("definition", definition_of(*spec));
+    json.key("why_unknown");
+    if (f.known()) {
+      json.null();
+    } else {
+      json.begin_object().field("en", f.why_unknown.en).field("zh", f.why_unknown.zh).end_object();
+    }
+    json.end_object();
+  }
+  json.end_array();
+  return json.take();
+}
+
+}  // namespace stageline

@@ -1,0 +1,56 @@
+// Figures of findings: what they cost and what their fixes save; and counts of problems in the input.
+#include <algorithm>
+
+#include "engine/explained_run.h"
+#include "engine/figures/figure.h"
+#include "engine/model_tables.h"
+
+namespace stageline {
+namespace {
+
+std::vector<Figure> lost(const SharedRun& run) {
+  const Explanation& e = explained_run(run).explanation;
+  if (!(e.step_ns > 0)) return {{.name = "lost", .why_unknown = words("figure.no_steps")}};
+  return {{.name = "lost", .value = e.lost_ns, .error = e.lost_error_ns}};
+}
+
+// finding.1.lost and finding.1.saving of the first finding that explain lists, and so on.
+std::vector<Figure> findings(const SharedRun& run) {
+  std::vector<Figure> out;
+  size_t number = 0;
+  for (const Finding& f : explained_run(run).explanation.findings) {
+    const std::string name = "finding." + std::to_string(++number) + ".";
+    Figure cost{.name = name + "lost"}, saving{.name = name + "saving"};
+    if (f.is_time)
+      cost.value = f.lost_ns_per_step, cost.error = f.uncertainty_ns;
+    else
+      cost.why_unknown = words("figure.no_time");
+    if (f.price.saving_ns > 0)
+      saving.value = f.price.saving_ns;
+    else
+      saving.why_unknown = words("figure.not_priced");
+    out.push_back(std::move(cost));
+    out.push_back(std::move(saving));
+  }
+  return out;
+}
+
+std::vector<Figure> flaws(const SharedRun& run, const char* name, bool of_clocks) {
+  const std::vector<Diagnostic>& items = run->trace().diagnostics.items();
+  const auto count =
+      std::count_if(items.begin(), items.end(), [&](const Diagnostic& d) { return is_of_clocks(d) == of_clocks; });
+  return {{.name = name, .value = static_cast<double>(count)}};
+}
+
+std::vector<Figure> flaws_input(const SharedRun& run) { return flaws(run, "flaws_input", false); }
+std::vector<Figure> flaws_clock(const SharedRun& run) { return flaws(run, "flaws_clock", true); }
+
+}  // namespace
+
+extern const FigureSpec lost_figure, finding_figure, flaws_input_figure, flaws_clock_figure;
+const FigureSpec lost_figure = {"lost", "ns", FigureCost::kExplain, lost};
+const FigureSpec finding_figure = {"finding.", "ns", FigureCost::kExplain, findings};
+const FigureSpec flaws_input_figure = {"flaws_input", "", FigureCost::kRead, flaws_input};
+const FigureSpec flaws_clock_figure = {"flaws_clock", "", FigureCost::kRead, flaws_clock};
+
+}  // namespace stageline

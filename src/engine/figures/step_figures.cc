@@ -1,0 +1,82 @@
+// Figures of steps: how many there are and how long they take.
+#include "engine/explained_run.h"
+#include "engine/figures/figure.h"
+#include "model/run_extent.h"
+#include "model/torch_facts.h"
+
+namespace stageline {
+namespace {
+
+bool has_cells(const SharedRun& run) { return run->trace().cells.size() > 0; }
+
+// One figure; unknown where the value is not above zero.
+std::vector<Figure> above_zero(const char* name, double value) {
+  if (value > 0) return {{.name = name, .value = value}};
+  return {{.name = name, .why_unknown = words("figure.no_steps")}};
+}
+
+// What only pipelines have.
+std::vector<Figure> of_pipeline(const SharedRun& run, const char* name, double value) {
+  if (!has_cells(run)) return {{.name = name, .why_unknown = words("figure.pipelines_only")}};
+  return {{.name = name, .value = value}};
+}
+
+std::vector<Figure> ranks(const SharedRun& run) {
+  return {{.name = "ranks", .value = static_cast<double>(run->trace().parts.size())}};
+}
+
+std::vector<Figure> steps_all(const SharedRun& run) {
+  return {{.name = "steps_all", .value = static_cast<double>(step_count_of(run->trace()))}};
+}
+
+std::vector<Figure> steps_usual(const SharedRun& run) {
+  return above_zero("steps_usual", static_cast<double>(explained_run(run).explanation.steps));
+}
+
+std::vector<Figure> step_period(const SharedRun& run) {
+  return above_zero("step_period", explained_run(run).explanation.step_ns);
+}
+
+std::vector<Figure> steps_no_outliers(const SharedRun& run) {
+  return above_zero("steps_no_outliers", static_cast<double>(explained_run(run).explanation.parts_of_steps));
+}
+
+std::vector<Figure> step_period_no_outliers(const SharedRun& run) {
+  return above_zero("step_period_no_outliers", explained_run(run).explanation.parts_of_ns);
+}
+
+std::vector<Figure> step_period_all(const SharedRun& run) {
+  return above_zero("step_period_all", explained_run(run).explanation.wall_ns);
+}
+
+std::vector<Figure> step_span(const SharedRun& run) {
+  const Explanation& e = explained_run(run).explanation;
+  return of_pipeline(run, "step_span", e.step_ns - e.gap_ns);
+}
+
+std::vector<Figure> step_gap(const SharedRun& run) {
+  return of_pipeline(run, "step_gap", explained_run(run).explanation.gap_ns);
+}
+
+std::vector<Figure> recording(const SharedRun& run) {
+  return above_zero("recording", static_cast<double>(recording_ns(run->trace())));
+}
+
+}  // namespace
+
+extern const FigureSpec ranks_figure, steps_all_figure, steps_usual_figure, step_period_figure,
+    steps_no_outliers_figure, step_period_no_outliers_figure, step_period_all_figure, step_span_figure, step_gap_figure,
+    recording_figure;
+const FigureSpec ranks_figure = {"ranks", "", FigureCost::kRead, ranks};
+const FigureSpec steps_all_figure = {"steps_all", "", FigureCost::kRead, steps_all};
+const FigureSpec steps_usual_figure = {"steps_usual", "", FigureCost::kExplain, steps_usual};
+const FigureSpec step_period_figure = {"step_period", "ns", FigureCost::kExplain, step_period};
+const FigureSpec steps_no_outliers_figure = {"steps_no_outliers", "", FigureCost::kExplain, steps_no_outliers};
+const FigureSpec step_period_no_outliers_figure = {"step_period_no_outliers", "ns", FigureCost::kExplain,
+                                                   step_period_no_outliers};
+const FigureSpec step_period_all_figure = {"step_period_all", "ns", FigureCost::kExplain, step_period_all};
+const FigureSpec step_span_figure = {"step_span", "ns", FigureCost::kExplain, step_span};
+const FigureSpec step_gap_figure = {"step_gap", "ns", FigureCost::kExplain, step_gap};
+const FigureSpec recording_figure = {"recording", "ns", FigureCost::kRead, recording};
+
+}  // namespace stageline

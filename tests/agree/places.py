@@ -1,0 +1,159 @@
+"""Where figures are shown: each place gives {name of the figure: value} of a run, as it prints it.
+
+A figure that a place does not show is absent; what is null there is None. Nothing here computes a figure: a place that shows a
+share gives the share under "share:NAME", and the comparison divides.
+"""
+import csv
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+BIN = os.environ.get('STAGELINE_BIN') or str(HERE.parents[1] / 'build/dev/stageline')
+sys.path.insert(0, str(HERE.parent / 'server'))
+PACKAGE = pathlib.Path(os.environ.get('STAGELINE_PACKAGE') or pathlib.Path(BIN).resolve().parent / 'python')
+ENVIRONMENT = {**{k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', 'COLUMNS': '120'}
+
+
+def stageline(*arguments):
+    """What it prints; None where this command has no answer for the run."""
+    done = subprocess.run([BIN, *map(str, arguments)], capture_output=True, env=ENVIRONMENT, timeout=300)
+    return done.stdout.decode('utf-8', 'replace') if done.returncode in (0, 1) else None
+
+
+def answer(*arguments):
+    printed = stageline(*arguments)
+    return json.loads(printed) if printed else None
+
+
+def known(pairs):
+    return {name: value for name, value in pairs.items() if value is not None}
+
+
+def figures(run):
+    """The owner: every other place is compared with it."""
+    return {f['name']: f['value'] for f in answer('info', run, '--figures', 'all', '--json')['figures']}
+
+
+def asked(run, query):
+    """Rows of a query, as tuples."""
+    return answer('sql', run, query, '--json')['rows']
+
+
+def sql_figures(run):
+    return dict(asked(run, 'SELECT name, value FROM figures'))
+
+
+def by_name(run):
+    """Asked for by name, each is computed alone."""
+    told = answer('info', run, '--figures', 'step_period,ranks,part.compute', '--json')['figures']
+    found = {f['name']: f['value'] for f in told}
+    assert list(found) == ['step_period', 'ranks', 'part.compute'], found
+    return found | dict(asked(run, "SELECT name, value FROM figures WHERE name IN ('steps_all', 'recording')"))
+
+
+def sql(run):
+    steps, ranks, usual, flaws, clock = asked(run, 'SELECT (SELECT count(DISTINCT step) FROM steps) AS steps, (SELECT count(*) FROM ranks) AS ranks, '
+                  "(SELECT sum(is_outlier = 0) FROM steps) AS usual, "
+                  "(SELECT count(*) FROM diagnostics WHERE name NOT LIKE 'clock.%') AS input, "
+                  "(SELECT count(*) FROM diagnostics WHERE name LIKE 'clock.%') AS clock")[0]
+    return known({'steps_all': steps, 'ranks': ranks, 'steps_no_outliers': usual, 'flaws_input': flaws, 'flaws_clock': clock})
+
+
+def of_explanation(told):
+    found = {'steps_usual': told['steps'] or None, 'step_period': told['step_ns'] or None, 'step_period_all': told['period_ns'] or None}
+    found |= {'lost': told['lost_ns'] if told['step_ns'] else None}
+    found |= {f'share:part.{part["id"]}': part['share'] for part in told['parts']}
+    for part in told['account']:
+        found['left.' + part['id'] + ('.' + part['name'] if part['name'] else '')] = part['ns']
+    for number, finding in enumerate(told['findings'], 1):
+        found[f'finding.{number}.lost'] = finding['lost_ns']
+        found[f'finding.{number}.saving'] = finding['saving_ns'] or None
+    return found
+
+
+def explain_json(run):
+    return of_explanation(answer('explain', run, '--json'))
+
+
+def explain_text(run):
+    """The bars, to the tenth of a percent that is printed; all bars of one group add up to 100.0."""
+    text = stageline('explain', run)
+    groups = [[]]
+    for line in text.splitlines():
+        bar = re.match(r' +(−?\d+\.\d)\u202f% {2}\S', line)
+        if bar:
+            groups[-1].append(float(bar[1].replace('−', '-')))
+        elif groups[-1]:
+            groups.append([])
+    return {f'bars:{number}': sum(group) for number, group in enumerate(groups) if group}
+
+
+def info(run):
+    told = answer('info', run, '--json')
+    return {'ranks': told['ranks'], 'steps_all': told['steps'], 'recording': told['end_ns'] - told['start_ns'] or None,
+            'flaws_input': len(told['diagnostics'])}
+
+
+def waterfall(run):
+    told = answer('analyze', 'waterfall', run, '--table', 'waterfall', '--json')
+    rows = {row['part']: row['mean_ns'] for row in told['tables'][0]['rows']} if told else {}
+    return known({'step_period_no_outliers': rows.get('period')})
+
+
+def what_if(run):
+    told = answer('what-if', run, '--json')
+    base = {table['name']: table['rows'] for table in told['tables']}['what-if-base'][0] if told else {}
+    return known({'step_period_no_outliers': base.get('recorded_ns'), 'steps_no_outliers': base.get('steps')})
+
+
+def diff(run):
+    """Of a run with itself."""
+    told = answer('diff', run, run, '--json')
+    rows = {table['name']: table['rows'] for table in told['tables']}.get('diff-runs', []) if told else []
+    return known({'step_period_all': rows[0]['step_ns']}) if rows else {}
+
+
+def history(run, folder):
+    kept = pathlib.Path(folder) / 'history.db'
+    kept.unlink(missing_ok=True)
+    if stageline('history', 'add', run, '--db', kept) is None:
+        return {}
+    told = answer('history', 'list', '--db', kept, '--json')['runs'][0]
+    return {'step_period': told['step_ns'], 'steps_usual': told['steps']}
+
+
+def python(run):
+    """Asked for by name, one at a time: what is computed lazily is the same."""
+    if str(PACKAGE) not in sys.path:
+        sys.path.insert(0, str(PACKAGE))
+    import warnings
+
+    import stageline as package
+    warnings.simplefilter('ignore')  # flaws of the fixtures
+    trace = package.open(str(run), progress=False)
+    found = {name: trace.figures[name].value for name in ('step_period', 'steps_all', 'ranks', 'recording')}
+    told = trace.explain()
+    found |= {'lost': told.lost_ns if told.step_ns else None, 'step_period': told.step_ns or None, 'steps_usual': told.steps or None}
+    return found
+
+
+def view(run):
+    """What the page in the browser is told."""
+    from serving import Server
+    server = Server(str(run), '--port', '0', '--quiet')
+    try:
+        server.wait_ready()
+        status, _, body = server.get('/api/explain')
+        return of_explanation(json.loads(body)) if status == 200 else {}
+    finally:
+        server.stop()
+
+
+def page_table(lines):
+    """Rows of docs/figures.md by name."""
+    return {row[1].strip(' `'): [cell.strip() for cell in row[2:5]] for row in csv.reader(io.StringIO('\n'.join(lines)), delimiter='|') if len(row) > 5}

@@ -1,0 +1,149 @@
+#!/usr/bin/env python3
+"""One figure, one number: every place that shows a figure of a run shows the same value.
+
+  run.py [--shared] [PATH…]
+
+Each fixture of tests/golden and some simulated runs are asked of every place (places.py); with --shared also every input of
+../shared/data (skipped with a count where it is absent). A figure of one name must be one number: whole numbers to the digit,
+times to the nanosecond that rounding leaves, shares of a bar to 1e-9 of the step, printed bars to 100.0. There is no list of
+exceptions: two numbers that differ rightly need two names. docs/figures.md is checked to be the list; --write-page makes it.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+import places
+
+HERE = pathlib.Path(__file__).resolve().parent
+GOLDEN = HERE.parent / 'golden'
+SHARED = HERE.parents[2] / 'shared' / 'data'
+PAGE = HERE.parents[1] / 'docs' / 'figures.md'
+# Runs with what the fixtures lack: a slow stage, time between steps, long steps, replicas, clocks that are off.
+SIMULATED = {
+    'plain': ['1f1b', '--steps', '4'],
+    'slow-stage': ['1f1b', '--stages', '3', '--micro-batches', '6', '--fault', 'slow-stage:2,1.5', '--fault', 'slow-step:3,2', '--optimizer', '5', '--steps', '8'],
+    'slow-rank': ['1f1b', '--dp', '2', '--fault', 'slow-rank:5,1.5', '--latency', '0.5', '--jitter', '0.02', '--steps', '8'],
+    'vpp': ['vpp', '--stages', '2', '--micro-batches', '4', '--latency', '2', '--jitter', '0.1', '--steps', '6'],
+    'pauses': ['1f1b', '--dp', '2', '--fault', 'gc:40ms,0.01', '--jitter', '0.05', '--steps', '20', '--optimizer', '4', '--reduce', '3'],
+    'skew': ['1f1b', '--machines', '2', '--clock-skew', '5', '--steps', '4'],
+    'zb': ['zb-h1', '--stages', '4', '--micro-batches', '8', '--steps', '5', '--jitter', '0.05'],
+}
+SIMPLE = (places.sql_figures, places.by_name, places.sql, places.explain_json, places.explain_text, places.info, places.waterfall, places.what_if, places.diff,
+          places.view)
+
+
+def fixtures():
+    return sorted(path for path in (GOLDEN / 'readers').glob('*/input') if any(path.iterdir()))
+
+
+def shared_inputs():
+    """Files and folders of ../shared/data that a reader takes: the smallest folders that hold something."""
+    found = []
+    for top in ('paddle', 'kineto', 'pipeline_ops', 'faults/pipelines', 'sources', 'ascend'):
+        for path in sorted((SHARED / top).glob('*')):
+            if path.stat().st_size and path.suffix not in ('.md', '.tsv', '.py'):
+                found.append(path)
+    return found
+
+
+def same(name, owner, value, owned):
+    """What is wrong, or ''."""
+    if name.startswith('bars:'):
+        return '' if abs(value - 100) < 0.05 else f'printed bars add up to {value:.1f}'
+    if name.startswith('share:'):
+        whole, part = owned.get('step_period_no_outliers'), owner.get(name[6:])
+        return '' if whole is None or part is None or abs(value * whole - part) <= 1e-9 * whole + 1e-6 else f'{value * whole} of {part}'
+    if name not in owner:
+        return 'no figure of this name' if value is not None else ''
+    kept = owner[name]
+    if kept is None or value is None:
+        return '' if kept is None and value is None else f'{value}, the figure is {kept}'
+    return '' if abs(value - kept) <= 0.5 + 1e-9 else f'{value}, the figure is {kept}'
+
+
+def compare(label, run, folder):
+    """Sentences: what disagrees, and how many numbers were compared."""
+    printed = places.stageline('info', run, '--figures', 'all', '--json')
+    if printed is None:
+        return [], 0
+    owner = {f['name']: f['value'] for f in json.loads(printed)['figures']}
+    wrong, count = [], 0
+    asked = [*SIMPLE, lambda run: places.history(run, folder)]
+    if (places.PACKAGE / 'stageline').is_dir() and list((places.PACKAGE / 'stageline').glob('_engine*.so')):
+        asked.append(places.python)
+    for place in asked:
+        place_name = place.__name__.replace('<lambda>', 'history')
+        for name, value in place(run).items():
+            count += 1
+            flaw = same(name, owner, value, owner)
+            if flaw:
+                wrong.append(f'{label}: {name}: {place_name} has {flaw}')
+    # Parts of a whole add up to it.
+    for family, whole in (('part.', 'step_period_no_outliers'),):
+        parts = [value for name, value in owner.items() if name.startswith(family) and value is not None]
+        if parts and owner.get(whole):
+            count += 1
+            if abs(sum(parts) - owner[whole]) > 1e-6 * owner[whole]:
+                wrong.append(f'{label}: {family}* add up to {sum(parts)}, {whole} is {owner[whole]}')
+    return wrong, count
+
+
+def page_lines(figures):
+    """The table of docs/figures.md, from the program's own list."""
+    unit = {'ns': 'ns', '': 'count'}
+    seen, lines = set(), ['| Figure | Unit | Of | Definition |', '|---|---|---|---|']
+    for f in figures:
+        stem = f['name'].split('.')[0]
+        if stem in seen:
+            continue
+        seen.add(stem)
+        name = stem if stem == f['name'] else stem + '.NAME' if stem != 'finding' else 'finding.N.lost, finding.N.saving'
+        lines.append(f'| `{name}` | {unit[f["unit"]]} | {f["base"]["en"]} | {f["definition"]["en"]} |')
+    return lines
+
+
+def check_page(run):
+    figures = json.loads(places.stageline('info', run, '--figures', 'all', '--json'))['figures']
+    text = PAGE.read_text()
+    head, _, rest = text.partition('<!-- figures -->\n')
+    _, _, tail = rest.partition('<!-- end of figures -->')
+    expected = head + '<!-- figures -->\n' + '\n'.join(page_lines(figures)) + '\n<!-- end of figures -->' + tail
+    if '--write-page' in sys.argv:
+        PAGE.write_text(expected)
+    return [] if text == expected or '--write-page' in sys.argv else ['docs/figures.md is not the list; run.py --write-page makes it']
+
+
+def main():
+    wrong, count, skipped = [], 0, 0
+    named = [pathlib.Path(word) for word in sys.argv[1:] if not word.startswith('--')]
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {str(path): path for path in named}
+        if not named:
+            runs = {path.parent.name: path for path in fixtures()}
+            for name, arguments in SIMULATED.items():
+                runs['sim:' + name] = pathlib.Path(folder) / name
+                subprocess.run([places.BIN, 'simulate', *arguments, '-o', runs['sim:' + name]], check=True, env=places.ENVIRONMENT,
+                               capture_output=True)
+            wrong += check_page(runs['sim:slow-rank'])
+            if '--shared' in sys.argv:
+                if SHARED.is_dir():
+                    runs |= {str(path.relative_to(SHARED)): path for path in shared_inputs()}
+                else:
+                    skipped = 1
+        os.chdir(folder)
+        for label, run in runs.items():
+            found, compared = compare(label, run, folder)
+            wrong += found
+            count += compared
+            skipped += compared == 0
+    for line in wrong:
+        print(line)
+    print(f'agree: {count} numbers of {len(runs)} runs compared, {len(wrong)} disagree, {skipped} skipped')
+    return 1 if wrong else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
