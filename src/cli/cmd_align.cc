@@ -55,9 +55,9 @@ int run_align(const Arguments& arguments) {
   print_notes(*terminal, notes, arguments.operands[0]);
   if (alignment->untied.empty() || trusted) return kExitGood;
   return fail({ErrorCode::kUnavailable,
-               "not every rank could be tied to the clock of rank " + std::to_string(trace->parts.front().rank),
+               "some ranks could not be aligned with the clock of rank " + std::to_string(trace->parts.front().rank),
                {},
-               "--trust-clocks takes the others as they are"});
+               "add --trust-clocks to keep their recorded clocks"});
 }
 
 }  // namespace stageline

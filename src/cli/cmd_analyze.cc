@@ -56,7 +56,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
       return Error{ErrorCode::kBadInput,
                    std::string(analysis->name) + " " + needs_text(analysis->needs),
                    {input.paths[0]},
-                   "it was read as " + runs.trace.format + "; stageline info says what it holds"};
+                   "it was read as " + runs.trace.format + "; stageline info lists its contents"};
   return {};
 }
 

@@ -41,9 +41,9 @@ int run_event(const Arguments& arguments) {
   if (slice == kNoSliceIndex)
     return fail(
         {ErrorCode::kBadInput,
-         "event " + std::to_string(*index) + " is no slice of rank " + std::to_string((*part)->rank),
+         "event " + std::to_string(*index) + " is not a slice of rank " + std::to_string((*part)->rank),
          {(*part)->source},
-         "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are no slices"});
+         "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are not slices"});
   Result<std::string> text = event_text(**part, slice);
   if (!text) return fail(text.error());
   out->write(*text + "\n");

@@ -50,7 +50,7 @@ Result<std::vector<size_t>> chosen_parts(const Trace& trace) {
   return Error{ErrorCode::kBadInput,
                "no rank with profiler slices is left",
                {},
-               "stacks are those of PyTorch profiler traces; stageline info says what the input holds"};
+               "only PyTorch profiler traces have stacks; stageline info lists the contents of the input"};
 }
 
 bool any_slice(const Trace& trace, const std::vector<size_t>& parts, bool (*is)(Category)) {
@@ -83,7 +83,7 @@ Error nothing_written(const Trace& trace, const std::vector<size_t>& parts, Stac
             {},
             "record with with_stack=True; --aggregate --leaf op writes operators without frames"};
   return {
-      ErrorCode::kBadInput, "nothing was spent in the frames of the trace", {}, "stageline info says what it holds"};
+      ErrorCode::kBadInput, "no time was spent in the frames of the trace", {}, "stageline info lists its contents"};
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ class HistoryFile {
     struct stat facts;
     const bool there = stat(path.c_str(), &facts) == 0;
     if (!make && !there)
-      return Error{ErrorCode::kNotFound, "there is no history", {path}, "stageline history add RUN begins one"};
+      return Error{ErrorCode::kNotFound, "there is no history", {path}, "create one with stageline history add RUN"};
     if (make && (there ? !S_ISREG(facts.st_mode) : errno != ENOENT || path.ends_with('/'))) return foreign();
     // A job that was killed while it added a run leaves a journal: SQLite takes the half-done run back when it may
     // write.
@@ -107,7 +107,7 @@ class HistoryFile {
     std::vector<HistoryRun> runs;
     std::map<int64_t, size_t> place;
     Statement row = prepare("SELECT id, label, added_s, path, steps, step_ns FROM runs ORDER BY id");
-    if (!row) return failed("is no history of ours").error();
+    if (!row) return failed("is not a history of Stageline").error();
     int code = SQLITE_ROW;
     while ((code = sqlite3_step(row.get())) == SQLITE_ROW && runs.size() < kMaxRuns) {
       HistoryRun r;
@@ -123,7 +123,7 @@ class HistoryFile {
     }
     if (code != SQLITE_DONE && code != SQLITE_ROW) return failed("cannot be read").error();
     Statement part = prepare("SELECT run, name, ns FROM parts");
-    if (!part) return failed("is no history of ours").error();
+    if (!part) return failed("is not a history of Stageline").error();
     while (sqlite3_step(part.get()) == SQLITE_ROW)
       if (const auto at = place.find(sqlite3_column_int64(part.get(), 0)); at != place.end())
         runs[at->second].parts[text(part.get(), 1)] = sqlite3_column_double(part.get(), 2);
@@ -133,7 +133,7 @@ class HistoryFile {
  private:
   Error foreign() const {
     return {ErrorCode::kUsage,
-            "this is no history, and stays as it is",
+            "this is not a history file; it was left unchanged",
             {path_},
             "choose another name for the history: --db FILE"};
   }
@@ -155,7 +155,7 @@ class HistoryFile {
   }
   Status insert(const HistoryRun& r) {
     Statement row = prepare("INSERT INTO runs(label, added_s, path, steps, step_ns) VALUES(?,?,?,?,?)");
-    if (!row) return failed("is no history of ours");
+    if (!row) return failed("is not a history of Stageline");
     sqlite3_bind_text(row.get(), 1, r.label.c_str(), -1, SQLITE_STATIC);
     sqlite3_bind_int64(row.get(), 2, r.added_s);
     sqlite3_bind_text(row.get(), 3, r.path.c_str(), -1, SQLITE_STATIC);
@@ -165,7 +165,7 @@ class HistoryFile {
     const int64_t id = sqlite3_last_insert_rowid(db_);
     for (const auto& [name, ns] : r.parts) {
       Statement part = prepare("INSERT INTO parts(run, name, ns) VALUES(?,?,?)");
-      if (!part) return failed("is no history of ours");
+      if (!part) return failed("is not a history of Stageline");
       sqlite3_bind_int64(part.get(), 1, id);
       sqlite3_bind_text(part.get(), 2, name.c_str(), -1, SQLITE_STATIC);
       sqlite3_bind_double(part.get(), 3, ns);
@@ -270,11 +270,11 @@ std::string signed_percent(double share) { return (share < 0 ? "−" : "+") + pe
 std::string sentence(const Terminal& terminal, const Change& c, const HistoryRun& at) {
   const double share = c.point.after / c.point.before - 1;
   Args args;
-  args.set("run", at.id).set("label", at.label).flag("longer", share > 0).set("by", percent(std::abs(share)));
+  args.set("run", at.id).set("label", at.label).set("by", percent(std::abs(share)));
   args.set("before", human_duration(c.point.before)).set("after", human_duration(c.point.after));
   args.set("p", std::to_string(c.point.p).substr(0, 5)).set("part", c.part);
   args.set("part_change", (share > 0 ? "+" : "−") + human_duration(std::abs(c.part_ns)));
-  return terminal.say("history.change", args);
+  return terminal.say(share > 0 ? "history.change.slower" : "history.change", args);
 }
 
 std::string history_json(const std::vector<HistoryRun>& runs, const std::vector<Change>& changes, size_t first) {
@@ -341,7 +341,7 @@ int run_history(const Arguments& arguments) {
         {ErrorCode::kUsage, "history takes add, list or check, not \"" + what + "\"", {}, "stageline history add RUN"});
   if ((what == "add") == rest.empty())
     return fail({ErrorCode::kUsage,
-                 what == "add" ? "history add wants a run" : "history " + what + " takes no runs: the history has them",
+                 what == "add" ? "history add needs a run" : "history " + what + " takes no runs: the history has them",
                  {},
                  ""});
   const std::string path = arguments.get("db", rest.empty() ? kFile : folder_of(rest[0]) + "/" + kFile);

@@ -103,7 +103,7 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
                      counted(static_cast<int64_t>(chart.ranks.size()), "rank", "ranks") + " (" + chart.schedule + "), ";
   text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
   if (options.to == PpChartOptions::To::kTablesAlone && links == 0)
-    text += ", no links: they stand in COMMUNICATION_OP, which only whole copies have";
+    text += ", no links: COMMUNICATION_OP lists them, and only complete copies have that table";
   else
     text += ", " + counted(links, "linked operation", "linked operations");
   if (made > 0) text += ", " + counted(made, "row", "rows") + " made in COMMUNICATION_OP";
@@ -143,7 +143,7 @@ int run_pp_chart(const Arguments& arguments) {
   if (!chart->any_blocks())
     return fail(
         {ErrorCode::kBadInput,
-         "nothing to show: no rank has a forward or backward block" +
+         "no rank has a forward or backward block to show" +
              (options->step ? " of step " + std::to_string(*options->step) : ""),
          {options->folder},
          !chart->steps.empty()

@@ -242,7 +242,7 @@ int run_record(const Arguments& arguments) {
   const Parts parts = find_parts();
   if (parts.library.empty())
     return fail({ErrorCode::kUnavailable,
-                 "libstageline_record.so.1 is not beside this program",
+                 "libstageline_record.so.1 is not in the folder of this program",
                  {},
                  "install it with the program (cmake --install), or use the build tree as it is"});
   Result<std::string> folder = ready_folder(shown);
@@ -250,7 +250,8 @@ int run_record(const Arguments& arguments) {
   Variables variables = variables_for(parts, *folder);
   variables.merge(of_flags);
   if (Status s = take_injections(arguments, parts, variables); !s) return fail(s.error());
-  if (parts.package.empty()) note(*terminal, "stageline: without hooks for Python, which are not beside this program");
+  if (parts.package.empty())
+    note(*terminal, "stageline: recording without Python hooks, which are not installed with this program");
   if (variable("STAGELINE_OFF") == "1")
     note(*terminal, "stageline: STAGELINE_OFF=1 is set, so nothing will be recorded");
   const std::set<std::string> before = recordings_in(*folder);

@@ -12,6 +12,7 @@
 #include "cli/schedule_options.h"
 #include "cli/schedule_text.h"
 #include "exporters/table_text.h"
+#include "model/pipeline_words.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/order_text.h"
 #include "pipeline/replay/schedule_numbers.h"
@@ -88,14 +89,7 @@ Table ranks_table(const Answer& a) {
   return table;
 }
 
-Text sizes_text(const Schedule& s) {
-  Args args;
-  args.count("stages", s.sizes.stages).count("micro_batches", s.sizes.micro_batches);
-  args.flag("two_ways", s.sizes.chunks > 1 && s.layout == ChunkLayout::kBidirectional);
-  args.set("chunks", s.sizes.chunks > 1 ? std::to_string(s.sizes.chunks) : "").flag("v", s.layout == ChunkLayout::kV);
-  args.set("group", s.sizes.group > 0 ? std::to_string(s.sizes.group) : "");
-  return words("schedule.sizes", args);
-}
+Text sizes_text(const Schedule& s) { return sizes_text(s.sizes, s.layout, s.sizes.group); }
 
 int64_t published_bubble_ns(const Answer& a) {
   return static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));

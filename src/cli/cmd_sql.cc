@@ -108,7 +108,7 @@ int run_sql(const Arguments& arguments) {
   if (!outcome) {
     Error error = outcome.error();
     if (q->query_is_word && error.code == ErrorCode::kUsage && q->query.find_first_of(" \n\t") == std::string::npos)
-      error.hint = "there is no file \"" + q->query + "\", so it was taken for the query";
+      error.hint = "there is no file \"" + q->query + "\", so it was read as the query";
     return fail(error);
   }
   if (q->format == "csv") {
@@ -123,7 +123,7 @@ int run_sql(const Arguments& arguments) {
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   if (outcome->truncated)
-    note(*terminal, terminal->say("sql.cut", Args().set("rows", static_cast<int64_t>(outcome->rows))));
+    note(*terminal, terminal->say("sql.cut", Args().count("rows", static_cast<int64_t>(outcome->rows))));
   print_notes(*terminal, trace->diagnostics, "on the input (stageline info " + q->paths[0] + " lists all)",
               "stageline info");
   return kExitGood;
@@ -135,24 +135,21 @@ Command sql_command(const std::vector<const char*>& open_flags) {
   flags.insert(flags.end(), open_flags.begin(), open_flags.end());
   return {"sql",
           "PATH… [QUERY]",
-          "Ask a run in SQL: slices, kernels, cells, steps, every analysis as a table",
-          "The last word is the query unless there is a file of that name. SQLite's language over the run itself: "
-          "nothing is "
-          "copied, nothing can be changed, and neither files nor other databases can be reached. Times are nanoseconds "
-          "from the "
-          "run's first slice. --schema lists tables and columns. Several statements are parted by ; and the last one's "
-          "rows "
-          "are printed, so that CREATE TEMP VIEW can go before. Without a query: a prompt, or what stands on standard "
-          "input.",
+          "Query a run in SQL: slices, kernels, cells, steps and every analysis are tables",
+          "The last argument is the query, unless a file of that name exists. The language is SQLite's; queries run "
+          "on the run itself, cannot change it, and cannot access files or other databases. Times are nanoseconds "
+          "from the run's first slice. --schema lists tables and columns. Separate statements with ; (CREATE TEMP "
+          "VIEW may come first); only the rows of the last one are printed. Without a query, starts a prompt or "
+          "reads standard input.",
           flags,
           1,
           -1,
           run_sql,
           {{"format", "KIND", "text (default), csv, json or arrow (a stream for pyarrow, polars, DuckDB)",
             "text,csv,json,arrow"},
-           {"rows", "N", "Most rows; 0: all; default all, as text 100, on a terminal 40", ""},
+           {"rows", "N", "Maximum rows; 0: all; default all, as text 100, on a terminal 40", ""},
            {"table", "NAME", "Only the columns of this table, analyses too", ""},
-           {"wide", "", "Texts as long as they are; default cut in the middle to 60 columns", ""}}};
+           {"wide", "", "Do not shorten texts; default: cut in the middle to 60 columns", ""}}};
 }
 
 }  // namespace stageline

@@ -42,7 +42,7 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
   print_notes(terminal, trace->diagnostics, paths[0]);
   run.set_trace(std::move(*trace));
   const auto slices = static_cast<int64_t>(run.timeline()->slice_count());
-  note(terminal, terminal.say("view.ready", Args().set("slices", grouped(slices))));
+  note(terminal, terminal.say("view.ready", Args().count("slices", slices)));
 }
 
 // Opens a recording that is still being made and follows it until it is closed. The folder need not exist yet; then the
@@ -176,8 +176,7 @@ int run_view(const Arguments& arguments) {
   const bool follows = arguments.has("follow");
   std::unique_ptr<Webhook> webhook;
   if (arguments.has("webhook")) {
-    if (!follows)
-      return fail({ErrorCode::kUsage, "--webhook tells of what --follow sees", {}, "add --follow, or leave it out"});
+    if (!follows) return fail({ErrorCode::kUsage, "--webhook needs --follow", {}, "add --follow, or omit --webhook"});
     Result<std::unique_ptr<Webhook>> made = Webhook::to(arguments.get("webhook"));
     if (!made) return fail(made.error());
     webhook = std::move(*made);
@@ -190,7 +189,7 @@ int run_view(const Arguments& arguments) {
     return fail({ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all", {}, ""});
   if (arguments.operands.empty()) return run_start_page(arguments, *terminal, *options, *recorded, how);
   if (arguments.has("root"))
-    return fail({ErrorCode::kUsage, "--root is for a page on which runs are opened", {}, "leave it or the run out"});
+    return fail({ErrorCode::kUsage, "--root is for the start page, which opens runs", {}, "omit --root or the run"});
   // A missing path is reported here and not on the page.
   if (const Status s = follows ? Status() : check_readable(arguments.operands); !s) return fail(s.error());
   const std::string other = arguments.get("compare");
@@ -224,7 +223,7 @@ int run_view(const Arguments& arguments) {
   const auto work = [&] {
     if (live)
       say(live->follow(say) == Look::State::kSilent ? words("follow.silent")
-                                                    : words("follow.over", Args().set("steps", live->step_count())));
+                                                    : words("follow.over", Args().count("steps", live->step_count())));
     read_into(*run, arguments.operands, *options, *terminal);
   };
   if ((*server)->serve(work) && !run->busy()) return run->failed() ? kExitError : kExitGood;

@@ -58,26 +58,26 @@ Command what_if_command(const std::vector<const char*>& open_flags) {
   return {
       "what-if",
       "PATH…",
-      "Price the fixes of a run: each replayed, with what it assumes and how to make it",
-      "Replays the run with its stages balanced, its slow workers replaced, in other schedules at the same memory, "
-      "with more micro-batches, without slow links, launch delays, jitter, and with the best of these together; "
-      "sorted by what a step saves. --scale, --schedule, --micro-batches, --latency price a change of your own, all "
-      "of it at once.",
+      "Simulate fixes of a run and estimate what each would save",
+      "Simulates the run with balanced stages, replaced slow ranks, other schedules at the same memory, and "
+      "more micro-batches. Also simulates it without slow links, launch delays and jitter, and with the best "
+      "changes together. Sorts by the saving per step. --scale, --schedule, --micro-batches and --latency "
+      "describe a change of yours; all of them apply together.",
       flags,
       1,
       -1,
       run_what_if,
       {{"scale", "KEY=VALUE,…",
-        "Your own: these cells take another time: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, "
+        "Scale or set the time of these cells: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, "
         "kind, chunk, micro-batch, step; may be repeated",
         ""},
        {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all", ""},
-       {"more-memory", "", "Also orders that hold more activations than the present one", ""},
-       {"schedule", "NAME", "Your own: this schedule (stageline help schedules)", ""},
+       {"more-memory", "", "Also try orders that need more activation memory than the present one", ""},
+       {"schedule", "NAME", "Simulate this schedule (see stageline help schedules)", ""},
        {"chunks", "V", "Chunks a rank of --schedule", ""},
        {"group", "G", "Micro-batches that take turns on a chunk, of --schedule", ""},
-       {"micro-batches", "M", "Your own: so many micro-batches a step, each as it is", ""},
-       {"latency", "L", "Your own: every message takes this; without a unit, ms", ""},
+       {"micro-batches", "M", "Simulate this number of micro-batches per step, each as recorded", ""},
+       {"latency", "L", "Simulate this time for every message; without a unit, ms", ""},
        {"format", "KIND", "text (default), csv: the table of fixes, or json: all tables", "text,csv,json"}}};
 }
 

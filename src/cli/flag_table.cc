@@ -16,7 +16,7 @@ const std::vector<const char*>& common_flags() {
 namespace {
 
 constexpr const char* kLastStepHelp =
-    "Keep the last profiler step, which is left out when there are several (it is often cut)";
+    "Keep the last profiler step, which is skipped when there are several (it is often cut off)";
 
 // Makes one flag of an option that several analyses have. Its help reads "operators: …; tb-operator: …" when the option
 // means something different in each; when only few analyses have it, the help names them.
@@ -46,8 +46,8 @@ Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOp
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
       {"compat", "NAME",
-       "A rival's own numbers and columns, where an analysis has them: hta (HTA), tb (TensorBoard's plugin), msprof "
-       "(msprof-analyze)",
+       "Reproduce another tool's numbers and columns where supported: hta (HTA), tb (TensorBoard's plugin), "
+       "msprof (msprof-analyze)",
        "hta,tb,msprof"},
       {"format", "KIND", "text (default), csv or json; torch where an analysis prints the profiler's own table",
        "text,csv,json,torch"},
@@ -88,46 +88,44 @@ const std::vector<Command>& command_table() {
   static const std::vector<Command> table = {
       {"report",
        "PATH…",
-       "Write the run and its viewer in one file: findings, pipeline, timeline, tables",
-       "Reads files or folders of one run and writes an HTML page that needs no network, then prints the findings.",
+       "Write a one-file HTML report: findings, pipeline, timeline, tables",
+       "Reads files or folders of one run, writes an HTML page that works offline, then prints the findings.",
        with_open(
            {"output", "range", "ghosts", "title", "slices", "compare", "fail-on", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_report,
        {{"output", "FILE", "Where to write the page; default report.html, - is stdout", ""},
-        {"compare", "PATH", "A second run, to compare with on the page Compare", ""}}},
+        {"compare", "PATH", "A second run to show on the page Compare", ""}}},
       {"explain",
        "PATH…",
-       "Say where the time went, what is at fault and what each fix is worth",
-       "At most a dozen findings, those that cost most first: each with a number, a cause, what to do and what that "
-       "saves, "
-       "from replays of the recorded steps. What costs less than 1 % of a step, or less than its own uncertainty, is "
-       "not "
-       "said. Exit 1 when the causes together (of a profile: the largest finding) cost more than --fail-on allows.",
+       "List what costs time, why, and what each fix would save",
+       "Prints up to twelve findings, the most costly first. Each has a cause, a number, what to do, and the "
+       "saving, estimated by simulating the recorded steps. Causes below 1 % of step time, or below their "
+       "uncertainty, are not listed. Exits with 1 when the causes together (for a profile: the largest finding) "
+       "cost more than --fail-on allows.",
        with_open({"json", "format", "output", "fail-on", "range", "align", "trust-clocks", "align-on"}),
        1,
        -1,
        run_explain,
-       {{"fail-on", "P%", "Exit with 1 when what was found costs more than this of the mean step: 3%", ""},
+       {{"fail-on", "P%", "Exit with 1 when the findings cost more than this share of the mean step: 3%", ""},
         {"format", "KIND", "text (default) or json", "text,json"}}},
       {"view",
        "[PATH…]",
-       "Show a run in the browser: where the time went, its timeline, all answers",
-       "Reads files or folders of one run, serves it on this machine and opens the page. The page is there at once "
-       "and shows how far reading is; Ctrl-C ends it. Without a run: a start page, on which runs below --root are "
-       "opened, "
-       "compared, and several of them held against each other; files may be dropped on it.",
+       "Open a run in the browser: findings, timeline, all analyses",
+       "Reads files or folders of one run, serves it on this machine and opens the page. The page appears at "
+       "once and shows the reading progress; press Ctrl-C to stop. Without a run, it shows a start page: open "
+       "and compare runs below --root, or drop files on the page.",
        with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "root",
                   "align", "trust-clocks", "align-on"}),
        0,
        -1,
        run_view,
        {{"title", "TEXT", "Title of the page; default from the input's name", ""},
-        {"compare", "PATH", "A second run, to compare with on the page Compare", ""}}},
+        {"compare", "PATH", "A second run to show on the page Compare", ""}}},
       {"serve",
        "[PATH…]",
-       "The same as view, and opens no browser",
+       "Serve a run like view, without opening a browser",
        "For a machine without a desktop: forward the port (ssh -L 8765:localhost:8765 HOST) and open the address here.",
        with_open({"follow", "webhook", "port", "host", "token", "confine", "no-open", "title", "compare", "root",
                   "align", "trust-clocks", "align-on"}),
@@ -135,8 +133,8 @@ const std::vector<Command>& command_table() {
        -1,
        run_view,
        {{"title", "TEXT", "Title of the page; default from the input's name", ""},
-        {"compare", "PATH", "A second run, to compare with on the page Compare", ""}}},
-      {"analyze", "ANALYSIS[,ANALYSIS…] PATH…", "Answer one question in tables, or several at once",
+        {"compare", "PATH", "A second run to show on the page Compare", ""}}},
+      {"analyze", "ANALYSIS[,ANALYSIS…] PATH…", "Run one or more analyses and print their tables",
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
        "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
@@ -145,14 +143,11 @@ const std::vector<Command>& command_table() {
        1, -1, run_analyze, analysis_flags()},
       {"diff",
        "A B",
-       "Say why a step of run B takes longer or shorter than one of run A",
-       "Cells of the two runs are matched by replica, stage, kind, chunk and micro-batch, steps by order. What changed "
-       "in "
-       "schedule and sizes comes first, then the change of the mean step group by group, each put in by a replay of "
-       "the "
-       "step, and what is left: together they are the change. The runs may come from different frameworks. Exit 1 when "
-       "B "
-       "is slower than --fail-on allows.",
+       "Explain why steps of run B are slower or faster than those of run A",
+       "Matches cells of the two runs by replica, stage, kind, chunk and micro-batch, and steps by order. Prints "
+       "changes in schedule and sizes first, then the change of the mean step, group by group, each estimated by "
+       "simulation; the groups add up to the whole change. The runs may come from different frameworks. Exits "
+       "with 1 when B is slower than --fail-on allows.",
        with_open({"json", "format", "table", "output", "fail-on", "range", "align", "trust-clocks", "align-on"}),
        2,
        2,
@@ -161,7 +156,7 @@ const std::vector<Command>& command_table() {
         {"table", "NAME", "Only this table: runs or groups", "runs,groups"}}},
       {"export",
        "PATH…",
-       "Write a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
+       "Export a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
        "The kind of output follows the extension of --output, or --to. Several ranks merge into one file, except with "
        "--to trace-with-counters: out.json becomes out.rank0.json, out.rank1.json, …",
        with_open({"output", "to", "range", "dark", "ghosts", "width", "title", "compat", "align", "trust-clocks",
@@ -172,10 +167,10 @@ const std::vector<Command>& command_table() {
        {{"compat", "NAME", "hta: HTA's own counters, of trace-with-counters", "hta"}}},
       {"export-stacks",
        "PATH…",
-       "Write Python stacks and what was spent in them, for flame graphs",
-       "Of PyTorch profiler traces recorded with with_stack=True. The collapsed form is that of torch's "
-       "export_stacks(), a line per event; --aggregate makes one line of equal stacks. Several ranks: a file each, "
-       "with --aggregate a first frame each, with --format speedscope a profile each.",
+       "Export Python stacks with their time, for flame graphs",
+       "Reads PyTorch profiler traces recorded with with_stack=True. The collapsed format is that of torch's "
+       "export_stacks(): one line per event, or one line per distinct stack with --aggregate. Several ranks give "
+       "one file each; with --aggregate one root frame each, with --format speedscope one profile each.",
        with_open({"metric", "stacks", "aggregate", "leaf", "unit", "format", "rank", "output", "range"}),
        1,
        -1,
@@ -184,7 +179,7 @@ const std::vector<Command>& command_table() {
          ""},
         {"stacks", "KIND", "rebuilt (default): from Python frames; torch: as torch itself writes them",
          "rebuilt,torch"},
-        {"leaf", "KIND", "What stands below the frames: none, op (default with --aggregate) or kernel",
+        {"leaf", "KIND", "Level to add below the frames: none, op (default with --aggregate) or kernel",
          "none,op,kernel"},
         {"unit", "UNIT", "Collapsed times: us (default; less than 1 µs has no line of its own) or ns", "us,ns"},
         {"format", "KIND", "collapsed (default) or speedscope (default for names that end in .json)",
@@ -193,43 +188,43 @@ const std::vector<Command>& command_table() {
         {"output", "FILE", "Where to write; - is stdout", ""}}},
       {"align",
        "PATH…",
-       "Say how far the ranks' clocks are apart, and how certain that is",
-       "Offset and drift of every rank's clock against the first rank's, with error bounds, from what the ranks sent "
-       "each "
-       "other: messages, collectives, or the gaps between dependent cells. Exit 2 when a rank cannot be tied.",
+       "Measure the offsets between the ranks' clocks, with error bounds",
+       "Prints offset and drift of every rank's clock relative to the first rank's, with error bounds, measured "
+       "from messages, collectives, or gaps between dependent cells. Exits with 2 when a rank cannot be aligned.",
        with_open({"json", "format", "output", "align", "align-on", "trust-clocks"}),
        1,
        -1,
        run_align,
-       {{"trust-clocks", "", "Exit 0 also when a rank cannot be tied to the others", ""}}},
+       {{"trust-clocks", "", "Exit with 0 even if some ranks cannot be aligned", ""}}},
       what_if_command(open),
       sql_command(open),
       {"mcp",
        "",
-       "Answer an agent over standard input and output: the Model Context Protocol",
-       "Tools to open runs below --root, explain, query, price, compare, draw and verify them, a JSON-RPC line each. "
-       "Nothing is written (but reports, below --allow-write), no program is started and the network is not used.",
+       "Serve agents over standard input and output (Model Context Protocol)",
+       "Offers tools to open runs below --root and to explain, query, simulate, compare, draw and verify them; speaks "
+       "one JSON-RPC message per line. Writes nothing except reports below --allow-write, starts no program and does "
+       "not use the network.",
        {"root", "allow-write", "rows", "chars", "memory", "timeout"},
        0,
        0,
        run_mcp,
-       {{"rows", "N", "Most rows of an answer, up to 200; default 200", ""},
-        {"timeout", "T", "Give a query up after this: 30s; without a unit, ms; default 60s", ""}}},
+       {{"rows", "N", "Maximum rows per answer, up to 200; default 200", ""},
+        {"timeout", "T", "Stop a query after this time: 30s; without a unit, ms; default 60s", ""}}},
       {"skill",
        "",
-       "Teach an agent to use this program: print its skill, or install it",
-       "A skill is a folder of pages that agents load when a question needs them: SKILL.md first, then a page for each "
-       "kind of question, the tables of SQL, the analyses and the reasons for which a run cannot say something. "
-       "stageline mcp offers the same pages.",
+       "Print or install the skill that teaches agents to use this program",
+       "A skill is a folder of pages that agents load when a question needs them. SKILL.md comes first. Other pages "
+       "cover each kind of question, the SQL tables, the analyses, and the reasons why a run cannot answer a question. "
+       "The server of stageline mcp offers the same pages.",
        {"install"},
        0,
        0,
        run_skill},
       {"info",
        "PATH…",
-       "Say what was found, and what was wrong with it",
-       "Prints format, machines, ranks, stages, steps, counts and every flaw that reading survived, with its first "
-       "place.",
+       "Summarise the input and list problems found while reading it",
+       "Prints format, machines, ranks, stages, steps, counts, and every problem in the input with its first "
+       "position.",
        with_open({"json", "format", "output", "range", "figures", "align", "trust-clocks", "align-on"}),
        1,
        -1,
@@ -237,18 +232,16 @@ const std::vector<Command>& command_table() {
        {{"format", "KIND", "text (default) or json", "text,json"}}},
       {"digest",
        "PATH…",
-       "Pack each rank of a run into a small file that every command reads as it reads the run",
-       "One file per rank, a few bytes a cell: what a cluster's nodes make of their own logs, and one machine then "
-       "reads "
-       "together. Digests that are there and whole are not made again, so a killed run goes on where it stopped; those "
-       "of "
-       "files that changed, and damaged ones, are. --ranks makes a share of them, in a Slurm array or a Kubernetes "
-       "job.",
+       "Write a small digest file per rank that every command can read instead of the run",
+       "Writes one file per rank, a few bytes per cell. Cluster nodes digest their own logs, and one machine "
+       "then reads all digests together. Complete digests are kept, so an interrupted run continues; digests of "
+       "changed files and damaged digests are written again. Use --ranks to write a part of them, in a Slurm "
+       "array or a Kubernetes job.",
        {"output", "ranks", "reader", "json", "format"},
        1,
        -1,
        run_digest,
-       {{"output", "DIR", "Folder of the digests; made when missing", ""},
+       {{"output", "DIR", "Folder to write digests to; created if missing", ""},
         {"ranks", "A:B", "Only these ranks, both ends included: 0:63, 64:, :63 or 7", ""},
         {"format", "KIND", "text (default) or json", "text,json"}}},
       {"record",
@@ -267,11 +260,10 @@ const std::vector<Command>& command_table() {
        true},
       {"recover",
        "PATH…",
-       "Make whole files of recordings that were damaged or whose process was killed",
-       "Of the files of libstageline_record (.slrec, .slhot): every intact part as it was, then what the process still "
-       "held "
-       "in memory. One file per recording; what is there stays untouched. Other commands read recordings as they are; "
-       "this is for keeping them.",
+       "Repair recordings that were damaged or whose process was killed",
+       "Reads files of libstageline_record (.slrec, .slhot) and writes one complete file per recording: every "
+       "intact part, then what the process still held in memory. The input is not changed. Other commands read "
+       "recordings without repair; use recover to archive them.",
        {"output"},
        1,
        -1,
@@ -279,29 +271,25 @@ const std::vector<Command>& command_table() {
        {{"output", "DIR", "Folder to write to; default recovered", ""}}},
       {"tail",
        "PATH…",
-       "Say each training step of a recording as it ends, while the program runs",
-       "A line a step: time, bubble (mean of the ranks, of the pipeline's span), the stage that computed longest, by "
-       "the "
-       "middle one, and the rank that did, by its stage's median. First the last steps that are over (--rows), then "
-       "each "
-       "as all its ranks go on to the next. Waits for a recording that is not there yet; ends when all are closed, "
-       "when "
-       "none was written to for a minute, or with Ctrl-C. With --format json one object a line. Looks every second, at "
-       "the end of each recording.",
+       "Print each training step of a recording as it finishes, while the job runs",
+       "Prints one line per step: time, bubble (mean over ranks, share of the pipeline span), slowest stage "
+       "relative to the median stage, and slowest rank relative to its stage's median. Prints the last finished "
+       "steps first (--rows), then each step when all ranks have finished it. Waits for a recording that does "
+       "not exist yet. Stops when all recordings are closed, when none was written for one minute, or on Ctrl-C. "
+       "With --format json, prints one object per line. Checks the end of each recording every second.",
        {"json", "format", "rows", "ranks", "pp", "stages", "tp", "cp", "ep", "order", "cells", "cell-rules", "threads",
         "align"},
        1,
        -1,
        run_tail,
        {{"format", "KIND", "text (default) or json, one object a line", "text,json"},
-        {"rows", "N", "Most steps that were over before; 0: all; default 10", ""}}},
+        {"rows", "N", "Maximum number of earlier steps to print; 0: all; default 10", ""}}},
       {"history",
        "[add RUN… | list | check]",
-       "Keep what steps take, run after run, and say from which run on it changed",
-       "add keeps a run's mean step, its parts and its stages' work in an SQLite file; list shows all runs; check says "
-       "the changes "
-       "(E-divisive, 1 false alarm in 200 histories) and what of the step they lie in. Exit 1 of check: the last "
-       "change made steps slower.",
+       "Track step times over runs and report the run where they changed",
+       "The subcommand add stores a run's mean step, its parts and the work of its stages in an SQLite file; "
+       "list shows all runs. The subcommand check reports changes (E-divisive, 1 false alarm in 200 histories) "
+       "and the part of the step that changed. It exits with 1 when the last change made steps slower.",
        with_open({"json", "format", "db", "label", "align"}),
        0,
        -1,
@@ -309,8 +297,9 @@ const std::vector<Command>& command_table() {
        {{"format", "KIND", "text (default) or json", "text,json"}}},
       {"event",
        "PATH…",
-       "Print one event of a profiler trace as its file has it, with all arguments",
-       "Tables name events by their rank and index. Of a gzip file only the part around the event is inflated again.",
+       "Print one event of a profiler trace as stored, with all arguments",
+       "Tables identify events by rank and index. In a gzip file, only the part around the event is decompressed "
+       "again.",
        {"rank", "index", "reader", "output"},
        1,
        -1,
@@ -319,15 +308,14 @@ const std::vector<Command>& command_table() {
       {"paddle-timeline",
        "",
        "Drop-in for Paddle's profiler_helper_static.py",
-       "Writes pipeline_profile.json and pipeline_profile_perfetto.json into --log-dir, byte for byte as Paddle's "
-       "script "
-       "(version V3) does where that works, and correctly, saying so, where it fails. --compat paddle-v3 keeps its "
-       "faults.",
+       "Writes pipeline_profile.json and pipeline_profile_perfetto.json into --log-dir, byte for byte as "
+       "Paddle's script (version V3) does where that works. Where the script fails, the output is correct and a "
+       "note says so; --compat paddle-v3 reproduces its bugs.",
        {"devices", "log-dir", "multi-machine", "compat"},
        0,
        0,
        run_paddle_timeline,
-       {{"compat", "NAME", "paddle-v3: the script's output with its faults", "paddle-v3"},
+       {{"compat", "NAME", "paddle-v3: the script's output including its bugs", "paddle-v3"},
         {"log-dir", "DIR",
          "Folder of workerlog.N; the two files are written here (--log_dir is the same: _ serves for - in every flag)",
          ""},
@@ -369,9 +357,9 @@ const std::vector<Command>& command_table() {
        {{"profiling-path", "DIR", "Folder with the *_ascend_pt folders, at any depth; the same as the operand", ""},
         {"output", "DIR", "Where copies with the tables go; default stageline_pp_chart in the current folder", ""},
         {"output-path", "DIR", "The same as --output", ""},
-        {"in-place", "", "Write into the databases themselves, after a backup beside each (*.stageline-backup)", ""},
+        {"in-place", "", "Write into the databases themselves, after a backup next to each (*.stageline-backup)", ""},
         {"tables-only", "", "Small databases with nothing but the tables instead of copies", ""},
-        {"compat", "NAME", "msprof: what msprof-analyze writes, row for row, with its faults", "msprof"},
+        {"compat", "NAME", "msprof: what msprof-analyze writes, row for row, including its bugs", "msprof"},
         {"rank-list", "LIST", "Only these ranks, such as 0,2 or 0-3; all", ""},
         {"step-id", "N", "Only this step; with --compat msprof as theirs, which filters little; -1: all", ""},
         {"schedule", "NAME", "dualpipev or 1f1b, where pp_info does not say", "dualpipev,1f1b,vpp"},
@@ -383,25 +371,25 @@ const std::vector<Command>& command_table() {
         {"agent", "", "msprof-analyze's: changes nothing here", ""}}},
       {"schedule",
        "[SCHEDULE]",
-       "Draw a schedule; its span, bubbles and activations beside the published formulas",
+       "Draw a schedule and compare its span, bubbles and activations with published formulas",
        "Replays the order of a schedule (stageline help schedules) or of a file (--from-csv) with the given costs. "
-       "--format csv, or -o FILE.csv, writes the order as a table that --from-csv reads; --format torch the CSV that "
-       "torch and torchtitan run, --format json the numbers. -o FILE.svg (.png, .pdf, .html, .json, …) draws it, "
-       "--to csv writes its cells with their times. Times without a unit are milliseconds.",
+       "Writes the order as a table that --from-csv reads (--format csv, or -o FILE.csv), as the CSV that torch and "
+       "torchtitan run (--format torch), or as numbers (--format json). Draws it with -o FILE.svg (.png, .pdf, .html, "
+       ".json, …). With --to csv, writes its cells with their times. Times without a unit are milliseconds.",
        {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost", "cost", "latency", "from-csv", "layout",
         "format", "output", "to", "rows", "dark", "width", "title"},
        0,
        1,
        run_schedule,
        {{"stages", "P", "Ranks of one pipeline; default 4", ""},
-        {"micro-batches", "M", "Micro-batches a step; default 8", ""},
+        {"micro-batches", "M", "Micro-batches per step; default 8", ""},
         {"cost", "F,B | F,I,W[,F&B]",
          "Cost of one cell, that is of one micro-batch on one chunk; default 1,1,1, and F&B the sum of its parts", ""},
         {"format", "KIND", "text (default), csv: the order as a table, torch: as torch's CSV, json: the numbers",
          "text,csv,torch,json"}}},
       {"simulate",
        "SCHEDULE",
-       "Make a synthetic run: worker logs, a table of cells or Ascend profiles, with the truth beside it",
+       "Generate a synthetic run (worker logs, a cell table or Ascend profiles) with its ground truth",
        "Replays a schedule (stageline help schedules) with the given costs and writes workerlog.N (--format paddle), "
        "cells.csv (--format cells) or Ascend profiler databases, one folder a rank (--format ascend), and truth.csv. "
        "Times without a unit are milliseconds.",
@@ -420,7 +408,7 @@ const std::vector<Command>& command_table() {
        {{"stages", "P", "Ranks of one pipeline; default 4", ""},
         {"dp", "D", "Data-parallel replicas; default 1", ""},
         {"steps", "N", "Steps to simulate; default 3", ""},
-        {"micro-batches", "M", "Micro-batches a step; default 8", ""},
+        {"micro-batches", "M", "Micro-batches per step; default 8", ""},
         {"pp", "P", "The same as --stages", ""},
         {"tp", "T", "ascend: tensor-parallel ranks; default 1", ""},
         {"latency", "L", "Delay of every message between ranks; default 0, of ascend 0.2", ""},
@@ -430,7 +418,7 @@ const std::vector<Command>& command_table() {
         {"output", "DIR", "Folder to write to; made when missing", ""}}},
       {"help",
        "[TOPIC]",
-       "Help for a command, or lists: readers, analyses, exporters, schedules, cell-rules",
+       "Show help for a command, or list readers, analyses, exporters, schedules, cell-rules",
        "Without a topic, an overview.",
        {},
        0,
@@ -447,8 +435,8 @@ const std::vector<Command>& command_table() {
       {"man", "", "Print the manual page in troff", "For example: stageline man | man -l -", {}, 0, 0, run_man},
       {"version",
        "",
-       "The version, the works of others in it, and their licences",
-       "Alone, one line: stageline 0.1.0.",
+       "Print the version, included third-party works and their licences",
+       "Without options, prints one line: stageline 0.1.0.",
        {"json", "licences"},
        0,
        0,

@@ -104,9 +104,9 @@ std::string analysis_help_text(const Analysis& analysis) {
   for (const std::string_view rival : split(analysis.compat, ','))
     if (!rival.empty())
       out += entry("--compat " + std::string(rival),
-                   rival == "hta"  ? "HTA's numbers and columns, faults included"
-                   : rival == "tb" ? "The TensorBoard plugin's numbers and columns, faults included"
-                                   : "msprof-analyze's numbers and columns, faults included",
+                   rival == "hta"  ? "HTA's numbers and columns, including its bugs"
+                   : rival == "tb" ? "The TensorBoard plugin's numbers and columns, including its bugs"
+                                   : "msprof-analyze's numbers and columns, including its bugs",
                    26);
   if (analysis.format[0] != '\0')
     out += entry(std::string("--format ") + analysis.format, "The table as the PyTorch profiler prints it", 26);
@@ -159,7 +159,7 @@ int run_help(const Arguments& arguments) {
     return fail({ErrorCode::kUsage,
                  "no help on \"" + arguments.operands[0] + "\"",
                  {},
-                 near.empty() ? "stageline help gives an overview" : "did you mean \"" + near + "\"?"});
+                 near.empty() ? "stageline help lists commands and topics" : "did you mean \"" + near + "\"?"});
   }
   for (const Item& item : items) fputs(entry(item.name, item.text, 20).c_str(), stdout);
   return kExitGood;

@@ -146,7 +146,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
   const bool apart = trace.diagnostics.count("kineto.far_apart") > 0;
   lines.emplace_back("time", human_duration(static_cast<double>(counts.end_ns - counts.start_ns)) +
                                  " from first start to last end" +
-                                 (apart ? "; files lie more than a day apart: perhaps several runs" : ""));
+                                 (apart ? "; files are more than a day apart and may be several runs" : ""));
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ std::string info_text(const Trace& trace) {
   if (trace.cells.size() > 0 || !of_slices) cell_lines(trace, of_slices, lines);
   lines.emplace_back("clocks", trace.clock == ClockState::kShared ? "one clock"
                                : trace.clock == ClockState::kUnaligned
-                                   ? "as recorded; stageline align says how far they are apart"
+                                   ? "as recorded; stageline align measures their offsets"
                                    : "each rank counts from its own zero");
   if (trace.parts.size() > 1)
     lines.emplace_back("", "explain, sql and report compare the clocks and may add notes on them");

@@ -20,7 +20,8 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
   for (const std::string_view name : split(known, ','))
     if (!name.empty() && asked == name) return {};
   const std::string who = asker.empty() ? std::string("\"") + arguments.command->name + "\"" : std::string(asker);
-  std::string hint = known.empty() ? std::string("it has no rival's answer to give") : "it has: " + std::string(known);
+  std::string hint =
+      known.empty() ? std::string("it does not reproduce another tool's output") : "it has: " + std::string(known);
   return Error{ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), {}, hint};
 }
 

@@ -267,7 +267,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
     }
     if (outcome->is_query) print(sql::answer_text(answer, widest, terminal.colour_out));
     if (outcome->truncated)
-      print(terminal.say("sql.prompt.cut", Args().set("rows", static_cast<int64_t>(outcome->rows))) + "\n");
+      print(terminal.say("sql.prompt.cut", Args().count("rows", static_cast<int64_t>(outcome->rows))) + "\n");
   };
   draw(editor, "sql> ");
   for (;;) {

@@ -42,7 +42,9 @@ std::string base_text(const WhatIf& model, const Terminal& terminal) {
   Args args;
   args.set("schedule", model.order().known() ? recognition_text(model.order().recognition()) : Text());
   args.set("steps", steps).flag("one", steps == 1).set("mean", human_duration(error.recorded_ns));
-  args.set("replayed", off(error.graph_ns)).set("orders", off(error.order_ns));
+  args.set("error", off(error.graph_ns)).set("orders", off(error.order_ns));
+  if (!args.of("error", false).empty() && !args.of("orders", false).empty())
+    args.set("error", words("what_if.base.orders", args));
   return terminal.say("what_if.base", args);
 }
 
@@ -76,9 +78,14 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
     step.set("now", human_duration(fix.price.recorded_ns)).set("then", human_duration(fix.price.step_ns));
     step.set("error", std::isnan(fix.price.error_ns) ? "" : human_duration(fix.price.error_ns));
     const int32_t m = fix.changes.micro_batches > 0 ? model.order().sizes().micro_batches : 0;
-    step.set("micro_batches", m > 0 ? std::to_string(m) : "").flag("one", m == 1);
-    if (fix.changes.changes_order() && !std::isnan(fix.price.held))
+    step.set("micro_batches", int64_t{m}).flag("one", m == 1);
+    Text more;
+    if (m > 0) more += words("what_if.step.micro_batches", step);
+    if (fix.changes.changes_order() && !std::isnan(fix.price.held)) {
       step.set("held", fixed(fix.price.held, 2)).set("held_now", fixed(model.order().present().max_held(), 2));
+      more += words("what_if.step.held", step);
+    }
+    step.set("more", more);
     const auto line = [&](const char* label, const std::string& text) {
       out += beside(margin + terminal.say(std::string("what_if.label.") + label), kIndent + kLabel, text, width);
     };
@@ -86,11 +93,14 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
     line("assumes", in(fix.assumes));
     line("how", in(fix.how));
   }
-  Args others;
-  others.set("no_gain", list.no_gain > 0 ? std::to_string(list.no_gain) : "").flag("one_fix", list.no_gain == 1);
-  others.set("over_memory", list.over_memory > 0 ? std::to_string(list.over_memory) : "");
-  const std::string rest = terminal.say("what_if.rest", others.flag("one_order", list.over_memory == 1));
-  if (!rest.empty()) out += "\n" + wrapped(rest, width, 0);
+  std::vector<Text> rest;
+  const auto others = [&](const char* name, int64_t count) {
+    if (count > 0)
+      rest.push_back(words(std::string("what_if.rest.") + name, Args().set(name, count).flag("one", count == 1)));
+  };
+  others("no_gain", list.no_gain);
+  others("over_memory", list.over_memory);
+  if (!rest.empty()) out += "\n" + wrapped(in(joined(rest, {" ", ""})), width, 0);
   return out;
 }
 

@@ -32,10 +32,8 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   Args args;
   // The schedule of a part says nothing of the whole run's.
   args.set("schedule", recognition.recognised && !coverage.by_warm_up() ? recognition.best().name : "");
-  args.set("part", coverage.part()).count("stages", coverage.stages());
+  args.set("what", run_text(trace, extent, coverage.stages(), coverage.part(), coverage.part_of_all()));
   set_micro_batches(args, trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0, coverage.holed());
-  args.set("pipelines",
-           extent.dp_count > 1 && !coverage.part_of_all() ? pipelines_text(trace, extent.dp_count) : Text());
   args.count("steps", extent.step_count).set("time", human_duration(e.step_ns));
   const Text run = words("explain.run", args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
   e.run_en = run.en, e.run_zh = run.zh;
@@ -108,8 +106,11 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     if (cells) {
       const Text clause{first_clause(f.title_en, ": "), first_clause(f.title_zh, "：")};
       const std::string share = priced ? f.value.substr(std::string("−").size()) : percent(f.weight);
-      args.set("clause", clause).flag("priced", priced).set("share", unless_known(clause, share));
-      title = words("explain.culprit", args);
+      args.set("clause", clause).set("share", unless_known(clause, share));
+      title = words(args.of("share", false).empty() ? "explain.culprit"
+                    : priced                        ? "explain.culprit.saves"
+                                                    : "explain.culprit.costs",
+                    args);
     } else {
       const Text said = title_of(f);
       args.set("title", said).set("value", unless_known(said, f.value));

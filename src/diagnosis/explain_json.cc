@@ -67,9 +67,14 @@ Text closing_words(const Explanation& e) {
   if (!e.headline.closing_en.empty()) return {e.headline.closing_en, e.headline.closing_zh};
   const bool any = !e.findings.empty();
   Args args;
-  args.flag("any", any).set("doubt", Text{e.doubt_en, e.doubt_zh}).set("next", Text{e.next_en, e.next_zh});
-  args.set("left", Text{e.account.left_en, e.account.left_zh});
-  if (!e.doubt_en.empty()) return words("closing.unsure", args);
+  const Text doubt{e.doubt_en, e.doubt_zh}, left{e.account.left_en, e.account.left_zh}, next{e.next_en, e.next_zh};
+  args.flag("any", any).set("next", next).set("left", left);
+  if (!doubt.empty()) {
+    std::vector<Text> parts = {words("closing.unsure", args), doubt};
+    for (const Text& more : {left, next})
+      if (!more.empty()) parts.push_back(more);
+    return joined(parts, {" ", ""});
+  }
   // What is left of the step is a sum: only where each of its lines is small does nothing else cost anything.
   if (!e.account.left_en.empty()) return words("closing.left", args);
   return words(any ? "closing.small" : "closing.nothing", args);

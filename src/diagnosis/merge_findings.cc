@@ -56,8 +56,11 @@ void explain_by_bubble(Findings& pipeline, Findings& devices) {
   if (!says_idle && !says_comm) return;
   std::erase_if(devices.list, [](const Finding& x) { return is_idle(x) || x.id == "comm.exposed"; });
   Args args;
-  args.set("idle", says_idle ? percent(idle) : "").set("exposed", says_comm ? percent(exposed) : "");
-  add_detail(*bubble, words("finding.bubble.devices", args.flag("both", says_idle && says_comm)));
+  args.set("idle", percent(idle)).set("exposed", percent(exposed));
+  add_detail(*bubble, words(!says_comm   ? "finding.bubble.idle"
+                            : !says_idle ? "finding.bubble.exposed"
+                                         : "finding.bubble.both",
+                            args));
 }
 
 }  // namespace

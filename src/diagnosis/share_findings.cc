@@ -137,9 +137,14 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   const bool same = 2 * last.last_in > last.steps && last.steps > 1;
   Args args;
   args.flag("replicas", trace.context_parallel <= 1);  // with context parallelism, one replica may be several pipelines
-  args.flag("same", same).flag("alone", last.steps == 1).set("replica", int64_t{last.dp}).set("share", percent(share));
+  args.flag("same", same).set("replica", int64_t{last.dp}).set("share", percent(share));
   args.set("last", grouped(last.last_in)).set("steps", grouped(last.steps)).set("others", grouped(last.others));
-  args.set("who", words("replicas.last", args));
+  args.set("unit", words(trace.context_parallel <= 1 ? "replicas.unit.replica" : "replicas.unit.pipeline"));
+  args.set("who", words(same              ? "replicas.last.same"
+                        : last.steps == 1 ? "replicas.last.alone"
+                                          : "replicas.last.varies",
+                        args));
+  args.set("late", words(same ? "replicas.late.same" : "replicas.late.slowest", args));
   out.replicas = words("replicas.share", args);
   // What is lost is what the usual replica waits. The mean over all replicas includes the last one, which never waits.
   if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);

@@ -249,13 +249,15 @@ class Teller {
     if (transfer_ns_ < kLeast * step_ns_) return;
     Finding f = finding("comm.exposed", transfer_ns_);
     Args args;
-    args.set("time", human_duration(transfer_ns_));
+    args.set("time", human_duration(transfer_ns_)).set("largest", Text());
     if (!time_.collectives.empty()) {
       const TrainingCollective& most =
           *std::max_element(time_.collectives.begin(), time_.collectives.end(),
                             [](const auto& a, const auto& b) { return a.transfer_ns < b.transfer_ns; });
-      args.set("most", most.name).set("max_time", human_duration(most.transfer_ns));
-      args.set("bytes", most.bytes > 0 ? human_bytes(most.bytes) : "");
+      Args one;
+      one.set("most", most.name).set("time", human_duration(most.transfer_ns));
+      one.set("bytes", most.bytes > 0 ? human_bytes(most.bytes) : "");
+      args.set("largest", words("training.exposed.largest", one));
     }
     say(f, "training.exposed", args.set("hidden", time_.hidden_ns > 0 ? human_duration(time_.hidden_ns) : ""));
     e_.findings.push_back(std::move(f));

@@ -15,35 +15,38 @@ const std::vector<Reason>& reasons() {
       {"no_numbered_steps", "Pipeline work was found, but none of it belongs to a numbered step.",
        "record the step's number with each cell, or a range around each step"},
       {"no_schedule", "No schedule was recognised, so nothing can be compared with one.",
-       "ask the analysis schedule what was compared"},
-      {"no_profiler_slices", "The question is about operators and kernels, and the files hold none.",
+       "run the analysis schedule to see what was compared"},
+      {"no_profiler_slices", "The question is about operators and kernels, and the files contain none.",
        "record with a profiler (docs/howto/pytorch.md)"},
-      {"no_flight_recorder", "The question is about calls of NCCL's flight recorder, and the files are no such dumps.",
+      {"no_flight_recorder", "The question is about calls of NCCL's flight recorder, and the files are not such dumps.",
        "dump the flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE, TORCH_NCCL_DUMP_ON_TIMEOUT)"},
       {"needs_two_runs", "The question compares two runs.", "open both and call diff"},
       {"needs_two_ranks", "The question compares ranks, and the run has one.",
        "open the files of the other ranks, too"},
-      {"needs_files", "The question is asked of files that are no run.", "stageline analyze takes such files"},
+      {"needs_files", "The question needs files that are not a run.", "stageline analyze takes such files"},
       {"clocks_not_comparable",
-       "Every rank counts time from its own zero, and nothing ties the clocks together: nobody can say who waited.",
+       "Every rank counts time from its own zero and the clocks cannot be aligned, so waits between ranks are unknown.",
        "record messages or collectives of all ranks, or a common clock (docs/howto/clocks.md)"},
-      {"replay_misses_run", "A replay of the run's own times misses its steps, so nothing can be priced with it.",
-       "ask what needs no replay: sql, pipeline-summary, idle-time-breakdown"},
-      {"not_recorded:memory", "The profiler was not told to record memory.", "profile with profile_memory=True"},
-      {"not_recorded:modules", "The profiler was not told to record modules.",
+      {"replay_misses_run",
+       "A simulation with the recorded times does not reproduce the steps, so no cost can be estimated.",
+       "use questions that need no simulation: sql, pipeline-summary, idle-time-breakdown"},
+      {"not_recorded:memory", "The profiler was not set to record memory.", "profile with profile_memory=True"},
+      {"not_recorded:modules", "The profiler was not set to record modules.",
        "profile with with_stack=True (with_modules=True for TorchScript)"},
-      {"not_recorded:counters", "The files hold no counters.", "record them: profilers write power, memory, hardware"},
-      {"not_recorded:collectives", "The files hold no collective with its group and size.",
+      {"not_recorded:counters", "The files contain no counters.",
+       "record them: profilers write power, memory, hardware"},
+      {"not_recorded:collectives", "The files contain no collective with its group and size.",
        "torch 2.2 and newer write them; record with NCCL's events on"},
-      {"not_recorded:device_work", "The files hold no work of a device.",
+      {"not_recorded:device_work", "The files contain no device work.",
        "profile with ProfilerActivity.CUDA (or the device's own)"},
-      {"not_recorded:messages", "The run holds no messages between stages.",
+      {"not_recorded:messages", "The run contains no messages between stages.",
        "record sends and receives, or open the ranks of all stages"},
-      {"not_recorded:steps", "The run holds no steps.", "call profiler.step(), or record the step's number"},
-      {"not_recorded", "The files do not hold what the question is about.", "why says what is missing"},
-      {"limit", "A documented limit was passed: time, memory, rows.", "narrow by rank, step or time"},
-      {"not_in_this_run", "The run or this program has no such thing.", "call analyses for what can be asked"},
-      {"cancelled", "The client gave the question up.", "ask again"},
+      {"not_recorded:steps", "The run contains no steps.", "call profiler.step(), or record the step's number"},
+      {"not_recorded", "The files do not contain the data that the question needs.",
+       "the field why names what is missing"},
+      {"limit", "A documented limit was passed: time, memory, rows.", "restrict the question to a rank, step or time"},
+      {"not_in_this_run", "The run or this program has no such thing.", "call analyses to list the questions"},
+      {"cancelled", "The client cancelled the question.", "ask again"},
   };
   return list;
 }
@@ -51,7 +54,7 @@ const std::vector<Reason>& reasons() {
 const Reason& reason(std::string_view name) {
   for (const Reason& one : reasons())
     if (name == one.name) return one;
-  assert(false && "every reason stands in the list");
+  assert(false && "a reason that is not in the list");
   return reasons().back();
 }
 

@@ -8,8 +8,8 @@
 namespace stageline::mcp {
 namespace {
 
-const Argument kTrace = {"trace", 't', true, 10, "", "What open gave: \"t1\"."};
-const Argument kRows = {"rows", 'i', false, 200, "", "Most rows; default 50."};
+const Argument kTrace = {"trace", 't', true, 10, "", "The id that open returned: \"t1\"."};
+const Argument kRows = {"rows", 'i', false, 200, "", "Maximum rows; default 50."};
 
 constexpr const char* kClaimSchema =
     R"({"type":"object","required":["text","expect"],"additionalProperties":false,"properties":{)"
@@ -53,13 +53,13 @@ const std::vector<Tool>& tool_table() {
         {"ranks", 't', false, 1000, "", "Only these ranks: 0-3,8."},
         {"steps", 't', false, 100, "", "Only these steps, both ends included: 3:5."},
         {"range", 't', false, 100, "", "Only this time from the start: 200ms:1.5s."},
-        {"align", 't', false, 10, "auto,always,never", "Whether the ranks' clocks are put on one axis; default auto."},
-        {"reader", 't', false, 40, "", "Force a reader instead of looking at the files."}},
+        {"align", 't', false, 10, "auto,always,never", "Whether the ranks' clocks are aligned; default auto."},
+        {"reader", 't', false, 40, "", "Use this reader instead of detecting the format."}},
        "trace:text format:text description:text ranks:whole slices:whole cells:whole clock:text "
        "epoch_ns:text closed:texts~ suits:texts diagnostics:objects diagnostics_count:whole"},
       {"close", "Forget a run.", {kTrace}, "closed:text"},
       {"analyses",
-       "What can be asked of this run with ask: names, summaries, tables, options. With words the nearest first.",
+       "Lists the analyses that ask can run here: names, summaries, tables, options. With words, the nearest first.",
        {kTrace, {"about", 't', false, 200, "", "Words to rank by."}},
        "analyses:objects count:whole left_out:whole"},
       {"schema",
@@ -67,8 +67,8 @@ const std::vector<Tool>& tool_table() {
        {kTrace, {"table", 't', false, 200, "", "A table's name."}},
        TABLE "notes:texts~ handle:handle"},
       {"explain",
-       "Where the time went: the headline, parts that add up to 1, findings with what each costs, its fix and what "
-       "that saves.",
+       "Explains where the time went: headline, parts that add up to 1, and findings, each with its cost, its fix and "
+       "the saving.",
        {kTrace, {"lang", 't', false, 2, "en,zh", "Language of the sentences; default en."}},
        "headline:text lead:text run:text step_ns:whole? lost_ns:whole? steps:whole parts:objects "
        "findings:objects closing:text why_not:text handle:handle"},
@@ -107,24 +107,24 @@ const std::vector<Tool>& tool_table() {
        "slice:object device_work:object~ arguments:objects path:objects children:objects kernels:objects "
        "kernel_count:whole kernel_total_ns:whole? notes:texts handle:handle"},
       {"what_if",
-       "Price fixes by replaying the run: each with what it saves of a step, ±, what it assumes and how to make it. "
-       "With arguments also a change of your own, all of it at once.",
+       "Simulates fixes of the run: the saving of each, ±, its assumptions and how to apply it. Arguments describe one "
+       "change of yours; all of them apply together.",
        {kTrace,
         {"scale", 'a', false, 20, "",
          "Cells that take another time: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, kind, chunk, "
          "micro-batch, step."},
         {"schedule", 't', false, 40, "", "Another schedule: zb-h1, 1f1b, interleaved-1f1b …"},
-        {"chunks", 'i', false, 65'536, "", "Chunks a rank of schedule."},
+        {"chunks", 'i', false, 65'536, "", "Chunks per rank of schedule."},
         {"group", 'i', false, 65'536, "", "Micro-batches that take turns on a chunk, of schedule."},
-        {"micro_batches", 'i', false, 65'536, "", "So many micro-batches a step."},
+        {"micro_batches", 'i', false, 65'536, "", "This number of micro-batches per step."},
         {"latency", 't', false, 40, "", "Every message takes this: 20us."},
         {"layers", 't', false, 1000, "", "Layers of the model, or of each stage as split now: N or N,N,…"},
-        {"more_memory", 'b', false, 0, "", "Also orders that hold more activations than the present one."}},
+        {"more_memory", 'b', false, 0, "", "Also try orders that need more activation memory than the present one."}},
        "sentence:text recorded_ns:whole? graph_ns:whole? model_error_share:number? schedule:text "
        "fixes:objects tried:whole no_gain:whole over_memory:whole notes:texts handle:handle"},
       {"diff",
-       "What changed from run a to run b: the step's change with its uncertainty, whether it is beyond noise, and "
-       "groups that add up to it.",
+       "Compares run b with run a: the change of the step with its uncertainty, whether it is above noise, and groups "
+       "that add up to it.",
        {{"a", 't', true, 10, "", "The run compared with: \"t1\"."},
         {"b", 't', true, 10, "", "The run that is new: \"t2\"."},
         {"fail_on", 't', false, 20, "", "A share of the step: says whether b is slower by more: 3%."}},

@@ -8,6 +8,7 @@
 
 #include "base/words.h"
 #include "model/run_extent.h"
+#include "model/schedule.h"
 #include "model/table.h"
 #include "model/trace.h"
 
@@ -25,8 +26,27 @@ inline Text pipelines_text(const Trace& trace, int32_t pipelines) {
   const int32_t cp = std::max(1, trace.context_parallel);
   Args args;
   args.set("pipelines", int64_t{pipelines}).set("replicas", int64_t{pipelines / cp}).set("each", int64_t{cp});
-  args.flag("replicas_alone", cp <= 1).flag("odd", pipelines % cp != 0).flag("one_replica", cp == pipelines);
-  return words("pipelines", args);
+  if (cp <= 1) return words("pipelines.replicas", args);
+  if (pipelines % cp != 0) return words("pipelines.odd", args);
+  return words(cp == pipelines ? "pipelines.parallel" : "pipelines", args);
+}
+
+// Returns "4 stages, 8 micro-batches, 2 chunks per rank in a V, groups of 4"; `group` 0 is not mentioned.
+inline Text sizes_text(const ScheduleSizes& sizes, ChunkLayout layout, int32_t group) {
+  const bool two_ways = layout == ChunkLayout::kBidirectional;
+  Args args;
+  args.count("stages", sizes.stages).count("micro_batches", sizes.micro_batches);
+  args.set("chunks", std::to_string(sizes.chunks)).flag("v", layout == ChunkLayout::kV);
+  args.set("ways", sizes.chunks > 1 ? words(two_ways ? "schedule.ways.two" : "schedule.ways.chunks", args) : Text());
+  return words("schedule.sizes", args.set("group", group > 0 ? std::to_string(group) : ""));
+}
+
+// Returns "4 stages × 2 replicas", or `part` where only a part of the run was read.
+inline Text run_text(const Trace& trace, const Extent& extent, int64_t stages, const Text& part, bool part_of_all) {
+  Text what = part.empty() ? words("chart.stages", Args().count("n", stages)) : part;
+  if (extent.dp_count <= 1 || part_of_all) return what;
+  what += {" × ", " × "};
+  return what += pipelines_text(trace, extent.dp_count);
 }
 
 // Sets {micro_batches}: `usual` in a step (0: as most steps have); "4 to 16" where steps or replicas differ and no rows

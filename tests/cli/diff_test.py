@@ -7,13 +7,13 @@ from support import SHARED, Case, needs_shared, run
 COMMON = ['--stages', 4, '--micro-batches', 8, '--dp', 2, '--steps', 6, '--jitter', 0.02, '--optimizer', 5, '--latency', 0.2]
 # (what the second run has, the cause in words)
 CAUSES = [
-    (['--fault', 'slow-stage:2,1.3'], 'the compute of stage 2'),
-    (['--fault', 'slow-rank:5,1.5'], 'the compute of rank 5 (stage 1)'),
-    (['--fault', 'slow-link:1,2,+6ms'], 'the messages from stage 1 to stage 2'),
-    (['--fault', 'heavy-head:0.3'], 'the compute of stage 3'),
-    (['--fault', 'late-launch:5,4ms'], 'late starts of stage 1'),
-    (['--cost', '12,12,12,20'], 'compute, over several stages'),
-    (['--micro-batches', 16], 'its schedule and sizes'),
+    (['--fault', 'slow-stage:2,1.3'], 'compute of stage 2'),
+    (['--fault', 'slow-rank:5,1.5'], 'compute of rank 5 (stage 1)'),
+    (['--fault', 'slow-link:1,2,+6ms'], 'messages from stage 1 to stage 2'),
+    (['--fault', 'heavy-head:0.3'], 'compute of stage 3'),
+    (['--fault', 'late-launch:5,4ms'], 'late starts on stage 1'),
+    (['--cost', '12,12,12,20'], 'compute on several stages'),
+    (['--micro-batches', 16], 'schedule and sizes'),
 ]
 
 
@@ -56,7 +56,7 @@ class Diff(Case):
     def test_twice_the_work_is_judged_by_the_micro_batch(self):
         a, more = self.simulate('a'), self.simulate('more', '1f1b', '--micro-batches', 16)
         slow = self.simulate('slow', '1f1b', '--micro-batches', 16, '--cost', '13,13,13,26')
-        self.assertIn('B is slower', run('diff', a, more, '--fail-on', '3%', check=0).out)  # a step is, a micro-batch is not
+        self.assertIn('slower per step', run('diff', a, more, '--fail-on', '3%', check=0).out)  # a step is, a micro-batch is not
         run('diff', more, a, '--fail-on', '3%', check=1)  # a step is shorter, a micro-batch longer
         run('diff', a, slow, '--fail-on', '3%', check=1)
 
@@ -73,11 +73,11 @@ class Diff(Case):
     def test_schedule_changes_come_first(self):
         a, b = self.simulate('a'), self.simulate('b', 'zb-h1')
         diff = self.diff(a, b)
-        self.assertEqual(diff['changes'][0]['en'], 'B follows zb-h1, A 1f1b')
+        self.assertEqual(diff['changes'][0]['en'], 'schedule: A 1f1b, B zb-h1')
         rows = self.assert_closes(diff)
         self.assertEqual(rows[0]['cause'], 'schedule')
         self.assertAlmostEqual(rows[0]['effect_ns'] / diff['change_ns'], 1, delta=0.05)
-        self.assertIn('B 采用 zb-h1', run('diff', a, b, '--lang', 'zh', check=0).out)
+        self.assertIn('调度：A 1f1b，B zb-h1', run('diff', a, b, '--lang', 'zh', check=0).out)
 
     def test_pauses_of_three_steps_are_enough(self):
         # How many fall into a step differs; that they are there is no chance.
@@ -88,7 +88,7 @@ class Diff(Case):
                                   '--seed', seed, '--fault', 'gc:60ms,0.03')
                 run('diff', a, b, '--fail-on', '3%', check=1)
                 diff = self.diff(a, b)
-                self.assertEqual(diff['cause_en'], 'pauses, on several stages')
+                self.assertEqual(diff['cause_en'], 'pauses on several stages')
                 rows = self.assert_closes(diff)
                 self.assertGreater(max(row['effect_ns'] for row in rows if row['cause'] == 'launch-delay'), 0.9 * diff['change_ns'])
 
@@ -96,7 +96,7 @@ class Diff(Case):
         words = ['--stages', 2, '--micro-batches', 4, '--dp', 1, '--jitter', 0, '--messages', '--reduce', 2, '--format', 'cells']
         a, b = self.simulate('a', 'dualpipe-v', *words), self.simulate('b', 'dualpipe-v', *words, '--seed', 507, '--fault', 'long-sequences:0.2,2')
         reported = ' '.join(run('diff', a, b, '--fail-on', '3%', check=0).out.split())
-        self.assertRegex(reported, r'A step of B took .* longer, which 6 steps cannot tell from chance: record more\.')
+        self.assertRegex(reported, r'B is .* slower per step, within noise for 6 steps: record more steps\.')
         self.assertNotIn('No difference', reported)
         self.assertIn('请多记录几步', run('diff', b, a, '--lang', 'zh', check=0).out.replace('\n', ''))
 

@@ -132,12 +132,12 @@ class Lost(Spoiled):
         rows = self.rows()
         for row in work(rows, step=4, mb_id=3):
             row['start_ts'] = ''
-        self.assertIn('could not be used', self.reported(self.table(rows))['note_en'])
+        self.assertIn('could not be read', self.reported(self.table(rows))['note_en'])
 
     def test_one_row_is_missing_and_not_are(self):
         rows = self.rows()
         work(rows, step=4, rank=1)[3]['start_ts'] = 'nan'
-        self.assertIn('should hold is missing', self.reported(self.table(rows))['note_en'])
+        self.assertIn('expected forwards and backwards is missing', self.reported(self.table(rows))['note_en'])
 
 
 class TooManyStages(Case):
@@ -147,7 +147,7 @@ class TooManyStages(Case):
                           ''.join(f'{r},0,F,0,{r * 10},5\n{r},0,B,0,{(2 * stages - r) * 10},8\n' for r in range(stages)))
         reported = json.loads(run('explain', path, '--format', 'json', '-q', check=0).out)
         self.assertEqual(reported['findings'], [])
-        self.assertIn('5000 stages of one pipeline', reported['note_en'].replace('\u202f', ''))
+        self.assertIn('a pipeline of 5000 stages', reported['note_en'].replace('\u202f', ''))
         self.assertIn('--stages', reported['note_en'])
         self.assertEqual(self.reported_of_four(path), '')
 

@@ -150,8 +150,8 @@ class Follow(Case):
         self.assertTrue(begun[0]['finding']['title_zh'] and begun[0]['finding']['lost_ns'] > 0)
         self.assertEqual(begun[0]['run'], 'run')
         self.end()
-        self.assertIn('the recording is closed after 26 steps', self.words())
-        self.assertRegex(self.words(), r'step \d+: no longer so: Rank 5 ')
+        self.assertIn('the recording ended after 26 steps', self.words())
+        self.assertRegex(self.words(), r'step \d+: resolved: Rank 5 ')
 
     def test_metrics(self):
         recorder = Recorder(self.dir / 'run', fault=(6, 1.5, 0, 99))
@@ -237,7 +237,7 @@ class Follow(Case):
         while json.loads(self.get('api/status'))['state'] != 'ready':
             time.sleep(0.05)
         self.end()
-        self.assertIn('nothing was written for a minute', self.words())
+        self.assertIn('no data for one minute', self.words())
 
     def test_a_long_recording_is_read_at_its_end(self):
         # Far more than is read at once; the numbers of the last steps are those of the whole.
@@ -279,7 +279,7 @@ class Follow(Case):
         recorder.step()
         self.shown(5)
         self.end()
-        self.assertIn('the webhook was not told: it answered 500', self.words())
+        self.assertIn('could not notify the webhook: it answered 500', self.words())
 
     def test_who_does_not_follow_has_no_metrics(self):
         recorder = Recorder(self.dir / 'run')

@@ -32,20 +32,20 @@ class History(Case):
         for i in range(12):
             self.add(slow if i >= 7 else fast, label=f'v{i}')
         done = run('history', 'check', '--db', self.db, check=1)
-        self.assertIn('From run 8 (v7) on, a step takes 30.0', done.out)
-        self.assertIn('Most of it is nothing recorded, +11.1', done.out)
+        self.assertIn('Since run 8 (v7), steps are 30.0', done.out)
+        self.assertIn('Largest change: not recorded, +11.1', done.out)
         said = json.loads(run('history', 'list', '--db', self.db, '--format', 'json', check=0).out)
         self.assertEqual([len(said['runs']), [c['run'] for c in said['changes']]], [12, [8]])
         self.assertEqual(len(run('history', '--db', self.db, check=0).out.splitlines()), 13)
         # The other way round steps are faster, which is no fault.
         with sqlite3.connect(self.db) as file:
             file.execute('update runs set step_ns = 1e9 - step_ns')
-        self.assertIn('less', run('history', 'check', '--db', self.db, check=0).out)
+        self.assertIn('faster', run('history', 'check', '--db', self.db, check=0).out)
 
     def test_runs_that_are_alike(self):
         same = self.run_of('same')
         self.add(*[same] * 9)
-        self.assertIn('Nothing can be said of a change in 9 runs: chance cuts so few as cleanly; it takes 12', run('history', 'check', '--db', self.db, check=0).out)
+        self.assertIn('9 runs are too few to detect a change: at least 12 are needed', run('history', 'check', '--db', self.db, check=0).out)
 
     def test_jobs_that_end_at_once(self):
         same = self.run_of('same')

@@ -88,7 +88,7 @@ class MemorySnapshotTest(unittest.TestCase):
         self.assertGreaterEqual(free, 19 * ms.MIB)
 
     def test_explain_says_it_in_sentences_and_fails_on_it(self):
-        for reason, words in (('full', 'hold less'), ('fragmented', 'in pieces of at most'), ('split', 'Only together with'), ('elsewhere', 'another pool')):
+        for reason, words in (('full', 'was too little'), ('fragmented', 'in pieces of at most'), ('split', 'The request would fit only with'), ('elsewhere', 'another memory pool')):
             path, _ = self.write(f'{reason}.pickle', oom=reason)
             out = ' '.join(run('explain', path, check=0).out.split())
             self.assertIn('Memory ran out on device 0', out)
@@ -97,7 +97,7 @@ class MemorySnapshotTest(unittest.TestCase):
             self.assertNotIn('ProfilerActivity', out)
             run('report', path, '-o', self.folder / 'r.html', '--fail-on', 'memory.oom', check=1)
         calm, _ = self.write('calm.pickle')
-        self.assertIn('Memory did not run out', run('explain', calm, check=0).out)
+        self.assertIn('No out-of-memory error', run('explain', calm, check=0).out)
         run('report', calm, '-o', self.folder / 'r.html', '--fail-on', 'memory.oom', check=0)
 
     def test_without_times_events_stand_in_their_order(self):

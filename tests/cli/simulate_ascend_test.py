@@ -109,7 +109,7 @@ class SimulateAscend(Case):
         self.simulate('pair', '--stages', 4, '--chunks', 2, '--tp', 2, '--dp', 2, '--steps', 4, '--fault', 'slow-rank:2,1.4', '--fault', 'slow-rank:3,1.4', schedule='vpp')
         reported = json.loads(run('explain', self.dir / 'pair', '--format', 'json', '-q', check=0).out)
         slow = next(f for f in reported['findings'] if f['id'] == 'rank.slow')
-        self.assertRegex(slow['title_en'], '^Rank 2 with its peer 3, which holds the same stage')
+        self.assertRegex(slow['title_en'], r'^Rank 2 \(with its peer 3 of the same stage and replica')
 
     def test_the_host_runs_ahead_within_its_steps(self):
         for level in ('none', 0, 1):

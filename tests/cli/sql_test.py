@@ -551,7 +551,7 @@ class Profile(unittest.TestCase):
     def test_analyses_answer_as_the_program_does(self):
         reported = json.loads(run('analyze', 'idle-time-breakdown', self.path, '--format', 'json', '-q').out)['tables'][0]
         names = [c['name'] for c in reported['columns']]
-        self.assertEqual(ask(self.path, f'SELECT * FROM idle_time_breakdown__{told["name"].replace("-", "_")}'), [tuple(r[n] for n in names) for r in reported['rows']])
+        self.assertEqual(ask(self.path, f'SELECT * FROM idle_time_breakdown__{reported["name"].replace("-", "_")}'), [tuple(r[n] for n in names) for r in reported['rows']])
         needs = refused(self.path, 'SELECT * FROM frequent_cuda_kernel_sequences__frequent_cuda_kernel_sequences')
         self.assertIn('--operator-name is missing', needs)
         few = ask(self.path, "SELECT count(*) FROM frequent_cuda_kernel_sequences__frequent_cuda_kernel_sequences WHERE operator_name = 'aten::linear'")
@@ -594,7 +594,7 @@ class Profile(unittest.TestCase):
         self.assertIn('did you mean kernels?', refused(self.path, 'SELECT * FROM kernel'))
         self.assertIn('did you mean union_ns?', refused(self.path, 'SELECT unoin_ns(1, 2)'))
         self.assertIn('start_ns', refused(self.path, 'SELECT start FROM slices'))
-        self.assertIn('so it was taken for the query', refused(self.path, 'nowhere.json'))
+        self.assertIn('so it was read as the query', refused(self.path, 'nowhere.json'))
         self.assertIn('there is no rank 9', refused(self.path, 'SELECT * FROM gaps(9)'))
         self.assertIn('did you mean name?', refused(self.path, "SELECT * FROM totals('nam')"))
         self.assertIn('needs the id', refused(self.path, 'SELECT * FROM path'))
@@ -614,7 +614,7 @@ class Profile(unittest.TestCase):
         run('sql', self.path, '--file', '-', '-q', stdin=b'SELECT 1 -- ' + b'x' * 1_000_100, check=2)
         done = run('sql', self.path, 'SELECT id FROM slices', '--rows', '5', check=0)
         self.assertEqual(len(done.out.splitlines()), 6)
-        self.assertIn('--rows 0 gives all', done.err)
+        self.assertIn('--rows 0 prints all', done.err)
         reported = json.loads(run('sql', self.path, 'SELECT id FROM slices', '--rows', '5', '--format', 'json', '-q', check=0).out)
         self.assertEqual((reported['row_count'], reported['truncated'], len(reported['rows'])), (5, True, 5))
 

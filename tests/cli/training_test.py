@@ -33,7 +33,7 @@ class Training(Case):
         self.assertAlmostEqual(sum(p['share'] for p in answer['parts']), 1, delta=1e-6)
 
     def test_input(self):
-        self.assertIn('Every rank waits 15', self.first('data', 'input.loading', 15)['detail_en'])
+        self.assertIn('Every rank waits at least 15', self.first('data', 'input.loading', 15)['detail_en'])
 
     def test_input_of_one_rank_is_that_ranks(self):
         found = self.first('data on one', 'rank.late', 8.5)
@@ -47,13 +47,13 @@ class Training(Case):
 
     def test_pause(self):
         found = self.first('pause', 'step.outlier', 2 * 299.7 / 20)
-        self.assertIn('In 2 steps rank 3 does what nobody recorded up to 300\u202fms longer', found['title_en'])
-        self.assertIn('steps 6, 13', found['detail_en'])
+        self.assertIn('Rank 3 runs unrecorded work up to 300\u202fms longer than usual in 2 steps', found['title_en'])
+        self.assertIn('steps: 6, 13', found['detail_en'])
 
     def test_pause_of_all_is_no_ranks_own(self):
         found = self.first('pause of all', 'step.outlier', 2 * 299.7 / 20)
-        self.assertIn('In 2 steps all ranks do what nobody recorded up to 300\u202fms longer', found['title_en'])
-        self.assertIn('all ranks stand still together', found['detail_en'])
+        self.assertIn('All ranks run unrecorded work up to 300\u202fms longer than usual in 2 steps', found['title_en'])
+        self.assertIn('all ranks pause together', found['detail_en'])
         self.assertIsNone(found['rank'])
         self.assertEqual(found['causes'], ['pause:all'])
 
@@ -74,7 +74,7 @@ class Training(Case):
         folder = self.dir / 'said'
         folder.mkdir()
         recording.make_training(folder, 'straggler')
-        self.assertIn('The others wait for rank 1', run('explain', folder, check=0).out)
+        self.assertIn('Other ranks wait for rank 1', run('explain', folder, check=0).out)
         self.assertIn('4 ranks, no pipeline · 20 steps', run('explain', folder, check=0).out)
         self.assertIn('其他 rank 在等 rank 1', run('explain', folder, '--lang', 'zh', check=0).out)
 

@@ -97,7 +97,7 @@ class WhatIf(Case):
         self.assertEqual(sum(r['new_layers'] for r in rows), 32)
         self.assertLess(rows[3]['new_layers'], 8)
         balance = next(r for r in table(answer(path), 'fixes') if r['fix'] == 'balance')
-        self.assertIn('taken as 8', balance['assumption'])  # nobody said how many
+        self.assertIn('8 layers per stage', balance['assumption'])  # nobody said how many
         self.assertIn('pipeline-model-parallel-layout "Et*', balance['how'])
         again = answer(path, '--layers', ','.join(str(r['new_layers']) for r in rows))
         self.assertEqual([r['layers'] for r in table(again, 'layers')], [r['new_layers'] for r in rows])
@@ -105,10 +105,10 @@ class WhatIf(Case):
     def test_a_split_that_nobody_said_is_said_and_blames_no_device(self):
         path = self.simulate('even', '1f1b')  # all stages are alike, and 30 layers divide into 8, 8, 7, 7
         found = answer(path, '--layers', 30)
-        self.assertIn('taken to hold 8, 8, 7, 7', found['sentence'])
+        self.assertIn('assumed to be split 8, 8, 7, 7', found['sentence'])
         self.assertIn('8, 8, 7, 7', found['sentence_zh'])
         self.assertNotIn('worker', [r['fix'] for r in table(found, 'fixes')])
-        self.assertNotIn('taken to hold', answer(path, '--layers', '8,8,7,7')['sentence'])
+        self.assertNotIn('assumed to be split', answer(path, '--layers', '8,8,7,7')['sentence'])
         slow = answer(self.simulate('slow', '1f1b', '--fault', 'slow-stage:2,1.6'), '--layers', 30)
         worker = next(r for r in table(slow, 'fixes') if r['fix'] == 'worker')  # whatever the split
         self.assertIn('8, 8, 7, 7', worker['assumption'])

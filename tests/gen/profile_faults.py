@@ -234,9 +234,9 @@ CASES = {
     'pageable': (pageable, 1, ('copies.pageable',), ('hipMemcpyWithStream', 'aten::copy_', 'scheduler.py(31): load_weights')),
     'waits': (waits_often, 1, ('host.sync', 'host.busy'), ('cudaStreamSynchronize', 'model.py(30): check')),
     'small': (many_small, 1, ('launch.bound',), ('Optimizer.step#SGD.step',)),
-    'unnamed': (unnamed, 1, ('device.idle',), ('no slice says', 'What comes next is cudaLaunchKernel in aten::_foreach_add_ in Optimizer.step#SGD.step')),
+    'unnamed': (unnamed, 1, ('device.idle',), ('unrecorded host work', 'The next work is cudaLaunchKernel in aten::_foreach_add_ in Optimizer.step#SGD.step')),
     'late-rank': (late_rank, 3, ('rank.late',), ('Rank 1', 'data.py(7): decode')),
-    'slow-rank': (slow_rank, 4, ('rank.slow',), ('Rank 2', 'came last to 5 of 5 collectives')),
+    'slow-rank': (slow_rank, 4, ('rank.slow',), ('Rank 2', 'was last in 5 of 5 collectives')),
 }
 
 

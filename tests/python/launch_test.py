@@ -82,7 +82,7 @@ class Launch(Recorded):
         shutil.copy(BIN, program)
         done = subprocess.run([program, 'record', 'true'], capture_output=True, text=True, env=clean_environment(), cwd=self.dir)
         self.assertEqual(done.returncode, 2)
-        self.assertIn('libstageline_record.so.1 is not beside this program', done.stderr)
+        self.assertIn('libstageline_record.so.1 is not in the folder of this program', done.stderr)
         library = self.dir / 'there/lib/libstageline_record.so.1'
         library.parent.mkdir()
         shutil.copy(PACKAGE / 'stageline_record/lib/libstageline_record.so.1', library)

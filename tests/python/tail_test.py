@@ -146,7 +146,7 @@ class Tail(Recorded):
         tail = self.tail('--format', 'json')
         self.assertEqual([json.loads(tail.line())['step'] for _ in range(2)], [0, 1])
         self.assertEqual(tail.child.wait(timeout=PATIENCE), 0)
-        self.assertIn('nothing was written for a minute', tail.errors.get(timeout=PATIENCE))
+        self.assertIn('no data for one minute', tail.errors.get(timeout=PATIENCE))
 
     def test_usage(self):
         self.assertIn('text or json', run('tail', self.out, '--format', 'csv', check=2).err)

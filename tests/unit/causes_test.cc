@@ -143,7 +143,7 @@ TEST_CASE("causes: pipelines of one replica are not called replicas, several lin
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].title_en.find("of pipeline 1 ") != std::string::npos);
   CHECK(findings[0].title_zh.find("流水线 1") != std::string::npos);
-  CHECK(findings[0].detail_en.find("Slow too: between stages 2 and 3") != std::string::npos);
+  CHECK(findings[0].detail_en.find("Also slow: between stages 2 and 3") != std::string::npos);
   trace.context_parallel = 1;
   CHECK(cause_findings(trace, list, Recognition{})[0].title_en.find("of replica 1 ") != std::string::npos);
 }
@@ -179,8 +179,8 @@ TEST_CASE("causes: an order that is left has words where the recognition holds n
   list.causes.push_back(order);
   const std::vector<Finding> findings = cause_findings(trace, list, Recognition{});
   REQUIRE(findings.size() == 1);
-  CHECK(findings[0].title_en == "3 of 8 lists of work leave the order of the schedule; restore the order");
-  CHECK(findings[0].title_zh.find("8 个工作列表中有 3 个") == 0);
+  CHECK(findings[0].title_en == "3 of 8 rank-steps deviate from the order of the schedule: restore the order");
+  CHECK(findings[0].title_zh.find("8 个 rank×步 中有 3 个") == 0);
   CHECK(findings[0].price.saving_ns == 20);
 }
 

@@ -253,7 +253,7 @@ TEST_CASE("a chart tells when its clocks cannot be compared") {
   trace.clock = ClockState::kPerRank;
   trace.steps_laid_end_to_end = true;
   CHECK(says("not on one clock"));
-  CHECK(says("laid end to end"));
+  CHECK(says("drawn end to end"));
   // Zeros hours apart: every row starts at its own first cell.
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     const int64_t shift = int64_t{3'600'000'000'000} * trace.cells.part[i];

@@ -225,11 +225,11 @@ TEST_CASE("recognise: odd traces") {
   Trace placeless = simulated("1f1b", 4, 8, 2, 0, 1, 2);
   for (Part& part : placeless.parts) part.stage = part.dp = kUnknown;
   placeless.pipeline_stages = 0;
-  CHECK(said(recognise(placeless)) == "1f1b, 4 stages, 8 micro-batches, 100\u202f% of lists match");
+  CHECK(said(recognise(placeless)) == "1f1b, 4 stages, 8 micro-batches, 100\u202f% of rank-steps follow its order");
   // Only some ranks were given; the pipeline is known to be longer.
   Trace part_of = simulated("1f1b", 8, 16);
   filter_trace(part_of, {2, 5}, INT64_MIN, INT64_MAX);
-  CHECK(said(recognise(part_of)) == "1f1b, 8 stages, 16 micro-batches, 100\u202f% of lists match");
+  CHECK(said(recognise(part_of)) == "1f1b, 8 stages, 16 micro-batches, 100\u202f% of rank-steps follow its order");
   // The last step was cut in the middle; the others are as before.
   Trace cut = simulated("1f1b", 4, 8, 5);
   cut.cells.filter([&](size_t i) { return cut.cells.step[i] < 4 || cut.cells.kind[i] == CellKind::kForward; });

@@ -89,7 +89,7 @@ TEST_CASE("run coverage: replicas that lack different stages are counted") {
   Trace trace = made({.stages = 3, .micro_batches = 8, .steps = 2, .dp = 2});
   keep_parts(trace, [](const Part& part) { return part.dp == 0 || part.stage == 1; });
   const RunCoverage coverage(trace, theory_of(trace));
-  CHECK(coverage.part().en == "4 of the 6 stages that the pipelines have together");
+  CHECK(coverage.part().en == "4 of the 6 stages of all pipelines");
   CHECK(coverage.part_of_all());
   for (size_t i = 0; i < trace.cells.size(); ++i) CHECK(coverage.fed(i) == (trace.parts[trace.cells.part[i]].dp == 0));
 }

@@ -130,7 +130,7 @@ TEST_CASE("diff: pauses here and there are one row, and counted") {
   CHECK(delays[0].paused * 10 <= delays[0].count);
   CHECK(delays[0].pause_ns == doctest::Approx(40e6).epsilon(0.05));
   CHECK(group_line(*diff, delays[0]).en.starts_with("pauses on several stages: "));
-  CHECK(main_cause(*diff).en == "pauses, on several stages");
+  CHECK(main_cause(*diff).en == "pauses on several stages");
 }
 
 TEST_CASE("diff: pauses are few, and hold nearly all") {

@@ -119,7 +119,7 @@ try {
   assert.deepEqual(of5.map(event => event.event), ['finding.begins', 'finding.ends']);
   assert.ok(reported.every(event => event.method === 'POST' && event.type === 'application/json' && event.finding.title_zh && event.run));
   assert.match(words, /step \d+: Rank 5 /);
-  assert.match(words, /the recording is closed after 60 steps/);
+  assert.match(words, /the recording ended after 60 steps/);
   assert.deepEqual(problems, []);
   server.removeAllListeners('exit');
   const code = new Promise(done => server.on('exit', done));

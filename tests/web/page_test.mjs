@@ -74,7 +74,7 @@ export const cases = [
     const page = await open('pipeline', '?lang=en', {complaints: true});
     await context.setOffline(true);
     await page.keyboard.press('2');
-    await page.waitForFunction(() => document.querySelector('.away:not([hidden])')?.textContent.includes('does not answer'));
+    await page.waitForFunction(() => document.querySelector('.away:not([hidden])')?.textContent.includes('does not respond'));
     assert.match(await page.innerText('.away code'), /^stageline view \//);
     await context.setOffline(false);
     await page.waitForFunction(() => document.querySelector('.away[hidden]'));

@@ -157,7 +157,7 @@ export const cases = [
       };
       await known(page);
       assert.deepEqual(await steps(), [2]);
-      assert.match(await page.locator('.page-pipeline p[role=status]').first().textContent(), /1 of 4 steps \(2\).*fetched when it is chosen/);
+      assert.match(await page.locator('.page-pipeline p[role=status]').first().textContent(), /1 of 4 steps \(2\).*load when you select them/);
       await page.keyboard.press(']');
       await arrived(3);
       assert.deepEqual(await steps(), [3]);

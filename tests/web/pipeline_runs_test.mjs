@@ -139,7 +139,7 @@ export const cases = [
     assert.equal(moved, counts.moved);
     // On the last stage one order alternates and the other does not: what stays in order is one half and one more.
     assert.ok(counts.moved >= 2 * 5 && counts.moved < counts.matched / 2, String(counts.moved));
-    assert.match(await page.textContent('.runs-words p:last-child'), new RegExp(`${counts.moved} stand elsewhere in the order, 40 more are only in A`));
+    assert.match(await page.textContent('.runs-words p:last-child'), new RegExp(`${counts.moved} are in another position, 40 more are only in A`));
   }],
   ['pipeline: the stages of one step add up, and are the program\'s numbers for it', async (open, {runs}) => {
     const page = await show(open, 'split', '?step=1');

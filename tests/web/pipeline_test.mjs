@@ -256,8 +256,8 @@ export const cases = [
   }],
   ['pipeline: cells that begin before what they wait for is done are called that', async open => {
     const page = await show(open, 'early');
-    assert.match(await page.textContent('#early'), /^\d+ of \d+ cells that wait for another rank begin before it is done, by up to 15\.0\u202fms\. All stamps are of one clock/);
-    assert.match(await page.textContent('.page-pipeline ul.small'), /−[\d.]+\s*%\s*begun too early/);
+    assert.match(await page.textContent('#early'), /^\d+ of \d+ cells that wait for another rank start before it finishes, by up to 15\.0\u202fms\. All timestamps come from one clock/);
+    assert.match(await page.textContent('.page-pipeline ul.small'), /−[\d.]+\s*%\s*started too early/);
     assert.match(await (await show(open, 'early', '', {query: '?lang=zh'})).textContent('#early'), /最多早 15\.0/);
     assert.equal(await (await show(open, 'pipeline')).locator('#early').count(), 0);
   }],
@@ -302,7 +302,7 @@ export const cases = [
     assert.notDeepEqual(await page.screenshot(), plain);
     const steps = rowsOf(json('analyze', 'pipeline-summary', runs.pipeline, '--format', 'json'), 'steps'), span = n => steps.find(r => r.step === n).span_ns;
     const by = span(1) - span(3), words = await page.textContent('.beside-words');
-    assert.ok(words.includes(by >= 0 ? 'more than step 3' : 'less than step 3'), words);
+    assert.ok(words.includes(by >= 0 ? 'slower than step 3' : 'faster than step 3'), words);
     const shown = Number(/takes ([\d.]+)/.exec(words)[1]), ms = Math.abs(by) / 1e6;
     assert.ok(Math.abs(shown - ms) <= 0.05 + ms * 0.005, `${words} and ${by}`);
     await page.waitForFunction(() => location.hash.includes('beside=3'));

@@ -73,7 +73,7 @@ export const cases = [
       assert.ok(Math.abs(trend.runs[k].step_ns - explained.step_ns) < 1, `${trend.runs[k].step_ns} and ${explained.step_ns}`);
     }
     assert.deepEqual(trend.runs.map(run => !!run.diff.beyond_noise && run.diff.change_ns > 0), [false, false, false, true]);
-    assert.match(await page.textContent('h1'), /^run-4 takes \d+\.\d\u202f% longer a step than the run before it$/);
+    assert.match(await page.textContent('h1'), /^run-4 is \d+\.\d\u202f% slower per step than the previous run$/);
     assert.match(await page.textContent('.lead'), /stage 2/i);
     assert.equal(await page.locator('.trend .slower circle').count(), 1);
     await page.locator('.trend-table tr', {hasText: 'run-4'}).getByRole('button', {name: 'Compare'}).click();

@@ -269,8 +269,8 @@ export const cases = [
     await page.evaluate(() => { window.open = () => null; });
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#perfetto')]);
     assert.match(download.suggestedFilename(), /pipeline\.pftrace/);
-    await page.waitForFunction(() => /is saved.*ui\.perfetto\.dev/.test(document.querySelector('.say').textContent));
-    await page.waitForFunction(() => /is saved/.test(document.querySelector('#live').textContent));
+    await page.waitForFunction(() => /was saved.*ui\.perfetto\.dev/.test(document.querySelector('.say').textContent));
+    await page.waitForFunction(() => /was saved/.test(document.querySelector('#live').textContent));
   }],
   ['undo: every gesture is taken back, one by one', async open => {
     const page = await open('pipeline'), views = [await view(page)], box = await page.evaluate('stageline.laneBox(0)');

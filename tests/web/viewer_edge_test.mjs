@@ -133,7 +133,7 @@ export const cases = [
     assert.deepEqual((await textContrast(page)).found, []);
     // A part that is done is a part that is filled.
     assert.match(await page.evaluate(one => getComputedStyle(document.querySelector(one)).backgroundImage, bar), / 30%/);
-    assert.match(await page.textContent(bar), /30 %.*looked at/);
+    assert.match(await page.textContent(bar), /30 %.*explore/);
     assert.deepEqual(await page.locator('.pages a').allTextContents(), ['Timeline'], 'only what can be said of a part');
     await page.keyboard.press('w');
     await page.waitForFunction(() => /v=/.test(location.hash));
@@ -182,6 +182,6 @@ export const cases = [
     await context.route('https://ui.perfetto.dev/**', route => route.fulfill({contentType: 'text/html', body: 'no one is here'}));
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#perfetto')]);
     assert.match(download.suggestedFilename(), /pipeline\.pftrace/);
-    await page.waitForFunction(() => /is saved/.test(document.querySelector('.say').textContent));
+    await page.waitForFunction(() => /was saved/.test(document.querySelector('.say').textContent));
   }, {alone: true}],
 ];

@@ -133,7 +133,7 @@ export const cases = [
     await page.keyboard.press('/');
     await page.waitForSelector('#omni[open]');
     await type(page, 'there is no such name');
-    await page.waitForFunction(() => /No name has this/.test(document.querySelector('#omni')?.textContent ?? ''));
+    await page.waitForFunction(() => /No matching name/.test(document.querySelector('#omni')?.textContent ?? ''));
   }],
   ['find a lane, and every action by its name', async open => {
     const page = await open('profile');

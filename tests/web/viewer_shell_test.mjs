@@ -27,7 +27,7 @@ export const cases = [
     await page.locator('.marks input').fill('checkpoint <b>');
     for (;; await new Promise(done => setTimeout(done, 20))) if (existsSync(file) && readFileSync(file, 'utf8').includes('checkpoint')) break;
     assert.match(readFileSync(file, 'utf8'), new RegExp(`^\\{"format":"stageline notes 1","notes":\\[\\{"at_ns":${origin + BigInt(at)},"text":"checkpoint <b>"\\}\\]\\}\n$`));
-    assert.match(await page.locator('.panel').textContent(), /Kept in .*noted\.stageline-notes\.json/);
+    assert.match(await page.locator('.panel').textContent(), /Saved in .*noted\.stageline-notes\.json/);
     const next = await open('noted', '?lang=en');  // another page, nothing in its address
     await next.waitForFunction(() => stageline.state().marks[0]?.text === 'checkpoint <b>');
     const report = await openReport(files, reportOf({stageline, runs, folder}, 'noted'));

@@ -80,11 +80,11 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const auto number = [&](const std::string& name, int64_t n) { args.set(name, n).flag(name + ".one", n == 1); };
   Text part = f.coverage.part();
   if (!part.empty()) part.en.front() = static_cast<char>(std::toupper(part.en.front()));
-  args.set("part", part).set("chunks", f.extent.chunk_count > 1 ? std::to_string(f.extent.chunk_count) : "");
-  const bool times = f.extent.dp_count > 1 && !f.coverage.part_of_all();
-  args.set("pipelines", times ? pipelines_text(f.trace, f.extent.dp_count) : Text());
-  args.flag("two_ways", recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional);
-  number("stages", f.coverage.stages());
+  const bool two_ways = recognition.recognised && recognition.best().layout == ChunkLayout::kBidirectional;
+  args.set("chunks", int64_t{f.extent.chunk_count}).flag("v", false);
+  args.set("ways",
+           f.extent.chunk_count > 1 ? words(two_ways ? "headline.directions" : "schedule.ways.chunks", args) : Text());
+  args.set("what", run_text(f.trace, f.extent, f.coverage.stages(), part, f.coverage.part_of_all()));
   // Labels of micro-batches may be arbitrary; a schedule knows its own number.
   set_micro_batches(args, f.trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0,
                     f.coverage.holed());

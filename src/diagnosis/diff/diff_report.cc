@@ -35,10 +35,10 @@ Text against(const DiffGroup& g) {
   constexpr double kBeyondMean = 2;
   const double longer_ns = g.b_ns - g.a_ns;
   Args args;
-  args.flag("same", std::abs(longer_ns) <= kSameMean * std::max(std::abs(g.a_ns), 1.0));
   args.flag("uneven", g.per_rank > 0 && std::abs(g.effect_ns) > kBeyondMean * std::abs(longer_ns) * g.per_rank);
   args.set("a", human_duration(g.a_ns)).set("b", human_duration(g.b_ns));
-  return words("diff.against", args);
+  const bool same = std::abs(longer_ns) <= kSameMean * std::max(std::abs(g.a_ns), 1.0);
+  return words(same ? "diff.against.same" : "diff.against", args);
 }
 
 }  // namespace
@@ -75,10 +75,16 @@ Text run_line(const DiffRun& run) {
   args.set("schedule", run.schedule).count("stages", run.stages).count("steps", run.steps);
   some("replicas", run.replicas, 2);
   some("pipelines", run.context_parallel, 2);
-  some("chunks", run.chunks, 2);
-  some("micro_batches", run.micro_batches, 1);
+  std::vector<Text> sizes = {words("diff.run.sizes", args)};
+  const auto item = [&](const char* name, int64_t count, int64_t least) {
+    if (count >= least) sizes.push_back(words(name, Args().count("n", count)));
+  };
+  item("diff.run.chunks", run.chunks, 2);
+  item("chart.micro_batches", run.micro_batches, 1);
   some("left_out", run.left_out, 1);
-  return words("diff.run", args.set("time", human_duration(run.step_ns)));
+  args.set("long", run.left_out > 0 ? words("diff.run.long", args) : Text());
+  args.set("sizes", joined(sizes, {" · ", " · "})).set("time", human_duration(run.step_ns));
+  return words("diff.run", args);
 }
 
 Text headline(const RunDiff& diff) {
@@ -209,8 +215,9 @@ Text group_line(const RunDiff& diff, const DiffGroup& g) {
     case DiffCause::kMessages: return words(g.paused > 0 ? "diff.late_messages" : "diff.group.messages", args);
     case DiffCause::kDelay:
       if (!g.type.empty()) return words("diff.group.waiting", args);
-      args.flag("few", g.paused > 0).flag("guessed", g.guessed);
-      if (g.from_stage != kUnknown) return words("diff.group.late_messages", args);
+      args.flag("guessed", g.guessed);
+      if (g.from_stage != kUnknown)
+        return words(g.paused > 0 ? "diff.group.few_late_messages" : "diff.group.late_messages", args);
       return words(g.paused > 0 ? "diff.group.pauses" : "diff.group.late", args);
     case DiffCause::kTail: return words("diff.group.tail", args);
     case DiffCause::kBetween: return words("diff.group.between", args.flag("few", g.sometimes));

@@ -59,7 +59,8 @@ Finding oom_finding(const Trace& trace, const Part& part, const AllocatorOom& oo
   args.set("left", oom.device_free_bytes < 0 ? std::string() : bytes(oom.device_free_bytes));
   args.set("reason", words(sentence_of(oom.reason), args));
   args.set("frame", frame_of(trace.names.text(part.allocator.events[oom.event].stack)));
-  say(f, "allocator.oom", args.set("times", times > 1 ? grouped(times) : ""));
+  args.set("times", times > 1 ? words("allocator.oom.times", Args().set("times", grouped(times))) : Text());
+  say(f, "allocator.oom", args);
   return f;
 }
 

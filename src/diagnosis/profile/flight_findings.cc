@@ -92,12 +92,16 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
       args.set("kind", words(operation                            ? "flight.kind.operation"
                              : p.verdict == FlightVerdict::kSizes ? "flight.kind.sizes"
                                                                   : "flight.kind.types"));
+      args.set("waits", p.waiting.empty() ? Text() : words("flight.mismatch.waits", args));
       say(f, "flight.mismatch", args);
+      if (p.culprits.empty())
+        set_title(f, words(operation ? "flight.mismatch.operations" : "flight.mismatch.values", args));
       break;
     }
     case FlightVerdict::kStuck:
     case FlightVerdict::kUnfinished:
       f.id = "collective.stuck";
+      args.set("behind", p.not_started.empty() ? Text() : words("flight.stuck.behind", args));
       say(f, "flight.stuck", args);
       break;
   }
@@ -153,10 +157,14 @@ Findings flight_findings(const Run& run) {
   Args args;
   args.count("ranks", static_cast<int64_t>(trace.parts.size())).count("calls", report.calls);
   args.count("groups", static_cast<int64_t>(trace.flight_groups.size())).set("judged", grouped(report.judged));
-  args.set("overwritten", report.overwritten > 0 ? grouped(report.overwritten) : "");
-  if (unfinished > 0) args.count("unfinished", unfinished);
-  args.set("roots", roots ? starting(report.roots) : Text()).flag("one_root", report.roots.size() == 1);
   set_lead(h, words("flight.lead", args));
+  if (report.overwritten > 0)
+    add_lead(h, words("flight.lead.overwritten", Args().set("overwritten", grouped(report.overwritten))));
+  if (unfinished > 0) add_lead(h, words("flight.lead.unfinished", args.count("unfinished", unfinished)));
+  if (roots) {
+    args.set("roots", starting(report.roots)).flag("one_root", report.roots.size() == 1);
+    add_lead(h, words("flight.lead.roots", args));
+  }
   set_closing(h, words("flight.closing"));
   if (out.list.empty()) {
     set_title(h, words("flight.title", args));

@@ -51,9 +51,14 @@ void add_link_findings(const ProfileFacts& facts, const std::vector<Table>& tabl
   x.weight = std::min(1.0, cause.lost_ns / span);
   x.value = fixed(cause.worst_ratio, 2) + "×";
   Args args;
-  args.flag("source", key.first.starts_with("source")).flag("destination", key.first == "destination");
   args.set("rank", key.second).set("from", cause.src).set("to", cause.dst).set("link", cause.link);
-  say(x, "profile.link", args.count("count", cause.links).set("lost", human_duration(cause.lost_ns)));
+  args.count("count", cause.links).set("lost", human_duration(cause.lost_ns));
+  set_title(x, words(key.first.starts_with("source") ? "profile.link.source"
+                     : key.first == "destination"    ? "profile.link.destination"
+                                                     : "profile.link.pair",
+                     args));
+  add_detail(x, words("profile.link.detail", args));
+  set_note(x, words("profile.link.note"));
   out.push_back(std::move(x));
 }
 

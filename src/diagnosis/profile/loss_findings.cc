@@ -245,7 +245,8 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
   Args args;
   args.set("what", loss->what).set("at", loss->at.text()).set("detail", detail_of(x));
   args.set("stream", loss->stream >= 0 ? std::to_string(loss->stream) : "");
-  args.set("waiting", loss->waiting >= 0 ? std::to_string(loss->waiting) : "");
+  args.set("waits",
+           loss->waiting >= 0 ? words("profile.most.waits", Args().set("waiting", int64_t{loss->waiting})) : Text());
   set_detail(x, words("profile.most", args));
   const auto given = static_cast<int64_t>(account.size());
   if (loss->members > given)

@@ -42,7 +42,7 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   }
   Args args;
   args.set("part", percent(share_or_zero(top->ns, f.host_wait.ns + f.kernel_wait.ns + f.other.ns)));
-  args.set("idle", percent(idle)).set("gaps", grouped(top->count)).set("graphs", device_graphs(f));
+  args.set("idle", percent(idle)).count("gaps", top->count).set("graphs", device_graphs(f));
   args.set("longest", human_duration(top->max_ns)).set("rank", int64_t{top->max_rank});
   say(x,
       top == &f.host_wait     ? "profile.idle.host"
@@ -82,8 +82,11 @@ void add_exposed_communication(const ProfileFacts& f, const std::vector<Table>& 
   args.set("hidden", percent(share_or_zero(f.comm_overlap_ns, f.whole.comm_ns)));
   args.set("low", percent(share(*least))).set("least", int64_t{least->rank});
   args.set("high", percent(share(*most))).set("most", int64_t{most->rank});
-  say(x, "profile.exposed",
-      args.flag("several", f.ranks.size() > 1).flag("apart", apart).flag("waits", mostly_waits(tables, apart)));
+  args.flag("apart", apart).set("spread", f.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
+  args.set("advice", words(!mostly_waits(tables, apart) ? "profile.exposed.advice.send"
+                           : apart                      ? "profile.exposed.advice.messages"
+                                                        : "profile.exposed.advice.ranks"));
+  say(x, "profile.exposed", args);
   out.push_back(std::move(x));
 }
 

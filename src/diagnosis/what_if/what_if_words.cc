@@ -66,7 +66,11 @@ FixWords own_words(const std::string& name) { return {{name, name}, words("fix.o
 
 FixWords balance_words(const std::vector<int32_t>& now, const std::vector<int32_t>& then, bool assumed,
                        const LayerCosts& costs) {
-  const Text ends = words("fix.balance.ends", Args().flag("embedding", costs.embedding).flag("head", costs.head));
+  Text ends;
+  if (costs.embedding || costs.head)
+    ends = words(!costs.head        ? "fix.balance.ends.embedding"
+                 : !costs.embedding ? "fix.balance.ends.head"
+                                    : "fix.balance.ends.both");
   Args args;
   args.set("from", layers_text(now)).set("to", layers_text(then)).set("ends", ends);
   args.set("assumed", assumed ? number(kAssumedLayers) : "");
@@ -107,7 +111,7 @@ FixWords schedule_words(const std::string& name, int32_t chunks, const OrderMode
 }
 
 FixWords micro_batch_words(int32_t now, int32_t then) {
-  return words_of("fix.micro_batches", Args().set("from", int64_t{now}).set("to", int64_t{then}));
+  return words_of("fix.micro_batches", Args().count("from", now).set("to", int64_t{then}));
 }
 
 FixWords worker_words(int32_t rank, int32_t dp, int32_t stage, double ratio) {
@@ -150,11 +154,12 @@ Text sentence(const std::vector<Fix>& fixes, double recorded_ns) {
   Args args;
   args.set("step", human_duration(recorded_ns));
   if (!best) return words("fix.none", args);
-  const auto saves = [](const Fix& fix) { return percent(fix.price.share()); };
+  const auto saves = [](const Fix& fix) -> Text {
+    const std::string share = percent(fix.price.share());
+    return fix.changes.micro_batches > 0 ? words("fix.best.saves", Args().set("saves", share)) : Text{share, share};
+  };
   const bool more = together && together->price.saving_ns > best->price.saving_ns;
-  args.set("best", best->name).set("saves", saves(*best)).set("together", more ? saves(*together) : "");
-  args.flag("other_size", best->changes.micro_batches > 0)
-      .flag("also_size", more && together->changes.micro_batches > 0);
+  args.set("best", best->name).set("saves", saves(*best)).set("together", more ? saves(*together) : Text());
   return words("fix.best", args);
 }
 

@@ -35,9 +35,9 @@ std::string chart_ghost(ChartLang lang, const std::string& schedule) {
 }
 
 std::string chart_title(ChartLang lang, int32_t first_step, int32_t last_step) {
-  Args args;
-  args.set("first", first_step == kUnknown ? "" : std::to_string(first_step));
-  return chart_word(lang, "title", args.set("last", first_step == last_step ? "" : std::to_string(last_step)));
+  if (first_step == kUnknown) return chart_word(lang, "title");
+  const Args args = Args().set("first", int64_t{first_step}).set("last", int64_t{last_step});
+  return chart_word(lang, first_step == last_step ? "title.step" : "title.steps", args);
 }
 
 std::string chart_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
@@ -50,7 +50,8 @@ std::string chart_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
   args.set("by", by).set("error", clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns));
   args.set("half", clocks.half_ns < 0 ? "" : human_duration(static_cast<double>(clocks.half_ns)));
   const size_t untied = clocks.untied.size();
-  args.set("untied", untied == 0 ? "" : std::to_string(untied)).flag("one", untied == 1);
+  args.set("ranks", std::to_string(untied)).flag("one", untied == 1);
+  args.set("unaligned", untied == 0 ? Text() : words("chart.clocks.unaligned_ranks", args));
   return chart_word(lang, "clocks.aligned", args);
 }
 

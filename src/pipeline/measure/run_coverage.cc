@@ -278,8 +278,10 @@ void RunCoverage::say_places() {
     const bool forwards = (kinds & kForwards) == 0, backwards = (kinds & kBackwards) == 0;
     part_is_run_ = forwards || backwards;
     part_is_one_ = !part_is_run_;
-    args.flag("forwards", forwards).flag("backwards", backwards).flag("both", forwards && backwards);
-    part_ = words(part_is_run_ ? "coverage.lacks" : "coverage.loose", args);
+    part_ = words(!part_is_run_ ? "coverage.loose"
+                  : !backwards  ? "coverage.lacks.forwards"
+                  : !forwards   ? "coverage.lacks.backwards"
+                                : "coverage.lacks.both");
   }
 }
 

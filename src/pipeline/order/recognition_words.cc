@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/number.h"
+#include "model/pipeline_words.h"
 #include "pipeline/order/recognise.h"
 
 namespace stageline {
@@ -41,13 +42,15 @@ Text recognition_text(const Recognition& r) {
   const ScheduleSizes& sizes = best.sizes;
   std::string same;
   for (const std::string& other : r.same_as) same += (same.empty() ? "" : ", ") + other;
-  args.count("stages", sizes.stages).count("micro_batches", sizes.micro_batches);
-  args.flag("two_ways", sizes.chunks > 1 && best.layout == ChunkLayout::kBidirectional);
-  args.set("chunks", sizes.chunks > 1 ? std::to_string(sizes.chunks) : "");
-  args.set("group", sizes.group > 0 && sizes.group != sizes.stages ? std::to_string(sizes.group) : "");
-  args.set("equal", equal_lists_text(r));
-  args.set("score", best.equal_lists < r.lists ? score : "").set("same", same).set("near", runner_up_text(r));
-  return words("recognition", args.flag("renumbered", r.renumbered));
+  const std::string near = runner_up_text(r);
+  args.set("sizes", sizes_text(sizes, best.layout, sizes.group != sizes.stages ? sizes.group : 0));
+  args.set("equal", equal_lists_text(r)).set("score", best.equal_lists < r.lists ? score : "");
+  args.set("same", same).set("near", near);
+  Text more;
+  if (!same.empty()) more += words("recognition.same", args);
+  if (!near.empty()) more += words("recognition.near", args);
+  if (r.renumbered) more += words("recognition.renumbered");
+  return words("recognition", args.set("more", more));
 }
 
 }  // namespace stageline

@@ -68,10 +68,10 @@ Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64
   if (std::isfinite(least)) {
     const ScheduleCandidate& best = recognition.best();
     args.set("schedule", best.name).set("stages", int64_t{best.sizes.stages});
-    args.set("micro_batches", int64_t{best.sizes.micro_batches});
+    args.count("micro_batches", best.sizes.micro_batches);
   } else if (p > 1 && m > 0 && extent.chunk_count == 1 && !split) {
     least = static_cast<double>(p - 1) / static_cast<double>(m + p - 1);
-    args.set("stages", int64_t{p}).set("micro_batches", int64_t{m});
+    args.set("stages", int64_t{p}).count("micro_batches", m);
     name = "bubble.formula";
   } else {
     return words("bubble.measured", args.count("steps", steps));

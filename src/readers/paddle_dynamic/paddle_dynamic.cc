@@ -109,7 +109,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   build_parts(ops, kind_lane_names(), paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.description = std::to_string(trace.parts.size()) + (trace.parts.size() == 1 ? " rank" : " ranks") +
-                      " of Paddle's dynamic-graph pipeline stamps";
+                      " of Paddle's dynamic-graph pipeline timestamps";
   return trace;
 }
 
