@@ -62,7 +62,7 @@ def compare(tally, python, way, fault, folder):
     if wanted:
         found = [f for f in reported['findings'] if f['id'] == wanted and word in f['title_en']]
         tally.check(f'{what}: named', '' if found and reported['findings'].index(found[0]) < 2 else f'not among the first two: {titles}')
-    print(f'{what}: {told["step_ns"] / 1e6:.1f} ms a step; {titles[0] if titles else "nothing to say"}', flush=True)
+    print(f'{what}: {reported["step_ns"] / 1e6:.1f} ms a step; {titles[0] if titles else "nothing to say"}', flush=True)
 
 
 def main():

@@ -111,7 +111,7 @@ def play(seed, library, scratch):
         said = err + done.stdout.decode('utf-8', 'replace')
 
         def broken(what):
-            raise Broken(f'seed {seed}: {what}\n  plan {plan}\n  told {told}\n  {" ".join(command)}\n  exit {done.returncode}\n  {err[-1500:]}')
+            raise Broken(f'seed {seed}: {what}\n  plan {plan}\n  told {reported}\n  {" ".join(command)}\n  exit {done.returncode}\n  {err[-1500:]}')
 
         if state(place / 'run') != before:
             broken('an input was changed')
@@ -187,7 +187,7 @@ def main():
                 except Broken as error:
                     failed += 1
                     print(f'== {error}')
-    print(f'{len(seeds) - failed} passed, {failed} failed; lies were told in {told} of {len(seeds)} runs')
+    print(f'{len(seeds) - failed} passed, {failed} failed; lies were told in {reported} of {len(seeds)} runs')
     return 1 if failed or reported < len(seeds) / 4 else 0
 
 

@@ -179,9 +179,9 @@ def main():
             rows.append((row, off))
             reported, error = ('–', '–') if off is None else (f'{100 * row["told"]:.1f} %', f'{100 * off:+.1f}')
             if options.table:
-                print(f'| {name} | {row["period_ms"]:.0f} ms | {100 * row["true"]:.1f} % | {told} | {error} | {100 * row["noise"]:.1f} | {row["named"]}, {row["first"]} |', flush=True)
+                print(f'| {name} | {row["period_ms"]:.0f} ms | {100 * row["true"]:.1f} % | {reported} | {error} | {100 * row["noise"]:.1f} | {row["named"]}, {row["first"]} |', flush=True)
             else:
-                print(f'{"WRONG " if wrong else ""}{name}: {row["period_ms"]:.1f} ms, true {100 * row["true"]:.1f} %, told {told}, off {error}, noise {100 * row["noise"]:.1f}, named {row["named"]} and first {row["first"]} of 2'
+                print(f'{"WRONG " if wrong else ""}{name}: {row["period_ms"]:.1f} ms, true {100 * row["true"]:.1f} %, reported {reported}, off {error}, noise {100 * row["noise"]:.1f}, named {row["named"]} and first {row["first"]} of 2'
                       f'; beside it {row["beside"] or "nothing"}; without it {row["healthy"] or "nothing"}', flush=True)
     errors = [abs(off) for _, off in rows if off is not None]
     if errors:
