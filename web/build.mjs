@@ -7,19 +7,25 @@ import {minify} from 'terser';
 const outdir = process.argv[2];
 if (!outdir) throw new Error('usage: node build.mjs OUTDIR');
 
-const target = ['chrome103', 'firefox113', 'safari16.4'];  // DecompressionStream is the newest thing used
+const target = ['chrome103', 'firefox113', 'safari16.4']; // DecompressionStream is the newest thing used
 const common = {outdir, bundle: true, minify: true, charset: 'utf8', target, logLevel: 'warning'};
 
 // Preact's licence asks to stand in every copy: the program's, and each report's.
-const preact = `/*! Preact\n${readFileSync(new URL('./node_modules/preact/LICENSE', import.meta.url), 'utf8').trim()}\n*/`;
+const preact = `/*! Preact\n${
+  readFileSync(new URL('./node_modules/preact/LICENSE', import.meta.url), 'utf8').trim()
+}\n*/`;
 
 // `import analyses from 'analyses'`: family → its analyses in order, each with its title in both languages, as
 // src/analyses/*/words.json say.
 const folders = new URL('../src/analyses/', import.meta.url);
 const families = () => {
   const found = {};
-  for (const file of readdirSync(folders).map(folder => new URL(`${folder}/words.json`, folders)).filter(file => existsSync(file)))
-    for (const [name, {family = 'other', place = 0, title}] of Object.entries(JSON.parse(readFileSync(file, 'utf8')).answers ?? {}))
+  for (const file of readdirSync(folders).map(folder => new URL(`${folder}/words.json`, folders)).filter(file =>
+    existsSync(file)
+  ))
+    for (const [name, {family = 'other', place = 0, title}] of Object.entries(
+      JSON.parse(readFileSync(file, 'utf8')).answers ?? {},
+    ))
       (found[family] ??= []).push([place, name, ...title]);
   for (const list of Object.values(found)) list.sort((a, b) => a[0] - b[0]);
   return Object.fromEntries(Object.entries(found).map(([family, list]) => [family, list.map(said => said.slice(1))]));
@@ -28,26 +34,35 @@ const analyses = {
   name: 'analyses',
   setup(bundle) {
     bundle.onResolve({filter: /^analyses$/}, () => ({path: 'analyses', namespace: 'analyses'}));
-    bundle.onLoad({filter: /.*/, namespace: 'analyses'}, () => ({contents: JSON.stringify(families()), loader: 'json'}));
+    bundle.onLoad({filter: /.*/, namespace: 'analyses'},
+      () => ({contents: JSON.stringify(families()), loader: 'json'}));
   },
 };
 
-// The dictionary as keys, English and Chinese, each one text with a word a line: compressed it is a tenth smaller than key by key.
+// The dictionary as keys, English and Chinese, each one text with a word a line: compressed it is a tenth smaller than
+// key by key.
 function packed(words) {
   const lists = [Object.keys(words), ...[0, 1].map(lang => Object.values(words).map(said => said[lang]))];
   const broken = lists.flat().find(text => text.includes('\n'));
   if (broken) throw new Error(`src/i18n/words.json: a word is one line: ${broken}`);
   const [keys, ...texts] = lists.map(list => `${JSON.stringify(list.join('\n'))}.split("\\n")`);
-  return `const en = ${texts[0]}, zh = ${texts[1]};\nexport default Object.fromEntries(${keys}.map((key, i) => [key, [en[i], zh[i]]]));\n`;
+  return `const en = ${texts[0]}, zh = ${
+    texts[1]
+  };\nexport default Object.fromEntries(${keys}.map((key, i) => [key, [en[i], zh[i]]]));\n`;
 }
 
-// Of the one dictionary a bundle carries what its own sources name: a key as a whole string, or by how it begins ("kind.${…}").
+// Of the one dictionary a bundle carries what its own sources name: a key as a whole string, or by how it begins
+// ("kind.${…}").
 const dictionary = JSON.parse(readFileSync(new URL('src/i18n/words.json', import.meta.url), 'utf8')), said = new Set();
 async function wordsOf(options) {
   const {metafile} = await build({...options, write: false, metafile: true});
-  const sources = Object.keys(metafile.inputs).filter(file => /\.tsx?$/.test(file)).map(file => readFileSync(file, 'utf8')).join('\n');
+  const sources = Object.keys(metafile.inputs).filter(file => /\.tsx?$/.test(file)).map(file =>
+    readFileSync(file, 'utf8')
+  ).join('\n');
   const begins = [...new Set([...sources.matchAll(/`([\w.]+\.)\$\{/g)].map(found => found[1]))];
-  const named = key => sources.includes(`'${key}'`) || sources.includes(`'${key.replace(/\.one$/, '')}'`) || begins.some(begin => key.startsWith(begin));
+  const named = key =>
+    sources.includes(`'${key}'`) || sources.includes(`'${key.replace(/\.one$/, '')}'`) ||
+    begins.some(begin => key.startsWith(begin));
   const kept = Object.fromEntries(Object.entries(dictionary).filter(([key]) => named(key)));
   for (const key of Object.keys(kept)) said.add(key);
   return {

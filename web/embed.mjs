@@ -1,6 +1,7 @@
-// node embed.mjs DIR [WASM]: DIR/viewer.js, viewer.css, live.js and live.css, and what-if as WebAssembly where it could be built, become
-// DIR/web_bundle.cc: compressed, in string literals that any C++ compiler takes quickly (see src/server/viewer_bundle.h). The texts are
-// unpacked when they are first asked for, in 5 ms; the WebAssembly never is, since a report holds it compressed.
+// node embed.mjs DIR [WASM]: DIR/viewer.js, viewer.css, live.js and live.css, and what-if as WebAssembly where it could
+// be built, become DIR/web_bundle.cc: compressed, in string literals that any C++ compiler takes quickly (see
+// src/server/viewer_bundle.h). The texts are unpacked when they are first asked for, in 5 ms; the WebAssembly never is,
+// since a report holds it compressed.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
@@ -32,11 +33,11 @@ function text(name, forbidden) {
   return {bytes: deflateSync(bytes, {level: 9}), size: bytes.length, hash};
 }
 
-const viewerJs = text('viewer.js', /<\/script|<!--/i);  // a server's files, and inlined in a report
+const viewerJs = text('viewer.js', /<\/script|<!--/i); // a server's files, and inlined in a report
 const viewerCss = text('viewer.css', /<\/style|<!--/i);
 const liveJs = text('live.js'), liveCss = text('live.css');
 const sizes = {ViewerJs: viewerJs.size, ViewerCss: viewerCss.size, LiveJs: liveJs.size, LiveCss: liveCss.size};
-const whatIf = wasm ? gzipSync(readFileSync(wasm), {level: 9}) : new Uint8Array(0);  // as a report holds it
+const whatIf = wasm ? gzipSync(readFileSync(wasm), {level: 9}) : new Uint8Array(0); // as a report holds it
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
 #include "server/viewer_bundle.h"
 
@@ -56,9 +57,11 @@ constexpr char kLiveJs[] =
 ${literal(liveJs.bytes)};
 constexpr char kLiveCss[] =
 ${literal(liveCss.bytes)};
-${whatIf.length === 0 ? '' : `constexpr char kWhatIf[] =
+${
+  whatIf.length === 0 ? '' : `constexpr char kWhatIf[] =
 ${literal(whatIf)};
-`}
+`
+}
 template <size_t N>
 std::string unpacked(const char (&packed)[N], size_t size) {
   std::string text(size, '\\0');
@@ -71,10 +74,16 @@ std::string unpacked(const char (&packed)[N], size_t size) {
 
 }  // namespace
 
-${['Viewer', 'Live'].flatMap(page => ['Js', 'Css'].map(kind => `std::string_view web_${page.toLowerCase()}_${kind.toLowerCase()}() {
+${
+  ['Viewer', 'Live'].flatMap(page =>
+    ['Js', 'Css'].map(kind =>
+      `std::string_view web_${page.toLowerCase()}_${kind.toLowerCase()}() {
   static const std::string text = unpacked(k${page}${kind}, ${sizes[page + kind]});
   return text;
-}`)).join('\n')}
+}`
+    )
+  ).join('\n')
+}
 std::string_view web_viewer_js_hash() { return "${viewerJs.hash}"; }
 std::string_view web_viewer_css_hash() { return "${viewerCss.hash}"; }
 std::string_view web_what_if_gzip() { return ${whatIf.length === 0 ? '{}' : '{kWhatIf, sizeof(kWhatIf) - 1}'}; }

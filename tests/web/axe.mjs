@@ -1,4 +1,5 @@
-// What axe finds on a page, by the rules of WCAG 2.2 AA and its own good practice; what is minor or moderate is not asked.
+// What axe finds on a page, by the rules of WCAG 2.2 AA and its own good practice; what is minor or moderate is not
+// asked.
 import {createRequire} from 'node:module';
 import {readFileSync} from 'node:fs';
 
@@ -7,9 +8,14 @@ const axeScript = () => readFileSync(createRequire(import.meta.url).resolve('axe
 
 export async function serious(page) {
   const session = await page.context().newCDPSession(page);
-  await session.send('Runtime.evaluate', {expression: axeScript()});  // the page's policy allows no script of others'
-  const found = await page.evaluate(async () => (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})).violations
-    .filter(one => one.impact === 'serious' || one.impact === 'critical').map(one => `${one.id}: ${one.nodes.map(node => node.html.slice(0, 160)).slice(0, 3).join(' | ')}`));
+  await session.send('Runtime.evaluate', {expression: axeScript()}); // the page's policy allows no script of others'
+  const found = await page.evaluate(async () =>
+    (await axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']}))
+      .violations
+      .filter(one => one.impact === 'serious' || one.impact === 'critical').map(one =>
+        `${one.id}: ${one.nodes.map(node => node.html.slice(0, 160)).slice(0, 3).join(' | ')}`
+      )
+  );
   await session.detach();
   return found;
 }

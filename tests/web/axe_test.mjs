@@ -1,12 +1,15 @@
-// What axe finds on every page, served and in a report, in both themes and languages: nothing serious. Run by viewer_run.mjs.
+// What axe finds on every page, served and in a report, in both themes and languages: nothing serious. Run by
+// viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {serious} from './axe.mjs';
 import {openReport, reportOf} from './onefile_help.mjs';
 import {settle} from './viewer_help.mjs';
 
 const overview = page => page.waitForFunction(() => window.stageline?.overviewReady?.());
-const answers = page => page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0);
-const pipeline = page => page.waitForFunction(() => window.stageline?.pipeline?.frames?.() > 0 && stageline.pipeline.tables());
+const answers = page =>
+  page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0);
+const pipeline = page =>
+  page.waitForFunction(() => window.stageline?.pipeline?.frames?.() > 0 && stageline.pipeline.tables());
 const timeline = async page => {
   await page.waitForFunction(() => window.stageline?.frames?.() > 0);
   await settle(page);
@@ -17,7 +20,20 @@ const evidence = of => async page => {
   await page.waitForFunction(() => document.querySelector('#evidence'));
 };
 const PIPELINE_FAMILIES = ['time', 'slow', 'schedule', 'critical', 'communication', 'cluster', 'other'];
-const PROFILE_FAMILIES = ['time', 'kernels', 'operators', 'communication', 'idle', 'launches', 'memory', 'counters', 'slow', 'critical', 'cluster', 'other'];
+const PROFILE_FAMILIES = [
+  'time',
+  'kernels',
+  'operators',
+  'communication',
+  'idle',
+  'launches',
+  'memory',
+  'counters',
+  'slow',
+  'critical',
+  'cluster',
+  'other',
+];
 
 const SERVED = [
   ['Overview of a pipeline', 'slower', '', overview],
@@ -57,28 +73,57 @@ const SERVED = [
   }],
   ...PIPELINE_FAMILIES.map(family => [`Answers of a pipeline, ${family}`, 'slower', `#/answers/${family}`, answers]),
   ...PROFILE_FAMILIES.map(family => [`Answers of a profile, ${family}`, 'profile', `#/answers/${family}`, answers]),
-  ...['', '/sandwich', '/tree'].map(view => [`Flame graph${view}`, 'profiles', `#/flame${view}?b=other`, page => page.waitForFunction(() => window.stageline?.flame?.())]),
-  ['Start', 'start', '', page => page.waitForFunction(() => Object.keys(window.stageline?.start?.().looks ?? {}).length > 4)],
-  ['Trend', 'start', `#/trend?${[1, 2, 3, 4].map(k => `path=run-${k}`).join('&')}`, page => page.waitForFunction(() => window.stageline?.start?.().trend)],
+  ...['', '/sandwich', '/tree'].map(
+    view => [
+      `Flame graph${view}`,
+      'profiles',
+      `#/flame${view}?b=other`,
+      page => page.waitForFunction(() => window.stageline?.flame?.()),
+    ],
+  ),
+  [
+    'Start',
+    'start',
+    '',
+    page => page.waitForFunction(() => Object.keys(window.stageline?.start?.().looks ?? {}).length > 4),
+  ],
+  [
+    'Trend',
+    'start',
+    `#/trend?${[1, 2, 3, 4].map(k => `path=run-${k}`).join('&')}`,
+    page => page.waitForFunction(() => window.stageline?.start?.().trend),
+  ],
   ['Compare', 'compared', '#/compare', compare],
   ['Compare, two profiles', 'profiles', '#/compare', compare],
   ['Compare without another run', 'slower', '#/compare', compare],
   ['a run that cannot be read', 'broken', '', page => page.waitForFunction(() => document.body.innerText.length > 20)],
 ];
 const IN_FILE = [
-  ['slower', [['overview', overview], ['pipeline?scene=stage.slow', evidence(pipeline)], ['timeline', timeline], ['answers/time', answers], ['answers/slow', answers]]],
+  ['slower', [['overview', overview], ['pipeline?scene=stage.slow', evidence(pipeline)], ['timeline', timeline], [
+    'answers/time',
+    answers,
+  ], ['answers/slow', answers]]],
   ['compared', [['overview', overview], ['pipeline?step=1&both=1', pipeline], ['compare', compare]]],
-  ['profiles', [['overview', overview], ['timeline', timeline], ['answers/kernels', answers], ['answers/operators', answers], ['compare', compare],
-    ['flame', page => page.waitForFunction(() => window.stageline?.flame?.())]]],
+  ['profiles', [
+    ['overview', overview],
+    ['timeline', timeline],
+    ['answers/kernels', answers],
+    ['answers/operators', answers],
+    ['compare', compare],
+    ['flame', page => page.waitForFunction(() => window.stageline?.flame?.())],
+  ]],
 ];
 // Each theme and each language once: colours do not depend on the words, nor roles and names on the colours.
-const looks = langs => [false, true].map((dark, k) => {
-  const lang = langs[k % langs.length];
-  return {dark, lang, said: `${dark ? 'dark' : 'light'}, ${lang}`};
-});
+const looks = langs =>
+  [false, true].map((dark, k) => {
+    const lang = langs[k % langs.length];
+    return {dark, lang, said: `${dark ? 'dark' : 'light'}, ${lang}`};
+  });
 
 export const cases = [
-  ...SERVED.map(([what, run, hash, ready, langs = ['en', 'zh']]) => [`axe finds nothing serious: ${what}`, async open => {
+  ...SERVED.map((
+    [what, run, hash, ready, langs = ['en', 'zh']],
+  ) => [`axe finds nothing serious: ${what}`, async open => {
     const found = [];
     let page;
     for (const {dark, lang, said} of looks(langs)) {
@@ -88,7 +133,9 @@ export const cases = [
     }
     assert.deepEqual(found, []);
   }]),
-  ...IN_FILE.map(([run, pages]) => [`axe finds nothing serious: every page of a report, ${run}`, async (open, tools) => {
+  ...IN_FILE.map((
+    [run, pages],
+  ) => [`axe finds nothing serious: every page of a report, ${run}`, async (open, tools) => {
     const found = [], path = reportOf(tools, run);
     for (const {dark, lang, said} of looks(['en', 'zh'])) {
       let opened;

@@ -1,5 +1,5 @@
-// The charts of the answers, each beside the numbers of its table, in a report: profiles recorded and generated, and a cluster
-// of 16 simulated NPUs. Run by viewer_run.mjs.
+// The charts of the answers, each beside the numbers of its table, in a report: profiles recorded and generated, and a
+// cluster of 16 simulated NPUs. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync} from 'node:fs';
@@ -7,7 +7,8 @@ import {dirname, join} from 'node:path';
 import {fileURLToPath} from 'node:url';
 import {openReport, reportOf} from './onefile_help.mjs';
 
-const tests = join(dirname(fileURLToPath(import.meta.url)), '..'), golden = name => join(tests, 'golden/readers', name, 'input');
+const tests = join(dirname(fileURLToPath(import.meta.url)), '..'),
+  golden = name => join(tests, 'golden/readers', name, 'input');
 const settled = page => page.evaluate('new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))');
 const texts = (page, selector) => page.$$eval(selector, all => all.map(element => element.textContent));
 
@@ -15,17 +16,44 @@ const texts = (page, selector) => page.$$eval(selector, all => all.map(element =
 function cluster({stageline, folder}) {
   const out = join(folder, 'cluster');
   if (!existsSync(out))
-    execFileSync(stageline, ['simulate', '1f1b', '--stages', '4', '--micro-batches', '8', '--dp', '2', '--tp', '2', '--steps', '2', '--fault', 'slow-stage:2,1.4',
-                             '--latency', '0.2', '--format', 'ascend', '--level', '1', '-o', out], {stdio: 'ignore'});
+    execFileSync(stageline, [
+      'simulate',
+      '1f1b',
+      '--stages',
+      '4',
+      '--micro-batches',
+      '8',
+      '--dp',
+      '2',
+      '--tp',
+      '2',
+      '--steps',
+      '2',
+      '--fault',
+      'slow-stage:2,1.4',
+      '--latency',
+      '0.2',
+      '--format',
+      'ascend',
+      '--level',
+      '1',
+      '-o',
+      out,
+    ], {stdio: 'ignore'});
   return out;
 }
-const RUNS = {shapes: () => golden('kineto-shapes'), profile: () => golden('kineto'), both: () => golden('kineto-pipeline'), modules: () => golden('kineto-modules'),
-              host: () => join(tests, 'torch/recorded/memory-shapes.trace.json.gz'), cluster};
+const RUNS = {shapes: () => golden('kineto-shapes'), profile: () => golden('kineto'),
+  both: () => golden('kineto-pipeline'), modules: () => golden('kineto-modules'),
+  host: () => join(tests, 'torch/recorded/memory-shapes.trace.json.gz'), cluster};
 
 // Opens the page of a family of answers.
 const opener = tools => async (name, family) => {
-  const {page, problems} = await openReport(tools.files, reportOf(tools, RUNS[name](tools)), `?lang=en#/answers/${family}`);
-  await page.waitForFunction(wanted => stageline.answers?.().family === wanted && stageline.answers().waiting.length === 0, family);
+  const {page, problems} = await openReport(tools.files, reportOf(tools, RUNS[name](tools)),
+    `?lang=en#/answers/${family}`);
+  await page.waitForFunction(
+    wanted => stageline.answers?.().family === wanted && stageline.answers().waiting.length === 0,
+    family,
+  );
   await page.locator('.answers .topic').first().waitFor();
   assert.deepEqual(problems, []);
   return page;
@@ -35,14 +63,20 @@ export const cases = [
   ['charts: bars show the numbers of the table', async (_, tools) => {
     const open = opener(tools);
     const page = await open('profile', 'time');
-    const bars = await page.$$eval('#topic-breakdown .plot-box:first-of-type tbody tr', rows => rows.map(row => {
-      const stack = row.querySelector('.stack').getBoundingClientRect();
-      return [...row.querySelectorAll('.stack span')].map(part => part.getBoundingClientRect().width / stack.width * 100);
-    }));
-    const cells = await page.$$eval('#topic-breakdown .plot-box:first-of-type tbody tr', rows => rows.map(row => [...row.querySelectorAll('td:not(.bar)')].map(cell => parseFloat(cell.textContent))));
+    const bars = await page.$$eval('#topic-breakdown .plot-box:first-of-type tbody tr', rows =>
+      rows.map(row => {
+        const stack = row.querySelector('.stack').getBoundingClientRect();
+        return [...row.querySelectorAll('.stack span')].map(part =>
+          part.getBoundingClientRect().width / stack.width * 100
+        );
+      }));
+    const cells = await page.$$eval('#topic-breakdown .plot-box:first-of-type tbody tr', rows =>
+      rows.map(row => [...row.querySelectorAll('td:not(.bar)')].map(cell => parseFloat(cell.textContent))));
     bars.forEach((bar, i) => {
       const whole = bar.reduce((a, b) => a + b);
-      bar.forEach((width, k) => assert.ok(Math.abs(width / whole * 100 - cells[i][k]) < 0.8, `rank ${i} part ${k}: ${width} ${cells[i][k]}`));
+      bar.forEach((width, k) =>
+        assert.ok(Math.abs(width / whole * 100 - cells[i][k]) < 0.8, `rank ${i} part ${k}: ${width} ${cells[i][k]}`)
+      );
     });
   }],
   ['charts: one rank chosen is chosen everywhere and keeps its place', async (_, tools) => {
@@ -81,9 +115,15 @@ export const cases = [
     const open = opener(tools);
     for (const file of ['profile', 'host', 'both']) {
       const page = await open(file, 'time');
-      const box = page.locator('#topic-breakdown .plot-box', {has: page.locator('caption', {hasText: 'The average step of every rank'})});
+      const box = page.locator('#topic-breakdown .plot-box', {
+        has: page.locator('caption', {hasText: 'The average step of every rank'}),
+      });
       const shares = await box.locator('tbody tr').evaluateAll(rows =>
-        rows.map(row => [...row.querySelectorAll('td:not(.bar)')].map(cell => cell.textContent).filter(text => text.endsWith('%')).map(parseFloat)));
+        rows.map(row =>
+          [...row.querySelectorAll('td:not(.bar)')].map(cell => cell.textContent).filter(text => text.endsWith('%'))
+            .map(parseFloat)
+        )
+      );
       assert.ok(shares.length > 0, file);
       for (const row of shares) assert.ok(Math.abs(row.reduce((a, b) => a + b) - 100) < 0.5, `${file}: ${row}`);
     }
@@ -91,7 +131,8 @@ export const cases = [
   ['charts: steps are stacked by category, and a key names every texture', async (_, tools) => {
     const open = opener(tools);
     const page = await open('profile', 'time');
-    const columns = await page.$$eval('#topic-steps .column', all => all.map(column => [...column.children].map(part => part.className)));
+    const columns = await page.$$eval('#topic-steps .column', all =>
+      all.map(column => [...column.children].map(part => part.className)));
     assert.ok(columns.length >= 2 && columns.every(parts => parts.length >= 2), JSON.stringify(columns));
     const key = await page.$$eval('#topic-steps .key b', all => all.map(element => element.className));
     for (const part of columns.flat()) assert.ok(key.includes(part), part);
@@ -104,25 +145,57 @@ export const cases = [
     const page = await opener(tools)('shapes', 'operators');
     const found = await page.$eval('#topic-roofline figure', figure => {
       const box = figure.querySelector('svg').getBoundingClientRect();
-      const at = element => { const own = element.getBoundingClientRect(); return [own.x + own.width / 2 - box.x, own.y + own.height / 2 - box.y]; };
-      return {points: [...figure.querySelectorAll('circle')].map(circle => ({at: at(circle), title: circle.textContent})), width: box.width,
-              roofs: [...figure.querySelectorAll('text')].map(text => text.textContent), right: [...figure.querySelectorAll('text')].map(text => text.getBoundingClientRect().right - box.right)};
+      const at = element => {
+        const own = element.getBoundingClientRect();
+        return [own.x + own.width / 2 - box.x, own.y + own.height / 2 - box.y];
+      };
+      return {
+        points: [...figure.querySelectorAll('circle')].map(circle => ({at: at(circle), title: circle.textContent})),
+        width: box.width,
+        roofs: [...figure.querySelectorAll('text')].map(text => text.textContent),
+        right: [...figure.querySelectorAll('text')].map(text => text.getBoundingClientRect().right - box.right),
+      };
     });
     assert.deepEqual(found.roofs, ['BF16 989 TFLOP/s', 'TF32 495 TFLOP/s', 'FP32 66.9 TFLOP/s']);
     assert.ok(found.right.every(right => right <= 1));
-    const rows = await page.$$eval('#topic-roofline .plot-box tbody tr', all => all.map(row => [row.querySelector('th').textContent, ...[...row.querySelectorAll('td:not(.bar)')].map(cell => cell.textContent)]));
-    assert.deepEqual(rows.map(row => row[0].split(' ').slice(0, 2).join(' ')), ['aten::bmm BF16', 'aten::addmm BF16', 'aten::mm FP32', 'aten::mm TF32', 'aten::add [[1024,', 'aten::mul BF16']);
-    assert.deepEqual(rows.map(row => row[2].replace('\u202f', ' ')), ['25.0 %', '50.0 %', '33.3 %', '20.0 %', '50.0 %', '100.0 %'], 'as planned');
+    const rows = await page.$$eval('#topic-roofline .plot-box tbody tr', all =>
+      all.map(row => [
+        row.querySelector('th').textContent,
+        ...[...row.querySelectorAll('td:not(.bar)')].map(cell => cell.textContent),
+      ]));
+    assert.deepEqual(rows.map(row => row[0].split(' ').slice(0, 2).join(' ')), [
+      'aten::bmm BF16',
+      'aten::addmm BF16',
+      'aten::mm FP32',
+      'aten::mm TF32',
+      'aten::add [[1024,',
+      'aten::mul BF16',
+    ]);
+    assert.deepEqual(rows.map(row => row[2].replace('\u202f', ' ')), [
+      '25.0 %',
+      '50.0 %',
+      '33.3 %',
+      '20.0 %',
+      '50.0 %',
+      '100.0 %',
+    ], 'as planned');
     assert.equal(found.points.length, rows.length);
     // Two points fix each logarithmic scale, and every other point lies on it.
-    const numbers = found.points.map((point, i) => ({x: point.at[0], y: point.at[1], intensity: Math.log10(parseFloat(rows[i][6])), tflops: Math.log10(parseFloat(rows[i][4]))}));
+    const numbers = found.points.map((point, i) => ({x: point.at[0], y: point.at[1],
+      intensity: Math.log10(parseFloat(rows[i][6])), tflops: Math.log10(parseFloat(rows[i][4]))})
+    );
     const [a, b] = [numbers[1], numbers[5]];
     for (const one of numbers) {
-      assert.ok(Math.abs((one.x - a.x) / (b.x - a.x) - (one.intensity - a.intensity) / (b.intensity - a.intensity)) < .02, JSON.stringify(one));
-      assert.ok(Math.abs((one.y - a.y) / (b.y - a.y) - (one.tflops - a.tflops) / (b.tflops - a.tflops)) < .02, JSON.stringify(one));
+      assert.ok(
+        Math.abs((one.x - a.x) / (b.x - a.x) - (one.intensity - a.intensity) / (b.intensity - a.intensity)) < .02,
+        JSON.stringify(one),
+      );
+      assert.ok(Math.abs((one.y - a.y) / (b.y - a.y) - (one.tflops - a.tflops) / (b.tflops - a.tflops)) < .02,
+        JSON.stringify(one));
     }
     assert.match(found.points[1].title, /^aten::addmm BF16 \[\[4096\].* · 495 TFLOP\/s · 1638 FLOP\/B · 50\.0\u202f%$/);
-    assert.match(await page.textContent('#topic-roofline'), /took 4\.16\u202fms; at the roof they would take 1\.65\u202fms/);
+    assert.match(await page.textContent('#topic-roofline'),
+      /took 4\.16\u202fms; at the roof they would take 1\.65\u202fms/);
     // A press on a point leads to the operator's slices, and so does the link of its row.
     const lit = () => page.waitForFunction(() => stageline.state?.().lit?.label === 'aten::addmm');
     await page.locator('#topic-roofline circle').nth(1).click();
@@ -135,7 +208,8 @@ export const cases = [
     const open = opener(tools);
     const page = await open('profile', 'operators');
     const heads = await texts(page, '#topic-operators thead th');
-    for (const head of ['device time', 'host time', 'launch delay', 'device memory']) assert.ok(heads.includes(head), head);
+    for (const head of ['device time', 'host time', 'launch delay', 'device memory'])
+      assert.ok(heads.includes(head), head);
     const host = await open('host', 'operators');
     const own = await texts(host, '#topic-operators thead th');
     assert.ok(own.includes('host time') && own.includes('host memory') && !own.includes('device time'), own.join());
@@ -147,7 +221,13 @@ export const cases = [
     const page = await open('modules', 'operators');
     const rows = await texts(page, '#topic-modules tbody tr');
     assert.ok(rows.length >= 1 && rows.length <= 200);
-    assert.deepEqual((await texts(page, '#topic-modules thead th')).slice(2), ['forward', 'backward', 'own', 'calls', 'operators']);
+    assert.deepEqual((await texts(page, '#topic-modules thead th')).slice(2), [
+      'forward',
+      'backward',
+      'own',
+      'calls',
+      'operators',
+    ]);
   }],
   ['charts: memory over time is told by arrow keys, and follows the rank', async (_, tools) => {
     const open = opener(tools);
@@ -171,13 +251,20 @@ export const cases = [
   ['charts: the rank map has every rank at its stage, and colours by what is asked', async (_, tools) => {
     const open = opener(tools);
     const page = await open('cluster', 'cluster');
-    const rows = await page.$$eval('#topic-rankmap .rank-map tbody tr', list => list.map(row => [...row.querySelectorAll('b')].map(b => b.textContent)));
+    const rows = await page.$$eval('#topic-rankmap .rank-map tbody tr', list =>
+      list.map(row => [...row.querySelectorAll('b')].map(b => b.textContent)));
     assert.deepEqual(rows, [0, 4, 8, 12].map(first => [0, 1, 2, 3].map(i => String(first + i))));
-    assert.deepEqual(await page.$$eval('#topic-rankmap thead th', heads => heads.map(head => head.textContent)),
-                     ['stage', 'dp 0 · tp 0', 'dp 0 · tp 1', 'dp 1 · tp 0', 'dp 1 · tp 1']);
+    assert.deepEqual(await page.$$eval('#topic-rankmap thead th', heads => heads.map(head => head.textContent)), [
+      'stage',
+      'dp 0 · tp 0',
+      'dp 0 · tp 1',
+      'dp 1 · tp 0',
+      'dp 1 · tp 1',
+    ]);
     const depth = () => page.$$eval('#topic-rankmap .place i', list => list.map(i => Number(i.style.opacity)));
     const bubble = await depth();
-    assert.ok(Math.max(...bubble.slice(8, 12)) < Math.min(...bubble.slice(0, 8)), `the slow stage waits least: ${bubble}`);
+    assert.ok(Math.max(...bubble.slice(8, 12)) < Math.min(...bubble.slice(0, 8)),
+      `the slow stage waits least: ${bubble}`);
     await page.selectOption('#rankmap-colour', 'compute_ns');
     const compute = await depth();
     assert.ok(Math.min(...compute.slice(8, 12)) > Math.max(...compute.slice(0, 8)), `and computes longest: ${compute}`);
@@ -185,8 +272,12 @@ export const cases = [
   ['charts: the shares of cluster time close', async (_, tools) => {
     const open = opener(tools);
     const page = await open('cluster', 'cluster');
-    const shares = await page.$$eval('#topic-cluster .plot tbody tr', rows => rows.map(row =>
-      [...row.querySelectorAll('td')].map(cell => cell.textContent).filter(text => /%$/.test(text)).map(parseFloat)));
+    const shares = await page.$$eval('#topic-cluster .plot tbody tr', rows =>
+      rows.map(row =>
+        [...row.querySelectorAll('td')].map(cell =>
+          cell.textContent
+        ).filter(text => /%$/.test(text)).map(parseFloat)
+      ));
     assert.equal(shares.length, 16);
     for (const list of shares) assert.ok(Math.abs(list.reduce((a, b) => a + b, 0) - 100) < 0.35, `${list}`);
   }],
@@ -205,8 +296,11 @@ export const cases = [
     });
     assert.ok(Math.abs(ends[0] - ends[1]) < 1.5, `${ends}`);
     // Waiting for a late rank is no transit: replicas' links of every stage are as fast as each other.
-    const rates = await page.$$eval('#topic-links table.heat td', cells => cells.map(cell => cell.title.match(/^(\d+) → (\d+): .* ([\d.]+) GB/))
-      .filter(found => found && Math.abs(found[1] - found[2]) === 2).map(found => Number(found[3])));
+    const rates = await page.$$eval('#topic-links table.heat td', cells =>
+      cells.map(cell =>
+        cell.title.match(/^(\d+) → (\d+): .* ([\d.]+) GB/)
+      )
+        .filter(found => found && Math.abs(found[1] - found[2]) === 2).map(found => Number(found[3])));
     assert.equal(rates.length, 16);
     assert.ok(Math.max(...rates) < 1.1 * Math.min(...rates), `${rates}`);
   }],

@@ -9,7 +9,8 @@ const VISIONS = {
 export const visions = Object.keys(VISIONS);
 
 // "#rrggbb" or "rgb(r g b)" or "rgb(r, g, b)".
-export const parse = text => (text[0] === '#' ? [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16)) : text.match(/[\d.]+/g).map(Number).slice(0, 3));
+export const parse = text => (text[0] === '#' ? [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16))
+  : text.match(/[\d.]+/g).map(Number).slice(0, 3));
 const linear = rgb => rgb.map(v => v / 255).map(v => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
 const times = (matrix, v) => matrix.map(row => Math.min(Math.max(row.reduce((sum, m, i) => sum + m * v[i], 0), 0), 1));
 
@@ -27,6 +28,8 @@ export function apart(a, b, vision) {
 }
 
 export function contrast(a, b) {
-  const [x, y] = [a, b].map(text => linear(parse(text)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0));
+  const [x, y] = [a, b].map(text =>
+    linear(parse(text)).reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0)
+  );
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }

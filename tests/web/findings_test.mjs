@@ -1,5 +1,5 @@
-// Every finding of the first screen leads to the place that shows it, over the ten faults that `stageline simulate` puts in; and
-// rows of a table past those that one answer carries. Run by viewer_run.mjs.
+// Every finding of the first screen leads to the place that shows it, over the ten faults that `stageline simulate`
+// puts in; and rows of a table past those that one answer carries. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync} from 'node:fs';
@@ -9,9 +9,27 @@ import {follows, settle} from './viewer_help.mjs';
 
 const PROFILE_FAULTS = join(dirname(fileURLToPath(import.meta.url)), '../gen/profile_faults.py');
 const BIG = {maxBuffer: 1 << 28, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore']};
-const USUAL = ['1f1b', '--stages', '4', '--dp', '2', '--micro-batches', '8', '--steps', '5', '--cost', '10,20', '--jitter', '0.02', '--messages', '--optimizer', '5'];
+const USUAL = [
+  '1f1b',
+  '--stages',
+  '4',
+  '--dp',
+  '2',
+  '--micro-batches',
+  '8',
+  '--steps',
+  '5',
+  '--cost',
+  '10,20',
+  '--jitter',
+  '0.02',
+  '--messages',
+  '--optimizer',
+  '5',
+];
 
-// `finds`: the finding's name; what of the run has to be in sight where its links lead. 8 ranks: stage 0 … 3 of two replicas.
+// `finds`: the finding's name; what of the run has to be in sight where its links lead. 8 ranks: stage 0 … 3 of two
+// replicas.
 const FAULTS = [
   {fault: 'slow-stage:2,1.4', finds: 'stage.slow', stages: [2]},
   {fault: 'slow-rank:5,1.5', finds: 'rank.slow', ranks: [5]},
@@ -23,7 +41,8 @@ const FAULTS = [
   {fault: 'wrong-order:2', finds: 'schedule.order', stage: 2, step: 'said'},
   {fault: 'heavy-head:0.8', finds: 'stage.slow', stages: [3]},
   // Backwards without weight gradients are a run of 1F1B, list for list (docs/howto/explain.md): no fault is seen.
-  {fault: 'missing-dw', finds: null, args: ['zb-h1', '--stages', '4', '--micro-batches', '8', '--steps', '4']}];
+  {fault: 'missing-dw', finds: null, args: ['zb-h1', '--stages', '4', '--micro-batches', '8', '--steps', '4']},
+];
 
 function runOf({stageline, folder, runs}, {fault, args = USUAL}) {
   const name = `fault-${fault.replace(/\W+/g, '-')}`, out = join(folder, name);
@@ -41,14 +60,19 @@ const overview = async (open, name) => {
 async function lightOfTimeline(page, finding) {
   assert.equal(await page.innerText('.evidence-words b'), finding.title_en);
   assert.ok((await page.innerText('.evidence-words')).replace(/\s/g, ' ').includes(finding.value.replace(/\s/g, ' ')));
-  await page.waitForFunction(() => /scene=/.test(location.hash));  // the address is written after the page is drawn
+  await page.waitForFunction(() => /scene=/.test(location.hash)); // the address is written after the page is drawn
   const {selected, area, scene} = await page.evaluate(() => stageline.state());
   assert.ok(selected || area, `${finding.id}: nothing is chosen`);
-  if (selected && scene.kinds) assert.ok(await page.evaluate(() => stageline.state().scene.kinds.has(stageline.state().selected.kind)));
+  if (selected && scene.kinds)
+    assert.ok(await page.evaluate(() => stageline.state().scene.kinds.has(stageline.state().selected.kind)));
 }
 async function lightOfPipeline(page, finding, fault) {
   assert.equal(await page.innerText('.evidence-words b'), finding.title_en);
-  const lit = await page.evaluate(() => stageline.pipeline.lit().flatMap((level, i) => (level === 2 ? [stageline.pipeline.parts[stageline.pipeline.cell(i).part]] : [])));
+  const lit = await page.evaluate(() =>
+    stageline.pipeline.lit().flatMap((level,
+      i) => (level === 2 ? [stageline.pipeline.parts[stageline.pipeline.cell(i).part]] : [])
+    )
+  );
   assert.ok(lit.length > 0, `${finding.id}: nothing is lit`);
   if (finding.id !== fault.finds) return;
   if (fault.stages) assert.deepEqual([...new Set(lit.map(one => one.stage))].sort(), fault.stages);
@@ -56,10 +80,12 @@ async function lightOfPipeline(page, finding, fault) {
 }
 
 const linkCase = fault => [`findings: each of ${fault.fault} leads to the place that shows it`, async (open, tools) => {
-  const name = runOf(tools, fault), reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
+  const name = runOf(tools, fault),
+    reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
   const page = await overview(open, name), all = [...reported.findings, ...reported.offers];
   if (fault.finds === null) assert.deepEqual(reported.findings, []);
-  else assert.ok(reported.findings.some(one => one.id === fault.finds), `${fault.finds} of ${reported.findings.map(one => one.id)}`);
+  else assert.ok(reported.findings.some(one => one.id === fault.finds),
+      `${fault.finds} of ${reported.findings.map(one => one.id)}`);
   // The list begins with that nothing stands out, where it does not.
   const first = reported.findings.length > 0 ? 0 : 1;
   assert.equal(await page.locator('.find').count(), all.length + first);
@@ -69,12 +95,18 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
     for (const [k, word] of words.entries()) {
       await places.nth(k).click();
       if (word === 'table') {
-        await page.waitForFunction(() => stageline.page() === 'answers' && stageline.answers?.().family && stageline.answers().waiting.length === 0);
-        const answer = page.locator(finding.analysis ? `#answer-${finding.analysis}` : '.answer:has(details[open])').first();
+        await page.waitForFunction(() =>
+          stageline.page() === 'answers' && stageline.answers?.().family && stageline.answers().waiting.length === 0
+        );
+        const answer = page.locator(finding.analysis ? `#answer-${finding.analysis}` : '.answer:has(details[open])')
+          .first();
         await answer.locator(finding.table ? `#table-${finding.table} tbody tr` : 'details').first().waitFor();
         assert.equal(await page.locator('.lost:visible').count(), 0, `${finding.id}: the address leads to something`);
       } else if (word === 'pipeline') {
-        await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.state?.() && stageline.pipeline.frames() > 0 && !stageline.pipeline.staging());
+        await page.waitForFunction(() =>
+          stageline.page() === 'pipeline' && stageline.pipeline?.state?.() && stageline.pipeline.frames() > 0 &&
+          !stageline.pipeline.staging()
+        );
         const step = await page.evaluate(() => stageline.pipeline.state().step);
         if (finding.id.startsWith('offer.')) await page.locator('.what-if').waitFor();
         else {
@@ -89,19 +121,26 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
         // The address has followed by now: what a link shows is one step of Back, however long one looks at it.
         await page.waitForFunction(() => /[?&]v=/.test(location.hash));
         const shown = await page.evaluate(() => ({view: stageline.view(), steps: stageline.run.steps,
-          pinned: stageline.state().pinned.map(id => ({...stageline.run.ranks[stageline.run.lanes[id].rank_index], guilty: stageline.state().scene.lanes.includes(id)}))}));
+          pinned: stageline.state().pinned.map(id => ({...stageline.run.ranks[stageline.run.lanes[id].rank_index],
+            guilty: stageline.state().scene.lanes.includes(id)})
+          )})
+        );
         const number = await wantedStep(page, finding, fault), step = shown.steps.find(one => one.number === number);
         // The whole step is in sight, and little beside it.
-        assert.ok(shown.view.t0 <= step.start_ns + 1 && shown.view.t1 >= step.end_ns - 1, `${finding.id}: step ${number}`);
+        assert.ok(shown.view.t0 <= step.start_ns + 1 && shown.view.t1 >= step.end_ns - 1,
+          `${finding.id}: step ${number}`);
         // A long step has its neighbours beside it: what it is longer than.
         const around = /^step\.|^run\.|^between/.test(finding.id) ? 3.5 : 1.5;
-        assert.ok(shown.view.t1 - shown.view.t0 < around * (step.end_ns - step.start_ns), `${finding.id}: more than step ${number}`);
+        assert.ok(shown.view.t1 - shown.view.t0 < around * (step.end_ns - step.start_ns),
+          `${finding.id}: more than step ${number}`);
         if (finding.id === fault.finds) {
           const guilty = shown.pinned.filter(one => one.guilty), peers = shown.pinned.filter(one => !one.guilty);
           if (fault.ranks) assert.deepEqual([...new Set(guilty.map(one => one.rank))], fault.ranks);
           if (fault.stages) assert.deepEqual([...new Set(guilty.map(one => one.stage))].sort(), fault.stages);
-          if (fault.stage !== undefined) assert.ok(guilty.length > 0 && guilty.every(one => one.stage === fault.stage && one.rank === finding.rank));
-          if (fault.ranks || fault.stages) assert.ok(peers.length > 0, `${finding.id}: nobody stands beside the guilty`);
+          if (fault.stage !== undefined)
+            assert.ok(guilty.length > 0 && guilty.every(one => one.stage === fault.stage && one.rank === finding.rank));
+          if (fault.ranks || fault.stages)
+            assert.ok(peers.length > 0, `${finding.id}: nobody stands beside the guilty`);
         }
       }
       await follows(page, 'back', 'overview');
@@ -110,22 +149,32 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
   // One rank's fault is seen in the picture of its replica.
   const one = reported.findings.find(finding => /^rank:/.test(finding.cause));
   if (one) {
-    const dp = await page.evaluate(rank => stageline.run.ranks.find(found => found.rank === rank).dp, Number(one.cause.slice(5)));
+    const dp = await page.evaluate(rank => stageline.run.ranks.find(found => found.rank === rank).dp,
+      Number(one.cause.slice(5)));
     assert.match(await page.innerText('.step-picture h2'), new RegExp(`replica ${dp}$`));
   }
 }];
 
 // The step that a finding is about, else the one of median length.
 const wantedStep = async (page, finding, fault) => {
-  const steps = await page.evaluate(() => stageline.run.steps), byLength = [...steps].sort((a, b) => (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns));
+  const steps = await page.evaluate(() => stageline.run.steps),
+    byLength = [...steps].sort((a, b) => (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns));
   if (finding.id === 'step.outlier') assert.equal(finding.step, byLength.at(-1).number);
-  if (finding.id === fault.finds && fault.step === 'said') assert.match(finding.detail_en, new RegExp(`step ${finding.step}\\b`));
+  if (finding.id === fault.finds && fault.step === 'said')
+    assert.match(finding.detail_en, new RegExp(`step ${finding.step}\\b`));
   return finding.step ?? byLength[byLength.length >> 1].number;
 };
 
-// Profiles: each finding is seen in a slice or a pause of the device, with the rank that it names among the pinned ones.
-const PROFILES = [['late-rank', 'rank.late', /nccl/], ['checkpoint', 'host.busy', /save_checkpoint/], ['pageable', 'copies.pageable', /emcpy/], ['waits', 'host.sync', /./],
-  ['input', 'input.loading', /./], ['small', 'launch.bound', /./]];
+// Profiles: each finding is seen in a slice or a pause of the device, with the rank that it names among the pinned
+// ones.
+const PROFILES = [
+  ['late-rank', 'rank.late', /nccl/],
+  ['checkpoint', 'host.busy', /save_checkpoint/],
+  ['pageable', 'copies.pageable', /emcpy/],
+  ['waits', 'host.sync', /./],
+  ['input', 'input.loading', /./],
+  ['small', 'launch.bound', /./],
+];
 const faultProfile = ({folder, runs}, name) => {
   const out = join(folder, 'profile-faults');
   if (!existsSync(join(out, name))) execFileSync('python3', [PROFILE_FAULTS, '-o', out, name], {stdio: 'ignore'});
@@ -135,7 +184,8 @@ const faultProfile = ({folder, runs}, name) => {
 
 export const cases = [
   ...PROFILES.map(([name, id, slice]) => [`evidence of a profile: ${id} chooses what shows it`, async (open, tools) => {
-    const run = faultProfile(tools, name), reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[run], '--json'], BIG));
+    const run = faultProfile(tools, name),
+      reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[run], '--json'], BIG));
     const finding = reported.findings.find(one => one.id === id);
     assert.ok(finding, `${id} of ${reported.findings.map(one => one.id)}`);
     const page = await overview(open, run), at = reported.findings.indexOf(finding);
@@ -143,109 +193,165 @@ export const cases = [
     await page.waitForFunction(() => stageline.page() === 'timeline' && stageline.frames?.() > 0);
     await settle(page);
     await lightOfTimeline(page, finding);
-    const {selected, area, pinned, view} = await page.evaluate(() => ({...stageline.state(), pinned: stageline.state().pinned.map(id => stageline.run.ranks[stageline.run.lanes[id].rank_index].rank)}));
+    const {selected, area, pinned, view} = await page.evaluate(() => ({...stageline.state(),
+      pinned: stageline.state().pinned.map(id => stageline.run.ranks[stageline.run.lanes[id].rank_index].rank)})
+    );
     if (selected) assert.match(selected.name, slice);
     const t = selected ? selected.start : area.t0;
     assert.ok(t < view.t1 && t + (selected ? selected.dur : area.t1 - area.t0) > view.t0, 'what is chosen is in sight');
     if (finding.rank !== null) assert.ok(pinned.includes(finding.rank));
   }]),
-  ['evidence: one finding after the other, by buttons, keys and the lane; left, and again from its address', async (open, tools) => {
-    const name = runOf(tools, {fault: 'slow-stage:2,1.4', args: [...USUAL, '--fault', 'slow-step:1,2']}), reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
-    assert.ok(reported.findings.length >= 2);
-    const page = await open(name), title = () => page.innerText('.evidence-words b'), scene = () => page.evaluate(() => stageline.state().scene?.key ?? null);
-    assert.equal(await page.locator('#evidence').count(), 0);
-    await page.click('#scenes');
-    await page.waitForSelector('#evidence');
-    await settle(page);
-    assert.equal(await title(), reported.findings[0].title_en);
-    assert.ok(await page.isDisabled('#scene-previous'));
-    await page.click('#scene-next');
-    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, reported.findings[1].title_en);
-    await settle(page);
-    const second = await scene(), view = await page.evaluate(() => stageline.view());
-    await page.keyboard.press('Shift+KeyE');
-    await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted, reported.findings[0].title_en);
-    await settle(page);
-    // A flag stands where its step does.
-    const where = await page.evaluate(number => {
-      const flag = document.querySelector('.flags:has([aria-pressed=true])').getBoundingClientRect(), {start_ns} = stageline.run.steps.find(step => step.number === number);
-      return [flag.x, stageline.xOf(start_ns)];
-    }, reported.findings[0].step);
-    assert.ok(Math.abs(where[0] - where[1]) < 3, `flag at ${where[0]}, its step at ${where[1]}`);
-    // Of the lane the flag of the second finding leads there again.
-    await page.locator('.flags button', {hasText: '2'}).click();
-    await page.waitForFunction(wanted => stageline.state().scene?.key === wanted, second);
-    await settle(page);
-    assert.deepEqual(await page.evaluate(() => stageline.view()), view);
-    const address = await page.evaluate(async key => {
-      while (!new RegExp(`sel=.*scene=${key}(&|$)`).test(location.hash)) await new Promise(done => setTimeout(done, 20));
-      return location.hash;
-    }, second), chosen = await page.evaluate(() => stageline.state().selected);
-    const again = await open(name, `?lang=en${address}`, {raw: true});
-    await again.waitForFunction(() => window.stageline?.frames?.() > 0 && document.querySelector('#evidence') && stageline.state().selected);
-    await settle(again);
-    assert.equal(await again.evaluate(() => stageline.state().selected.start), chosen.start);
-    assert.equal(await again.evaluate(() => stageline.state().scene.key), second);
-    await page.click('#scene-leave');
-    await page.waitForFunction(() => !document.querySelector('#evidence') && stageline.state().scene === null);
-    assert.deepEqual(await page.evaluate(() => stageline.state().pinned), []);
-    const lost = await open(name, '?lang=en#/timeline?scene=stage.none', {raw: true});
-    await lost.waitForFunction(() => document.querySelector('.astray:not([hidden])')?.textContent.includes('scene=stage.none'));
-  }],
+  [
+    'evidence: one finding after the other, by buttons, keys and the lane; left, and again from its address',
+    async (open, tools) => {
+      const name = runOf(tools, {fault: 'slow-stage:2,1.4', args: [...USUAL, '--fault', 'slow-step:1,2']}),
+        reported = JSON.parse(execFileSync(tools.stageline, ['explain', tools.runs[name], '--json'], BIG));
+      assert.ok(reported.findings.length >= 2);
+      const page = await open(name), title = () => page.innerText('.evidence-words b'),
+        scene = () => page.evaluate(() => stageline.state().scene?.key ?? null);
+      assert.equal(await page.locator('#evidence').count(), 0);
+      await page.click('#scenes');
+      await page.waitForSelector('#evidence');
+      await settle(page);
+      assert.equal(await title(), reported.findings[0].title_en);
+      assert.ok(await page.isDisabled('#scene-previous'));
+      await page.click('#scene-next');
+      await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted,
+        reported.findings[1].title_en);
+      await settle(page);
+      const second = await scene(), view = await page.evaluate(() => stageline.view());
+      await page.keyboard.press('Shift+KeyE');
+      await page.waitForFunction(wanted => document.querySelector('.evidence-words b').textContent === wanted,
+        reported.findings[0].title_en);
+      await settle(page);
+      // A flag stands where its step does.
+      const where = await page.evaluate(number => {
+        const flag = document.querySelector('.flags:has([aria-pressed=true])').getBoundingClientRect(),
+          {start_ns} = stageline.run.steps.find(step => step.number === number);
+        return [flag.x, stageline.xOf(start_ns)];
+      }, reported.findings[0].step);
+      assert.ok(Math.abs(where[0] - where[1]) < 3, `flag at ${where[0]}, its step at ${where[1]}`);
+      // Of the lane the flag of the second finding leads there again.
+      await page.locator('.flags button', {hasText: '2'}).click();
+      await page.waitForFunction(wanted => stageline.state().scene?.key === wanted, second);
+      await settle(page);
+      assert.deepEqual(await page.evaluate(() => stageline.view()), view);
+      const address = await page.evaluate(async key => {
+          while (!new RegExp(`sel=.*scene=${key}(&|$)`).test(location.hash))
+            await new Promise(done => setTimeout(done, 20));
+          return location.hash;
+        }, second), chosen = await page.evaluate(() => stageline.state().selected);
+      const again = await open(name, `?lang=en${address}`, {raw: true});
+      await again.waitForFunction(() =>
+        window.stageline?.frames?.() > 0 && document.querySelector('#evidence') && stageline.state().selected
+      );
+      await settle(again);
+      assert.equal(await again.evaluate(() => stageline.state().selected.start), chosen.start);
+      assert.equal(await again.evaluate(() => stageline.state().scene.key), second);
+      await page.click('#scene-leave');
+      await page.waitForFunction(() => !document.querySelector('#evidence') && stageline.state().scene === null);
+      assert.deepEqual(await page.evaluate(() => stageline.state().pinned), []);
+      const lost = await open(name, '?lang=en#/timeline?scene=stage.none', {raw: true});
+      await lost.waitForFunction(() =>
+        document.querySelector('.astray:not([hidden])')?.textContent.includes('scene=stage.none')
+      );
+    },
+  ],
   ['evidence: a link of one rank opens the replica of that rank', async (open, tools) => {
-    const page = await overview(open, 'slowWorker'), rank = await page.evaluate(() => stageline.run.ranks.find(one => one.rank === 5));
+    const page = await overview(open, 'slowWorker'), rank = await page.evaluate(() =>
+      stageline.run.ranks.find(one => one.rank === 5)
+    );
     assert.ok(rank.dp > 0, 'rank 5 is of another replica than the first');
     await page.locator('.find', {hasText: 'Rank 5'}).first().locator('h3 a.scene').click();
-    await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.frames?.() > 0 && !stageline.pipeline.staging() && stageline.pipeline.scene());
+    await page.waitForFunction(() =>
+      stageline.page() === 'pipeline' && stageline.pipeline?.frames?.() > 0 && !stageline.pipeline.staging() &&
+      stageline.pipeline.scene()
+    );
     assert.equal(await page.evaluate(() => stageline.pipeline.state().dp), rank.dp);
-    assert.equal(await page.evaluate(() => stageline.pipeline.parts[stageline.pipeline.cell(stageline.pipeline.state().selected).part].rank), 5);
+    assert.equal(await page.evaluate(() =>
+      stageline.pipeline.parts[stageline.pipeline.cell(stageline.pipeline.state().selected).part].rank
+    ), 5);
   }],
   ['evidence: what makes the difference of two runs leads to both, lit', async (open, {runs}) => {
     const page = await open('compared', '?lang=en#/compare', {raw: true});
     await page.waitForFunction(() => window.stageline?.compared?.());
     const link = page.locator('.effects a.scene', {hasText: 'stage 3'}).first(), words = await link.innerText();
     await link.click();
-    await page.waitForFunction(() => stageline.page() === 'pipeline' && stageline.pipeline?.frames?.() > 0 && !stageline.pipeline.staging() && stageline.pipeline.scene());
+    await page.waitForFunction(() =>
+      stageline.page() === 'pipeline' && stageline.pipeline?.frames?.() > 0 && !stageline.pipeline.staging() &&
+      stageline.pipeline.scene()
+    );
     assert.equal(await page.innerText('.evidence-words b'), words);
-    const stages = await page.evaluate(() => [...new Set(stageline.pipeline.lit().flatMap((level, i) => (level === 2 ? [stageline.pipeline.parts[stageline.pipeline.cell(i).part].stage] : [])))]);
+    const stages = await page.evaluate(
+      () => [
+        ...new Set(
+          stageline.pipeline.lit().flatMap((level,
+            i) => (level === 2 ? [stageline.pipeline.parts[stageline.pipeline.cell(i).part].stage] : [])
+          ),
+        ),
+      ],
+    );
     assert.deepEqual(stages, [3]);
     assert.equal(runs.compared.length, 3);
   }],
   ...FAULTS.map(linkCase),
-  ['a table of more rows than an answer carries: the rest is reached, sorted, filtered and copied', async (open, {stageline, runs, context}) => {
-    const csv = execFileSync(stageline, ['analyze', 'events', runs.spread, '--table', 'events', '--format', 'csv'], {...BIG, maxBuffer: 1 << 29}).trimEnd().split('\n');
-    const all = csv.length - 1;
-    assert.ok(all > 100_000 && all < 200_000, `${all} rows`);
-    await context.grantPermissions(['clipboard-read', 'clipboard-write']);
-    const page = await open('spread', '?lang=en#/answers/other?answer=events&table=events', {raw: true});
-    await page.waitForFunction(() => window.stageline?.answers?.().family && stageline.answers().waiting.length === 0);
-    const table = page.locator('#table-events'), plain = text => text.replace(/[\u202f\u00a0]/g, ' ');
-    const said = () => table.locator('.pager [role=status]');
-    await said().waitFor();
-    const number = value => String(value).replace(/\B(?=(\d{3})+$)/g, ' ');
-    assert.equal(plain(await said().innerText()).match(/\d[\d ]*\d|\d/g).map(text => Number(text.replaceAll(' ', ''))).join(), `1,100000,${all}`);
-    await table.locator('.pager button:not(:disabled)').first().click();
-    await page.waitForFunction(() => /^\D*100.001/.test(document.querySelector('#table-events .pager [role=status]').textContent));
-    assert.ok(plain(await said().innerText()).includes(number(all)));
-    const heads = await table.locator('thead th').allInnerTexts(), names = csv[0].split(','), name = names.indexOf('name'), dur = names.indexOf('dur_ns');
-    assert.ok(name >= 0 && dur >= 0 && heads.length === names.length, csv[0]);
-    const rest = csv.slice(100_001).map(line => line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).map(one => one.replace(/,$/, '').replace(/^"|"$/g, '').replaceAll('""', '"')));
-    const column = i => table.locator(`tbody td:nth-child(${i + 1})`).allInnerTexts();
-    assert.deepEqual(await column(name), rest.slice(0, 100).map(row => row[name]));
-    // All that are there, sorted and filtered among themselves.
-    await table.locator('thead th').nth(dur).locator('button').click();
-    const longest = rest.map(row => Number(row[dur])).sort((a, b) => b - a).slice(0, 100).map(ns => (ns / 1e6).toFixed(3));
-    assert.deepEqual(await column(dur), longest);
-    // A start as it is shown is one row's, or few rows'.
-    const start = names.indexOf('start_ns'), wanted = (await column(start))[2];
-    assert.match(wanted, /^\d+\.\d{3}$/);
-    await table.locator('input.filter').fill(wanted);
-    const fits = await table.locator('tbody tr').allInnerTexts();
-    assert.ok(fits.length > 0 && fits.length < 100 && fits.every(line => line.includes(wanted)), `${fits.length} rows have ${wanted}`);
-    assert.match(plain(await table.locator('.table-tools').innerText()), new RegExp(`${fits.length} of ${number(rest.length)}`));
-    await table.locator('button.copy').click();
-    await page.waitForFunction(() => /copied/.test(document.querySelector('#table-events .copy').textContent));
-    const copied = (await page.evaluate(() => navigator.clipboard.readText())).trimEnd().split('\n');
-    assert.deepEqual(copied.slice(1).map(line => line.split('\t')[start]), await column(start));
-  }, {alone: true}],
+  [
+    'a table of more rows than an answer carries: the rest is reached, sorted, filtered and copied',
+    async (open, {stageline, runs, context}) => {
+      const csv = execFileSync(stageline, ['analyze', 'events', runs.spread, '--table', 'events', '--format', 'csv'], {
+        ...BIG,
+        maxBuffer: 1 << 29,
+      }).trimEnd().split('\n');
+      const all = csv.length - 1;
+      assert.ok(all > 100_000 && all < 200_000, `${all} rows`);
+      await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+      const page = await open('spread', '?lang=en#/answers/other?answer=events&table=events', {raw: true});
+      await page.waitForFunction(() =>
+        window.stageline?.answers?.().family && stageline.answers().waiting.length === 0
+      );
+      const table = page.locator('#table-events'), plain = text => text.replace(/[\u202f\u00a0]/g, ' ');
+      const said = () => table.locator('.pager [role=status]');
+      await said().waitFor();
+      const number = value => String(value).replace(/\B(?=(\d{3})+$)/g, ' ');
+      assert.equal(
+        plain(await said().innerText()).match(/\d[\d ]*\d|\d/g).map(text => Number(text.replaceAll(' ', ''))).join(),
+        `1,100000,${all}`,
+      );
+      await table.locator('.pager button:not(:disabled)').first().click();
+      await page.waitForFunction(() =>
+        /^\D*100.001/.test(document.querySelector('#table-events .pager [role=status]').textContent)
+      );
+      assert.ok(plain(await said().innerText()).includes(number(all)));
+      const heads = await table.locator('thead th').allInnerTexts(), names = csv[0].split(','),
+        name = names.indexOf('name'), dur = names.indexOf('dur_ns');
+      assert.ok(name >= 0 && dur >= 0 && heads.length === names.length, csv[0]);
+      const rest = csv.slice(100_001).map(line =>
+        line.match(/("([^"]|"")*"|[^,]*)(,|$)/g).map(one =>
+          one.replace(/,$/, '').replace(/^"|"$/g, '').replaceAll('""', '"')
+        )
+      );
+      const column = i => table.locator(`tbody td:nth-child(${i + 1})`).allInnerTexts();
+      assert.deepEqual(await column(name), rest.slice(0, 100).map(row => row[name]));
+      // All that are there, sorted and filtered among themselves.
+      await table.locator('thead th').nth(dur).locator('button').click();
+      const longest = rest.map(row => Number(row[dur])).sort((a, b) => b - a).slice(0, 100).map(ns =>
+        (ns / 1e6).toFixed(3)
+      );
+      assert.deepEqual(await column(dur), longest);
+      // A start as it is shown is one row's, or few rows'.
+      const start = names.indexOf('start_ns'), wanted = (await column(start))[2];
+      assert.match(wanted, /^\d+\.\d{3}$/);
+      await table.locator('input.filter').fill(wanted);
+      const fits = await table.locator('tbody tr').allInnerTexts();
+      assert.ok(fits.length > 0 && fits.length < 100 && fits.every(line => line.includes(wanted)),
+        `${fits.length} rows have ${wanted}`);
+      assert.match(plain(await table.locator('.table-tools').innerText()),
+        new RegExp(`${fits.length} of ${number(rest.length)}`));
+      await table.locator('button.copy').click();
+      await page.waitForFunction(() => /copied/.test(document.querySelector('#table-events .copy').textContent));
+      const copied = (await page.evaluate(() => navigator.clipboard.readText())).trimEnd().split('\n');
+      assert.deepEqual(copied.slice(1).map(line => line.split('\t')[start]), await column(start));
+    },
+    {alone: true},
+  ],
 ];

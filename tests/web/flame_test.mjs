@@ -1,13 +1,16 @@
-// The flame graph's page: what it adds up, its three views, search, keys, links, two sides, and the same in a report. Run by
-// viewer_run.mjs.
+// The flame graph's page: what it adds up, its three views, search, keys, links, two sides, and the same in a report.
+// Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {openReport, reportOf} from './onefile_help.mjs';
 
 const flame = page => page.evaluate(() => window.stageline.flame());
-// Asked here, frame by frame: what is waited for differs from call to call, and the page's policy makes no function of a text.
+// Asked here, frame by frame: what is waited for differs from call to call, and the page's policy makes no function of
+// a text.
 async function drawn(page, test = () => true, value = null) {
   for (const until = Date.now() + 120000; Date.now() < until;) {
-    const now = await page.evaluate(() => new Promise(done => requestAnimationFrame(() => done(window.stageline?.flame?.() ?? null))));
+    const now = await page.evaluate(() =>
+      new Promise(done => requestAnimationFrame(() => done(window.stageline?.flame?.() ?? null)))
+    );
     if (now && test(now, value)) return;
   }
   throw new Error(`not so after two minutes: ${test}`);
@@ -17,11 +20,14 @@ const show = async (open, run, query = '', options = {}) => {
   await drawn(page);
   return page;
 };
-const near = (a, b, what) => assert.ok(Math.abs(a - b) <= 1e-6 * Math.max(Math.abs(a), Math.abs(b), 1), `${what}: ${a} and ${b}`);
+const near = (a, b, what) =>
+  assert.ok(Math.abs(a - b) <= 1e-6 * Math.max(Math.abs(a), Math.abs(b), 1), `${what}: ${a} and ${b}`);
 // Every box within its caller's, and no more below a box than it is wide.
 function nested(boxes) {
   for (const box of boxes.slice(1)) {
-    const above = boxes.find(one => one.depth === box.depth - 1 && one.x <= box.x + 0.01 && one.x + one.width >= box.x + box.width - 0.01);
+    const above = boxes.find(one =>
+      one.depth === box.depth - 1 && one.x <= box.x + 0.01 && one.x + one.width >= box.x + box.width - 0.01
+    );
     assert.ok(above, `${box.name} stands below a caller`);
   }
 }
@@ -31,16 +37,20 @@ export const cases = [
     const page = await show(open, 'profile'), now = await flame(page);
     nested(now.boxes);
     const bytes = await (await fetch(`${await serve('profile')}/api/calls`)).arrayBuffer();
-    const length = new DataView(bytes).getUint32(0, true), header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
+    const length = new DataView(bytes).getUint32(0, true),
+      header = JSON.parse(new TextDecoder().decode(new Uint8Array(bytes, 4, length)));
     const base = Math.ceil((4 + length) / 8) * 8, host = header.columns.find(one => one.name === 'host_ns');
     const own = new Float64Array(bytes, base + host.offset, host.count).reduce((sum, one) => sum + one, 0);
     assert.equal(header.ranks.length, 4);
     near(now.total, own / 4, 'the mean of four ranks');
-    near(now.boxes[0].width, await page.evaluate(() => document.querySelector('.flame-chart').clientWidth), 'the root is the whole width');
+    near(now.boxes[0].width, await page.evaluate(() => document.querySelector('.flame-chart').clientWidth),
+      'the root is the whole width');
   }],
-  ['flame: communication and copies have colours of their own among the devices\' work', async open => {
+  ["flame: communication and copies have colours of their own among the devices' work", async open => {
     const page = await show(open, 'profile', '?time=device&fold=0'), {boxes} = await flame(page);
-    const kernels = boxes.filter(box => /^nccl(dev)?kernel|^(void )?\w*(gemm|gelu|elementwise|layer_norm)|^Mem(cpy|set)/i.test(box.name) && !box.small), of = test => new Set(kernels.filter(box => test.test(box.name)).map(box => box.kind));
+    const kernels = boxes.filter(box =>
+        /^nccl(dev)?kernel|^(void )?\w*(gemm|gelu|elementwise|layer_norm)|^Mem(cpy|set)/i.test(box.name) && !box.small
+      ), of = test => new Set(kernels.filter(box => test.test(box.name)).map(box => box.kind));
     assert.deepEqual(of(/^nccl(dev)?kernel/i), new Set(['communication']));
     assert.ok(of(/gemm|gelu|elementwise|layer_norm/i).has('device'));
     assert.ok(![...of(/^Mem/)].some(kind => kind !== 'memory'));
@@ -68,7 +78,8 @@ export const cases = [
     await drawn(page, (now, root) => now.root !== root, zoomed.root);
     await page.keyboard.press('0');
     await drawn(page, now => now.root === 0);
-    await page.waitForFunction(() => !/[?&]at=/.test(location.hash));  // a step of Back of its own, once it is in the address
+    // A step of Back of its own, once it is in the address.
+    await page.waitForFunction(() => !/[?&]at=/.test(location.hash));
     await page.keyboard.press('ArrowDown');
     await page.keyboard.press('ArrowDown');
     await drawn(page, now => now.chosen > 0);
@@ -81,9 +92,12 @@ export const cases = [
   ['flame: what is empty below a frame is its own time, however narrow what it calls', async open => {
     const page = await show(open, 'stacks'), {boxes, total, self} = await flame(page);
     for (const box of boxes.filter(one => one.small === 0 && one.width > 4)) {
-      const below = boxes.filter(one => one.depth === box.depth + 1 && one.x >= box.x - 0.01 && one.x + one.width <= box.x + box.width + 0.01).reduce((sum, one) => sum + one.width, 0);
+      const below = boxes.filter(one =>
+        one.depth === box.depth + 1 && one.x >= box.x - 0.01 && one.x + one.width <= box.x + box.width + 0.01
+      ).reduce((sum, one) => sum + one.width, 0);
       const own = self[box.last] / total * boxes[0].width;
-      assert.ok(Math.abs(box.width - below - own) < 0.5 + 1e-3 * box.width, `${box.name}: ${box.width} px, ${below} below it, ${own} its own`);
+      assert.ok(Math.abs(box.width - below - own) < 0.5 + 1e-3 * box.width,
+        `${box.name}: ${box.width} px, ${below} below it, ${own} its own`);
     }
   }],
   ['flame: search says how much it found, walks through it, and takes an expression', async open => {
@@ -92,7 +106,8 @@ export const cases = [
     await page.keyboard.type('aten::');
     await drawn(page, now => now.matches > 1);
     const {matches} = await flame(page);
-    assert.match(await page.locator('.flame-found').textContent(), new RegExp(`^${matches} found, [0-9.]+\u202f% of the time$`));
+    assert.match(await page.locator('.flame-found').textContent(),
+      new RegExp(`^${matches} found, [0-9.]+\u202f% of the time$`));
     await page.keyboard.press('Enter');
     await drawn(page, now => now.chosen > 0);
     const first = (await flame(page)).chosen;
@@ -115,7 +130,8 @@ export const cases = [
     const page = await show(open, 'stacks', '/sandwich');
     await page.locator('.flame-table button[data-function]', {hasText: /^aten::linear$/}).click();
     await page.waitForFunction(() => document.querySelector('.flame-function h2')?.textContent === 'aten::linear');
-    const row = page.locator('.flame-table tr[aria-selected=true]'), total = await row.locator('td').first().textContent();
+    const row = page.locator('.flame-table tr[aria-selected=true]'),
+      total = await row.locator('td').first().textContent();
     assert.ok((await page.locator('.flame-function p').textContent()).startsWith(`${total} in total`));
     assert.equal(await page.locator('.flame-sandwich .flame-chart').count(), 2);
     const {boxes} = await flame(page);
@@ -136,7 +152,12 @@ export const cases = [
     await page.locator('.flame-search').fill('cudaMemcpyAsync');
     await drawn(page, now => now.matches > 0);
     await page.waitForFunction(() => document.querySelector('tr.match'));
-    assert.ok((await rows.evaluateAll(list => list.filter(row => row.getAttribute('aria-expanded') === null).map(row => row.textContent))).every(text => text.includes('cudaMemcpyAsync')), 'every path ends in what was searched');
+    assert.ok(
+      (await rows.evaluateAll(list =>
+        list.filter(row => row.getAttribute('aria-expanded') === null).map(row => row.textContent)
+      )).every(text => text.includes('cudaMemcpyAsync')),
+      'every path ends in what was searched',
+    );
   }],
   ['flame: a rank against a rank, and a run against a run by the step', async open => {
     const page = await show(open, 'profiles', '?a=0&b=1&time=device');
@@ -152,7 +173,11 @@ export const cases = [
     assert.ok(runs.totalB > runs.total, `${runs.totalB} of the other run, ${runs.total} of this one`);
     await page.waitForFunction(() => /b=other/.test(location.hash));
     await page.locator('.views button[data-view=tree]').click();
-    assert.deepEqual((await page.locator('.flame-table thead th').allTextContents()).slice(1, 4), ['Total A', 'Total B', 'B − A']);
+    assert.deepEqual((await page.locator('.flame-table thead th').allTextContents()).slice(1, 4), [
+      'Total A',
+      'Total B',
+      'B − A',
+    ]);
   }],
   ['flame: what of a link is not there is said, and the rest is shown', async open => {
     const page = await show(open, 'stacks', '?a=77&at=01234567');
@@ -180,7 +205,9 @@ export const cases = [
     for (const view of ['', '/sandwich', '/tree']) {
       const page = await show(open, 'stacks', view, {size: [390, 800]});
       assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), view);
-      const small = await page.locator('.page-flame :is(button, select):visible:not([aria-hidden])').evaluateAll(list => list.filter(one => one.getBoundingClientRect().height < 24).map(one => one.outerHTML));
+      const small = await page.locator('.page-flame :is(button, select):visible:not([aria-hidden])').evaluateAll(list =>
+        list.filter(one => one.getBoundingClientRect().height < 24).map(one => one.outerHTML)
+      );
       assert.deepEqual(small, [], view);
       await page.close();
     }

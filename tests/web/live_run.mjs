@@ -1,6 +1,7 @@
-// node live_run.mjs STAGELINE FOLDER: a job records (tests/gen/live_job.py) while `stageline view --follow` shows it in a headless Chromium: steps that come,
-// a rank that becomes slow and is named, that is well again, the job's end, the whole run. Screenshots are left in FOLDER. Exit 0 good, 1 a failure, 77
-// nothing to drive with. The job is slow enough for a busy machine; nothing here waits for a time.
+// node live_run.mjs STAGELINE FOLDER: a job records (tests/gen/live_job.py) while `stageline view --follow` shows it in
+// a headless Chromium: steps that come, a rank that becomes slow and is named, that is well again, the job's end, the
+// whole run. Screenshots are left in FOLDER. Exit 0 good, 1 a failure, 77 nothing to drive with. The job is slow enough
+// for a busy machine; nothing here waits for a time.
 import {spawn} from 'node:child_process';
 import {createServer} from 'node:http';
 import {mkdirSync, rmSync} from 'node:fs';
@@ -16,7 +17,9 @@ const FAULT = {rank: 5, from: 12, to: 24}, STEPS = 60, MOST_MS = 120_000;
 // Of the rank and not of its first slow step, which is found before that step is over and then says "rank 5" too.
 const NAMED = `li:has(.title:text-matches("^Rank ${FAULT.rank} "))`;
 const children = [];
-process.on('exit', () => { for (const child of children) child.kill('SIGKILL'); });
+process.on('exit', () => {
+  for (const child of children) child.kill('SIGKILL');
+});
 mkdirSync(folder, {recursive: true});
 const run = join(folder, 'run');
 rmSync(run, {recursive: true, force: true});
@@ -26,7 +29,9 @@ mkdirSync(run);
 const reported = [];
 const receiver = createServer((request, answer) => {
   let text = '';
-  request.on('data', part => { text += part; });
+  request.on('data', part => {
+    text += part;
+  });
   request.on('end', () => {
     reported.push({type: request.headers['content-type'], method: request.method, ...JSON.parse(text)});
     answer.end();
@@ -34,10 +39,25 @@ const receiver = createServer((request, answer) => {
 });
 await new Promise(done => receiver.listen(0, '127.0.0.1', done));
 
-const server = spawn(stageline, ['view', run, '--follow', '--port', '0', '--no-open', '--token', 'none', '--lang', 'en', '--webhook', `http://127.0.0.1:${receiver.address().port}/hook`], {stdio: ['ignore', 'pipe', 'pipe']});
+const server = spawn(stageline, [
+  'view',
+  run,
+  '--follow',
+  '--port',
+  '0',
+  '--no-open',
+  '--token',
+  'none',
+  '--lang',
+  'en',
+  '--webhook',
+  `http://127.0.0.1:${receiver.address().port}/hook`,
+], {stdio: ['ignore', 'pipe', 'pipe']});
 children.push(server);
 let words = '';
-server.stderr.on('data', data => { words += data; });
+server.stderr.on('data', data => {
+  words += data;
+});
 const address = await new Promise((done, fail) => {
   let text = '';
   server.stdout.on('data', data => {
@@ -53,7 +73,9 @@ const context = await browser.newContext({viewport: {width: 1280, height: 900}, 
 context.setDefaultTimeout(MOST_MS);
 const page = await context.newPage(), problems = [];
 page.on('pageerror', error => problems.push(error.message));
-page.on('console', message => { if (message.type() === 'error') problems.push(message.text()); });
+page.on('console', message => {
+  if (message.type() === 'error') problems.push(message.text());
+});
 await page.goto(address);
 
 try {
@@ -61,7 +83,17 @@ try {
   assert.match(await get('metrics'), /^stageline_recording 0$/m);
   await page.screenshot({path: join(folder, '1-waiting.png')});
 
-  const recorder = spawn('python3', [job, '-o', run, '--steps', String(STEPS), '--step-ms', '400', '--fault', `${FAULT.rank},1.6,${FAULT.from},${FAULT.to}`], {stdio: ['ignore', 'ignore', 'inherit']});
+  const recorder = spawn('python3', [
+    job,
+    '-o',
+    run,
+    '--steps',
+    String(STEPS),
+    '--step-ms',
+    '400',
+    '--fault',
+    `${FAULT.rank},1.6,${FAULT.from},${FAULT.to}`,
+  ], {stdio: ['ignore', 'ignore', 'inherit']});
   children.push(recorder);
   const ended = new Promise(done => recorder.on('exit', done));
 
@@ -73,7 +105,8 @@ try {
   await page.waitForSelector('.pipe canvas');
   assert.equal(await page.locator('.pipe .names div').count(), 16);
   const painted = await page.evaluate(() => {
-    const canvas = document.querySelector('.pipe canvas'), {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+    const canvas = document.querySelector('.pipe canvas'),
+      {data} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
     const colours = new Set();
     for (let i = 0; i < data.length; i += 4) colours.add(data[i] << 16 | data[i + 1] << 8 | data[i + 2]);
     return colours.size;
@@ -87,8 +120,17 @@ try {
   assert.equal(await page.textContent('.pipe .names .hot'), `stage ${FAULT.rank % 4} · rank ${FAULT.rank}`);
   await page.screenshot({path: join(folder, '2-slow.png')});
   const metrics = await get('metrics');
-  for (const line of [/^stageline_recording 1$/m, /^stageline_ranks 16$/m, /^stageline_slowest_rank 5$/m, /^stageline_slowest_rank_ratio 1\.[56]/m, /^stageline_bubble_share 0\.\d+$/m,
-                      /^stageline_step_seconds 0\.\d+$/m, /^stageline_slowest_stage \d$/m, /^stageline_lost_records_total 0$/m, /^stageline_finding_lost_seconds\{id="[^"]+",cause="[^"]*5"\} 0\.\d+$/m])
+  for (const line of [
+    /^stageline_recording 1$/m,
+    /^stageline_ranks 16$/m,
+    /^stageline_slowest_rank 5$/m,
+    /^stageline_slowest_rank_ratio 1\.[56]/m,
+    /^stageline_bubble_share 0\.\d+$/m,
+    /^stageline_step_seconds 0\.\d+$/m,
+    /^stageline_slowest_stage \d$/m,
+    /^stageline_lost_records_total 0$/m,
+    /^stageline_finding_lost_seconds\{id="[^"]+",cause="[^"]*5"\} 0\.\d+$/m,
+  ])
     assert.match(metrics, line);
 
   // In Chinese and dark, at once, and remembered.
@@ -106,7 +148,10 @@ try {
 
   // The end, and the whole run behind it.
   assert.equal(await ended, 0);
-  await page.waitForFunction(steps => document.querySelector('h1').textContent === `The job has ended after ${steps} steps`, STEPS);
+  await page.waitForFunction(
+    steps => document.querySelector('h1').textContent === `The job has ended after ${steps} steps`,
+    STEPS,
+  );
   await page.waitForSelector('.over a');
   await page.screenshot({path: join(folder, '5-ended.png')});
   assert.match(await get('metrics'), /^stageline_recording 0$/m);
@@ -117,7 +162,11 @@ try {
 
   const of5 = reported.filter(event => event.finding.title_en.startsWith(`Rank ${FAULT.rank} `));
   assert.deepEqual(of5.map(event => event.event), ['finding.begins', 'finding.ends']);
-  assert.ok(reported.every(event => event.method === 'POST' && event.type === 'application/json' && event.finding.title_zh && event.run));
+  assert.ok(
+    reported.every(event =>
+      event.method === 'POST' && event.type === 'application/json' && event.finding.title_zh && event.run
+    ),
+  );
   assert.match(words, /step \d+: Rank 5 /);
   assert.match(words, /the recording ended after 60 steps/);
   assert.deepEqual(problems, []);

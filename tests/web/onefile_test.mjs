@@ -1,5 +1,5 @@
-// The report: the viewer in one file. It opens from disk with the network off, shows what the server shows, and answers every
-// question of its timeline as the server does.
+// The report: the viewer in one file. It opens from disk with the network off, shows what the server shows, and answers
+// every question of its timeline as the server does.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync, readFileSync, readdirSync, statSync, writeFileSync} from 'node:fs';
@@ -36,16 +36,20 @@ function withoutFileWords(path, answer) {
 }
 
 async function sameAnswers(tools, name, rounds, seed, more = answer => answer) {
-  const module = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, name)), made = await module.makeStore(packed);
+  const module = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, name)),
+    made = await module.makeStore(packed);
   const server = await tools.serve(name);
   await ready(server);
   const run = await (await fetch(`${server}/api/run`)).json(), asked = questions(run, made.store.names, rounds, seed);
   for (const [path, params] of asked) {
-    const from = path === 'slice' ? await module.makeStore(blocksOf(reportOf(tools, name)).packed) : made;  // nothing is read yet
-    const own = await module.answer(from, path, params), theirs = await said_(server, path, params), where = `${name} ${path} ${JSON.stringify(params)}`;
+    // Nothing is read yet.
+    const from = path === 'slice' ? await module.makeStore(blocksOf(reportOf(tools, name)).packed) : made;
+    const own = await module.answer(from, path, params), theirs = await said_(server, path, params),
+      where = `${name} ${path} ${JSON.stringify(params)}`;
     assert.equal(own.status, theirs.status, where);
     if (own.status === 200)
-      assert.deepEqual(more(withoutFileWords(path, said(path, own.body, params))), more(withoutFileWords(path, said(path, theirs.body, params))), where);
+      assert.deepEqual(more(withoutFileWords(path, said(path, own.body, params))),
+        more(withoutFileWords(path, said(path, theirs.body, params))), where);
   }
   return asked.length;
 }
@@ -58,7 +62,7 @@ export const cases = [
     const {slice} = await clickSlice(page, await laneOf(page, 0));
     assert.equal((await state(page)).selected.start, slice.start);
     await page.locator('.facts dd').first().waitFor();
-    assert.match(await page.locator('.panel').textContent(), /stageline view/);  // what shows the arguments
+    assert.match(await page.locator('.panel').textContent(), /stageline view/); // what shows the arguments
     assert.deepEqual(problems, []);
   }],
   ['report: every page has its content, and nothing is asked of a network', async (open, tools) => {
@@ -66,7 +70,7 @@ export const cases = [
       const {page, problems} = await openReport(tools.files, reportOf(tools, name), '?lang=en');
       await page.waitForFunction(() => stageline.overviewReady());
       assert.ok(await page.locator('h1').first().textContent());
-      assert.equal(await page.locator('#page-compare').count(), 0);  // there is no second run
+      assert.equal(await page.locator('#page-compare').count(), 0); // there is no second run
       await page.click('#page-pipeline');
       await page.locator('.page-pipeline canvas').first().waitFor();
       await page.locator('.what-if').waitFor();
@@ -82,7 +86,16 @@ export const cases = [
   }],
   ['report: questions get the answers that the server gives', async (open, tools) => {
     let asked = 0;
-    for (const [name, rounds] of [['pipeline', 12], ['vpp', 8], ['profile', 12], ['busy', 8], ['counter', 8], ['odd', 8], ['one', 3], ['spread', 6]])
+    for (const [name, rounds] of [
+      ['pipeline', 12],
+      ['vpp', 8],
+      ['profile', 12],
+      ['busy', 8],
+      ['counter', 8],
+      ['odd', 8],
+      ['one', 3],
+      ['spread', 6],
+    ])
       asked += await sameAnswers(tools, name, rounds, rounds + 5);
     // Recorded stacks stay with the run.
     asked += await sameAnswers(tools, 'stacks', 8, 3, ({stack: _, ...rest}) => rest);
@@ -91,17 +104,29 @@ export const cases = [
   }],
   ['report: only what is asked about is read, and what is damaged spoils nothing else', async (open, tools) => {
     const {makeStore, answer} = await storeModule(tools.folder), {packed} = blocksOf(reportOf(tools, 'spread'));
-    const groups = packed.groups.map(({first, last}) => [first, last]), [long, short] = [groups.findIndex(([a, b]) => a === b), groups.findIndex(([a, b]) => a < b)];
+    const groups = packed.groups.map(({first, last}) => [first, last]), [long, short] = [
+      groups.findIndex(([a, b]) => a === b),
+      groups.findIndex(([a, b]) => a < b),
+    ];
     assert.ok(groups.length >= 3 && long >= 0 && short >= 0, JSON.stringify(groups));
     assert.ok(packed.groups[long].pieces[0].length > 0);
     const damaged = groups.length - 1 === short ? groups.length - 2 : groups.length - 1, from = await makeStore(
-        {...packed, groups: packed.groups.map((group, g) => ({...group, pieces: g === damaged ? group.pieces.map(bytes => bytes.subarray(0, bytes.length >> 1)) : [...group.pieces]}))});
+      {...packed, groups: packed.groups.map((group, g) => ({...group, pieces: g === damaged ? group.pieces.map(bytes =>
+        bytes.subarray(0, bytes.length >> 1)
+      ) : [...group.pieces]}))},
+    );
     assert.equal(from.loader.groupsRead(), 0);
     assert.equal((await answer(from, 'tiles', {lanes: String(groups[short][0]), n: 100})).status, 200);
     assert.equal(from.loader.groupsRead(), 1);
     await assert.rejects(answer(from, 'tiles', {lanes: String(groups[damaged][0]), n: 100}));
-    for (const [first, last] of groups.filter((_, g) => g !== damaged)) assert.equal((await answer(from, 'select', {lanes: `${first}-${last}`})).status, 200);
-    await assert.rejects(answer(from, 'search', {q: 'op'}));  // of all of them
+    for (const [first, last] of groups.filter((_, g) =>
+      g !== damaged
+    ))
+      assert.equal(
+        (await answer(from, 'select', {lanes: `${first}-${last}`})).status,
+        200,
+      );
+    await assert.rejects(answer(from, 'search', {q: 'op'})); // of all of them
     await assert.rejects(makeStore({...packed, groups: packed.groups.slice(1)}), /cut off/);
     await assert.rejects(makeStore({...packed, groups: packed.groups.slice(0, -1)}), /cut off/);
   }],
@@ -116,7 +141,9 @@ export const cases = [
     assert.deepEqual(problems, []);
   }],
   ['report: the same without a worker', async (open, tools) => {
-    const {page} = await openReport(tools.files, reportOf(tools, 'pipeline'), '?lang=en#/timeline', {scripts: 'window.Worker = class { constructor() { throw new Error("forbidden"); } };'});
+    const {page} = await openReport(tools.files, reportOf(tools, 'pipeline'), '?lang=en#/timeline', {
+      scripts: 'window.Worker = class { constructor() { throw new Error("forbidden"); } };',
+    });
     await timelineOf(page);
     assert.ok(await count(page, await laneOf(page, 0)) > 10);
   }],
@@ -150,13 +177,15 @@ export const cases = [
     const path = join(tools.folder, 'without-what-if.html'), html = readFileSync(reportOf(tools, 'pipeline'), 'utf8');
     const run = JSON.parse(gunzipSync(Buffer.from(blocksOf(reportOf(tools, 'pipeline')).answer('run'), 'base64')));
     run.file.what_if = false;
-    writeFileSync(path, html.replace(/<script type="application\/octet-stream" data-what-if=[^>]*>[^<]*<\/script>\n/g, '')
+    writeFileSync(path,
+      html.replace(/<script type="application\/octet-stream" data-what-if=[^>]*>[^<]*<\/script>\n/g, '')
         .replace(/(data-answer="run">)[^<]*/, (_, head) => head + gzipSync(JSON.stringify(run)).toString('base64')));
     const {page, problems} = await openReport(tools.files, path, '?lang=en#/pipeline');
     const fix = page.locator('.what-if .fix button').first();
     await fix.waitFor();
     await fix.click();
-    await page.waitForFunction(() => document.querySelector('#says')?.dataset.saving);  // its price was made with the file
+    // Its price was made with the file.
+    await page.waitForFunction(() => document.querySelector('#says')?.dataset.saving);
     assert.equal(await page.locator('.what-if input[type=range]').count(), 0);
     assert.match(await page.locator('.what-if').textContent(), /stageline view/);
     await page.goto(page.url().replace('#/pipeline', '#/answers/steps'));
@@ -165,24 +194,43 @@ export const cases = [
     assert.deepEqual(problems, []);
   }],
   ['report: what-if says byte for byte what the server says', async (open, tools) => {
-    const {startWhatIf, chineseReason} = await moduleOf(tools.folder, 'what_if', `export * from './viewer/file/what_if'; export * from './viewer/pipeline/reason';`);
+    const {startWhatIf, chineseReason} = await moduleOf(tools.folder, 'what_if',
+      `export * from './viewer/file/what_if'; export * from './viewer/pipeline/reason';`);
     let refused = 0;
     for (const name of ['pipeline', 'slowWorker', 'zbv', 'split']) {
-      const html = readFileSync(reportOf(tools, name), 'utf8'), block = of => gunzipSync(Buffer.from(
-          new RegExp(`data-what-if="${of}">([^<]*)<`).exec(html)?.[1] ?? '', 'base64'));
-      if (!html.includes('data-what-if="program"')) return tools.skip('this program was built without a compiler for WebAssembly');
+      const html = readFileSync(reportOf(tools, name), 'utf8'), block = of =>
+        gunzipSync(Buffer.from(
+          new RegExp(`data-what-if="${of}">([^<]*)<`).exec(html)?.[1] ?? '',
+          'base64',
+        ));
+      if (!html.includes('data-what-if="program"'))
+        return tools.skip('this program was built without a compiler for WebAssembly');
       assert.match(html, /script-src 'sha256-[^']+' 'wasm-unsafe-eval'; style-src/);
       const program = block('program'), model = block('model');
       const ask = await startWhatIf(program.buffer.slice(program.byteOffset, program.byteOffset + program.length),
-          model.buffer.slice(model.byteOffset, model.byteOffset + model.length));
+        model.buffer.slice(model.byteOffset, model.byteOffset + model.length));
       const server = await tools.serve(name);
       await ready(server);
       const {fixes, schedules, reasons} = await (await fetch(`${server}/api/pipeline/fixes`)).json();
-      const run = await (await fetch(`${server}/api/run`)).json(), step = run.steps[Math.min(1, run.steps.length - 1)].number;
-      const asked = [`scale=by%3D0.87&step=${step}`, `scale=stage%3D1%2Cby%3D0.5&step=${step}&dp=0`, 'scale=rank%3D0%2Cset%3D3ms', 'latency_ns=0', `micro_batches=24&step=${step}`,
-        'scale=stage%3D999%2Cby%3D2', 'scale=by%3Dx', 'micro_batches=-1', 'schedule=none', ...fixes.map((_, i) => `fix=${i}&step=${step}`), ...schedules.flatMap(one => [`schedule=${one.name}&step=${step}`, `schedule=${one.name}&micro_batches=3`])];
+      const run = await (await fetch(`${server}/api/run`)).json(),
+        step = run.steps[Math.min(1, run.steps.length - 1)].number;
+      const asked = [
+        `scale=by%3D0.87&step=${step}`,
+        `scale=stage%3D1%2Cby%3D0.5&step=${step}&dp=0`,
+        'scale=rank%3D0%2Cset%3D3ms',
+        'latency_ns=0',
+        `micro_batches=24&step=${step}`,
+        'scale=stage%3D999%2Cby%3D2',
+        'scale=by%3Dx',
+        'micro_batches=-1',
+        'schedule=none',
+        ...fixes.map((_, i) => `fix=${i}&step=${step}`),
+        ...schedules.flatMap(one => [`schedule=${one.name}&step=${step}`, `schedule=${one.name}&micro_batches=3`]),
+      ];
       for (const one of asked) {
-        const theirs = await fetch(`${server}/api/pipeline/what-if?${one}`), body = Buffer.from(await theirs.arrayBuffer()), own = ask(`/api/pipeline/what-if?${one}`);
+        const theirs = await fetch(`${server}/api/pipeline/what-if?${one}`),
+          body = Buffer.from(await theirs.arrayBuffer()),
+          own = ask(`/api/pipeline/what-if?${one}`);
         assert.equal(own.status, theirs.status, `${name} ${one}`);
         // Why something cannot be priced is English here (src/wasm/alone.cc): the page makes it what the server says.
         if (own.status === 200 && decode(own.body).header.why_not) {
@@ -192,10 +240,13 @@ export const cases = [
           assert.match(why_not_zh, /[\u4e00-\u9fff]{3}/);
           assert.doesNotMatch(why_not_zh, /[a-z]+ [a-z]+ [a-z]+/, one);
         }
-        const plain = bytes => (own.status === 200 ? (({columns, why_not_zh: _, ...header}) => ({header, columns}))({...decode(bytes).header, columns: decode(bytes).columns}) : JSON.parse(Buffer.from(bytes)));
+        const plain = bytes => (own.status === 200
+          ? (({columns, why_not_zh: _, ...header}) => ({header, columns}))({...decode(bytes).header,
+            columns: decode(bytes).columns}) : JSON.parse(Buffer.from(bytes)));
         const slice = body.buffer.slice(body.byteOffset, body.byteOffset + body.length);
         assert.deepEqual(plain(own.body), plain(slice), `${name} ${one}`);
-        if (own.status === 200 && !decode(slice).header.why_not) assert.ok(Buffer.from(own.body).equals(body), `${name} ${one}: the same bytes`);
+        if (own.status === 200 && !decode(slice).header.why_not)
+          assert.ok(Buffer.from(own.body).equals(body), `${name} ${one}: the same bytes`);
       }
     }
     assert.ok(refused > 10, `${refused} were refused`);
@@ -203,17 +254,26 @@ export const cases = [
   ['report: what-if is a workbench without the program', async (open, tools) => {
     const {page, problems} = await openReport(tools.files, reportOf(tools, 'pipeline'), '?lang=en#/pipeline');
     await page.locator('.what-if .fix button').first().waitFor();
-    if (await page.locator('#cost').count() === 0) return tools.skip('this program was built without a compiler for WebAssembly');
+    if (await page.locator('#cost').count() === 0)
+      return tools.skip('this program was built without a compiler for WebAssembly');
     await page.selectOption('#cost-stage', '2');
     await page.locator('#cost').fill('0.9');
-    await page.waitForFunction(() => document.querySelector('#says')?.dataset.saving && document.querySelector('.what-if .how:last-child').textContent.includes('stage=2,by=0.9'));
-    const own = rowsOf(program('what-if', tools.runs.pipeline, '--scale', 'stage=2,by=0.9', '--json'), 'fixes').find(row => row.fix === 'own');
-    await page.waitForFunction(saving => Number(document.querySelector('#says').dataset.saving) === saving, own.saving_ns);
+    await page.waitForFunction(() =>
+      document.querySelector('#says')?.dataset.saving &&
+      document.querySelector('.what-if .how:last-child').textContent.includes('stage=2,by=0.9')
+    );
+    const own = rowsOf(program('what-if', tools.runs.pipeline, '--scale', 'stage=2,by=0.9', '--json'), 'fixes').find(
+      row => row.fix === 'own',
+    );
+    await page.waitForFunction(saving => Number(document.querySelector('#says').dataset.saving) === saving,
+      own.saving_ns);
     await page.waitForFunction(() => stageline.pipeline.world?.());
     await page.click('#what-if-keep');
     await page.waitForFunction(() => location.hash.includes('2%3A0.9') || location.hash.includes('2:0.9'));
     await page.selectOption('#schedule', 'fthenb');
-    await page.waitForFunction(() => document.querySelector('.what-if .how:last-child').textContent.includes('--schedule fthenb'));
+    await page.waitForFunction(() =>
+      document.querySelector('.what-if .how:last-child').textContent.includes('--schedule fthenb')
+    );
     assert.deepEqual(problems, []);
   }],
   ['report: opens from disk in Firefox', async (open, tools) => {
@@ -224,7 +284,9 @@ export const cases = [
         await firefox.open(`file://${reportOf(tools, name)}?lang=en#/timeline`);
         await firefox.until(() => window.stageline?.frames?.() > 0 && stageline.settled());
         assert.ok(await firefox.ask(() => stageline.painted().slices) > 0, name);
-        await firefox.ask(() => { location.hash = '#/overview'; });
+        await firefox.ask(() => {
+          location.hash = '#/overview';
+        });
         await firefox.until(() => stageline.overviewReady?.());
         assert.ok((await firefox.ask(() => document.querySelector('h1').textContent)).length > 5);
       }
@@ -234,10 +296,13 @@ export const cases = [
     }
   }],
   ['report: small, and the script within its budget', async (open, tools) => {
-    const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'), script = /<script>([\s\S]*?)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
+    const path = reportOf(tools, 'busy'), html = readFileSync(path, 'utf8'),
+      script = /<script>([\s\S]*?)<\/script>/.exec(html)[1], css = /<style>([\s\S]*?)<\/style>/.exec(html)[1];
     const zipped = gzipSync(script).length + gzipSync(css).length;
     assert.ok(zipped <= 200_000, `script and style are ${zipped} B gzipped`);
-    const {packed} = blocksOf(path), slices = packed.groups.flatMap(group => group.pieces).reduce((sum, piece) => sum + Math.ceil(piece.length / 3) * 4, 0);
+    const {packed} = blocksOf(path), slices = packed.groups.flatMap(group =>
+      group.pieces
+    ).reduce((sum, piece) => sum + Math.ceil(piece.length / 3) * 4, 0);
     assert.ok(slices / 40_000 <= 6, `${slices / 40_000} B a slice`);
     assert.ok(statSync(path).size > slices);
   }],
@@ -247,7 +312,8 @@ export const cases = [
     await page.emulateMedia({media: 'print', colorScheme: 'light'});
     assert.equal(await page.locator('.top nav').isVisible(), false);
     assert.equal(await page.locator('h1').first().isVisible(), true);
-    assert.doesNotMatch((await page.locator('.overview .places').allInnerTexts()).join('\n'), /·/, 'links are gone, and what stands between them');
+    assert.doesNotMatch((await page.locator('.overview .places').allInnerTexts()).join('\n'), /·/,
+      'links are gone, and what stands between them');
     const pdf = await page.pdf({format: 'A4'});
     assert.ok(pdf.length > 10_000);
     await page.emulateMedia({media: 'screen'});
@@ -259,49 +325,71 @@ export const cases = [
     await page.emulateMedia({media: 'screen'});
     await page.click('#page-timeline');
     await timelineOf(page);
-    const height = () => page.locator('.stage').evaluate(stage => stage.getBoundingClientRect().height), onScreen = await height();
+    const height = () => page.locator('.stage').evaluate(stage => stage.getBoundingClientRect().height),
+      onScreen = await height();
     await page.emulateMedia({media: 'print'});
     assert.ok(Math.abs(await height() - onScreen) <= 1, `${await height()} of ${onScreen}`);
   }],
-  ['report: --dark opens dark where the reader has light, and all text of its first screen can be read', async (open, tools) => {
-    const ground = {};
-    for (const flag of ['--dark', '']) {
-      const out = join(tools.folder, `ground${flag}.html`);
-      execFileSync(tools.stageline, ['export', tools.runs.pipeline, '-o', out, '--quiet', ...[flag].filter(Boolean)], {stdio: 'ignore'});
-      const {page, problems} = await openReport(tools.files, out, '?lang=en#/overview');
-      await page.waitForFunction(() => stageline.overviewReady());
-      ground[flag] = await page.evaluate(() => getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number));
-      assert.deepEqual(await poorContrast(page), []);
+  [
+    'report: --dark opens dark where the reader has light, and all text of its first screen can be read',
+    async (open, tools) => {
+      const ground = {};
+      for (const flag of ['--dark', '']) {
+        const out = join(tools.folder, `ground${flag}.html`);
+        execFileSync(tools.stageline, ['export', tools.runs.pipeline, '-o', out, '--quiet', ...[flag].filter(Boolean)],
+          {stdio: 'ignore'});
+        const {page, problems} = await openReport(tools.files, out, '?lang=en#/overview');
+        await page.waitForFunction(() => stageline.overviewReady());
+        ground[flag] = await page.evaluate(() =>
+          getComputedStyle(document.body).backgroundColor.match(/\d+/g).slice(0, 3).map(Number)
+        );
+        assert.deepEqual(await poorContrast(page), []);
+        assert.deepEqual(problems, []);
+      }
+      assert.ok(Math.max(...ground['--dark']) < 60 && Math.min(...ground['']) > 200, JSON.stringify(ground));
+    },
+  ],
+  [
+    'report: a hundred thousand cells are all drawn, in less than 5 MB; below a pixel as much as is busy',
+    async (open, tools) => {
+      const path = reportOf(tools, 'large'),
+        {page, problems} = await openReport(tools.files, path, '?lang=en#/pipeline');
+      await page.waitForFunction(() => window.stageline?.pipeline?.frames() > 0);
+      const [cells, total, drawn] = await page.evaluate(
+        '[stageline.pipeline.cells(), stageline.pipeline.total, stageline.pipeline.drawn()]',
+      );
+      assert.ok(cells > 100_000 && total === cells && drawn === cells, `${cells} ${total} ${drawn}`);
+      assert.ok(statSync(path).size < 5e6, `${statSync(path).size}`);
       assert.deepEqual(problems, []);
-    }
-    assert.ok(Math.max(...ground['--dark']) < 60 && Math.min(...ground['']) > 200, JSON.stringify(ground));
-  }],
-  ['report: a hundred thousand cells are all drawn, in less than 5 MB; below a pixel as much as is busy', async (open, tools) => {
-    const path = reportOf(tools, 'large'), {page, problems} = await openReport(tools.files, path, '?lang=en#/pipeline');
-    await page.waitForFunction(() => window.stageline?.pipeline?.frames() > 0);
-    const [cells, total, drawn] = await page.evaluate('[stageline.pipeline.cells(), stageline.pipeline.total, stageline.pipeline.drawn()]');
-    assert.ok(cells > 100_000 && total === cells && drawn === cells, `${cells} ${total} ${drawn}`);
-    assert.ok(statSync(path).size < 5e6, `${statSync(path).size}`);
-    assert.deepEqual(problems, []);
-    const {coverage, decodeCells, makeModel, unpack} = await moduleOf(tools.folder, 'chart', `export {coverage} from './chart/raster'; export {decodeCells} from './data/cells';
+      const {coverage, decodeCells, makeModel, unpack} = await moduleOf(tools.folder, 'chart',
+        `export {coverage} from './chart/raster'; export {decodeCells} from './data/cells';
       export {makeModel} from './data/rows'; export {unpack} from './viewer/file/unpack';`);
-    const buffer = await unpack(blocksOf(path).answer('pipeline')), {header, base} = decode(buffer), {report} = header;
-    const made = decodeCells(buffer, report.cells.columns, report.cells.count, base + header.cells_at), model = makeModel(made, report.parts), row = model.rows[3], busy = [];
-    for (let i = 0; i < made.count; ++i) if (made.part[i] === row.part && (made.kind[i] <= 4 || made.kind[i] === 10)) busy.push([made.start[i], made.start[i] + made.dur[i]]);
-    const home = model.whole, width = 1100;
-    for (let zoom = 1; zoom < 2e4; zoom *= 3) {
-      const span = (home.t1 - home.t0) / zoom, t0 = home.t0 + (home.t1 - home.t0 - span) * 0.37, t1 = t0 + span;
-      const wanted = busy.reduce((sum, [a, b]) => sum + Math.max(0, Math.min(b, t1) - Math.max(a, t0)), 0) / span * width;
-      assert.ok(Math.abs(coverage(row.lanes[0], made, {t0, t1}, width) - wanted) < 0.5, `zoom ${zoom}`);
-    }
-  }],
+      const buffer = await unpack(blocksOf(path).answer('pipeline')), {header, base} = decode(buffer),
+        {report} = header;
+      const made = decodeCells(buffer, report.cells.columns, report.cells.count, base + header.cells_at),
+        model = makeModel(made, report.parts),
+        row = model.rows[3],
+        busy = [];
+      for (let i = 0; i < made.count; ++i)
+        if (made.part[i] === row.part && (made.kind[i] <= 4 || made.kind[i] === 10))
+          busy.push([made.start[i], made.start[i] + made.dur[i]]);
+      const home = model.whole, width = 1100;
+      for (let zoom = 1; zoom < 2e4; zoom *= 3) {
+        const span = (home.t1 - home.t0) / zoom, t0 = home.t0 + (home.t1 - home.t0 - span) * 0.37, t1 = t0 + span;
+        const wanted = busy.reduce((sum, [a, b]) => sum + Math.max(0, Math.min(b, t1) - Math.max(a, t0)), 0) / span *
+          width;
+        assert.ok(Math.abs(coverage(row.lanes[0], made, {t0, t1}, width) - wanted) < 0.5, `zoom ${zoom}`);
+      }
+    },
+  ],
   ['report: few short cells blank no labels of their kind', async (open, tools) => {
     const {shortDurations} = await moduleOf(tools.folder, 'labels', `export {shortDurations} from './chart/chart';`);
     const short = (...runs) => {
       const dur = Float64Array.from(runs.flatMap(([n, ns]) => Array(n).fill(ns)));
-      return shortDurations({count: dur.length, kind: new Uint8Array(dur.length), pair: new Int32Array(dur.length).fill(-1), dur})[0];
+      return shortDurations({count: dur.length, kind: new Uint8Array(dur.length),
+        pair: new Int32Array(dur.length).fill(-1), dur})[0];
     };
-    assert.equal(short([148, 16], [20, 1]), 16);  // DualPipeV: gradients of the loss beside backwards
+    assert.equal(short([148, 16], [20, 1]), 16); // DualPipeV: gradients of the loss beside backwards
     assert.equal(short([10, 16], [100, 2]), 2);
     assert.equal(short([1, 7]), 7);
   }],
@@ -325,23 +413,36 @@ export const cases = [
     await page.keyboard.type('onerror');
     await page.locator('[role=option]').first().waitFor();
     const bytes = readFileSync(path);
-    assert.equal(bytes.toString('utf8').match(/<\/script>/g).length, bytes.toString('utf8').match(/<script[ >]/g).length);
-    assert.ok(!bytes.toString('utf8').replace(/<script>[\s\S]*?<\/script>/, '').includes('<img'));  // in words for readers without scripts it is text
+    assert.equal(bytes.toString('utf8').match(/<\/script>/g).length,
+      bytes.toString('utf8').match(/<script[ >]/g).length);
+    // In words for readers without scripts it is text.
+    assert.ok(!bytes.toString('utf8').replace(/<script>[\s\S]*?<\/script>/, '').includes('<img'));
     assert.deepEqual(problems, []);
   }],
   ['report: every source is described in Chinese', async (_, tools) => {
-    const {setLang, description} = await moduleOf(tools.folder, 'i18n', `export {setLang, description} from './i18n/i18n';`);
-    const readers = join(tests, 'golden/readers'), folders = readdirSync(readers).filter(name => existsSync(join(readers, name, 'input')));
-    const said = folders.map(name => JSON.parse(execFileSync(tools.stageline, ['info', join(readers, name, 'input'), '--format', 'json', '--quiet'], {maxBuffer: 1 << 28})).description);
+    const {setLang, description} = await moduleOf(tools.folder, 'i18n',
+      `export {setLang, description} from './i18n/i18n';`);
+    const readers = join(tests, 'golden/readers'), folders = readdirSync(readers).filter(name =>
+      existsSync(join(readers, name, 'input'))
+    );
+    const said = folders.map(name =>
+      JSON.parse(
+        execFileSync(tools.stageline, ['info', join(readers, name, 'input'), '--format', 'json', '--quiet'], {
+          maxBuffer: 1 << 28,
+        }),
+      ).description
+    );
     assert.ok(said.length > 25);
     for (const text of said) assert.equal(description(text), text, 'English as it is');
     setLang('zh');
     for (const text of said)
       for (const piece of description(text).split('，'))
         assert.ok(/[\u4e00-\u9fff]|^\d+ 个 rank$|^(NVIDIA|AMD|Ascend)/.test(piece), `${text}: ${piece}`);
-    assert.equal(description('1 host, no devices: XLA\'s ops ran on the host'), '1 台主机，没有设备：XLA 的操作在主机上运行');
+    assert.equal(description("1 host, no devices: XLA's ops ran on the host"),
+      '1 台主机，没有设备：XLA 的操作在主机上运行');
     assert.equal(description('2 worker logs of 2 machines'), '2 份 worker 日志，来自 2 台机器');
-    assert.equal(description('8 ranks, 12 events, torch 1.12–2.2 and 2.4–2.6 eras'), '8 个 rank，12 个事件，torch 1.12–2.2 与 2.4–2.6 时期的格式');
+    assert.equal(description('8 ranks, 12 events, torch 1.12–2.2 and 2.4–2.6 eras'),
+      '8 个 rank，12 个事件，torch 1.12–2.2 与 2.4–2.6 时期的格式');
   }],
   ['report: a single slice; export writes the same page', async (open, tools) => {
     const {page, problems} = await openReport(tools.files, reportOf(tools, 'one'));

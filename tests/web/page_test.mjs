@@ -1,5 +1,5 @@
-// What all pages share: bars to scale, colours that anyone tells apart, targets, a server that goes and comes back. Run by
-// viewer_run.mjs.
+// What all pages share: bars to scale, colours that anyone tells apart, targets, a server that goes and comes back. Run
+// by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {apart, contrast, visions} from './colours.mjs';
@@ -12,31 +12,42 @@ const overview = async (open, run, query = '?lang=en', options = {}) => {
   return page;
 };
 // Widths as drawn against shares as said, and whether a text is cut.
-const barOf = (page, at) => page.$eval(`${at} .split`, bar => {
-  const whole = bar.clientWidth, seen = one => getComputedStyle(one).visibility !== 'hidden';
-  return {whole, parts: [...bar.children].map(part => {
-    const box = part.getBoundingClientRect();
-    return {title: part.title, width: box.width, texts: [...part.querySelectorAll('b, span')].filter(seen).map(text => {
-      const {left, right} = text.getBoundingClientRect();
-      return {text: text.textContent, inside: left >= box.left && right <= box.right};
-    })};
-  }), below: [...bar.parentElement.querySelectorAll('ul.small:not(.none) li:not(.in-bar)')].map(one => one.textContent)};
-});
+const barOf = (page, at) =>
+  page.$eval(`${at} .split`, bar => {
+    const whole = bar.clientWidth, seen = one => getComputedStyle(one).visibility !== 'hidden';
+    return {whole, parts: [...bar.children].map(part => {
+      const box = part.getBoundingClientRect();
+      return {title: part.title, width: box.width,
+        texts: [...part.querySelectorAll('b, span')].filter(seen).map(text => {
+          const {left, right} = text.getBoundingClientRect();
+          return {text: text.textContent, inside: left >= box.left && right <= box.right};
+        })};
+    }),
+      below: [...bar.parentElement.querySelectorAll('ul.small:not(.none) li:not(.in-bar)')].map(one =>
+        one.textContent
+      )};
+  });
 function toScale({whole, parts, below}, shares, where) {
   const drawn = shares.filter(share => share > 0), sum = Math.max(1, drawn.reduce((all, share) => all + share, 0));
   assert.equal(parts.length, drawn.length);
-  drawn.forEach((share, i) => assert.ok(Math.abs(parts[i].width - share / sum * whole) < 0.6, `${where}, ${parts[i].title}: ${parts[i].width} of ${whole} for ${share}`));
+  drawn.forEach((share, i) =>
+    assert.ok(Math.abs(parts[i].width - share / sum * whole) < 0.6,
+      `${where}, ${parts[i].title}: ${parts[i].width} of ${whole} for ${share}`)
+  );
   for (const part of parts) for (const {text, inside} of part.texts) assert.ok(inside, `${where}: "${text}" is cut`);
   const inside = parts.filter(part => part.texts.length === 2).length;
-  assert.equal(below.length, shares.filter(share => Math.abs(share) >= 0.0005).length - inside, `${where}: what has no room stands below`);
+  assert.equal(below.length, shares.filter(share => Math.abs(share) >= 0.0005).length - inside,
+    `${where}: what has no room stands below`);
 }
 
 export const cases = [
-  ['the bar of a span is to scale, and no text in it is cut: both pages, every width, both languages', async (open) => {
+  ['the bar of a span is to scale, and no text in it is cut: both pages, every width, both languages', async open => {
     let page;
     for (const [run, lang] of [['slower', 'en'], ['profile', 'zh']]) {
       page = await overview(open, run, `?lang=${lang}`, {again: page});
-      const shares = await page.evaluate(async () => (await (await fetch('api/explain')).json()).parts.map(part => part.share));
+      const shares = await page.evaluate(async () =>
+        (await (await fetch('api/explain')).json()).parts.map(part => part.share)
+      );
       for (const width of [1440, 1000, 700, 390]) {
         await resize(page, width, 800);
         toScale(await barOf(page, '.headline'), shares, `${run}, ${lang}, ${width} px`);
@@ -49,7 +60,8 @@ export const cases = [
       const sum = bar.parts.reduce((all, part) => all + Number(/([\d.]+)\s*%/.exec(part.title)[1]), 0);
       for (const part of bar.parts) {
         const share = Number(/([\d.]+)\s*%/.exec(part.title)[1]);
-        assert.ok(Math.abs(part.width / bar.whole - share / Math.max(100, sum)) < 0.0012, `${part.title}: ${part.width} of ${bar.whole}`);
+        assert.ok(Math.abs(part.width / bar.whole - share / Math.max(100, sum)) < 0.0012,
+          `${part.title}: ${part.width} of ${bar.whole}`);
         for (const {text, inside} of part.texts) assert.ok(inside, `"${text}" is cut`);
       }
     }
@@ -59,14 +71,18 @@ export const cases = [
     let page;
     for (const dark of [false, true]) {
       page = await overview(open, 'slower', '?lang=en', {dark, again: page});
-      const colours = await page.evaluate(list => list.map(name => getComputedStyle(document.documentElement).getPropertyValue(`--part-${name}`).trim()), names);
+      const colours = await page.evaluate(
+        list => list.map(name => getComputedStyle(document.documentElement).getPropertyValue(`--part-${name}`).trim()),
+        names,
+      );
       for (const [i, a] of colours.entries()) {
         assert.ok(contrast(a, '#ffffff') >= 4.5, `white on ${names[i]}: ${contrast(a, '#ffffff')}`);
-        for (const [k, b] of colours.entries()) for (const vision of visions) {
-          if (k <= i) continue;
-          const least = names[i] === 'bubble' && names[k] === 'imbalance' ? 25 : 14, delta = apart(a, b, vision);
-          assert.ok(delta >= least, `${names[i]} and ${names[k]}, ${vision}: ${delta}`);
-        }
+        for (const [k, b] of colours.entries())
+          for (const vision of visions) {
+            if (k <= i) continue;
+            const least = names[i] === 'bubble' && names[k] === 'imbalance' ? 25 : 14, delta = apart(a, b, vision);
+            assert.ok(delta >= least, `${names[i]} and ${names[k]}, ${vision}: ${delta}`);
+          }
       }
     }
   }],
@@ -74,7 +90,9 @@ export const cases = [
     const page = await open('pipeline', '?lang=en', {complaints: true});
     await context.setOffline(true);
     await page.keyboard.press('2');
-    await page.waitForFunction(() => document.querySelector('.away:not([hidden])')?.textContent.includes('does not respond'));
+    await page.waitForFunction(() =>
+      document.querySelector('.away:not([hidden])')?.textContent.includes('does not respond')
+    );
     assert.match(await page.innerText('.away code'), /^stageline view \//);
     await context.setOffline(false);
     await page.waitForFunction(() => document.querySelector('.away[hidden]'));
@@ -87,7 +105,8 @@ export const cases = [
     await page.keyboard.press('2');
     await clickSlice(page, 0, 1);
     await chosen(page);
-    const high = () => page.$eval('.panel', one => one.offsetHeight), handle = await page.locator('.panel-handle').boundingBox();
+    const high = () => page.$eval('.panel', one => one.offsetHeight),
+      handle = await page.locator('.panel-handle').boundingBox();
     await page.mouse.move(700, handle.y + 4);
     await page.mouse.down();
     await page.mouse.move(700, 400);
@@ -98,8 +117,10 @@ export const cases = [
     await page.keyboard.press('ArrowDown');
     await page.waitForFunction(was => document.querySelector('.panel').offsetHeight < was - 30, before);
     const kept = await high();
-    assert.equal(await page.evaluate(() => stageline.state().selected !== null), true, 'the arrow was the drawer\'s, not the timeline\'s');
-    await page.waitForFunction(() => /[?&]sel=/.test(location.hash));  // the address follows a moment after what is chosen
+    assert.equal(await page.evaluate(() => stageline.state().selected !== null), true,
+      "the arrow was the drawer's, not the timeline's");
+    // The address follows a moment after what is chosen.
+    await page.waitForFunction(() => /[?&]sel=/.test(location.hash));
     const again = await open('pipeline', `?lang=en${await page.evaluate(() => location.hash)}`, {raw: true});
     await again.waitForFunction(() => window.stageline?.frames?.() > 0 && stageline.facts?.());
     assert.ok(Math.abs(await again.$eval('.panel', one => one.offsetHeight) - kept) < 3);
@@ -111,7 +132,8 @@ export const cases = [
     if (await fold.getAttribute('open') === null) await fold.locator('summary').click();
     const [download] = await Promise.all([page.waitForEvent('download'), page.locator('button.csv').first().click()]);
     assert.match(download.suggestedFilename(), /\.csv$/);
-    const text = readFileSync(await download.path(), 'utf8'), lines = text.replace(/^\ufeff/, '').trimEnd().split('\r\n');
+    const text = readFileSync(await download.path(), 'utf8'),
+      lines = text.replace(/^\ufeff/, '').trimEnd().split('\r\n');
     assert.equal(text.charCodeAt(0), 0xfeff);
     assert.ok(lines.length > 1 && /^[a-z_0-9,]+$/.test(lines[0]), lines[0]);
     assert.ok(text.includes("'=1+1"), text.slice(0, 400));
@@ -126,7 +148,8 @@ export const cases = [
     await page.waitForSelector('.totals tbody tr');
     const heads = await page.locator('.totals thead th').allInnerTexts(), at = heads.findIndex(head => /95/.test(head));
     assert.ok(at > 0, heads.join());
-    for (const row of await page.locator('.totals tbody tr').all()) assert.equal(await row.locator('th, td').nth(at).innerText(), '–');
+    for (const row of await page.locator('.totals tbody tr').all())
+      assert.equal(await row.locator('th, td').nth(at).innerText(), '–');
   }],
   ['a lane is one stop of Tab; its buttons are reached by the arrows', async open => {
     const page = await open('pipeline');
@@ -141,19 +164,23 @@ export const cases = [
     assert.deepEqual(await page.evaluate(() => ({...stageline.view()})), before, 'the window stays');
   }],
   ['what if: before and after, scenarios that are kept, named, compared, and in the address', async (open, {runs}) => {
-    const page = await show(open, 'slower', '?step=1&if=scale%3D3:0.7'), title = () => page.innerText('.page-pipeline h1');
+    const page = await show(open, 'slower', '?step=1&if=scale%3D3:0.7'), title = () =>
+      page.innerText('.page-pipeline h1');
     await page.waitForSelector('#before-after');
     assert.match(await title(), /→.*−/);
     assert.equal(await page.locator('#cost').inputValue(), '0.7');
     // The bar of after is as much shorter as the step.
     const [, before, after] = /: ([\d.]+)\s*\S+ → ([\d.]+)/.exec(await title());
-    const wide = await page.$$eval('#before-after .after-line > div', list => list.map(one => one.getBoundingClientRect().width));
+    const wide = await page.$$eval('#before-after .after-line > div', list =>
+      list.map(one => one.getBoundingClientRect().width));
     assert.ok(Math.abs(wide[1] / wide[0] - after / before) < 0.01, `${wide} for ${before} → ${after}`);
     assert.match(await page.innerText('.stages tbody tr:nth-child(4)'), /→/);
     await page.click('#what-if-keep');
     await page.waitForSelector('.kept tbody tr:nth-child(2)');
     await page.locator('#schedule').selectOption('zb-h1');
-    await page.waitForFunction(() => stageline.pipeline.world?.() !== undefined || document.querySelector('#what-if-keep:not(:disabled)'));
+    await page.waitForFunction(() =>
+      stageline.pipeline.world?.() !== undefined || document.querySelector('#what-if-keep:not(:disabled)')
+    );
     await page.waitForFunction(() => /to%3Dzb-h1|to=zb-h1/.test(location.hash));
     await page.click('#what-if-keep');
     await page.waitForSelector('.kept tbody tr:nth-child(3)');
@@ -162,35 +189,66 @@ export const cases = [
     await page.locator('.kept input').nth(1).focus();
     await page.waitForFunction(() => /kept=lighter/.test(decodeURIComponent(location.hash)));
     // The same from the address alone, with the same prices.
-    const rows = of => of.$$eval('.kept tbody tr', list => list.map(row => [row.querySelector('input')?.value, row.cells[1].textContent, row.cells[2].textContent]));
-    await page.waitForFunction(() => ![...document.querySelectorAll('.kept td')].some(cell => cell.textContent === '…'));
-    const kept = await rows(page), again = await show(open, 'slower', (await page.evaluate(() => location.hash)).replace(/^#\/pipeline/, ''));
-    await again.waitForFunction(() => document.querySelectorAll('.kept tbody tr').length === 3 && ![...document.querySelectorAll('.kept td')].some(cell => cell.textContent === '…'));
+    const rows = of =>
+      of.$$eval('.kept tbody tr', list =>
+        list.map(row => [row.querySelector('input')?.value, row.cells[1].textContent, row.cells[2].textContent]));
+    await page.waitForFunction(() =>
+      ![...document.querySelectorAll('.kept td')].some(cell => cell.textContent === '…')
+    );
+    const kept = await rows(page), again = await show(open, 'slower', (await page.evaluate(() =>
+      location.hash
+    )).replace(/^#\/pipeline/, ''));
+    await again.waitForFunction(() =>
+      document.querySelectorAll('.kept tbody tr').length === 3 &&
+      ![...document.querySelectorAll('.kept td')].some(cell => cell.textContent === '…')
+    );
     assert.deepEqual(await rows(again), kept);
     assert.equal(await again.locator('.kept tr.best').count(), 1);
     await again.locator('.kept tbody tr:nth-child(2) button').first().click();
-    await again.waitForFunction(() => document.querySelector('#cost').value === '0.7' && document.querySelector('#schedule').value === '1f1b');
+    await again.waitForFunction(() =>
+      document.querySelector('#cost').value === '0.7' && document.querySelector('#schedule').value === '1f1b'
+    );
     await again.locator('.kept tbody tr:nth-child(3) button').last().click();
     await again.waitForFunction(() => document.querySelectorAll('.kept tbody tr').length === 2);
     await again.click('#what-if-reset');
     await again.waitForFunction(() => !document.querySelector('#before-after'));
     assert.ok(runs.slower);
   }],
-  ['Overview of a profile draws a step in layers, every rank and the largest kernels', async (open) => {
+  ['Overview of a profile draws a step in layers, every rank and the largest kernels', async open => {
     const page = await overview(open, 'profiles');
-    await page.waitForFunction(() => stageline.overviewWhole() && document.querySelector('.profile-picture')?.dataset.layers && document.querySelectorAll('.profile-bars table').length === 2);
+    await page.waitForFunction(() =>
+      stageline.overviewWhole() && document.querySelector('.profile-picture')?.dataset.layers &&
+      document.querySelectorAll('.profile-bars table').length === 2
+    );
     const {layers, sums} = await page.evaluate(async () => {
-      const {run} = stageline, byLength = [...run.steps].sort((a, b) => (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns)), step = byLength[byLength.length >> 1];
-      const rank = Number(/rank (\d+)|Rank (\d+)/.exec(document.querySelector('.profile-picture h2').textContent)[0].replace(/\D/g, ''));
-      const index = run.ranks.findIndex(one => one.rank === rank), streams = run.lanes.filter(lane => lane.rank_index === index && lane.type === 'stream').map(lane => lane.id);
-      const reported = await (await fetch(`api/select?lanes=${streams.join()}&t0=${step.start_ns}&t1=${step.end_ns}`)).json();
+      const {run} = stageline, byLength = [...run.steps].sort((a, b) =>
+        (a.end_ns - a.start_ns) - (b.end_ns - b.start_ns)
+      ), step = byLength[byLength.length >> 1];
+      const rank = Number(
+        /rank (\d+)|Rank (\d+)/.exec(document.querySelector('.profile-picture h2').textContent)[0].replace(/\D/g, ''),
+      );
+      const index = run.ranks.findIndex(one => one.rank === rank), streams = run.lanes.filter(lane =>
+        lane.rank_index === index && lane.type === 'stream'
+      ).map(lane => lane.id);
+      const reported = await (await fetch(`api/select?lanes=${streams.join()}&t0=${step.start_ns}&t1=${step.end_ns}`))
+        .json();
       const groups = new Map(run.kinds.map(kind => [kind.id, kind.group])), sums = {};
-      for (const row of reported.rows) sums[groups.get(row.kind)] = (sums[groups.get(row.kind)] ?? 0) + row.sum_ns / (step.end_ns - step.start_ns);
-      return {layers: Object.fromEntries(document.querySelector('.profile-picture').dataset.layers.split(' ').map(one => one.split('=')).map(([name, value]) => [name, Number(value)])), sums};
+      for (const row of reported.rows)
+        sums[groups.get(row.kind)] = (sums[groups.get(row.kind)] ?? 0) +
+          row.sum_ns / (step.end_ns - step.start_ns);
+      return {layers: Object.fromEntries(document.querySelector('.profile-picture').dataset.layers.split(' ').map(one =>
+        one.split('=')
+      ).map(([name, value]) => [name, Number(value)])), sums};
     });
     assert.ok(layers.computing > 0 && layers.host > 0, JSON.stringify(layers));
-    for (const layer of ['computing', 'communication', 'memory']) if (sums[layer]) assert.ok(Math.abs((layers[layer] ?? 0) - Math.min(1, sums[layer])) < 0.02, `${layer}: ${layers[layer]} drawn, ${sums[layer]} ran`);
-    assert.equal(await page.locator('.profile-bars > div').first().locator('tbody tr').count(), await page.evaluate(() => stageline.run.ranks.length));
+    for (const layer of ['computing', 'communication', 'memory'])
+      if (sums[layer])
+        assert.ok(Math.abs((layers[layer] ?? 0) - Math.min(1, sums[layer])) < 0.02,
+          `${layer}: ${layers[layer]} drawn, ${sums[layer]} ran`);
+    assert.equal(await page.locator('.profile-bars > div').first().locator('tbody tr').count(),
+      await page.evaluate(() =>
+        stageline.run.ranks.length
+      ));
     assert.ok(await page.locator('.profile-bars > div').nth(1).locator('tbody tr').count() > 3);
   }],
 ];

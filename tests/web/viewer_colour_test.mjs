@@ -9,8 +9,8 @@ const TOGETHER = {
   stream: ['computing', 'communication', 'memory', 'device_other'],
   thread: ['operator', 'python', 'runtime', 'annotation', 'overhead', 'other'],
 };
-// 2.3 is a just noticeable difference. Weight gradients are hatched, what a thread does bears its name: their colour is not
-// all there is.
+// 2.3 is a just noticeable difference. Weight gradients are hatched, what a thread does bears its name: their colour is
+// not all there is.
 const least = (a, b) => (a.group === 'weight' || b.group === 'weight' ? 6 : TOGETHER.thread.includes(a.group) ? 8 : 10);
 
 const THEMES = [false, true];
@@ -21,22 +21,27 @@ export const cases = [
     for (const dark of THEMES) {
       for (const run of ['split', 'pipeline', 'profile']) {
         page = await open(run, '?lang=en', {dark, again: page});
-        const {paints: {page: own, fill}, kinds} = await page.evaluate('({paints: stageline.paints(), kinds: stageline.run.kinds})');
+        const {paints: {page: own, fill}, kinds} = await page.evaluate(
+          '({paints: stageline.paints(), kinds: stageline.run.kinds})',
+        );
         for (const groups of Object.values(TOGETHER)) {
           const present = kinds.filter(kind => groups.includes(kind.group));
           for (const vision of visions)
             for (const [i, a] of present.entries()) {
               for (const colour of new Set(fill[a.id])) {
                 const beside = apart(colour, own.idle, vision);
-                assert.ok(beside >= 10, `${run}, ${dark ? 'dark' : 'light'}, ${vision}: ${a.name} and idle time: ${beside}`);
+                assert.ok(beside >= 10,
+                  `${run}, ${dark ? 'dark' : 'light'}, ${vision}: ${a.name} and idle time: ${beside}`);
               }
               for (const b of present.slice(i + 1)) {
                 if (a.group === b.group) continue;
-                for (const x of new Set(fill[a.id])) for (const y of new Set(fill[b.id])) {
-                  ++pairs;
-                  const delta = apart(x, y, vision);
-                  assert.ok(delta >= least(a, b), `${run}, ${dark ? 'dark' : 'light'}, ${vision}: ${a.name} ${x} and ${b.name} ${y}: ${delta}`);
-                }
+                for (const x of new Set(fill[a.id]))
+                  for (const y of new Set(fill[b.id])) {
+                    ++pairs;
+                    const delta = apart(x, y, vision);
+                    assert.ok(delta >= least(a, b),
+                      `${run}, ${dark ? 'dark' : 'light'}, ${vision}: ${a.name} ${x} and ${b.name} ${y}: ${delta}`);
+                  }
               }
             }
         }
@@ -51,22 +56,28 @@ export const cases = [
       const {fill, kinds} = await page.evaluate('({fill: stageline.paints().fill, kinds: stageline.run.kinds})');
       for (const kind of kinds.filter(one => ['forward', 'backward', 'weight'].includes(one.group)))
         for (let i = 1; i < fill[kind.id].length; ++i)
-          for (const vision of visions) assert.ok(apart(fill[kind.id][i - 1], fill[kind.id][i], vision) >= 5, `${kind.name} ${i} ${vision}`);
+          for (const vision of visions)
+            assert.ok(apart(fill[kind.id][i - 1], fill[kind.id][i], vision) >= 5, `${kind.name} ${i} ${vision}`);
       // Two colours within one cell: the fill and the lines over it.
       const weight = await page.evaluate(() => {
         const kind = stageline.run.kinds.find(one => one.group === 'weight').id;
-        const all = stageline.run.lanes.filter(lane => lane.type === 'cells' && stageline.laneBox(lane.id)).flatMap(lane => stageline.slices(lane.id));
-        const slice = all.filter(one => one.kind === kind).sort((a, b) => b.dur - a.dur)[0], box = stageline.sliceBox(slice);
+        const all = stageline.run.lanes.filter(lane => lane.type === 'cells' && stageline.laneBox(lane.id)).flatMap(
+          lane => stageline.slices(lane.id),
+        );
+        const slice = all.filter(one => one.kind === kind).sort((a, b) => b.dur - a.dur)[0],
+          box = stageline.sliceBox(slice);
         const canvas = document.querySelector('canvas.rows'), at = canvas.getBoundingClientRect(), seen = new Map();
-        const data = canvas.getContext('2d').getImageData(Math.round(box.x - at.left) + 2, Math.round(box.y - at.top) + 2, Math.round(box.w) - 5,
-            Math.round(box.h) - 4).data;
+        const data =
+          canvas.getContext('2d').getImageData(Math.round(box.x - at.left) + 2, Math.round(box.y - at.top) + 2,
+            Math.round(box.w) - 5, Math.round(box.h) - 4).data;
         for (let i = 0; i < data.length; i += 4) {
           const key = `rgb(${data[i]} ${data[i + 1]} ${data[i + 2]})`;
           seen.set(key, (seen.get(key) ?? 0) + 1);
         }
         return [...seen].sort((a, b) => b[1] - a[1]).slice(0, 12).map(([key]) => key);
       });
-      assert.ok(weight.slice(1).some(colour => apart(weight[0], colour, 'normal') > 15), `hatched: ${weight.join(', ')}`);
+      assert.ok(weight.slice(1).some(colour => apart(weight[0], colour, 'normal') > 15),
+        `hatched: ${weight.join(', ')}`);
     }
   }],
   ['text on every kind and tint meets AA, and what the axis says', async open => {
@@ -74,13 +85,18 @@ export const cases = [
     for (const dark of THEMES)
       for (const run of ['split', 'pipeline', 'profile']) {
         page = await open(run, '?lang=en', {dark, again: page});
-        const {paints: {page: own, fill, text}, kinds} = await page.evaluate('({paints: stageline.paints(), kinds: stageline.run.kinds})');
+        const {paints: {page: own, fill, text}, kinds} = await page.evaluate(
+          '({paints: stageline.paints(), kinds: stageline.run.kinds})',
+        );
         for (const kind of kinds)
           for (const [i, colour] of fill[kind.id].entries())
-            assert.ok(contrast(colour, text[kind.id][i]) >= 4.5, `${run}, ${dark ? 'dark' : 'light'}: ${kind.name}, tint ${i}: ${contrast(colour,
-                text[kind.id][i])}`);
+            assert.ok(contrast(colour, text[kind.id][i]) >= 4.5,
+              `${run}, ${dark ? 'dark' : 'light'}: ${kind.name}, tint ${i}: ${contrast(colour, text[kind.id][i])}`);
         // Numbers and steps of the axis; tags of the pointer, areas and marks.
-        for (const [ink, paper] of [['mut', 'bg'], ['mut', 'soft'], ['bg', 'mut'], ['bg', 'acc'], ['bg', 'hot'], ['ink', 'bg']])
+        for (const [ink, paper] of [['mut', 'bg'], ['mut', 'soft'], ['bg', 'mut'], ['bg', 'acc'], ['bg', 'hot'], [
+          'ink',
+          'bg',
+        ]])
           assert.ok(contrast(own[ink], own[paper]) >= 4.5, `${ink} on ${paper}: ${contrast(own[ink], own[paper])}`);
       }
   }],

@@ -12,7 +12,8 @@ async function step(page, number, zoomed = 0) {
   }, zoomed);
   await settle(page);
 }
-const kindLane = (page, type) => page.evaluate(wanted => stageline.run.lanes.find(lane => lane.type === wanted).id, type);
+const kindLane = (page, type) =>
+  page.evaluate(wanted => stageline.run.lanes.find(lane => lane.type === wanted).id, type);
 // Of one case a picture of the timeline and its drawer: the bars above are other pages' too.
 const whole = async (page, picture, name) => {
   await away(page);
@@ -87,31 +88,45 @@ const pictures = [
 
 export const cases = [
   // Not of goldens but of how they are compared.
-  ['pictures differ when something moved by a pixel or is missing, not when edges are smoothed otherwise', async (open, {blank}) => {
-    const page = await open('pipeline', '?lang=en', {size: SMALL});
-    await step(page, 1);
-    const clip = {x: 214, y: 100, width: 700, height: 300}, picture = await page.screenshot({clip});
-    const cell = await page.evaluate(() => stageline.slices(0).map(s => stageline.sliceBox(s)).find(box => box.w > 12 && box.x > 240));
-    assert.ok(cell, 'a cell with a number');
-    const place = [cell.x - clip.x + 2, cell.y - clip.y + 2, cell.w - 5, cell.h - 4].map(Math.round);
-    const changed = async how => Buffer.from(await blank.evaluate(async ([text, what, [x0, y0, w, h]]) => {
-      const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + text)).blob());
-      const {width, height} = image, canvas = new OffscreenCanvas(width, height), pen = canvas.getContext('2d');
-      pen.drawImage(image, 0, 0);
-      if (what === 'moved') pen.drawImage(image, 0, 0, width, height, 1, 0, width, height);
-      const pixels = pen.getImageData(0, 0, width, height), {data} = pixels, at = (x, y) => (y * width + x) * 4;
-      if (what === 'smoothed') for (let i = 0; i < data.length; ++i) if (i % 4 < 3) data[i] += i * 7919 % 61 - 30;
-      if (what === 'missing')  // the number on a cell: the cell's own colour instead
-        for (let y = y0; y < y0 + h; ++y) for (let x = x0; x < x0 + w; ++x) for (let k = 0; k < 3; ++k) data[at(x, y) + k] = data[at(x0, y0) + k];
-      pen.putImageData(pixels, 0, 0);
-      let bytes = '';
-      for (const one of new Uint8Array(await (await canvas.convertToBlob({type: 'image/png'})).arrayBuffer())) bytes += String.fromCharCode(one);
-      return btoa(bytes);
-    }, [picture.toString('base64'), how, place]), 'base64');
-    assert.deepEqual(await differing(blank, picture, await changed('none')), []);
-    assert.deepEqual(await differing(blank, picture, await changed('smoothed')), []);
-    assert.ok((await differing(blank, picture, await changed('moved'))).length > 10);
-    assert.ok((await differing(blank, picture, await changed('missing'))).length > 0);
-  }],
+  [
+    'pictures differ when something moved by a pixel or is missing, not when edges are smoothed otherwise',
+    async (open, {blank}) => {
+      const page = await open('pipeline', '?lang=en', {size: SMALL});
+      await step(page, 1);
+      const clip = {x: 214, y: 100, width: 700, height: 300}, picture = await page.screenshot({clip});
+      const cell = await page.evaluate(() =>
+        stageline.slices(0).map(s => stageline.sliceBox(s)).find(box => box.w > 12 && box.x > 240)
+      );
+      assert.ok(cell, 'a cell with a number');
+      const place = [cell.x - clip.x + 2, cell.y - clip.y + 2, cell.w - 5, cell.h - 4].map(Math.round);
+      const changed = async how =>
+        Buffer.from(await blank.evaluate(async ([text, what, [x0, y0, w, h]]) => {
+          const image = await createImageBitmap(await (await fetch('data:image/png;base64,' + text)).blob());
+          const {width, height} = image, canvas = new OffscreenCanvas(width, height), pen = canvas.getContext('2d');
+          pen.drawImage(image, 0, 0);
+          if (what === 'moved') pen.drawImage(image, 0, 0, width, height, 1, 0, width, height);
+          const pixels = pen.getImageData(0, 0, width, height), {data} = pixels, at = (x, y) => (y * width + x) * 4;
+          if (what === 'smoothed') {
+            for (let i = 0; i < data.length; ++i)
+              if (i % 4 < 3)
+                data[i] += i * 7919 % 61 -
+                  30;
+          }
+          if (what === 'missing') { // the number on a cell: the cell's own colour instead
+            for (let y = y0; y < y0 + h; ++y)
+              for (let x = x0; x < x0 + w; ++x) for (let k = 0; k < 3; ++k) data[at(x, y) + k] = data[at(x0, y0) + k];
+          }
+          pen.putImageData(pixels, 0, 0);
+          let bytes = '';
+          for (const one of new Uint8Array(await (await canvas.convertToBlob({type: 'image/png'})).arrayBuffer()))
+            bytes += String.fromCharCode(one);
+          return btoa(bytes);
+        }, [picture.toString('base64'), how, place]), 'base64');
+      assert.deepEqual(await differing(blank, picture, await changed('none')), []);
+      assert.deepEqual(await differing(blank, picture, await changed('smoothed')), []);
+      assert.ok((await differing(blank, picture, await changed('moved'))).length > 10);
+      assert.ok((await differing(blank, picture, await changed('missing'))).length > 0);
+    },
+  ],
   ...pictures.map(([name, run, more = {}]) => [name, run, {fixed: true, ...more}]),
 ];

@@ -10,8 +10,9 @@ export const count = (page, lane) => page.evaluate(id => stageline.slices(id).le
 export async function settle(page) {
   const still = await page.evaluate(async () => {
     const until = Date.now() + 120000;
-    do await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
-    while (!stageline.settled() && Date.now() < until);
+    do await new Promise(done =>
+      requestAnimationFrame(() => requestAnimationFrame(done))
+    ); while (!stageline.settled() && Date.now() < until);
     return stageline.settled();
   });
   if (!still) throw new Error('the page does not come to rest');
@@ -38,14 +39,18 @@ export async function stopClock(page) {
     window.passed = 0;
     performance.now = () => stopped + window.passed;
   });
-  return ms => page.evaluate(by => { window.passed += by; }, ms);
+  return ms =>
+    page.evaluate(by => {
+      window.passed += by;
+    }, ms);
 }
 
 // What the page waits a while for (a second letter, another page's answer) it waits so many times as long for.
-export const patience = (page, times) => page.evaluate(by => {
-  const {setTimeout} = window;
-  window.setTimeout = (act, ms, ...more) => setTimeout(act, ms > 2000 ? ms * by : ms, ...more);
-}, times);
+export const patience = (page, times) =>
+  page.evaluate(by => {
+    const {setTimeout} = window;
+    window.setTimeout = (act, ms, ...more) => setTimeout(act, ms > 2000 ? ms * by : ms, ...more);
+  }, times);
 
 // The list of the search for all that is typed, not for a part of it.
 export const listed = page => page.waitForSelector('#omni ul:not([aria-busy=true]) li');
@@ -60,8 +65,10 @@ export async function wideSlice(page, lane, nth = 0) {
   await settle(page);
   return page.evaluate(([id, k]) => {
     const {t0, t1} = stageline.view();
-    const inside = stageline.slices(id).filter(s => s.dur > 0 && s.start >= t0 && s.start + s.dur <= t1).sort((a, b) => b.dur - a.dur ||
-        a.start - b.start);
+    const inside = stageline.slices(id).filter(s => s.dur > 0 && s.start >= t0 && s.start + s.dur <= t1).sort((a, b) =>
+      b.dur - a.dur ||
+      a.start - b.start
+    );
     const slice = inside[k], box = stageline.sliceBox(slice);
     return {slice, box, x: box.x + box.w / 2, y: box.y + box.h / 2};
   }, [lane, nth]);
@@ -86,44 +93,60 @@ export async function drag(page, from, to, modifiers = []) {
 }
 
 // Every text a reader can see outside the canvas.
-export const visibleTexts = page => page.evaluate(() => {
-  const texts = [];
-  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walker.nextNode()) {
-    const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
-    if (text && !/^(SCRIPT|NOSCRIPT|OPTION|TITLE)$/.test(element.tagName) && element.getClientRects().length > 0) texts.push(text);
-  }
-  return texts;
-});
+export const visibleTexts = page =>
+  page.evaluate(() => {
+    const texts = [];
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+      const text = walker.currentNode.textContent.trim(), element = walker.currentNode.parentElement;
+      if (text && !/^(SCRIPT|NOSCRIPT|OPTION|TITLE)$/.test(element.tagName) && element.getClientRects().length > 0)
+        texts.push(text);
+    }
+    return texts;
+  });
 
 // Every text of the page that can be read, against the ground it stands on: names what is below 4.5 to 1.
-export const textContrast = page => page.evaluate(() => {
-  const parse = text => text.match(/[\d.]+/g).map(Number);
-  const luminance = c => c.slice(0, 3).map(v => v / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
-    .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
-  const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let seen = 0;
-  const fields = [...document.querySelectorAll('input')].map(one => ({element: one, text: one.value || one.placeholder}));
-  while (walker.nextNode()) fields.push({element: walker.currentNode.parentElement, text: walker.currentNode.textContent});
-  for (const {element, text} of fields) {
-    if (!text.trim() || element.getClientRects().length === 0 || /^(SCRIPT|NOSCRIPT|OPTION)$/.test(element.tagName)) continue;
-    let ground = element, faint = 1;
-    while (ground && (parse(getComputedStyle(ground).backgroundColor)[3] ?? 1) === 0) ground = ground.parentElement;
-    for (let at = element; at; at = at.parentElement) faint = Math.min(faint, Number(getComputedStyle(at).opacity));
-    const [ink, paper] = [parse(getComputedStyle(element).color), parse(getComputedStyle(ground ?? document.body).backgroundColor)];
-    const shown = ink.slice(0, 3).map((v, i) => v * faint + paper[i] * (1 - faint)), [a, b] = [luminance(shown), luminance(paper)];
-    const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-    ++seen;
-    if (ratio < 4.5) found.push(`${text.trim().slice(0, 60)} ${ratio.toFixed(2)}`);
-  }
-  return {seen, found};
-});
+export const textContrast = page =>
+  page.evaluate(() => {
+    const parse = text => text.match(/[\d.]+/g).map(Number);
+    const luminance = c =>
+      c.slice(0, 3).map(v => v / 255).map(v => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4))
+        .reduce((sum, v, i) => sum + v * [0.2126, 0.7152, 0.0722][i], 0);
+    const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    let seen = 0;
+    const fields = [...document.querySelectorAll('input')].map(one => ({element: one,
+      text: one.value || one.placeholder})
+    );
+    while (walker.nextNode()) fields.push({element: walker.currentNode.parentElement,
+        text: walker.currentNode.textContent});
+    for (const {element, text} of fields) {
+      if (!text.trim() || element.getClientRects().length === 0 || /^(SCRIPT|NOSCRIPT|OPTION)$/.test(element.tagName))
+        continue;
+      let ground = element, faint = 1;
+      while (ground && (parse(getComputedStyle(ground).backgroundColor)[3] ?? 1) === 0) ground = ground.parentElement;
+      for (let at = element; at; at = at.parentElement) faint = Math.min(faint, Number(getComputedStyle(at).opacity));
+      const [ink, paper] = [
+        parse(getComputedStyle(element).color),
+        parse(getComputedStyle(ground ?? document.body).backgroundColor),
+      ];
+      const shown = ink.slice(0, 3).map((v, i) => v * faint + paper[i] * (1 - faint)),
+        [a, b] = [luminance(shown), luminance(paper)];
+      const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+      ++seen;
+      if (ratio < 4.5) found.push(`${text.trim().slice(0, 60)} ${ratio.toFixed(2)}`);
+    }
+    return {seen, found};
+  });
 export const poorContrast = async page => (await textContrast(page)).found;
 
 // What reaches past the right edge of the page that is shown: "TAG.CLASS words +PIXELS", outermost first.
-export const tooWide = page => page.evaluate(() => {
-  const shown = [...document.querySelectorAll('.page')].find(one => !one.hidden), edge = shown.getBoundingClientRect().left + shown.clientWidth;
-  const over = one => Math.round(one.getBoundingClientRect().right - edge);
-  return [...shown.querySelectorAll('*')].filter(one => one.getClientRects().length > 0 && over(one) > 0)
-    .map(one => `${one.tagName}.${one.getAttribute('class') ?? ''} ${one.textContent.trim().slice(0, 30)} +${over(one)}`).slice(0, 20).join('; ');
-});
+export const tooWide = page =>
+  page.evaluate(() => {
+    const shown = [...document.querySelectorAll('.page')].find(one => !one.hidden),
+      edge = shown.getBoundingClientRect().left + shown.clientWidth;
+    const over = one => Math.round(one.getBoundingClientRect().right - edge);
+    return [...shown.querySelectorAll('*')].filter(one => one.getClientRects().length > 0 && over(one) > 0)
+      .map(one =>
+        `${one.tagName}.${one.getAttribute('class') ?? ''} ${one.textContent.trim().slice(0, 30)} +${over(one)}`
+      ).slice(0, 20).join('; ');
+  });

@@ -35,8 +35,10 @@ export const cases = [
     const out = facts.links.find(link => link.direction === 'out');
     if (out) {
       await page.keyboard.press(']');
-      await page.waitForFunction(to => stageline.state().selected.lane === to.lane && stageline.state().selected.slice === to.slice,
-          out.slice);
+      await page.waitForFunction(
+        to => stageline.state().selected.lane === to.lane && stageline.state().selected.slice === to.slice,
+        out.slice,
+      );
       await page.waitForFunction(() => stageline.facts());
       await page.keyboard.press('[');
       await page.waitForFunction(start => stageline.state().selected.start === start, slice.start);
@@ -58,7 +60,10 @@ export const cases = [
   ['arguments, operator and stack of a kernel', async (open, {shot}) => {
     const page = await open('profile');
     const lane = await page.evaluate('stageline.run.lanes.find(l => l.type === "stream").id');
-    await page.evaluate(id => { const l = stageline.run.lanes[id]; stageline.setView(l.start_ns, l.start_ns + 400000); }, lane);
+    await page.evaluate(id => {
+      const l = stageline.run.lanes[id];
+      stageline.setView(l.start_ns, l.start_ns + 400000);
+    }, lane);
     await clickSlice(page, lane);
     await chosen(page);
     const panel = await page.textContent('.panel .body');
@@ -66,43 +71,50 @@ export const cases = [
     assert.match(panel, /stream/);
     assert.ok((await page.evaluate('stageline.facts().args.length')) > 2);
     assert.ok(await page.evaluate('stageline.facts().links.some(l => l.type === "launch") || stageline.facts().owner'),
-        'a launch or an owner');
+      'a launch or an owner');
     await shot(page, 'kernel');
   }],
-  ['an area: totals by name that add up, sorted by a click, and its histogram lights slices up', async (open, {shot}) => {
-    const page = await open('pipeline'), box = await page.evaluate('stageline.laneBox(0)');
-    await drag(page, [box.x + box.w * 0.2, box.y + 2], [box.x + box.w * 0.7, box.y + box.h - 2]);
-    await page.waitForSelector('.totals tbody tr');
-    const {area} = await state(page);
-    assert.deepEqual(area.lanes, [0]);
-    // Trimmed to the area, by kind, against every slice of the lane.
-    const wanted = await page.evaluate(({t0, t1}) => {
-      const sums = {};
-      for (const s of stageline.slices(0)) sums[s.name] = (sums[s.name] ?? 0) + Math.max(0,
-          Math.min(s.start + s.dur, t1) - Math.max(s.start, t0));
-      return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum > 0));
-    }, area);
-    const answer = await page.evaluate(async ({t0, t1, lanes}) => (await fetch(`/api/select?lanes=${lanes}&t0=${t0}&t1=${t1}`)).json(),
-        area);
-    for (const row of answer.rows.filter(one => one.sum_ns > 0)) assert.ok(Math.abs(row.sum_ns - wanted[row.name]) <= row.count,
-        `${row.name}: ${row.sum_ns}, ${wanted[row.name]}`);
-    assert.equal(await page.locator('.totals tbody tr').count(), answer.rows.length);
-    await page.click('.totals thead th:nth-child(4) button');
-    await page.waitForSelector('.totals thead th:nth-child(4)[aria-sort=descending]');
-    await page.click('.totals tbody tr:first-child th button');
-    await page.waitForSelector('.histogram rect');
-    assert.equal((await state(page)).lit.from, 'name');
-    const svg = await page.locator('.histogram svg').boundingBox();
-    await drag(page, [svg.x + 2, svg.y + 50], [svg.x + svg.width * 0.6, svg.y + 50]);
-    await page.waitForSelector('.hits li button');
-    const {lit} = await state(page);
-    assert.ok(lit.from === 'histogram' && lit.min < lit.max);
-    await settle(page);
-    await shot(page, 'area');
-    await page.click('.hits li button');
-    const {selected} = await state(page);
-    assert.ok(selected.dur >= lit.min && selected.dur <= lit.max);
-  }],
+  [
+    'an area: totals by name that add up, sorted by a click, and its histogram lights slices up',
+    async (open, {shot}) => {
+      const page = await open('pipeline'), box = await page.evaluate('stageline.laneBox(0)');
+      await drag(page, [box.x + box.w * 0.2, box.y + 2], [box.x + box.w * 0.7, box.y + box.h - 2]);
+      await page.waitForSelector('.totals tbody tr');
+      const {area} = await state(page);
+      assert.deepEqual(area.lanes, [0]);
+      // Trimmed to the area, by kind, against every slice of the lane.
+      const wanted = await page.evaluate(({t0, t1}) => {
+        const sums = {};
+        for (const s of stageline.slices(0))
+          sums[s.name] = (sums[s.name] ?? 0) +
+            Math.max(0, Math.min(s.start + s.dur, t1) - Math.max(s.start, t0));
+        return Object.fromEntries(Object.entries(sums).filter(([, sum]) => sum > 0));
+      }, area);
+      const answer = await page.evaluate(
+        async ({t0, t1, lanes}) => (await fetch(`/api/select?lanes=${lanes}&t0=${t0}&t1=${t1}`)).json(),
+        area,
+      );
+      for (const row of answer.rows.filter(one => one.sum_ns > 0))
+        assert.ok(Math.abs(row.sum_ns - wanted[row.name]) <= row.count,
+          `${row.name}: ${row.sum_ns}, ${wanted[row.name]}`);
+      assert.equal(await page.locator('.totals tbody tr').count(), answer.rows.length);
+      await page.click('.totals thead th:nth-child(4) button');
+      await page.waitForSelector('.totals thead th:nth-child(4)[aria-sort=descending]');
+      await page.click('.totals tbody tr:first-child th button');
+      await page.waitForSelector('.histogram rect');
+      assert.equal((await state(page)).lit.from, 'name');
+      const svg = await page.locator('.histogram svg').boundingBox();
+      await drag(page, [svg.x + 2, svg.y + 50], [svg.x + svg.width * 0.6, svg.y + 50]);
+      await page.waitForSelector('.hits li button');
+      const {lit} = await state(page);
+      assert.ok(lit.from === 'histogram' && lit.min < lit.max);
+      await settle(page);
+      await shot(page, 'area');
+      await page.click('.hits li button');
+      const {selected} = await state(page);
+      assert.ok(selected.dur >= lit.min && selected.dur <= lit.max);
+    },
+  ],
   ['an area of thousands of slices', async open => {
     const page = await open('busy'), box = await page.evaluate('stageline.laneBox(0)');
     await drag(page, [box.x + 30, box.y + 2], [box.x + box.w - 60, box.y + 6]);
@@ -149,8 +161,18 @@ export const cases = [
     await page.keyboard.press('F1');
     await page.waitForSelector('#omni[open]');
     const commands = await page.locator('#omni li .title').allTextContents();
-    for (const wanted of [/whole run/, /Search names/, /Find a lane/, /mark/, /compare/i, /Align/, /Perfetto/, /Light or dark/,
-        /Fold all/, /step 10\d/]) assert.ok(commands.some(text => wanted.test(text)), String(wanted));
+    for (const wanted of [
+      /whole run/,
+      /Search names/,
+      /Find a lane/,
+      /mark/,
+      /compare/i,
+      /Align/,
+      /Perfetto/,
+      /Light or dark/,
+      /Fold all/,
+      /step 10\d/,
+    ]) assert.ok(commands.some(text => wanted.test(text)), String(wanted));
     await type(page, 'fold all');
     await page.keyboard.press('Enter');
     assert.ok((await state(page)).collapsed.length >= 4);
@@ -175,7 +197,9 @@ export const cases = [
     await page.keyboard.press('1');
     const first = await clickSlice(page, 0, 0);
     await page.keyboard.press('c');
-    const other = await page.evaluate('stageline.run.lanes.find(l => l.rank_index !== 0 && stageline.laneBox(l.id) && l.name === "compute").id');
+    const other = await page.evaluate(
+      'stageline.run.lanes.find(l => l.rank_index !== 0 && stageline.laneBox(l.id) && l.name === "compute").id',
+    );
     const second = await clickSlice(page, other, 2);
     const ratio = `${(second.slice.dur / first.slice.dur).toFixed(3)}×`;
     await page.waitForFunction(wanted => document.querySelector('table.compare')?.textContent.includes(wanted), ratio);
@@ -183,11 +207,17 @@ export const cases = [
     await shot(page, 'compare');
     const before = await page.evaluate(s => stageline.sliceBox(s), second.slice);
     await page.keyboard.press('l');
-    const left = await page.evaluate(([a, b]) => [stageline.sliceBox(a).x, stageline.sliceBox(b).x], [first.slice, second.slice]);
+    const left = await page.evaluate(([a, b]) => [stageline.sliceBox(a).x, stageline.sliceBox(b).x], [
+      first.slice,
+      second.slice,
+    ]);
     assert.ok(Math.abs(left[0] - left[1]) < 0.01 && Math.abs(left[1] - before.x) > 1, 'starts stand under each other');
     await page.keyboard.press('r');
-    const right = await page.evaluate(([a, b]) => [a, b].map(s => { const box = stageline.sliceBox(s); return box.x + box.w; }),
-        [first.slice, second.slice]);
+    const right = await page.evaluate(([a, b]) =>
+      [a, b].map(s => {
+        const box = stageline.sliceBox(s);
+        return box.x + box.w;
+      }), [first.slice, second.slice]);
     assert.ok(Math.abs(right[0] - right[1]) < 0.01, 'ends stand under each other');
     await settle(page);
     assert.deepEqual(await page.evaluate('[stageline.painted().missing, stageline.error()]'), [0, '']);
@@ -196,7 +226,7 @@ export const cases = [
   }],
   ['Shift and click compares too; M makes the slice an area; F centres, then fills', async open => {
     const page = await open('pipeline');
-    await stopClock(page);  // F is pressed twice, not once and later once more
+    await stopClock(page); // F is pressed twice, not once and later once more
     await page.keyboard.press('2');
     const {slice} = await clickSlice(page, 0, 0);
     const at = await wideSlice(page, 0, 2);
@@ -236,7 +266,8 @@ export const cases = [
     const other = await open('profile', '?lang=en' + new URL(page.url()).hash);
     await other.waitForFunction(() => stageline.state().selected);
     const after = await state(other);
-    for (const key of ['selected', 'pinned', 'marks', 'flows', 'grouping', 'collapsed']) assert.deepEqual(after[key], before[key], key);
+    for (const key of ['selected', 'pinned', 'marks', 'flows', 'grouping', 'collapsed'])
+      assert.deepEqual(after[key], before[key], key);
     assert.ok(Math.abs(after.view.t0 - before.view.t0) <= 1 && Math.abs(after.view.t1 - before.view.t1) <= 1);
     assert.ok(Math.abs(after.area.t0 - before.area.t0) <= 1 && after.area.lanes.join() === before.area.lanes.join());
   }],

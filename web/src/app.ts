@@ -11,12 +11,14 @@ import type {Theme} from './theme';
 export type {Theme};
 
 export interface App {
-  report: Report; cells: Cells; model: RunModel;
-  bubbles: Bubbles | null;  // none in a report
-  under: Ghosts | null;     // what stands under the rows in place of theory
-  ends: number[] | null;    // times that are marked in place of theory's ends
+  report: Report;
+  cells: Cells;
+  model: RunModel;
+  bubbles: Bubbles | null; // none in a report
+  under: Ghosts | null; // what stands under the rows in place of theory
+  ends: number[] | null; // times that are marked in place of theory's ends
   marks: Uint8Array | null; // by cell: how it differs from its like in another run (data/differences.ts)
-  lit: Uint8Array | null;   // by cell: 2 accused by a finding, 1 its like, 0 neither
+  lit: Uint8Array | null; // by cell: 2 accused by a finding, 1 its like, 0 neither
   worst: WorstRanks | null; // ranks that take more than their peers; null: not known yet
   state: State;
   theme: Theme;
@@ -27,14 +29,25 @@ export interface App {
 export function makeApp(report: Report, cells: Cells, model: RunModel, theme: Theme): App {
   const listeners: ((before: State) => void)[] = [];
   return {
-    report, cells, model, theme, bubbles: null, under: null, ends: null, marks: null, lit: null, worst: null,
+    report,
+    cells,
+    model,
+    theme,
+    bubbles: null,
+    under: null,
+    ends: null,
+    marks: null,
+    lit: null,
+    worst: null,
     state: initialState(model),
     change(patch) {
       const before = this.state;
       this.state = {...before, ...patch};
       for (const listener of listeners) listener(before);
     },
-    onChange(listener) { listeners.push(listener); },
+    onChange(listener) {
+      listeners.push(listener);
+    },
   };
 }
 

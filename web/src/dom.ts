@@ -10,7 +10,9 @@ function apply(element: Element, props: Props): void {
   }
 }
 
-export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {}, ...children: Child[]): HTMLElementTagNameMap[K] {
+export function h<K extends keyof HTMLElementTagNameMap>(tag: K, props: Props = {},
+  ...children: Child[]): HTMLElementTagNameMap[K]
+{
   const element = document.createElement(tag);
   apply(element, props);
   element.append(...children.filter((child): child is Node | string => !!child));
@@ -30,6 +32,8 @@ export function styled<E extends HTMLElement>(element: E, style: Record<string, 
   return element;
 }
 
-// Whether keys are typed into this. The field of a dialog that has just been closed keeps the focus for a moment: it takes none.
+// Whether keys are typed into this. The field of a dialog that has just been closed keeps the focus for a moment: it
+// takes none.
 export const takesText = (target: HTMLElement): boolean =>
-  (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) && target.closest('dialog:not([open])') === null;
+  (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) &&
+  target.closest('dialog:not([open])') === null;

@@ -45,11 +45,13 @@ export function scaled(value: number): string {
   const units = ['', 'K', 'M', 'G', 'T', 'P', 'E'];
   let unit = 0, size = value;
   for (; size >= 999.5 && unit < 6; ++unit) size /= 1000;
-  return `${unit === 0 ? Math.round(size) : size.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)}${units[unit] && THIN + units[unit]}`;
+  return `${unit === 0 ? Math.round(size) : size.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2)}${
+    units[unit] && THIN + units[unit]
+  }`;
 }
 
 export const percent = (share: number): string => {
-  const size = Math.abs(share * 100).toFixed(1);  // no minus zero, and a minus that is one
+  const size = Math.abs(share * 100).toFixed(1); // no minus zero, and a minus that is one
   return `${share < 0 && size !== '0.0' ? '−' : ''}${size}${THIN}%`;
 };
 
@@ -58,7 +60,9 @@ export const percent = (share: number): string => {
 export function percents(shares: readonly number[]): string[] {
   const sum = shares.reduce((all, share) => all + share, 0);
   if (shares.length < 2 || Math.abs(sum - 1) >= 0.0005) return shares.map(percent);
-  const whole = shares.map((share, i) => (i === 0 ? Math.round(Number((share * 100).toFixed(1)) * 10) : Math.floor(share * 1000)));
+  const whole = shares.map((share,
+    i) => (i === 0 ? Math.round(Number((share * 100).toFixed(1)) * 10) : Math.floor(share * 1000))
+  );
   let open = 1000 - whole.reduce((all, tenth) => all + tenth, 0);
   const rest = (i: number): number => shares[i]! * 1000 - Math.floor(shares[i]! * 1000);
   for (const i of [...shares.keys()].slice(1).sort((a, b) => rest(b) - rest(a) || a - b)) if (open-- >= 1) ++whole[i]!;
@@ -70,11 +74,17 @@ export function shown(value: Value, type: ColumnType): string {
   if (value === null) return '–';
   if (typeof value === 'string') return value;
   switch (type) {
-    case 'duration': case 'time': return (value / 1e6).toFixed(3);
-    case 'real': return value.toFixed(3);
-    case 'share': return (value * 100).toFixed(1);
-    case 'ratio': return value.toFixed(2);
-    default: return String(value);
+    case 'duration':
+    case 'time':
+      return (value / 1e6).toFixed(3);
+    case 'real':
+      return value.toFixed(3);
+    case 'share':
+      return (value * 100).toFixed(1);
+    case 'ratio':
+      return value.toFixed(2);
+    default:
+      return String(value);
   }
 }
 

@@ -6,17 +6,17 @@ import type {RunModel, StepSpan} from './data/rows';
 import {clamp, fit, type Viewport} from './chart/viewport';
 
 export interface State {
-  step: number | null;  // null: all steps
-  dp: number | null;    // null: all replicas
+  step: number | null; // null: all steps
+  dp: number | null; // null: all replicas
   view: Viewport;
-  selected: number;     // cell, −1 none
+  selected: number; // cell, −1 none
   hovered: number;
-  theory: boolean;      // ghosts of the schedule under the rows
-  folded: boolean;      // one row a stage, of replica `dp`
-  open: ReadonlySet<number>;  // of those the stages that show their ranks
-  full: ReadonlySet<number>;  // of these those that show all of them, however many they are
-  beside: number | null;      // the step whose cells stand under the rows, in place of theory
-  causes: boolean;      // waiting is hatched in the colour of its cause
+  theory: boolean; // ghosts of the schedule under the rows
+  folded: boolean; // one row a stage, of replica `dp`
+  open: ReadonlySet<number>; // of those the stages that show their ranks
+  full: ReadonlySet<number>; // of these those that show all of them, however many they are
+  beside: number | null; // the step whose cells stand under the rows, in place of theory
+  causes: boolean; // waiting is hatched in the colour of its cause
 }
 
 export const spanOf = (model: RunModel, step: number | null): StepSpan =>
@@ -31,8 +31,8 @@ export const homeOf = (model: RunModel, step: number | null): Viewport => {
 export function initialState(model: RunModel): State {
   const byLength = [...model.steps].sort((a, b) => (a.t1 - a.t0) - (b.t1 - b.t0));
   const step = byLength[byLength.length >> 1]?.step ?? null;
-  return {step, dp: model.dps.length > 1 ? model.dps[0]! : null, view: homeOf(model, step), selected: -1, hovered: -1, theory: model.ghosts !== null,
-          folded: false, open: new Set(), full: new Set(), beside: null, causes: true};
+  return {step, dp: model.dps.length > 1 ? model.dps[0]! : null, view: homeOf(model, step), selected: -1, hovered: -1,
+    theory: model.ghosts !== null, folded: false, open: new Set(), full: new Set(), beside: null, causes: true};
 }
 
 export function toHash(state: State, model: RunModel, cells: Cells, parts: Part[]): string {
@@ -62,8 +62,9 @@ export function fromHash(hash: string, model: RunModel, cells: Cells, parts: Par
   const [t0, t1] = (fields.get('v') ?? '').split(',').map(Number);
   state.view = t1! > t0! ? clamp({t0: t0!, t1: t1!}, home) : home;
   const [rank, start, dur] = (fields.get('sel') ?? '').split(',').map(Number);
-  if (dur !== undefined)
+  if (dur !== undefined) {
     for (let i = 0; i < cells.count && state.selected < 0; ++i)
       if (cells.start[i] === start && cells.dur[i] === dur && parts[cells.part[i]!]!.rank === rank) state.selected = i;
+  }
   return state;
 }

@@ -13,7 +13,8 @@ export const countOf = (what: 'ranks' | 'steps', n: number): string => (n === 1 
 // "F3", "F3.c1": short, the same in both languages.
 export function cellCode(app: App, cell: number): string {
   const {cells, model} = app, mb = cells.microBatch[cell]!;
-  return KIND_CODES[cells.kind[cell]!]! + (mb >= 0 ? mb : '') + (model.chunked && cells.chunk[cell]! >= 0 ? `.c${cells.chunk[cell]}` : '');
+  return KIND_CODES[cells.kind[cell]!]! + (mb >= 0 ? mb : '') +
+    (model.chunked && cells.chunk[cell]! >= 0 ? `.c${cells.chunk[cell]}` : '');
 }
 
 export const placeOf = (part: Part): string =>
@@ -21,7 +22,8 @@ export const placeOf = (part: Part): string =>
 
 // What stands side by side: replicas, or with context parallelism pipelines of which several are one replica.
 export const hasContextParallel = (app: App): boolean => (app.report.contextParallel ?? 1) > 1;
-export const replicaName = (app: App, dp: number): string => t(hasContextParallel(app) ? 'chart.pipeline' : 'chart.replica', dp);
+export const replicaName = (app: App, dp: number): string =>
+  t(hasContextParallel(app) ? 'chart.pipeline' : 'chart.replica', dp);
 
 // Strong and weak part of a row's label; short where rows are low. `replica`: '' where one is shown alone.
 export function rowTitle(part: Part, low: boolean, replica: string): [string, string] {
@@ -58,25 +60,34 @@ function ranksOf(parts: Part[], stage: number): number[] {
   return known.get(stage) ?? [];
 }
 
-// Of a row that stands for its stage; of one of an open stage its rank and replica, and by how much it is slower than its
-// peers where that is why it is shown. The mark says whether it opens.
+// Of a row that stands for its stage; of one of an open stage its rank and replica, and by how much it is slower than
+// its peers where that is why it is shown. The mark says whether it opens.
 export function foldedTitle(app: App, part: Part, low: boolean, layout: Layout, index: number): [string, string] {
   const own = part.stage >= 0 ? ranksOf(app.report.parts, part.stage) : [];
   if (own.length < 2) return rowTitle(part, low, '');
-  const open = app.state.open.has(part.stage), name = t(low ? 'row.stageShort' : 'row.stage', part.stage), stageAt = (at: number): number => {
-    const row = app.model.rows[layout.rows[at] ?? -1];
-    return row ? app.report.parts[row.part]!.stage : sumOf(layout, at)?.stage ?? -1;
-  };
+  const open = app.state.open.has(part.stage), name = t(low ? 'row.stageShort' : 'row.stage', part.stage),
+    stageAt = (at: number): number => {
+      const row = app.model.rows[layout.rows[at] ?? -1];
+      return row ? app.report.parts[row.part]!.stage : sumOf(layout, at)?.stage ?? -1;
+    };
   if (!open) return [`▸ ${name}`, low ? rankList(own) : t('row.ranks', rankList(own))];
-  const worst = hasMany(app.report.parts) && !app.state.full.has(part.stage) ? app.worst?.get(app.report.parts.indexOf(part)) : undefined;
-  const more = worst && worst.ratio >= 1.005 ? [t('row.ratio', worst.ratio.toFixed(2))] : app.model.dps.length > 1 && part.dp >= 0 && !low ? [replicaName(app, part.dp)] : [];
-  return [index === 0 || stageAt(index - 1) !== part.stage ? `▾ ${name}` : `   ${name}`, [t('row.rank', part.rank), ...more].join(' · ')];
+  const worst = hasMany(app.report.parts) && !app.state.full.has(part.stage)
+    ? app.worst?.get(app.report.parts.indexOf(part)) : undefined;
+  const more = worst && worst.ratio >= 1.005 ? [t('row.ratio', worst.ratio.toFixed(2))]
+    : app.model.dps.length > 1 && part.dp >= 0 && !low ? [replicaName(app, part.dp)] : [];
+  return [
+    index === 0 || stageAt(index - 1) !== part.stage ? `▾ ${name}` : `   ${name}`,
+    [t('row.rank', part.rank), ...more].join(' · '),
+  ];
 }
 
 // Of a row of many ranks together.
 export function sumTitle({state}: App, {stage, rows, whole}: Sum, low: boolean): [string, string] {
   if (!whole) return [`   ${t('row.others', rows.length)}`, ''];
-  return [`${state.open.has(stage) ? '▾' : '▸'} ${t(low ? 'row.stageShort' : 'row.stage', stage)}`, t('row.all', rows.length)];
+  return [
+    `${state.open.has(stage) ? '▾' : '▸'} ${t(low ? 'row.stageShort' : 'row.stage', stage)}`,
+    t('row.all', rows.length),
+  ];
 }
 
 // Times of a step are told from its first start.
@@ -85,6 +96,11 @@ export const stepZero = (app: App, cell: number): number =>
 
 export function cellSentence(app: App, cell: number): string {
   const {cells, report} = app, start = cells.start[cell]! - stepZero(app, cell);
-  return [cellCode(app, cell), kindName(cells.kind[cell]!), placeOf(report.parts[cells.part[cell]!]!),
-          `${duration(start)} – ${duration(start + cells.dur[cell]!)}`, duration(cells.dur[cell]!)].join(', ');
+  return [
+    cellCode(app, cell),
+    kindName(cells.kind[cell]!),
+    placeOf(report.parts[cells.part[cell]!]!),
+    `${duration(start)} – ${duration(start + cells.dur[cell]!)}`,
+    duration(cells.dur[cell]!),
+  ].join(', ');
 }

@@ -6,7 +6,7 @@
 //        └──────────────────────────────────┘
 import {h, styled} from '../dom';
 
-const STRIP = 256, MOST_SPARE = 12;  // device pixels; canvases kept for the next time
+const STRIP = 256, MOST_SPARE = 12; // device pixels; canvases kept for the next time
 
 // Paints the strip whose left edge is so many pixels from where the belt began.
 export type PaintStrip = (pen: CanvasRenderingContext2D, left: number, width: number) => void;
@@ -16,22 +16,25 @@ export class Belt {
   private readonly belt = h('div', {class: 'belt'});
   private readonly strips = new Map<number, HTMLCanvasElement>();
   private readonly spare: HTMLCanvasElement[] = [];
-  private width = 0;   // device pixels
+  private width = 0; // device pixels
   private height = 0;
   private ratio = 1;
 
-  constructor() { this.element.append(this.belt); }
+  constructor() {
+    this.element.append(this.belt);
+  }
 
   // `width` and `height` in device pixels, `ratio` of them a CSS pixel. Whole strips are taken from `under`, where they
   // stand at (x, y); but the first: what is cut off at the left edge may have its words elsewhere.
   begin(width: number, height: number, ratio: number, under: HTMLCanvasElement, x: number, y: number): void {
     [this.width, this.height, this.ratio] = [width, height, ratio];
     styled(this.element, {width: `${width / ratio}px`, height: `${height / ratio}px`});
-    for (let i = 1; (i + 1) * STRIP <= width; ++i) this.paper(i).drawImage(under, x + i * STRIP, y, STRIP, height, 0, 0, STRIP, height);
+    for (let i = 1; (i + 1) * STRIP <= width; ++i)
+      this.paper(i).drawImage(under, x + i * STRIP, y, STRIP, height, 0, 0, STRIP, height);
   }
 
-  // `offset`: what is at the left edge, in whole pixels from where the belt began. One strip ahead of what is in sight is
-  // painted with a frame that has no other to paint.
+  // `offset`: what is at the left edge, in whole pixels from where the belt began. One strip ahead of what is in sight
+  // is painted with a frame that has no other to paint.
   moveTo(offset: number, forward: boolean, paint: PaintStrip): void {
     const first = Math.floor(offset / STRIP), last = Math.floor((offset + this.width - 1) / STRIP);
     const missing = Array.from({length: last - first + 1}, (_, k) => first + k).filter(i => !this.strips.has(i));

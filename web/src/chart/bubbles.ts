@@ -3,13 +3,20 @@ import {BUBBLE_PART_COUNT, type Bubbles} from '../data/bubbles';
 import {laneRange} from '../data/rows';
 import type {Viewport} from './viewport';
 
-export interface BubbleBox { part: number; x0: number; x1: number }
+export interface BubbleBox {
+  part: number;
+  x0: number;
+  x1: number;
+}
 
-const LEAST_PX = 4;  // narrower ones stay plain waiting
+const LEAST_PX = 4; // narrower ones stay plain waiting
 
 // Stretches of the plot [0, width), device pixels, in order.
-export function bubbleBoxes(bubbles: Bubbles, row: number, step: number | null, view: Viewport, width: number, ratio: number): BubbleBox[] {
-  const lane = bubbles.lanes[row]!, {cells, parts} = bubbles, scale = width / (view.t1 - view.t0), boxes: BubbleBox[] = [];
+export function bubbleBoxes(bubbles: Bubbles, row: number, step: number | null, view: Viewport, width: number,
+  ratio: number): BubbleBox[]
+{
+  const lane = bubbles.lanes[row]!, {cells, parts} = bubbles, scale = width / (view.t1 - view.t0),
+    boxes: BubbleBox[] = [];
   const [begin, end] = laneRange(lane, cells, step, view.t0, view.t1);
   for (let i = begin; i < end; ++i) {
     const at = lane.cells[i]!, x0 = (cells.start[at]! - view.t0) * scale, x1 = x0 + cells.dur[at]! * scale;
@@ -22,7 +29,8 @@ export function bubbleBoxes(bubbles: Bubbles, row: number, step: number | null, 
       const share = Math.max(0, parts[k]![at]!) / sum;
       if (share === 0) continue;
       const next = x + share * (x1 - x0);
-      if (next > 0 && x < width && next - x >= ratio) boxes.push({part: k, x0: Math.max(x, 0), x1: Math.min(next, width)});
+      if (next > 0 && x < width && next - x >= ratio)
+        boxes.push({part: k, x0: Math.max(x, 0), x1: Math.min(next, width)});
       x = next;
     }
   }

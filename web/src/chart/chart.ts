@@ -14,20 +14,20 @@ import {RIGHT_MARGIN, type Scene} from './scene';
 import {Rolling} from './rolling';
 
 export interface Chart {
-  element: HTMLElement;     // scrolls when the rows do not fit
+  element: HTMLElement; // scrolls when the rows do not fit
   canvas: HTMLCanvasElement;
   scene(): Scene;
-  invalidate(): void;       // a frame will be painted
-  restyle(): void;          // the theme or the language changed
+  invalidate(): void; // a frame will be painted
+  restyle(): void; // the theme or the language changed
   showRow(index: number): void;
-  timeAt(x: number): number;  // CSS pixels from the canvas' left edge
-  allScene(): Scene;        // all steps, all replicas, every row
-  picture(ratio: number): HTMLCanvasElement;  // what is seen, without the pointer
+  timeAt(x: number): number; // CSS pixels from the canvas' left edge
+  allScene(): Scene; // all steps, all replicas, every row
+  picture(ratio: number): HTMLCanvasElement; // what is seen, without the pointer
 }
 
 const REST_FRAMES = 2;
 
-const MOST_MEASURED = 2048;  // cells; every move of a what-if slider brings new ones
+const MOST_MEASURED = 2048; // cells; every move of a what-if slider brings new ones
 
 // By labelClass: nine tenths of its time lie in cells of this duration or longer. From at most some thousand of them.
 export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur' | 'pair'>): Float64Array {
@@ -37,7 +37,8 @@ export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur' | 'pa
   const short = new Float64Array(LABEL_CLASSES);
   byKind.forEach((list, kind) => {
     const durations = Float64Array.from(list).sort();
-    // A tenth of their time, not of their number: what is short and rare (DualPipeV's gradients of the loss) blanks no others.
+    // A tenth of their time, not of their number: what is short and rare (DualPipeV's gradients of the loss) blanks no
+    // others.
     let rest = durations.reduce((sum, dur) => sum + dur, 0) / 10, at = 0;
     while (at + 1 < durations.length && (rest -= durations[at]!) > 0) ++at;
     short[kind] = durations[at]!;
@@ -52,8 +53,10 @@ function largest(values: Int32Array): number {
 }
 
 // Of a step in another world nobody says what order it has.
-export const phasedStages = ({report, model, ends}: App): number =>
-  (!ends && hasSevenPhases(report.theory?.schedule) ? new Set(model.rows.map(row => report.parts[row.part]!.stage)).size : 0);
+export const phasedStages = (
+  {report, model, ends}: App,
+): number => (!ends && hasSevenPhases(report.theory?.schedule)
+  ? new Set(model.rows.map(row => report.parts[row.part]!.stage)).size : 0);
 
 const MOST_ENDS = 40;
 
@@ -89,15 +92,31 @@ export function makeChart(app: App, maxHeight: () => number, until: AbortSignal)
       phased: phasedStages(app),
       ghosts: app.under ?? (app.state.theory ? app.model.ghosts : null),
       theoryEnds: app.ends ?? (app.state.theory && !app.under ? theoryEnds(app, step) : []),
-      bubbles: app.state.causes ? app.bubbles : null, marks: app.marks, lit: app.lit,
-      cells: app.cells, model: app.model, parts: app.report.parts, layout: of, view, step,
-      zero: spanOf(app.model, step).t0, colours, selected: app.state.selected, hovered: app.state.hovered,
-      scroll: element.scrollTop, width, height, ratio, labelLength, labelDur,
+      bubbles: app.state.causes ? app.bubbles : null,
+      marks: app.marks,
+      lit: app.lit,
+      cells: app.cells,
+      model: app.model,
+      parts: app.report.parts,
+      layout: of,
+      view,
+      step,
+      zero: spanOf(app.model, step).t0,
+      colours,
+      selected: app.state.selected,
+      hovered: app.state.hovered,
+      scroll: element.scrollTop,
+      width,
+      height,
+      ratio,
+      labelLength,
+      labelDur,
       rowTitle(index) {
         const sum = sumOf(of, index);
         if (sum) return sumTitle(app, sum, low);
         const part = app.report.parts[app.model.rows[of.rows[index]!]!.part]!;
-        return app.state.folded ? foldedTitle(app, part, low, of, index) : rowTitle(part, low, replicas ? replicaName(app, part.dp) : '');
+        return app.state.folded ? foldedTitle(app, part, low, of, index)
+          : rowTitle(part, low, replicas ? replicaName(app, part.dp) : '');
       },
     };
   }
@@ -106,7 +125,8 @@ export function makeChart(app: App, maxHeight: () => number, until: AbortSignal)
     const nextWidth = Math.max(element.clientWidth, 200), nextRatio = Math.min(window.devicePixelRatio || 1, 4);
     const {dp, folded, open, full} = app.state, most = maxHeight(), room = {window: window.innerHeight, chart: most};
     const by = [app.model, app.report.parts, dp, folded, open, full, app.worst, nextWidth, room.window, room.chart];
-    if (by.some((one, i) => one !== laidOut[i])) layout = makeLayout(app.model, app.report.parts, app.state, nextWidth, room, app.worst);
+    if (by.some((one, i) => one !== laidOut[i]))
+      layout = makeLayout(app.model, app.report.parts, app.state, nextWidth, room, app.worst);
     laidOut = by;
     const content = AXIS_HEIGHT + layout.height;
     const nextHeight = Math.min(content, most);
@@ -161,7 +181,9 @@ export function makeChart(app: App, maxHeight: () => number, until: AbortSignal)
   });
 
   return {
-    element, canvas, invalidate,
+    element,
+    canvas,
+    invalidate,
     scene: () => {
       measure();
       return makeScene(app.state.step, layout);
@@ -194,7 +216,9 @@ export function makeChart(app: App, maxHeight: () => number, until: AbortSignal)
     },
     allScene() {
       measure();
-      return makeScene(null, makeLayout(app.model, app.report.parts, {dp: null, folded: false, open: new Set(), full: new Set()}, width), homeOf(app.model, null));
+      return makeScene(null,
+        makeLayout(app.model, app.report.parts, {dp: null, folded: false, open: new Set(), full: new Set()}, width),
+        homeOf(app.model, null));
     },
   };
 }

@@ -5,14 +5,15 @@ import {GROUP_COUNT, Group} from '../data/kind';
 
 export interface ChartColours {
   palette: Palette;
-  group: Uint32Array;         // 0xBBGGRR, for pixels
-  fill: string[][];           // [group][tint]: later chunks are lighter
+  group: Uint32Array; // 0xBBGGRR, for pixels
+  fill: string[][]; // [group][tint]: later chunks are lighter
   text: string[][];
   idle: CanvasPattern;
   weight: CanvasPattern[];
-  receive: CanvasPattern;    // hatch over weight gradients by tint, the second channel beside hue
-  cause: CanvasPattern[];     // of waiting, by BUBBLE_PARTS
-  input: CanvasPattern[];     // level lines over input gradients by tint, where full backwards or weight gradients are there too
+  receive: CanvasPattern; // hatch over weight gradients by tint, the second channel beside hue
+  cause: CanvasPattern[]; // of waiting, by BUBBLE_PARTS
+  // Level lines over input gradients by tint, where full backwards or weight gradients are there too.
+  input: CanvasPattern[];
 }
 
 type Rgb = [number, number, number];
@@ -35,13 +36,16 @@ const WHITE: Rgb = [255, 255, 255], INK: Rgb = [13, 16, 19];
 export const textOn = (fill: Rgb): string => css(contrast(fill, WHITE) >= 4.5 ? WHITE : INK);
 
 export const CHUNK_TINTS = 4;
-// How far a chunk's fill goes towards the ground; the step from the first to the second has to be seen without the other.
-// On every one of them white or ink is readable, in both themes: at 0.36 neither was on a dark page's green and pink.
+// How far a chunk's fill goes towards the ground; the step from the first to the second has to be seen without the
+// other. On every one of them white or ink is readable, in both themes: at 0.36 neither was on a dark page's green and
+// pink.
 export const tintShare = (chunk: number): number => [0, 0.3, 0.46, 0.58][tintOf(chunk)]!;
 
 // One diagonal line per tile; the corners carry the neighbours' ends so that the hatch is seamless.
 type Slant = '/' | '\\' | '|' | '-';
-function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number, slant: Slant = '/'): CanvasPattern {
+function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number,
+  slant: Slant = '/'): CanvasPattern
+{
   const tile = document.createElement('canvas');
   tile.width = tile.height = size;
   const pen = tile.getContext('2d')!;
@@ -75,7 +79,9 @@ function rules(context: CanvasRenderingContext2D, line: string, size: number, wi
 // The style sheet's, the same as in the bar of the headline; idle where it has none.
 function causeColours(): string[] {
   const style = getComputedStyle(document.documentElement);
-  return BUBBLE_PARTS.map(part => style.getPropertyValue(`--part-${part}`).trim() || style.getPropertyValue('--idle2').trim());
+  return BUBBLE_PARTS.map(part =>
+    style.getPropertyValue(`--part-${part}`).trim() || style.getPropertyValue('--idle2').trim()
+  );
 }
 
 // By BUBBLE_PARTS: causes are told apart by how their lines run, whatever colours one sees.
@@ -86,15 +92,21 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
   const ground = parse(palette.bg);
   const tints = groups.map(colour => Array.from({length: CHUNK_TINTS}, (_, i) => mix(colour, ground, tintShare(i))));
   const group = new Uint32Array(GROUP_COUNT);
-  groups.forEach(([r, g, b], i) => { group[i] = r | g << 8 | b << 16; });
+  groups.forEach(([r, g, b], i) => {
+    group[i] = r | g << 8 | b << 16;
+  });
   // Lighter than a dark fill, darker than a light one.
-  const lines = (of: Group): string[] => tints[of]!.map((fill, i) => css(i === 0 ? mix(fill, ground, 0.35) : groups[of]!));
+  const lines = (of: Group): string[] =>
+    tints[of]!.map((fill, i) => css(i === 0 ? mix(fill, ground, 0.35) : groups[of]!));
   return {
-    palette, group,
+    palette,
+    group,
     fill: tints.map(list => list.map(css)),
     text: tints.map(list => list.map(textOn)),
     idle: hatch(context, palette.idle, palette.idle2, Math.round(8 * ratio), 1.1 * ratio),
-    cause: causeColours().map((line, k) => hatch(context, palette.idle, line, Math.round(CAUSE_SIZES[k]! * ratio), 1.7 * ratio, CAUSE_SLANTS[k])),
+    cause: causeColours().map((line, k) =>
+      hatch(context, palette.idle, line, Math.round(CAUSE_SIZES[k]! * ratio), 1.7 * ratio, CAUSE_SLANTS[k])
+    ),
     weight: lines(Group.Weight).map(line => hatch(context, null, line, Math.round(5 * ratio), 1 * ratio)),
     receive: hatch(context, palette.idle, css(groups[Group.Message]!), Math.round(6 * ratio), 1.3 * ratio, '\\'),
     input: lines(Group.Backward).map(line => rules(context, line, Math.round(5 * ratio), 1 * ratio)),

@@ -22,7 +22,7 @@ export function hitRow(row: Row, cells: Cells, step: number | null, t: number, s
       }
     }
     if (best < 0) continue;
-    const other = cells.pair[best]!;  // the forward of a pair is the upper half
+    const other = cells.pair[best]!; // the forward of a pair is the upper half
     return other >= 0 && (cells.kind[best] === FORWARD) !== (share < top + height / 2) ? other : best;
   }
   return -1;

@@ -32,14 +32,19 @@ function otherRow(app: App, chart: Chart, by: number): number {
   return state.selected;
 }
 
-// `own`: keys of the page around the chart, asked first. `step`: shows the step `by` places on. `until`: when the chart is gone.
+// `own`: keys of the page around the chart, asked first. `step`: shows the step `by` places on. `until`: when the chart
+// is gone.
 export interface KeyActions {
-  help(): void; helpOpen(): boolean; active?(): boolean; own?(event: KeyboardEvent): boolean; step(by: number): void;
+  help(): void;
+  helpOpen(): boolean;
+  active?(): boolean;
+  own?(event: KeyboardEvent): boolean;
+  step(by: number): void;
   until: AbortSignal;
 }
 
 export function listenToKeys(app: App, chart: Chart, pointerTime: () => number | null, actions: KeyActions): void {
-  const held = new Map<string, { move: Move; since: number }>();
+  const held = new Map<string, {move: Move; since: number}>();
   let last = 0;
 
   function act(move: Move, amount: number): void {
@@ -69,7 +74,8 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
     if (index >= 0) chart.showRow(index);
   }
   const beside = (by: number): number =>
-    app.state.selected < 0 ? middleCell(app, chart) : neighbour(app.model, app.cells, app.state.selected, by, app.state.step);
+    app.state.selected < 0 ? middleCell(app, chart)
+      : neighbour(app.model, app.cells, app.state.selected, by, app.state.step);
 
   function pressed(event: KeyboardEvent): boolean {
     const onChart = document.activeElement === chart.canvas;
@@ -83,14 +89,31 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
       return true;
     }
     switch (event.key) {
-      case '[': actions.step(-1); return true;
-      case ']': actions.step(1); return true;
-      case '0': setView(app, homeOf(app.model, app.state.step)); return true;
-      case ',': pick(beside(-1)); return true;
-      case '.': pick(beside(1)); return true;
-      case 't': case 'T': toggleTheory(app); return true;
-      case '?': actions.help(); return true;
-      case 'Escape': if (app.state.selected >= 0) select(app, -1); return false;
+      case '[':
+        actions.step(-1);
+        return true;
+      case ']':
+        actions.step(1);
+        return true;
+      case '0':
+        setView(app, homeOf(app.model, app.state.step));
+        return true;
+      case ',':
+        pick(beside(-1));
+        return true;
+      case '.':
+        pick(beside(1));
+        return true;
+      case 't':
+      case 'T':
+        toggleTheory(app);
+        return true;
+      case '?':
+        actions.help();
+        return true;
+      case 'Escape':
+        if (app.state.selected >= 0) select(app, -1);
+        return false;
     }
     if (event.code === 'BracketLeft') actions.step(-1);
     else if (event.code === 'BracketRight') actions.step(1);
@@ -100,11 +123,14 @@ export function listenToKeys(app: App, chart: Chart, pointerTime: () => number |
   const listening = {signal: actions.until};
   document.addEventListener('keydown', event => {
     const target = event.target as HTMLElement;
-    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || actions.helpOpen() || actions.active?.() === false) return;
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || actions.helpOpen() ||
+      actions.active?.() === false) return;
     if (takesText(target)) return;
     if (actions.own?.(event) || pressed(event)) event.preventDefault();
   }, listening);
-  document.addEventListener('keyup', event => { held.delete(event.code); }, listening);
+  document.addEventListener('keyup', event => {
+    held.delete(event.code);
+  }, listening);
   window.addEventListener('blur', () => held.clear(), listening);
   actions.until.addEventListener('abort', () => held.clear());
 }

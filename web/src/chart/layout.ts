@@ -7,17 +7,18 @@ import type {State} from '../state';
 // Ranks of a stage that stand in one row together: what share of them does what.
 export interface Sum {
   stage: number;
-  rows: number[];     // of the model
-  whole: boolean;     // all of the stage's ranks; else those that have no row of their own
+  rows: number[]; // of the model
+  whole: boolean; // all of the stage's ranks; else those that have no row of their own
 }
 
 export interface Layout {
-  rows: number[];     // indexes into model.rows, those of the chosen replica, top to bottom; below 0: −1 − index into `sums`
+  // Indexes into model.rows, those of the chosen replica, top to bottom; below 0: −1 − index into `sums`.
+  rows: number[];
   sums: Sum[];
-  rowHeight: number;  // of the bar; the pitch adds the gap
+  rowHeight: number; // of the bar; the pitch adds the gap
   pitch: number;
   labelWidth: number;
-  height: number;     // of all rows
+  height: number; // of all rows
 }
 
 export const AXIS_HEIGHT = 30;
@@ -28,7 +29,9 @@ export function ghostBox(layout: Layout): readonly [number, number] {
   return gap >= 12 ? [1.5, 4.5] : gap >= 6 ? [1, 3] : [0.5, 2.5];
 }
 
-export const sumOf = ({rows, sums}: Layout, index: number): Sum | null => (rows[index]! < 0 ? sums[-1 - rows[index]!]! : null);
+export const sumOf = ({rows, sums}: Layout, index: number):
+  | Sum
+  | null => (rows[index]! < 0 ? sums[-1 - rows[index]!]! : null);
 
 export type Fold = Pick<State, 'dp' | 'folded' | 'open' | 'full'>;
 
@@ -47,19 +50,24 @@ export function hasMany(parts: Part[]): boolean {
   return known;
 }
 
-// Of a stage's rows those to show by themselves: what the program calls slow, and where it calls nothing so a few of those
-// that took most; the worst first.
+// Of a stage's rows those to show by themselves: what the program calls slow, and where it calls nothing so a few of
+// those that took most; the worst first.
 function worstRows(rows: readonly number[], model: RunModel, worst: WorstRanks | null): number[] {
-  const known = rows.filter(i => worst?.has(model.rows[i]!.part)).sort((a, b) => worst!.get(model.rows[a]!.part)!.place - worst!.get(model.rows[b]!.part)!.place);
+  const known = rows.filter(i => worst?.has(model.rows[i]!.part)).sort((a, b) =>
+    worst!.get(model.rows[a]!.part)!.place - worst!.get(model.rows[b]!.part)!.place
+  );
   const slow = known.filter(i => worst!.get(model.rows[i]!.part)!.isSlow);
   return slow.length > 0 ? slow.slice(0, MOST_WORST) : known.slice(0, MOST_FINE);
 }
 
-// Rows of a folded chart stand by stage: of each the first rank of the replica chosen, or, where it is open, all ranks. With
-// many ranks and no replica chosen a stage is one row of all its ranks together; open, it has rows of the worst ones and
-// one of the others together.
-function foldedRows(model: RunModel, parts: Part[], {dp, open, full}: Fold, worst: WorstRanks | null, sums: Sum[]): number[] {
-  const many = hasMany(parts), sum = (stage: number, of: number[], whole: boolean): number => -sums.push({stage, rows: of, whole});
+// Rows of a folded chart stand by stage: of each the first rank of the replica chosen, or, where it is open, all ranks.
+// With many ranks and no replica chosen a stage is one row of all its ranks together; open, it has rows of the worst
+// ones and one of the others together.
+function foldedRows(model: RunModel, parts: Part[], {dp, open, full}: Fold, worst: WorstRanks | null,
+  sums: Sum[]): number[]
+{
+  const many = hasMany(parts),
+    sum = (stage: number, of: number[], whole: boolean): number => -sums.push({stage, rows: of, whole});
   const wanted = dp ?? model.dps[0] ?? -1, byStage = new Map<number, number[]>(), rows: number[] = [];
   model.rows.forEach(({part}, i) => {
     const {stage} = parts[part]!;
@@ -81,24 +89,31 @@ function foldedRows(model: RunModel, parts: Part[], {dp, open, full}: Fold, wors
   return [...rows, ...(byStage.get(-1) ?? [])];
 }
 
-const LEAST_GROWN = 0.85, MOST_GROWN = 2.4, GROWS_FROM = 1000;  // times; CSS pixels of the window's height
+const LEAST_GROWN = 0.85, MOST_GROWN = 2.4, GROWS_FROM = 1000; // times; CSS pixels of the window's height
 
-// What a tall window has to spare goes to the rows, as long as all of them stay in sight; where they nearly do, they are
-// a little lower. A chart that scrolls has the usual ones.
+// What a tall window has to spare goes to the rows, as long as all of them stay in sight; where they nearly do, they
+// are a little lower. A chart that scrolls has the usual ones.
 function grown(pitch: number, rows: number, {window, chart}: Room): number {
   const fits = (chart - AXIS_HEIGHT) / Math.max(1, rows * pitch);
   return fits < LEAST_GROWN ? 1 : Math.min(fits, Math.max(1, Math.min(MOST_GROWN, window / GROWS_FROM)));
 }
 
 // CSS pixels: how high the window is, and the chart in it may be.
-export interface Room { window: number; chart: number }
+export interface Room {
+  window: number;
+  chart: number;
+}
 
-export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: number, room: Room = {window: 0, chart: 0}, worst: WorstRanks | null = null): Layout {
+export function makeLayout(model: RunModel, parts: Part[], fold: Fold, width: number,
+  room: Room = {window: 0, chart: 0}, worst: WorstRanks | null = null): Layout
+{
   const {dp} = fold, sums: Sum[] = [];
   const rows = fold.folded ? foldedRows(model, parts, fold, worst, sums) : model.rows.map((_, i) => i)
     .filter(i => dp === null || parts[model.rows[i]!.part]!.dp === dp || parts[model.rows[i]!.part]!.dp < 0);
-  const usual = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17, between = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;
-  const times = grown(usual + between, rows.length, room), rowHeight = Math.floor(usual * times), gap = Math.floor(between * times);
+  const usual = rows.length <= 8 ? 46 : rows.length <= 16 ? 30 : rows.length <= 32 ? 22 : 17,
+    between = rows.length <= 8 ? 12 : rows.length <= 16 ? 6 : 4;
+  const times = grown(usual + between, rows.length, room), rowHeight = Math.floor(usual * times),
+    gap = Math.floor(between * times);
   const pitch = rowHeight + gap;
   return {rows, sums, rowHeight, pitch, labelWidth: width < 640 ? 92 : 118, height: rows.length * pitch};
 }

@@ -1,25 +1,28 @@
 // How the cells of a row differ from their like in another run: a bar along the top of one that takes longer, along the
-// bottom of one that takes less; a frame around one that stands elsewhere in the order, a broken one around one that the
-// other run does not have. Place and shape say it: all are ink, which stands out on every fill.
+// bottom of one that takes less; a frame around one that stands elsewhere in the order, a broken one around one that
+// the other run does not have. Place and shape say it: all are ink, which stands out on every fill.
 import {ALONE, LONGER, MOVED, SHORTER} from '../data/differences';
 import {laneRange} from '../data/rows';
 import {LANE_BOX} from './layout';
 import {halfOf, type Frame, type Scene} from './scene';
 
-const BEYOND = 40;          // so far outside a frame ends: its side is not seen
-const LEAST_FRAME_PX = 7;  // narrower cells have no room for one: an edge on top and bottom then
+const BEYOND = 40; // so far outside a frame ends: its side is not seen
+const LEAST_FRAME_PX = 7; // narrower cells have no room for one: an edge on top and bottom then
 
 export function paintMarks(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
-  const {cells, ratio, colours, step} = scene, marks = scene.marks!, lane = scene.model.rows[scene.layout.rows[index]!]?.lanes[0];
+  const {cells, ratio, colours, step} = scene, marks = scene.marks!,
+    lane = scene.model.rows[scene.layout.rows[index]!]?.lanes[0];
   if (!lane) return;
   const [begin, end] = laneRange(lane, cells, step, frame.view.t0, frame.view.t1), top = frame.rowTop(index);
-  const bar = Math.max(2, Math.round((scene.layout.rowHeight >= 30 ? 4 : 3) * ratio)), seam = Math.max(1, Math.round(ratio));
+  const bar = Math.max(2, Math.round((scene.layout.rowHeight >= 30 ? 4 : 3) * ratio)),
+    seam = Math.max(1, Math.round(ratio));
   const left = frame.x - BEYOND * ratio, right = frame.x + frame.width + BEYOND * ratio;
-  let last = -Infinity;  // of bars narrower than a pixel one is enough
+  let last = -Infinity; // of bars narrower than a pixel one is enough
   for (let i = begin; i < end; ++i) {
     const cell = lane.cells[i]!, mark = marks[cell]!;
     if (mark === 0) continue;
-    const x0 = Math.max(Math.round(frame.px(cells.start[cell]!)), left), x1 = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), right);
+    const x0 = Math.max(Math.round(frame.px(cells.start[cell]!)), left),
+      x1 = Math.min(Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!)), right);
     const width = Math.max(x1 - x0, 1);
     if (x1 < left || x0 > right || (width === 1 && x0 === last)) continue;
     last = x0;

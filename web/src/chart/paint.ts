@@ -18,9 +18,12 @@ import {timeTicks, type Ticks} from './ticks';
 // Kept between frames so that painting allocates nothing of size.
 export interface Painter {
   context: CanvasRenderingContext2D;
-  atlas: HTMLCanvasElement; image: ImageData | null;
-  raster: Raster; rasterWidth: number;
-  batch: CellBatch; sums: SumPainter;
+  atlas: HTMLCanvasElement;
+  image: ImageData | null;
+  raster: Raster;
+  rasterWidth: number;
+  batch: CellBatch;
+  sums: SumPainter;
 }
 
 export function makePainter(canvas: HTMLCanvasElement): Painter {
@@ -29,20 +32,21 @@ export function makePainter(canvas: HTMLCanvasElement): Painter {
 }
 
 // Where a cell stands, CSS pixels from the canvas' corner; null when its row is not shown.
-export function cellBox(scene: Scene, cell: number): { x: number; y: number; w: number; h: number } | null {
+export function cellBox(scene: Scene, cell: number): {x: number; y: number; w: number; h: number} | null {
   return boxIn(scene, makeFrame(scene), cell);
 }
 
-function boxIn(scene: Scene, frame: Frame, cell: number): { x: number; y: number; w: number; h: number } | null {
+function boxIn(scene: Scene, frame: Frame, cell: number): {x: number; y: number; w: number; h: number} | null {
   const index = scene.layout.rows.indexOf(scene.model.rowOfPart[scene.cells.part[cell]!]!);
   if (index < 0) return null;
   const [top, height] = halfOf(scene.cells, cell, ...LANE_BOX[KIND_LANE[scene.cells.kind[cell]!]!]!);
   const x0 = frame.px(scene.cells.start[cell]!), x1 = frame.px(scene.cells.start[cell]! + scene.cells.dur[cell]!);
   return {x: x0 / scene.ratio, w: (x1 - x0) / scene.ratio,
-          y: (frame.rowTop(index) + top * frame.rowHeight) / scene.ratio, h: height * frame.rowHeight / scene.ratio};
+    y: (frame.rowTop(index) + top * frame.rowHeight) / scene.ratio, h: height * frame.rowHeight / scene.ratio};
 }
 
-const ticksOf = ({view, zero, ratio}: Scene, frame: Frame): Ticks => timeTicks(view.t0, view.t1, zero, frame.width / ratio / 92);
+const ticksOf = ({view, zero, ratio}: Scene, frame: Frame): Ticks =>
+  timeTicks(view.t0, view.t1, zero, frame.width / ratio / 92);
 
 // With the lines that go down from it, as far as there is canvas.
 export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): void {
@@ -82,7 +86,10 @@ const NO_LANE: Lane = {cells: new Uint32Array(0), maxEnd: new Float64Array(0), o
 const NO_LANES: readonly Lane[] = Array.from({length: LANE_COUNT}, () => NO_LANE);
 
 // What one lane of one row comes to: rectangles, and whether its line of the atlas has anything.
-interface Strip { used: boolean; big: number[] }
+interface Strip {
+  used: boolean;
+  big: number[];
+}
 
 // All visible lanes into one atlas, a pixel row each, and one upload: drawing from a canvas
 // between two writes to it would copy it every time.
@@ -94,7 +101,8 @@ function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number,
     atlas.height = height;
     painter.image = null;
   }
-  const pen = atlas.getContext('2d')!, image = painter.image ??= pen.createImageData(frame.width, atlas.height);  // lines that nobody draws keep what they had
+  // Lines that nobody draws keep what they had.
+  const pen = atlas.getContext('2d')!, image = painter.image ??= pen.createImageData(frame.width, atlas.height);
   const pixels = new Uint32Array(image.data.buffer), strips: Strip[] = [];
   for (let index = first; index < last; ++index)
     for (const lane of scene.model.rows[scene.layout.rows[index]!]?.lanes ?? NO_LANES) {
@@ -102,12 +110,14 @@ function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number,
       if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
       strips.push({used: raster.used, big: raster.big.slice()});
     }
-  if (ghosts)
+  if (ghosts) {
     for (let index = first; index < last; ++index) {
-      rasterLane(raster, ghosts.lanes[scene.layout.rows[index]!] ?? NO_LANE, ghosts.cells, scene.step, frame.view, frame.width, 3 * scene.ratio);
+      rasterLane(raster, ghosts.lanes[scene.layout.rows[index]!] ?? NO_LANE, ghosts.cells, scene.step, frame.view,
+        frame.width, 3 * scene.ratio);
       if (raster.used) shadeBins(raster, frame.width, scene.colours.group, pixels, strips.length * frame.width);
       strips.push({used: raster.used, big: raster.big.slice()});
     }
+  }
   const begin = strips.findIndex(strip => strip.used);
   if (begin >= 0) pen.putImageData(image, 0, 0, 0, begin, frame.width, strips.length - begin);
   return strips;
@@ -117,20 +127,27 @@ function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number,
 function paintRows(painter: Painter, scene: Scene, frame: Frame, first: number, last: number, strips: Strip[]): void {
   const {context, atlas, batch} = painter, causes: number[][] = [];
   context.fillStyle = scene.colours.idle;
-  for (let index = first; index < last; ++index) context.fillRect(frame.x, frame.rowTop(index), frame.width, frame.rowHeight);
+  for (let index = first; index < last; ++index)
+    context.fillRect(frame.x, frame.rowTop(index), frame.width, frame.rowHeight);
   painter.sums.paint(context, scene, frame, first, last);
   for (let index = first; index < last && scene.bubbles; ++index)
-    if (scene.layout.rows[index]! >= 0) for (const {part, x0, x1} of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, frame.view, frame.width, scene.ratio))
-      (causes[part] ??= []).push(frame.x + Math.round(x0), frame.rowTop(index), Math.max(1, Math.round(x1) - Math.round(x0)));
+    if (scene.layout.rows[index]! >= 0) {
+      for (const {part, x0, x1} of bubbleBoxes(scene.bubbles, scene.layout.rows[index]!, scene.step, frame.view,
+        frame.width, scene.ratio))
+        (causes[part] ??= []).push(frame.x + Math.round(x0), frame.rowTop(index),
+          Math.max(1, Math.round(x1) - Math.round(x0)));
+    }
   causes.forEach((boxes, part) => {
     context.fillStyle = scene.colours.cause[part]!;
-    for (let i = 0; i < boxes.length; i += 3) context.fillRect(boxes[i]!, boxes[i + 1]!, boxes[i + 2]!, frame.rowHeight);
+    for (let i = 0; i < boxes.length; i += 3)
+      context.fillRect(boxes[i]!, boxes[i + 1]!, boxes[i + 2]!, frame.rowHeight);
   });
   for (const lane of [0, 2, 1, 3]) {
     const [share, part] = LANE_BOX[lane]!;
     for (let index = first; index < last; ++index) {
       const line = (index - first) * LANE_COUNT + lane, strip = strips[line]!, top = frame.rowTop(index);
-      const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
+      const y = Math.round(top + share * frame.rowHeight),
+        height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
       if (strip.used) context.drawImage(atlas, 0, line, frame.width, 1, frame.x, y, frame.width, height);
       for (const cell of strip.big) batch.add(scene, frame, cell, ...halfOf(scene.cells, cell, y, height));
     }
@@ -138,23 +155,30 @@ function paintRows(painter: Painter, scene: Scene, frame: Frame, first: number, 
   }
 }
 
-// What a finding accuses stands out: everything is veiled, its peers half as much, and the accused cells are drawn again.
+// What a finding accuses stands out: everything is veiled, its peers half as much, and the accused cells are drawn
+// again.
 const VEIL = 0.72, HALF_VEIL = 0.5;
 function paintLit(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): void {
   const {context, batch} = painter, {cells, lit, ratio} = scene;
   const again = (level: number): void => {
     for (let index = first; index < last; ++index)
       scene.model.rows[scene.layout.rows[index]!]?.lanes.forEach((lane, k) => {
-        const [begin, end] = laneRange(lane, cells, scene.step, frame.view.t0, frame.view.t1), [share, part] = LANE_BOX[k]!, top = frame.rowTop(index);
-        const y = Math.round(top + share * frame.rowHeight), height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
-        for (let i = begin; i < end; ++i) if (lit![lane.cells[i]!] === level) batch.add(scene, frame, lane.cells[i]!, ...halfOf(cells, lane.cells[i]!, y, height));
+        const [begin, end] = laneRange(lane, cells, scene.step, frame.view.t0, frame.view.t1),
+          [share, part] = LANE_BOX[k]!,
+          top = frame.rowTop(index);
+        const y = Math.round(top + share * frame.rowHeight),
+          height = top + frame.rowHeight - y - (share + part < 0.999 ? 1 : 0);
+        for (let i = begin; i < end; ++i)
+          if (lit![lane.cells[i]!] === level)
+            batch.add(scene, frame, lane.cells[i]!, ...halfOf(cells, lane.cells[i]!, y, height));
       });
     batch.draw(context, scene, FONT);
   };
   const veil = (alpha: number): void => {
     context.fillStyle = scene.colours.palette.bg;
     context.globalAlpha = alpha;
-    for (let index = first; index < last; ++index) context.fillRect(frame.x - 4 * ratio, frame.rowTop(index), frame.width + 8 * ratio, frame.rowHeight);
+    for (let index = first; index < last; ++index)
+      context.fillRect(frame.x - 4 * ratio, frame.rowTop(index), frame.width + 8 * ratio, frame.rowHeight);
     context.globalAlpha = 1;
   };
   veil(1 - (1 - VEIL) / (1 - HALF_VEIL));
@@ -166,10 +190,13 @@ function paintLit(painter: Painter, scene: Scene, frame: Frame, first: number, l
 const GHOST_ALPHA = 0.38;
 
 // Theory under its row, half as strong as the cells it stands for and far thinner.
-function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number, strip: Strip, atlasRow: number): void {
+function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number, strip: Strip,
+  atlasRow: number): void
+{
   const {context, atlas} = painter, {cells} = scene.ghosts!, {ratio, colours} = scene;
   const [gap, size] = ghostBox(scene.layout);
-  const y = frame.rowTop(index) + frame.rowHeight + Math.round(gap * ratio), height = Math.max(1, Math.round(size * ratio));
+  const y = frame.rowTop(index) + frame.rowHeight + Math.round(gap * ratio),
+    height = Math.max(1, Math.round(size * ratio));
   context.globalAlpha = GHOST_ALPHA;
   if (strip.used) context.drawImage(atlas, 0, atlasRow, frame.width, 1, frame.x, y, frame.width, height);
   strip.big.forEach((cell, i) => {
@@ -177,8 +204,10 @@ function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number
     const same = (other: number | undefined): boolean =>
       other !== undefined && cells.start[other] === cells.start[cell] && cells.dur[other] === cells.dur[cell];
     const [upper, lower] = [same(strip.big[i + 1]), same(strip.big[i - 1])];
-    const x0 = Math.round(frame.px(cells.start[cell]!)), x1 = Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!));
-    const seam = x1 - x0 > 5 * ratio ? Math.round(ratio) : 0, left = Math.max(x0, frame.x - 4), right = Math.min(x1 - seam, frame.x + frame.width + 4);
+    const x0 = Math.round(frame.px(cells.start[cell]!)),
+      x1 = Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!));
+    const seam = x1 - x0 > 5 * ratio ? Math.round(ratio) : 0, left = Math.max(x0, frame.x - 4),
+      right = Math.min(x1 - seam, frame.x + frame.width + 4);
     const half = upper || lower || cells.kind[cell] === FORWARD_BACKWARD ? height / 2 : height;
     context.fillStyle = colours.fill[KIND_GROUP[cells.kind[cell]!]!]![tintOf(cells.chunk[cell]!)]!;
     context.fillRect(left, y + (lower ? height - half : 0), Math.max(right - left, 1), half);
@@ -207,7 +236,8 @@ function paintTheoryEnds(context: CanvasRenderingContext2D, scene: Scene, frame:
 // Colours of DualPipeV's phases, cold to warm and out: told apart on both grounds.
 export const PHASE_COLOURS = ['#4e79a7', '#5fb3ae', '#59a14f', '#e0b93b', '#f28e2b', '#e15759', '#b07aa1'];
 
-// Notches at the top of a row where its rank's phases change; of an order with seven of them a strip in their colours at its foot.
+// Notches at the top of a row where its rank's phases change; of an order with seven of them a strip in their colours
+// at its foot.
 function paintPhases(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, index: number): void {
   const row = scene.model.rows[scene.layout.rows[index]!];
   if (!row || scene.step === null || scene.layout.rowHeight < 17) return;
@@ -223,7 +253,8 @@ function paintPhases(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
   }
   const phases = phasesOf(row, scene.cells, scene.step);
   if (!phases) return;
-  const {ratio, colours: {palette}} = scene, size = (scene.layout.rowHeight >= 30 ? 4.5 : 3.5) * ratio, top = frame.rowTop(index);
+  const {ratio, colours: {palette}} = scene, size = (scene.layout.rowHeight >= 30 ? 4.5 : 3.5) * ratio,
+    top = frame.rowTop(index);
   context.lineWidth = 0.8 * ratio;
   context.fillStyle = palette.ink;
   context.strokeStyle = palette.bg;
@@ -247,11 +278,18 @@ function outline(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, 
     context.strokeStyle = colour;
     context.lineWidth = line * ratio;
     context.strokeRect(Math.round(box.x * ratio), Math.round(box.y * ratio), Math.max(Math.round(box.w * ratio) - 1, 1),
-                       Math.round(box.h * ratio));
+      Math.round(box.h * ratio));
   }
 }
 
-export interface Arrow { from: number; to: number; x0: number; y0: number; x1: number; y1: number }
+export interface Arrow {
+  from: number;
+  to: number;
+  x0: number;
+  y0: number;
+  x1: number;
+  y1: number;
+}
 
 // From where a cell ends to where the other begins; CSS pixels. null: one of them has no row here.
 function arrowOf(scene: Scene, frame: Frame, from: number, to: number): Arrow | null {
@@ -282,8 +320,10 @@ const MOST_ARROWS = 24;
 // What a cell waited for and who waits for it; of a message its other end.
 export function arrowsOf(scene: Scene, cell: number, frame = makeFrame(scene)): Arrow[] {
   const {cells} = scene, other = otherEnd(scene.model, cells, scene.parts, cell);
-  const ends: [from: number, to: number][] = [...linksTo(cells, cell).slice(0, MOST_ARROWS).map((from): [number, number] => [from, cell]),
-    ...linksFrom(cells, cell).slice(0, MOST_ARROWS).map((to): [number, number] => [cell, to])];
+  const ends: [from: number, to: number][] = [
+    ...linksTo(cells, cell).slice(0, MOST_ARROWS).map((from): [number, number] => [from, cell]),
+    ...linksFrom(cells, cell).slice(0, MOST_ARROWS).map((to): [number, number] => [cell, to]),
+  ];
   if (other >= 0) ends.push(isSend(cells.kind[cell]!) ? [cell, other] : [other, cell]);
   return ends.flatMap(([from, to]) => arrowOf(scene, frame, from, to) ?? []);
 }
@@ -295,7 +335,10 @@ function paintLinks(context: CanvasRenderingContext2D, scene: Scene, frame: Fram
 
 // The rows that are in sight: [first, last) of the layout's.
 function rowsInSight({layout, scroll, height}: Scene): [number, number] {
-  return [Math.max(0, Math.floor(scroll / layout.pitch)), Math.min(layout.rows.length, Math.ceil((scroll + height - AXIS_HEIGHT) / layout.pitch))];
+  return [
+    Math.max(0, Math.floor(scroll / layout.pitch)),
+    Math.min(layout.rows.length, Math.ceil((scroll + height - AXIS_HEIGHT) / layout.pitch)),
+  ];
 }
 
 // Everything in the rows between the left and the right edge of `frame`.
@@ -343,11 +386,13 @@ export function paint(painter: Painter, scene: Scene): void {
   context.restore();
 }
 
-// `width` pixels of the plot from `left` on, which counts from its left edge and may lie outside, onto a canvas of their
-// own: its corner is where the plot's would be below the axis.
+// `width` pixels of the plot from `left` on, which counts from its left edge and may lie outside, onto a canvas of
+// their own: its corner is where the plot's would be below the axis.
 export function paintStrip(painter: Painter, scene: Scene, left: number, width: number): void {
-  const {context} = painter, {ratio, view, colours: {palette}} = scene, whole = makeFrame(scene), scale = (view.t1 - view.t0) / whole.width;
-  const frame: Frame = {...whole, x: whole.x + left, width, view: {t0: view.t0 + left * scale, t1: view.t0 + (left + width) * scale},
+  const {context} = painter, {ratio, view, colours: {palette}} = scene, whole = makeFrame(scene),
+    scale = (view.t1 - view.t0) / whole.width;
+  const frame: Frame = {...whole, x: whole.x + left, width,
+    view: {t0: view.t0 + left * scale, t1: view.t0 + (left + width) * scale},
     texts: {left: -Infinity, right: Infinity}};
   // In the window's own pixels, so that hatches meet.
   context.setTransform(1, 0, 0, 1, -frame.x, -frame.top);

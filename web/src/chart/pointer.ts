@@ -5,7 +5,10 @@ import type {Chart} from './chart';
 import {hitRow} from './hit';
 import {AXIS_HEIGHT} from './layout';
 
-export interface Tip { show(cell: number, x: number, y: number): void; hide(): void }
+export interface Tip {
+  show(cell: number, x: number, y: number): void;
+  hide(): void;
+}
 
 // The cell under a point of the canvas, CSS pixels; −1 none.
 export function cellAt(app: App, chart: Chart, x: number, y: number): number {
@@ -24,8 +27,8 @@ function labelAt(chart: Chart, x: number, y: number): number {
   return y < AXIS_HEIGHT || x >= layout.labelWidth || index < 0 || index >= layout.rows.length ? -1 : index;
 }
 
-// `onLabel`: a label was clicked. `onIdle`: the pointer is over no cell, at a time of a row, or nowhere. Both are told an index
-// into the layout's rows.
+// `onLabel`: a label was clicked. `onIdle`: the pointer is over no cell, at a time of a row, or nowhere. Both are told
+// an index into the layout's rows.
 export interface PointerActions {
   onPoint(time: number | null): void;
   onLabel?(index: number): void;
@@ -34,14 +37,16 @@ export interface PointerActions {
 
 export function listenToPointer(app: App, chart: Chart, tip: Tip, {onPoint, onLabel, onIdle}: PointerActions): void {
   const {canvas} = chart;
-  const pointers = new Map<number, number>();  // id → x
-  let down: { x: number; y: number; moved: boolean } | null = null;
-  const shareOf = (dx: number): number => (chart.timeAt(dx) - chart.timeAt(0)) / (app.state.view.t1 - app.state.view.t0);
+  const pointers = new Map<number, number>(); // id → x
+  let down: {x: number; y: number; moved: boolean} | null = null;
+  const shareOf = (dx: number): number =>
+    (chart.timeAt(dx) - chart.timeAt(0)) / (app.state.view.t1 - app.state.view.t0);
 
   function idle(event: PointerEvent): boolean {
-    const {layout, scroll} = chart.scene(), down = event.offsetY - AXIS_HEIGHT + scroll, index = Math.floor(down / layout.pitch);
+    const {layout, scroll} = chart.scene(), down = event.offsetY - AXIS_HEIGHT + scroll,
+      index = Math.floor(down / layout.pitch);
     if (event.offsetY < AXIS_HEIGHT || event.offsetX < layout.labelWidth || index < 0 || index >= layout.rows.length ||
-        down - index * layout.pitch > layout.rowHeight) return false;
+      down - index * layout.pitch > layout.rowHeight) return false;
     return onIdle!(index, chart.timeAt(event.offsetX), event.clientX, event.clientY);
   }
 
@@ -63,7 +68,9 @@ export function listenToPointer(app: App, chart: Chart, tip: Tip, {onPoint, onLa
     if (event.button !== 0) return;
     pointers.set(event.pointerId, event.offsetX);
     down = {x: event.offsetX, y: event.offsetY, moved: false};
-    try { canvas.setPointerCapture(event.pointerId); } catch { /* a pointer that is gone already */ }
+    try {
+      canvas.setPointerCapture(event.pointerId);
+    } catch { /* a pointer that is gone already */ }
   });
 
   canvas.addEventListener('pointermove', event => {
@@ -82,7 +89,7 @@ export function listenToPointer(app: App, chart: Chart, tip: Tip, {onPoint, onLa
     if (!down.moved && Math.hypot(event.offsetX - down.x, event.offsetY - down.y) < 4) return;
     down.moved = true;
     tip.hide();
-    if (pointers.size === 2) {  // two fingers: the distance zooms around their middle
+    if (pointers.size === 2) { // two fingers: the distance zooms around their middle
       const other = [...pointers].find(([id]) => id !== event.pointerId)![1];
       const before = Math.abs(last - other), after = Math.abs(event.offsetX - other);
       if (before > 8 && after > 8)

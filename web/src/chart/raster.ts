@@ -11,10 +11,10 @@ import {laneRange, type Lane} from '../data/rows';
 import type {Viewport} from './viewport';
 
 export interface Raster {
-  bins: Float32Array;    // [group][pixel] covered share
-  used: boolean;         // any bin is above zero
-  groups: number;        // bit by group: those with a bin above zero
-  big: number[];         // cells to draw as rectangles, in order
+  bins: Float32Array; // [group][pixel] covered share
+  used: boolean; // any bin is above zero
+  groups: number; // bit by group: those with a bin above zero
+  big: number[]; // cells to draw as rectangles, in order
 }
 
 export function makeRaster(widthPx: number): Raster {
@@ -22,8 +22,9 @@ export function makeRaster(widthPx: number): Raster {
 }
 
 // `seen` is called for every cell that is represented in the result.
-export function rasterLane(raster: Raster, lane: Lane, cells: Cells, step: number | null, view: Viewport, widthPx: number,
-                           bigPx: number, seen?: (cell: number) => void): void {
+export function rasterLane(raster: Raster, lane: Lane, cells: Cells, step: number | null, view: Viewport,
+  widthPx: number, bigPx: number, seen?: (cell: number) => void): void
+{
   const {bins, big} = raster;
   for (let group = 0; group < GROUP_COUNT; ++group)
     if (raster.groups >> group & 1) bins.fill(0, group * widthPx, (group + 1) * widthPx);
@@ -33,20 +34,20 @@ export function rasterLane(raster: Raster, lane: Lane, cells: Cells, step: numbe
   const scale = widthPx / (view.t1 - view.t0);
   const [begin, end] = laneRange(lane, cells, step, view.t0, view.t1);
   const {cells: order} = lane;
-  let covered = -Infinity;  // in pixels: everything left of it is spoken for
+  let covered = -Infinity; // in pixels: everything left of it is spoken for
   for (let i = begin; i < end; ++i) {
     const cell = order[i]!;
     const x0 = (cells.start[cell]! - view.t0) * scale;
     const x1 = x0 + cells.dur[cell]! * scale;
     if (x1 < 0 || x0 > widthPx) continue;
     seen?.(cell);
-    if (x1 - x0 >= bigPx || x1 === x0) {  // an instant is a hairline, whatever the zoom
+    if (x1 - x0 >= bigPx || x1 === x0) { // an instant is a hairline, whatever the zoom
       big.push(cell);
       if (x1 > covered) covered = x1;
       continue;
     }
     const other = cells.pair[cell]!;
-    if (other >= 0 && other < cell) continue;  // poured with its other half
+    if (other >= 0 && other < cell) continue; // poured with its other half
     let from = Math.max(x0, covered, 0);
     const to = Math.min(x1, widthPx);
     if (to <= from) continue;
@@ -79,7 +80,8 @@ export function coverage(lane: Lane, cells: Cells, view: Viewport, widthPx: numb
 
 // Bins to pixels, 0xAABBGGRR. `colours` are 0xBBGGRR by group. O(groups · width).
 export function shadeBins(raster: Raster, widthPx: number, colours: Uint32Array, out: Uint32Array, at: number): void {
-  const {bins} = raster, groups = Array.from({length: GROUP_COUNT}, (_, group) => group).filter(group => raster.groups >> group & 1);
+  const {bins} = raster,
+    groups = Array.from({length: GROUP_COUNT}, (_, group) => group).filter(group => raster.groups >> group & 1);
   for (let x = 0; x < widthPx; ++x) {
     let sum = 0, r = 0, g = 0, b = 0;
     for (const group of groups) {

@@ -1,5 +1,5 @@
-// The chart while its window moves along and nothing else changes: what is painted moves on a belt, and only what comes in
-// is painted. The canvas beneath is painted once the window stands still, and the belt goes.
+// The chart while its window moves along and nothing else changes: what is painted moves on a belt, and only what comes
+// in is painted. The canvas beneath is painted once the window stands still, and the belt goes.
 //
 //   ┌────────┬── head: the axis, painted with every frame ──┐
 //   │ names  │ belt                                          │
@@ -13,8 +13,24 @@ import {makeFrame, type Scene} from './scene';
 const SAME_SCALE = 1e-9;
 
 // What has to stay as it is for a picture to be moved; objects are made anew when they change.
-const KEPT = ['cells', 'model', 'layout', 'step', 'colours', 'selected', 'hovered', 'scroll', 'width', 'height', 'ratio', 'ghosts', 'bubbles', 'marks', 'lit',
-              'labelDur'] as const satisfies readonly (keyof Scene)[];
+const KEPT = [
+  'cells',
+  'model',
+  'layout',
+  'step',
+  'colours',
+  'selected',
+  'hovered',
+  'scroll',
+  'width',
+  'height',
+  'ratio',
+  'ghosts',
+  'bubbles',
+  'marks',
+  'lit',
+  'labelDur',
+] as const satisfies readonly (keyof Scene)[];
 
 export class Rolling {
   readonly element = h('div', {class: 'rolling', 'aria-hidden': 'true'});
@@ -22,13 +38,17 @@ export class Rolling {
   private readonly names = h('canvas', {});
   private readonly belt = new Belt();
   private readonly strips: Painter = makePainter(h('canvas', {}));
-  private ground: Scene | null = null;  // what the canvas beneath shows; strips are painted of its window
-  private offset = 0;                   // whole pixels that the window has moved since
-  private phase = 0;                    // how far hatches are moved from where they would be by themselves
+  private ground: Scene | null = null; // what the canvas beneath shows; strips are painted of its window
+  private offset = 0; // whole pixels that the window has moved since
+  private phase = 0; // how far hatches are moved from where they would be by themselves
 
-  constructor(private readonly under: HTMLCanvasElement) { this.element.append(this.belt.element, this.names, this.head); }
+  constructor(private readonly under: HTMLCanvasElement) {
+    this.element.append(this.belt.element, this.names, this.head);
+  }
 
-  get active(): boolean { return this.element.isConnected; }
+  get active(): boolean {
+    return this.element.isConnected;
+  }
 
   // Before the canvas beneath is painted: hatches stay on what they lie on.
   before({colours}: Scene): void {
@@ -46,9 +66,11 @@ export class Rolling {
   // Whether this is what is painted, moved along by less than its width since the last frame.
   takes(scene: Scene): boolean {
     const {ground} = this;
-    if (!ground || KEPT.some(key => ground[key] !== scene[key]) || ground.theoryEnds.some((end, i) => end !== scene.theoryEnds[i])) return false;
+    if (!ground || KEPT.some(key => ground[key] !== scene[key]) ||
+      ground.theoryEnds.some((end, i) => end !== scene.theoryEnds[i])) return false;
     const span = ground.view.t1 - ground.view.t0, by = Math.abs(this.offsetOf(scene) - this.offset);
-    return Math.abs((scene.view.t1 - scene.view.t0) / span - 1) <= SAME_SCALE && by < makeFrame(scene).width && (by > 0 || this.active);
+    return Math.abs((scene.view.t1 - scene.view.t0) / span - 1) <= SAME_SCALE && by < makeFrame(scene).width &&
+      (by > 0 || this.active);
   }
 
   moveTo(scene: Scene): void {
@@ -72,7 +94,8 @@ export class Rolling {
   }
 
   private begin(scene: Scene): void {
-    const {x, top, width} = makeFrame(scene), {ratio, scroll} = scene, wide = Math.round(scene.width * ratio), tall = Math.round(scene.height * ratio) - top;
+    const {x, top, width} = makeFrame(scene), {ratio, scroll} = scene, wide = Math.round(scene.width * ratio),
+      tall = Math.round(scene.height * ratio) - top;
     const place = (canvas: HTMLCanvasElement, w: number, height: number, y: number): CanvasRenderingContext2D => {
       if (canvas.width !== w || canvas.height !== height) [canvas.width, canvas.height] = [w, height];
       styled(canvas, {left: '0px', top: `${y / ratio}px`, width: `${w / ratio}px`, height: `${height / ratio}px`});
@@ -84,7 +107,7 @@ export class Rolling {
     this.belt.begin(width, tall, ratio, this.under, x, top);
     styled(this.element, {top: `${scroll}px`});
     this.under.after(this.element);
-    styled(this.under, {'content-visibility': 'hidden'});  // what is painted is copied with every frame, moved or not
+    styled(this.under, {'content-visibility': 'hidden'}); // what is painted is copied with every frame, moved or not
   }
 
   private hide(): void {

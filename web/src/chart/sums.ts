@@ -1,5 +1,6 @@
-// Rows of many ranks together: in every column of pixels what share of them does what, piled up from the bottom of the row.
-// What is left above is waiting. The pixel in which one share ends and the next begins has the mean of their colours.
+// Rows of many ranks together: in every column of pixels what share of them does what, piled up from the bottom of the
+// row. What is left above is waiting. The pixel in which one share ends and the next begins has the mean of their
+// colours.
 import {densityOf, STACK} from '../data/density';
 import {sumOf} from './layout';
 import type {Frame, Scene} from './scene';
@@ -22,20 +23,24 @@ export class SumPainter {
     }
     const pixels = new Uint32Array(this.image.data.buffer), pen = this.atlas.getContext('2d')!;
     lines.forEach((index, line) => {
-      densityOf(scene.cells, scene.model, sumOf(layout, index)!, scene.step).fill(frame.view.t0, frame.view.t1, width, this.shares);
-      this.pile(pixels.subarray(line * rowHeight * width, (line + 1) * rowHeight * width), width, rowHeight, scene.colours.group);
+      densityOf(scene.cells, scene.model, sumOf(layout, index)!, scene.step).fill(frame.view.t0, frame.view.t1, width,
+        this.shares);
+      this.pile(pixels.subarray(line * rowHeight * width, (line + 1) * rowHeight * width), width, rowHeight,
+        scene.colours.group);
     });
     pen.putImageData(this.image, 0, 0, 0, 0, width, lines.length * rowHeight);
     lines.forEach((index, line) =>
-      context.drawImage(this.atlas, 0, line * rowHeight, width, rowHeight, frame.x, frame.rowTop(index), width, rowHeight));
+      context.drawImage(this.atlas, 0, line * rowHeight, width, rowHeight, frame.x, frame.rowTop(index), width,
+        rowHeight)
+    );
   }
 
   // 0xAABBGGRR; `colours` are 0xBBGGRR by group.
   private pile(out: Uint32Array, width: number, height: number, colours: Uint32Array): void {
     out.fill(0);
     for (let x = 0; x < width; ++x) {
-      let filled = 0;               // pixels from the bottom
-      let r = 0, g = 0, b = 0;      // of the pixel that is begun, by what fills it
+      let filled = 0; // pixels from the bottom
+      let r = 0, g = 0, b = 0; // of the pixel that is begun, by what fills it
       for (let k = 0; k < STACK.length; ++k) {
         let left = this.shares[k * width + x]! * height;
         if (left <= 0) continue;
@@ -48,8 +53,10 @@ export class SumPainter {
           b += part * blue;
           filled += part;
           left -= part;
-          const own = filled - row;  // of this pixel
-          out[(height - 1 - row) * width + x] = (Math.round(Math.min(own, 1) * 255) << 24 | Math.round(b / own) << 16 | Math.round(g / own) << 8 | Math.round(r / own)) >>> 0;
+          const own = filled - row; // of this pixel
+          out[(height - 1 - row) * width + x] =
+            (Math.round(Math.min(own, 1) * 255) << 24 | Math.round(b / own) << 16 | Math.round(g / own) << 8 |
+              Math.round(r / own)) >>> 0;
           if (own > 1 - 1e-9) r = g = b = 0;
         }
       }

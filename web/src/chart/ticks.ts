@@ -2,7 +2,7 @@
 export interface Ticks {
   values: number[];
   label: (ns: number) => string;
-  between(t0: number, t1: number): number[];  // with the same steps, elsewhere
+  between(t0: number, t1: number): number[]; // with the same steps, elsewhere
 }
 
 const UNITS: ReadonlyArray<readonly [number, string]> = [[1e9, 's'], [1e6, 'ms'], [1e3, 'µs'], [1, 'ns']];
@@ -20,5 +20,6 @@ export function timeTicks(t0: number, t1: number, zero: number, maxCount: number
   const largest = Math.max(Math.abs(t0 - zero), Math.abs(t1 - zero));
   const [size, unit] = UNITS.find(([s]) => largest >= s * 0.9999) ?? UNITS[3]!;
   const decimals = Math.max(0, Math.min(9, Math.ceil(Math.log10(size / step) - 1e-9)));
-  return {values: between(t0, t1), between, label: ns => `${((ns - zero) / size).toFixed(decimals).replace(/^-(0\.?0*)$/, '$1')}\u202f${unit}`};
+  return {values: between(t0, t1), between,
+    label: ns => `${((ns - zero) / size).toFixed(decimals).replace(/^-(0\.?0*)$/, '$1')}\u202f${unit}`};
 }

@@ -1,5 +1,8 @@
 // The window on time, as pure arithmetic. Times are nanoseconds.
-export interface Viewport { t0: number; t1: number }
+export interface Viewport {
+  t0: number;
+  t1: number;
+}
 
 export const MIN_SPAN_NS = 100;
 

@@ -1,4 +1,5 @@
-// What may stand thin under the rows besides theory: the same step as recorded, or another one, moved to where this one begins.
+// What may stand thin under the rows besides theory: the same step as recorded, or another one, moved to where this one
+// begins.
 import type {Cells} from './cells';
 import {ghostsOf, laneRange, type Ghosts, type RunModel} from './rows';
 import {spanOf} from '../state';
@@ -25,14 +26,21 @@ export function besideOf(cells: Cells, model: RunModel, step: number, other: num
     return Uint32Array.from(list, (_, i) => begin + i);
   });
   const pick = <T extends Int32Array | Uint32Array | Uint8Array>(column: T, made: T): T => {
-    from.forEach((cell, i) => { made[i] = column[cell]!; });
+    from.forEach((cell, i) => {
+      made[i] = column[cell]!;
+    });
     return made;
   };
   const ghosts: Cells = {
-    ...cells, count,
-    start: Float64Array.from(from, cell => cells.start[cell]! + shift), dur: Float64Array.from(from, cell => cells.dur[cell]!),
-    step: new Int32Array(count).fill(step), part: pick(cells.part, new Int32Array(count)), chunk: pick(cells.chunk, new Int32Array(count)),
-    microBatch: pick(cells.microBatch, new Int32Array(count)), kind: pick(cells.kind, new Uint8Array(count)),
+    ...cells,
+    count,
+    start: Float64Array.from(from, cell => cells.start[cell]! + shift),
+    dur: Float64Array.from(from, cell => cells.dur[cell]!),
+    step: new Int32Array(count).fill(step),
+    part: pick(cells.part, new Int32Array(count)),
+    chunk: pick(cells.chunk, new Int32Array(count)),
+    microBatch: pick(cells.microBatch, new Int32Array(count)),
+    kind: pick(cells.kind, new Uint8Array(count)),
     pair: new Int32Array(count).fill(-1),
   };
   return ghostsOf(ghosts, own);

@@ -1,5 +1,5 @@
-// Where ranks wait, and why: between two cells of a rank, cut by the parts of the waterfall. The parts of one bubble add
-// up to its duration; one below 0 is work that closed a gap another part opened (docs/analyses/waterfall.md).
+// Where ranks wait, and why: between two cells of a rank, cut by the parts of the waterfall. The parts of one bubble
+// add up to its duration; one below 0 is work that closed a gap another part opened (docs/analyses/waterfall.md).
 import type {Cells} from './cells';
 import {laneRange, makeLane, type Lane, type Row} from './rows';
 
@@ -9,16 +9,18 @@ export type BubblePart = typeof BUBBLE_PARTS[number];
 export const BUBBLE_PART_COUNT = BUBBLE_PARTS.length;
 
 export interface Bubbles {
-  cells: Cells;            // of them start, dur, step and part count
-  parts: Float32Array[];   // [part][bubble], ns
-  lanes: Lane[];           // a row
+  cells: Cells; // of them start, dur, step and part count
+  parts: Float32Array[]; // [part][bubble], ns
+  lanes: Lane[]; // a row
 }
 
-export function makeBubbles(start: Float64Array, dur: Float64Array, step: Int32Array, part: Int32Array, parts: Float32Array[],
-                            rows: Row[], rowOfPart: Int32Array): Bubbles {
+export function makeBubbles(start: Float64Array, dur: Float64Array, step: Int32Array, part: Int32Array,
+  parts: Float32Array[], rows: Row[], rowOfPart: Int32Array): Bubbles
+{
   const count = start.length, none = new Int32Array(0);
-  const cells: Cells = {count, start, dur, step, part, chunk: none, microBatch: none, name: new Uint32Array(0), kind: new Uint8Array(0),
-                        pair: none, linkFrom: new Uint32Array(0), linkTo: new Uint32Array(0), theoryStart: null, theoryDur: null};
+  const cells: Cells = {count, start, dur, step, part, chunk: none, microBatch: none, name: new Uint32Array(0),
+    kind: new Uint8Array(0), pair: none, linkFrom: new Uint32Array(0), linkTo: new Uint32Array(0), theoryStart: null,
+    theoryDur: null};
   const sizes = new Uint32Array(rows.length);
   for (let i = 0; i < count; ++i) sizes[rowOfPart[part[i]!]!]!++;
   const lists = Array.from(sizes, size => new Uint32Array(size));

@@ -4,12 +4,18 @@ import type {PayloadColumn} from './report';
 
 export interface Cells {
   count: number;
-  start: Float64Array; dur: Float64Array;  // nanoseconds, exact; starts count from the part's zero
-  step: Int32Array; part: Int32Array; chunk: Int32Array; microBatch: Int32Array;
-  name: Uint32Array; kind: Uint8Array;
-  pair: Int32Array;  // other half of an overlapped forward and backward; −1: stands alone
-  linkFrom: Uint32Array; linkTo: Uint32Array;  // ordered by linkFrom
-  theoryStart: Float64Array | null;            // where the schedule has the cell; NaN: nowhere; null: no schedule
+  start: Float64Array;
+  dur: Float64Array; // nanoseconds, exact; starts count from the part's zero
+  step: Int32Array;
+  part: Int32Array;
+  chunk: Int32Array;
+  microBatch: Int32Array;
+  name: Uint32Array;
+  kind: Uint8Array;
+  pair: Int32Array; // other half of an overlapped forward and backward; −1: stands alone
+  linkFrom: Uint32Array;
+  linkTo: Uint32Array; // ordered by linkFrom
+  theoryStart: Float64Array | null; // where the schedule has the cell; NaN: nowhere; null: no schedule
   theoryDur: Float64Array | null;
 }
 
@@ -35,12 +41,19 @@ export function decodeCells(buffer: ArrayBuffer, columns: PayloadColumn[], count
   }
   const cells = {
     count,
-    start: column('start_ns') as Float64Array, dur: column('dur_ns') as Float64Array,
-    step: column('step') as Int32Array, part: column('part') as Int32Array,
-    chunk: column('chunk') as Int32Array, microBatch: column('micro_batch') as Int32Array,
-    name: column('name') as Uint32Array, kind: column('kind') as Uint8Array,
-    linkFrom, linkTo, pair: new Int32Array(count).fill(-1),
-    theoryStart: optional('theory_start_ns'), theoryDur: optional('theory_dur_ns'),
+    start: column('start_ns') as Float64Array,
+    dur: column('dur_ns') as Float64Array,
+    step: column('step') as Int32Array,
+    part: column('part') as Int32Array,
+    chunk: column('chunk') as Int32Array,
+    microBatch: column('micro_batch') as Int32Array,
+    name: column('name') as Uint32Array,
+    kind: column('kind') as Uint8Array,
+    linkFrom,
+    linkTo,
+    pair: new Int32Array(count).fill(-1),
+    theoryStart: optional('theory_start_ns'),
+    theoryDur: optional('theory_dur_ns'),
   };
   findPairs(cells);
   return cells;
@@ -52,7 +65,9 @@ export function findPairs(cells: Cells): void {
   const {pair, start, dur, part, step, kind} = cells;
   for (let i = 0; i < cells.count;) {
     let forward = -1, backward = -1, k = i;
-    for (; k < cells.count && start[k] === start[i] && dur[k] === dur[i] && part[k] === part[i] && step[k] === step[i]; ++k) {
+    for (; k < cells.count && start[k] === start[i] && dur[k] === dur[i] && part[k] === part[i] && step[k] === step[i];
+      ++k)
+    {
       if (dur[k] === 0) continue;
       if (kind[k] === FORWARD) forward = k;
       else if (kind[k] === BACKWARD || kind[k] === INPUT_GRAD) backward = k;
@@ -79,7 +94,10 @@ export function linksFrom(cells: Cells, cell: number): number[] {
 }
 
 // Links by where they lead, made when first asked: those of a cell are from[begin[cell]] to from[begin[cell + 1]].
-interface Incoming { begin: Uint32Array; from: Uint32Array }
+interface Incoming {
+  begin: Uint32Array;
+  from: Uint32Array;
+}
 const incoming = new WeakMap<Uint32Array, Incoming>();
 function byTarget({count, linkFrom, linkTo}: Cells): Incoming {
   const known = incoming.get(linkTo);

@@ -1,5 +1,5 @@
-// What share of many ranks does what at a time: the ranks of a row together. Of each group of cells the begins and the ends,
-// sorted, with the sums before them: the time that all of them take before t is
+// What share of many ranks does what at a time: the ranks of a row together. Of each group of cells the begins and the
+// ends, sorted, with the sums before them: the time that all of them take before t is
 //
 //   Σ over begins b < t of (t − b)  −  Σ over ends e < t of (t − e)
 //
@@ -27,17 +27,20 @@ class Curve {
     this.beginSums = sums(this.begins);
     this.endSums = sums(this.ends);
   }
-  get empty(): boolean { return this.begins.length === 0; }
+  get empty(): boolean {
+    return this.begins.length === 0;
+  }
   // Time that its cells take before t, ns.
   before(t: number): number {
-    const at = t - this.zero, begun = firstIndex(0, this.begins.length, i => this.begins[i]! >= at), ended = firstIndex(0, this.ends.length, i => this.ends[i]! >= at);
+    const at = t - this.zero, begun = firstIndex(0, this.begins.length, i => this.begins[i]! >= at),
+      ended = firstIndex(0, this.ends.length, i => this.ends[i]! >= at);
     return (begun - ended) * at - (this.beginSums[begun]! - this.endSums[ended]!);
   }
 }
 
 export interface Density {
-  // Fills shares[k · n + x] with the share of the ranks that is in STACK[k] in column x of n in the window. What is more than
-  // all of them, for cells of a rank overlap, is cut from the last ones.
+  // Fills shares[k · n + x] with the share of the ranks that is in STACK[k] in column x of n in the window. What is
+  // more than all of them, for cells of a rank overlap, is cut from the last ones.
   fill(t0: number, t1: number, n: number, shares: Float64Array): void;
 }
 
@@ -73,17 +76,20 @@ export function makeDensity(cells: Cells, model: RunModel, rows: readonly number
       const width = (t1 - t0) / n, most = width * rows.length;
       shares.fill(0, 0, STACK.length * n);
       const used = new Float64Array(n);
-      curves.forEach((halves, k) => halves.forEach((curve, half) => {
-        if (curve.empty) return;
-        let last = curve.before(t0);
-        for (let x = 0; x < n; ++x) {
-          const now = curve.before(t0 + (x + 1) * width), share = Math.min((now - last) / most * (half ? 0.5 : 1), 1 - used[x]!);
-          last = now;
-          if (share <= 0) continue;
-          shares[k * n + x]! += share;
-          used[x]! += share;
-        }
-      }));
+      curves.forEach((halves, k) =>
+        halves.forEach((curve, half) => {
+          if (curve.empty) return;
+          let last = curve.before(t0);
+          for (let x = 0; x < n; ++x) {
+            const now = curve.before(t0 + (x + 1) * width),
+              share = Math.min((now - last) / most * (half ? 0.5 : 1), 1 - used[x]!);
+            last = now;
+            if (share <= 0) continue;
+            shares[k * n + x]! += share;
+            used[x]! += share;
+          }
+        })
+      );
     },
   };
 }
@@ -91,7 +97,8 @@ export function makeDensity(cells: Cells, model: RunModel, rows: readonly number
 // Of the rows of a layout, kept as long as the cells are.
 const kept = new WeakMap<Cells, Map<string, Density>>();
 export function densityOf(cells: Cells, model: RunModel, sum: {rows: readonly number[]}, step: number | null): Density {
-  const known = kept.get(cells) ?? new Map<string, Density>(), key = `${step}/${sum.rows[0]}/${sum.rows.length}/${sum.rows.at(-1)}`;
+  const known = kept.get(cells) ?? new Map<string, Density>(),
+    key = `${step}/${sum.rows[0]}/${sum.rows.length}/${sum.rows.at(-1)}`;
   kept.set(cells, known);
   let density = known.get(key);
   if (!density) {

@@ -10,14 +10,27 @@ import {laneRange, type Lane, type RunModel} from './rows';
 export const SAME = 0, LONGER = 1, SHORTER = 2, MOVED = 4, ALONE = 8;
 
 export interface Differences {
-  marks: Uint8Array;   // by cell: LONGER or SHORTER than its like, MOVED in the order, or ALONE
-  other: Int32Array;   // by cell: its like; −1 none
+  marks: Uint8Array; // by cell: LONGER or SHORTER than its like, MOVED in the order, or ALONE
+  other: Int32Array; // by cell: its like; −1 none
 }
-export interface Side { cells: Cells; model: RunModel; parts: Part[]; step: number }
-export interface Compared { a: Differences; b: Differences; matched: number; longer: number; shorter: number; moved: number; alone: [number, number] }
+export interface Side {
+  cells: Cells;
+  model: RunModel;
+  parts: Part[];
+  step: number;
+}
+export interface Compared {
+  a: Differences;
+  b: Differences;
+  matched: number;
+  longer: number;
+  shorter: number;
+  moved: number;
+  alone: [number, number];
+}
 
-const LEAST_SHARE = 0.1;     // of the shorter one; less is told in numbers only
-const LEAST_SCATTER = 2;     // times what cells of the kind on this rank scatter by
+const LEAST_SHARE = 0.1; // of the shorter one; less is told in numbers only
+const LEAST_SCATTER = 2; // times what cells of the kind on this rank scatter by
 const MAD_TO_SIGMA = 1.4826;
 
 // "3/0/1": replica, stage, place among the ranks of both.
@@ -30,7 +43,8 @@ function placesOf(parts: Part[]): Map<string, number> {
   });
   return places;
 }
-const stepCells = (side: Side, lane: Lane): Uint32Array => lane.cells.subarray(...laneRange(lane, side.cells, side.step, -Infinity, Infinity));
+const stepCells = (side: Side, lane: Lane): Uint32Array =>
+  lane.cells.subarray(...laneRange(lane, side.cells, side.step, -Infinity, Infinity));
 
 // Runs may number micro-batches from anywhere: by chunk, labels to their order.
 function labelsOf(side: Side): Map<number, Map<number, number>> {
@@ -41,8 +55,12 @@ function labelsOf(side: Side): Map<number, Map<number, number>> {
       if (own) own.add(side.cells.microBatch[cell]!);
       else labels.set(chunk, new Set([side.cells.microBatch[cell]!]));
     }
-  return new Map([...labels].map(([chunk, own]) =>
-    [chunk, new Map([...own].filter(mb => mb >= 0).sort((x, y) => x - y).map((mb, i) => [mb, i]))]));
+  return new Map(
+    [...labels].map(([chunk, own]) => [
+      chunk,
+      new Map([...own].filter(mb => mb >= 0).sort((x, y) => x - y).map((mb, i) => [mb, i])),
+    ]),
+  );
 }
 
 // By cell of `list`, what it is, in 52 bits: kind, chunk, micro-batch, and which of equal ones.
@@ -56,7 +74,8 @@ function keysOf(side: Side, list: Uint32Array, labels: Map<number, Map<number, n
   });
 }
 
-// By kind and chunk: how far durations lie from their median, as a normal scatter; cells of which there are few tell none.
+// By kind and chunk: how far durations lie from their median, as a normal scatter; cells of which there are few tell
+// none.
 function scatterOf({cells}: Side, list: Uint32Array): Map<number, number> {
   const groups = new Map<number, number[]>(), scatter = new Map<number, number>();
   for (const cell of list) {
@@ -94,11 +113,16 @@ const blank = (count: number): Differences => ({marks: new Uint8Array(count), ot
 
 // Messages are left out: what they carry is told by the cells they tie. O(cells of both steps · log).
 export function compareSteps(a: Side, b: Side): Compared {
-  const made: Compared = {a: blank(a.cells.count), b: blank(b.cells.count), matched: 0, longer: 0, shorter: 0, moved: 0, alone: [0, 0]};
+  const made: Compared = {a: blank(a.cells.count), b: blank(b.cells.count), matched: 0, longer: 0, shorter: 0, moved: 0,
+    alone: [0, 0]};
   const places = placesOf(b.parts), labels = [labelsOf(a), labelsOf(b)] as const, taken = new Set<number>();
   const aloneOf = (side: 0 | 1, list: Uint32Array): void => {
     const {marks, other} = side === 0 ? made.a : made.b;
-    for (const cell of list) if (other[cell]! < 0) { marks[cell] = ALONE; ++made.alone[side]; }
+    for (const cell of list)
+      if (other[cell]! < 0) {
+        marks[cell] = ALONE;
+        ++made.alone[side];
+      }
   };
   for (const [place, partA] of placesOf(a.parts)) {
     const partB = places.get(place), rowA = a.model.rows[a.model.rowOfPart[partA]!]!;
@@ -107,15 +131,20 @@ export function compareSteps(a: Side, b: Side): Compared {
     rowA.lanes.forEach((lane, k) => {
       if (k === MESSAGE_LANE) return;
       const listA = stepCells(a, lane), listB = rowB ? stepCells(b, rowB.lanes[k]!) : new Uint32Array(0);
-      const at = new Map(keysOf(b, listB, labels[1]).map((key, i) => [key, i])), scatters = [scatterOf(a, listA), scatterOf(b, listB)] as const;
-      const pairs = keysOf(a, listA, labels[0]).flatMap((key, i) => { const j = at.get(key); return j === undefined ? [] : [[i, j] as const]; });
+      const at = new Map(keysOf(b, listB, labels[1]).map((key, i) => [key, i])),
+        scatters = [scatterOf(a, listA), scatterOf(b, listB)] as const;
+      const pairs = keysOf(a, listA, labels[0]).flatMap((key, i) => {
+        const j = at.get(key);
+        return j === undefined ? [] : [[i, j] as const];
+      });
       const kept = k === 0 ? keptInOrder(pairs.map(([, j]) => j)) : null;
       pairs.forEach(([i, j], nth) => {
         const cellA = listA[i]!, cellB = listB[j]!, durA = a.cells.dur[cellA]!, durB = b.cells.dur[cellB]!;
         made.a.other[cellA] = cellB;
         made.b.other[cellB] = cellA;
         ++made.matched;
-        const group = groupOf(a.cells, cellA), least = Math.max(LEAST_SHARE * Math.min(durA, durB),
+        const group = groupOf(a.cells, cellA),
+          least = Math.max(LEAST_SHARE * Math.min(durA, durB),
             LEAST_SCATTER * Math.hypot(scatters[0].get(group) ?? 0, scatters[1].get(group) ?? 0));
         if (k === 0 && Math.abs(durB - durA) > least) {
           const longer = durB > durA;

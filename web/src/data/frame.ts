@@ -5,19 +5,31 @@ export interface Row {
   num(column: string): number;
   text(column: string): string;
 }
-export interface Frame { table: Table; rows: Row[]; has(...columns: string[]): boolean }
+export interface Frame {
+  table: Table;
+  rows: Row[];
+  has(...columns: string[]): boolean;
+}
 
 // `holding` tells tables of the same name apart.
 export function frameOf(report: Report, name: string, ...holding: string[]): Frame | null {
-  const has = (table: Table, columns: string[]): boolean => columns.every(column => tableColumn(table, column) !== undefined);
-  const table = holding.length > 0 ? report.tables.find(t => t.name === name && has(t, holding)) : findTable(report, name);
+  const has = (table: Table, columns: string[]): boolean =>
+    columns.every(column => tableColumn(table, column) !== undefined);
+  const table = holding.length > 0 ? report.tables.find(t => t.name === name && has(t, holding))
+    : findTable(report, name);
   if (!table) return null;
   const columns = new Map<string, Value[]>(table.columns.map((column, i) => [column.name, table.values[i]!]));
   const count = table.values[0]?.length ?? 0;
   if (count === 0) return null;
   const rows = Array.from({length: count}, (_, i): Row => ({
-    num(column) { const value = columns.get(column)?.[i]; return typeof value === 'number' ? value : 0; },
-    text(column) { const value = columns.get(column)?.[i]; return value === null || value === undefined ? '' : String(value); },
+    num(column) {
+      const value = columns.get(column)?.[i];
+      return typeof value === 'number' ? value : 0;
+    },
+    text(column) {
+      const value = columns.get(column)?.[i];
+      return value === null || value === undefined ? '' : String(value);
+    },
   }));
   return {table, rows, has: (...names) => has(table, names)};
 }
@@ -31,5 +43,7 @@ export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<s
   }
   return groups;
 }
-export const sum = <T>(items: readonly T[], value: (item: T) => number): number => items.reduce((total, item) => total + value(item), 0);
-export const most = <T>(items: readonly T[], value: (item: T) => number): number => items.reduce((high, item) => Math.max(high, value(item)), 0);
+export const sum = <T>(items: readonly T[], value: (item: T) => number): number =>
+  items.reduce((total, item) => total + value(item), 0);
+export const most = <T>(items: readonly T[], value: (item: T) => number): number =>
+  items.reduce((high, item) => Math.max(high, value(item)), 0);

@@ -5,11 +5,30 @@ export type KindCode = typeof KIND_CODES[number];
 export const isReceive = (kind: number): boolean => kind === 6 || kind === 8;
 export const FORWARD = 0, BACKWARD = 1, INPUT_GRAD = 2, FORWARD_BACKWARD = 4;
 
-export const enum Group { Forward, Backward, Weight, Message, Collective, Optimizer, Other }
+export const enum Group {
+  Forward,
+  Backward,
+  Weight,
+  Message,
+  Collective,
+  Optimizer,
+  Other,
+}
 export const GROUP_COUNT = 7;
 export const KIND_GROUP: readonly Group[] = [
-  Group.Forward, Group.Backward, Group.Backward, Group.Weight, Group.Forward,
-  Group.Message, Group.Message, Group.Message, Group.Message, Group.Collective, Group.Optimizer, Group.Other];
+  Group.Forward,
+  Group.Backward,
+  Group.Backward,
+  Group.Weight,
+  Group.Forward,
+  Group.Message,
+  Group.Message,
+  Group.Message,
+  Group.Message,
+  Group.Collective,
+  Group.Optimizer,
+  Group.Other,
+];
 
 // Lane within a row: 0 compute and optimizer, 1 messages, 2 collectives, 3 other.
 export const LANE_COUNT = 4;

@@ -3,7 +3,11 @@ import type {App} from '../app';
 import {cellCode} from '../words';
 import {frameOf} from './frame';
 
-export interface Late { reason: string; waitedFor: string; waitedRank: string }
+export interface Late {
+  reason: string;
+  waitedFor: string;
+  waitedRank: string;
+}
 
 type Index = Map<string, Late>;
 const indexes = new WeakMap<App, Index>();
@@ -17,7 +21,9 @@ function indexOf(app: App): Index {
   const byCell: Index = new Map();
   for (const row of frameOf(app.report, 'late-cells')?.rows ?? []) {
     const key = keyOf(row.text('step'), row.text('rank'), row.text('cell'));
-    if (!byCell.has(key)) byCell.set(key, {reason: row.text('reason'), waitedFor: row.text('waited_for'), waitedRank: row.text('waited_rank')});
+    if (!byCell.has(key))
+      byCell.set(key, {reason: row.text('reason'), waitedFor: row.text('waited_for'),
+        waitedRank: row.text('waited_rank')});
   }
   indexes.set(app, byCell);
   return byCell;
@@ -25,4 +31,5 @@ function indexOf(app: App): Index {
 
 // null: the table does not list it.
 export const lateOf = (app: App, cell: number): Late | null =>
-  indexOf(app).get(keyOf(app.cells.step[cell]!, app.report.parts[app.cells.part[cell]!]!.rank, cellCode(app, cell))) ?? null;
+  indexOf(app).get(keyOf(app.cells.step[cell]!, app.report.parts[app.cells.part[cell]!]!.rank, cellCode(app, cell))) ??
+    null;

@@ -11,10 +11,11 @@ export const isSend = (kind: number): boolean => kind === SF || kind === SB;
 
 // −1: the cell is no message, or nothing fits.
 export function otherEnd(model: RunModel, cells: Cells, parts: Part[], cell: number): number {
-  const kind = cells.kind[cell]!, wanted = OTHER[kind], own = parts[cells.part[cell]!]!, microBatch = cells.microBatch[cell]!;
+  const kind = cells.kind[cell]!, wanted = OTHER[kind], own = parts[cells.part[cell]!]!,
+    microBatch = cells.microBatch[cell]!;
   if (wanted === undefined || microBatch < 0 || own.stage < 0) return -1;
   const stages = Math.max(...parts.map(part => part.stage)) + 1;
-  const to = (own.stage + (kind === SF || kind === RB ? 1 : stages - 1)) % stages;  // chunks go round
+  const to = (own.stage + (kind === SF || kind === RB ? 1 : stages - 1)) % stages; // chunks go round
   const end = cells.start[cell]! + cells.dur[cell]!, step = cells.step[cell]!;
   let best = -1, distance = Infinity;
   for (const row of model.rows) {

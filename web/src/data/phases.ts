@@ -2,7 +2,10 @@
 import type {Cells} from './cells';
 import {laneRange, type Row} from './rows';
 
-export interface Phases { steady: number; coolDown: number }
+export interface Phases {
+  steady: number;
+  coolDown: number;
+}
 
 // null: the rank has no forward or no backward there. A scan of the rank's cells in the step.
 export function phasesOf(row: Row, cells: Cells, step: number): Phases | null {

@@ -5,42 +5,87 @@ export type Both = [en: string, zh: string];
 export type ColumnType = 'integer' | 'real' | 'text' | 'duration' | 'time' | 'share' | 'ratio';
 export type Value = number | string | null;
 
-export interface Column { name: string; title: string; type: ColumnType; unit: string; help: string }
+export interface Column {
+  name: string;
+  title: string;
+  type: ColumnType;
+  unit: string;
+  help: string;
+}
 export interface Table {
-  name: string; title: string; rowCount: number;
+  name: string;
+  title: string;
+  rowCount: number;
   columns: Column[];
-  values: Value[][];  // by column
+  values: Value[][]; // by column
 }
 export interface Part {
-  rank: number; stage: number; dp: number; machine: number; device: number;
-  machineName: string; source: string;
-  zero: string;  // nanoseconds that the part's starts count from; may pass 2^53
+  rank: number;
+  stage: number;
+  dp: number;
+  machine: number;
+  device: number;
+  machineName: string;
+  source: string;
+  zero: string; // nanoseconds that the part's starts count from; may pass 2^53
 }
 export interface Finding {
-  id: string; weight: number; value: string; note: Both; title: Both; detail: Both;
-  lost_ns?: number; uncertainty_ns?: number; saving_ns?: number;  // of the mean step, where a replay tells
-  cause?: string; causes?: readonly string[]; analysis?: string; table?: string; command?: string;  // where its numbers are, and what to type to see them
-  step?: number | null; rank?: number | null;  // where it shows, beside what the cause names
+  id: string;
+  weight: number;
+  value: string;
+  note: Both;
+  title: Both;
+  detail: Both;
+  lost_ns?: number;
+  uncertainty_ns?: number;
+  saving_ns?: number; // of the mean step, where a replay tells
+  cause?: string;
+  causes?: readonly string[];
+  analysis?: string;
+  table?: string;
+  command?: string; // where its numbers are, and what to type to see them
+  step?: number | null;
+  rank?: number | null; // where it shows, beside what the cause names
 }
-export interface SpanPart { id: string; share: number; label: Both }
-export interface Headline { title: Both; lead: Both; parts: SpanPart[] }
+export interface SpanPart {
+  id: string;
+  share: number;
+  label: Both;
+}
+export interface Headline {
+  title: Both;
+  lead: Both;
+  parts: SpanPart[];
+}
 export interface Palette {
-  bg: string; ink: string; mut: string; line: string; soft: string; idle: string; idle2: string; acc: string;
-  group: string[];  // by KindGroup
-  kernel: string[];  // computing, communication, memory, other
+  bg: string;
+  ink: string;
+  mut: string;
+  line: string;
+  soft: string;
+  idle: string;
+  idle2: string;
+  acc: string;
+  group: string[]; // by KindGroup
+  kernel: string[]; // computing, communication, memory, other
 }
-export interface PayloadColumn { name: string; type: 'f64' | 'i32' | 'u32' | 'u8'; offset: number; count: number }
+export interface PayloadColumn {
+  name: string;
+  type: 'f64' | 'i32' | 'u32' | 'u8';
+  offset: number;
+  count: number;
+}
 
 // What the pipeline page draws.
 export interface Report {
-  contextParallel?: number;  // of pipelines side by side, as many are one replica
-  palette: { light: Palette; dark: Palette };
+  contextParallel?: number; // of pipelines side by side, as many are one replica
+  palette: {light: Palette; dark: Palette};
   parts: Part[];
   // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
-  theory?: { schedule: string; byRank: boolean; outliers: number[]; steps: [number, number, number][] };
+  theory?: {schedule: string; byRank: boolean; outliers: number[]; steps: [number, number, number][]};
   // leftOut: where not all cells came, the numbers of the steps of which none did.
-  cells: { count: number; total: number; steps: number; leftOut?: number[]; columns: PayloadColumn[]; names: string[] };
-  tables: Table[];  // none come with it: the page asks for those that it needs
+  cells: {count: number; total: number; steps: number; leftOut?: number[]; columns: PayloadColumn[]; names: string[]};
+  tables: Table[]; // none come with it: the page asks for those that it needs
 }
 
 export function findTable(report: Report, name: string): Table | undefined {

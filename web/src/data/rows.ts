@@ -4,23 +4,33 @@ import {BACKWARD, INPUT_GRAD, KIND_LANE, LANE_COUNT, MESSAGE_LANE} from './kind'
 import type {Part} from './report';
 
 export interface Lane {
-  cells: Uint32Array;    // by (step, start)
-  maxEnd: Float64Array;  // largest end among cells[0..i]: finds what reaches into a window
-  ordered: boolean;      // by start alone as well: steps do not overlap in this lane
+  cells: Uint32Array; // by (step, start)
+  maxEnd: Float64Array; // largest end among cells[0..i]: finds what reaches into a window
+  ordered: boolean; // by start alone as well: steps do not overlap in this lane
 }
-export interface Row { part: number; lanes: Lane[] }
+export interface Row {
+  part: number;
+  lanes: Lane[];
+}
 // Theory as cells of its own, so that what draws cells draws ghosts: times are theory's, all else is shared.
-export interface Ghosts { cells: Cells; lanes: Lane[] }  // one lane a row
-export interface StepSpan { step: number; t0: number; t1: number }  // first start, last end of its cells but messages
+export interface Ghosts {
+  cells: Cells;
+  lanes: Lane[];
+} // one lane a row
+export interface StepSpan {
+  step: number;
+  t0: number;
+  t1: number;
+} // first start, last end of its cells but messages
 
 export interface RunModel {
   rows: Row[];
   rowOfPart: Int32Array;
-  steps: StepSpan[];    // known steps, ascending
-  whole: StepSpan;      // of all cells
-  dps: number[];        // known replicas, ascending
+  steps: StepSpan[]; // known steps, ascending
+  whole: StepSpan; // of all cells
+  dps: number[]; // known replicas, ascending
   chunked: boolean;
-  markInputs: boolean;  // full backwards are there too: input gradients need a mark of their own
+  markInputs: boolean; // full backwards are there too: input gradients need a mark of their own
   ghosts: Ghosts | null;
 }
 
@@ -31,7 +41,8 @@ function rowOrder(parts: Part[]): number[] {
   return parts.map((_, i) => i).sort((a, b) =>
     compare(unknownLast(parts[a]!.dp), unknownLast(parts[b]!.dp)) ||
     compare(unknownLast(parts[a]!.stage), unknownLast(parts[b]!.stage)) ||
-    compare(parts[a]!.rank, parts[b]!.rank));
+    compare(parts[a]!.rank, parts[b]!.rank)
+  );
 }
 
 export function makeLane(cells: Cells, order: Uint32Array): Lane {
@@ -83,7 +94,7 @@ export function ghostsOf(ghosts: Cells, orders: Uint32Array[]): Ghosts {
 
 // Messages do not lengthen a step: a receive may be posted, and wait, while the step before still runs
 // (src/model/pipeline_sums.h).
-function stepSpans(cells: Cells): { steps: StepSpan[]; whole: StepSpan } {
+function stepSpans(cells: Cells): {steps: StepSpan[]; whole: StepSpan} {
   const spans = new Map<number, StepSpan>();
   const whole: StepSpan = {step: -1, t0: Infinity, t1: -Infinity};
   let current: StepSpan | undefined;
@@ -101,20 +112,24 @@ function stepSpans(cells: Cells): { steps: StepSpan[]; whole: StepSpan } {
     if (t1 > current.t1) current.t1 = t1;
   }
   for (const span of spans.values()) {
-    if (span.t1 === -Infinity) Object.assign(span, {t0: whole.t0, t1: whole.t1});  // nothing but messages
+    if (span.t1 === -Infinity) Object.assign(span, {t0: whole.t0, t1: whole.t1}); // nothing but messages
     if (span.t1 <= span.t0) span.t1 = span.t0 + 1;
   }
   if (spans.size === 0) Object.assign(whole, {t0: 0, t1: 1});
   return {steps: [...spans.values()].filter(s => s.step >= 0).sort((a, b) => a.step - b.step), whole};
 }
 
-const traitsOf = (cells: Cells): Pick<RunModel, 'chunked' | 'markInputs'> => ({chunked: cells.chunk.some(chunk => chunk > 0),
-  markInputs: cells.kind.includes(BACKWARD) && cells.kind.includes(INPUT_GRAD)});
+const traitsOf = (cells: Cells): Pick<RunModel, 'chunked' | 'markInputs'> => ({
+  chunked: cells.chunk.some(chunk => chunk > 0),
+  markInputs: cells.kind.includes(BACKWARD) && cells.kind.includes(INPUT_GRAD),
+});
 
 export function makeModel(cells: Cells, parts: Part[]): RunModel {
   const order = rowOrder(parts);
   const rowOfPart = new Int32Array(parts.length);
-  order.forEach((part, row) => { rowOfPart[part] = row; });
+  order.forEach((part, row) => {
+    rowOfPart[part] = row;
+  });
   const dps = [...new Set(parts.map(p => p.dp).filter(dp => dp >= 0))].sort((a, b) => a - b);
   const rows = makeRows(cells, parts, order, rowOfPart);
   return {rows, rowOfPart, ...stepSpans(cells), dps, ...traitsOf(cells), ghosts: makeGhosts(cells, rows)};

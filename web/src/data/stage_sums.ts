@@ -3,8 +3,18 @@ import {BUBBLE_PARTS} from './bubbles';
 import type {Part} from './report';
 
 // One entry for each rank in each step; busy, then the parts in the order of BUBBLE_PARTS.
-export interface RankSums { step: Int32Array; part: Int32Array; ns: Float64Array[] }
-export interface StageSum { stage: number; ranks: number; busyNs: number; waitsNs: number[]; pipelineNs: number }
+export interface RankSums {
+  step: Int32Array;
+  part: Int32Array;
+  ns: Float64Array[];
+}
+export interface StageSum {
+  stage: number;
+  ranks: number;
+  busyNs: number;
+  waitsNs: number[];
+  pipelineNs: number;
+}
 
 // Means over a stage's ranks, of replica `dp` or of all; by stage. Empty where nothing is known of the step.
 export function stageSums(sums: RankSums, parts: Part[], step: number, dp: number | null): StageSum[] {

@@ -2,14 +2,16 @@
 import type {Part} from './report';
 
 export interface WorstRank {
-  place: number;      // the worst is 0
-  beyondNs: number;   // of a mean step, beyond its peers
-  ratio: number;      // to its peers; NaN: it has none
+  place: number; // the worst is 0
+  beyondNs: number; // of a mean step, beyond its peers
+  ratio: number; // to its peers; NaN: it has none
   verdict: string;
-  isSlow: boolean;    // the program calls it so
+  isSlow: boolean; // the program calls it so
 }
 export type WorstRanks = ReadonlyMap<number, WorstRank>;
-export interface RanksAnswer { ranks: {rank: number; beyond_ns: number; peer_ratio: number | null; verdict: string}[] }
+export interface RanksAnswer {
+  ranks: {rank: number; beyond_ns: number; peer_ratio: number | null; verdict: string}[];
+}
 
 const WELL = new Set(['fine', 'no peer']);
 
@@ -17,7 +19,8 @@ export function worstOf({ranks}: RanksAnswer, parts: readonly Part[]): WorstRank
   const partOf = new Map(parts.map((part, i) => [part.rank, i])), found = new Map<number, WorstRank>();
   ranks.forEach(({rank, beyond_ns, peer_ratio, verdict}, place) => {
     const part = partOf.get(rank);
-    if (part !== undefined) found.set(part, {place, beyondNs: beyond_ns, ratio: peer_ratio ?? NaN, verdict, isSlow: !WELL.has(verdict)});
+    if (part !== undefined)
+      found.set(part, {place, beyondNs: beyond_ns, ratio: peer_ratio ?? NaN, verdict, isSlow: !WELL.has(verdict)});
   });
   return found;
 }

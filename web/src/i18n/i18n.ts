@@ -7,7 +7,9 @@ export type Key = keyof typeof words;
 
 let lang: Lang = 'en';
 
-export const setLang = (next: Lang): void => { lang = next; };
+export const setLang = (next: Lang): void => {
+  lang = next;
+};
 export const currentLang = (): Lang => lang;
 
 export function t(key: Key, ...values: (string | number)[]): string {
@@ -24,9 +26,12 @@ export const addSentences = (list: Both[]): void => list.forEach(([en_, zh_]) =>
 const named = (key: string): string | undefined => (lang === 'zh' ? said.get(key) : undefined);
 export const sentence = (text: string): string => named(text) ?? text;
 
-export const tableTitle = (table: Table): string => named('table.' + table.name) ?? (sentence(table.title) || table.name);
+export const tableTitle = (table: Table): string =>
+  named('table.' + table.name) ?? (sentence(table.title) || table.name);
 // A column without a title is called what it is called: SQL's, as the question named it.
-export const columnTitle = (column: Column): string => (column.title ? named('column.' + column.name) ?? column.title : column.name);
+export const columnTitle = (
+  column: Column,
+): string => (column.title ? named('column.' + column.name) ?? column.title : column.name);
 
 // Words that a table says in a column of few: reasons, parts, kinds of divergence.
 export const cellValue = (table: Table, column: Column, value: Value): Value =>
@@ -35,12 +40,39 @@ export const cellValue = (table: Table, column: Column, value: Value): Value =>
 // What a flaw or a note says: its own sentence; where that has no Chinese, what it is in general.
 export const flawWords = (name: string, message: string): string => named(message) ?? named(`flaw.${name}`) ?? message;
 
-// What a source calls itself: pieces between commas, each one of these, in the plural or of one, or a device's own name.
+// What a source calls itself: pieces between commas, each one of these, in the plural or of one, or a device's own
+// name.
 const DESCRIPTIONS: readonly Key[] = [
-  'description.ranks', 'description.ranksOf', 'description.events', 'description.rows', 'description.ranges', 'description.eras', 'description.era', 'description.operations', 'description.logsOf', 'description.logs', 'description.perfetto', 'description.pipeline', 'description.nsys', 'description.records', 'description.hosts', 'description.devices', 'description.noDevices', 'description.groups', 'description.primus', 'description.allocator', 'description.chakra'];
+  'description.ranks',
+  'description.ranksOf',
+  'description.events',
+  'description.rows',
+  'description.ranges',
+  'description.eras',
+  'description.era',
+  'description.operations',
+  'description.logsOf',
+  'description.logs',
+  'description.perfetto',
+  'description.pipeline',
+  'description.nsys',
+  'description.records',
+  'description.hosts',
+  'description.devices',
+  'description.noDevices',
+  'description.groups',
+  'description.primus',
+  'description.allocator',
+  'description.chakra',
+];
 export function description(text: string): string {
   if (lang === 'en') return text;
-  const patterns = DESCRIPTIONS.map(key => [key, new RegExp(`^${words[key][0]!.replace(/\b(\w{3,}?)e?s\b(?!')/g, '$1e?s?').replace(/\{\d\}/g, '([^ ]+)')}$`)] as const);
+  const patterns = DESCRIPTIONS.map(key =>
+    [
+      key,
+      new RegExp(`^${words[key][0]!.replace(/\b(\w{3,}?)e?s\b(?!')/g, '$1e?s?').replace(/\{\d\}/g, '([^ ]+)')}$`),
+    ] as const
+  );
   return text.split(', ').map(piece => {
     for (const [key, pattern] of patterns) {
       const found = pattern.exec(piece);
@@ -55,5 +87,5 @@ export function firstLang(asked: string, remembered: string | null): Lang {
   for (const choice of [query, remembered]) if (choice === 'en' || choice === 'zh') return choice;
   if (asked === 'zh') return 'zh';
   return navigator.languages.some(tag => tag.startsWith('en') || tag.startsWith('zh')) &&
-    navigator.languages.find(tag => tag.startsWith('en') || tag.startsWith('zh'))!.startsWith('zh') ? 'zh' : 'en';
+      navigator.languages.find(tag => tag.startsWith('en') || tag.startsWith('zh'))!.startsWith('zh') ? 'zh' : 'en';
 }

@@ -2,25 +2,69 @@
 import type {Palette} from '../data/report';
 
 export interface Step {
-  step: number; dur_ns: number; ranks: number; bubble_share: number | null;
-  slowest_stage: number | null; stage_ratio: number; slowest_rank: number | null; rank_ratio: number;
+  step: number;
+  dur_ns: number;
+  ranks: number;
+  bubble_share: number | null;
+  slowest_stage: number | null;
+  stage_ratio: number;
+  slowest_rank: number | null;
+  rank_ratio: number;
 }
 export interface Finding {
-  id: string; cause: string; value: string; lost_share: number;
-  note_en: string; note_zh: string; title_en: string; title_zh: string; detail_en: string; detail_zh: string;
+  id: string;
+  cause: string;
+  value: string;
+  lost_share: number;
+  note_en: string;
+  note_zh: string;
+  title_en: string;
+  title_zh: string;
+  detail_en: string;
+  detail_zh: string;
 }
-export interface Seen { begin_step: number; last_step: number; gone: boolean; finding: Finding }
+export interface Seen {
+  begin_step: number;
+  last_step: number;
+  gone: boolean;
+  finding: Finding;
+}
 // Cells are runs of four: kind, start and duration in microseconds, micro-batch.
-export interface Row { rank: number; stage: number; cells: number[] }
-export interface Pipeline { from_step: number; to_step: number; span_us: number; rows: Row[] }
+export interface Row {
+  rank: number;
+  stage: number;
+  cells: number[];
+}
+export interface Pipeline {
+  from_step: number;
+  to_step: number;
+  span_us: number;
+  rows: Row[];
+}
 export interface Live {
   version: number;
-  state: 'waiting' | 'recording' | 'silent' | 'closed'; why: string; title: string;
-  ranks: number; stages: number; steps_over: number; under_way: number; usual_ns: number; newest_ns: string; look_s: number;
-  lost_records: number; behind_count: number; behind: number[];
-  steps: Step[]; findings: Seen[]; pipeline: Pipeline | null; palette?: Record<'light' | 'dark', Palette>;
+  state: 'waiting' | 'recording' | 'silent' | 'closed';
+  why: string;
+  title: string;
+  ranks: number;
+  stages: number;
+  steps_over: number;
+  under_way: number;
+  usual_ns: number;
+  newest_ns: string;
+  look_s: number;
+  lost_records: number;
+  behind_count: number;
+  behind: number[];
+  steps: Step[];
+  findings: Seen[];
+  pipeline: Pipeline | null;
+  palette?: Record<'light' | 'dark', Palette>;
 }
-export interface Status { state: 'reading' | 'preparing' | 'ready' | 'failed'; error?: string }
+export interface Status {
+  state: 'reading' | 'preparing' | 'ready' | 'failed';
+  error?: string;
+}
 
 export async function ask<T>(path: string): Promise<T> {
   const answer = await fetch(`api/${path}`, {cache: 'no-store'});

@@ -9,11 +9,12 @@ import {PipelineView} from './pipeline';
 import {stepTimes} from './step_time';
 
 const ASK_MS = 200;
-const LATE_STEPS = 5;  // so many usual steps without a new one are worth a word
+const LATE_STEPS = 5; // so many usual steps without a new one are worth a word
 const MOST_FINDINGS_GONE = 8;
 
 const say = (en: string, zh: string): string => (currentLang() === 'zh' ? zh || en : en || zh);
-const countOf = (key: 'live.ranks' | 'live.steps', n: number): string => (n === 1 ? t(`${key}.one`) : t(key, grouped(n)));
+const countOf = (key: 'live.ranks' | 'live.steps',
+  n: number): string => (n === 1 ? t(`${key}.one`) : t(key, grouped(n)));
 
 class Page {
   private readonly root = document.getElementById('live')!;
@@ -39,11 +40,14 @@ class Page {
   constructor() {
     setLang(firstLang('', remember('lang')));
     const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
-    this.theme = chosen === 'dark' || chosen === 'light' ? chosen : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+    this.theme = chosen === 'dark' || chosen === 'light' ? chosen
+      : matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
     document.documentElement.dataset['theme'] = this.theme;
     this.root.append(
-      h('header', {class: 'top'}, h('span', {class: 'logo'}, 'Stageline'), this.run, h('span', {class: 'space'}), this.state, this.sizes, this.language, this.themes),
-      h('main', {}, this.title, this.lead, this.notices, this.over, this.findings, this.times, this.pipeline.element));
+      h('header', {class: 'top'}, h('span', {class: 'logo'}, 'Stageline'), this.run, h('span', {class: 'space'}),
+        this.state, this.sizes, this.language, this.themes),
+      h('main', {}, this.title, this.lead, this.notices, this.over, this.findings, this.times, this.pipeline.element),
+    );
     this.draw();
   }
 
@@ -100,14 +104,20 @@ class Page {
     this.state.replaceChildren(h('i', {'aria-hidden': 'true'}), t(`live.state.${state}`));
     this.run.textContent = this.run.title = live?.title ?? '';
     this.sizes.textContent = live && live.ranks > 0
-      ? [countOf('live.ranks', live.ranks), ...(live.stages > 1 ? [t('live.stages', live.stages)] : []), countOf('live.steps', live.steps_over)].join(' · ') : '';
+      ? [
+        countOf('live.ranks', live.ranks),
+        ...(live.stages > 1 ? [t('live.stages', live.stages)] : []),
+        countOf('live.steps', live.steps_over),
+      ].join(' · ') : '';
     document.title = live ? `${live.title || 'Stageline'} · ${t(`live.state.${state}`)}` : 'Stageline';
     this.drawHead();
     this.drawOver();
     const there = live?.findings.filter(seen => !seen.gone) ?? [];
     this.drawFindings(there);
     this.times.hidden = this.steps.length === 0;
-    if (live) this.times.replaceChildren(h('h2', {}, t('live.time.head')), ...stepTimes(this.steps, live.usual_ns, live.findings));
+    if (live)
+      this.times.replaceChildren(h('h2', {}, t('live.time.head')),
+        ...stepTimes(this.steps, live.usual_ns, live.findings));
     this.pipeline.show(live?.pipeline ?? null, live?.ranks ?? 0, guilty(there));
   }
 
@@ -119,14 +129,18 @@ class Page {
       this.title.textContent = t('live.waiting.title');
       this.lead.textContent = t('live.waiting.lead');
     } else if (live.state === 'closed' || live.state === 'silent') {
-      this.title.textContent = t(live.state === 'closed' ? 'live.over.title' : 'live.over.silent', countOf('live.steps', live.steps_over));
+      this.title.textContent = t(live.state === 'closed' ? 'live.over.title' : 'live.over.silent',
+        countOf('live.steps', live.steps_over));
       this.lead.textContent = t('live.time.median', duration(live.usual_ns));
     } else {
       this.title.textContent = t('live.step', last.step, duration(last.dur_ns));
       this.lead.textContent = [against(last.dur_ns, live.usual_ns), ...facts(last)].join(' · ');
       const waited = Date.now() * 1e6 - Number(live.newest_ns);
       if (waited > Math.max(LATE_STEPS * live.usual_ns, 2e9))
-        notices.push(live.behind_count > 0 ? t('live.behind', duration(waited), live.under_way, held(live)) : t('live.still', duration(waited), live.under_way));
+        notices.push(
+          live.behind_count > 0 ? t('live.behind', duration(waited), live.under_way, held(live))
+            : t('live.still', duration(waited), live.under_way),
+        );
     }
     this.notices.replaceChildren(...notices.map(text => h('p', {class: 'notice'}, text)));
   }
@@ -138,37 +152,48 @@ class Page {
     this.over.replaceChildren(
       status.state === 'ready' ? h('a', {href: './'}, t('live.over.open'))
         : status.state === 'failed' ? h('p', {class: 'notice'}, t('live.over.failed', status.error ?? ''))
-          : h('p', {class: 'quiet'}, t('live.over.reading')));
+        : h('p', {class: 'quiet'}, t('live.over.reading')),
+    );
   }
 
   private drawFindings(there: Seen[]): void {
     const live = this.live;
     this.findings.hidden = !live || this.steps.length === 0;
     if (!live) return;
-    const gone = live.findings.filter(seen => seen.gone).reverse().slice(0, MOST_FINDINGS_GONE), ended = live.state === 'closed' || live.state === 'silent';
+    const gone = live.findings.filter(seen => seen.gone).reverse().slice(0, MOST_FINDINGS_GONE),
+      ended = live.state === 'closed' || live.state === 'silent';
     there.sort((a, b) => b.finding.lost_share - a.finding.lost_share);
     const none = this.steps.length < 2 ? t('live.found.early') : ended ? t('live.over.none') : t('live.found.none');
     this.findings.replaceChildren(
       h('h2', {}, t(ended ? 'live.found.end' : 'live.found.now')),
       there.length > 0 ? h('ol', {class: 'found'}, ...there.map(line)) : h('p', {class: 'quiet'}, none),
-      ...(gone.length > 0 ? [h('h2', {}, t('live.found.gone')), h('ol', {class: 'found gone'}, ...gone.map(line))] : []));
+      ...(gone.length > 0 ? [h('h2', {}, t('live.found.gone')), h('ol', {class: 'found gone'}, ...gone.map(line))]
+        : []),
+    );
   }
 }
 
-const against = (ns: number, usual: number): string =>
-  (usual <= 0 || Math.abs(ns / usual - 1) < .01 ? t('live.step.usual') : ns > usual ? t('live.step.longer', percent(ns / usual - 1), duration(usual)) : t('live.step.shorter', percent(1 - ns / usual), duration(usual)));
+const against = (ns: number,
+  usual: number): string => (usual <= 0 || Math.abs(ns / usual - 1) < .01 ? t('live.step.usual')
+    : ns > usual ? t('live.step.longer', percent(ns / usual - 1), duration(usual))
+    : t('live.step.shorter', percent(1 - ns / usual), duration(usual)));
 
 // Whoever computed longest is said where it shows in two figures behind the point.
 function facts(step: Step): string[] {
   const out: string[] = [];
   if (step.bubble_share !== null) out.push(t('live.bubble', percent(step.bubble_share)));
-  if (step.slowest_rank !== null && step.rank_ratio >= 1.01) out.push(t('live.slowest.rank', step.slowest_rank, step.rank_ratio.toFixed(2)));
-  else if (step.slowest_stage !== null && step.stage_ratio >= 1.01) out.push(t('live.slowest.stage', step.slowest_stage, step.stage_ratio.toFixed(2)));
+  if (step.slowest_rank !== null && step.rank_ratio >= 1.01)
+    out.push(t('live.slowest.rank', step.slowest_rank, step.rank_ratio.toFixed(2)));
+  else if (step.slowest_stage !== null && step.stage_ratio >= 1.01)
+    out.push(t('live.slowest.stage', step.slowest_stage, step.stage_ratio.toFixed(2)));
   return out;
 }
 
 const held = (live: Live): string =>
-  [...live.behind.map(rank => t('live.rank', rank)), ...(live.behind_count > live.behind.length ? [t('live.more', live.behind_count - live.behind.length)] : [])].join(', ');
+  [
+    ...live.behind.map(rank => t('live.rank', rank)),
+    ...(live.behind_count > live.behind.length ? [t('live.more', live.behind_count - live.behind.length)] : []),
+  ].join(', ');
 
 function guilty(there: Seen[]): number | null {
   for (const {finding} of there) {
@@ -182,7 +207,8 @@ function line(seen: Seen): HTMLElement {
   const {finding, begin_step, last_step, gone} = seen;
   return h('li', {'data-id': finding.id, 'data-cause': finding.cause},
     h('span', {class: 'title'}, say(finding.title_en, finding.title_zh)),
-    h('span', {class: 'price'}, finding.lost_share > 0 ? t('live.found.lost', percent(finding.lost_share)) : finding.value),
+    h('span', {class: 'price'},
+      finding.lost_share > 0 ? t('live.found.lost', percent(finding.lost_share)) : finding.value),
     h('span', {class: 'detail'}, gone ? '' : say(finding.detail_en, finding.detail_zh)),
     h('span', {class: 'when'}, gone ? t('live.found.was', begin_step, last_step) : t('live.found.since', begin_step)));
 }

@@ -1,11 +1,17 @@
-// The pipeline of the last steps: a row a rank, boxes by kind. What is narrower than a pixel adds up to the pixel's shade.
+// The pipeline of the last steps: a row a rank, boxes by kind. What is narrower than a pixel adds up to the pixel's
+// shade.
 import {t} from '../i18n/i18n';
 import {h, styled} from '../dom';
 import {Group, KIND_GROUP} from '../data/kind';
 import type {Pipeline} from './api';
 
-const GROUPS: readonly (readonly [Group, 'live.F' | 'live.B' | 'live.W' | 'live.C' | 'live.O'])[] =
-  [[Group.Forward, 'live.F'], [Group.Backward, 'live.B'], [Group.Weight, 'live.W'], [Group.Collective, 'live.C'], [Group.Optimizer, 'live.O']];
+const GROUPS: readonly (readonly [Group, 'live.F' | 'live.B' | 'live.W' | 'live.C' | 'live.O'])[] = [
+  [Group.Forward, 'live.F'],
+  [Group.Backward, 'live.B'],
+  [Group.Weight, 'live.W'],
+  [Group.Collective, 'live.C'],
+  [Group.Optimizer, 'live.O'],
+];
 
 const rowHeight = (rows: number): number => Math.max(10, Math.min(24, Math.floor(460 / Math.max(rows, 1))));
 
@@ -16,7 +22,8 @@ function draw(canvas: HTMLCanvasElement, pipeline: Pipeline, height: number): vo
   const context = canvas.getContext('2d');
   if (!context) return;
   context.scale(scale, scale);
-  const colours = Array.from({length: 7}, (_, group) => style.getPropertyValue(`--group-${group}`).trim()), idle = style.getPropertyValue('--idle').trim();
+  const colours = Array.from({length: 7}, (_, group) => style.getPropertyValue(`--group-${group}`).trim()),
+    idle = style.getPropertyValue('--idle').trim();
   const x = width / Math.max(pipeline.span_us, 1), gap = height > 12 ? 2 : 1;
   pipeline.rows.forEach((row, i) => {
     const top = i * height;
@@ -51,14 +58,26 @@ export class PipelineView {
     this.element.hidden = !pipeline || pipeline.rows.length === 0;
     if (!pipeline) return;
     this.head.replaceChildren(
-      pipeline.from_step === pipeline.to_step ? t('live.pipe.one', pipeline.to_step) : t('live.pipe.head', pipeline.from_step, pipeline.to_step),
-      ...(pipeline.rows.length < ranks ? [h('small', {}, t('live.pipe.few', ranks))] : []));
-    const there = new Set(pipeline.rows.flatMap(row => row.cells.filter((_, k) => k % 4 === 0).map(kind => KIND_GROUP[kind])));
-    this.key.replaceChildren(...GROUPS.filter(([group]) => there.has(group)).map(([group, name]) => h('li', {}, h('i', {class: `group-${group}`}), t(name))));
+      pipeline.from_step === pipeline.to_step ? t('live.pipe.one', pipeline.to_step)
+        : t('live.pipe.head', pipeline.from_step, pipeline.to_step),
+      ...(pipeline.rows.length < ranks ? [h('small', {}, t('live.pipe.few', ranks))] : []),
+    );
+    const there = new Set(
+      pipeline.rows.flatMap(row => row.cells.filter((_, k) => k % 4 === 0).map(kind => KIND_GROUP[kind])),
+    );
+    this.key.replaceChildren(
+      ...GROUPS.filter(([group]) => there.has(group)).map(([group, name]) =>
+        h('li', {}, h('i', {class: `group-${group}`}), t(name))
+      ),
+    );
     const height = rowHeight(pipeline.rows.length);
-    this.names.replaceChildren(...pipeline.rows.map(row => styled(
-      h('div', {class: row.rank === hot ? 'hot' : ''}, row.stage < 0 ? t('live.row.rank', row.rank) : t('live.row', row.stage, row.rank)),
-      {height: `${height}px`, 'line-height': `${height}px`, 'font-size': `${Math.min(12, height)}px`})));
+    this.names.replaceChildren(...pipeline.rows.map(row =>
+      styled(
+        h('div', {class: row.rank === hot ? 'hot' : ''},
+          row.stage < 0 ? t('live.row.rank', row.rank) : t('live.row', row.stage, row.rank)),
+        {height: `${height}px`, 'line-height': `${height}px`, 'font-size': `${Math.min(12, height)}px`},
+      )
+    ));
     this.canvas.setAttribute('aria-label', t('live.pipe.label', pipeline.rows.length));
     this.redraw();
   }

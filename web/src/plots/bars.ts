@@ -4,10 +4,33 @@ import {grouped, percent} from '../format';
 import {t, type Key} from '../i18n/i18n';
 
 // What a stretch of time was; each has one colour everywhere (style.css, .kind-NAME).
-export type Kind = 'computing' | 'communication' | 'memory' | 'other' | 'idle' | 'idle-kernel' | 'idle-other' | 'hidden' | 'plain'
-  | 'host' | `mem-${string}` | `part-${string}`;
-export interface BarPart { kinds: Kind[]; value: number; words: string }  // two kinds: they ran together
-export interface BarRow { label: string; title?: string; href?: string; depth?: number; parts: BarPart[]; whole?: number; cells: string[] }
+export type Kind =
+  | 'computing'
+  | 'communication'
+  | 'memory'
+  | 'other'
+  | 'idle'
+  | 'idle-kernel'
+  | 'idle-other'
+  | 'hidden'
+  | 'plain'
+  | 'host'
+  | `mem-${string}`
+  | `part-${string}`;
+export interface BarPart {
+  kinds: Kind[];
+  value: number;
+  words: string;
+} // two kinds: they ran together
+export interface BarRow {
+  label: string;
+  title?: string;
+  href?: string;
+  depth?: number;
+  parts: BarPart[];
+  whole?: number;
+  cells: string[];
+}
 
 export const kindName = (kind: Kind): string => t(`kernel.${kind}` as Key);
 
@@ -19,15 +42,19 @@ export const kindLegend = (kinds: Kind[]): HTMLElement => legend(kinds.map(kind 
 const swatch = (kinds: Kind[]): HTMLElement =>
   h('i', {class: 'swatch', 'aria-hidden': 'true'}, ...kinds.map(kind => h('b', {class: `kind-${kind}`})));
 
-// What is below 0 made the whole shorter: a frame at the end, over as much of what the others add up to, so that the bar's
-// filled part ends where the whole does.
+// What is below 0 made the whole shorter: a frame at the end, over as much of what the others add up to, so that the
+// bar's filled part ends where the whole does.
 export function stack(parts: BarPart[], whole: number): HTMLElement {
   const width = (value: number): string => `${whole > 0 ? Math.min(100, value / whole * 100) : 0}%`;
   const boxes = (part: BarPart): HTMLElement[] => part.kinds.map(kind => h('b', {class: `kind-${kind}`}));
   return h('div', {class: 'stack', 'aria-hidden': 'true'},
-    ...parts.filter(part => part.value > whole / 2000).map(part => styled(h('span', {title: part.words}, ...boxes(part)), {width: width(part.value)})),
-    ...parts.filter(part => part.value < 0 && -part.value >= whole / 1000).map(part => styled(h('span', {class: 'below', title: part.words}, ...boxes(part)),
-      {width: width(-part.value), 'margin-left': `-${width(-part.value)}`})));
+    ...parts.filter(part => part.value > whole / 2000).map(part =>
+      styled(h('span', {title: part.words}, ...boxes(part)), {width: width(part.value)})
+    ),
+    ...parts.filter(part => part.value < 0 && -part.value >= whole / 1000).map(part =>
+      styled(h('span', {class: 'below', title: part.words}, ...boxes(part)), {width: width(-part.value),
+        'margin-left': `-${width(-part.value)}`})
+    ));
 }
 
 const SCROLL_ROWS = 18, MOST_ROWS = 200;
@@ -37,17 +64,20 @@ export function barTable(name: string, rowHead: string, heads: string[], all: Ba
   const rows = all.slice(0, MOST_ROWS);
   const total = (row: BarRow): number => row.parts.reduce((all, part) => all + Math.max(0, part.value), 0);
   const longest = Math.max(...rows.map(total), 0);
-  const table = h('table', {class: 'plot'},
-    h('caption', {class: 'live'}, name),
-    h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
-      ...heads.map(head => h('th', {scope: 'col'}, head)))),
-    h('tbody', {}, ...rows.map(row => h('tr', {},
-      styled(h('th', {class: 'text', scope: 'row', title: row.title ?? null}, row.href ? h('a', {href: row.href}, row.label) : row.label), row.depth ? {'--depth': String(row.depth)} : {}),
-      h('td', {class: 'bar'}, stack(row.parts, row.whole ?? longest)),
-      ...row.cells.map(cell => h('td', {}, cell))))));
+  const table = h('table', {class: 'plot'}, h('caption', {class: 'live'}, name),
+    h('thead', {},
+      h('tr', {}, h('th', {class: 'text', scope: 'col'}, rowHead), h('th', {class: 'bar', 'aria-label': t('plot.bar')}),
+        ...heads.map(head => h('th', {scope: 'col'}, head)))), h('tbody', {}, ...rows.map(row =>
+        h('tr', {}, styled(
+          h('th', {class: 'text', scope: 'row', title: row.title ?? null},
+            row.href ? h('a', {href: row.href}, row.label) : row.label),
+          row.depth ? {'--depth': String(row.depth)} : {},
+        ), h('td', {class: 'bar'}, stack(row.parts, row.whole ?? longest)),
+          ...row.cells.map(cell => h('td', {}, cell)))
+      )));
   const scrolls = rows.length > SCROLL_ROWS;
   return h('div', {class: scrolls ? 'plot-box scrolls' : 'plot-box', tabindex: scrolls ? 0 : null,
-                   role: scrolls ? 'group' : null, 'aria-label': scrolls ? name : null}, table,
+    role: scrolls ? 'group' : null, 'aria-label': scrolls ? name : null}, table,
     all.length > MOST_ROWS && h('p', {class: 'quiet'}, t('plot.top', MOST_ROWS, grouped(all.length))));
 }
 

@@ -3,7 +3,13 @@ import {h, styled, svg} from '../dom';
 import type {Kind} from './bars';
 import {withCursor} from './cursor';
 
-export interface ColumnBar { value: number; label: string; words: string; hot?: boolean; parts?: { kind: Kind; value: number }[] }  // parts: from the foot
+export interface ColumnBar {
+  value: number;
+  label: string;
+  words: string;
+  hot?: boolean;
+  parts?: {kind: Kind; value: number}[];
+} // parts: from the foot
 
 const HEIGHT = 120;
 
@@ -16,18 +22,23 @@ export function columnPlot(name: string, bars: ColumnBar[], low = 0): HTMLElemen
   const stacked = bars.some(bar => bar.parts);
   const marks: Element[] = bars.map((bar, i) => {
     if (stacked)
-      return h('span', {class: 'column'}, ...(bar.parts ?? []).filter(part => part.value > 0).map(part =>
-        styled(h('b', {class: `kind-${part.kind}`}), {height: `${heightOf(part.value)}px`})));
+      return h('span', {class: 'column'},
+        ...(bar.parts ?? []).filter(part => part.value > 0).map(part =>
+          styled(h('b', {class: `kind-${part.kind}`}), {height: `${heightOf(part.value)}px`})
+        ));
     const height = Math.max(bar.value > 0 ? 1.5 : 0, heightOf(bar.value));
     return svg('rect', {x: i + 0.06, width: 0.88, y: HEIGHT - height, height, class: bar.hot ? 'hot' : ''});
   });
-  const plot = stacked ? h('div', {class: `column-plot stacked${bars.length <= 40 ? ' few' : ''}`, 'aria-hidden': 'true'}, ...marks) : h('div', {class: 'column-plot'},
-    svg('svg', {viewBox: `0 0 ${bars.length} ${HEIGHT}`, preserveAspectRatio: 'none', 'aria-hidden': 'true'}, ...marks));
+  const plot = stacked
+    ? h('div', {class: `column-plot stacked${bars.length <= 40 ? ' few' : ''}`, 'aria-hidden': 'true'}, ...marks)
+    : h('div', {class: 'column-plot'},
+      svg('svg', {viewBox: `0 0 ${bars.length} ${HEIGHT}`, preserveAspectRatio: 'none', 'aria-hidden': 'true'},
+        ...marks));
   const labels = h('div', {class: 'column-labels', 'aria-hidden': 'true'},
     ...bars.map((bar, i) => h('span', {}, i % every === 0 ? bar.label : '')));
-  const figure = h('figure', {class: 'columns', role: 'group', 'aria-label': `${name}: ${bars.map(bar => bar.words).slice(0, 40).join('; ')}`},
-    plot, labels);
-  for (const box of [plot, labels]) styled(box, {'max-width': `${bars.length * 76}px`});  // a few columns are no walls
+  const figure = h('figure', {class: 'columns', role: 'group',
+    'aria-label': `${name}: ${bars.map(bar => bar.words).slice(0, 40).join('; ')}`}, plot, labels);
+  for (const box of [plot, labels]) styled(box, {'max-width': `${bars.length * 76}px`}); // a few columns are no walls
   figure.append(withCursor(figure, [plot], {
     count: bars.length,
     at: share => Math.floor(share * bars.length),

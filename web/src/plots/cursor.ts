@@ -4,10 +4,10 @@ import {t} from '../i18n/i18n';
 
 export interface Cursor {
   count: number;
-  words(i: number): string;            // what the line says
-  at(share: number): number;           // the mark at a share of the plot's width
-  place(i: number): number;            // the other way round: middle of the mark
-  mark?(i: number): void;              // light it up; −1 none
+  words(i: number): string; // what the line says
+  at(share: number): number; // the mark at a share of the plot's width
+  place(i: number): number; // the other way round: middle of the mark
+  mark?(i: number): void; // light it up; −1 none
 }
 
 // `plots`: the boxes that share the cursor; each gets a line. Returns the line of words.
@@ -35,7 +35,9 @@ export function withCursor(figure: HTMLElement, plots: HTMLElement[], cursor: Cu
       const box = plot.getBoundingClientRect();
       show(clamp(cursor.at((event.clientX - box.left) / box.width)));
     });
-    plot.addEventListener('pointerleave', () => { if (document.activeElement !== figure) show(-1); });
+    plot.addEventListener('pointerleave', () => {
+      if (document.activeElement !== figure) show(-1);
+    });
   }
   figure.tabIndex = 0;
   figure.addEventListener('keydown', event => {
@@ -46,7 +48,10 @@ export function withCursor(figure: HTMLElement, plots: HTMLElement[], cursor: Cu
     }
     event.preventDefault();
     event.stopPropagation();
-    show(current < 0 ? (by > 0 ? 0 : cursor.count - 1) : clamp(by === -Infinity ? 0 : by === Infinity ? cursor.count - 1 : current + by));
+    show(
+      current < 0 ? (by > 0 ? 0 : cursor.count - 1)
+        : clamp(by === -Infinity ? 0 : by === Infinity ? cursor.count - 1 : current + by),
+    );
   });
   figure.addEventListener('blur', () => show(-1));
   return line;

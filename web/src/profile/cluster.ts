@@ -13,20 +13,34 @@ export const cluster: Topic = {
     const frame = frameOf(report, 'cluster-time-ranks', 'exposed_collective_ns');
     if (!frame) return null;
     const all: [Kind, string, string][] = [
-      ['computing', 'compute_ns', kindName('computing')], ['communication', 'exposed_collective_ns', t('cluster.collectives')],
-      ['other', 'exposed_message_ns', t('cluster.messages')], ['memory', 'exposed_memory_ns', t('exposed.memory')],
-      ['idle', 'free_ns', t('cluster.free')]];
+      ['computing', 'compute_ns', kindName('computing')],
+      ['communication', 'exposed_collective_ns', t('cluster.collectives')],
+      ['other', 'exposed_message_ns', t('cluster.messages')],
+      ['memory', 'exposed_memory_ns', t('exposed.memory')],
+      ['idle', 'free_ns', t('cluster.free')],
+    ];
     const parts = all.filter(([, column]) => most(frame.rows, row => row.num(column)) > 0);
     const rows = frame.rows.map((row): BarRow => ({
       label: rankLabel(row.num('rank')),
-      parts: parts.map(([kind, column, name]) => ({kinds: [kind], value: row.num(column), words: `${name}: ${duration(row.num(column))}`})),
-      cells: [...parts.map(([, column]) => shareCell(row.num(column), row.num('span_ns'))), duration(row.num('span_ns')),
-              duration(row.num('communication_wait_ns'))],
+      parts: parts.map(([kind, column, name]) => ({kinds: [kind], value: row.num(column),
+        words: `${name}: ${duration(row.num(column))}`})
+      ),
+      cells: [
+        ...parts.map(([, column]) => shareCell(row.num(column), row.num('span_ns'))),
+        duration(row.num('span_ns')),
+        duration(row.num('communication_wait_ns')),
+      ],
     }));
     const steps = frameOf(report, 'cluster-time-summary')?.table;
     return {tables: steps ? [frame.table, steps] : [frame.table], nodes: [
-      h('p', {class: 'quiet'}, t('base.cluster')), legend(parts.map(([kind, , name]) => [[kind], name] as const)),
-      barTable(t('topic.cluster'), t('details.rank'), [...parts.map(([, , name]) => name), t('plot.span'), t('cluster.waits')], rows)]};
+      h('p', {class: 'quiet'}, t('base.cluster')),
+      legend(parts.map(([kind, , name]) => [[kind], name] as const)),
+      barTable(t('topic.cluster'), t('details.rank'), [
+        ...parts.map(([, , name]) => name),
+        t('plot.span'),
+        t('cluster.waits'),
+      ], rows),
+    ]};
   },
 };
 
@@ -36,18 +50,26 @@ function matrix(name: string, rows: Row[]): HTMLElement {
   const ranks = (column: string): number[] => [...new Set(rows.map(row => row.num(column)))].sort((a, b) => a - b);
   const sources = ranks('src_rank'), targets = ranks('dst_rank');
   const cells = groupBy(rows, row => `${row.num('src_rank')} ${row.num('dst_rank')}`);
-  const rate = (list: Row[]): number => sum(list, row => row.num('bytes')) / Math.max(1, sum(list, row => row.num('transit_ns')));
+  const rate = (list: Row[]): number =>
+    sum(list, row => row.num('bytes')) / Math.max(1, sum(list, row => row.num('transit_ns')));
   const highest = Math.max(...[...cells.values()].map(rate), 0);
   const cell = (src: number, dst: number): HTMLElement => {
     const list = cells.get(`${src} ${dst}`);
     if (!list) return h('td', {}, '');
-    const title = `${src} → ${dst}: ${bytes(sum(list, row => row.num('bytes')))}, ${duration(sum(list, row => row.num('transit_ns')))}, ${plain(rate(list))} GB/s`;
+    const title = `${src} → ${dst}: ${bytes(sum(list, row => row.num('bytes')))}, ${
+      duration(sum(list, row => row.num('transit_ns')))
+    }, ${plain(rate(list))} GB/s`;
     return styled(h('td', {title}, plain(rate(list))), {'--heat': `${Math.round(60 * rate(list) / (highest || 1))}%`});
   };
   return h('div', {class: 'plot-box scrolls', tabindex: 0, role: 'group', 'aria-label': name},
     h('table', {class: 'plot heat'}, h('caption', {class: 'live'}, name),
-      h('thead', {}, h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('links.fromTo')), ...targets.map(dst => h('th', {scope: 'col'}, String(dst))))),
-      h('tbody', {}, ...sources.map(src => h('tr', {}, h('th', {class: 'text', scope: 'row'}, rankLabel(src)), ...targets.map(dst => cell(src, dst)))))));
+      h('thead', {},
+        h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('links.fromTo')),
+          ...targets.map(dst => h('th', {scope: 'col'}, String(dst))))),
+      h('tbody', {},
+        ...sources.map(src =>
+          h('tr', {}, h('th', {class: 'text', scope: 'row'}, rankLabel(src)), ...targets.map(dst => cell(src, dst)))
+        ))));
 }
 
 export const links: Topic = {
@@ -58,11 +80,17 @@ export const links: Topic = {
     const between = frame.rows.filter(row => row.num('src_rank') !== row.num('dst_rank'));
     if (between.length === 0) return null;
     const nodes: HTMLElement[] = [];
-    for (const [key, rows] of groupBy(between, row => [row.text('transport'), row.text('link')].filter(text => text !== '').join(', '))) {
-      const name = t('links.matrix', key || t('links.unnamed')), ranks = new Set(rows.flatMap(row => [row.num('src_rank'), row.num('dst_rank')])).size;
-      nodes.push(h('h3', {}, name), ranks <= MOST_RANKS ? matrix(name, rows) : h('p', {class: 'quiet'}, t('links.tooMany', grouped(ranks), MOST_RANKS)));
+    for (const [key, rows] of groupBy(between,
+      row => [row.text('transport'), row.text('link')].filter(text => text !== '').join(', ')))
+    {
+      const name = t('links.matrix', key || t('links.unnamed')),
+        ranks = new Set(rows.flatMap(row => [row.num('src_rank'), row.num('dst_rank')])).size;
+      nodes.push(h('h3', {}, name), ranks <= MOST_RANKS ? matrix(name, rows)
+        : h('p', {class: 'quiet'}, t('links.tooMany', grouped(ranks), MOST_RANKS)));
     }
-    const others = ['bandwidth-by-size', 'slow-links', 'link-classes', 'slow-transfers'].flatMap(table => frameOf(report, table)?.table ?? []);
+    const others = ['bandwidth-by-size', 'slow-links', 'link-classes', 'slow-transfers'].flatMap(table =>
+      frameOf(report, table)?.table ?? []
+    );
     return {nodes, tables: [frame.table, ...others]};
   },
 };

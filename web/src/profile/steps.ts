@@ -10,7 +10,12 @@ import type {Report} from '../data/report';
 import {rankLabel, type Topic} from './topic';
 
 // The categories of tb-overview, by priority; colours as everywhere, textures where no device works.
-interface Category { id: string; kind: Kind; names: string[]; columns: string[] }
+interface Category {
+  id: string;
+  kind: Kind;
+  names: string[];
+  columns: string[];
+}
 const CATEGORIES: readonly Category[] = [
   {id: 'Kernel', kind: 'computing', names: ['Kernel'], columns: ['kernel_ns']},
   {id: 'Communication', kind: 'communication', names: ['Communication'], columns: ['communication_ns']},
@@ -18,69 +23,90 @@ const CATEGORIES: readonly Category[] = [
   {id: 'CPUExec', kind: 'host', names: ['CPU Exec'], columns: ['cpu_exec_ns']},
   {id: 'Runtime', kind: 'idle-kernel', names: ['Runtime'], columns: ['runtime_ns']},
   {id: 'DataLoader', kind: 'idle', names: ['DataLoader'], columns: ['data_loader_ns']},
-  {id: 'Other', kind: 'hidden', names: ['Other'], columns: ['other_ns']}];
+  {id: 'Other', kind: 'hidden', names: ['Other'], columns: ['other_ns']},
+];
 const nameOf = (category: Category): string => t(`category.${category.id}` as Key);
-const categoryLegend = (shown: readonly Category[]): HTMLElement => legend(shown.map(category => [[category.kind], nameOf(category)] as const));
+const categoryLegend = (shown: readonly Category[]): HTMLElement =>
+  legend(shown.map(category => [[category.kind], nameOf(category)] as const));
 
 // The average step of every rank, as bars that add up; null without its table.
-export function averageStep(report: Report): { nodes: Node[]; table: Table } | null {
+export function averageStep(report: Report): {nodes: Node[]; table: Table} | null {
   const frame = frameOf(report, 'step-averages', 'category', 'time_ns');
   if (!frame || most(frame.rows, row => row.num('time_ns')) === 0) return null;
-  const of = (rows: Row[], names: string[]): number => sum(rows, row => (names.includes(row.text('category')) ? row.num('time_ns') : 0));
+  const of = (rows: Row[], names: string[]): number =>
+    sum(rows, row => (names.includes(row.text('category')) ? row.num('time_ns') : 0));
   const ranks = [...groupBy(frame.rows, row => row.text('rank'))];
   const shown = CATEGORIES.filter(category => ranks.some(([, rows]) => of(rows, category.names) > 0));
   const rows = ranks.map(([rank, list]): BarRow => {
     const step = of(list, ['Step']);
     return {
-      label: rankLabel(Number(rank)), whole: most(frame.rows, row => (row.text('category') === 'Step' ? row.num('time_ns') : 0)),
-      parts: shown.map(category => ({kinds: [category.kind], value: of(list, category.names), words: `${nameOf(category)}: ${duration(of(list, category.names))}`})),
+      label: rankLabel(Number(rank)),
+      whole: most(frame.rows, row => (row.text('category') === 'Step' ? row.num('time_ns') : 0)),
+      parts: shown.map(category => ({kinds: [category.kind], value: of(list, category.names),
+        words: `${nameOf(category)}: ${duration(of(list, category.names))}`})
+      ),
       cells: [...shown.map(category => shareCell(of(list, category.names), step)), duration(step)],
     };
   });
   return {
-    nodes: [h('h3', {}, t('steps.average')), h('p', {class: 'quiet'}, t('base.step')), categoryLegend(shown),
-            barTable(t('steps.average'), t('details.rank'), [...shown.map(nameOf), t('steps.step')], rows)],
+    nodes: [
+      h('h3', {}, t('steps.average')),
+      h('p', {class: 'quiet'}, t('base.step')),
+      categoryLegend(shown),
+      barTable(t('steps.average'), t('details.rank'), [...shown.map(nameOf), t('steps.step')], rows),
+    ],
     table: frame.table,
   };
 }
 
 // How busy and how full the devices were.
-export function deviceUse(report: Report): { nodes: Node[]; table: Table } | null {
+export function deviceUse(report: Report): {nodes: Node[]; table: Table} | null {
   const frame = frameOf(report, 'device-utilization', 'utilization_share');
   if (!frame) return null;
   const known = (row: Row, column: string): string => (row.text(column) === '' ? '–' : percent(row.num(column)));
   const several = new Set(frame.rows.map(row => row.text('rank'))).size < frame.rows.length;
-  const name = (row: Row): string => [rankLabel(row.num('rank')), several && t('plot.device', row.text('device'))].filter(Boolean).join(' · ');
+  const name = (row: Row): string =>
+    [rankLabel(row.num('rank')), several && t('plot.device', row.text('device'))].filter(Boolean).join(' · ');
   // What no device says is no column: an NPU's profile knows nothing of SMs.
   const columns = (['utilization_share', 'sm_efficiency_share', 'occupancy_share', 'tensor_core_share'] as const)
     .filter(column => frame.rows.some(row => row.text(column) !== ''));
-  const heads = {utilization_share: t('use.utilization'), sm_efficiency_share: t('use.sm'), occupancy_share: t('use.occupancy'), tensor_core_share: t('use.tensor')};
+  const heads = {utilization_share: t('use.utilization'), sm_efficiency_share: t('use.sm'),
+    occupancy_share: t('use.occupancy'), tensor_core_share: t('use.tensor')};
   const rows = frame.rows.map((row): BarRow => ({
-    label: name(row), title: row.text('name'), whole: 1,
-    parts: [{kinds: ['computing'], value: row.num('utilization_share'), words: `${t('use.utilization')}: ${percent(row.num('utilization_share'))}`},
-            {kinds: ['hidden'], value: 1 - row.num('utilization_share'), words: ''}],
+    label: name(row),
+    title: row.text('name'),
+    whole: 1,
+    parts: [{kinds: ['computing'], value: row.num('utilization_share'),
+      words: `${t('use.utilization')}: ${percent(row.num('utilization_share'))}`}, {kinds: ['hidden'],
+      value: 1 - row.num('utilization_share'), words: ''}],
     cells: columns.map(column => known(row, column)),
   }));
   const models = [...new Set(frame.rows.map(row => row.text('name')).filter(Boolean))];
   return {
-    nodes: [h('h3', {}, [t('use.title'), ...models.slice(0, 2)].join(' · ')), barTable(t('use.title'), t('details.rank'),
-      columns.map(column => heads[column]), rows)],
+    nodes: [
+      h('h3', {}, [t('use.title'), ...models.slice(0, 2)].join(' · ')),
+      barTable(t('use.title'), t('details.rank'), columns.map(column => heads[column]), rows),
+    ],
     table: frame.table,
   };
 }
 
 // Mean over ranks of every category, by step.
-function madeOf(frame: Frame, rank: number | null): { bars: ColumnBar[]; shown: Category[] } {
+function madeOf(frame: Frame, rank: number | null): {bars: ColumnBar[]; shown: Category[]} {
   const rows = rank === null ? frame.rows : frame.rows.filter(row => row.num('rank') === rank);
   const of = (row: Row, category: Category): number => sum(category.columns, column => row.num(column));
   const shown = CATEGORIES.filter(category => most(rows, row => of(row, category)) > 0);
-  const bars = [...groupBy(rows, row => row.text('step'))].sort(([a], [b]) => Number(a) - Number(b)).map(([step, list]): ColumnBar => {
-    const parts = shown.map(category => ({kind: category.kind, value: sum(list, row => of(row, category)) / list.length}));
-    const value = sum(parts, part => part.value);
-    return {value, label: step, parts, words: `${t('chart.step', step)}: ${duration(value)} = ` +
-      shown.map((category, k) => [category, parts[k]!.value] as const).filter(([, ns]) => ns > 0)
-        .map(([category, ns]) => `${nameOf(category)} ${duration(ns)}`).join(' + ')};
-  });
+  const bars = [...groupBy(rows, row => row.text('step'))].sort(([a], [b]) => Number(a) - Number(b)).map(
+    ([step, list]): ColumnBar => {
+      const parts = shown.map(category => ({kind: category.kind,
+        value: sum(list, row => of(row, category)) / list.length})
+      );
+      const value = sum(parts, part => part.value);
+      return {value, label: step, parts, words: `${t('chart.step', step)}: ${duration(value)} = ` +
+        shown.map((category, k) => [category, parts[k]!.value] as const).filter(([, ns]) => ns > 0)
+          .map(([category, ns]) => `${nameOf(category)} ${duration(ns)}`).join(' + ')};
+    },
+  );
   return {bars, shown};
 }
 
@@ -90,14 +116,20 @@ export const steps: Topic = {
   id: 'steps',
   build(profile) {
     const {report} = profile.app;
-    const lengths = frameOf(report, 'profiler-steps', 'step', 'dur_ns'), made = frameOf(report, 'step-breakdown', 'total_ns');
+    const lengths = frameOf(report, 'profiler-steps', 'step', 'dur_ns'),
+      made = frameOf(report, 'step-breakdown', 'total_ns');
     const nodes: (Node | null)[] = [], tables: Table[] = [];
     if (made && made.rows.some(row => row.text('step') !== '')) {
       const {bars, shown} = madeOf(made, profile.rank);
       if (bars.length > 1)
-        nodes.push(h('h3', {}, profile.rank === null && new Set(made.rows.map(row => row.text('rank'))).size > 1 ? t('steps.madeMean') : t('steps.made')),
-          categoryLegend(shown), columnPlot(t('steps.made'), bars.slice(0, MOST_STEPS)),
-          bars.length > MOST_STEPS ? h('p', {class: 'quiet'}, t('plot.top', MOST_STEPS, bars.length)) : null);
+        nodes.push(
+          h('h3', {}, profile.rank === null && new Set(made.rows.map(row =>
+                row.text('rank')
+              )).size > 1 ? t('steps.madeMean') : t('steps.made')),
+          categoryLegend(shown),
+          columnPlot(t('steps.made'), bars.slice(0, MOST_STEPS)),
+          bars.length > MOST_STEPS ? h('p', {class: 'quiet'}, t('plot.top', MOST_STEPS, bars.length)) : null,
+        );
       tables.push(made.table);
     }
     if (lengths) {
@@ -111,11 +143,14 @@ export const steps: Topic = {
       const bars = ordered.map(([step, list]) => {
         const longest = most(list, length), worst = list.find(row => length(row) === longest)!;
         return {value: longest, label: step, hot: longest >= 1.3 * median,
-                words: `${t('chart.step', step)}: ${duration(longest)}${list.length > 1 ? `, ${t('steps.longest', rankLabel(worst.num('rank')), list.length)}` : ''}`};
+          words: `${t('chart.step', step)}: ${duration(longest)}${
+            list.length > 1 ? `, ${t('steps.longest', rankLabel(worst.num('rank')), list.length)}` : ''
+          }`};
       });
       // Without a step that stands out the lengths above say the same.
       if (bars.length > 1 && (nodes.length === 0 || bars.some(bar => bar.hot)))
-        nodes.push(nodes.length > 0 ? h('h3', {}, t('steps.lengths')) : null, columnPlot(t('topic.steps'), bars.slice(0, MOST_STEPS)));
+        nodes.push(nodes.length > 0 ? h('h3', {}, t('steps.lengths')) : null,
+          columnPlot(t('topic.steps'), bars.slice(0, MOST_STEPS)));
       tables.push(lengths.table);
     }
     return nodes.length > 0 ? {nodes, tables, pick: 'all'} : null;

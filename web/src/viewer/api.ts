@@ -5,59 +5,119 @@ import {quiet} from './quiet';
 import type {Params, Reply, Source} from './source';
 import {decode, f64, i32, u32, u8, type Column, type Wire} from './wire';
 
-export interface Paint { fill: string; text: string }
-export interface Kind { id: number; code: string; name: string; name_zh: string; group: string; light: Paint; dark: Paint }
+export interface Paint {
+  fill: string;
+  text: string;
+}
+export interface Kind {
+  id: number;
+  code: string;
+  name: string;
+  name_zh: string;
+  group: string;
+  light: Paint;
+  dark: Paint;
+}
 export interface Rank {
-  rank: number; machine: number; machine_name: string; device: number; stage: number; dp: number;
-  offset_half_ns: number;  // the clock's certain bound, −1 unknown
+  rank: number;
+  machine: number;
+  machine_name: string;
+  device: number;
+  stage: number;
+  dp: number;
+  offset_half_ns: number; // the clock's certain bound, −1 unknown
 }
 export type LaneType = 'cells' | 'stream' | 'thread' | 'counter';
 export interface Lane {
-  id: number; rank_index: number; name: string; type: LaneType;
-  rows: number; hidden: number; slices: number; start_ns: number; end_ns: number;
-  repeats?: boolean;       // other lanes of the rank show all that is in it: hidden until someone asks
-  lasting_rows?: number;   // rows through the last in which a slice lasts any time; none: all
+  id: number;
+  rank_index: number;
+  name: string;
+  type: LaneType;
+  rows: number;
+  hidden: number;
+  slices: number;
+  start_ns: number;
+  end_ns: number;
+  repeats?: boolean; // other lanes of the rank show all that is in it: hidden until someone asks
+  lasting_rows?: number; // rows through the last in which a slice lasts any time; none: all
 }
-export interface Step { number: number; start_ns: number; end_ns: number }
+export interface Step {
+  number: number;
+  start_ns: number;
+  end_ns: number;
+}
 export type Grouping = 'machine' | 'stage' | 'dp';
 export interface Run {
   palette: Record<Theme, Palette>;
-  places?: string[];  // where its files lie, whole paths; of a server alone
-  version: string; revision: number; whole: boolean; title: string; paths: string[]; description: string; format: string;
-  origin_ns: string; span_ns: number; slices: number; chunks?: number;
+  places?: string[]; // where its files lie, whole paths; of a server alone
+  version: string;
+  revision: number;
+  whole: boolean;
+  title: string;
+  paths: string[];
+  description: string;
+  format: string;
+  origin_ns: string;
+  span_ns: number;
+  slices: number;
+  chunks?: number;
   clock: {state: string; uncertainty_ns: number};
-  kinds: Kind[]; ranks: Rank[]; groupings: Grouping[]; lanes: Lane[]; steps: Step[];
+  kinds: Kind[];
+  ranks: Rank[];
+  groupings: Grouping[];
+  lanes: Lane[];
+  steps: Step[];
   flows: boolean;
-  calls?: boolean;  // there are calls to add up: a thread of a host was recorded
+  calls?: boolean; // there are calls to add up: a thread of a host was recorded
   // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
   file?: {left_out: number; command: string; theory: boolean; compare: boolean; what_if: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
   sentences: Both[];
 }
 export interface Status {
-  state: 'reading' | 'preparing' | 'ready' | 'failed' | 'choose';  // choose: there is no run, but a page to open one
-  title?: string; revision?: number; bytes_read: number; bytes_total: number; events: number; message: string; error?: string; hint?: string;
+  state: 'reading' | 'preparing' | 'ready' | 'failed' | 'choose'; // choose: there is no run, but a page to open one
+  title?: string;
+  revision?: number;
+  bytes_read: number;
+  bytes_total: number;
+  events: number;
+  message: string;
+  error?: string;
+  hint?: string;
 }
 
 export interface TilesHeader {
-  t0: number; t1: number; n: number;
+  t0: number;
+  t1: number;
+  n: number;
   rows: {lane: number; row: number; kinds: {kind: number; offset: number}[]}[];
 }
 export type TilesAnswer = Wire<TilesHeader>;
 
 export interface SlicesAnswer {
-  count: number; min_ns: number; complete: boolean;
-  start: Float64Array; dur: Float64Array; name: Uint32Array; kind: Uint8Array; row: Uint8Array;
-  lane: Uint32Array; slice: Uint32Array; microBatch: Int32Array; chunk: Int32Array;
+  count: number;
+  min_ns: number;
+  complete: boolean;
+  start: Float64Array;
+  dur: Float64Array;
+  name: Uint32Array;
+  kind: Uint8Array;
+  row: Uint8Array;
+  lane: Uint32Array;
+  slice: Uint32Array;
+  microBatch: Int32Array;
+  chunk: Int32Array;
   names: Map<number, string>;
 }
 
 export class ApiError extends Error {
-  constructor(readonly status: number, what: string, readonly hint: string) { super(what); }
+  constructor(readonly status: number, what: string, readonly hint: string) {
+    super(what);
+  }
 }
 
 const LONG_PAUSE_MS = 120;
-const AGAIN_MS = 500, MOST_AGAIN_MS = 4000;  // between two questions to a server that does not answer
+const AGAIN_MS = 500, MOST_AGAIN_MS = 4000; // between two questions to a server that does not answer
 
 export class Api {
   // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
@@ -66,7 +126,9 @@ export class Api {
   constructor(private readonly source: Source) {}
 
   // Status as it changes, where the source tells of itself.
-  events(): EventSource | null { return this.source.events?.() ?? null; }
+  events(): EventSource | null {
+    return this.source.events?.() ?? null;
+  }
   private async get(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
     const answer = await this.reached(path, params, signal);
     if (answer.status === 200 || answer.status === 202) return answer;
@@ -74,8 +136,8 @@ export class Api {
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
   }
-  // A server that does not answer is asked again until it does: it may have been stopped, or the line to it. Of one that answers
-  // something else meanwhile, the request itself is wrong.
+  // A server that does not answer is asked again until it does: it may have been stopped, or the line to it. Of one
+  // that answers something else meanwhile, the request itself is wrong.
   private async reached(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
     for (let again = false;; again = true) {
       try {
@@ -104,7 +166,10 @@ export class Api {
       }
     })();
     if (!signal) return this.away;
-    return Promise.race([this.away, new Promise<never>((_, fail) => signal.addEventListener('abort', () => fail(new DOMException('', 'AbortError'))))]);
+    return Promise.race([
+      this.away,
+      new Promise<never>((_, fail) => signal.addEventListener('abort', () => fail(new DOMException('', 'AbortError')))),
+    ]);
   }
   // There is more of the run, and this part of it can no longer be asked: the page begins again.
   private more(): Promise<never> {
@@ -151,13 +216,23 @@ export class Api {
   }
 }
 
-export function slicesOf(wire: Wire<{count?: number; min_ns?: number; complete?: boolean; columns: Column[]; names: [number, string][]}>):
-    SlicesAnswer {
+export function slicesOf(
+  wire: Wire<{count?: number; min_ns?: number; complete?: boolean; columns: Column[]; names: [number, string][]}>,
+): SlicesAnswer {
   const start = f64(wire, 'start');
   return {
-    count: start.length, min_ns: wire.header.min_ns ?? 0, complete: wire.header.complete ?? true,
-    start, dur: f64(wire, 'dur'), name: u32(wire, 'name'), kind: u8(wire, 'kind'), row: u8(wire, 'row'),
-    lane: u32(wire, 'lane'), slice: u32(wire, 'slice'), microBatch: i32(wire, 'micro_batch'), chunk: i32(wire, 'chunk'),
+    count: start.length,
+    min_ns: wire.header.min_ns ?? 0,
+    complete: wire.header.complete ?? true,
+    start,
+    dur: f64(wire, 'dur'),
+    name: u32(wire, 'name'),
+    kind: u8(wire, 'kind'),
+    row: u8(wire, 'row'),
+    lane: u32(wire, 'lane'),
+    slice: u32(wire, 'slice'),
+    microBatch: i32(wire, 'micro_batch'),
+    chunk: i32(wire, 'chunk'),
     names: new Map(wire.header.names),
   };
 }

@@ -3,8 +3,17 @@ import {listOf} from './api';
 import type {Area, Store} from './store';
 
 export interface Total {
-  name: string; name_id: number; kind: number; count: number; sum_ns: number; self_ns: number;
-  min_ns: number; mean_ns: number; median_ns: number; p95_ns: number; max_ns: number;
+  name: string;
+  name_id: number;
+  kind: number;
+  count: number;
+  sum_ns: number;
+  self_ns: number;
+  min_ns: number;
+  mean_ns: number;
+  median_ns: number;
+  p95_ns: number;
+  max_ns: number;
 }
 
 // Lanes of one rank are asked with its own times; several ranks, moved differently, by the times they were recorded at.

@@ -4,7 +4,11 @@ import {fit} from '../chart/viewport';
 import type {Actions} from './actions';
 import type {State, Store} from './store';
 
-export interface Command { title: string; keys?: string; run(): void }
+export interface Command {
+  title: string;
+  keys?: string;
+  run(): void;
+}
 
 export function commandsOf(store: Store, actions: Actions): Command[] {
   const {run, state} = store;
@@ -20,9 +24,13 @@ export function commandsOf(store: Store, actions: Actions): Command[] {
     {title: t('cmd.mark'), keys: '⇧M', run: () => actions.mark()},
     {title: t('cmd.marks'), run: () => store.change({panel: 'marks'})},
     {title: t('cmd.range'), keys: 'M', run: () => actions.rangeOfSlice()},
-    {title: t('cmd.areaAll'), run: () => store.change({
-      area: {t0: state.view.t0, t1: state.view.t1, lanes: run.lanes.filter(lane => lane.type !== 'counter' && !state.hidden.has(lane.id))
-          .map(lane => lane.id)}, panel: 'area'})},
+    {title: t('cmd.areaAll'), run: () =>
+      store.change({
+        area: {t0: state.view.t0, t1: state.view.t1,
+          lanes: run.lanes.filter(lane => lane.type !== 'counter' && !state.hidden.has(lane.id))
+            .map(lane => lane.id)},
+        panel: 'area',
+      })},
     {title: t('cmd.compare'), keys: 'C', run: () => actions.holdForCompare()},
     {title: t('cmd.alignStart'), keys: 'L', run: () => actions.align('start')},
     {title: t('cmd.alignEnd'), keys: 'R', run: () => actions.align('end')},
@@ -36,12 +44,14 @@ export function commandsOf(store: Store, actions: Actions): Command[] {
     {title: t('cmd.fitRows'), run: () => store.change({rowHeight: 0})},
     {title: t('cmd.foldAll'), run: () => store.change({collapsed: new Set(run.ranks.map((_, i) => `r${i}`))})},
     {title: t('cmd.unfoldAll'), run: () => store.change({collapsed: new Set()})},
-    state.hidden.size > 0 && {title: t('cmd.showHidden', state.hidden.size), run: () => store.change({hidden: new Set()})},
+    state.hidden.size > 0 &&
+    {title: t('cmd.showHidden', state.hidden.size), run: () => store.change({hidden: new Set()})},
     state.pinned.length > 0 && {title: t('cmd.unpinAll'), run: () => store.change({pinned: []})},
     {title: t('cmd.groupNone'), run: group('none')},
     ...run.groupings.map(one => ({title: t(`cmd.group.${one}`), run: group(one)})),
-    ...run.steps.slice(0, 200).map((step, i) => ({title: t('cmd.step', step.number), ...(i < 9 ? {keys: String(i + 1)} : {}),
-                                                  run: () => store.jump(fit(step.start_ns, step.end_ns))})),
+    ...run.steps.slice(0, 200).map((step, i) => ({title: t('cmd.step', step.number),
+      ...(i < 9 ? {keys: String(i + 1)} : {}), run: () => store.jump(fit(step.start_ns, step.end_ns))})
+    ),
     !run.file && {title: t('cmd.perfetto'), run: () => actions.perfetto()},
     {title: t('cmd.theme'), run: () => actions.toggleTheme()},
     {title: t('cmd.lang'), run: () => actions.toggleLang()},

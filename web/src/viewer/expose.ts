@@ -9,9 +9,9 @@ export function expose(store: Store, stage: Stage, actions: Actions, staging: ()
   const corner = () => stage.canvas.getBoundingClientRect();
   Object.assign((window as {stageline?: object}).stageline ??= {}, {
     state: () => ({...store.state, collapsed: [...store.state.collapsed], expanded: [...store.state.expanded],
-        hidden: [...store.state.hidden],
-                   shifts: [...store.state.shifts], scene: store.state.scene && {...store.state.scene, lanes: [...store.state.scene.lanes], peers: [...store.state.scene.peers]},
-                   lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
+      hidden: [...store.state.hidden], shifts: [...store.state.shifts], scene: store.state.scene &&
+        {...store.state.scene, lanes: [...store.state.scene.lanes], peers: [...store.state.scene.peers]},
+      lit: store.state.lit && {...store.state.lit, ids: [...store.state.lit.ids]}}),
     view: () => store.state.view,
     setView: (t0: number, t1: number) => store.jump({t0, t1}),
     pan: (ns: number) => store.setView({t0: store.state.view.t0 + ns, t1: store.state.view.t1 + ns}),
@@ -33,7 +33,8 @@ export function expose(store: Store, stage: Stage, actions: Actions, staging: ()
     xOf: (t: number) => xOf(stage.scene(), t) + corner().left,
     laneBox(lane: number) {
       const scene = stage.scene(), row = rowOfLane(scene, lane), at = corner();
-      return row && {x: at.left + scene.gutter, y: at.top + topOfRows(scene) + row.y - scene.scroll, w: scene.width - scene.gutter,
+      return row &&
+        {x: at.left + scene.gutter, y: at.top + topOfRows(scene) + row.y - scene.scroll, w: scene.width - scene.gutter,
           h: row.h, rows: row.rows};
     },
     sliceBox(slice: Parameters<typeof boxOf>[1]) {
@@ -65,10 +66,13 @@ export function expose(store: Store, stage: Stage, actions: Actions, staging: ()
       const entry = stage.tiles.entriesOf(lane)[0];
       if (!entry) return [];
       const {slices, leastNs} = entry.sheet;
-      return entry.ranges.flatMap(([begin, end]) => Array.from({length: end - begin}, (_, k) => begin + k)
-        .filter(i => slices.dur[i]! >= leastNs || slices.dur[i] === 0)
-        .map(i => ({lane, slice: slices.slice[i], row: slices.row[i], start: slices.start[i], dur: slices.dur[i], kind: slices.kind[i],
-                    name: slices.names.get(slices.name[i]!), nameId: slices.name[i]})));
+      return entry.ranges.flatMap(([begin, end]) =>
+        Array.from({length: end - begin}, (_, k) => begin + k)
+          .filter(i => slices.dur[i]! >= leastNs || slices.dur[i] === 0)
+          .map(i => ({lane, slice: slices.slice[i], row: slices.row[i], start: slices.start[i], dur: slices.dur[i],
+            kind: slices.kind[i], name: slices.names.get(slices.name[i]!), nameId: slices.name[i]})
+          )
+      );
     },
     select: actions.select,
     goTo: actions.goTo,

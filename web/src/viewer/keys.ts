@@ -11,7 +11,7 @@ import type {Store} from './store';
 type Move = 'in' | 'out' | 'left' | 'right';
 const HELD: Record<string, Move> = {KeyW: 'in', KeyS: 'out', KeyA: 'left', KeyD: 'right'};
 const ARROWS: Record<string, Move> = {ArrowLeft: 'left', ArrowRight: 'right'};
-const FIRST = 0.2;  // of a press, before it counts as held
+const FIRST = 0.2; // of a press, before it counts as held
 
 // `active`: whether the timeline is in sight; else keys are not its own.
 export function listenToKeys(store: Store, stage: Stage, actions: Actions, active: () => boolean): void {
@@ -24,7 +24,8 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
     const at = stage.pointed.x >= scene.gutter ? timeAt(scene, stage.pointed.x) : (view.t0 + view.t1) / 2;
     if (move === 'in' || move === 'out') store.setView(zoom(view, Math.exp(move === 'in' ? -amount : amount), at));
     else store.setView(pan(view, (move === 'left' ? -amount : amount) * 0.6));
-    if ((move === 'left' || move === 'right') && view.t0 <= store.home.t0 && view.t1 >= store.home.t1 && store.state.message !== t('held.home')) store.say(t('held.home'));
+    if ((move === 'left' || move === 'right') && view.t0 <= store.home.t0 && view.t1 >= store.home.t1 &&
+      store.state.message !== t('held.home')) store.say(t('held.home'));
   }
   function tick(now: number): boolean {
     const elapsed = Math.min(now - last, 50) / 1000;
@@ -47,14 +48,18 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
     const {selected, area, view} = store.state, now = performance.now(), again = now - lastFit < 1500;
     lastFit = now;
     const shift = selected ? store.shiftOf(selected.lane) : 0;
-    const [t0, t1] = selected ? [selected.start + shift, selected.start + shift + Math.max(selected.dur, 1)] : area ? [area.t0, area.t1]
-        : [NaN, NaN];
+    const [t0, t1] = selected ? [selected.start + shift, selected.start + shift + Math.max(selected.dur, 1)]
+      : area ? [area.t0, area.t1]
+      : [NaN, NaN];
     if (Number.isNaN(t0)) return;
     if (selected) stage.showLane(selected.lane);
     const span = view.t1 - view.t0, middle = (t0 + t1) / 2;
     // Where all is in sight nothing can be brought to its middle.
     const whole = view.t0 <= store.home.t0 && view.t1 >= store.home.t1;
-    store.jump(again || whole || t1 - t0 > span ? fit(t0 - (t1 - t0) * 0.1, t1 + (t1 - t0) * 0.1) : {t0: middle - span / 2, t1: middle + span / 2});
+    store.jump(
+      again || whole || t1 - t0 > span ? fit(t0 - (t1 - t0) * 0.1, t1 + (t1 - t0) * 0.1)
+        : {t0: middle - span / 2, t1: middle + span / 2},
+    );
   }
 
   function pressed(event: KeyboardEvent): boolean {
@@ -65,31 +70,80 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
       return true;
     }
     switch (event.code) {
-      case 'ArrowUp': actions.otherLane(-1); return true;
-      case 'ArrowDown': actions.otherLane(1); return true;
-      case 'PageUp': stage.scroller.scrollTop -= stage.scroller.clientHeight * 0.8; return true;
-      case 'PageDown': stage.scroller.scrollTop += stage.scroller.clientHeight * 0.8; return true;
-      case 'KeyF': focus(); return true;
-      case 'KeyM': if (event.shiftKey || !store.state.selected) actions.mark(); else actions.rangeOfSlice(); return true;
-      case 'KeyQ': actions.togglePanel(); return true;
-      case 'KeyC': actions.holdForCompare(); return true;
-      case 'KeyL': actions.align('start'); return true;
-      case 'KeyR': actions.align('end'); return true;
-      case 'KeyE': actions.evidence(event.shiftKey ? -1 : 1); return true;
-      case 'KeyX': store.change({flows: !store.state.flows}); return true;
-      case 'KeyN': actions.findNext(event.shiftKey ? -1 : 1); return true;
-      case 'Backspace': store.undoView(); return true;
-      case 'Equal': case 'NumpadAdd': actions.rowHeight(1); return true;
-      case 'Minus': case 'NumpadSubtract': actions.rowHeight(-1); return true;
+      case 'ArrowUp':
+        actions.otherLane(-1);
+        return true;
+      case 'ArrowDown':
+        actions.otherLane(1);
+        return true;
+      case 'PageUp':
+        stage.scroller.scrollTop -= stage.scroller.clientHeight * 0.8;
+        return true;
+      case 'PageDown':
+        stage.scroller.scrollTop += stage.scroller.clientHeight * 0.8;
+        return true;
+      case 'KeyF':
+        focus();
+        return true;
+      case 'KeyM':
+        if (event.shiftKey || !store.state.selected) actions.mark();
+        else actions.rangeOfSlice();
+        return true;
+      case 'KeyQ':
+        actions.togglePanel();
+        return true;
+      case 'KeyC':
+        actions.holdForCompare();
+        return true;
+      case 'KeyL':
+        actions.align('start');
+        return true;
+      case 'KeyR':
+        actions.align('end');
+        return true;
+      case 'KeyE':
+        actions.evidence(event.shiftKey ? -1 : 1);
+        return true;
+      case 'KeyX':
+        store.change({flows: !store.state.flows});
+        return true;
+      case 'KeyN':
+        actions.findNext(event.shiftKey ? -1 : 1);
+        return true;
+      case 'Backspace':
+        store.undoView();
+        return true;
+      case 'Equal':
+      case 'NumpadAdd':
+        actions.rowHeight(1);
+        return true;
+      case 'Minus':
+      case 'NumpadSubtract':
+        actions.rowHeight(-1);
+        return true;
     }
     switch (event.key) {
-      case '0': store.jump(store.home); return true;
-      case ',': actions.neighbour(-1); return true;
-      case '.': actions.neighbour(1); return true;
-      case '[': actions.alongFlow(-1); return true;
-      case ']': actions.alongFlow(1); return true;
-      case '/': actions.open('search'); return true;
-      case 'Escape': actions.clear(); return true;
+      case '0':
+        store.jump(store.home);
+        return true;
+      case ',':
+        actions.neighbour(-1);
+        return true;
+      case '.':
+        actions.neighbour(1);
+        return true;
+      case '[':
+        actions.alongFlow(-1);
+        return true;
+      case ']':
+        actions.alongFlow(1);
+        return true;
+      case '/':
+        actions.open('search');
+        return true;
+      case 'Escape':
+        actions.clear();
+        return true;
     }
     if (/^[1-9]$/.test(event.key)) {
       const step = store.run.steps[Number(event.key) - 1];
@@ -107,7 +161,7 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
       actions.open(event.shiftKey || event.key === 'F1' ? 'commands' : 'lanes');
       return;
     }
-    if (command && event.code === 'KeyF' && !event.shiftKey) return;  // the browser's own
+    if (command && event.code === 'KeyF' && !event.shiftKey) return; // the browser's own
     const target = event.target as HTMLElement;
     if (command && event.key === '0') {
       event.preventDefault();
@@ -118,6 +172,8 @@ export function listenToKeys(store: Store, stage: Stage, actions: Actions, activ
     if (takesText(target)) return;
     if (pressed(event)) event.preventDefault();
   });
-  document.addEventListener('keyup', event => { held.delete(event.code); });
+  document.addEventListener('keyup', event => {
+    held.delete(event.code);
+  });
   window.addEventListener('blur', () => held.clear());
 }

@@ -2,4 +2,6 @@
 import {currentLang} from '../i18n/i18n';
 import type {Kind} from './api';
 
-export const kindName = (kind: Kind | undefined): string => (kind ? (currentLang() === 'zh' ? kind.name_zh : kind.name) : '–');
+export const kindName = (
+  kind: Kind | undefined,
+): string => (kind ? (currentLang() === 'zh' ? kind.name_zh : kind.name) : '–');

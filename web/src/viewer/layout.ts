@@ -1,49 +1,64 @@
-// Where rows stand: groups, ranks and lanes from top to bottom. CSS pixels, pinned lanes from the top of their own strip.
+// Where rows stand: groups, ranks and lanes from top to bottom. CSS pixels, pinned lanes from the top of their own
+// strip.
 import type {Lane, Rank, Run} from './api';
 import type {State} from './store';
 
 export interface DisplayRow {
   kind: 'group' | 'rank' | 'lane';
   key: string;
-  y: number; h: number;
-  level: number;        // of the label's indent
-  lane: number;         // lane id; of a collapsed rank the lane that stands for it; −1 none
-  rows: number;         // rows of the lane that are shown
-  more: number;         // rows that are not
-  rank: number;         // index into run.ranks; −1 for groups
-  merged: boolean;      // the rank has this one lane: no heading of its own
+  y: number;
+  h: number;
+  level: number; // of the label's indent
+  lane: number; // lane id; of a collapsed rank the lane that stands for it; −1 none
+  rows: number; // rows of the lane that are shown
+  more: number; // rows that are not
+  rank: number; // index into run.ranks; −1 for groups
+  merged: boolean; // the rank has this one lane: no heading of its own
   collapsed: boolean;
-  value: number;        // of a group: the machine, stage or replica
-  count: number;        // of a group: ranks in it
+  value: number; // of a group: the machine, stage or replica
+  count: number; // of a group: ranks in it
 }
 
-export interface Layout { rows: DisplayRow[]; height: number; pinned: DisplayRow[]; pinnedHeight: number; rowHeight: number }
+export interface Layout {
+  rows: DisplayRow[];
+  height: number;
+  pinned: DisplayRow[];
+  pinnedHeight: number;
+  rowHeight: number;
+}
 
 export const AXIS_HEIGHT = 34;
-export const MAX_ROWS = [40, 24, 16, 10, 6];  // of a lane, until it is unfolded: the most with which all still fits
-const HEADING = 24, GAP = 2, COUNTER = 40, READABLE = 22;  // with the gap a label is a target of 24 px
+export const MAX_ROWS = [40, 24, 16, 10, 6]; // of a lane, until it is unfolded: the most with which all still fits
+const HEADING = 24, GAP = 2, COUNTER = 40, READABLE = 22; // with the gap a label is a target of 24 px
 export const LEAST_ROW = 3, MOST_ROW = 46;
 
 const groupValue = (rank: Rank, grouping: State['grouping']): number =>
   grouping === 'machine' ? rank.machine : grouping === 'stage' ? rank.stage : grouping === 'dp' ? rank.dp : 0;
 const rankKey = (index: number): string => `r${index}`;
 
-// A group of one rank says nothing that the rank's own line could not: where all are such they have no lines of their own.
+// A group of one rank says nothing that the rank's own line could not: where all are such they have no lines of their
+// own.
 const lone = new WeakMap<Run, Map<State['grouping'], boolean>>();
 export function groupsOfOne(run: Run, grouping: State['grouping']): boolean {
   if (grouping === 'none') return false;
   const known = lone.get(run) ?? new Map<State['grouping'], boolean>();
   lone.set(run, known);
   let alone = known.get(grouping);
-  if (alone === undefined) known.set(grouping, alone = new Set(run.ranks.map(rank => groupValue(rank, grouping))).size === run.ranks.length);
+  if (alone === undefined)
+    known.set(grouping, alone = new Set(run.ranks.map(rank => groupValue(rank, grouping))).size === run.ranks.length);
   return alone;
 }
 
-interface Shape { lane: Lane; rows: number; more: number }
+interface Shape {
+  lane: Lane;
+  rows: number;
+  more: number;
+}
 
 function shapeOf(lane: Lane, state: State, most: number): Shape {
   const all = lane.type === 'counter' ? 1 : Math.max(lane.rows, 1);
-  // Rows below in which nothing lasts, as of sends that only hand over, are folded: a third of the window for hairlines.
+  // Rows below in which nothing lasts, as of sends that only hand over, are folded: a third of the window for
+  // hairlines.
   const rows = state.expanded.has(lane.id) ? all : Math.min(all, most, Math.max(lane.lasting_rows ?? all, 1));
   return {lane, rows, more: all - rows};
 }
@@ -75,8 +90,10 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
   let shapes: Shape[][] = [], rowHeight = state.rowHeight, most = 0;
   for (most of deepest > MAX_ROWS.at(-1)! ? MAX_ROWS : MAX_ROWS.slice(-1)) {
     shapes = byRank.map(lanes => lanes.map(lane => shapeOf(lane, state, most)));
-    const count = shapes.flat().reduce((sum, shape) => sum + shape.rows, 0), highest = run.lanes.some(lane => lane.type !== 'cells') ? 30
-        : MOST_ROW;
+    const count = shapes.flat().reduce((sum, shape) => sum + shape.rows, 0), highest = run.lanes.some(lane =>
+        lane.type !== 'cells'
+      ) ? 30
+      : MOST_ROW;
     if (state.rowHeight === 0) rowHeight = Math.min(fittingHeight(count, headings, free), highest);
     if (headings * HEADING + count * (rowHeight + GAP) <= free) break;
   }
@@ -85,9 +102,8 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
   const blank = {lane: -1, rows: 0, more: 0, rank: -1, merged: false, collapsed: false, value: 0, count: 0};
   const addLane = (shape: Shape, level: number, merged: boolean, into: DisplayRow[], prefix: string): void => {
     const h = laneHeight(shape.lane, shape.rows, rowHeight);
-    into.push({...blank, kind: 'lane', key: `${prefix}${shape.lane.id}`, y, h, level, lane: shape.lane.id, rows: shape.rows,
-        more: shape.more,
-               rank: shape.lane.rank_index, merged});
+    into.push({...blank, kind: 'lane', key: `${prefix}${shape.lane.id}`, y, h, level, lane: shape.lane.id,
+      rows: shape.rows, more: shape.more, rank: shape.lane.rank_index, merged});
     y += h + gap;
   };
   const addRank = (index: number, level: number): void => {
@@ -96,10 +112,11 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
     if (lanes.length === 1) return addLane(lanes[0]!, level, true, rows, 'l');
     const first = lanes.find(shape => shape.lane.type !== 'counter') ?? lanes[0]!;
     const h = collapsed ? Math.max(heading, rowHeight) : heading;
-    rows.push({...blank, kind: 'rank', key, y, h, level, rank: index, collapsed, lane: collapsed ? first.lane.id : -1, rows: collapsed ? 1
+    rows.push({...blank, kind: 'rank', key, y, h, level, rank: index, collapsed, lane: collapsed ? first.lane.id : -1,
+      rows: collapsed ? 1
         : 0});
     y += h + gap;
-    if (!collapsed) for (const shape of lanes) addLane(shape, level + 1, false, rows, 'l');
+    if (!collapsed) { for (const shape of lanes) addLane(shape, level + 1, false, rows, 'l'); }
     if (!single && !collapsed) y += rowHeight < 8 ? 2 : 6;
   };
 
@@ -121,13 +138,14 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
       }
       rows.push({...blank, kind: 'group', key, y, h: HEADING, level: 0, value, count: members.length, collapsed});
       y += HEADING + gap;
-      if (!collapsed) for (const index of members) addRank(index, 1);
+      if (!collapsed) { for (const index of members) addRank(index, 1); }
     }
   }
   const total = y + 8;
   y = 2;
   const pinned: DisplayRow[] = [];
-  for (const id of state.pinned) addLane(shapeOf(run.lanes[id]!, {...state, expanded: new Set()}, MAX_ROWS.at(-1)!), 0, true, pinned, 'p');
+  for (const id of state.pinned)
+    addLane(shapeOf(run.lanes[id]!, {...state, expanded: new Set()}, MAX_ROWS.at(-1)!), 0, true, pinned, 'p');
   return {rows, height: total, pinned, pinnedHeight: pinned.length > 0 ? y + 4 : 0, rowHeight};
 }
 

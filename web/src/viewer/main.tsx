@@ -23,7 +23,8 @@ import {makeTimeline} from './timeline_page';
 function firstTheme(): Theme {
   const chosen = new URLSearchParams(location.search).get('theme') ?? remember('theme');
   if (chosen === 'dark' || chosen === 'light') return chosen;
-  return document.documentElement.dataset['theme'] === 'dark' || matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  return document.documentElement.dataset['theme'] === 'dark' || matchMedia('(prefers-color-scheme: dark)').matches
+    ? 'dark' : 'light';
 }
 
 // Status by server-sent events; by asking again and again where those do not come through. Ends when `take` says so.
@@ -43,20 +44,28 @@ async function follow(api: Api, take: (status: Status) => boolean): Promise<void
     events.onmessage = event => see(JSON.parse(event.data as string) as Status);
     events.onerror = () => {
       events.close();
-      if (!over && !asking) asking = window.setInterval(() => { api.json<Status>('status').then(see).catch(() => undefined); }, 300);
+      if (!over && !asking)
+        asking = window.setInterval(() => {
+          api.json<Status>('status').then(see).catch(() => undefined);
+        }, 300);
     };
   });
 }
 
 const settled = (status: Status): boolean => status.state === 'ready' || status.state === 'failed';
 
-// A run of which more comes: a line says how far reading is, and the page is made anew when there is more, though not in the
-// middle of a gesture. The address keeps what is in sight; where nobody touched anything, the whole run opens as it would have.
+// A run of which more comes: a line says how far reading is, and the page is made anew when there is more, though not
+// in the middle of a gesture. The address keeps what is in sight; where nobody touched anything, the whole run opens as
+// it would have.
 async function whileReading(api: Api, run: Run, root: HTMLElement, address: string): Promise<void> {
-  const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': t('load.reading'), 'aria-valuemin': 0, 'aria-valuemax': 100});
+  const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': t('load.reading'), 'aria-valuemin': 0,
+    'aria-valuemax': 100});
   root.prepend(line);
   let touched = false, percent = -1;
-  for (const kind of ['pointerdown', 'keydown', 'wheel']) window.addEventListener(kind, () => { touched = true; }, {capture: true, passive: true});
+  for (const kind of ['pointerdown', 'keydown', 'wheel'])
+    window.addEventListener(kind, () => {
+      touched = true;
+    }, {capture: true, passive: true});
   await follow(api, status => {
     const now = status.bytes_total > 0 ? Math.floor(Math.min(status.bytes_read / status.bytes_total, 1) * 100) : 0;
     if (now !== percent) {
@@ -103,12 +112,16 @@ async function start(): Promise<void> {
       api.revision = run.revision;
       watchInput();
     }
-    startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline, flame: makeFlamePage, answers: makeAnswers,
-      compare: makeCompare});
+    startShell(api, run, root, theme, {overview: makeOverview, pipeline: makePipeline, timeline: makeTimeline,
+      flame: makeFlamePage, answers: makeAnswers, compare: makeCompare});
     if (!run.whole) await whileReading(api, run, root, address);
   } catch (error) {
-    render(<Loading status={{state: 'failed', bytes_read: 0, bytes_total: 0, events: 0, message: '',
-        error: t('failed', String(error))}} />, root);
+    render(
+      <Loading
+        status={{state: 'failed', bytes_read: 0, bytes_total: 0, events: 0, message: '',
+          error: t('failed', String(error))}} />,
+      root,
+    );
   }
 }
 

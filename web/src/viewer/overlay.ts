@@ -1,13 +1,24 @@
-// What lies over the rows: arrows, the area, marks, outlines, the pointer's line with the clocks' uncertainty around it.
-// CSS pixels; the canvas is scaled once.
+// What lies over the rows: arrows, the area, marks, outlines, the pointer's line with the clocks' uncertainty around
+// it. CSS pixels; the canvas is scaled once.
 import {duration, exactMs} from '../format';
 import type {Flow, Flows} from './flows';
 import {AXIS_HEIGHT} from './layout';
 import {boxOf, FONT, RIGHT_MARGIN, rowOfLane, timeAt, topOfRows, visibleRows, xOf, type Scene} from './scene';
 import type {SliceRef, State} from './store';
 
-export interface Drag { kind: 'area' | 'zoom'; x0: number; y0: number; x1: number; y1: number }
-export interface Pointed { x: number; y: number; drag: Drag | null; hovered: SliceRef | null }
+export interface Drag {
+  kind: 'area' | 'zoom';
+  x0: number;
+  y0: number;
+  x1: number;
+  y1: number;
+}
+export interface Pointed {
+  x: number;
+  y: number;
+  drag: Drag | null;
+  hovered: SliceRef | null;
+}
 
 type Pen = CanvasRenderingContext2D;
 
@@ -16,7 +27,11 @@ function outline(pen: Pen, scene: Scene, slice: SliceRef, width: number, dash: n
   if (!box) return;
   const x0 = Math.max(box.x, scene.gutter - 5), x1 = Math.min(box.x + box.w, scene.width + 5);
   if (x1 < x0 && box.w > 0) return;
-  for (const [colour, line, pattern] of [[scene.colours.bg, width + 2, []], [scene.colours.ink, width, dash]] as const) {
+  for (const [colour, line, pattern] of [[scene.colours.bg, width + 2, []], [
+    scene.colours.ink,
+    width,
+    dash,
+  ]] as const) {
     pen.strokeStyle = colour;
     pen.lineWidth = line;
     pen.setLineDash(pattern as number[]);
@@ -34,7 +49,8 @@ function arrow(pen: Pen, scene: Scene, flow: Flow, strong: boolean): void {
   const a = endOf(scene, flow.from), b = endOf(scene, flow.to);
   if (!a || !b || Math.max(a.x, b.x) < scene.gutter || Math.min(a.x, b.x) > scene.width) return;
   const head = strong ? 7 : 5, bend = Math.max(Math.min(Math.abs(b.x - a.x) / 2, 160), 14);
-  const strokes: [string, number][] = strong ? [[scene.colours.bg, 4], [scene.colours.ink, 1.6]] : [[scene.colours.ink, 1]];
+  const strokes: [string, number][] = strong ? [[scene.colours.bg, 4], [scene.colours.ink, 1.6]]
+    : [[scene.colours.ink, 1]];
   for (const [colour, width] of strokes) {
     pen.strokeStyle = colour;
     pen.lineWidth = width;
@@ -52,7 +68,9 @@ function arrow(pen: Pen, scene: Scene, flow: Flow, strong: boolean): void {
 }
 
 // What the area does not hold is paled, so that what it holds keeps its colours.
-function paintArea(pen: Pen, scene: Scene, t0: number, t1: number, lanes: readonly number[] | null, y0: number, y1: number): void {
+function paintArea(pen: Pen, scene: Scene, t0: number, t1: number, lanes: readonly number[] | null, y0: number,
+  y1: number): void
+{
   const x0 = Math.max(xOf(scene, t0), scene.gutter), x1 = Math.min(xOf(scene, t1), scene.width - RIGHT_MARGIN);
   if (x1 <= x0) return;
   let top = y0, bottom = y1;
@@ -82,10 +100,12 @@ function paintArea(pen: Pen, scene: Scene, t0: number, t1: number, lanes: readon
 // A small label in the axis.
 function tag(pen: Pen, scene: Scene, x: number, text: string, colour: string): void {
   pen.font = `600 11px ${FONT}`;
-  const width = pen.measureText(text).width + 10, left = Math.min(Math.max(x - width / 2, scene.gutter), scene.width - width - 2);
+  const width = pen.measureText(text).width + 10,
+    left = Math.min(Math.max(x - width / 2, scene.gutter), scene.width - width - 2);
   // A number of the axis that it would cut goes whole.
   pen.fillStyle = scene.colours.bg;
-  for (const [x0, x1] of scene.ticks) if (x0 < left + width + 3 && x1 > left - 3) pen.fillRect(x0 - 1, 2, x1 - x0 + 2, 15);
+  for (const [x0, x1] of scene.ticks)
+    if (x0 < left + width + 3 && x1 > left - 3) pen.fillRect(x0 - 1, 2, x1 - x0 + 2, 15);
   pen.fillStyle = colour;
   pen.fillRect(left, 1, width, 16);
   pen.fillStyle = scene.colours.bg;
@@ -137,20 +157,23 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
   layOver(pen, scene, pointed, flows);
   return anything;
 }
-const isPointing = (scene: Scene, {drag, x}: Pointed): boolean => drag !== null || (x >= scene.gutter && x <= scene.width - RIGHT_MARGIN);
+const isPointing = (scene: Scene, {drag, x}: Pointed): boolean =>
+  drag !== null || (x >= scene.gutter && x <= scene.width - RIGHT_MARGIN);
 // What stands at a time, so that it moves with the window; the pointer's line stays.
 export const movesAlong = (state: State, {drag, hovered}: Pointed, flows: Flows): boolean =>
-  !!(drag || state.selected || state.second || state.area || state.marks.length > 0 || hovered || (state.flows && flows.list.length > 0));
+  !!(drag || state.selected || state.second || state.area || state.marks.length > 0 || hovered ||
+    (state.flows && flows.list.length > 0));
 
 // CSS pixels: the pen is scaled.
 export function layOver(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows): void {
   const {state} = scene.store;
   pen.save();
   pen.beginPath();
-  pen.rect(scene.gutter, topOfRows(scene) - scene.layout.pinnedHeight, scene.width - scene.gutter - RIGHT_MARGIN + 4, scene.height);
+  pen.rect(scene.gutter, topOfRows(scene) - scene.layout.pinnedHeight, scene.width - scene.gutter - RIGHT_MARGIN + 4,
+    scene.height);
   pen.clip();
   pen.globalAlpha = 0.55;
-  if (state.flows) for (const flow of flows.list) arrow(pen, scene, flow, false);
+  if (state.flows) { for (const flow of flows.list) arrow(pen, scene, flow, false); }
   pen.globalAlpha = 1;
   for (const flow of flows.selected) arrow(pen, scene, flow, true);
   if (pointed.hovered && !same(pointed.hovered, state.selected)) outline(pen, scene, pointed.hovered, 1);
@@ -161,7 +184,8 @@ export function layOver(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows):
   paintMarks(pen, scene);
   if (pointed.drag) {
     const {x0, x1, y0, y1} = pointed.drag, [a, b] = [Math.min(x0, x1), Math.max(x0, x1)];
-    paintArea(pen, scene, timeAt(scene, a), timeAt(scene, b), null, Math.max(Math.min(y0, y1), AXIS_HEIGHT), Math.max(y0, y1));
+    paintArea(pen, scene, timeAt(scene, a), timeAt(scene, b), null, Math.max(Math.min(y0, y1), AXIS_HEIGHT),
+      Math.max(y0, y1));
   } else if (isPointing(scene, pointed)) {
     const t = timeAt(scene, pointed.x);
     paintUncertainty(pen, scene, t);
@@ -174,4 +198,5 @@ export function layOver(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows):
   }
 }
 
-export const same = (a: SliceRef | null, b: SliceRef | null): boolean => !!a && !!b && a.lane === b.lane && a.slice === b.slice;
+export const same = (a: SliceRef | null, b: SliceRef | null): boolean =>
+  !!a && !!b && a.lane === b.lane && a.slice === b.slice;

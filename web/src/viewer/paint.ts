@@ -4,7 +4,8 @@ import {exactMs} from '../format';
 import {timeTicks} from '../chart/ticks';
 import {paintCounter} from './paint_counter';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
-import {laneLight, paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart, type Span} from './paint_slices';
+import {laneLight, paintRectangles, paintTexts, widthOf, type Frame, type Painted, type RowPart,
+  type Span} from './paint_slices';
 import {FONT, plotWidth, rowPitch, rowPixels, topOfRows, visibleRows, type Scene} from './scene';
 import type {Entry} from './tiles';
 
@@ -12,7 +13,7 @@ export function makeFrame(scene: Scene): Frame {
   const {ratio, view} = scene, left = Math.round(scene.gutter * ratio), width = Math.round(plotWidth(scene) * ratio);
   const scale = width / (view.t1 - view.t0);
   return {left, right: left + width, t0: view.t0, t1: view.t1, scale, px: t => left + (t - view.t0) * scale,
-          texts: {left, right: left + width}};
+    texts: {left, right: left + width}};
 }
 
 // Which picture shows which stretch of the window: the newest wherever it reaches, older ones around it.
@@ -37,11 +38,14 @@ function sources(entries: readonly Entry[], a: number, b: number): [Entry, Span]
   return out;
 }
 
-function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number, painted: Painted): void {
+function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, top: number,
+  painted: Painted): void
+{
   const {colours, tiles, ratio, store} = scene, lane = store.run.lanes[row.lane]!;
-  const pitch = rowPitch(scene, row), height = rowPixels(scene, row), y0 = Math.round(top * ratio), shift = store.shiftOf(lane.id);
-  const from = Math.max(Math.round(frame.px(shift)), frame.left), to = Math.min(Math.round(frame.px(store.run.span_ns + shift)),
-      frame.right);
+  const pitch = rowPitch(scene, row), height = rowPixels(scene, row), y0 = Math.round(top * ratio),
+    shift = store.shiftOf(lane.id);
+  const from = Math.max(Math.round(frame.px(shift)), frame.left),
+    to = Math.min(Math.round(frame.px(store.run.span_ns + shift)), frame.right);
   ++painted.lanes;
   if (lane.type === 'counter') return paintCounter(context, scene, frame, row, y0, pitch, painted);
   const entries = tiles.entriesOf(lane.id);
@@ -69,7 +73,8 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
       const dx = frame.px(span.a), dw = same ? sw : frame.px(span.b) - dx;
       if (sw <= 0 || dw <= 0) continue;
       context.globalAlpha = store.state.lit ? 0.25 : laneLight(store.state.scene, lane.id);
-      context.drawImage(sheet.canvas, sx, entry.top + sub * entry.rowPx, sw, entry.rowPx, same ? Math.round(dx) : dx, y, dw, height);
+      context.drawImage(sheet.canvas, sx, entry.top + sub * entry.rowPx, sw, entry.rowPx, same ? Math.round(dx) : dx, y,
+        dw, height);
       context.globalAlpha = 1;
       const part = {entry, sub, span, top: y, height};
       paintRectangles(context, scene, frame, part, painted);
@@ -80,7 +85,9 @@ function paintLane(context: CanvasRenderingContext2D, scene: Scene, frame: Frame
 }
 
 // `placed` is given where numbers stand, CSS pixels.
-export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, placed: Painted['ticks']): void {
+export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame: Frame,
+  placed: Painted['ticks']): void
+{
   const {ratio, colours, view, store} = scene, span = view.t1 - view.t0, width = (frame.right - frame.left) / ratio;
   context.fillStyle = colours.bg;
   context.fillRect(0, 0, scene.width * ratio, AXIS_HEIGHT * ratio);
@@ -88,7 +95,8 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
   context.textBaseline = 'alphabetic';
   // Deep in a long run the numbers count from a round time nearby, which stands at the left.
   const deep = span < 1e-4 * Math.max(Math.abs(view.t0), Math.abs(view.t1));
-  const round = 10 ** Math.ceil(Math.log10(Math.max(span, 1)) + 1), zero = deep ? Math.floor(view.t0 / round) * round : 0;
+  const round = 10 ** Math.ceil(Math.log10(Math.max(span, 1)) + 1),
+    zero = deep ? Math.floor(view.t0 / round) * round : 0;
   const ticks = timeTicks(view.t0, view.t1, zero, width / (deep ? 110 : 92));
   context.textAlign = 'center';
   for (const value of ticks.values) {
@@ -114,7 +122,8 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
   let last = -Infinity;
   for (let i = firstStep(steps, view.t0); i < steps.length && steps[i]!.start_ns < view.t1; ++i) {
     const step = steps[i]!, x0 = Math.round(frame.px(step.start_ns));
-    const x1 = Math.round(frame.px(Math.min(step.end_ns, steps[i + 1]?.start_ns ?? Infinity)));  // ranks need not end a step together
+    // Ranks need not end a step together.
+    const x1 = Math.round(frame.px(Math.min(step.end_ns, steps[i + 1]?.start_ns ?? Infinity)));
     if (x1 - last < 2 * ratio) continue;
     const left = Math.max(x0, frame.left), right = Math.min(x1, frame.right);
     if (right <= left) continue;
@@ -162,7 +171,11 @@ function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: 
 export function paintRows(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): Painted {
   const {ratio, colours, layout} = scene;
   const painted: Painted = {lanes: 0, missing: 0, rough: 0, slices: 0, labels: 0, ticks: []};
-  const bands: [boolean, number, number][] = [[true, AXIS_HEIGHT, topOfRows(scene)], [false, topOfRows(scene), scene.height]];
+  const bands: [boolean, number, number][] = [[true, AXIS_HEIGHT, topOfRows(scene)], [
+    false,
+    topOfRows(scene),
+    scene.height,
+  ]];
   for (const [pinned, y0, y1] of bands) {
     if (y1 <= y0) continue;
     context.save();
@@ -175,14 +188,15 @@ export function paintRows(context: CanvasRenderingContext2D, scene: Scene, frame
       else if (one.row.kind !== 'lane') {
         context.fillStyle = colours.line;
         context.fillRect(frame.left, Math.round((one.top + one.row.h / 2) * ratio), frame.right - frame.left,
-            Math.max(1, Math.round(ratio / 2)));
+          Math.max(1, Math.round(ratio / 2)));
       }
     }
     context.restore();
   }
   if (layout.pinnedHeight > 0) {
     context.fillStyle = colours.idle2;
-    context.fillRect(0, Math.round((topOfRows(scene) - 1) * ratio), scene.width * ratio, Math.max(1, Math.round(ratio)));
+    context.fillRect(0, Math.round((topOfRows(scene) - 1) * ratio), scene.width * ratio,
+      Math.max(1, Math.round(ratio)));
   }
   paintStepLines(context, scene, frame);
   return painted;

@@ -7,10 +7,11 @@ import {FONT, type Scene} from './scene';
 
 // A part of what moves along bears no number: it stands at the window's edge.
 export const isWhole = (frame: Frame): boolean => Number.isFinite(frame.texts.left);
-export const LABEL_WIDTH = 72;  // CSS pixels at the right that the number may take
+export const LABEL_WIDTH = 72; // CSS pixels at the right that the number may take
 
 export function paintCounter(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, row: DisplayRow, y0: number,
-    height: number, painted: Painted): void {
+  height: number, painted: Painted): void
+{
   const {colours, ratio, store: {home}} = scene, t0 = Math.max(frame.t0, home.t0), t1 = Math.min(frame.t1, home.t1);
   const series = scene.counters.of(row.lane, t0, t1);
   context.fillStyle = colours.soft;
@@ -18,11 +19,13 @@ export function paintCounter(context: CanvasRenderingContext2D, scene: Scene, fr
   const same = series !== undefined && isSameColumn(series.columnNs, 1 / frame.scale);
   if (!same || !reaches(series, t0, t1)) ++painted.rough;
   if (!series || !Number.isFinite(series.greatest)) return;
-  const {columnNs, columns, least, greatest} = series, low = Math.min(least, 0), range = greatest - low || 1, bottom = y0 + height;
+  const {columnNs, columns, least, greatest} = series, low = Math.min(least, 0), range = greatest - low || 1,
+    bottom = y0 + height;
   const y = (value: number): number => bottom - 1 - (value - low) / range * (height - 2 * ratio);
   // Whole columns at the window's own resolution, a pixel each; a stretched picture until there is one.
   const left = frame.px(series.t0), from = same ? Math.round(left) : left, width = same ? 1 : columnNs * frame.scale;
-  const first = Math.max(0, Math.floor((frame.left - from) / width)), last = Math.min(columns, Math.ceil((frame.right - from) / width));
+  const first = Math.max(0, Math.floor((frame.left - from) / width)),
+    last = Math.min(columns, Math.ceil((frame.right - from) / width));
   context.fillStyle = colours.acc;
   context.globalAlpha = 0.28;
   context.beginPath();
@@ -45,7 +48,7 @@ export function paintCounter(context: CanvasRenderingContext2D, scene: Scene, fr
   context.lineWidth = 1.2 * ratio;
   context.beginPath();
   let open = false;
-  for (let i = Math.max(0, first - 1); i < Math.min(columns, last + 1); ++i) {  // one more on either side: parts meet
+  for (let i = Math.max(0, first - 1); i < Math.min(columns, last + 1); ++i) { // one more on either side: parts meet
     const value = series.mean[i]!;
     if (Number.isNaN(value)) {
       open = false;
@@ -64,8 +67,8 @@ export function paintCounter(context: CanvasRenderingContext2D, scene: Scene, fr
   context.textBaseline = 'top';
   context.fillStyle = colours.bg;
   context.globalAlpha = 0.75;
-  context.fillRect(frame.right - context.measureText(label).width - 8 * ratio, y0 + ratio, context.measureText(label).width + 8 * ratio,
-      13 * ratio);
+  context.fillRect(frame.right - context.measureText(label).width - 8 * ratio, y0 + ratio,
+    context.measureText(label).width + 8 * ratio, 13 * ratio);
   context.globalAlpha = 1;
   context.fillStyle = colours.mut;
   context.fillText(label, frame.right - 4 * ratio, y0 + 2 * ratio);

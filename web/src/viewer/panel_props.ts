@@ -4,4 +4,9 @@ import type {Api} from './api';
 import type {Stage} from './stage';
 import type {Store} from './store';
 
-export interface PanelProps { api: Api; store: Store; stage: Stage; actions: Actions }
+export interface PanelProps {
+  api: Api;
+  store: Store;
+  stage: Stage;
+  actions: Actions;
+}

@@ -14,7 +14,7 @@ function save(buffer: ArrayBuffer, name: string): void {
 }
 
 export async function openInPerfetto(api: Api, store: Store): Promise<void> {
-  const theirs = window.open(THEIRS);  // within the click, or it counts as a pop-up
+  const theirs = window.open(THEIRS); // within the click, or it counts as a pop-up
   store.say(t('perfetto.making'));
   const name = `${store.run.title.replace(/[^\w.-]+/g, '_') || 'trace'}.pftrace`;
   const buffer = await api.bytes('perfetto').catch(error => {
@@ -29,7 +29,9 @@ export async function openInPerfetto(api: Api, store: Store): Promise<void> {
       removeEventListener('message', hear);
       done(yes);
     };
-    const hear = (event: MessageEvent): void => { if (event.origin === THEIRS && event.data === 'PONG') settle(true); };
+    const hear = (event: MessageEvent): void => {
+      if (event.origin === THEIRS && event.data === 'PONG') settle(true);
+    };
     const limit = setTimeout(() => settle(false), WAIT_MS);
     addEventListener('message', hear);
   });
@@ -38,6 +40,7 @@ export async function openInPerfetto(api: Api, store: Store): Promise<void> {
     save(buffer, name);
     return store.say(t('perfetto.saved', name));
   }
-  theirs!.postMessage({perfetto: {buffer, title: store.run.title, fileName: name, localOnly: true, keepApiOpen: true}}, THEIRS);
+  theirs!.postMessage({perfetto: {buffer, title: store.run.title, fileName: name, localOnly: true, keepApiOpen: true}},
+    THEIRS);
   store.say(t('perfetto.open'));
 }

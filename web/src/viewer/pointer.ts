@@ -1,5 +1,5 @@
-// Mouse, touch and wheel on the timeline. Drag: an area; with Shift or the middle button: move; with Alt: zoom to a box.
-// A plain wheel scrolls the rows and is never taken.
+// Mouse, touch and wheel on the timeline. Drag: an area; with Shift or the middle button: move; with Alt: zoom to a
+// box. A plain wheel scrolls the rows and is never taken.
 import {fit, pan, zoom} from '../chart/viewport';
 import type {Api} from './api';
 import {askSlice, hitTest, type Hit} from './hit';
@@ -16,19 +16,24 @@ export interface PointerActions {
 
 export function listenToPointer(api: Api, store: Store, stage: Stage, actions: PointerActions): void {
   const {canvas, pointed} = stage, pointers = new Map<number, {x: number; y: number}>();
-  let clicked: (SliceRef | null)[] = [];  // by the last two clicks: the drawer that the first opens may move the rows
-  let at = {x: 0, y: 0, time: -Infinity};             // of the last one, in the window
-  let mode: 'none' | 'press' | 'pan' | 'area' | 'zoom' | 'axis' = 'none', startX = 0, startY = 0, moved = false, touch = false;
+  let clicked: (SliceRef | null)[] = []; // by the last two clicks: the drawer that the first opens may move the rows
+  let at = {x: 0, y: 0, time: -Infinity}; // of the last one, in the window
+  let mode: 'none' | 'press' | 'pan' | 'area' | 'zoom' | 'axis' = 'none', startX = 0, startY = 0, moved = false,
+    touch = false;
   const spanOf = (px: number): number => px / plotWidth(stage.scene());
 
   canvas.addEventListener('wheel', event => {
-    const zooming = event.ctrlKey || event.metaKey, sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
+    const zooming = event.ctrlKey || event.metaKey,
+      sideways = event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY);
     if (!zooming && !sideways) return;
     event.preventDefault();
     const unit = event.deltaMode === 1 ? 16 : event.deltaMode === 2 ? 400 : 1;
     if (zooming) {
       const by = Math.max(-120, Math.min(120, event.deltaY * unit));
-      store.setView(zoom(store.state.view, Math.exp(by * 0.004), timeAt(stage.scene(), Math.max(event.offsetX, stage.scene().gutter))));
+      store.setView(
+        zoom(store.state.view, Math.exp(by * 0.004),
+          timeAt(stage.scene(), Math.max(event.offsetX, stage.scene().gutter))),
+      );
     } else {
       store.setView(pan(store.state.view, spanOf((event.deltaX || event.deltaY) * unit)));
     }
@@ -41,9 +46,12 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     startX = event.offsetX;
     startY = event.offsetY;
     moved = false;
-    mode = event.button === 1 || event.shiftKey || touch ? 'pan' : event.altKey ? 'zoom' : event.offsetY < AXIS_HEIGHT ? 'axis' : 'press';
+    mode = event.button === 1 || event.shiftKey || touch ? 'pan'
+      : event.altKey ? 'zoom' : event.offsetY < AXIS_HEIGHT ? 'axis' : 'press';
     if (event.button === 1) event.preventDefault();
-    try { canvas.setPointerCapture(event.pointerId); } catch { /* a pointer that is gone already */ }
+    try {
+      canvas.setPointerCapture(event.pointerId);
+    } catch { /* a pointer that is gone already */ }
   });
 
   canvas.addEventListener('pointermove', event => {
@@ -63,17 +71,18 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     actions.tip(null, 0, 0);
     pointed.hovered = null;
     if (mode === 'press') mode = 'area';
-    if (mode === 'pan' && pointers.size === 2) {  // two fingers: the distance zooms around their middle
+    if (mode === 'pan' && pointers.size === 2) { // two fingers: the distance zooms around their middle
       const other = [...pointers].find(([id]) => id !== event.pointerId)![1];
       const before = Math.abs(last.x - other.x), after = Math.abs(event.offsetX - other.x);
-      if (before > 8 && after > 8) store.setView(zoom(store.state.view, before / after,
-          timeAt(stage.scene(), (event.offsetX + other.x) / 2)));
+      if (before > 8 && after > 8)
+        store.setView(zoom(store.state.view, before / after, timeAt(stage.scene(), (event.offsetX + other.x) / 2)));
     } else if (mode === 'pan' || mode === 'axis') {
       store.setView(pan(store.state.view, -spanOf(event.offsetX - last.x)));
       if (mode === 'pan') stage.scroller.scrollTop -= event.offsetY - last.y;
     } else {
       const scene = stage.scene(), x = Math.max(event.offsetX, scene.gutter);
-      pointed.drag = {kind: mode === 'zoom' ? 'zoom' : 'area', x0: Math.max(startX, scene.gutter), y0: startY, x1: x, y1: event.offsetY};
+      pointed.drag = {kind: mode === 'zoom' ? 'zoom' : 'area', x0: Math.max(startX, scene.gutter), y0: startY, x1: x,
+        y1: event.offsetY};
       if (event.offsetY > scene.height - 18) stage.scroller.scrollTop += 12;
     }
     pointers.set(event.pointerId, {x: event.offsetX, y: event.offsetY});
@@ -89,7 +98,7 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
         const [y0, y1] = [Math.min(drag.y0, drag.y1), Math.max(drag.y0, drag.y1)], lanes: number[] = [];
         for (const {row, top, pinned} of visibleRows(scene))
           if (row.lane >= 0 && top < y1 && top + row.h > y0 && (pinned || top + row.h > topOfRows(scene)) &&
-              store.run.lanes[row.lane]!.type !== 'counter' && !lanes.includes(row.lane)) lanes.push(row.lane);
+            store.run.lanes[row.lane]!.type !== 'counter' && !lanes.includes(row.lane)) lanes.push(row.lane);
         if (lanes.length > 0) store.change({area: {t0, t1, lanes}, panel: 'area'});
       }
     } else if (!moved && event.type === 'pointerup' && event.button === 0) {
@@ -119,8 +128,9 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     stage.drawOverlay();
   });
   // The drawer that the first click opens may stand where the second one falls: that is no click on it.
-  const second = (event: MouseEvent): boolean => event.detail > 1 && event.target !== canvas && performance.now() - at.time < 800 &&
-      Math.hypot(event.clientX - at.x, event.clientY - at.y) < 6;
+  const second = (event: MouseEvent): boolean =>
+    event.detail > 1 && event.target !== canvas && performance.now() - at.time < 800 &&
+    Math.hypot(event.clientX - at.x, event.clientY - at.y) < 6;
   for (const kind of ['mousedown', 'click'] as const)
     document.addEventListener(kind, event => {
       if (!second(event)) return;
@@ -132,7 +142,8 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     const scene = stage.scene(), slice = (event.target === canvas ? clicked[0] : clicked.at(-1)) ?? null;
     if (slice) {
       const {start, dur} = slice, length = Math.max(dur, 1), shift = store.shiftOf(slice.lane);
-      if (store.state.selected?.slice !== slice.slice || store.state.selected.lane !== slice.lane) actions.select(slice, false);
+      if (store.state.selected?.slice !== slice.slice || store.state.selected.lane !== slice.lane)
+        actions.select(slice, false);
       store.jump(fit(start + shift - length * 0.5, start + shift + length * 1.5));
     } else if (event.target === canvas && rowAt(scene, event.offsetY)) {
       store.jump(zoom(store.state.view, 0.25, timeAt(scene, event.offsetX)));

@@ -1,5 +1,5 @@
-// The rows of a query as a lane above the others: as high as their share of a pixel, so that the lane is true at any zoom. A click
-// goes to the row under it; a row without duration is a line.
+// The rows of a query as a lane above the others: as high as their share of a pixel, so that the lane is true at any
+// zoom. A click goes to the row under it; a row without duration is a line.
 import {t} from '../i18n/i18n';
 import {h, styled} from '../dom';
 import {duration, grouped} from '../format';
@@ -10,11 +10,16 @@ import type {Store} from './store';
 
 const MOST_ROWS = 10_000, HEIGHT = 22, LEAST_LABEL = 40;
 
-export interface QueryLane { element: HTMLElement; draw(): void; settled(): boolean }
+export interface QueryLane {
+  element: HTMLElement;
+  draw(): void;
+  settled(): boolean;
+}
 
 export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resized: () => void): QueryLane {
   const canvas = h('canvas', {'aria-hidden': 'true'}), name = h('span', {class: 'evidence-name', role: 'status'});
-  const close = h('button', {class: 'plain link', 'aria-label': t('query.close'), title: t('query.close'), click: () => store.change({query: ''})}, '×');
+  const close = h('button', {class: 'plain link', 'aria-label': t('query.close'), title: t('query.close'),
+    click: () => store.change({query: ''})}, '×');
   const element = h('div', {class: 'query-lane', hidden: true}, name, canvas, close);
   let asked = '', answer: Answered | null = null, found: Stretch[] = [], said = '', busy = 0, painted = 0;
 
@@ -51,13 +56,15 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
       if (query !== '') void ask(query);
     }
     if (query === '') return;
-    const at = scene(), width = plotWidth(at), {ratio} = at, pixels = Math.max(1, Math.round(width * ratio)), high = Math.round(HEIGHT * ratio);
+    const at = scene(), width = plotWidth(at), {ratio} = at, pixels = Math.max(1, Math.round(width * ratio)),
+      high = Math.round(HEIGHT * ratio);
     name.textContent = said;
     styled(name, {width: `${at.gutter - 8}px`});
     styled(canvas, {left: `${at.gutter}px`, width: `${width}px`, height: `${HEIGHT}px`});
     if (canvas.width !== pixels) canvas.width = pixels;
     if (canvas.height !== high) canvas.height = high;
-    const context = canvas.getContext('2d')!, ink = getComputedStyle(element), share = new Float64Array(pixels + 2), whole = new Float64Array(pixels + 2);
+    const context = canvas.getContext('2d')!, ink = getComputedStyle(element), share = new Float64Array(pixels + 2),
+      whole = new Float64Array(pixels + 2);
     context.clearRect(0, 0, pixels, high);
     const px = (t: number): number => Math.min(Math.max((xOf(at, t) - at.gutter) * ratio, 0), pixels);
     context.fillStyle = ink.getPropertyValue('--acc');
@@ -92,24 +99,29 @@ export function makeQueryLane(api: Api, store: Store, scene: () => Scene, resize
       context.rect(a, 0, b - a, high);
       context.clip();
       context.fillStyle = ink.getPropertyValue('--bg');
-      context.fillRect(a, 0, ratio, high);  // a seam to what touches it
+      context.fillRect(a, 0, ratio, high); // a seam to what touches it
       context.fillText(label(one), a + 6 * ratio, high / 2);
       context.restore();
     }
   }
   // The row under a point, or the nearest within a few pixels.
   function at(event: MouseEvent): Stretch | null {
-    const now = scene(), x = event.clientX - canvas.getBoundingClientRect().left + now.gutter, off = (one: Stretch): number =>
-      Math.max(xOf(now, one.start) - x, x - xOf(now, one.end), 0);
+    const now = scene(), x = event.clientX - canvas.getBoundingClientRect().left + now.gutter,
+      off = (one: Stretch): number => Math.max(xOf(now, one.start) - x, x - xOf(now, one.end), 0);
     let best: Stretch | null = null;
     for (const one of found) if (off(one) < 4 && (!best || off(one) < off(best))) best = one;
     return best;
   }
-  canvas.addEventListener('mousemove', event => { const one = at(event); canvas.title = one ? label(one) : ''; });
+  canvas.addEventListener('mousemove', event => {
+    const one = at(event);
+    canvas.title = one ? label(one) : '';
+  });
   canvas.addEventListener('click', event => {
     const one = at(event);
     if (one) store.jump({t0: one.start - (one.end - one.start) * 0.3, t1: one.end + (one.end - one.start) * 0.3 + 1});
   });
-  Object.assign((window as {stageline?: object}).stageline ??= {}, {query: () => ({said, rows: found.length, painted, pixels: canvas.width})});
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {
+    query: () => ({said, rows: found.length, painted, pixels: canvas.width}),
+  });
   return {element, draw, settled: () => busy === 0};
 }

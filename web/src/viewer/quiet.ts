@@ -1,6 +1,6 @@
-// When nobody is in the middle of something: no key or button is held, and nothing was done for a moment. What makes the
-// page anew waits for it.
-const PAUSE_MS = 400;  // longer than a pause between two turns of a wheel, and than the address takes to follow
+// When nobody is in the middle of something: no key or button is held, and nothing was done for a moment. What makes
+// the page anew waits for it.
+const PAUSE_MS = 400; // longer than a pause between two turns of a wheel, and than the address takes to follow
 
 const held = new Set<string | number>();
 let last = -Infinity;
@@ -21,5 +21,6 @@ export function watchInput(): void {
 }
 
 export async function quiet(): Promise<void> {
-  while (held.size > 0 || performance.now() - last < PAUSE_MS) await new Promise(done => setTimeout(done, PAUSE_MS / 4));
+  while (held.size > 0 || performance.now() - last < PAUSE_MS)
+    await new Promise(done => setTimeout(done, PAUSE_MS / 4));
 }

@@ -4,6 +4,6 @@ export function remember(key: string, value?: string): string | null {
     if (value !== undefined) localStorage.setItem('stageline.' + key, value);
     return localStorage.getItem('stageline.' + key);
   } catch {
-    return null;  // storage may be forbidden; the page works without
+    return null; // storage may be forbidden; the page works without
   }
 }

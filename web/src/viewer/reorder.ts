@@ -19,7 +19,8 @@ export function moveTo(store: Store, row: DisplayRow, target: DisplayRow, after:
     store.change({rankOrder: moved(store.state.rankOrder, row.rank, target.rank, after)});
     return true;
   }
-  if (row.kind !== 'lane' || target.kind !== 'lane' || target.rank !== row.rank || target.lane === row.lane) return false;
+  if (row.kind !== 'lane' || target.kind !== 'lane' || target.rank !== row.rank || target.lane === row.lane)
+    return false;
   store.change({laneOrder: moved(store.state.laneOrder, row.lane, target.lane, after)});
   return true;
 }
@@ -47,7 +48,10 @@ export function moveByKey(event: KeyboardEvent, store: Store, row: DisplayRow): 
   event.stopPropagation();
   const by = event.key === 'ArrowUp' ? -1 : 1, beside = besideOf(store, row, by);
   if (!beside || !moveTo(store, row, beside, by > 0)) return;
-  store.say(t(by < 0 ? 'moved.up' : 'moved.down', isRank(row) ? rankTitle(store.run.ranks[row.rank]!) : store.run.lanes[row.lane]!.name));
+  store.say(
+    t(by < 0 ? 'moved.up' : 'moved.down',
+      isRank(row) ? rankTitle(store.run.ranks[row.rank]!) : store.run.lanes[row.lane]!.name),
+  );
 }
 
 const rowOf = new WeakMap<Element, DisplayRow>();
@@ -57,8 +61,10 @@ export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow): 
   rowOf.set(element, row);
   if (row.kind === 'group') return;
   const under = (event: PointerEvent): {target: DisplayRow; element: Element; after: boolean} | null => {
-    const hit = document.elementsFromPoint(event.clientX, event.clientY).map(one => one.closest('.label')).find(one => one &&
-        one !== element);
+    const hit = document.elementsFromPoint(event.clientX, event.clientY).map(one => one.closest('.label')).find(one =>
+      one &&
+      one !== element
+    );
     const target = hit && rowOf.get(hit);
     if (!hit || !target) return null;
     const box = hit.getBoundingClientRect();
@@ -68,7 +74,8 @@ export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow): 
     if (press.button !== 0 || (press.target as Element).closest('.icon')) return;
     let moving = false;
     const clear = (): void => {
-      for (const one of document.querySelectorAll('.label.before, .label.after')) one.classList.remove('before', 'after');
+      for (const one of document.querySelectorAll('.label.before, .label.after'))
+        one.classList.remove('before', 'after');
       element.classList.remove('dragged');
     };
     const move = (event: PointerEvent): void => {
@@ -85,7 +92,7 @@ export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow): 
       removeEventListener('pointercancel', finish);
       clear();
       if (!moving) return;
-      const swallow = (click: Event): void => click.stopPropagation();  // the press that moved is no press on the button
+      const swallow = (click: Event): void => click.stopPropagation(); // the press that moved is no press on the button
       addEventListener('click', swallow, {capture: true});
       setTimeout(() => removeEventListener('click', swallow, {capture: true}), 0);
       const at = event.type === 'pointerup' ? under(event) : null;

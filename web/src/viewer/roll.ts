@@ -7,9 +7,9 @@
 //   └────┼────┴────┴────┴────┴────┴────┴────┼──┘
 //        └──────────────────────────────────┘
 //
-// A whole window of rows costs as much to paint as a frame has time, and the browser as much again to take over a canvas of
-// this size. Texts stay with their slices meanwhile; the canvas beneath is painted once the window stands still, and the
-// roll goes.
+// A whole window of rows costs as much to paint as a frame has time, and the browser as much again to take over a
+// canvas of this size. Texts stay with their slices meanwhile; the canvas beneath is painted once the window stands
+// still, and the roll goes.
 import {h, styled} from '../dom';
 import {LABEL_WIDTH} from './paint_counter';
 import {AXIS_HEIGHT, type Layout} from './layout';
@@ -19,35 +19,54 @@ import type {Flows} from './flows';
 import type {Painted} from './paint_slices';
 import {plotWidth, visibleRows, type Scene} from './scene';
 
-const STRIP = 256;         // device pixels
+const STRIP = 256; // device pixels
 const SAME_SCALE = 1e-9;
 
-interface Strip { canvas: HTMLCanvasElement; complete: boolean; seen: number }
+interface Strip {
+  canvas: HTMLCanvasElement;
+  complete: boolean;
+  seen: number;
+}
 
-// What has to stay as it is for pictures to be moved. Objects are compared by identity: they are made anew when they change.
-interface Ground { layout: Layout; lit: unknown; lights: unknown; shifts: unknown; colours: unknown; width: number; height: number; scroll: number; ratio: number }
-const groundOf = ({layout, store: {state}, colours, width, height, scroll, ratio}: Scene): Ground =>
-  ({layout, lit: state.lit, lights: state.scene, shifts: state.shifts, colours, width, height, scroll, ratio});
+// What has to stay as it is for pictures to be moved. Objects are compared by identity: they are made anew when they
+// change.
+interface Ground {
+  layout: Layout;
+  lit: unknown;
+  lights: unknown;
+  shifts: unknown;
+  colours: unknown;
+  width: number;
+  height: number;
+  scroll: number;
+  ratio: number;
+}
+const groundOf = ({layout, store: {state}, colours, width, height, scroll, ratio}: Scene): Ground => ({layout,
+  lit: state.lit, lights: state.scene, shifts: state.shifts, colours, width, height, scroll, ratio});
 const isSame = (a: Ground, b: Ground): boolean => (Object.keys(a) as (keyof Ground)[]).every(key => a[key] === b[key]);
 
 export class Roll {
   readonly element = h('div', {class: 'roll', hidden: true});
   readonly head = h('canvas', {class: 'axis', hidden: true, 'aria-hidden': 'true'});
-  unfinished = 0;  // strips in sight that were painted before all of theirs had come
+  unfinished = 0; // strips in sight that were painted before all of theirs had come
   private readonly belt = h('div', {class: 'belt'});
   private readonly headPen = this.head.getContext('2d', {alpha: false})!;
   private readonly strips = new Map<number, Strip>();
   private readonly spare: HTMLCanvasElement[] = [];
   private ground: Ground | null = null;
   private under: HTMLCanvasElement | null = null;
-  private anchor = 0;      // time of the belt's pixel 0
-  private span = 0;        // of the window
-  private offset = 0;      // pixels from there to the plot's left edge
-  private rough = true;    // the canvas beneath was not painted at its own resolution everywhere
+  private anchor = 0; // time of the belt's pixel 0
+  private span = 0; // of the window
+  private offset = 0; // pixels from there to the plot's left edge
+  private rough = true; // the canvas beneath was not painted at its own resolution everywhere
 
-  constructor() { this.element.append(this.belt); }
+  constructor() {
+    this.element.append(this.belt);
+  }
 
-  get active(): boolean { return !this.element.hidden; }
+  get active(): boolean {
+    return !this.element.hidden;
+  }
 
   // The canvas beneath shows this scene.
   painted(scene: Scene, painted: Painted): void {
@@ -62,16 +81,18 @@ export class Roll {
   // Whether the scene is what is painted, moved along by less than a window since the last frame.
   takes(scene: Scene): boolean {
     const {view} = scene, span = view.t1 - view.t0;
-    if (!this.ground || !isSame(this.ground, groundOf(scene)) || Math.abs(span / this.span - 1) > SAME_SCALE) return false;
+    if (!this.ground || !isSame(this.ground, groundOf(scene)) || Math.abs(span / this.span - 1) > SAME_SCALE)
+      return false;
     const by = Math.abs(this.offsetOf(scene) - this.offset);
     if (by === 0 && !this.active || by > plotWidth(scene) * scene.ratio) return false;
     return true;
   }
 
-  // Moves to the scene; `under` is the canvas beneath, `pictures` grows when there are others to paint from. True when more is
-  // to be painted with the next frame.
+  // Moves to the scene; `under` is the canvas beneath, `pictures` grows when there are others to paint from. True when
+  // more is to be painted with the next frame.
   moveTo(scene: Scene, under: HTMLCanvasElement, pictures: number): boolean {
-    const next = this.offsetOf(scene), forward = next >= this.offset, width = Math.round(plotWidth(scene) * scene.ratio);
+    const next = this.offsetOf(scene), forward = next >= this.offset,
+      width = Math.round(plotWidth(scene) * scene.ratio);
     if (!this.active) this.begin(scene, under, width, pictures);
     this.offset = next;
     const first = Math.floor(next / STRIP), last = Math.floor((next + width - 1) / STRIP);
@@ -136,15 +157,19 @@ export class Roll {
 
   // The strips that the canvas beneath holds whole are taken from it.
   private begin(scene: Scene, under: HTMLCanvasElement, width: number, pictures: number): void {
-    const {ratio, gutter, height} = scene, left = Math.round(gutter * ratio), top = AXIS_HEIGHT * ratio, wide = Math.round(scene.width * ratio);
-    styled(this.element, {left: `${left / ratio}px`, top: `${AXIS_HEIGHT}px`, width: `${width / ratio}px`, height: `${height - AXIS_HEIGHT}px`});
+    const {ratio, gutter, height} = scene, left = Math.round(gutter * ratio), top = AXIS_HEIGHT * ratio,
+      wide = Math.round(scene.width * ratio);
+    styled(this.element, {left: `${left / ratio}px`, top: `${AXIS_HEIGHT}px`, width: `${width / ratio}px`,
+      height: `${height - AXIS_HEIGHT}px`});
     if (this.head.width !== wide || this.head.height !== Math.round(top)) {
       this.head.width = wide;
       this.head.height = Math.round(top);
     }
     styled(this.head, {width: `${scene.width}px`, height: `${AXIS_HEIGHT}px`});
     // The numbers of counters stay at the window's edge.
-    const fixed = [...visibleRows(scene)].some(({row}) => row.lane >= 0 && scene.store.run.lanes[row.lane]!.type === 'counter') ? LABEL_WIDTH : 0;
+    const fixed =
+      [...visibleRows(scene)].some(({row}) => row.lane >= 0 && scene.store.run.lanes[row.lane]!.type === 'counter')
+        ? LABEL_WIDTH : 0;
     for (let i = 0; (i + 1) * STRIP <= width - fixed * ratio; ++i) {
       const {canvas, pen} = this.paper(scene, i);
       pen.setTransform(1, 0, 0, 1, 0, 0);
@@ -152,12 +177,14 @@ export class Roll {
       this.strips.set(i, {canvas, complete: !this.rough, seen: pictures});
     }
     this.element.hidden = this.head.hidden = false;
-    styled(this.under = under, {'content-visibility': 'hidden'});  // what is painted is copied with every frame, moved or not
+    // What is painted is copied with every frame, moved or not.
+    styled(this.under = under, {'content-visibility': 'hidden'});
   }
 
   // A canvas in the i-th place of the belt.
   private paper({ratio, height}: Scene, i: number): {canvas: HTMLCanvasElement; pen: CanvasRenderingContext2D} {
-    const tall = Math.max(Math.round((height - AXIS_HEIGHT) * ratio), 1), canvas = this.strips.get(i)?.canvas ?? this.spare.pop() ?? h('canvas', {});
+    const tall = Math.max(Math.round((height - AXIS_HEIGHT) * ratio), 1),
+      canvas = this.strips.get(i)?.canvas ?? this.spare.pop() ?? h('canvas', {});
     if (canvas.height !== tall || canvas.width !== STRIP) {
       canvas.width = STRIP;
       canvas.height = tall;
@@ -169,7 +196,8 @@ export class Roll {
 
   private paintStrip(scene: Scene, i: number, pictures: number): void {
     const {ratio, gutter} = scene, {canvas, pen} = this.paper(scene, i), left = Math.round(gutter * ratio);
-    const scale = Math.round(plotWidth(scene) * ratio) / this.span, x0 = left + i * STRIP, px = (t: number): number => left + (t - this.anchor) * scale;
+    const scale = Math.round(plotWidth(scene) * ratio) / this.span, x0 = left + i * STRIP,
+      px = (t: number): number => left + (t - this.anchor) * scale;
     // In the window's own coordinates, so that patterns meet.
     pen.setTransform(1, 0, 0, 1, -x0, -Math.round(AXIS_HEIGHT * ratio));
     pen.imageSmoothingEnabled = false;

@@ -3,7 +3,12 @@
 export const PAGES = ['overview', 'pipeline', 'timeline', 'flame', 'answers', 'compare'] as const;
 export type PageId = typeof PAGES[number];
 // rest: "idle", without slashes around it. `unknown`: what stands where a page's name should.
-export interface Route { page: PageId; rest: string; query: string; unknown?: string }
+export interface Route {
+  page: PageId;
+  rest: string;
+  query: string;
+  unknown?: string;
+}
 
 const isPage = (text: string): text is PageId => (PAGES as readonly string[]).includes(text);
 
@@ -25,5 +30,9 @@ export const plainQuery = (query: URLSearchParams): string =>
   query.toString().replaceAll('%2C', ',').replaceAll('%7E', '~').replaceAll('%2F', '/').replaceAll('%3A', ':');
 
 export function safeDecode(text: string): string {
-  try { return decodeURIComponent(text); } catch { return text; }
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }

@@ -10,15 +10,22 @@ export const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft Ya
 export const RIGHT_MARGIN = 10;
 
 export interface Scene {
-  store: Store; layout: Layout; colours: Colours; tiles: Tiles; counters: Counters;
+  store: Store;
+  layout: Layout;
+  colours: Colours;
+  tiles: Tiles;
+  counters: Counters;
   view: Viewport;
-  gutter: number;                    // width of the labels
-  width: number; height: number;     // of the canvas
-  scroll: number; ratio: number;
-  ticks: readonly [x0: number, x1: number][];  // numbers in the axis, as painted last
+  gutter: number; // width of the labels
+  width: number;
+  height: number; // of the canvas
+  scroll: number;
+  ratio: number;
+  ticks: readonly [x0: number, x1: number][]; // numbers in the axis, as painted last
 }
 
-export const plotWidth = (scene: Pick<Scene, 'width' | 'gutter'>): number => Math.max(scene.width - RIGHT_MARGIN - scene.gutter, 8);
+export const plotWidth = (scene: Pick<Scene, 'width' | 'gutter'>): number =>
+  Math.max(scene.width - RIGHT_MARGIN - scene.gutter, 8);
 export const topOfRows = (scene: Scene): number => AXIS_HEIGHT + scene.layout.pinnedHeight;
 export const timeAt = (scene: Scene, x: number): number =>
   scene.view.t0 + (x - scene.gutter) / plotWidth(scene) * (scene.view.t1 - scene.view.t0);
@@ -38,14 +45,16 @@ export function rowAt(scene: Scene, y: number): {row: DisplayRow; top: number; s
   const first = topOfRows(scene);
   for (const {row, top, pinned} of visibleRows(scene)) {
     if (y < top || y >= top + row.h || !pinned && y < first) continue;
-    return {row, top, sub: Math.min(Math.floor((y - top) / Math.max(row.h / Math.max(row.rows, 1), 1)), Math.max(row.rows - 1, 0))};
+    return {row, top,
+      sub: Math.min(Math.floor((y - top) / Math.max(row.h / Math.max(row.rows, 1), 1)), Math.max(row.rows - 1, 0))};
   }
   return null;
 }
 
 // Where a slice stands in the canvas; null when its lane is not shown at all. It may be out of sight.
-export function boxOf(scene: Scene, slice: Pick<SliceRef, 'lane' | 'row' | 'start' | 'dur'>): {x: number; y: number; w: number;
-    h: number} | null {
+export function boxOf(scene: Scene, slice: Pick<SliceRef, 'lane' | 'row' | 'start' | 'dur'>): {x: number; y: number;
+  w: number; h: number} | null
+{
   const row = rowOfLane(scene, slice.lane);
   if (!row) return null;
   const pinned = scene.layout.pinned.includes(row);
@@ -58,7 +67,8 @@ export function boxOf(scene: Scene, slice: Pick<SliceRef, 'lane' | 'row' | 'star
 // The row that shows a lane: its own, pinned or not, or that of its collapsed rank.
 export function rowOfLane(scene: Scene, lane: number): DisplayRow | null {
   const {layout, store} = scene;
-  return layout.pinned.find(row => row.lane === lane) ?? layout.rows.find(row => row.kind === 'lane' && row.lane === lane) ??
+  return layout.pinned.find(row => row.lane === lane) ??
+    layout.rows.find(row => row.kind === 'lane' && row.lane === lane) ??
     layout.rows.find(row => row.kind === 'rank' && row.collapsed && row.rank === store.laneRank(lane)) ?? null;
 }
 

@@ -6,18 +6,26 @@
 //
 // Slices wide enough to be drawn one by one are taken out of the shares first (`residual`), so that shares and
 // rectangles together are the tile, and an edge that falls within a column is not drawn twice.
-export interface Coverage { kinds: number[]; shares: Uint8Array[] }  // of one row, by column
-export interface Spans { start: Float64Array; dur: Float64Array; kind: Uint8Array }
+export interface Coverage {
+  kinds: number[];
+  shares: Uint8Array[];
+} // of one row, by column
+export interface Spans {
+  start: Float64Array;
+  dur: Float64Array;
+  kind: Uint8Array;
+}
 
 let scratch = new Uint8Array(0);
 
-export const BIG_COLUMNS = 3;  // a slice this wide is a rectangle of its own
+export const BIG_COLUMNS = 3; // a slice this wide is a rectangle of its own
 
 // What is left of `coverage` without the slices [begin, end) that last `leastNs`. Rows do not overlap, so columns that
-// lie wholly within a slice hold nothing else. The answer is good until the next call: its columns are reused, as thousands
-// of rows a second would else be left to the collector. O(columns).
+// lie wholly within a slice hold nothing else. The answer is good until the next call: its columns are reused, as
+// thousands of rows a second would else be left to the collector. O(columns).
 export function residual(coverage: Coverage, slices: Spans, begin: number, end: number, leastNs: number, t0: number,
-                         columnNs: number): Coverage {
+  columnNs: number): Coverage
+{
   if (begin >= end) return coverage;
   const columns = coverage.shares[0]?.length ?? 0, needed = columns * coverage.shares.length;
   if (scratch.length < needed) scratch = new Uint8Array(needed);
@@ -35,7 +43,7 @@ export function residual(coverage: Coverage, slices: Spans, begin: number, end: 
     const take = (column: number, share: number): void => {
       if (!own || column < 0 || column >= columns) return;
       const left = own[column]! - Math.round(share * 255);
-      own[column] = left > 2 ? left : 0;  // what rounding alone may leave
+      own[column] = left > 2 ? left : 0; // what rounding alone may leave
     };
     take(first, Math.min(first + 1, x1) - x0);
     if (last > first) take(last, x1 - last);
@@ -44,14 +52,16 @@ export function residual(coverage: Coverage, slices: Spans, begin: number, end: 
   return {kinds: coverage.kinds, shares};
 }
 
-// Columns [0, n) of a row into `pixels` (0xAABBGGRR), `height` lines of `n` pixels that are 0. `colours` are 0xBBGGRR by kind.
-// Where two colours, or a colour and nothing, share a pixel, it is their mean by area. O(n · (kinds + lines touched)), in whole
-// numbers: a line of a column is 255 parts, as a share is.
-export function shadeRow(coverage: Coverage, n: number, height: number, colours: Uint32Array, pixels: Uint32Array): void {
+// Columns [0, n) of a row into `pixels` (0xAABBGGRR), `height` lines of `n` pixels that are 0. `colours` are 0xBBGGRR
+// by kind. Where two colours, or a colour and nothing, share a pixel, it is their mean by area. O(n · (kinds + lines
+// touched)), in whole numbers: a line of a column is 255 parts, as a share is.
+export function shadeRow(coverage: Coverage, n: number, height: number, colours: Uint32Array,
+  pixels: Uint32Array): void
+{
   const {kinds, shares} = coverage, count = kinds.length, most = 255 * height, bottom = (height - 1) * n;
   for (let x = 0; x < n; ++x) {
-    let at = bottom + x, left = 255, filled = 0;  // the pixel that is being filled, what of it is empty; of the column
-    let r = 0, g = 0, b = 0;                      // of that pixel, by area
+    let at = bottom + x, left = 255, filled = 0; // the pixel that is being filled, what of it is empty; of the column
+    let r = 0, g = 0, b = 0; // of that pixel, by area
     for (let k = 0; k < count; ++k) {
       const share = shares[k]![x]!;
       if (share === 0) continue;

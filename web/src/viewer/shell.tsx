@@ -15,7 +15,8 @@ import {remember} from './remember';
 import {startOf} from './source';
 
 // G, then the letter; by position, so that layouts and input methods do not matter.
-const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', flame: 'F', answers: 'A', compare: 'C'};
+const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', flame: 'F', answers: 'A',
+  compare: 'C'};
 const ARMED_MS = 2500;
 
 type ClockState = 'shared' | 'unaligned' | 'per-rank' | 'aligned' | 'partly-aligned';
@@ -26,10 +27,16 @@ function Clock({clock}: {clock: Run['clock']}) {
   const state = clock.state as ClockState;
   const said = t(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
   return (
-    <span class={`pill clock ${state}`} title={`${said}. ${t(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
-        : `clock.${state}.help`)}`}>
-      <i class="dot" aria-hidden="true" /><span>{said}</span>
-    </span>);
+    <span
+      class={`pill clock ${state}`}
+      title={`${said}. ${
+        t(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
+          : `clock.${state}.help`)
+      }`}>
+      <i class="dot" aria-hidden="true" />
+      <span>{said}</span>
+    </span>
+  );
 }
 
 // A report has a second run where it was written with one.
@@ -39,22 +46,31 @@ export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.ty
 
 export type MakePage = (shell: Shell) => Page;
 
-export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme, makers: Record<PageId, MakePage>): Shell {
+export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme,
+  makers: Record<PageId, MakePage>): Shell
+{
   addSentences(run.sentences);
   const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
   const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
-  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}), astray = h('div', {class: 'astray', role: 'status', hidden: true});
+  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}),
+    astray = h('div', {class: 'astray', role: 'status', hidden: true});
   const away = h('div', {class: 'away', role: 'alert', hidden: true});
   api.onAway = gone => {
     if (gone === !away.hidden) return;
     away.hidden = !gone;
-    away.replaceChildren(gone ? h('span', {}, t('server.away'), ' ', h('code', {}, commandLine('view', run.paths))) : '');
+    away.replaceChildren(
+      gone ? h('span', {}, t('server.away'), ' ', h('code', {}, commandLine('view', run.paths))) : '',
+    );
     shell.say(t(gone ? 'server.away' : 'server.back'));
   };
-  const missed = new Set<string>();  // what of the address leads nowhere
+  const missed = new Set<string>(); // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and nothing that could be said of it.
-  const shown = PAGES.filter(id => run.whole ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) && (id !== 'flame' || hasFlame(run)) : id === 'timeline');
+  const shown = PAGES.filter(id =>
+    run.whole
+      ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) &&
+        (id !== 'flame' || hasFlame(run)) : id === 'timeline'
+  );
   let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
 
   function pageOf(id: PageId): Page {
@@ -119,16 +135,25 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   }
   function sayMissed(): void {
     astray.hidden = missed.size === 0;
-    astray.replaceChildren(h('span', {}, t('lost', [...missed].map(one => `“${one.length > 60 ? one.slice(0, 60) + '…' : one}”`).join(', '))),
-      h('button', {class: 'plain link', click: found}, t('close')));
+    astray.replaceChildren(
+      h('span', {},
+        t('lost', [...missed].map(one => `“${one.length > 60 ? one.slice(0, 60) + '…' : one}”`).join(', '))),
+      h('button', {class: 'plain link', click: found}, t('close')),
+    );
   }
 
   const shell: Shell = {
-    api, run,
-    get theme() { return theme; },
-    get page() { return current!; },
+    api,
+    run,
+    get theme() {
+      return theme;
+    },
+    get page() {
+      return current!;
+    },
     href(page, to) {
-      const known = to ? {rest: to.rest ?? '', query: to.query ?? ''} : pages.get(page)?.address() ?? {rest: '', query: ''};
+      const known = to ? {rest: to.rest ?? '', query: to.query ?? ''}
+        : pages.get(page)?.address() ?? {rest: '', query: ''};
       return hashOf({page, ...known});
     },
     go(id, to) {
@@ -147,7 +172,9 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       missed.add(what);
       sayMissed();
     },
-    say(sentence) { if (live.textContent !== sentence) live.textContent = sentence; },
+    say(sentence) {
+      if (live.textContent !== sentence) live.textContent = sentence;
+    },
     toggleTheme() {
       theme = theme === 'dark' ? 'light' : 'dark';
       remember('theme', theme);
@@ -158,8 +185,11 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       remember('lang', currentLang());
       restyle();
     },
-    help: () => openHelp([
-      ...shown.map(id => ({keys: `G ${LETTERS[id]}`, does: t('page.to', t(`page.${id}`))})), ...pages.get(current!)!.keys?.() ?? []]),
+    help: () =>
+      openHelp([
+        ...shown.map(id => ({keys: `G ${LETTERS[id]}`, does: t('page.to', t(`page.${id}`))})),
+        ...pages.get(current!)!.keys?.() ?? [],
+      ]),
   };
 
   function restyle(): void {
@@ -174,32 +204,60 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     draw();
   }
   function draw(): void {
-    const facts = [run.title, run.ranks.length === 1 ? t('ranks.one') : t('ranks', run.ranks.length),
+    const facts = [
+      run.title,
+      run.ranks.length === 1 ? t('ranks.one') : t('ranks', run.ranks.length),
       run.steps.length > 0 && (run.steps.length === 1 ? t('steps.one') : t('steps', run.steps.length)),
-      run.slices === 1 ? t('head.slices.one') : t('head.slices', short(run.slices))].filter(Boolean);
+      run.slices === 1 ? t('head.slices.one') : t('head.slices', short(run.slices)),
+    ].filter(Boolean);
     render(
       <header class="top">
-        {startOf() ? <a class="logo" href={startOf()!} title={t('start.back')}>Stageline</a> : <span class="logo">Stageline</span>}
+        {startOf() ? <a class="logo" href={startOf()!} title={t('start.back')}>Stageline</a>
+          : <span class="logo">Stageline</span>}
         <span class="run" title={run.paths.join('\n')}>{facts.join(' · ')}</span>
         <nav class={armed ? 'pages armed' : 'pages'} aria-label={t('pages')}>
           {shown.map(id => (
-            <a href={shell.href(id)} id={`page-${id}`} aria-current={id === current ? 'page' : undefined} title={t('page.key', LETTERS[id])}
+            <a
+              href={shell.href(id)}
+              id={`page-${id}`}
+              aria-current={id === current ? 'page' : undefined}
+              title={t('page.key', LETTERS[id])}
               onClick={event => {
                 if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
                 event.preventDefault();
                 shell.go(id);
-              }}>{t(`page.${id}`)}{armed > 0 && <kbd>{LETTERS[id]}</kbd>}</a>))}
+              }}>
+              {t(`page.${id}`)}
+              {armed > 0 && <kbd>{LETTERS[id]}</kbd>}
+            </a>
+          ))}
         </nav>
         <span class="space" />
         <Clock clock={run.clock} />
-        {run.flaws.length > 0 && <span class="pill flaws" title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
-          {t('head.flaws', run.flaws.length)}</span>}
-        <button class="pill" id="theme" onClick={shell.toggleTheme} title={t('theme.switch')}>{t(theme === 'dark'
-            ? 'theme.light' : 'theme.dark')}</button>
-        <button class="pill" id="lang" lang={currentLang() === 'zh' ? 'en'
-            : 'zh-CN'} onClick={shell.toggleLang} title={t('lang.switch')}>{t('lang.other')}</button>
+        {run.flaws.length > 0 && (
+          <span
+            class="pill flaws"
+            title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
+            {t('head.flaws', run.flaws.length)}
+          </span>
+        )}
+        <button class="pill" id="theme" onClick={shell.toggleTheme} title={t('theme.switch')}>
+          {t(theme === 'dark'
+            ? 'theme.light' : 'theme.dark')}
+        </button>
+        <button
+          class="pill"
+          id="lang"
+          lang={currentLang() === 'zh' ? 'en'
+            : 'zh-CN'}
+          onClick={shell.toggleLang}
+          title={t('lang.switch')}>
+          {t('lang.other')}
+        </button>
         <button class="pill" id="keys" onClick={shell.help} title={t('cmd.help')}>?</button>
-      </header>, top);
+      </header>,
+      top,
+    );
   }
 
   function disarm(): void {
@@ -210,7 +268,8 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   // Before the page's own keys: the letter after G is not theirs.
   document.addEventListener('keydown', event => {
     const target = event.target as HTMLElement;
-    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]')) return;
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]'))
+      return;
     if (takesText(target)) return;
     if (armed) {
       disarm();

@@ -16,49 +16,55 @@ import type {State, Store} from './store';
 import {Tiles, type LaneWant} from './tiles';
 
 export interface Stage {
-  element: HTMLElement; scroller: HTMLElement; canvas: HTMLCanvasElement;
-  tiles: Tiles; flows: Flows; pointed: Pointed;
+  element: HTMLElement;
+  scroller: HTMLElement;
+  canvas: HTMLCanvasElement;
+  tiles: Tiles;
+  flows: Flows;
+  pointed: Pointed;
   scene(): Scene;
-  draw(): void;          // everything, with the next frame
-  drawOverlay(): void;   // what follows the pointer
-  restyle(): void;       // theme, language, size
+  draw(): void; // everything, with the next frame
+  drawOverlay(): void; // what follows the pointer
+  restyle(): void; // theme, language, size
   showLane(lane: number): void;
   frames(): number;
-  settled(): boolean;    // nothing is on its way, nothing is left to draw
-  fetched(): boolean;    // nothing is on its way
-  unfinished(): number;  // strips of the moving window that were painted before all of theirs had come
+  settled(): boolean; // nothing is on its way, nothing is left to draw
+  fetched(): boolean; // nothing is on its way
+  unfinished(): number; // strips of the moving window that were painted before all of theirs had come
   painted(): Painted;
-  onFrame(step: (now: number) => boolean): void;  // called every frame until it returns false
+  onFrame(step: (now: number) => boolean): void; // called every frame until it returns false
 }
 
-const REST_MS = 200;   // without moving, and the window stands still
-const BLANK_MS = 150;  // how long the first picture is waited for; then rows are drawn empty
+const REST_MS = 200; // without moving, and the window stands still
+const BLANK_MS = 150; // how long the first picture is waited for; then rows are drawn empty
 
 const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
 
-// `drawer`: what the drawer below takes of the height now. Rows keep the height that they have without it, so that what was
-// clicked stays where it was.
+// `drawer`: what the drawer below takes of the height now. Rows keep the height that they have without it, so that what
+// was clicked stays where it was.
 export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
   const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
   const labels = makeLabels(store);
-  const roll = new Roll(), layers = h('div', {class: 'layers'}, styled(canvas, {visibility: 'hidden'}), roll.element, over, roll.head);
+  const roll = new Roll(),
+    layers = h('div', {class: 'layers'}, styled(canvas, {visibility: 'hidden'}), roll.element, over, roll.head);
   const scroller = h('div', {class: 'scroller'}, layers, labels.head, labels.body);
   const element = h('div', {class: 'stage'}, scroller);
   const context = canvas.getContext('2d', {alpha: false})!, overContext = over.getContext('2d')!;
   const pointed: Pointed = {x: -1, y: -1, drag: null, hovered: null};
   const steps: ((now: number) => boolean)[] = [];
   let colours: Colours | null = null, layout: Layout | null = null, ratio = 1, width = 0, height = 0;
-  let scheduled = 0, dirty = true, overClean = true, count = 0, last: Painted = {lanes: 0, missing: 0, rough: 0, slices: 0, labels: 0, ticks: []},
-      complete = false, shown = false, waiting = 0, resting = 0, still = true, movedFrom = NaN, overAt = '', counterLanes: number[] = [];
+  let scheduled = 0, dirty = true, overClean = true, count = 0,
+    last: Painted = {lanes: 0, missing: 0, rough: 0, slices: 0, labels: 0, ticks: []}, complete = false, shown = false,
+    waiting = 0, resting = 0, still = true, movedFrom = NaN, overAt = '', counterLanes: number[] = [];
 
   const tiles = new Tiles(api, store, () => stage.draw()), counters = new Counters(api, store, () => stage.draw());
   const flows = new Flows(api, store, () => stage.drawOverlay());
 
   const currentLayout = (): Layout => (layout ??= makeLayout(store.run, store.state, height + drawer()));
   function scene(): Scene {
-    return {store, layout: currentLayout(), colours: colours!, tiles, counters, view: store.state.view, gutter: gutterOf(width),
-            width, height, scroll: scroller.scrollTop, ratio, ticks: last.ticks};
+    return {store, layout: currentLayout(), colours: colours!, tiles, counters, view: store.state.view,
+      gutter: gutterOf(width), width, height, scroll: scroller.scrollTop, ratio, ticks: last.ticks};
   }
 
   function resize(): void {
@@ -71,9 +77,9 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       styled(one, {width: `${width}px`, height: `${height}px`});
     }
     styled(layers, {height: `${height}px`, 'margin-bottom': `${-height}px`});
-    styled(element, {'--height': `${height}px`});  // on paper nothing else gives it one
+    styled(element, {'--height': `${height}px`}); // on paper nothing else gives it one
     layout = null;
-    overClean = true;  // a new size empties it
+    overClean = true; // a new size empties it
     roll.forget();
   }
 
@@ -137,13 +143,13 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
     if (at.view.t0 !== movedFrom) {
       clearTimeout(resting);
       resting = window.setTimeout(() => {
-        if (store.state.view.t0 !== movedFrom) return;  // the next frame moves on
+        if (store.state.view.t0 !== movedFrom) return; // the next frame moves on
         still = true;
         stage.draw();
       }, REST_MS);
       movedFrom = at.view.t0;
     }
-    if (pointed.hovered) {  // what was under the pointer has gone
+    if (pointed.hovered) { // what was under the pointer has gone
       pointed.hovered = null;
       overAt = '';
     }
@@ -151,7 +157,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   }
   function ask(at: Scene): void {
     const px = Math.round(plotWidth(at) * ratio);
-    if (!roll.active || !tiles.holds(at.view)) {  // else the rows are those of the frame before
+    if (!roll.active || !tiles.holds(at.view)) { // else the rows are those of the frame before
       const wanted = wants(at);
       tiles.plan(wanted.lanes, at.view, px);
       counterLanes = wanted.counters;
@@ -159,11 +165,22 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
     counters.plan(counterLanes, at.view, px);
     flows.plan(at);
   }
-  function schedule(): void { if (!scheduled) scheduled = requestAnimationFrame(frame); }
+  function schedule(): void {
+    if (!scheduled) scheduled = requestAnimationFrame(frame);
+  }
 
   const stage: Stage = {
-    element, scroller, canvas, tiles, flows, pointed, scene,
-    draw() { dirty = true; schedule(); },
+    element,
+    scroller,
+    canvas,
+    tiles,
+    flows,
+    pointed,
+    scene,
+    draw() {
+      dirty = true;
+      schedule();
+    },
     drawOverlay: schedule,
     restyle() {
       resize();
@@ -172,24 +189,37 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       tiles.drop();
       labels.rebuild();
       this.draw();
-      queueMicrotask(() => ask(scene()));  // what the address says is in the view by then; the frame is later
+      queueMicrotask(() => ask(scene())); // what the address says is in the view by then; the frame is later
     },
     showLane(lane) {
       const at = scene(), row = at.layout.rows.find(r => r.kind === 'lane' && r.lane === lane);
       if (!row || at.layout.pinned.some(r => r.lane === lane)) return;
       const room = height - topOfRows(at);
       if (row.y < scroller.scrollTop + 4) scroller.scrollTop = Math.max(0, row.y - 30);
-      else if (row.y + Math.min(row.h, room) > scroller.scrollTop + room) scroller.scrollTop = row.y + row.h - room + 12;
+      else if (row.y + Math.min(row.h, room) > scroller.scrollTop + room)
+        scroller.scrollTop = row.y + row.h - room + 12;
     },
     frames: () => count,
     fetched: () => !tiles.busy() && !counters.busy() && !flows.busy(),
     settled: () => scheduled === 0 && !roll.active && stage.fetched(),
     unfinished: () => roll.unfinished,
     painted: () => last,
-    onFrame(step) { steps.push(step); schedule(); },
+    onFrame(step) {
+      steps.push(step);
+      schedule();
+    },
   };
 
-  const shaping: (keyof State)[] = ['rowHeight', 'grouping', 'collapsed', 'expanded', 'pinned', 'hidden', 'rankOrder', 'laneOrder'];
+  const shaping: (keyof State)[] = [
+    'rowHeight',
+    'grouping',
+    'collapsed',
+    'expanded',
+    'pinned',
+    'hidden',
+    'rankOrder',
+    'laneOrder',
+  ];
   store.onChange(before => {
     const now = store.state;
     if (shaping.some(key => before[key] !== now[key])) {
@@ -198,8 +228,11 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
     }
     if (before.scene !== now.scene) labels.rebuild();
     if (before.shifts !== now.shifts) {
-      const moved = new Set(store.run.lanes.filter(lane =>
-        (before.shifts.get(lane.rank_index) ?? 0) !== (now.shifts.get(lane.rank_index) ?? 0)).map(lane => lane.id));
+      const moved = new Set(
+        store.run.lanes.filter(lane =>
+          (before.shifts.get(lane.rank_index) ?? 0) !== (now.shifts.get(lane.rank_index) ?? 0)
+        ).map(lane => lane.id),
+      );
       tiles.drop(moved);
       counters.drop();
       labels.rebuild();
@@ -208,7 +241,8 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   });
   scroller.addEventListener('scroll', () => stage.draw(), {passive: true});
   new ResizeObserver(() => {
-    if (!colours || scroller.clientWidth === 0 || (scroller.clientWidth === width && scroller.clientHeight === height)) return;
+    if (!colours || scroller.clientWidth === 0 || (scroller.clientWidth === width && scroller.clientHeight === height))
+      return;
     const lower = scroller.clientHeight < height, {selected, area} = store.state;
     resize();
     // The drawer has opened: what it tells of is not left behind it.

@@ -3,63 +3,88 @@ import {clamp, fit, type Viewport} from '../chart/viewport';
 import type {Grouping, Run} from './api';
 import type {Theme} from './page';
 
-
 // A slice by where it stands; `slice` is the server's own index, which no address may keep.
 export interface SliceRef {
-  lane: number; slice: number; row: number; start: number; dur: number; kind: number; name: string; nameId: number;
+  lane: number;
+  slice: number;
+  row: number;
+  start: number;
+  dur: number;
+  kind: number;
+  name: string;
+  nameId: number;
 }
-export interface Area { t0: number; t1: number; lanes: number[] }
-export interface Mark { t: number; text: string }
+export interface Area {
+  t0: number;
+  t1: number;
+  lanes: number[];
+}
+export interface Mark {
+  t: number;
+  text: string;
+}
 // Where marks are kept: the run's file, or why not there.
-export interface KeptMarks { file: string; keeps: boolean; why_not: '' | 'no-file' | 'read-only' | 'unreadable' }
-// Names to light up: everything else is dimmed. `query` finds them again, `from` says where they came from. With a range
-// only those durations.
+export interface KeptMarks {
+  file: string;
+  keeps: boolean;
+  why_not: '' | 'no-file' | 'read-only' | 'unreadable';
+}
+// Names to light up: everything else is dimmed. `query` finds them again, `from` says where they came from. With a
+// range only those durations.
 export interface Lit {
-  ids: ReadonlySet<number>; label: string; query: string; from: 'search' | 'name' | 'histogram'; min?: number; max?: number;
-  where?: string;        // facets of a search ("mb:3 kind:B"), and those of them that a slice in sight says itself
+  ids: ReadonlySet<number>;
+  label: string;
+  query: string;
+  from: 'search' | 'name' | 'histogram';
+  min?: number;
+  max?: number;
+  where?: string; // facets of a search ("mb:3 kind:B"), and those of them that a slice in sight says itself
   microBatch?: number;
 }
 // What a finding accuses, lit in the timeline; what is neither accused nor its like is dimmed.
 export interface Light {
-  key: string;                       // the finding, as addresses say it
-  lanes: ReadonlySet<number>;        // the guilty ones; none: all
-  peers: ReadonlySet<number>;        // what they are held against: half as bright
-  kinds: ReadonlySet<number> | null; names: ReadonlySet<number> | null;  // null: any
-  microBatch: number;                // −1: any
-  t0: number; t1: number;
+  key: string; // the finding, as addresses say it
+  lanes: ReadonlySet<number>; // the guilty ones; none: all
+  peers: ReadonlySet<number>; // what they are held against: half as bright
+  kinds: ReadonlySet<number> | null;
+  names: ReadonlySet<number> | null; // null: any
+  microBatch: number; // −1: any
+  t0: number;
+  t1: number;
 }
 export function litBySearch(ids: readonly number[], label: string, where: string): Lit {
   const microBatch = /(?:^| )(?:mb|micro_batch):(\d+)/i.exec(where)?.[1];
   return {ids: new Set(ids), label, query: label, from: 'search', ...(where && {where}),
-          ...(microBatch !== undefined && {microBatch: Number(microBatch)})};
+    ...(microBatch !== undefined && {microBatch: Number(microBatch)})};
 }
 
 export interface State {
   view: Viewport;
-  rowHeight: number;               // CSS pixels; 0: as fits
+  rowHeight: number; // CSS pixels; 0: as fits
   grouping: Grouping | 'none';
-  collapsed: ReadonlySet<string>;  // keys of groups and ranks
-  expanded: ReadonlySet<number>;   // lanes of which every row is shown
+  collapsed: ReadonlySet<string>; // keys of groups and ranks
+  expanded: ReadonlySet<number>; // lanes of which every row is shown
   pinned: readonly number[];
   hidden: ReadonlySet<number>;
-  rankOrder: readonly number[];    // indexes into run.ranks
-  laneOrder: readonly number[];    // lane ids; within a rank this order counts
-  shifts: ReadonlyMap<number, number>;  // rank index → ns added to its times, by hand
+  rankOrder: readonly number[]; // indexes into run.ranks
+  laneOrder: readonly number[]; // lane ids; within a rank this order counts
+  shifts: ReadonlyMap<number, number>; // rank index → ns added to its times, by hand
   selected: SliceRef | null;
-  second: SliceRef | null;         // compared with the selected one
+  second: SliceRef | null; // compared with the selected one
   area: Area | null;
   marks: readonly Mark[];
   lit: Lit | null;
   scene: Light | null;
-  query: string;                   // SQL whose rows are a lane of their own; '': none
+  query: string; // SQL whose rows are a lane of their own; '': none
   flows: boolean;
   panel: 'slice' | 'area' | 'marks' | 'none';
-  message: string;                 // one line for everyone, read out
-  spoken: string;                  // read out where the page shows it already
+  message: string; // one line for everyone, read out
+  spoken: string; // read out where the page shows it already
 }
 
 // What is hidden until someone asks.
-export const repeatsOf = (run: Run): Set<number> => new Set(run.lanes.filter(lane => lane.repeats).map(lane => lane.id));
+export const repeatsOf = (run: Run): Set<number> =>
+  new Set(run.lanes.filter(lane => lane.repeats).map(lane => lane.id));
 
 export function homeOf(run: Run): Viewport {
   return fit(0, Math.max(run.span_ns, 1));
@@ -72,23 +97,41 @@ export class Store {
   private readonly listeners: ((before: State) => void)[] = [];
   private readonly undone: Viewport[] = [];
   private undoAt = -Infinity;
-  jumps = 0;  // each is a place to come back to
-  notes: KeptMarks | null = null;  // where marks are kept beside the address
+  jumps = 0; // each is a place to come back to
+  notes: KeptMarks | null = null; // where marks are kept beside the address
 
   constructor(readonly run: Run, theme: Theme) {
     this.home = homeOf(run);
     this.theme = theme;
     this.state = {
-      view: this.home, rowHeight: 0,
+      view: this.home,
+      rowHeight: 0,
       grouping: run.groupings.includes('stage') ? 'stage' : run.groupings.includes('machine') ? 'machine' : 'none',
-      collapsed: new Set(), expanded: new Set(), pinned: [], hidden: repeatsOf(run),
-      rankOrder: run.ranks.map((_, i) => i), laneOrder: run.lanes.map(lane => lane.id), shifts: new Map(),
-      selected: null, second: null, area: null, marks: [], lit: null, scene: null, query: '', flows: false, panel: 'none', message: '', spoken: '',
+      collapsed: new Set(),
+      expanded: new Set(),
+      pinned: [],
+      hidden: repeatsOf(run),
+      rankOrder: run.ranks.map((_, i) => i),
+      laneOrder: run.lanes.map(lane => lane.id),
+      shifts: new Map(),
+      selected: null,
+      second: null,
+      area: null,
+      marks: [],
+      lit: null,
+      scene: null,
+      query: '',
+      flows: false,
+      panel: 'none',
+      message: '',
+      spoken: '',
     };
     if (run.ranks.length <= 1) this.state.grouping = 'none';
   }
 
-  onChange(listener: (before: State) => void): void { this.listeners.push(listener); }
+  onChange(listener: (before: State) => void): void {
+    this.listeners.push(listener);
+  }
   change(patch: Partial<State>): void {
     const before = this.state;
     this.state = {...before, ...patch};
@@ -119,9 +162,15 @@ export class Store {
     if (view) this.setView(view, false);
   }
 
-  say(message: string): void { this.change({message, spoken: ''}); }
-  laneRank(lane: number): number { return this.run.lanes[lane]!.rank_index; }
-  shiftOf(lane: number): number { return this.state.shifts.get(this.laneRank(lane)) ?? 0; }
+  say(message: string): void {
+    this.change({message, spoken: ''});
+  }
+  laneRank(lane: number): number {
+    return this.run.lanes[lane]!.rank_index;
+  }
+  shiftOf(lane: number): number {
+    return this.state.shifts.get(this.laneRank(lane)) ?? 0;
+  }
 }
 
 export function toggled<T>(set: ReadonlySet<T>, value: T): Set<T> {

@@ -5,63 +5,84 @@
 //                     a sharp picture                          paint: newest sheets first, stretched ◀┘
 //
 // A sheet spans the window and half of it to either side at the window's own resolution, so moving needs no new one for
-// a while; then one more is put to its end, as wide as what is lacking. While a sharper one is on its way, the ones at hand are
-// drawn stretched: nothing is ever blank for long.
+// a while; then one more is put to its end, as wide as what is lacking. While a sharper one is on its way, the ones at
+// hand are drawn stretched: nothing is ever blank for long.
 import type {Viewport} from '../chart/viewport';
 import {ApiError, listOf, type Api, type SlicesAnswer, type TilesAnswer} from './api';
 import {BIG_COLUMNS, residual, shadeRow, type Coverage} from './shade';
 import type {Store} from './store';
 
-export interface LaneWant { lane: number; rows: number; rowPx: number }  // rows shown, device pixels of each
+export interface LaneWant {
+  lane: number;
+  rows: number;
+  rowPx: number;
+} // rows shown, device pixels of each
 
 export interface Sheet {
-  t0: number; columnNs: number; columns: number;  // on the axis as drawn: shifts by hand are in it
+  t0: number;
+  columnNs: number;
+  columns: number; // on the axis as drawn: shifts by hand are in it
   canvas: HTMLCanvasElement;
   slices: SlicesAnswer;
-  leastNs: number;       // slices that last this long are rectangles, the rest is in the picture
+  leastNs: number; // slices that last this long are rectangles, the rest is in the picture
   shift: number;
-  used: number;          // number of the last frame that drew it
+  used: number; // number of the last frame that drew it
   overview: boolean;
 }
 export interface Entry {
   sheet: Sheet;
-  top: number; rows: number; rowPx: number;      // lines of the sheet's canvas
-  ranges: [begin: number, end: number][];        // of sheet.slices, by row
-  coverage: Coverage[];                          // by row, as the server said: tests and the pointer ask
+  top: number;
+  rows: number;
+  rowPx: number; // lines of the sheet's canvas
+  ranges: [begin: number, end: number][]; // of sheet.slices, by row
+  coverage: Coverage[]; // by row, as the server said: tests and the pointer ask
 }
 
-interface Request { controller: AbortController; t0: number; t1: number; columnNs: number; lanes: Map<number, LaneWant> }
+interface Request {
+  controller: AbortController;
+  t0: number;
+  t1: number;
+  columnNs: number;
+  lanes: Map<number, LaneWant>;
+}
 
 const MARGIN = 0.5, SPARE_SHARE = 0.12, SIDE_BY_SIDE = 6, MOST_LINES = 4096, MOST_COLUMNS = 12000, MOST_LANES = 256;
-const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, MOVING_MS = 3, RETRY_MS = 2000, SPARE = 2;
-const FIRST_MS = 80;   // of shading while there is nothing to look at
+const SLICE_LIMIT = 24000, KEEP_PIXELS = 6e6, BAND_PIXELS = 6e5, FRAME_MS = 6, MOVING_MS = 3, RETRY_MS = 2000,
+  SPARE = 2;
+const FIRST_MS = 80; // of shading while there is nothing to look at
 
 export class Tiles {
   colours: Uint32Array = new Uint32Array(256);
   error = '';
-  private readonly entries = new Map<number, Entry[]>();  // by lane, the newest first
+  private readonly entries = new Map<number, Entry[]>(); // by lane, the newest first
   private readonly sheets = new Set<Sheet>();
   private readonly jobs: Generator<void>[] = [];
   private request: Request | null = null;
-  pictures = 0;  // grows when what lanes are drawn from changes
+  pictures = 0; // grows when what lanes are drawn from changes
   private held: Stretch & {span: number; spare: number; pictures: number} | null = null;
   private frame = 0;
   private retryAt = 0;
-  private readonly spare: HTMLCanvasElement[] = [];        // of freed sheets
-  private band: ImageData | null = null;                   // pixels on their way to a sheet
-  private epoch = 0;  // shifts, theme: what was fetched before is of no use
+  private readonly spare: HTMLCanvasElement[] = []; // of freed sheets
+  private band: ImageData | null = null; // pixels on their way to a sheet
+  private epoch = 0; // shifts, theme: what was fetched before is of no use
 
   constructor(private readonly api: Api, private readonly store: Store, private readonly ready: () => void) {}
 
-  entriesOf(lane: number): readonly Entry[] { return this.entries.get(lane) ?? []; }
+  entriesOf(lane: number): readonly Entry[] {
+    return this.entries.get(lane) ?? [];
+  }
   // Of all sheets that are kept.
   pixelsHeld(): number {
     let pixels = 0;
     for (const sheet of this.sheets) pixels += sheet.canvas.width * sheet.canvas.height;
     return pixels;
   }
-  busy(): boolean { return this.request !== null || this.jobs.length > 0; }
-  empty(): boolean { return this.entries.size === 0; }
+  busy(): boolean {
+    return this.request !== null || this.jobs.length > 0;
+  }
+  empty(): boolean {
+    return this.entries.size === 0;
+  }
 
   // Lanes whose rank moved, or everything when colours changed.
   drop(lanes?: ReadonlySet<number>): void {
@@ -75,7 +96,9 @@ export class Tiles {
   }
 
   // What paints call for every sheet they draw.
-  touch(sheet: Sheet): void { sheet.used = this.frame; }
+  touch(sheet: Sheet): void {
+    sheet.used = this.frame;
+  }
 
   // Shades for a few milliseconds, fewer where frames are to follow each other; true when more is to do.
   work(moving = false): boolean {
@@ -89,7 +112,7 @@ export class Tiles {
   holds(view: Viewport): boolean {
     const {held} = this;
     return held !== null && held.pictures === this.pictures && isSameColumn(held.span, view.t1 - view.t0) &&
-        Math.max(...this.lacking(held, view, held.spare)) <= 0;
+      Math.max(...this.lacking(held, view, held.spare)) <= 0;
   }
   // Asks for what the window lacks. Called after every frame; does nothing when nothing is missing.
   plan(wants: readonly LaneWant[], view: Viewport, widthPx: number): void {
@@ -101,7 +124,8 @@ export class Tiles {
       this.request = null;
     }
     if (performance.now() < this.retryAt) return;
-    const {home} = this.store, span = view.t1 - view.t0, margin = Math.max(0, Math.min(MARGIN, (MOST_COLUMNS / widthPx - 1) / 2));
+    const {home} = this.store, span = view.t1 - view.t0,
+      margin = Math.max(0, Math.min(MARGIN, (MOST_COLUMNS / widthPx - 1) / 2));
     const missing = new Map<number, LaneWant>(), spare = span * Math.min(SPARE_SHARE, margin / 2);
     let shift = NaN, have: Stretch | null = null;
     const same = (a: Stretch | null, b: Stretch | null): boolean => a?.t0 === b?.t0 && a?.t1 === b?.t1;
@@ -124,7 +148,7 @@ export class Tiles {
     }
     let t0 = Math.max(Math.min(home.t0, view.t0), view.t0 - span * margin);
     let t1 = Math.min(Math.max(home.t1, view.t1), view.t1 + span * margin);
-    if (have) {  // only what is lacking at one end, column by column beside what is there
+    if (have) { // only what is lacking at one end, column by column beside what is there
       const [before, after] = this.lacking(have, view, spare);
       // As wide each time as long as that will do: canvases are used again.
       const step = Math.round(widthPx * MARGIN) * columnNs, {t0: from, t1: to} = have;
@@ -133,7 +157,8 @@ export class Tiles {
       if (t1 === from) t0 = from - Math.ceil((from - t0) / columnNs) * columnNs;
     }
     const columns = Math.max(1, Math.round((t1 - t0) / columnNs));
-    const request: Request = {controller: new AbortController(), t0, t1: t0 + columns * columnNs, columnNs, lanes: missing};
+    const request: Request = {controller: new AbortController(), t0, t1: t0 + columns * columnNs, columnNs,
+      lanes: missing};
     this.request = request;
     this.fetch(request, columns, shift).catch((error: unknown) => this.failed(request, error));
   }
@@ -144,14 +169,15 @@ export class Tiles {
     this.error = error instanceof ApiError ? `${error.message} ${error.hint}`.trim() : String(error);
     this.retryAt = performance.now() + RETRY_MS;
     setTimeout(this.ready, RETRY_MS + 20);
-    this.store.change({});  // the header says it
+    this.store.change({}); // the header says it
   }
 
   // The stretch around the window, or a part of it, of which a lane has pictures at its resolution. null: it has none.
   private covered(want: LaneWant, view: Viewport, columnNs: number): Stretch | null {
     let found: Stretch | null = null;
     const fitting = (this.entries.get(want.lane) ?? []).filter(({sheet, rows, rowPx}) =>
-      rows >= want.rows && rowPx === want.rowPx && isSameColumn(sheet.columnNs, columnNs)).map(({sheet}) => stretchOf(sheet));
+      rows >= want.rows && rowPx === want.rowPx && isSameColumn(sheet.columnNs, columnNs)
+    ).map(({sheet}) => stretchOf(sheet));
     for (const one of fitting.sort((a, b) => a.t0 - b.t0)) {
       if (found && one.t0 <= found.t1 + columnNs / 2) found = {t0: found.t0, t1: Math.max(found.t1, one.t1)};
       else if (!found || found.t1 <= view.t0) found = one;
@@ -161,7 +187,10 @@ export class Tiles {
   // How much it lacks of the window with something to spare: before it and after it; nothing where that is below 0.
   private lacking({t0, t1}: Stretch, view: Viewport, spare: number): [before: number, after: number] {
     const {home} = this.store;
-    return [t0 - Math.max(view.t0 - spare, Math.min(home.t0, view.t0)), Math.min(view.t1 + spare, Math.max(home.t1, view.t1)) - t1];
+    return [
+      t0 - Math.max(view.t0 - spare, Math.min(home.t0, view.t0)),
+      Math.min(view.t1 + spare, Math.max(home.t1, view.t1)) - t1,
+    ];
   }
 
   private async fetch(request: Request, columns: number, shift: number): Promise<void> {
@@ -177,21 +206,23 @@ export class Tiles {
     const asked = expected <= SLICE_LIMIT / 2 ? 0 : columnNs * BIG_COLUMNS;
     const [tiles, slices] = await Promise.all([
       this.api.wire<TilesAnswer['header']>('tiles', {...window, n: columns}, signal),
-      this.api.slices({...window, min_ns: Math.floor(asked), limit: SLICE_LIMIT}, signal)]);
+      this.api.slices({...window, min_ns: Math.floor(asked), limit: SLICE_LIMIT}, signal),
+    ]);
     if (epoch !== this.epoch) return;
     if (this.error) {
       this.error = '';
       this.store.change({});
     }
     const leastNs = Math.max(slices.min_ns, columnNs * BIG_COLUMNS);
-    if (shift !== 0) for (let i = 0; i < slices.start.length; ++i) slices.start[i]! += shift;
+    if (shift !== 0) { for (let i = 0; i < slices.start.length; ++i) slices.start[i]! += shift; }
     this.jobs.push(this.shade(request, tiles, slices, leastNs, shift, columns));
     if (this.empty()) this.work();
     this.ready();
   }
 
   private *shade(request: Request, tiles: TilesAnswer, slices: SlicesAnswer, leastNs: number, shift: number,
-                 columns: number): Generator<void> {
+    columns: number): Generator<void>
+  {
     const {home} = this.store;
     const overview = request.t0 <= home.t0 && request.t1 >= home.t1;
     const ranges = rangesOf(slices);
@@ -212,12 +243,14 @@ export class Tiles {
         continue;
       }
       if (batch.length === 0) break;
-      const canvas = this.canvasOf(columns, Math.max(lines, 1)), pen = canvas.getContext('2d', {willReadFrequently: true})!;
-      const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift, used: this.frame,
-          overview};
+      const canvas = this.canvasOf(columns, Math.max(lines, 1)),
+        pen = canvas.getContext('2d', {willReadFrequently: true})!;
+      const sheet: Sheet = {t0: request.t0, columnNs: request.columnNs, columns, canvas, slices, leastNs, shift,
+        used: this.frame, overview};
       // Rows are shaded into a band of lines, and bands are put: a call a row costs more than its pixels.
       const bandLines = Math.max(Math.floor(BAND_PIXELS / columns), ...batch.map(one => one.rowPx));
-      if (this.band?.width !== columns || this.band.height !== bandLines) this.band = pen.createImageData(columns, bandLines);
+      if (this.band?.width !== columns || this.band.height !== bandLines)
+        this.band = pen.createImageData(columns, bandLines);
       const {band} = this, pixels = new Uint32Array(band.data.buffer);
       pixels.fill(0);
       let top = 0, bandTop = 0;
@@ -226,8 +259,9 @@ export class Tiles {
         const found = byLane.get(lane) ?? [];
         for (let row = 0; row < rows; ++row) {
           const shares = found.find(r => r.row === row)?.kinds ?? [];
-          const coverage: Coverage = {kinds: shares.map(k => k.kind),
-                                      shares: shares.map(k => new Uint8Array(tiles.buffer, tiles.base + k.offset, columns))};
+          const coverage: Coverage = {kinds: shares.map(k => k.kind), shares: shares.map(k =>
+            new Uint8Array(tiles.buffer, tiles.base + k.offset, columns)
+          )};
           const range = ranges.get(lane * 256 + row) ?? [0, 0];
           entry.coverage.push(coverage);
           entry.ranges.push(range);
@@ -238,8 +272,8 @@ export class Tiles {
             bandTop = line;
           }
           if (shares.length === 0) continue;
-          shadeRow(residual(coverage, slices, range[0], range[1], leastNs, request.t0, request.columnNs), columns, rowPx, this.colours,
-                   pixels.subarray((line - bandTop) * columns));
+          shadeRow(residual(coverage, slices, range[0], range[1], leastNs, request.t0, request.columnNs), columns,
+            rowPx, this.colours, pixels.subarray((line - bandTop) * columns));
           yield;
         }
         finished.push([lane, entry]);
@@ -251,7 +285,7 @@ export class Tiles {
       lines = want ? want.rows * want.rowPx : 0;
     }
     for (const [lane, entry] of finished) {
-      entry.sheet.used = this.frame;  // shading took frames: what is new is not what was drawn longest ago
+      entry.sheet.used = this.frame; // shading took frames: what is new is not what was drawn longest ago
       this.add(lane, entry);
     }
     ++this.pictures;
@@ -263,8 +297,10 @@ export class Tiles {
   // The newest, those beside it, the one of another resolution before them, and the whole run stay.
   private add(lane: number, entry: Entry): void {
     const old = this.entries.get(lane) ?? [], {t0, t1} = stretchOf(entry.sheet);
-    const isBeside = ({sheet, rows, rowPx}: Entry): boolean => isSameColumn(sheet.columnNs, entry.sheet.columnNs) && rows >= entry.rows &&
-        rowPx === entry.rowPx && (stretchOf(sheet).t1 <= t0 + sheet.columnNs / 2 || stretchOf(sheet).t0 >= t1 - sheet.columnNs / 2);
+    const isBeside = ({sheet, rows, rowPx}: Entry): boolean =>
+      isSameColumn(sheet.columnNs, entry.sheet.columnNs) && rows >= entry.rows &&
+      rowPx === entry.rowPx &&
+      (stretchOf(sheet).t1 <= t0 + sheet.columnNs / 2 || stretchOf(sheet).t0 >= t1 - sheet.columnNs / 2);
     const before = old.find(e => !isBeside(e)), kept = [entry, ...old.filter(isBeside).slice(0, SIDE_BY_SIDE)];
     if (before) kept.push(before);
     const overview = old.find(e => e.sheet.overview);
@@ -292,8 +328,9 @@ export class Tiles {
   private free(sheet: Sheet): void {
     this.sheets.delete(sheet);
     const {canvas} = sheet, spare = this.spare[0];
-    if (this.spare.length < SPARE && (!spare || (spare.width === canvas.width && spare.height === canvas.height))) this.spare.push(canvas);
-    else canvas.width = canvas.height = 0;  // pixels go now, not with the next collection
+    if (this.spare.length < SPARE && (!spare || (spare.width === canvas.width && spare.height === canvas.height)))
+      this.spare.push(canvas);
+    else canvas.width = canvas.height = 0; // pixels go now, not with the next collection
   }
   // A canvas of this size, without anything on it: one that is done with where there is one.
   private canvasOf(width: number, height: number): HTMLCanvasElement {
@@ -311,7 +348,10 @@ export class Tiles {
   }
 }
 
-interface Stretch { t0: number; t1: number }
+interface Stretch {
+  t0: number;
+  t1: number;
+}
 const stretchOf = ({t0, columns, columnNs}: Sheet): Stretch => ({t0, t1: t0 + columns * columnNs});
 const isSameColumn = (a: number, b: number): boolean => Math.abs(a / b - 1) < 1e-6;
 

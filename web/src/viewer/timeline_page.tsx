@@ -37,16 +37,21 @@ export function makeTimeline(shell: Shell): Page {
   let actions: Actions;
   const doors = {
     open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
-    help: shell.help, toggleTheme: shell.toggleTheme, toggleLang: shell.toggleLang,
+    help: shell.help,
+    toggleTheme: shell.toggleTheme,
+    toggleLang: shell.toggleLang,
     evidence: (by: number) => step(by),
-    perfetto: () => { openInPerfetto(api, store).catch(error => actions.failed(error)); },
+    perfetto: () => {
+      openInPerfetto(api, store).catch(error => actions.failed(error));
+    },
   };
   actions = makeActions(api, store, stage, doors);
 
   // Scenes: of the finding that is shown, and who was asked for last.
   let scenes: Scenes | null = null, staging = 0, busy = 0;
   const known = async (): Promise<Scenes> => scenes ??= await scenesOf(shell);
-  // `from`: who wants it. A link is one step of Back already; of an address that says window and choice the scene lights those alone.
+  // `from`: who wants it. A link is one step of Back already; of an address that says window and choice the scene
+  // lights those alone.
   async function showScene(key: string | null, from: 'page' | 'link' | 'address' = 'page'): Promise<void> {
     const mine = ++staging;
     ++busy;
@@ -58,8 +63,10 @@ export function makeTimeline(shell: Shell): Page {
       if (mine !== staging) return;
       if (from === 'address') return store.change({scene: staged.light});
       actions.select(null);
-      store.change({scene: staged.light, pinned: staged.pinned, area: staged.area, second: null, lit: null, panel: staged.area ? 'area' : 'none',
-        collapsed: new Set(), hidden: new Set([...store.state.hidden].filter(id => !staged.pinned.includes(id)))});
+      store.change({scene: staged.light, pinned: staged.pinned, area: staged.area, second: null, lit: null,
+        panel: staged.area ? 'area' : 'none', collapsed: new Set(), hidden: new Set([...store.state.hidden].filter(id =>
+          !staged.pinned.includes(id)
+        ))});
       if (from === 'page') store.jump(staged.view ?? store.home);
       else store.setView(staged.view ?? store.home, false);
       if (staged.selected) {
@@ -82,10 +89,27 @@ export function makeTimeline(shell: Shell): Page {
     if (next) void showScene(next).catch(actions.failed);
   };
   function drawEvidence(): void {
-    const {scene} = store.state, at = stage.scene(), finding = scene && scenes?.findings[scenes.keys.indexOf(scene.key)];
-    render(scene && scenes && finding ? <EvidenceBar scenes={scenes} now={scene.key} left={at.gutter} width={Math.max(element.clientWidth - at.gutter - 10, 60)}
-      xOf={t => xOf(at, t)} show={key => { showScene(key).catch(actions.failed); }} leave={leaveScene}
-      places={placesOf(shell, finding, scene.key, scenes.steps, scenes.known).filter(place => place.id !== 'timeline')} /> : null, evidence);
+    const {scene} = store.state, at = stage.scene(),
+      finding = scene && scenes?.findings[scenes.keys.indexOf(scene.key)];
+    render(
+      scene && scenes && finding
+        ? (
+          <EvidenceBar
+            scenes={scenes}
+            now={scene.key}
+            left={at.gutter}
+            width={Math.max(element.clientWidth - at.gutter - 10, 60)}
+            xOf={t => xOf(at, t)}
+            show={key => {
+              showScene(key).catch(actions.failed);
+            }}
+            leave={leaveScene}
+            places={placesOf(shell, finding, scene.key, scenes.steps, scenes.known).filter(place =>
+              place.id !== 'timeline'
+            )} />
+        ) : null,
+      evidence,
+    );
   }
   let pending = 0, evidenceFrame = 0, queryFrame = 0, jumps = store.jumps, seen = false;
   function draw(): void {
@@ -98,8 +122,16 @@ export function makeTimeline(shell: Shell): Page {
   store.onChange(before => {
     const {view: a, ...rest} = before, {view: b, ...now} = store.state;
     const same = (Object.keys(rest) as (keyof typeof rest)[]).every(key => rest[key] === now[key]);
-    if (store.state.scene || before.scene) evidenceFrame ||= requestAnimationFrame(() => { evidenceFrame = 0; drawEvidence(); });
-    if (store.state.query || before.query) queryFrame ||= requestAnimationFrame(() => { queryFrame = 0; rows.draw(); });
+    if (store.state.scene || before.scene)
+      evidenceFrame ||= requestAnimationFrame(() => {
+        evidenceFrame = 0;
+        drawEvidence();
+      });
+    if (store.state.query || before.query)
+      queryFrame ||= requestAnimationFrame(() => {
+        queryFrame = 0;
+        rows.draw();
+      });
     if ((!same || a === b) && !pending) pending = requestAnimationFrame(draw);
     if (shell.page === 'timeline') shell.moved(store.jumps !== jumps);
     jumps = store.jumps;
@@ -127,10 +159,11 @@ export function makeTimeline(shell: Shell): Page {
     address: () => ({rest: '', query: toQuery(store)}),
     restyle() {
       store.theme = shell.theme;
-      if (run.file) leftOut.replaceChildren(t('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
+      if (run.file)
+        leftOut.replaceChildren(t('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
       title.textContent = t('canvas.aria', run.title);
       stage.canvas.setAttribute('aria-label', t('canvas.aria', run.title));
-      draw();  // bars first: what they leave is the stage's
+      draw(); // bars first: what they leave is the stage's
       drawEvidence();
       stage.restyle();
       rows.draw();

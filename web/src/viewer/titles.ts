@@ -9,10 +9,11 @@ export const rankTitle = (rank: Rank): string => t('rank', rank.rank);
 
 export function rankNote(store: Store, index: number): string {
   const rank = store.run.ranks[index]!, {shifts} = store.state, notes: string[] = [];
-  const grouping = groupsOfOne(store.run, store.state.grouping) ? 'none' : store.state.grouping;  // no heading says it
+  const grouping = groupsOfOne(store.run, store.state.grouping) ? 'none' : store.state.grouping; // no heading says it
   if (rank.stage >= 0 && grouping !== 'stage') notes.push(t('note.stage', rank.stage));
   if (rank.dp >= 0 && grouping !== 'dp' && store.run.groupings.includes('dp')) notes.push(t('note.dp', rank.dp));
-  if (rank.machine_name && grouping !== 'machine' && store.run.groupings.includes('machine')) notes.push(rank.machine_name);
+  if (rank.machine_name && grouping !== 'machine' && store.run.groupings.includes('machine'))
+    notes.push(rank.machine_name);
   const shift = shifts.get(index) ?? 0;
   if (shift !== 0) notes.unshift(`${shift > 0 ? '+' : '−'}${duration(Math.abs(shift))}`);
   return notes.join(' · ');
@@ -26,7 +27,8 @@ export function laneName(lane: Lane): string {
   return number ? t(`lane.named.${lane.type as 'stream' | 'thread'}`, number[1]!) : lane.name;
 }
 export function laneTitle(store: Store, lane: Lane, withRank: boolean): string {
-  return withRank && store.run.ranks.length > 1 ? `${rankTitle(store.run.ranks[lane.rank_index]!)} · ${laneName(lane)}` : laneName(lane);
+  return withRank && store.run.ranks.length > 1 ? `${rankTitle(store.run.ranks[lane.rank_index]!)} · ${laneName(lane)}`
+    : laneName(lane);
 }
 // '' where the name says it.
 export function kindOfLane(lane: Lane): string {

@@ -8,8 +8,8 @@ import {refAt} from './slice_facts';
 import {litBySearch, repeatsOf, type Lit, type Mark, type SliceRef, type State, type Store} from './store';
 import {laneKey, lanesOfKey} from './titles';
 
-const MOST_NAMES = 500;  // lit at once, as by the search
-const MOST_LIST = 2000;  // characters: an address is passed on by people
+const MOST_NAMES = 500; // lit at once, as by the search
+const MOST_LIST = 2000; // characters: an address is passed on by people
 
 const slice = (store: Store, ref: SliceRef): string => `${laneKey(store, ref.lane)}~${ref.start}~${ref.dur}`;
 const lanes = (store: Store, ids: readonly number[]): string => ids.map(id => laneKey(store, id)).join('~');
@@ -20,10 +20,12 @@ export function toQuery(store: Store): string {
   if (state.selected) query.set('sel', slice(store, state.selected));
   if (state.second) query.set('cmp', slice(store, state.second));
   const area = state.area ? listOf(state.area.lanes) : '';
-  if (state.area && area.length < MOST_LIST) query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${area}`);
+  if (state.area && area.length < MOST_LIST)
+    query.set('area', `${Math.round(state.area.t0)},${Math.round(state.area.t1)},${area}`);
   if (state.pinned.length > 0) query.set('pin', lanes(store, state.pinned));
   const repeats = repeatsOf(store.run);
-  if (state.hidden.size !== repeats.size || [...repeats].some(id => !state.hidden.has(id))) query.set('hide', lanes(store, [...state.hidden]));
+  if (state.hidden.size !== repeats.size || [...repeats].some(id => !state.hidden.has(id)))
+    query.set('hide', lanes(store, [...state.hidden]));
   if (state.collapsed.size > 0) query.set('fold', [...state.collapsed].join('~'));
   const order = state.rankOrder.map(i => store.run.ranks[i]!.rank).join();
   if (!ascending(state.rankOrder) && order.length < MOST_LIST) query.set('order', order);
@@ -34,9 +36,10 @@ export function toQuery(store: Store): string {
     query.set('lit', state.lit.query);
     if (state.lit.max !== undefined) query.set('litdur', `${state.lit.min ?? 0},${state.lit.max}`);
   }
-  if (state.marks.length > 0) query.set('marks',
-      state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
-  if (state.shifts.size > 0) query.set('shift', [...state.shifts].map(([rank, ns]) => `${store.run.ranks[rank]!.rank}:${ns}`).join('~'));
+  if (state.marks.length > 0)
+    query.set('marks', state.marks.map(mark => `${Math.round(mark.t)}:${encodeURIComponent(mark.text)}`).join('~'));
+  if (state.shifts.size > 0)
+    query.set('shift', [...state.shifts].map(([rank, ns]) => `${store.run.ranks[rank]!.rank}:${ns}`).join('~'));
   if (state.scene) query.set('scene', state.scene.key);
   if (state.query && state.query.length < MOST_LIST) query.set('q', state.query);
   if (state.flows) query.set('flows', '1');
@@ -61,9 +64,11 @@ const numbers = (text: string | null): number[] => (text ?? '').split(',').map(N
 
 async function findSlice(store: Store, api: Api, text: string | null): Promise<SliceRef | null> {
   if (!text) return null;
-  const parts = text.split('~'), dur = Number(parts.pop()), start = Number(parts.pop()), lanes = lanesOfKey(store, parts.join('~'));
+  const parts = text.split('~'), dur = Number(parts.pop()), start = Number(parts.pop()),
+    lanes = lanesOfKey(store, parts.join('~'));
   if (lanes.length === 0 || !Number.isFinite(start) || !Number.isFinite(dur)) return null;
-  const found = await api.slices({lanes: lanes.join(), t0: start, t1: start + Math.max(dur, 1), min_ns: dur, limit: 1000});
+  const found = await api.slices({lanes: lanes.join(), t0: start, t1: start + Math.max(dur, 1), min_ns: dur,
+    limit: 1000});
   for (let i = 0; i < found.count; ++i)
     if (found.start[i] === start && found.dur[i] === dur)
       return refAt(found, i);
@@ -77,18 +82,21 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   const fits = t1! > t0! && t0! < store.home.t1 && t1! > store.home.t0;
   patch.view = fits ? clamp({t0: t0!, t1: t1!}, store.home) : store.home;
   if (query.has('v') && !fits) lost(`v=${query.get('v')}`);
-  const ids = (key: string): number[] | null => query.has(key) ? query.get(key)!.split('~').filter(Boolean).flatMap(one => {
-    const found = lanesOfKey(store, one);
-    if (found.length === 0) lost(`${key}=${one}`);
-    return found;
-  }) : null;
+  const ids = (key: string): number[] | null =>
+    query.has(key) ? query.get(key)!.split('~').filter(Boolean).flatMap(one => {
+      const found = lanesOfKey(store, one);
+      if (found.length === 0) lost(`${key}=${one}`);
+      return found;
+    }) : null;
   patch.pinned = ids('pin') ?? [];
   patch.hidden = new Set(ids('hide') ?? repeatsOf(run));
   patch.collapsed = new Set((query.get('fold') ?? '').split('~').filter(Boolean));
   const by = query.get('by');
   if (by === 'none' || run.groupings.includes(by as Grouping)) patch.grouping = by as State['grouping'];
   patch.expanded = new Set(ids('open') ?? []);
-  const order = numbers(query.get('order')).map(rank => run.ranks.findIndex(one => one.rank === rank)).filter(i => i >= 0);
+  const order = numbers(query.get('order')).map(rank => run.ranks.findIndex(one => one.rank === rank)).filter(i =>
+    i >= 0
+  );
   patch.rankOrder = [...new Set([...order, ...run.ranks.keys()])];
   const moved = [...new Set(ids('lanes') ?? [])], places = new Set(moved);
   patch.laneOrder = run.lanes.map(({id}) => (places.has(id) ? moved.shift()! : id));
@@ -96,17 +104,22 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   const height = Number(query.get('h'));
   if (height >= 3 && height <= 60) patch.rowHeight = height;
   // Once they are in the run's file, an address of before is no reason to change that.
-  if (!store.notes?.keeps) patch.marks = (query.get('marks') ?? '').split('~').filter(Boolean).map((one): Mark => {
-    const at = one.indexOf(':');
-    return {t: Number(one.slice(0, at)), text: safeDecode(one.slice(at + 1))};
-  }).filter(mark => Number.isFinite(mark.t));
+  if (!store.notes?.keeps)
+    patch.marks = (query.get('marks') ?? '').split('~').filter(Boolean).map((one): Mark => {
+      const at = one.indexOf(':');
+      return {t: Number(one.slice(0, at)), text: safeDecode(one.slice(at + 1))};
+    }).filter(mark => Number.isFinite(mark.t));
   patch.shifts = new Map((query.get('shift') ?? '').split('~').filter(Boolean).map((one): [number, number] => {
     const [rank, ns] = one.split(':').map(Number);
     return [run.ranks.findIndex(r => r.rank === rank), ns!];
   }).filter(([rank, ns]) => rank >= 0 && Number.isFinite(ns)));
   patch.scene = null;
   patch.query = run.file ? '' : query.get('q') ?? '';
-  patch.area = patch.lit = patch.selected = patch.second = null;
+  patch.area =
+    patch.lit =
+    patch.selected =
+    patch.second =
+      null;
   const [a0, a1] = numbers(query.get('area')?.split(',').slice(0, 2).join(',') ?? null);
   if (a1! > a0!) {
     const wanted = new Set<number>();
@@ -127,7 +140,9 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
 }
 
 // What the server has to be asked for: the slices, and the names that are lit.
-async function restore(store: Store, query: URLSearchParams, actions: Actions, api: Api, lost: (what: string) => void): Promise<void> {
+async function restore(store: Store, query: URLSearchParams, actions: Actions, api: Api,
+  lost: (what: string) => void): Promise<void>
+{
   const selected = await findSlice(store, api, query.get('sel'));
   if (selected) actions.select(selected);
   else if (query.get('sel')) lost(`sel=${query.get('sel')}`);
@@ -140,11 +155,15 @@ async function restore(store: Store, query: URLSearchParams, actions: Actions, a
   if (lit.ids.size > 0) store.change({lit: {...lit, ...(max! >= min! ? {min: min!, max: max!} : {})}});
 }
 
-interface Names { where: string; matches: {name: string; name_id: number}[] }
+interface Names {
+  where: string;
+  matches: {name: string; name_id: number}[];
+}
 // The name itself where there is one, else all that match, as the search has it.
 async function lightOf(api: Api, wish: string): Promise<Lit> {
   const regex = /^\/(.+)\/$/.exec(wish);
-  const {where, matches} = await api.json<Names>('search', {q: regex ? regex[1]! : wish, regex: regex ? 1 : undefined, limit: MOST_NAMES});
+  const {where, matches} = await api.json<Names>('search', {q: regex ? regex[1]! : wish, regex: regex ? 1 : undefined,
+    limit: MOST_NAMES});
   const exact = matches.filter(one => one.name === wish);
   return litBySearch((exact.length > 0 ? exact : matches).map(one => one.name_id), wish, where);
 }

@@ -1,7 +1,16 @@
 // Answers of many numbers: the length of a JSON header (u32), the header, zeros up to a multiple of 8, then columns;
 // offsets count from the first column. All little-endian (docs/viewer-protocol.md).
-export interface Column { name: string; type: 'f64' | 'f32' | 'u32' | 'i32' | 'u8'; offset: number; count: number }
-export interface Wire<Header> { header: Header; buffer: ArrayBuffer; base: number }
+export interface Column {
+  name: string;
+  type: 'f64' | 'f32' | 'u32' | 'i32' | 'u8';
+  offset: number;
+  count: number;
+}
+export interface Wire<Header> {
+  header: Header;
+  buffer: ArrayBuffer;
+  base: number;
+}
 
 export function decode<Header>(buffer: ArrayBuffer): Wire<Header> {
   if (buffer.byteLength < 4) throw new Error('the answer is cut off');
@@ -44,11 +53,16 @@ function column(wire: Wire<{columns: Column[]}>, name: string, type: Column['typ
   if (!found || found.type !== type) return null;
   const at = wire.base + found.offset;
   switch (type) {
-    case 'f64': return new Float64Array(wire.buffer, at, found.count);
-    case 'f32': return new Float32Array(wire.buffer, at, found.count);
-    case 'u32': return new Uint32Array(wire.buffer, at, found.count);
-    case 'i32': return new Int32Array(wire.buffer, at, found.count);
-    case 'u8': return new Uint8Array(wire.buffer, at, found.count);
+    case 'f64':
+      return new Float64Array(wire.buffer, at, found.count);
+    case 'f32':
+      return new Float32Array(wire.buffer, at, found.count);
+    case 'u32':
+      return new Uint32Array(wire.buffer, at, found.count);
+    case 'i32':
+      return new Int32Array(wire.buffer, at, found.count);
+    case 'u8':
+      return new Uint8Array(wire.buffer, at, found.count);
   }
 }
 
@@ -57,8 +71,13 @@ const needed = <T>(values: T | null, name: string): T => {
   if (values === null) throw new Error(`the answer has no column "${name}"`);
   return values;
 };
-export const f64 = (wire: Columns, name: string): Float64Array => needed(column(wire, name, 'f64') as Float64Array | null, name);
-export const f32 = (wire: Columns, name: string): Float32Array => needed(column(wire, name, 'f32') as Float32Array | null, name);
-export const u32 = (wire: Columns, name: string): Uint32Array => needed(column(wire, name, 'u32') as Uint32Array | null, name);
-export const i32 = (wire: Columns, name: string): Int32Array => needed(column(wire, name, 'i32') as Int32Array | null, name);
-export const u8 = (wire: Columns, name: string): Uint8Array => needed(column(wire, name, 'u8') as Uint8Array | null, name);
+export const f64 = (wire: Columns, name: string): Float64Array =>
+  needed(column(wire, name, 'f64') as Float64Array | null, name);
+export const f32 = (wire: Columns, name: string): Float32Array =>
+  needed(column(wire, name, 'f32') as Float32Array | null, name);
+export const u32 = (wire: Columns, name: string): Uint32Array =>
+  needed(column(wire, name, 'u32') as Uint32Array | null, name);
+export const i32 = (wire: Columns, name: string): Int32Array =>
+  needed(column(wire, name, 'i32') as Int32Array | null, name);
+export const u8 = (wire: Columns, name: string): Uint8Array =>
+  needed(column(wire, name, 'u8') as Uint8Array | null, name);

@@ -9,10 +9,16 @@ const FIRST_ROWS = 100, PAGE_ROWS = 1000, LEAST_TO_FILTER = 8, LONG = 40;
 const SENTENCES = new Set(['meaning', 'words', 'sentence', 'what_to_do', 'agrees', 'recommendation', 'message']);
 
 // How a table is shown; kept by those who remake it.
-export interface TableView { sorted: string; down: boolean; filter: string; whole: boolean; page?: number }
+export interface TableView {
+  sorted: string;
+  down: boolean;
+  filter: string;
+  whole: boolean;
+  page?: number;
+}
 export interface TableUse {
   tip: TextTip;
-  link?(table: Table, row: number, column: Column, words: string): Child;  // what a cell leads to; false: only its words
+  link?(table: Table, row: number, column: Column, words: string): Child; // what a cell leads to; false: only its words
   view?: TableView;
   changed?(view: TableView): void;
 }
@@ -37,14 +43,15 @@ export function csvField(text: string, isText: boolean): string {
   return /[",\n\r]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 function save(name: string, text: string): void {
-  const url = URL.createObjectURL(new Blob(['\ufeff', text], {type: 'text/csv;charset=utf-8'}));  // the mark tells spreadsheets that it is UTF-8
+  // The mark tells spreadsheets that it is UTF-8.
+  const url = URL.createObjectURL(new Blob(['\ufeff', text], {type: 'text/csv;charset=utf-8'}));
   h('a', {href: url, download: name}).click();
   window.setTimeout(() => URL.revokeObjectURL(url), 1000);
 }
 
 async function copy(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const field = h('textarea', {'aria-hidden': 'true', class: 'live'});  // file:// has no clipboard of its own everywhere
+  const field = h('textarea', {'aria-hidden': 'true', class: 'live'}); // file:// has no clipboard of its own everywhere
   field.value = text;
   document.body.append(field);
   field.select();
@@ -59,11 +66,12 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
   const view: TableView = use.view ?? {sorted: '', down: false, filter: '', whole: false};
   const holder = h('div', {class: 'wide', tabindex: 0, role: 'group', 'aria-label': tableTitle(table)});
   const counted = h('span', {class: 'quiet', 'aria-live': 'polite'}), titles = table.columns.map(columnTitle);
-  const words = (row: number, i: number): string => shown(cellValue(table, table.columns[i]!, table.values[i]![row]!),
-      table.columns[i]!.type);
+  const words = (row: number, i: number): string =>
+    shown(cellValue(table, table.columns[i]!, table.values[i]![row]!), table.columns[i]!.type);
 
   function chosen(): number[] {
-    const wishes = view.filter.toLowerCase().split(/\s+/).filter(Boolean), all = Array.from({length: count}, (_, i) => i);
+    const wishes = view.filter.toLowerCase().split(/\s+/).filter(Boolean),
+      all = Array.from({length: count}, (_, i) => i);
     const fits = (row: number): boolean => {
       const line = table.columns.map((_, i) => words(row, i)).join('\n').toLowerCase();
       return wishes.every(wish => line.includes(wish));
@@ -82,15 +90,17 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
       draw();
       use.changed?.(view);
       holder.querySelectorAll<HTMLElement>('th button')[index]?.focus();
-    }}, titles[index]!, column.unit && h('small', {}, ` ${column.unit}`), h('span', {class: 'arrow', 'aria-hidden': 'true'}));
+    }}, titles[index]!, column.unit && h('small', {}, ` ${column.unit}`),
+      h('span', {class: 'arrow', 'aria-hidden': 'true'}));
     if (column.help) {
       button.removeAttribute('title');
       button.setAttribute('aria-description', column.help);
-      for (const event of ['pointerenter', 'focus']) button.addEventListener(event, () => use.tip.showText(column.help, button));
+      for (const event of ['pointerenter', 'focus'])
+        button.addEventListener(event, () => use.tip.showText(column.help, button));
       for (const event of ['pointerleave', 'blur']) button.addEventListener(event, () => use.tip.hide());
     }
     return h('th', {scope: 'col', 'aria-sort': !own ? 'none' : view.down ? 'descending' : 'ascending',
-                    class: column.type === 'text' ? 'text' : ''}, button);
+      class: column.type === 'text' ? 'text' : ''}, button);
   }
   function content(row: number, i: number): Child {
     const text = words(row, i);
@@ -100,61 +110,81 @@ export function dataTable(table: Table, use: TableUse): HTMLElement {
   function cell(row: number, column: Column, i: number): HTMLElement {
     if (column.type !== 'text') return h('td', {}, content(row, i));
     const value = String(table.values[i]![row] ?? ''), sentence = SENTENCES.has(column.name);
-    return h('td', {class: sentence ? 'text wrap' : 'text', title: !sentence && value.length > LONG ? value : null}, content(row, i));
+    return h('td', {class: sentence ? 'text wrap' : 'text', title: !sentence && value.length > LONG ? value : null},
+      content(row, i));
   }
   function draw(): void {
-    const rows = chosen(), pages = Math.ceil(rows.length / PAGE_ROWS), page = Math.max(0, Math.min(view.page ?? 0, pages - 1));
+    const rows = chosen(), pages = Math.ceil(rows.length / PAGE_ROWS),
+      page = Math.max(0, Math.min(view.page ?? 0, pages - 1));
     const shownRows = view.whole ? rows.slice(page * PAGE_ROWS, (page + 1) * PAGE_ROWS) : rows.slice(0, FIRST_ROWS);
     use.tip.hide();
     holder.replaceChildren(
       h('table', {}, h('thead', {}, h('tr', {}, ...table.columns.map((_, i) => header(i)))),
-        h('tbody', {}, ...shownRows.map(row => h('tr', {}, ...table.columns.map((column, i) =>
-          cell(row, column, i)))))),
+        h('tbody', {},
+          ...shownRows.map(row => h('tr', {}, ...table.columns.map((column, i) => cell(row, column, i)))))),
       ...(view.whole && pages > 1 ? [pager(rows.length, page, pages)] : []),
       ...(!view.whole && shownRows.length < rows.length ? [h('button', {class: 'plain link', click: () => {
         view.whole = true;
         draw();
         use.changed?.(view);
-      }}, t('tables.showAll', grouped(rows.length)))] : []));
+      }}, t('tables.showAll', grouped(rows.length)))] : []),
+    );
     counted.textContent = rows.length < count ? t('tables.filtered', grouped(rows.length), grouped(count)) : '';
   }
   // A page in place of all rows: a hundred thousand of them stop a browser.
   function pager(all: number, page: number, pages: number): HTMLElement {
-    const go = (id: string, words: string, to: number): HTMLElement => h('button', {class: 'plain link', 'data-go': id, disabled: to < 0 || to >= pages || to === page,
-      click: () => {
+    const go = (id: string, words: string, to: number): HTMLElement =>
+      h('button', {class: 'plain link', 'data-go': id, disabled: to < 0 || to >= pages || to === page, click: () => {
         view.page = to;
         draw();
         holder.scrollTop = 0;
-        (holder.querySelector<HTMLElement>(`[data-go=${id}]:not(:disabled)`) ?? holder.querySelector<HTMLElement>('[data-go]:not(:disabled)'))?.focus();
+        (holder.querySelector<HTMLElement>(`[data-go=${id}]:not(:disabled)`) ??
+          holder.querySelector<HTMLElement>('[data-go]:not(:disabled)'))?.focus();
       }}, words);
-    return h('p', {class: 'quiet rows-pager'}, h('span', {role: 'status'}, t('tables.page', grouped(page * PAGE_ROWS + 1),
-        grouped(Math.min((page + 1) * PAGE_ROWS, all)), grouped(all))), ' ',
-      go('first', t('tables.page.first'), 0), ' ', go('before', t('tables.page.before'), page - 1), ' ',
+    return h('p', {class: 'quiet rows-pager'},
+      h('span', {role: 'status'},
+        t('tables.page', grouped(page * PAGE_ROWS + 1), grouped(Math.min((page + 1) * PAGE_ROWS, all)), grouped(all))),
+      ' ', go('first', t('tables.page.first'), 0), ' ', go('before', t('tables.page.before'), page - 1), ' ',
       go('next', t('tables.page.next'), page + 1), ' ', go('last', t('tables.page.last'), pages - 1));
   }
   const field = h('input', {type: 'search', class: 'filter', value: view.filter, placeholder: t('tables.filter'),
-                            'aria-label': t('tables.filterOf', tableTitle(table)), input: () => {
-    view.filter = field.value;
-    view.page = 0;
-    draw();
-    use.changed?.(view);
-  }});
+    'aria-label': t('tables.filterOf', tableTitle(table)), input: () => {
+      view.filter = field.value;
+      view.page = 0;
+      draw();
+      use.changed?.(view);
+    }});
   // Whole numbers and names, tabs between: what a spreadsheet takes.
   const button = h('button', {class: 'copy', click: () => {
-    const lines = [table.columns.map((column, i) => titles[i]! + (column.unit ? ` ${column.unit}` : '')).join('\t'),
-                   ...chosen().map(row => table.columns.map((_, i) => words(row, i).replace(/[\t\n]/g, ' ')).join('\t'))];
-    copy(lines.join('\n') + '\n').then(() => { button.textContent = t('tables.copied', grouped(lines.length - 1)); },
-                                       () => { button.textContent = t('tables.notCopied'); })
-      .finally(() => window.setTimeout(() => { button.textContent = t('tables.copy'); }, 2500));
+    const lines = [
+      table.columns.map((column, i) => titles[i]! + (column.unit ? ` ${column.unit}` : '')).join('\t'),
+      ...chosen().map(row => table.columns.map((_, i) => words(row, i).replace(/[\t\n]/g, ' ')).join('\t')),
+    ];
+    copy(lines.join('\n') + '\n').then(() => {
+      button.textContent = t('tables.copied', grouped(lines.length - 1));
+    }, () => {
+      button.textContent = t('tables.notCopied');
+    })
+      .finally(() =>
+        window.setTimeout(() => {
+          button.textContent = t('tables.copy');
+        }, 2500)
+      );
   }}, t('tables.copy'));
   // All rows that are chosen, with the names that commands have for columns: what a program reads.
   const download = h('button', {class: 'csv', title: t('tables.csv.help'), click: () => {
-    const lines = [table.columns.map(column => csvField(column.name, true)).join(','), ...chosen().map(row => table.columns.map((_, i) => {
-      const value = table.values[i]![row];
-      return value === null || value === undefined ? '' : csvField(String(value), typeof value === 'string');
-    }).join(','))];
+    const lines = [
+      table.columns.map(column => csvField(column.name, true)).join(','),
+      ...chosen().map(row =>
+        table.columns.map((_, i) => {
+          const value = table.values[i]![row];
+          return value === null || value === undefined ? '' : csvField(String(value), typeof value === 'string');
+        }).join(',')
+      ),
+    ];
     save(`${table.name}.csv`, lines.join('\r\n') + '\r\n');
   }}, t('tables.csv'));
   draw();
-  return h('div', {class: 'data-table'}, h('div', {class: 'table-tools'}, count >= LEAST_TO_FILTER && field, button, download, counted), holder);
+  return h('div', {class: 'data-table'},
+    h('div', {class: 'table-tools'}, count >= LEAST_TO_FILTER && field, button, download, counted), holder);
 }

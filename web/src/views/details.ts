@@ -11,15 +11,17 @@ const MAX_LINKS = 12;
 
 function linkButtons(app: App, cells: number[]): HTMLElement | null {
   if (cells.length === 0) return null;
-  return h('span', {class: 'links'}, ...cells.slice(0, MAX_LINKS).map(cell =>
-    h('button', {class: 'plain link', click: () => select(app, cell)},
-      `${cellCode(app, cell)}, ${placeOf(app.report.parts[app.cells.part[cell]!]!)}`)),
-    cells.length > MAX_LINKS && `+${cells.length - MAX_LINKS}`);
+  return h('span', {class: 'links'},
+    ...cells.slice(0, MAX_LINKS).map(cell =>
+      h('button', {class: 'plain link', click: () => select(app, cell)},
+        `${cellCode(app, cell)}, ${placeOf(app.report.parts[app.cells.part[cell]!]!)}`)
+    ), cells.length > MAX_LINKS && `+${cells.length - MAX_LINKS}`);
 }
 
 export function detailsView(app: App): HTMLElement {
   const cell = app.state.selected;
-  if (cell < 0) return h('section', {class: 'details none', id: 'details'}, h('p', {class: 'quiet'}, t('details.none')));
+  if (cell < 0)
+    return h('section', {class: 'details none', id: 'details'}, h('p', {class: 'quiet'}, t('details.none')));
   const {cells, report} = app, part = report.parts[cells.part[cell]!]!;
   const known = (value: number): string | null => (value >= 0 ? String(value) : null);
   const start = cells.start[cell]!, dur = cells.dur[cell]!, zero = app.model.whole.t0;
@@ -43,6 +45,8 @@ export function detailsView(app: App): HTMLElement {
   ];
   return h('section', {class: 'details', id: 'details', 'aria-label': t('details')},
     h('h2', {}, h('strong', {}, cellCode(app, cell)), ` ${placeOf(part)}`,
-      h('button', {class: 'plain close', 'aria-label': t('details.close'), title: t('details.close'), click: () => select(app, -1)}, '×')),
-    h('dl', {}, ...facts.flatMap(([name, value]) => (value ? [h('div', {}, h('dt', {}, name), h('dd', {}, value))] : []))));
+      h('button', {class: 'plain close', 'aria-label': t('details.close'), title: t('details.close'),
+        click: () => select(app, -1)}, '×')),
+    h('dl', {},
+      ...facts.flatMap(([name, value]) => (value ? [h('div', {}, h('dt', {}, name), h('dd', {}, value))] : []))));
 }

@@ -8,22 +8,42 @@ import {SplitBar} from './split_bar';
 
 // Parts are named by whoever computed them; the family decides the colour.
 const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
-  [/^idle-kernel/, 'idle-kernel'], [/^idle-other/, 'idle-other'], [/^idle/, 'idle'], [/memory|cop(y|ies)/, 'memory'],
-  [/jitter/, 'jitter'], [/replicas/, 'replicas'], [/tail/, 'tail'], [/imbalance|straggl|slow/, 'imbalance'], [/bubble|schedule|warm|cool/, 'bubble'],
-  [/comm|message|collective|send|recv|link/, 'comm'], [/optim/, 'optim'], [/compute|busy|work/, 'compute']];
+  [/^idle-kernel/, 'idle-kernel'],
+  [/^idle-other/, 'idle-other'],
+  [/^idle/, 'idle'],
+  [/memory|cop(y|ies)/, 'memory'],
+  [/jitter/, 'jitter'],
+  [/replicas/, 'replicas'],
+  [/tail/, 'tail'],
+  [/imbalance|straggl|slow/, 'imbalance'],
+  [/bubble|schedule|warm|cool/, 'bubble'],
+  [/comm|message|collective|send|recv|link/, 'comm'],
+  [/optim/, 'optim'],
+  [/compute|busy|work/, 'compute'],
+];
 const family = (id: string): string => FAMILIES.find(([pattern]) => pattern.test(id))?.[1] ?? 'rest';
 
 function spanBar(parts: SpanPart[]): HTMLElement {
-  const place = h('div', {}), words = parts.filter(part => Math.abs(part.share) >= 0.0005).map(part => `${percent(part.share)} ${both(part.label)}`);
-  render(createElement(SplitBar, {parts: parts.map(part => ({id: part.id, kind: family(part.id), share: part.share, label: both(part.label), figure: `part.${part.id}`})),
-    aria: t('span.aria', words.join(', ')), rest: t('span.small')}), place);
+  const place = h('div', {}),
+    words = parts.filter(part => Math.abs(part.share) >= 0.0005).map(part =>
+      `${percent(part.share)} ${both(part.label)}`
+    );
+  render(
+    createElement(SplitBar, {
+      parts: parts.map(part => ({id: part.id, kind: family(part.id), share: part.share, label: both(part.label),
+        figure: `part.${part.id}`})
+      ),
+      aria: t('span.aria', words.join(', ')),
+      rest: t('span.small'),
+    }),
+    place,
+  );
   return place;
 }
 
 // `none`: said where nobody has computed a headline.
 export function headlineView(headline: Headline, none: string): HTMLElement {
-  return h('section', {class: 'headline'},
-    h('h1', {tabindex: -1}, both(headline.title) || none),
+  return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, both(headline.title) || none),
     !!both(headline.lead) && h('p', {class: 'lead'}, both(headline.lead)),
     headline.parts.length > 0 && spanBar(headline.parts));
 }

@@ -1,20 +1,30 @@
-// A span as one bar that adds up: every part is as wide as its share, seams and text take nothing of it. What a part is called
-// stands in it where it fits, as measured; all that does not stands below.
+// A span as one bar that adds up: every part is as wide as its share, seams and text take nothing of it. What a part is
+// called stands in it where it fits, as measured; all that does not stands below.
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import {percent, percents} from '../format';
 
-// `words`: said below instead of the label. `figure`: the name under which other outputs give the number (docs/figures.md).
-export interface BarPart { id: string; kind: string; share: number; label: string; words?: string; figure?: string }
+// `words`: said below instead of the label. `figure`: the name under which other outputs give the number
+// (docs/figures.md).
+export interface BarPart {
+  id: string;
+  kind: string;
+  share: number;
+  label: string;
+  words?: string;
+  figure?: string;
+}
 
-const PAD = 13, TIGHT = 6;  // beside the text, and at least
+const PAD = 13, TIGHT = 6; // beside the text, and at least
 
 function fit(bar: HTMLElement, list: HTMLElement | null): void {
   for (const part of bar.querySelectorAll<HTMLElement>('.part')) {
-    const room = part.clientWidth, [number, name] = [part.querySelector('b')!.offsetWidth, part.querySelector('span')!.offsetWidth];
+    const room = part.clientWidth,
+      [number, name] = [part.querySelector('b')!.offsetWidth, part.querySelector('span')!.offsetWidth];
     const whole = number + name + 9 + 2 * TIGHT <= room;
     part.classList.toggle('short', !whole && number + 2 * TIGHT <= room);
     part.classList.toggle('thin', !whole && number + 2 * TIGHT > room);
-    part.style.setProperty('--pad', `${Math.max(TIGHT, Math.min(PAD, (room - number - (whole ? name + 9 : 0)) / 2))}px`);
+    part.style.setProperty('--pad',
+      `${Math.max(TIGHT, Math.min(PAD, (room - number - (whole ? name + 9 : 0)) / 2))}px`);
     list?.querySelector(`[data-part="${part.dataset['part']!}"]`)?.classList.toggle('in-bar', whole);
   }
   list?.classList.toggle('none', !list.querySelector('li:not(.in-bar)'));
@@ -22,13 +32,18 @@ function fit(bar: HTMLElement, list: HTMLElement | null): void {
 
 // Shares below 0 take time off: they have no width, and are said below. `least`: shares that are not worth a word.
 // `brief`: nothing stands below.
-export function SplitBar({parts, aria, rest, least = 0.0005, brief = false}: {parts: readonly BarPart[]; aria: string; rest?: string; least?: number; brief?: boolean}) {
+export function SplitBar(
+  {parts, aria, rest, least = 0.0005, brief = false}: {parts: readonly BarPart[]; aria: string; rest?: string;
+    least?: number; brief?: boolean},
+) {
   const bar = useRef<HTMLDivElement>(null), list = useRef<HTMLUListElement>(null);
   const said = parts.filter(part => Math.abs(part.share) >= least), drawn = parts.filter(part => part.share > 0);
   const whole = Math.max(1, drawn.reduce((sum, part) => sum + part.share, 0));
   useLayoutEffect(() => {
     fit(bar.current!, list.current);
-    const watch = new ResizeObserver(() => { if (bar.current) fit(bar.current, list.current); });
+    const watch = new ResizeObserver(() => {
+      if (bar.current) fit(bar.current, list.current);
+    });
     watch.observe(bar.current!);
     return () => watch.disconnect();
   });
@@ -39,11 +54,27 @@ export function SplitBar({parts, aria, rest, least = 0.0005, brief = false}: {pa
     <div class="span">
       <div class="split" role="img" aria-label={aria} ref={bar}>
         {drawn.map(part => (
-          <div class={`part ${part.kind}`} data-part={part.id} data-figure={part.figure} title={(part.words ?? words(part)) + (part.figure ? `\n${part.figure}` : '')} style={{width: `${part.share / whole * 100}%`}}>
-            <b>{number(part)}</b><span>{part.label}</span></div>))}
+          <div
+            class={`part ${part.kind}`}
+            data-part={part.id}
+            data-figure={part.figure}
+            title={(part.words ?? words(part)) + (part.figure ? `\n${part.figure}` : '')}
+            style={{width: `${part.share / whole * 100}%`}}>
+            <b>{number(part)}</b>
+            <span>{part.label}</span>
+          </div>
+        ))}
       </div>
-      {!brief && said.length > 0 && <ul class="small" aria-label={rest} ref={list}>
-        {said.map(part => <li data-part={part.id}><i class={`swatch part ${part.kind}`} aria-hidden="true" />{words(part)}</li>)}</ul>}
+      {!brief && said.length > 0 && (
+        <ul class="small" aria-label={rest} ref={list}>
+          {said.map(part => (
+            <li data-part={part.id}>
+              <i class={`swatch part ${part.kind}`} aria-hidden="true" />
+              {words(part)}
+            </li>
+          ))}
+        </ul>
+      )}
     </div>
   );
 }

@@ -3,11 +3,17 @@ import {h, styled} from '../dom';
 import {tableColumn, type Table} from '../data/report';
 import {t} from '../i18n/i18n';
 
-interface StageLine { stage: number; means: Map<string, number>; ratio: number | null }
+interface StageLine {
+  stage: number;
+  means: Map<string, number>;
+  ratio: number | null;
+}
 
 function readStages(table: Table | undefined): StageLine[] {
   if (!table) return [];
-  const [stage, kind, mean, ratio] = ['stage', 'kind', 'mean_ns', 'ratio_to_median'].map(name => tableColumn(table, name));
+  const [stage, kind, mean, ratio] = ['stage', 'kind', 'mean_ns', 'ratio_to_median'].map(name =>
+    tableColumn(table, name)
+  );
   if (!stage || !kind || !mean) return [];
   const lines = new Map<number, StageLine>();
   stage.forEach((value, i) => {
@@ -18,7 +24,7 @@ function readStages(table: Table | undefined): StageLine[] {
     if (kind[i] === 'all') line.ratio = typeof own === 'number' ? own : line.ratio;
     else if (typeof mean[i] === 'number') line.means.set(String(kind[i]), mean[i] as number);
   });
-  for (const line of lines.values())  // without an "all" row the worst kind speaks for the stage
+  for (const line of lines.values()) // without an "all" row the worst kind speaks for the stage
     if (line.ratio === null && ratio)
       stage.forEach((value, i) => {
         const own = ratio[i];
@@ -37,16 +43,24 @@ export function stagesView(table: Table | undefined): HTMLElement | null {
     if (ns === undefined) return '–';
     return largest >= 1e7 ? (ns / 1e6).toFixed(1) : (ns / 1e6).toPrecision(3);
   };
-  const bar = (line: StageLine): HTMLElement => h('div', {class: 'bars', 'aria-hidden': 'true'},
-    ...kinds.map(kind => styled(h('i', {class: `kind-${kind.replace('&', '')}`}),
-      {width: `${(line.means.get(kind) ?? 0) / largest * 100}%`})));
-  return h('section', {class: 'aside-block', id: 'stages'},
-    h('h2', {}, t('stages')),
-    h('div', {class: lines.length > 12 ? 'scroll' : ''}, h('table', {class: 'mini'},
-      h('thead', {}, h('tr', {}, h('th', {scope: 'col', 'aria-label': t('stages.stage')}), h('th', {'aria-label': t('stages.bars')}),
-        ...kinds.map(kind => h('th', {scope: 'col'}, kind)), h('th', {scope: 'col'}, t('stages.ratio')))),
-      h('tbody', {}, ...lines.map(line => h('tr', {},
-        h('th', {scope: 'row'}, String(line.stage)), h('td', {class: 'bar'}, bar(line)),
-        ...kinds.map(kind => h('td', {}, ms(line.means.get(kind)))),
-        h('td', {class: (line.ratio ?? 1) >= 1.1 ? 'hot' : ''}, line.ratio === null ? '–' : `${line.ratio.toFixed(2)}×`)))))));
+  const bar = (line: StageLine): HTMLElement =>
+    h('div', {class: 'bars', 'aria-hidden': 'true'}, ...kinds.map(kind =>
+      styled(h('i', {class: `kind-${kind.replace('&', '')}`}), {
+        width: `${(line.means.get(kind) ?? 0) / largest * 100}%`,
+      })
+    ));
+  return h('section', {class: 'aside-block', id: 'stages'}, h('h2', {}, t('stages')),
+    h('div', {class: lines.length > 12 ? 'scroll' : ''},
+      h('table', {class: 'mini'},
+        h('thead', {},
+          h('tr', {}, h('th', {scope: 'col', 'aria-label': t('stages.stage')}),
+            h('th', {'aria-label': t('stages.bars')}), ...kinds.map(kind => h('th', {scope: 'col'}, kind)),
+            h('th', {scope: 'col'}, t('stages.ratio')))),
+        h('tbody', {},
+          ...lines.map(line =>
+            h('tr', {}, h('th', {scope: 'row'}, String(line.stage)), h('td', {class: 'bar'}, bar(line)),
+              ...kinds.map(kind => h('td', {}, ms(line.means.get(kind)))),
+              h('td', {class: (line.ratio ?? 1) >= 1.1 ? 'hot' : ''},
+                line.ratio === null ? '–' : `${line.ratio.toFixed(2)}×`))
+          )))));
 }

@@ -4,7 +4,7 @@ import {h, styled, type Child} from '../dom';
 export interface TextTip {
   element: HTMLElement;
   showText(text: string, over: Element): void;
-  place(x: number, y: number, ...children: Child[]): void;  // window pixels of what is pointed at
+  place(x: number, y: number, ...children: Child[]): void; // window pixels of what is pointed at
   hide(): void;
 }
 
@@ -25,6 +25,8 @@ export function makeTextTip(): TextTip {
       const box = over.getBoundingClientRect();
       this.place(box.left - 10, box.bottom - 8, h('div', {}, text));
     },
-    hide() { element.hidden = true; },
+    hide() {
+      element.hidden = true;
+    },
   };
 }

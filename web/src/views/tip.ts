@@ -18,12 +18,10 @@ export function makeTip(app: App, more?: (cell: number) => string): PageTip {
       const {cells, report} = app, start = cells.start[cell]! - stepZero(app, cell);
       const late = app.state.theory ? lateWords(app, cell) : '';
       const name = report.cells.names[cells.name[cell]!];
-      words.place(x, y,
-        h('b', {}, `${cellCode(app, cell)} · ${duration(cells.dur[cell]!)}`),
+      words.place(x, y, h('b', {}, `${cellCode(app, cell)} · ${duration(cells.dur[cell]!)}`),
         h('div', {}, `${kindName(cells.kind[cell]!)} · ${placeOf(report.parts[cells.part[cell]!]!)}`),
         h('div', {class: 'quiet'}, `${duration(start)} – ${duration(start + cells.dur[cell]!)}`),
-        late && h('div', {class: 'quiet'}, late),
-        more && h('div', {class: 'quiet'}, more(cell)),
+        late && h('div', {class: 'quiet'}, late), more && h('div', {class: 'quiet'}, more(cell)),
         name && h('div', {class: 'quiet name'}, name));
     },
   };

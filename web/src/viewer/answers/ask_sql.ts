@@ -2,8 +2,16 @@
 import type {Value} from '../../data/report';
 import {ApiError, type Api} from '../api';
 
-interface Refused { error: string; hint: string }
-export interface Answered { columns: {name: string; unit: string}[]; rows: Value[][]; row_count: number; truncated: boolean }
+interface Refused {
+  error: string;
+  hint: string;
+}
+export interface Answered {
+  columns: {name: string; unit: string}[];
+  rows: Value[][];
+  row_count: number;
+  truncated: boolean;
+}
 
 // Waits while the answer is being made, and as long as somebody does.
 export async function askSql(api: Api, q: string, rows: number, wanted: () => boolean): Promise<Answered> {
@@ -15,7 +23,11 @@ export async function askSql(api: Api, q: string, rows: number, wanted: () => bo
   }
 }
 
-export interface Stretch { start: number; end: number; row: number }
+export interface Stretch {
+  start: number;
+  end: number;
+  row: number;
+}
 // By columns that say where each row starts and how long it lasts or when it ends; null where there are none.
 export function stretchesOf({columns, rows}: Pick<Answered, 'columns' | 'rows'>): Stretch[] | null {
   const of = (name: string): number => columns.findIndex(column => column.name === name);

@@ -16,12 +16,30 @@ import {steps} from '../../profile/steps';
 import type {Topic} from '../../profile/topic';
 import {critical, clockQuality, schedulePlot, slowness, transfers, waterfall} from './plots';
 
-export interface Family { id: FamilyId; answers: string[]; topics: Topic[] }
-export const FAMILY_IDS = ['time', 'idle', 'schedule', 'slow', 'critical', 'kernels', 'operators', 'communication', 'memory', 'launches',
-                           'counters', 'cluster', 'clocks', 'other'] as const;
+export interface Family {
+  id: FamilyId;
+  answers: string[];
+  topics: Topic[];
+}
+export const FAMILY_IDS = [
+  'time',
+  'idle',
+  'schedule',
+  'slow',
+  'critical',
+  'kernels',
+  'operators',
+  'communication',
+  'memory',
+  'launches',
+  'counters',
+  'cluster',
+  'clocks',
+  'other',
+] as const;
 export type FamilyId = typeof FAMILY_IDS[number];
 
-export const CLOCKS = 'align';  // answered by the clocks, not by an analysis
+export const CLOCKS = 'align'; // answered by the clocks, not by an analysis
 
 const PAGES: readonly Omit<Family, 'answers'>[] = [
   {id: 'time', topics: [waterfall, breakdown, steps]},
@@ -39,9 +57,12 @@ const PAGES: readonly Omit<Family, 'answers'>[] = [
   {id: 'clocks', topics: [clockQuality]},
 ];
 
-export const FAMILIES: readonly Family[] = PAGES.map(page => ({...page, answers: page.id === 'clocks' ? [CLOCKS] : (analyses[page.id] ?? []).map(([name]) => name)}));
+export const FAMILIES: readonly Family[] = PAGES.map(page => ({...page,
+  answers: page.id === 'clocks' ? [CLOCKS] : (analyses[page.id] ?? []).map(([name]) => name)})
+);
 
-export const familyOf = (analysis: string): FamilyId => FAMILIES.find(family => family.answers.includes(analysis))?.id ?? 'other';
+export const familyOf = (analysis: string): FamilyId =>
+  FAMILIES.find(family => family.answers.includes(analysis))?.id ?? 'other';
 export const titleOf = (analysis: string): string => {
   if (analysis === CLOCKS) return t('answer.align');
   const said = Object.values(analyses).flat().find(([name]) => name === analysis);

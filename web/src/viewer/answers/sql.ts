@@ -1,5 +1,5 @@
-// SQL over the run: the tables that there are, a query, its rows, a plot of them, and the way to the timeline where they say when.
-// Served runs only: a report in a file has no program behind it.
+// SQL over the run: the tables that there are, a query, its rows, a plot of them, and the way to the timeline where
+// they say when. Served runs only: a report in a file has no program behind it.
 import {t} from '../../i18n/i18n';
 import type {Column, Table, Value} from '../../data/report';
 import {h, type Child} from '../../dom';
@@ -16,23 +16,41 @@ import {failure, working} from './working';
 const FIRST = "SELECT key AS name, count, total_ns FROM totals('name') ORDER BY total_ns DESC LIMIT 20";
 const MOST_ROWS = 1000, MOST_BARS = 40;
 
-interface About { name: string; kind: string; help: string; missing: string; columns: {name: string; unit: string; help: string}[] }
-export interface SqlPane { element: HTMLElement; show(query: string): void; address(): string; restyle(): void; busy(): boolean }
+interface About {
+  name: string;
+  kind: string;
+  help: string;
+  missing: string;
+  columns: {name: string; unit: string; help: string}[];
+}
+export interface SqlPane {
+  element: HTMLElement;
+  show(query: string): void;
+  address(): string;
+  restyle(): void;
+  busy(): boolean;
+}
 
 // Times are whole numbers of nanoseconds here: what else would the next query be given?
 function tableOf(answer: Answered): Table {
   const columns = answer.columns.map(({name, unit}, at): Column => {
     const text = answer.rows.some(row => typeof row[at] === 'string');
-    return {name, title: '', type: text ? 'text' : answer.rows.some(row => typeof row[at] === 'number' && !Number.isInteger(row[at]))
-      ? 'real' : 'integer', unit, help: ''} as Column;
+    return {name, title: '',
+      type: text ? 'text' : answer.rows.some(row => typeof row[at] === 'number' && !Number.isInteger(row[at]))
+        ? 'real' : 'integer', unit, help: ''} as Column;
   });
-  return {name: 'sql', title: 'SQL', rowCount: answer.rows.length, columns, values: columns.map((_, at) => answer.rows.map(row => row[at]!))};
+  return {name: 'sql', title: 'SQL', rowCount: answer.rows.length, columns,
+    values: columns.map((_, at) => answer.rows.map(row => row[at]!))};
 }
 
 // The time that rows cover.
 function spanOf(answer: Pick<Answered, 'columns' | 'rows'>): [number, number] | null {
   const found = stretchesOf(answer);
-  return found && found.length > 0 ? [found.reduce((least, one) => Math.min(least, one.start), Infinity), found.reduce((most, one) => Math.max(most, one.end), -Infinity)] : null;
+  return found && found.length > 0
+    ? [
+      found.reduce((least, one) => Math.min(least, one.start), Infinity),
+      found.reduce((most, one) => Math.max(most, one.end), -Infinity),
+    ] : null;
 }
 
 export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string[]): SqlPane {
@@ -40,9 +58,11 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
   const place = h('div', {class: 'sql-answer'}), schema = h('aside', {class: 'sql-schema'});
   const element = h('div', {class: 'sql'});
   const view: TableView = {sorted: '', down: false, filter: '', whole: false};
-  let turn = 0, asked = '', answer: Answered | null = null, wrong: unknown = null, waiting = 0, measure = '', about: About[] = [], ms = 0;
+  let turn = 0, asked = '', answer: Answered | null = null, wrong: unknown = null, waiting = 0, measure = '',
+    about: About[] = [], ms = 0;
 
-  const made = (q: string, rows: number, wanted: () => boolean): Promise<Answered> => askSql(shell.api, q, rows, wanted);
+  const made = (q: string, rows: number, wanted: () => boolean): Promise<Answered> =>
+    askSql(shell.api, q, rows, wanted);
   function ask(): void {
     const query = box.value.trim(), mine = ++turn, begin = performance.now();
     if (query === '') return;
@@ -55,7 +75,12 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
       if (mine !== waiting) return;
       answer = found;
       Object.assign(view, {sorted: '', down: false, filter: '', page: 0});
-    }, (error: unknown) => { if (mine === waiting) { wrong = error; answer = null; } }).finally(() => {
+    }, (error: unknown) => {
+      if (mine === waiting) {
+        wrong = error;
+        answer = null;
+      }
+    }).finally(() => {
       if (mine !== waiting) return;
       waiting = 0;
       ms = performance.now() - begin;
@@ -68,63 +93,99 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
     const numbers = table.columns.filter(column => column.type !== 'text' && !/(^|_)id$/.test(column.name));
     if (numbers.length === 0 || table.rowCount === 0) return false;
     const column = numbers.find(one => one.name === measure) ?? numbers.at(-1)!;
-    const names = table.columns.filter(one => one.type === 'text'), label = names[0] ?? table.columns.find(one => one !== column);
-    const values = table.values[table.columns.indexOf(column)]!, labels = label ? table.values[table.columns.indexOf(label)]! : [];
+    const names = table.columns.filter(one => one.type === 'text'),
+      label = names[0] ?? table.columns.find(one => one !== column);
+    const values = table.values[table.columns.indexOf(column)]!,
+      labels = label ? table.values[table.columns.indexOf(label)]! : [];
     const said = (value: number): string => (column.name.endsWith('_ns') ? duration(value) : String(value));
     const rows = values.slice(0, MOST_BARS).map((value, row): BarRow => ({
       label: labels.length > 0 ? String(labels[row] ?? '–') : String(row + 1),
       parts: [{kinds: ['plain'], value: Math.max(0, Number(value)), words: said(Number(value))}],
-      cells: [value === null ? '–' : said(Number(value))]}));
-    const choose = h('select', {id: 'sql-measure', change() { measure = choose.value; drawAnswer(); }},
-      ...numbers.map(one => h('option', {value: one.name, selected: one === column}, one.name)));
-    return h('section', {class: 'sql-plot'}, h('p', {class: 'controls-row'}, h('label', {for: 'sql-measure'}, t('sql.plot')), ' ', choose,
-      table.rowCount > MOST_BARS && h('span', {class: 'quiet'}, ' ', t('sql.plot.first', MOST_BARS))),
-    barTable(t('sql.plot'), label?.name ?? '', [column.name], rows));
+      cells: [value === null ? '–' : said(Number(value))],
+    }));
+    const choose = h('select', {id: 'sql-measure', change() {
+      measure = choose.value;
+      drawAnswer();
+    }}, ...numbers.map(one => h('option', {value: one.name, selected: one === column}, one.name)));
+    return h('section', {class: 'sql-plot'},
+      h('p', {class: 'controls-row'}, h('label', {for: 'sql-measure'}, t('sql.plot')), ' ', choose,
+        table.rowCount > MOST_BARS && h('span', {class: 'quiet'}, ' ', t('sql.plot.first', MOST_BARS))),
+      barTable(t('sql.plot'), label?.name ?? '', [column.name], rows));
   }
   function drawAnswer(): void {
     if (waiting) return place.replaceChildren(working(t('answers.working'), null));
     if (wrong) return place.replaceChildren(failure(wrong, ask));
     if (!answer) return place.replaceChildren();
-    const table = tableOf(answer), span = spanOf(answer), name = table.columns.findIndex(column => column.name === 'name');
+    const table = tableOf(answer), span = spanOf(answer),
+      name = table.columns.findIndex(column => column.name === 'name');
     const one = name >= 0 && new Set(table.values[name]).size === 1 ? String(table.values[name]![0]) : '';
     const margin = span ? Math.max(1, (span[1] - span[0]) * 0.02) : 0;
     const to = span && shell.href('timeline', {query: plainQuery(new URLSearchParams({
-      v: `${Math.round(span[0] - margin)},${Math.round(span[1] + margin)}`, ...(one ? {lit: one} : {}), q: asked}))});
+      v: `${Math.round(span[0] - margin)},${Math.round(span[1] + margin)}`,
+      ...(one ? {lit: one} : {}),
+      q: asked,
+    }))});
     const link = (_: Table, row: number, column: Column, words: string): Child => {
       if (column.name !== 'start_ns' || !span) return false;
       const own = spanOf({columns: answer!.columns, rows: [answer!.rows[row]!]});
-      return own !== null && h('a', {href: shell.href('timeline', {query: `v=${own[0]},${Math.max(own[1], own[0] + 1)}`}), title: t('sql.toSlice')}, words);
+      return own !== null &&
+        h('a', {href: shell.href('timeline', {query: `v=${own[0]},${Math.max(own[1], own[0] + 1)}`}),
+          title: t('sql.toSlice')}, words);
     };
     place.replaceChildren(...[
-      h('p', {class: 'quiet', role: 'status'}, t(answer.truncated ? 'sql.rows.first' : 'sql.rows', grouped(answer.rows.length)), ` · ${ms.toFixed(0)} ms`,
+      h('p', {class: 'quiet', role: 'status'},
+        t(answer.truncated ? 'sql.rows.first' : 'sql.rows', grouped(answer.rows.length)), ` · ${ms.toFixed(0)} ms`,
         to && ' · ', to && h('a', {href: to, id: 'sql-timeline'}, t('sql.timeline'))),
-      table.rowCount > 0 && dataTable(table, {tip, view, link, changed: () => undefined}), plot(table),
+      table.rowCount > 0 && dataTable(table, {tip, view, link, changed: () => undefined}),
+      plot(table),
       h('p', {class: 'quiet'}, t('answers.same'), ' ', h('code', {}, commandWith('sql', paths(), asked))),
     ].filter((child): child is HTMLElement => !!child));
   }
   function drawSchema(): void {
-    const groups: readonly (readonly [string, string])[] = [['table', t('sql.tables')], ['function', t('sql.functions')], ['analysis', t('sql.analyses')]];
+    const groups: readonly (readonly [string, string])[] = [['table', t('sql.tables')], [
+      'function',
+      t('sql.functions'),
+    ], ['analysis', t('sql.analyses')]];
     schema.replaceChildren(h('h2', {}, t('sql.schema')), ...groups.flatMap(([kind, title]) => {
       const tables = about.filter(one => one.kind === kind && !one.missing);
-      return tables.length === 0 ? [] : [h('h3', {}, title), ...tables.map(one => h('details', {}, h('summary', {title: one.help}, one.name),
-        h('p', {class: 'quiet'}, one.help), h('ul', {}, ...one.columns.map(column => h('li', {title: column.help}, column.name,
-          column.unit && h('small', {}, ` ${column.unit}`))))))];
+      return tables.length === 0 ? []
+        : [
+          h('h3', {}, title),
+          ...tables.map(one =>
+            h('details', {}, h('summary', {title: one.help}, one.name), h('p', {class: 'quiet'}, one.help),
+              h('ul', {}, ...one.columns.map(column =>
+                h('li', {title: column.help}, column.name, column.unit && h('small', {}, ` ${column.unit}`))
+              )))
+          ),
+        ];
     }));
   }
   // The schema is asked for as everything else is: in SQL.
   async function readSchema(): Promise<void> {
     const read = async (q: string): Promise<Value[][]> => (await made(q, 10_000, () => true)).rows;
-    const [tables, columns] = await Promise.all([read('SELECT name, kind, help, missing FROM tables'), read('SELECT table_name, name, unit, help FROM columns WHERE NOT is_option')]);
+    const [tables, columns] = await Promise.all([
+      read('SELECT name, kind, help, missing FROM tables'),
+      read('SELECT table_name, name, unit, help FROM columns WHERE NOT is_option'),
+    ]);
     const text = (value: Value | undefined): string => (value === null || value === undefined ? '' : String(value));
-    about = tables.map(([name, kind, help, missing]) => ({name: text(name), kind: text(kind), help: text(help), missing: text(missing),
-      columns: columns.filter(([of]) => of === name).map(([, own, unit, words]) => ({name: text(own), unit: text(unit), help: text(words)}))}));
+    about = tables.map(([name, kind, help, missing]) => ({name: text(name), kind: text(kind), help: text(help),
+      missing: text(missing),
+      columns: columns.filter(([of]) => of === name).map(([, own, unit, words]) => ({name: text(own), unit: text(unit),
+        help: text(words)})
+      )})
+    );
     drawSchema();
   }
   function draw(): void {
     const run = h('button', {type: 'submit'}, t('sql.run'));
-    element.replaceChildren(h('header', {}, h('h1', {tabindex: -1}, t('family.sql')), h('p', {class: 'lead'}, t('family.sql.what'))),
-      h('div', {class: 'sql-grid'}, h('div', {}, h('form', {class: 'sql-form', submit(event: Event) { event.preventDefault(); ask(); }},
-        h('label', {for: 'sql-query', class: 'live'}, t('sql.query')), box, h('p', {class: 'controls-row'}, run, h('span', {class: 'quiet'}, t('sql.keys')))), place), schema));
+    element.replaceChildren(
+      h('header', {}, h('h1', {tabindex: -1}, t('family.sql')), h('p', {class: 'lead'}, t('family.sql.what'))),
+      h('div', {class: 'sql-grid'}, h('div', {}, h('form', {class: 'sql-form', submit(event: Event) {
+        event.preventDefault();
+        ask();
+      }}, h('label', {for: 'sql-query', class: 'live'}, t('sql.query')), box,
+        h('p', {class: 'controls-row'}, run, h('span', {class: 'quiet'}, t('sql.keys')))), place), schema),
+    );
     drawSchema();
     drawAnswer();
   }
@@ -148,7 +209,9 @@ export function makeSql(shell: Shell, tip: TextTip, paths: () => readonly string
       ask();
     },
     address: () => (asked === '' ? '' : plainQuery(new URLSearchParams({q: asked}))),
-    restyle() { if (element.childElementCount > 0) draw(); },
+    restyle() {
+      if (element.childElementCount > 0) draw();
+    },
     busy: () => waiting !== 0,
   };
 }

@@ -1,20 +1,37 @@
 // What `stageline diff --json` says of two runs (/api/compare); {}: neither run has a pipeline.
 import {currentLang, t} from '../../i18n/i18n';
 
-export interface Both { en: string; zh: string }
+export interface Both {
+  en: string;
+  zh: string;
+}
 export interface Diff {
-  change_ns: number; error_ns: number | null; change_share: number; beyond_noise: boolean;
-  headline_en: string; headline_zh: string; cause_en: string; cause_zh: string; per_micro_batch_en: string; per_micro_batch_zh: string;
-  changes: Both[]; matched: number; unmatched: number; unused: number;
-  runs: Both[]; reported: (Both & {effect_ns: number; effect_share: number; error_ns: number | null;
-    cause: string; kind: string; stage: number; from_stage: number; rank: number})[];  // whom a line names; −1: nobody
+  change_ns: number;
+  error_ns: number | null;
+  change_share: number;
+  beyond_noise: boolean;
+  headline_en: string;
+  headline_zh: string;
+  cause_en: string;
+  cause_zh: string;
+  per_micro_batch_en: string;
+  per_micro_batch_zh: string;
+  changes: Both[];
+  matched: number;
+  unmatched: number;
+  unused: number;
+  runs: Both[];
+  reported:
+    (Both & {effect_ns: number; effect_share: number; error_ns: number | null; cause: string; kind: string;
+      stage: number; from_stage: number; rank: number})[]; // whom a line names; −1: nobody
 }
 export const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
 
 // What changed, and below it what most of that is.
 export function sentences(diff: Diff): {headline: string; lead: string} {
   const stop = currentLang() === 'zh' ? '。' : '.';
-  const cause = said({en: diff.cause_en, zh: diff.cause_zh}), each = said({en: diff.per_micro_batch_en, zh: diff.per_micro_batch_zh});
+  const cause = said({en: diff.cause_en, zh: diff.cause_zh}),
+    each = said({en: diff.per_micro_batch_en, zh: diff.per_micro_batch_zh});
   return {headline: said({en: diff.headline_en, zh: diff.headline_zh}) + stop,
     lead: [cause && t('compare.most', cause), each].filter(Boolean).map(one => one + stop).join(' ')};
 }

@@ -1,20 +1,27 @@
-// Above the chart of a scene: the finding with its numbers, the ways to the ones before and after it, and a lane in which every
-// finding stands at the step that shows it.
+// Above the chart of a scene: the finding with its numbers, the ways to the ones before and after it, and a lane in
+// which every finding stands at the step that shows it.
 import {both, t} from '../../i18n/i18n';
 import {stepOf, usualStep} from './staged';
 import type {Scenes} from './scenes';
 
 interface Props {
-  scenes: Scenes; now: string;
-  show(key: string): void; leave(): void;
+  scenes: Scenes;
+  now: string;
+  show(key: string): void;
+  leave(): void;
   places: {words: string; href: string}[];
-  xOf(t: number): number;     // CSS pixels from the lane's left edge
-  left: number; width: number;  // of the plot
+  xOf(t: number): number; // CSS pixels from the lane's left edge
+  left: number;
+  width: number; // of the plot
 }
 
 const FLAG = 26, GAP = 2;
 
-interface Flags { x: number; at: number[]; beyond: -1 | 0 | 1 }
+interface Flags {
+  x: number;
+  at: number[];
+  beyond: -1 | 0 | 1;
+}
 // Findings of one step stand side by side at it; what is out of sight waits at the edge, in the order of time.
 function flagsOf({scenes, xOf, left, width}: Props): Flags[] {
   const groups = new Map<number, number[]>(), right = left + width;
@@ -40,20 +47,38 @@ function flagsOf({scenes, xOf, left, width}: Props): Flags[] {
 }
 
 export function EvidenceBar(props: Props) {
-  const {scenes: {findings, keys}, now, show, leave, places, left} = props, at = keys.indexOf(now), finding = findings[at];
+  const {scenes: {findings, keys}, now, show, leave, places, left} = props, at = keys.indexOf(now),
+    finding = findings[at];
   if (!finding) return null;
   return (
     <section class="evidence" aria-label={t('evidence')} id="evidence">
       <div class="evidence-head">
         <span class="evidence-move" role="group" aria-label={t('evidence.move')}>
-          <button id="scene-previous" disabled={at <= 0} aria-label={t('evidence.previous')} title={`${t('evidence.previous')} ⇧E`} onClick={() => show(keys[at - 1]!)}>‹</button>
+          <button
+            id="scene-previous"
+            disabled={at <= 0}
+            aria-label={t('evidence.previous')}
+            title={`${t('evidence.previous')} ⇧E`}
+            onClick={() => show(keys[at - 1]!)}>
+            ‹
+          </button>
           <span class="quiet">{t('evidence.of', at + 1, keys.length)}</span>
-          <button id="scene-next" disabled={at >= keys.length - 1} aria-label={t('evidence.next')} title={`${t('evidence.next')} E`} onClick={() => show(keys[at + 1]!)}>›</button>
+          <button
+            id="scene-next"
+            disabled={at >= keys.length - 1}
+            aria-label={t('evidence.next')}
+            title={`${t('evidence.next')} E`}
+            onClick={() => show(keys[at + 1]!)}>
+            ›
+          </button>
         </span>
         <p class="evidence-words" aria-live="polite" title={both(finding.detail)}>
           <b>{both(finding.title)}</b>{' '}
-          {finding.value && <span class={/^−/.test(finding.value) ? 'evidence-price' : 'evidence-price none'}>{finding.value} <small>{both(finding.note)}</small></span>}{' '}
-          <span class="quiet">{both(finding.detail)}</span>
+          {finding.value && (
+            <span class={/^−/.test(finding.value) ? 'evidence-price' : 'evidence-price none'}>
+              {finding.value} <small>{both(finding.note)}</small>
+            </span>
+          )} <span class="quiet">{both(finding.detail)}</span>
         </p>
         <span class="evidence-places">{places.map(place => <a href={place.href}>{place.words}</a>)}</span>
         <button id="scene-leave" aria-label={t('evidence.leave')} title={t('evidence.leave')} onClick={leave}>×</button>
@@ -63,9 +88,18 @@ export function EvidenceBar(props: Props) {
         {flagsOf(props).map(({x, at: list, beyond}) => (
           <span class={beyond === 0 ? 'flags' : 'flags beyond'} style={{transform: `translateX(${x}px)`}}>
             {list.map(i => (
-              <button aria-pressed={i === at} title={both(findings[i]!.title)} aria-label={t('evidence.flag', i + 1, both(findings[i]!.title))}
-                onClick={() => show(keys[i]!)}>{beyond < 0 && '‹'}{i + 1}{beyond > 0 && '›'}</button>))}
-          </span>))}
+              <button
+                aria-pressed={i === at}
+                title={both(findings[i]!.title)}
+                aria-label={t('evidence.flag', i + 1, both(findings[i]!.title))}
+                onClick={() => show(keys[i]!)}>
+                {beyond < 0 && '‹'}
+                {i + 1}
+                {beyond > 0 && '›'}
+              </button>
+            ))}
+          </span>
+        ))}
       </div>
     </section>
   );

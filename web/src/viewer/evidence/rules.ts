@@ -1,21 +1,24 @@
-// What a finding accuses: kinds of work, on which ranks, against which others. The server names the culprit ("stage:2", "rank:5",
-// "link:1-2", "call:aten__item"); what of it is to be seen follows from the finding's name. Plain data, for the timeline and the
-// pipeline's chart alike.
+// What a finding accuses: kinds of work, on which ranks, against which others. The server names the culprit ("stage:2",
+// "rank:5", "link:1-2", "call:aten__item"); what of it is to be seen follows from the finding's name. Plain data, for
+// the timeline and the pipeline's chart alike.
 import type {Finding} from '../../data/report';
 import type {Kind, Rank} from '../api';
 
 // Who can be accused: the ranks of a run, and the kinds of work that are in it.
-export interface Court { ranks: readonly Pick<Rank, 'rank' | 'stage' | 'dp' | 'machine'>[]; kinds: readonly Pick<Kind, 'group'>[] }
-export type Groups = readonly string[];  // of kinds, as /api/run names them
+export interface Court {
+  ranks: readonly Pick<Rank, 'rank' | 'stage' | 'dp' | 'machine'>[];
+  kinds: readonly Pick<Kind, 'group'>[];
+}
+export type Groups = readonly string[]; // of kinds, as /api/run names them
 export interface Accused {
-  groups: Groups;                   // kinds that are lit; empty: all
-  ranks: ReadonlySet<number>;       // guilty ones, indexes into run.ranks; empty: all are
-  peers: ReadonlySet<number>;       // what they are held against
-  microBatch: number;               // −1: any
-  names: string;                    // an expression for the names that are lit; '': any
+  groups: Groups; // kinds that are lit; empty: all
+  ranks: ReadonlySet<number>; // guilty ones, indexes into run.ranks; empty: all are
+  peers: ReadonlySet<number>; // what they are held against
+  microBatch: number; // −1: any
+  names: string; // an expression for the names that are lit; '': any
   // What is chosen: a usual cell, the longest slice, the longest pause of a device, the time before a step, or nothing.
   choose: 'usual' | 'longest' | 'pause' | 'between' | 'nothing';
-  around: number;                   // steps in sight before and after the finding's own
+  around: number; // steps in sight before and after the finding's own
 }
 
 const WORK: Groups = ['forward', 'backward', 'weight'];
@@ -23,24 +26,39 @@ const DEVICE: Groups = ['computing', 'communication', 'memory', 'device_other'];
 
 // By a finding's name, or what it begins with: the first that fits.
 const RULES: readonly (readonly [begins: string, rule: Partial<Accused>])[] = [
-  ['stage.', {groups: WORK}], ['cell.', {groups: WORK, choose: 'longest'}],
-  ['rank.late_launch', {groups: WORK, choose: 'longest'}], ['rank.late', {groups: ['communication'], choose: 'longest'}],
+  ['stage.', {groups: WORK}],
+  ['cell.', {groups: WORK, choose: 'longest'}],
+  ['rank.late_launch', {groups: WORK, choose: 'longest'}],
+  ['rank.late', {groups: ['communication'], choose: 'longest'}],
   ['rank', {groups: WORK}],
-  ['micro_batch.', {groups: WORK, choose: 'longest'}], ['sequence.', {groups: WORK, choose: 'longest'}], ['data.uneven', {groups: WORK, choose: 'longest'}],
-  ['link.', {groups: ['message'], choose: 'longest'}], ['message.', {groups: ['message'], choose: 'longest'}],
+  ['micro_batch.', {groups: WORK, choose: 'longest'}],
+  ['sequence.', {groups: WORK, choose: 'longest'}],
+  ['data.uneven', {groups: WORK, choose: 'longest'}],
+  ['link.', {groups: ['message'], choose: 'longest'}],
+  ['message.', {groups: ['message'], choose: 'longest'}],
   ['sends.', {groups: ['message'], choose: 'longest'}],
   ['tail.', {groups: ['collective', 'optimizer'], choose: 'longest'}],
-  ['step.', {groups: WORK, choose: 'longest', around: 1}], ['run.slower', {groups: WORK, around: 1}],
+  ['step.', {groups: WORK, choose: 'longest', around: 1}],
+  ['run.slower', {groups: WORK, around: 1}],
   ['between.', {groups: [], choose: 'between'}],
-  ['schedule.', {groups: WORK}], ['replica.', {groups: WORK}], ['bubble', {groups: WORK}], ['outside', {groups: []}],
-  ['comm.', {groups: ['communication'], choose: 'longest'}], ['collective', {groups: ['communication', 'collective'], choose: 'longest'}],
-  ['memory.exposed', {groups: ['memory'], choose: 'longest'}], ['copies.', {groups: ['memory'], choose: 'longest'}],
-  ['tensor_cores.', {groups: ['computing'], choose: 'longest'}], ['launch.', {groups: [...DEVICE, 'runtime'], choose: 'pause'}],
+  ['schedule.', {groups: WORK}],
+  ['replica.', {groups: WORK}],
+  ['bubble', {groups: WORK}],
+  ['outside', {groups: []}],
+  ['comm.', {groups: ['communication'], choose: 'longest'}],
+  ['collective', {groups: ['communication', 'collective'], choose: 'longest'}],
+  ['memory.exposed', {groups: ['memory'], choose: 'longest'}],
+  ['copies.', {groups: ['memory'], choose: 'longest'}],
+  ['tensor_cores.', {groups: ['computing'], choose: 'longest'}],
+  ['launch.', {groups: [...DEVICE, 'runtime'], choose: 'pause'}],
   ['queue.', {groups: ['runtime'], choose: 'longest'}],
-  ['host.', {groups: [], choose: 'pause'}], ['device.', {groups: [], choose: 'pause'}], ['input.', {groups: [], choose: 'pause'}],
+  ['host.', {groups: [], choose: 'pause'}],
+  ['device.', {groups: [], choose: 'pause'}],
+  ['input.', {groups: [], choose: 'pause'}],
 ];
 // Of profiles there are no cells: their work is the devices'.
-const OF_DEVICE: Record<string, Groups> = {forward: ['computing'], message: ['communication'], collective: ['communication']};
+const OF_DEVICE: Record<string, Groups> = {forward: ['computing'], message: ['communication'],
+  collective: ['communication']};
 
 // "ranks:3-5", "link:1-2": the numbers behind the colon.
 function numbersOf(cause: string): number[] {
@@ -48,33 +66,40 @@ function numbersOf(cause: string): number[] {
 }
 
 function guiltyRanks(run: Court, finding: Finding): Set<number> {
-  const of = (fits: (rank: Court['ranks'][number]) => boolean): number[] => run.ranks.flatMap((rank, i) => (fits(rank) ? [i] : []));
+  const of = (fits: (rank: Court['ranks'][number]) => boolean): number[] =>
+    run.ranks.flatMap((rank, i) => (fits(rank) ? [i] : []));
   for (const cause of [finding.cause ?? '', ...finding.causes ?? []]) {
     const what = cause.split(':')[0]!, numbers = numbersOf(cause);
     if (numbers.length === 0) continue;
     const found = what === 'rank' || what === 'ranks' || what === 'host' ? of(rank => numbers.includes(rank.rank))
-      : what === 'stage' || what === 'link' || what === 'message-tail' || what === 'cell' ? of(rank => (what === 'cell' ? numbers.slice(0, 1) : numbers).includes(rank.stage))
-      : what === 'replica' ? of(rank => numbers.includes(rank.dp)) : what === 'node' ? of(rank => numbers.includes(rank.machine)) : [];
+      : what === 'stage' || what === 'link' || what === 'message-tail' || what === 'cell' ? of(rank =>
+        (what === 'cell' ? numbers.slice(0, 1) : numbers).includes(rank.stage)
+      )
+      : what === 'replica' ? of(rank => numbers.includes(rank.dp)) : what === 'node' ? of(rank =>
+        numbers.includes(rank.machine)
+      ) : [];
     if (found.length > 0 && found.length < run.ranks.length) return new Set(found);
   }
   return new Set(typeof finding.rank === 'number' ? of(rank => rank.rank === finding.rank) : []);
 }
 
-// Who is like the guilty ones and not accused: of a stage the other stages of the same replica, of a rank the others of its stage,
-// of a rank that has no like all others.
+// Who is like the guilty ones and not accused: of a stage the other stages of the same replica, of a rank the others of
+// its stage, of a rank that has no like all others.
 function peersOf(run: Court, guilty: ReadonlySet<number>): Set<number> {
   if (guilty.size === 0) return new Set();
   const own = [...guilty].map(i => run.ranks[i]!), stages = new Set(own.map(rank => rank.stage)), first = own[0]!;
   const others = run.ranks.flatMap((rank, i) => (guilty.has(i) ? [] : [{rank, i}]));
   const wholeStages = others.every(({rank}) => !stages.has(rank.stage));
-  const like = others.filter(({rank}) => (wholeStages ? rank.dp === first.dp : rank.stage >= 0 && stages.has(rank.stage)));
+  const like = others.filter((
+    {rank},
+  ) => (wholeStages ? rank.dp === first.dp : rank.stage >= 0 && stages.has(rank.stage)));
   return new Set((like.length > 0 ? like : others).map(({i}) => i));
 }
 
 // What a call, a frame or an operator of a cause is called among slices: the server wrote "_" for what parts keys.
 function namesOf(finding: Finding, choose: Accused['choose']): string {
   if (finding.id === 'copies.pageable') return 'pageable';
-  for (const cause of choose === 'pause' ? finding.causes ?? [] : []) {  // else it names who launched what is accused
+  for (const cause of choose === 'pause' ? finding.causes ?? [] : []) { // else it names who launched what is accused
     const found = /^(?:call|frame|op|range):(.+)$/.exec(cause);
     if (found) return found[1]!.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&').replaceAll('_', '.');
   }
@@ -86,8 +111,11 @@ export function accusedOf(run: Court, finding: Finding): Accused {
   const has = new Set(run.kinds.map(kind => kind.group));
   let groups = rule.groups ?? [];
   if (groups.length > 0 && !groups.some(group => has.has(group))) groups = OF_DEVICE[groups[0]!] ?? [];
-  if (finding.id === 'tail.exposed') groups = (finding.causes ?? []).includes('tail:optimizer') ? ['optimizer'] : ['collective'];
-  const microBatch = (finding.causes ?? []).map(cause => /^micro-batch:(\d+)$/.exec(cause)?.[1]).find(one => one !== undefined);
-  return {groups, ranks, peers: peersOf(run, ranks), microBatch: microBatch === undefined ? -1 : Number(microBatch), names: namesOf(finding, rule.choose ?? 'usual'),
-    choose: rule.choose ?? 'usual', around: rule.around ?? 0};
+  if (finding.id === 'tail.exposed')
+    groups = (finding.causes ?? []).includes('tail:optimizer') ? ['optimizer'] : ['collective'];
+  const microBatch = (finding.causes ?? []).map(cause => /^micro-batch:(\d+)$/.exec(cause)?.[1]).find(one =>
+    one !== undefined
+  );
+  return {groups, ranks, peers: peersOf(run, ranks), microBatch: microBatch === undefined ? -1 : Number(microBatch),
+    names: namesOf(finding, rule.choose ?? 'usual'), choose: rule.choose ?? 'usual', around: rule.around ?? 0};
 }

@@ -1,4 +1,5 @@
-// The findings as scenes one goes through: which there are, and which one is shown. One list for the timeline and the pipeline.
+// The findings as scenes one goes through: which there are, and which one is shown. One list for the timeline and the
+// pipeline.
 import {t} from '../../i18n/i18n';
 import type {Finding} from '../../data/report';
 import {tableColumn} from '../../data/report';
@@ -11,7 +12,12 @@ import {hasPipeline} from '../shell';
 import type {Diff} from '../compare/diff';
 import {duration} from '../../format';
 
-export interface Scenes { findings: Finding[]; keys: string[]; steps: readonly Step[]; known: ReadonlySet<string> }
+export interface Scenes {
+  findings: Finding[];
+  keys: string[];
+  steps: readonly Step[];
+  known: ReadonlySet<string>;
+}
 
 // The pipeline's own steps, on the timeline's axis; the profiler's may begin while the one before still runs.
 export function stepsOf(run: Run, list: readonly AnswerTable[]): readonly Step[] {
@@ -19,20 +25,28 @@ export function stepsOf(run: Run, list: readonly AnswerTable[]): readonly Step[]
   const [number, start, span] = ['step', 'start_ns', 'span_ns'].map(name => table && tableColumn(table, name));
   if (!table || !number || !start || !span) return run.steps;
   const shift = Number(BigInt(table.origin) - BigInt(run.origin_ns));
-  return number.map((value, i) => ({number: Number(value), start_ns: Number(start[i]) + shift, end_ns: Number(start[i]) + shift + Number(span[i])}));
+  return number.map((value, i) => ({number: Number(value), start_ns: Number(start[i]) + shift,
+    end_ns: Number(start[i]) + shift + Number(span[i])})
+  );
 }
 
 // Offers are no evidence: they are replayed on the pipeline page.
 export async function scenesOf(shell: Shell): Promise<Scenes> {
   const {api, run} = shell;
-  const desk = deskOf(api), [reported, offers, tables] = await Promise.all([explained(api), desk.offers(),
-    hasPipeline(run) ? desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => []) : []]);
+  const desk = deskOf(api),
+    [reported, offers, tables] = await Promise.all([
+      explained(api),
+      desk.offers(),
+      hasPipeline(run) ? desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => [])
+        : [],
+    ]);
   const findings = reported.findings.map(findingOf);
   return {findings, keys: findings.map((_, i) => keyOf(findings, i)), steps: stepsOf(run, tables),
     known: new Set(offers.answers.map(one => one.name))};
 }
 
-// What differs between two runs, line by line, as scenes of the pipeline's chart, in which one run stands above the other.
+// What differs between two runs, line by line, as scenes of the pipeline's chart, in which one run stands above the
+// other.
 export const DIFF = 'diff-';
 export const isOfDiff = (key: string | null): boolean => key?.startsWith(DIFF) ?? false;
 
@@ -45,14 +59,20 @@ function causeOf({cause, stage, from_stage: from, rank}: Diff['reported'][number
 export const hasScene = (reported: Diff['reported'][number]): boolean => causeOf(reported)[0] !== '';
 
 export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
-  const desk = deskOf(shell.api), [diff, offers, tables] = await Promise.all([desk.ask<Partial<Diff>>('compare', {}, () => undefined), desk.offers(),
-    desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => [])]);
+  const desk = deskOf(shell.api),
+    [diff, offers, tables] = await Promise.all([
+      desk.ask<Partial<Diff>>('compare', {}, () => undefined),
+      desk.offers(),
+      desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => []),
+    ]);
   const findings: Finding[] = [], keys: string[] = [];
   (diff.reported ?? []).forEach((reported, i) => {
     if (!hasScene(reported)) return;
-    const [id, cause] = causeOf(reported), value = `${reported.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(reported.effect_ns))}`;
+    const [id, cause] = causeOf(reported),
+      value = `${reported.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(reported.effect_ns))}`;
     keys.push(`${DIFF}${i}`);
-    findings.push({id, weight: 0, value, note: [t('compare.perStep'), t('compare.perStep')], title: [reported.en, reported.zh], detail: ['', ''], cause, causes: [cause]});
+    findings.push({id, weight: 0, value, note: [t('compare.perStep'), t('compare.perStep')],
+      title: [reported.en, reported.zh], detail: ['', ''], cause, causes: [cause]});
   });
   return {findings, keys, steps: stepsOf(shell.run, tables), known: new Set(offers.answers.map(one => one.name))};
 }

@@ -1,6 +1,6 @@
-// A finding as a scene of the timeline: the window, the lanes that are pinned, what is lit in them, and the slice, the pair of
-// slices or the pause that shows it best. What is accused comes from rules.ts; which slices those are is asked of the server, or of
-// the report, like anything else.
+// A finding as a scene of the timeline: the window, the lanes that are pinned, what is lit in them, and the slice, the
+// pair of slices or the pause that shows it best. What is accused comes from rules.ts; which slices those are is asked
+// of the server, or of the report, like anything else.
 import type {Viewport} from '../../chart/viewport';
 import {fit} from '../../chart/viewport';
 import type {Finding} from '../../data/report';
@@ -9,10 +9,18 @@ import {refAt} from '../slice_facts';
 import type {Area, Light, SliceRef} from '../store';
 import {accusedOf, type Accused} from './rules';
 
-export interface Staged { light: Light; view: Viewport | null; pinned: number[]; selected: SliceRef | null; second: SliceRef | null; area: Area | null }
+export interface Staged {
+  light: Light;
+  view: Viewport | null;
+  pinned: number[];
+  selected: SliceRef | null;
+  second: SliceRef | null;
+  area: Area | null;
+}
 
 const MOST_GUILTY = 4, MOST_PEERS = 6, MOST_SLICES = 40000;
-const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;  // a pause shorter than a window by the first is shown with so many of itself around it
+// A pause shorter than a window by the first is shown with so many of itself around it.
+const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;
 
 // The step of median length: the first ones warm up, the longest one is an accident.
 export const usualStep = (steps: readonly Step[]): Step | undefined =>
@@ -24,30 +32,42 @@ export const stepOf = (steps: readonly Step[], finding: Finding): Step | undefin
 export function windowOf(steps: readonly Step[], finding: Finding, around: number): Viewport | null {
   const step = stepOf(steps, finding), at = step ? steps.indexOf(step) : -1;
   if (!step) return null;
-  return {t0: Math.max(0, steps[Math.max(at - around, 0)]!.start_ns), t1: steps[Math.min(at + around, steps.length - 1)]!.end_ns};
+  return {t0: Math.max(0, steps[Math.max(at - around, 0)]!.start_ns),
+    t1: steps[Math.min(at + around, steps.length - 1)]!.end_ns};
 }
 
-const most = (lanes: readonly Lane[]): Lane | undefined => lanes.reduce<Lane | undefined>((best, one) => (best && best.slices >= one.slices ? best : one), undefined);
+const most = (lanes: readonly Lane[]): Lane | undefined =>
+  lanes.reduce<Lane | undefined>((best, one) => (best && best.slices >= one.slices ? best : one), undefined);
 
 // The lanes of a rank in which what is accused runs.
 function lanesOf(run: Run, rank: number, {groups, choose, names}: Accused): number[] {
   const own = run.lanes.filter(lane => lane.rank_index === rank), cells = own.filter(lane => lane.type === 'cells');
   // Of messages what waits for them; some sources record sends alone.
-  const wanted = groups.includes('message') ? ['receives', 'sends'] : groups.includes('collective') ? ['collectives'] : ['compute'];
+  const wanted = groups.includes('message') ? ['receives', 'sends']
+    : groups.includes('collective') ? ['collectives'] : ['compute'];
   const named = wanted.flatMap(name => cells.filter(lane => lane.name === name))[0];
-  const streams = own.filter(lane => lane.type === 'stream' && lane.slices > 0), threads = own.filter(lane => lane.type === 'thread' && lane.slices > 0);
+  const streams = own.filter(lane => lane.type === 'stream' && lane.slices > 0),
+    threads = own.filter(lane => lane.type === 'thread' && lane.slices > 0);
   const host = choose === 'pause' || names !== '' || groups.includes('runtime');
-  const ofDevice = streams.length > 0 && (cells.length === 0 || groups.some(group => group === 'communication' || group === 'computing' || group === 'memory'));
+  const ofDevice = streams.length > 0 &&
+    (cells.length === 0 ||
+      groups.some(group => group === 'communication' || group === 'computing' || group === 'memory'));
   if (!ofDevice && named) return [named.id];
-  const stream = groups.length === 1 && groups[0] === 'communication' && streams.length > 1 ? [...streams].sort((a, b) => b.slices - a.slices).slice(0, 2) : [most(streams)];
-  return [...stream, ...(host ? [most(threads)] : [])].flatMap(lane => (lane ? [lane.id] : [])).concat(streams.length === 0 && threads.length > 0 && !host ? [most(threads)!.id] : []);
+  const stream = groups.length === 1 && groups[0] === 'communication' && streams.length > 1
+    ? [...streams].sort((a, b) => b.slices - a.slices).slice(0, 2) : [most(streams)];
+  return [...stream, ...(host ? [most(threads)] : [])].flatMap(lane => (lane ? [lane.id] : [])).concat(
+    streams.length === 0 && threads.length > 0 && !host ? [most(threads)!.id] : [],
+  );
 }
 
 // Of many the ones next to the guilty, in the order in which ranks stand.
 function near(run: Run, ranks: Iterable<number>, guilty: ReadonlySet<number>, count: number): number[] {
   const order = (i: number): number => (run.ranks[i]!.stage >= 0 ? run.ranks[i]!.stage * 1e6 : 0) + run.ranks[i]!.rank;
-  const places = [...guilty].map(order), distance = (i: number): number => Math.min(...places.map(place => Math.abs(place - order(i))), Infinity);
-  return [...ranks].sort((a, b) => distance(a) - distance(b) || order(a) - order(b)).slice(0, count).sort((a, b) => order(a) - order(b));
+  const places = [...guilty].map(order),
+    distance = (i: number): number => Math.min(...places.map(place => Math.abs(place - order(i))), Infinity);
+  return [...ranks].sort((a, b) => distance(a) - distance(b) || order(a) - order(b)).slice(0, count).sort((a, b) =>
+    order(a) - order(b)
+  );
 }
 
 // The longest time between two slices of a lane's first row, of those that begin within the window.
@@ -58,29 +78,40 @@ function longestPause(found: SlicesAnswer, lanes: readonly number[], window: Vie
     for (let i = 0; i < found.count; ++i) {
       if (found.lane[i] !== lane || found.row[i] !== 0) continue;
       const t = found.start[i]!;
-      if (t > end && end >= window.t0 && end < window.t1 && (!best || t - end > best.t1 - best.t0)) best = {t0: end, t1: t, lanes: [lane]};
+      if (t > end && end >= window.t0 && end < window.t1 && (!best || t - end > best.t1 - best.t0))
+        best = {t0: end, t1: t, lanes: [lane]};
       end = Number.isNaN(end) ? t + found.dur[i]! : Math.max(end, t + found.dur[i]!);
     }
   }
   return best;
 }
 
-const indexesOf = (found: SlicesAnswer, fits: (i: number) => boolean): number[] => Array.from({length: found.count}, (_, i) => i).filter(fits);
+const indexesOf = (found: SlicesAnswer, fits: (i: number) => boolean): number[] =>
+  Array.from({length: found.count}, (_, i) => i).filter(fits);
 
-export async function stage(api: Api, run: Run, finding: Finding, key: string, steps: readonly Step[]): Promise<Staged> {
+export async function stage(api: Api, run: Run, finding: Finding, key: string,
+  steps: readonly Step[]): Promise<Staged>
+{
   const accused = accusedOf(run, finding), {ranks, groups, choose, names, microBatch} = accused;
   let view = windowOf(steps, finding, accused.around);
   const step = stepOf(steps, finding), window = view ?? {t0: 0, t1: Math.max(run.span_ns, 1)};
   const first = run.ranks.map(rank => rank.dp).filter(dp => dp >= 0).sort((a, b) => a - b)[0];
   const everyone = run.ranks.flatMap((rank, i) => (first === undefined || rank.dp < 0 || rank.dp === first ? [i] : []));
-  const guilty = near(run, ranks.size > 0 ? ranks : everyone, ranks, ranks.size > 0 ? MOST_GUILTY : MOST_GUILTY + MOST_PEERS - 2);
+  const guilty = near(run, ranks.size > 0 ? ranks : everyone, ranks,
+    ranks.size > 0 ? MOST_GUILTY : MOST_GUILTY + MOST_PEERS - 2);
   const peers = near(run, accused.peers, ranks, MOST_PEERS);
-  const guiltyLanes = guilty.flatMap(rank => lanesOf(run, rank, accused)), peerLanes = peers.flatMap(rank => lanesOf(run, rank, accused));
-  const kinds = groups.length > 0 ? new Set(run.kinds.filter(kind => groups.includes(kind.group)).map(kind => kind.id)) : null;
-  const light: Light = {key, lanes: new Set(ranks.size > 0 ? run.lanes.filter(lane => ranks.has(lane.rank_index)).map(lane => lane.id) : []),
-    peers: new Set(run.lanes.filter(lane => accused.peers.has(lane.rank_index)).map(lane => lane.id)), kinds, names: null, microBatch,
-    t0: step && accused.around > 0 ? step.start_ns : -Infinity, t1: step && accused.around > 0 ? step.end_ns : Infinity};
-  const order = new Map(run.lanes.map(lane => [lane.id, (run.ranks[lane.rank_index]!.stage + 1) * 1e6 + run.ranks[lane.rank_index]!.rank]));
+  const guiltyLanes = guilty.flatMap(rank => lanesOf(run, rank, accused)),
+    peerLanes = peers.flatMap(rank => lanesOf(run, rank, accused));
+  const kinds = groups.length > 0 ? new Set(run.kinds.filter(kind => groups.includes(kind.group)).map(kind => kind.id))
+    : null;
+  const light: Light = {key,
+    lanes: new Set(ranks.size > 0 ? run.lanes.filter(lane => ranks.has(lane.rank_index)).map(lane => lane.id) : []),
+    peers: new Set(run.lanes.filter(lane => accused.peers.has(lane.rank_index)).map(lane => lane.id)), kinds,
+    names: null, microBatch, t0: step && accused.around > 0 ? step.start_ns : -Infinity,
+    t1: step && accused.around > 0 ? step.end_ns : Infinity};
+  const order = new Map(
+    run.lanes.map(lane => [lane.id, (run.ranks[lane.rank_index]!.stage + 1) * 1e6 + run.ranks[lane.rank_index]!.rank]),
+  );
   const staged: Staged = {light, view, selected: null, second: null, area: null,
     pinned: [...guiltyLanes, ...peerLanes].sort((a, b) => order.get(a)! - order.get(b)! || a - b)};
   if (names !== '') {
@@ -97,41 +128,58 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string, s
     return staged;
   }
   // A pause that begins in a step may end in a later one.
-  const later = choose === 'pause' ? 4 * (window.t1 - window.t0) : 0, found = await api.slices({lanes: [...new Set(staged.pinned)].sort((a, b) => a - b).join(),
-    t0: window.t0, t1: Math.min(window.t1 + later, Math.max(run.span_ns, window.t1)), limit: MOST_SLICES});
-  const guiltySet = new Set(guiltyLanes), lit = (i: number): boolean => (kinds === null || kinds.has(found.kind[i]!)) &&
+  const later = choose === 'pause' ? 4 * (window.t1 - window.t0) : 0,
+    found = await api.slices({lanes: [...new Set(staged.pinned)].sort((a, b) => a - b).join(), t0: window.t0,
+      t1: Math.min(window.t1 + later, Math.max(run.span_ns, window.t1)), limit: MOST_SLICES});
+  const guiltySet = new Set(guiltyLanes), lit = (i: number): boolean =>
+    (kinds === null || kinds.has(found.kind[i]!)) &&
     (light.names === null || light.names.has(found.name[i]!)) && (microBatch < 0 || found.microBatch[i] === microBatch);
   if (choose === 'pause') {
-    const streams = guiltyLanes.filter(id => run.lanes[id]!.type !== 'thread'), pause = longestPause(found, streams, window);
+    const streams = guiltyLanes.filter(id => run.lanes[id]!.type !== 'thread'),
+      pause = longestPause(found, streams, window);
     if (pause) {
-      const rank = run.lanes[pause.lanes[0]!]!.rank_index, held = (i: number): number => Math.min(found.start[i]! + found.dur[i]!, pause.t1) - Math.max(found.start[i]!, pause.t0);
+      const rank = run.lanes[pause.lanes[0]!]!.rank_index, held = (i: number): number =>
+        Math.min(found.start[i]! + found.dur[i]!, pause.t1) - Math.max(found.start[i]!, pause.t0);
       // What the host did meanwhile: what is named, else the innermost slice that fills most of the pause.
-      const meanwhile = indexesOf(found, i => run.lanes[found.lane[i]!]!.type === 'thread' && run.lanes[found.lane[i]!]!.rank_index === rank &&
+      const meanwhile = indexesOf(found, i =>
+        run.lanes[found.lane[i]!]!.type === 'thread' && run.lanes[found.lane[i]!]!.rank_index === rank &&
         held(i) > 0.5 * (pause.t1 - pause.t0) && (light.names === null || light.names.has(found.name[i]!)));
-      const best = meanwhile.sort((a, b) => found.dur[a]! - found.dur[b]! || found.row[b]! - found.row[a]!)[0];
+      const best = meanwhile.sort((a, b) =>
+        found.dur[a]! - found.dur[b]! || found.row[b]! - found.row[a]!
+      )[0];
       if (best !== undefined) staged.selected = refAt(found, best);
       staged.area = {...pause, lanes: [...pause.lanes]};
       const long = pause.t1 - pause.t0;
       if (view && pause.t1 > view.t1) staged.view = {t0: view.t0, t1: pause.t1 + 0.05 * (pause.t1 - view.t0)};
-      if (long * NEAR_PAUSE < window.t1 - window.t0) staged.view = fit(pause.t0 - long * ROOM_OF_PAUSE / 2, pause.t1 + long * ROOM_OF_PAUSE / 2);
+      if (long * NEAR_PAUSE < window.t1 - window.t0)
+        staged.view = fit(pause.t0 - long * ROOM_OF_PAUSE / 2, pause.t1 + long * ROOM_OF_PAUSE / 2);
       if (best !== undefined || light.names === null) return staged;
     }
   }
-  const own = indexesOf(found, i => guiltySet.has(found.lane[i]!) && lit(i) && found.start[i]! >= light.t0 && found.start[i]! < Math.min(light.t1, window.t1) && found.dur[i]! > 0)
+  const own = indexesOf(found, i =>
+    guiltySet.has(found.lane[i]!) && lit(i) && found.start[i]! >= light.t0 &&
+    found.start[i]! < Math.min(light.t1, window.t1) && found.dur[i]! > 0)
     .sort((a, b) => found.dur[a]! - found.dur[b]!);
   // A usual one is of the replica that its peers are of.
   const near0 = choose === 'usual' ? own.filter(i => found.lane[i] === guiltyLanes[0]) : [];
-  const backwards = (near0.length > 0 ? near0 : own).filter(i => run.kinds.find(kind => kind.id === found.kind[i])?.group === 'backward'), list = choose === 'usual' && backwards.length > 0 ? backwards : own;
+  const backwards = (near0.length > 0 ? near0 : own).filter(i =>
+      run.kinds.find(kind => kind.id === found.kind[i])?.group === 'backward'
+    ), list = choose === 'usual' && backwards.length > 0 ? backwards : own;
   const chosen = choose === 'longest' || choose === 'pause' ? list.at(-1) : list[list.length >> 1];
   if (chosen === undefined) return staged;
   staged.selected = refAt(found, chosen);
   // Beside it its like: on a peer, or where all are accused the usual one of its own lane.
-  const mb = found.microBatch[chosen]!, alike = (i: number): boolean => found.kind[i] === found.kind[chosen] && i !== chosen &&
-    (mb >= 0 || found.name[i] === found.name[chosen]);
+  const mb = found.microBatch[chosen]!,
+    alike = (i: number): boolean =>
+      found.kind[i] === found.kind[chosen] && i !== chosen &&
+      (mb >= 0 || found.name[i] === found.name[chosen]);
   const peerSet = new Set(peerLanes), like = peerLanes.length > 0
     ? indexesOf(found, i => peerSet.has(found.lane[i]!) && alike(i) && (mb < 0 || found.microBatch[i] === mb))
-    : indexesOf(found, i => found.lane[i] === found.lane[chosen] && alike(i)).sort((a, b) => found.dur[a]! - found.dur[b]!);
-  const apart = (i: number): number => Math.abs(found.lane[i]! - found.lane[chosen]!) * 1e18 + Math.abs(found.start[i]! - found.start[chosen]!);
+    : indexesOf(found, i => found.lane[i] === found.lane[chosen] && alike(i)).sort((a, b) =>
+      found.dur[a]! - found.dur[b]!
+    );
+  const apart = (i: number): number =>
+    Math.abs(found.lane[i]! - found.lane[chosen]!) * 1e18 + Math.abs(found.start[i]! - found.start[chosen]!);
   const second = peerLanes.length > 0 ? like.sort((a, b) => apart(a) - apart(b))[0] : like[like.length >> 1];
   if (second !== undefined) staged.second = refAt(found, second);
   return staged;

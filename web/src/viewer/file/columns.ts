@@ -1,5 +1,6 @@
-// Reads the columns of slices that a report carries (src/server/page_slices.h says how they lie). A lane comes in blocks
-// of up to 65 536 slices; a piece of bytes holds whole blocks, and the next of the same lanes goes on where it ended.
+// Reads the columns of slices that a report carries (src/server/page_slices.h says how they lie). A lane comes in
+// blocks of up to 65 536 slices; a piece of bytes holds whole blocks, and the next of the same lanes goes on where it
+// ended.
 import type {Lane, Links} from './lanes';
 
 export const STEPS = 1, FACTS = 2, CELLS = 4, PARTNERS = 8, PARENTS = 16;
@@ -47,7 +48,9 @@ export class Bytes {
     const value = this.varint();
     return value % 2 === 0 ? value / 2 : -(value + 1) / 2;
   }
-  done(): boolean { return this.at >= this.bytes.length; }
+  done(): boolean {
+    return this.at >= this.bytes.length;
+  }
 }
 
 const joined = <T extends Uint32Array | Int32Array>(make: (n: number) => T, parts: number[][]): T => {
@@ -63,7 +66,10 @@ const u32 = (parts: number[][]): Uint32Array => joined(n => new Uint32Array(n), 
 const i32 = (parts: number[][]): Int32Array => joined(n => new Int32Array(n), parts);
 
 // What columns of numbers are made of, the same for all lanes.
-export interface Arrays { durations: Uint32ArrayConstructor | Float64ArrayConstructor; places: Uint16ArrayConstructor | Uint32ArrayConstructor }
+export interface Arrays {
+  durations: Uint32ArrayConstructor | Float64ArrayConstructor;
+  places: Uint16ArrayConstructor | Uint32ArrayConstructor;
+}
 
 // Takes the pieces of some lanes in order and fills them.
 export class ColumnReader {
@@ -83,8 +89,9 @@ export class ColumnReader {
   private parentOf: number[][] = [];
 
   // `bases`: by lane, how many slices stand in the lanes before it. Of the lanes [first, last].
-  constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[], first: number, private readonly last: number,
-              private readonly arrays: Arrays) {
+  constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[], first: number,
+    private readonly last: number, private readonly arrays: Arrays)
+  {
     this.lane = first;
   }
 
@@ -112,7 +119,12 @@ export class ColumnReader {
     this.factSlice = [];
     this.factMicroBatch = [];
     this.factChunk = [];
-    this.slice = this.lastStart = this.lastEnd = this.lastPartner = this.lastParent = 0;
+    this.slice =
+      this.lastStart =
+      this.lastEnd =
+      this.lastPartner =
+      this.lastParent =
+        0;
   }
 
   private block(from: Bytes, lane: Lane): void {
@@ -126,7 +138,8 @@ export class ColumnReader {
         lane.place = new this.arrays.places(lane.count);
       }
     }
-    const begin = this.slice, end = Math.min(lane.count, begin + BLOCK_SLICES), {start, dur, place} = lane, {unit} = this;
+    const begin = this.slice, end = Math.min(lane.count, begin + BLOCK_SLICES), {start, dur, place} = lane,
+      {unit} = this;
     // A start counts from the end of the slice before it, or (odd) from its start; ends are known once durations are.
     const steps = new Float64Array(end - begin);
     from.varints(steps, 0, end - begin);
@@ -216,11 +229,13 @@ export class ColumnReader {
   }
 }
 
-export function fail(): never { throw new Error('the report is cut off'); }
+export function fail(): never {
+  throw new Error('the report is cut off');
+}
 
 export function readLinks(from: Bytes, count: number): Links {
-  const links: Links = {fromLane: new Uint32Array(count), fromSlice: new Uint32Array(count), toLane: new Uint32Array(count),
-                        toSlice: new Uint32Array(count), type: new Uint8Array(count)};
+  const links: Links = {fromLane: new Uint32Array(count), fromSlice: new Uint32Array(count),
+    toLane: new Uint32Array(count), toSlice: new Uint32Array(count), type: new Uint8Array(count)};
   for (const column of [links.fromLane, links.fromSlice, links.toLane, links.toSlice]) {
     let last = 0;
     for (let i = 0; i < count; ++i) column[i] = last += from.signed();

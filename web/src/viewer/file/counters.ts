@@ -4,10 +4,12 @@ import {firstNot, type Store} from './lanes';
 import {numberAsked, refuse, windowAsked, type Asked} from './query';
 
 export function counterAnswer(store: Store, asked: Asked): ArrayBuffer {
-  const lane = store.lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing'), value = lane.value ?? refuse(400, 'this lane is no counter');
+  const lane = store.lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing'),
+    value = lane.value ?? refuse(400, 'this lane is no counter');
   const {t0, t1} = windowAsked(store, asked), n = numberAsked(asked, 'n', NaN);
   if (!(n >= 1 && n <= 16384)) refuse(400, 'n is a whole number from 1 to 16384');
-  const low = new Float64Array(n).fill(NaN), high = new Float64Array(n).fill(NaN), mean = new Float64Array(n).fill(NaN), width = (t1 - t0) / n;
+  const low = new Float64Array(n).fill(NaN), high = new Float64Array(n).fill(NaN), mean = new Float64Array(n).fill(NaN),
+    width = (t1 - t0) / n;
   const {start, count} = lane;
   let next = firstNot(count, i => start[i]! <= t0);
   for (let c = 0; c < n; ++c) {
@@ -26,7 +28,7 @@ export function counterAnswer(store: Store, asked: Asked): ArrayBuffer {
       if (t > at) hold(now, t);
       at = t;
       now = value[next]!;
-      if (next + 1 < count && start[next + 1] === start[next]) hold(now, at);  // seen, for no time
+      if (next + 1 < count && start[next + 1] === start[next]) hold(now, at); // seen, for no time
     }
     hold(now, right);
     if (weight > 0) mean[c] = sum / weight;

@@ -1,5 +1,5 @@
-// Durations counted in bins of 1/32 of an octave (src/server/duration_bins.h), nearest-rank quantiles, and the answer to
-// /api/histogram.
+// Durations counted in bins of 1/32 of an octave (src/server/duration_bins.h), nearest-rank quantiles, and the answer
+// to /api/histogram.
 import {bitsOf, firstStartingFrom, kindOf, rowPlace, type Lane, type Store} from './lanes';
 import {forMeant, namesMeant} from './names';
 import {lanesAsked, numberAsked, windowAsked, type Asked} from './query';
@@ -20,7 +20,8 @@ const binStart = (bin: number): number => {
 };
 export const newBins = (): Float64Array => new Float64Array(BINS);
 
-export const nearest = (sorted: Float64Array, share: number): number => sorted[Math.floor(share * (sorted.length - 1))]!;
+export const nearest = (sorted: Float64Array, share: number): number =>
+  sorted[Math.floor(share * (sorted.length - 1))]!;
 // To the middle of its bin, within [min, max].
 export function binnedQuantile(bins: Float64Array, count: number, share: number, min: number, max: number): number {
   const wanted = Math.floor(share * (count - 1)) + 1;
@@ -35,13 +36,15 @@ export function binnedQuantile(bins: Float64Array, count: number, share: number,
 }
 
 export function histogramAnswer(store: Store, asked: Asked): object | ArrayBuffer {
-  const lanes = lanesAsked(store, asked), window = windowAsked(store, asked, store.run.span_ns + 1), kind = numberAsked(asked, 'kind', -1);
+  const lanes = lanesAsked(store, asked), window = windowAsked(store, asked, store.run.span_ns + 1),
+    kind = numberAsked(asked, 'kind', -1);
   const meant = namesMeant(store, asked);
   const each = (visit: (lane: Lane, slice: number) => void): void => {
     for (const id of lanes) {
       const lane = store.lanes[id]!;
-      forMeant(store, lane, meant, firstStartingFrom(lane, window.from), firstStartingFrom(lane, window.to),
-          i => { if (kind < 0 || kindOf(store, lane, i) === kind) visit(lane, i); });
+      forMeant(store, lane, meant, firstStartingFrom(lane, window.from), firstStartingFrom(lane, window.to), i => {
+        if (kind < 0 || kindOf(store, lane, i) === kind) visit(lane, i);
+      });
     }
   };
   if (asked['min'] !== undefined || asked['max'] !== undefined) {
@@ -75,9 +78,11 @@ export function histogramAnswer(store: Store, asked: Asked): object | ArrayBuffe
   const exact = count <= EXACT_QUANTILES;
   if (count === 0) return {count, exact, edges_ns: [], counts: []};
   const sorted = exact ? Float64Array.from(kept).sort() : null;
-  const quantile = (share: number): number => (sorted ? nearest(sorted, share) : binnedQuantile(bins, count, share, min, max));
-  return {count, exact, ...drawnBins(bins, binOf(min), binOf(max)), sum_ns: sum, mean_ns: Math.round(sum / count), min_ns: min, max_ns: max,
-          median_ns: quantile(0.5), p95_ns: quantile(0.95), p99_ns: quantile(0.99)};
+  const quantile = (
+    share: number,
+  ): number => (sorted ? nearest(sorted, share) : binnedQuantile(bins, count, share, min, max));
+  return {count, exact, ...drawnBins(bins, binOf(min), binOf(max)), sum_ns: sum, mean_ns: Math.round(sum / count),
+    min_ns: min, max_ns: max, median_ns: quantile(0.5), p95_ns: quantile(0.95), p99_ns: quantile(0.99)};
 }
 
 function drawnBins(bins: Float64Array, first: number, last: number): {edges_ns: number[]; counts: number[]} {

@@ -1,6 +1,7 @@
 // Arrows of which one end lies in lanes and a window: src/server/flows.cc.
 import {WireWriter} from '../wire';
-import {endOf, firstEndingAfter, firstInRowFrom, firstNot, FLOW_TYPES, rowPlace, sliceAt, type Lane, type Store} from './lanes';
+import {endOf, firstEndingAfter, firstInRowFrom, firstNot, FLOW_TYPES, rowPlace, sliceAt, type Lane,
+  type Store} from './lanes';
 import {lanesAsked, numberAsked, windowAsked, type Asked} from './query';
 
 const MOST_LAUNCH_SLICES = 500_000, MESSAGE = 0, LAUNCH = 1;
@@ -12,20 +13,22 @@ export const placeOf = (store: Store, index: number): {lane: Lane; slice: number
 };
 
 export function flowsAnswer(store: Store, asked: Asked): ArrayBuffer {
-  const lanes = lanesAsked(store, asked), {from, to} = windowAsked(store, asked), limit = Math.min(100_000, numberAsked(asked, 'limit', 2000));
+  const lanes = lanesAsked(store, asked), {from, to} = windowAsked(store, asked),
+    limit = Math.min(100_000, numberAsked(asked, 'limit', 2000));
   const chosen = new Uint8Array(store.lanes.length), {links} = store;
   for (const id of lanes) chosen[id] = 1;
   let complete = true;
-  const out = {fromLane: [] as number[], fromSlice: [] as number[], fromRow: [] as number[], fromT: [] as number[], toLane: [] as number[],
-               toSlice: [] as number[], toRow: [] as number[], toT: [] as number[], type: [] as number[]};
-  const touches = (lane: Lane, slice: number): boolean => chosen[lane.id] === 1 && lane.start[slice]! < to && endOf(lane, slice) >= from;
+  const out = {fromLane: [] as number[], fromSlice: [] as number[], fromRow: [] as number[], fromT: [] as number[],
+    toLane: [] as number[], toSlice: [] as number[], toRow: [] as number[], toT: [] as number[], type: [] as number[]};
+  const touches = (lane: Lane, slice: number): boolean =>
+    chosen[lane.id] === 1 && lane.start[slice]! < to && endOf(lane, slice) >= from;
   const add = (type: number, a: Lane, i: number, b: Lane, k: number): void => {
     if (out.type.length >= limit) {
       complete = false;
       return;
     }
     const at = rowPlace(a, i), then = rowPlace(b, k);
-    if (!at || !then) return;  // deeper than rows are drawn
+    if (!at || !then) return; // deeper than rows are drawn
     out.fromLane.push(a.id);
     out.fromSlice.push(i);
     out.fromRow.push(at.row);
@@ -38,7 +41,8 @@ export function flowsAnswer(store: Store, asked: Asked): ArrayBuffer {
     out.type.push(type);
   };
   for (let n = 0; n < links.type.length; ++n) {
-    const a = store.lanes[links.fromLane[n]!]!, b = store.lanes[links.toLane[n]!]!, i = links.fromSlice[n]!, k = links.toSlice[n]!;
+    const a = store.lanes[links.fromLane[n]!]!, b = store.lanes[links.toLane[n]!]!, i = links.fromSlice[n]!,
+      k = links.toSlice[n]!;
     if (touches(a, i) || touches(b, k)) add(links.type[n]!, a, i, b, k);
   }
   const stretches = lanes.flatMap(id => {
@@ -58,7 +62,8 @@ export function flowsAnswer(store: Store, asked: Asked): ArrayBuffer {
         if (other < 0) continue;
         const there = placeOf(store, other);
         if (lane.type === 'stream') add(LAUNCH, there.lane, there.slice, lane, i);
-        else if (there.lane.type === 'stream' && !touches(there.lane, there.slice)) add(LAUNCH, lane, i, there.lane, there.slice);
+        else if (there.lane.type === 'stream' && !touches(there.lane, there.slice))
+          add(LAUNCH, lane, i, there.lane, there.slice);
       }
   }
   const wire = new WireWriter();

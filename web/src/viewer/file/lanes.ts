@@ -6,57 +6,76 @@ export const BLOCK = 64, MOST_ROWS = 200;
 
 // Slices of a lane that do not overlap, by start; so their ends are in order too.
 export interface Row {
-  order: Uint32Array | null;  // position → slice of the lane; null: the same
+  order: Uint32Array | null; // position → slice of the lane; null: the same
   count: number;
-  kinds: number[];            // that it holds, ascending
-  busy: Float64Array;         // [block · kinds + k]: time of kind k before the block
-  longest: Uint8Array;        // by block: bits of the longest duration in it
+  kinds: number[]; // that it holds, ascending
+  busy: Float64Array; // [block · kinds + k]: time of kind k before the block
+  longest: Uint8Array; // by block: bits of the longest duration in it
 }
 // Numbers that few slices have, or that stay for long: value k holds from slice at[k] on.
-export interface Spans { at: Uint32Array; value: Int32Array }
-export interface Facts { slice: Uint32Array; microBatch: Int32Array; chunk: Int32Array }
+export interface Spans {
+  at: Uint32Array;
+  value: Int32Array;
+}
+export interface Facts {
+  slice: Uint32Array;
+  microBatch: Int32Array;
+  chunk: Int32Array;
+}
 
-export interface Parents { slice: Uint32Array; parent: Uint32Array }  // as Lane.partner
+export interface Parents {
+  slice: Uint32Array;
+  parent: Uint32Array;
+} // as Lane.partner
 
 export interface Lane {
   id: number;
   type: LaneInfo['type'];
   count: number;
   start: Float64Array;
-  dur: Float64Array | Uint32Array;     // the same in all lanes, as the longest of the run wants it
-  place: Uint32Array | Uint16Array;    // into Store.placeName, placeKind
-  step: Spans;                     // −1: none
-  microBatch: Int32Array | null;   // of cells; −1: none
+  dur: Float64Array | Uint32Array; // the same in all lanes, as the longest of the run wants it
+  place: Uint32Array | Uint16Array; // into Store.placeName, placeKind
+  step: Spans; // −1: none
+  microBatch: Int32Array | null; // of cells; −1: none
   chunk: Int32Array | null;
-  facts: Facts;                    // of slices that say their micro-batch
-  // Of device work its launch, of a launch its last device work, of a cell the slice it was read from: Store.bases[lane] + slice + 1;
-  // 0: none.
+  facts: Facts; // of slices that say their micro-batch
+  // Of device work its launch, of a launch its last device work, of a cell the slice it was read from:
+  // Store.bases[lane] + slice + 1; 0: none.
   partner: Uint32Array | null;
-  parents: Parents;                // where they are not what the rows say
-  value: Float64Array | null;      // of counters
+  parents: Parents; // where they are not what the rows say
+  value: Float64Array | null; // of counters
   rows: Row[];
-  rangeRow: number;                // streams: from this row on stand the user's ranges
-  onlyKind: number;                // −1: several
+  rangeRow: number; // streams: from this row on stand the user's ranges
+  onlyKind: number; // −1: several
 }
 
 export interface Store {
   run: Run;
   lanes: Lane[];
-  bases: number[];                 // by lane: how many slices stand in the lanes before it
+  bases: number[]; // by lane: how many slices stand in the lanes before it
   names: string[];
-  placeName: Uint32Array; placeKind: Uint8Array;
-  annotation: number;              // the kind of the user's ranges; −1: none occur
-  operator: number;                // the kind of operators
-  kindWords: [code: string, name: string, nameZh: string][];  // of all kinds there are, by number
+  placeName: Uint32Array;
+  placeKind: Uint8Array;
+  annotation: number; // the kind of the user's ranges; −1: none occur
+  operator: number; // the kind of operators
+  kindWords: [code: string, name: string, nameZh: string][]; // of all kinds there are, by number
   hasChunks: boolean;
-  origins: string[];               // by lane: the stamp that is its 0
+  origins: string[]; // by lane: the stamp that is its 0
   links: Links;
   words: Words;
 }
 // Sentences, which a worker has none of.
-export interface Words { noArguments: string }
+export interface Words {
+  noArguments: string;
+}
 // Arrows: lane and slice of both ends, and an index into FLOW_TYPES.
-export interface Links { fromLane: Uint32Array; fromSlice: Uint32Array; toLane: Uint32Array; toSlice: Uint32Array; type: Uint8Array }
+export interface Links {
+  fromLane: Uint32Array;
+  fromSlice: Uint32Array;
+  toLane: Uint32Array;
+  toSlice: Uint32Array;
+  type: Uint8Array;
+}
 export const FLOW_TYPES = ['message', 'launch', 'forward-backward', 'flow'];
 
 export const kindOf = (store: Store, lane: Lane, slice: number): number => store.placeKind[lane.place[slice]!]!;
@@ -74,8 +93,10 @@ export function firstNot(count: number, before: (at: number) => boolean): number
   return low;
 }
 // Of a row: the first position whose slice ends after t, that starts at or after t, that is this slice or a later one.
-export const firstEndingAfter = (lane: Lane, row: Row, t: number): number => firstNot(row.count, p => endOf(lane, sliceAt(row, p)) <= t);
-export const firstInRowFrom = (lane: Lane, row: Row, t: number): number => firstNot(row.count, p => lane.start[sliceAt(row, p)]! < t);
+export const firstEndingAfter = (lane: Lane, row: Row, t: number): number =>
+  firstNot(row.count, p => endOf(lane, sliceAt(row, p)) <= t);
+export const firstInRowFrom = (lane: Lane, row: Row, t: number): number =>
+  firstNot(row.count, p => lane.start[sliceAt(row, p)]! < t);
 export const firstSliceFrom = (row: Row, slice: number): number => firstNot(row.count, p => sliceAt(row, p) < slice);
 // Of a lane, whatever the row.
 export const firstStartingFrom = (lane: Lane, t: number): number => firstNot(lane.count, i => lane.start[i]! < t);
@@ -93,7 +114,9 @@ export function numbersOf(lane: Lane, slice: number): [microBatch: number, chunk
   return facts.slice[k] === slice ? [facts.microBatch[k]!, facts.chunk[k]!] : [-1, -1];
 }
 
-export const bitsOf = (n: number): number => (n < 0x100000000 ? 32 - Math.clz32(n) : 64 - Math.clz32(Math.floor(n / 0x100000000)));
+export const bitsOf = (
+  n: number,
+): number => (n < 0x100000000 ? 32 - Math.clz32(n) : 64 - Math.clz32(Math.floor(n / 0x100000000)));
 
 function isOneRow({start, dur, count}: Lane): boolean {
   for (let i = 1; i < count; ++i) if (start[i]! < start[i - 1]! + dur[i - 1]!) return false;
@@ -133,7 +156,9 @@ function layOut(store: Store, lane: Lane): void {
     const row = rowOf[i]!;
     if (row !== 255) orders[row]![next[row]!++] = i;
   }
-  lane.rows = orders.map(order => ({order, count: order.length, kinds: [], busy: new Float64Array(0), longest: new Uint8Array(0)}));
+  lane.rows = orders.map(order => ({order, count: order.length, kinds: [], busy: new Float64Array(0),
+    longest: new Uint8Array(0)})
+  );
 }
 
 function makeCheckpoints(store: Store, lane: Lane, row: Row): void {
@@ -190,7 +215,8 @@ export function addBusy(store: Store, lane: Lane, row: Row, from: number, to: nu
   const first = Math.ceil(from / BLOCK), last = Math.floor(to / BLOCK);
   if (first >= last) return scan(from, to);
   scan(from, first * BLOCK);
-  for (let k = 0; k < kinds.length; ++k) sums[k] = sums[k]! + busy[last * kinds.length + k]! - busy[first * kinds.length + k]!;
+  for (let k = 0; k < kinds.length; ++k)
+    sums[k] = sums[k]! + busy[last * kinds.length + k]! - busy[first * kinds.length + k]!;
   scan(last * BLOCK, to);
 }
 
@@ -201,7 +227,7 @@ export function busyWithin(store: Store, lane: Lane, row: Row, t0: number, t1: n
   const sums = new Float64Array(row.kinds.length);
   addBusy(store, lane, row, from, to, sums);
   return sums.reduce((sum, ns) => sum + ns, 0) - Math.max(0, t0 - lane.start[sliceAt(row, from)]!) -
-      Math.max(0, endOf(lane, sliceAt(row, to - 1)) - t1);
+    Math.max(0, endOf(lane, sliceAt(row, to - 1)) - t1);
 }
 
 // Row and position of a slice; null: deeper than rows are drawn.
@@ -216,7 +242,8 @@ export function rowPlace(lane: Lane, slice: number): {row: number; position: num
 // The slice, rows above, that holds the one at this place whole; −1: none. Ranges on a stream hold ranges only, cells
 // nothing: they ran side by side.
 export function enclosing(lane: Lane, place: {row: number; position: number}): number {
-  const slice = sliceAt(lane.rows[place.row]!, place.position), top = lane.type === 'cells' ? place.row : place.row >= lane.rangeRow ? lane.rangeRow : 0;
+  const slice = sliceAt(lane.rows[place.row]!, place.position),
+    top = lane.type === 'cells' ? place.row : place.row >= lane.rangeRow ? lane.rangeRow : 0;
   for (let r = place.row - 1; r >= top; --r) {
     const row = lane.rows[r]!, after = firstNot(row.count, p => lane.start[sliceAt(row, p)]! <= lane.start[slice]!);
     if (after === 0) continue;
@@ -227,7 +254,9 @@ export function enclosing(lane: Lane, place: {row: number; position: number}): n
 }
 
 // Calls visit(slice, index of what holds it or −1) for the slices [from, to) of a lane that have a row, in order.
-export function walk(store: Store, lane: Lane, from: number, to: number, visit: (slice: number, holder: number) => void): void {
+export function walk(store: Store, lane: Lane, from: number, to: number,
+  visit: (slice: number, holder: number) => void): void
+{
   const rows = lane.rows.length, open = new Int32Array(rows).fill(-1), ends = new Float64Array(rows).fill(-1);
   for (let r = 0; from > 0 && r < rows; ++r) {
     const position = firstSliceFrom(lane.rows[r]!, from);
@@ -244,7 +273,8 @@ export function walk(store: Store, lane: Lane, from: number, to: number, visit: 
     while (r < bottom && ends[r]! > start) ++r;
     if (r >= bottom) continue;
     let holder = -1;
-    for (let above = lane.type === 'cells' ? -1 : r - 1; above >= top && holder < 0; --above) if (ends[above]! >= end) holder = open[above]!;
+    for (let above = lane.type === 'cells' ? -1 : r - 1; above >= top && holder < 0; --above)
+      if (ends[above]! >= end) holder = open[above]!;
     visit(i, holder);
     open[r] = i;
     ends[r] = end;

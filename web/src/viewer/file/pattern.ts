@@ -1,6 +1,7 @@
-// What a user looks for in names: a text, or an expression. ASCII letters match either case. As in src/server/name_pattern.cc an
-// expression runs as a set of states, so that none takes longer than expression × text: . [a-z] [^…] \d \w \s and
-// their capitals, ( ) |, * + ?, ^ $, \ before anything else. Works on UTF-8 bytes, as the server does.
+// What a user looks for in names: a text, or an expression. ASCII letters match either case. As in
+// src/server/name_pattern.cc an expression runs as a set of states, so that none takes longer than expression × text: .
+// [a-z] [^…] \d \w \s and their capitals, ( ) |, * + ?, ^ $, \ before anything else. Works on UTF-8 bytes, as the
+// server does.
 import {refuse} from './query';
 
 const encoder = new TextEncoder(), MOST_BYTES = 256, NOWHERE = -1;
@@ -15,17 +16,33 @@ export function textPattern(what: string): Matches {
 }
 
 type Type = 'bytes' | 'split' | 'start' | 'end' | 'match';
-interface State { type: Type; set: Uint8Array | null; next: number; other: number }
-interface Piece { first: number; ends: [state: number, other: boolean][] }
+interface State {
+  type: Type;
+  set: Uint8Array | null;
+  next: number;
+  other: number;
+}
+interface Piece {
+  first: number;
+  ends: [state: number, other: boolean][];
+}
 
-const setOf = (has: (byte: number) => boolean): Uint8Array => Uint8Array.from({length: 256}, (_, byte) => Number(has(byte)));
-const isDigit = (b: number): boolean => b >= 48 && b <= 57, isSpace = (b: number): boolean => b === 32 || (b >= 9 && b <= 13);
+const setOf = (has: (byte: number) => boolean): Uint8Array =>
+  Uint8Array.from({length: 256}, (_, byte) => Number(has(byte)));
+const isDigit = (b: number): boolean => b >= 48 && b <= 57,
+  isSpace = (b: number): boolean => b === 32 || (b >= 9 && b <= 13);
 const isWord = (b: number): boolean => isDigit(b) || (lower(b) >= 97 && lower(b) <= 122) || b === 95;
 const CLASSES: Record<string, (byte: number) => boolean> = {
-  d: isDigit, D: b => !isDigit(b), w: isWord, W: b => !isWord(b), s: isSpace, S: b => !isSpace(b),
+  d: isDigit,
+  D: b => !isDigit(b),
+  w: isWord,
+  W: b => !isWord(b),
+  s: isSpace,
+  S: b => !isSpace(b),
 };
 const escaped = (byte: number): Uint8Array => setOf(CLASSES[String.fromCharCode(byte)] ?? (b => b === byte));
-const anyCase = (set: Uint8Array): Uint8Array => setOf(b => set[b] === 1 || (lower(b) >= 97 && lower(b) <= 122 && set[b ^ 32] === 1));
+const anyCase = (set: Uint8Array): Uint8Array =>
+  setOf(b => set[b] === 1 || (lower(b) >= 97 && lower(b) <= 122 && set[b ^ 32] === 1));
 
 // Recursive descent over  alternatives := sequence ('|' sequence)*;  sequence := (atom [*+?])*.
 class Parser {
@@ -53,7 +70,9 @@ class Parser {
   private patch(piece: Piece, to: number): void {
     for (const [state, other] of piece.ends) this.states[state]![other ? 'other' : 'next'] = to;
   }
-  private is(sign: string, ahead = 0): boolean { return this.text[this.at + ahead] === sign.charCodeAt(0); }
+  private is(sign: string, ahead = 0): boolean {
+    return this.text[this.at + ahead] === sign.charCodeAt(0);
+  }
 
   private alternatives(): Piece {
     if (++this.depth > 64) this.bad('too many ( in each other');
@@ -67,10 +86,11 @@ class Parser {
     return left;
   }
   private sequence(): Piece {
-    const whole = this.one('split');  // nothing: a split whose two ways are one
+    const whole = this.one('split'); // nothing: a split whose two ways are one
     while (this.at < this.text.length && !this.is('|') && !this.is(')')) {
       let next = this.atom();
-      while (this.is('*') || this.is('+') || this.is('?')) next = this.repeated(next, String.fromCharCode(this.text[this.at++]!));
+      while (this.is('*') || this.is('+') || this.is('?'))
+        next = this.repeated(next, String.fromCharCode(this.text[this.at++]!));
       this.patch(whole, next.first);
       whole.ends = next.ends;
     }
@@ -92,15 +112,23 @@ class Parser {
         ++this.at;
         return inner;
       }
-      case '*': case '+': case '?': return this.bad(`nothing stands before ${String.fromCharCode(byte)}`);
-      case '^': return this.one('start');
-      case '$': return this.one('end');
-      case '.': return this.one('bytes', setOf(() => true));
-      case '[': return this.set();
+      case '*':
+      case '+':
+      case '?':
+        return this.bad(`nothing stands before ${String.fromCharCode(byte)}`);
+      case '^':
+        return this.one('start');
+      case '$':
+        return this.one('end');
+      case '.':
+        return this.one('bytes', setOf(() => true));
+      case '[':
+        return this.set();
       case '\\':
         if (this.at >= this.text.length) this.bad('\\ at the end');
         return this.one('bytes', anyCase(escaped(this.text[this.at++]!)));
-      default: return this.one('bytes', anyCase(setOf(b => b === byte)));
+      default:
+        return this.one('bytes', anyCase(setOf(b => b === byte)));
     }
   }
   private set(): Piece {
@@ -112,7 +140,9 @@ class Parser {
       if (byte === 93 && !first) break;
       if (byte === 92) {
         if (this.at >= this.text.length) this.bad('\\ at the end');
-        escaped(this.text[this.at++]!).forEach((has, b) => { if (has) inside[b] = 1; });
+        escaped(this.text[this.at++]!).forEach((has, b) => {
+          if (has) inside[b] = 1;
+        });
       } else if (this.at + 1 < this.text.length && this.is('-') && !this.is(']', 1)) {
         const to = this.text[this.at + 1]!;
         if (to < byte) this.bad('a range from high to low');

@@ -1,13 +1,25 @@
 // The exact slices of a stretch of time: src/server/slice_window.cc.
 import {WireWriter} from '../wire';
-import {bitsOf, BLOCK, firstEndingAfter, firstInRowFrom, kindOf, nameOf, numbersOf, sliceAt, type Lane, type Row, type Store} from './lanes';
+import {bitsOf, BLOCK, firstEndingAfter, firstInRowFrom, kindOf, nameOf, numbersOf, sliceAt, type Lane, type Row,
+  type Store} from './lanes';
 import {shortName} from './names';
 import {lanesAsked, numberAsked, windowAsked, type Asked, type Window} from './query';
 
 export const MOST_SLICES = 200_000;
-export interface Found { lane: number[]; slice: number[]; row: number[]; minNs: number; complete: boolean }
+export interface Found {
+  lane: number[];
+  slice: number[];
+  row: number[];
+  minNs: number;
+  complete: boolean;
+}
 
-interface Stretch { lane: number; row: number; from: number; to: number }
+interface Stretch {
+  lane: number;
+  row: number;
+  from: number;
+  to: number;
+}
 
 function stretchesOf(store: Store, lanes: number[], window: Window): Stretch[] {
   return lanes.flatMap(id => {
@@ -26,11 +38,12 @@ function forLong(lane: Lane, row: Row, {from, to}: Stretch, minNs: number, visit
   const least = bitsOf(Math.max(0, Math.floor(minNs)));
   for (let p = from; p < to;) {
     const end = Math.min(to, (Math.floor(p / BLOCK) + 1) * BLOCK);
-    if (row.longest[Math.floor(p / BLOCK)]! >= least)
+    if (row.longest[Math.floor(p / BLOCK)]! >= least) {
       for (let q = p; q < end; ++q) {
         const i = sliceAt(row, q);
         if (lane.dur[i]! >= minNs) visit(i);
       }
+    }
     p = end;
   }
 }
@@ -40,7 +53,10 @@ function raisedMin(store: Store, stretches: Stretch[], minNs: number, limit: num
   const sums = new Float64Array(65);
   for (const s of stretches) {
     const lane = store.lanes[s.lane]!;
-    forLong(lane, lane.rows[s.row]!, s, minNs, i => { const bits = bitsOf(lane.dur[i]!); sums[bits] = sums[bits]! + 1; });
+    forLong(lane, lane.rows[s.row]!, s, minNs, i => {
+      const bits = bitsOf(lane.dur[i]!);
+      sums[bits] = sums[bits]! + 1;
+    });
   }
   if (sums.reduce((sum, n) => sum + n, 0) <= limit) return minNs;
   let kept = 0, bits = 64;
@@ -69,7 +85,8 @@ export function slicesWithin(store: Store, lanes: number[], window: Window, minN
 }
 
 export function slicesWire(store: Store, found: Found): ArrayBuffer {
-  const n = found.slice.length, start = new Float64Array(n), dur = new Float64Array(n), name = new Uint32Array(n), kind = new Uint8Array(n);
+  const n = found.slice.length, start = new Float64Array(n), dur = new Float64Array(n), name = new Uint32Array(n),
+    kind = new Uint8Array(n);
   const microBatch = new Int32Array(n), chunk = new Int32Array(n);
   for (let k = 0; k < n; ++k) {
     const lane = store.lanes[found.lane[k]!]!, i = found.slice[k]!;
@@ -91,7 +108,7 @@ export function slicesWire(store: Store, found: Found): ArrayBuffer {
   wire.add('chunk', 'i32', chunk);
   const ids = [...new Set(name)].sort((a, b) => a - b);
   return wire.finish({count: n, min_ns: found.minNs, complete: found.complete, columns: wire.columns,
-                      names: ids.map(id => [id, shortName(store, id)])});
+    names: ids.map(id => [id, shortName(store, id)])});
 }
 
 export function slicesAnswer(store: Store, asked: Asked): ArrayBuffer {

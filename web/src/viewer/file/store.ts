@@ -16,15 +16,31 @@ import {tilesAnswer} from './tiles';
 import {unzip} from './unpack';
 
 // What the page carries, each gzip. Bytes: handed to a worker they are gone here, where a text would be there twice.
-export interface Packed { head: Uint8Array<ArrayBuffer>; groups: Group[]; links: Uint8Array<ArrayBuffer>; words: Words }
+export interface Packed {
+  head: Uint8Array<ArrayBuffer>;
+  groups: Group[];
+  links: Uint8Array<ArrayBuffer>;
+  words: Words;
+}
 // src/server/page_slices.cc writes it.
 interface Head {
-  run: Run; names: string[]; places: number[]; origins: string[]; kind_words: [string, string, string][]; has_chunks: boolean; links: number; longest_ns: number;
+  run: Run;
+  names: string[];
+  places: number[];
+  origins: string[];
+  kind_words: [string, string, string][];
+  has_chunks: boolean;
+  links: number;
+  longest_ns: number;
 }
 // A store, and the lanes of it that are read so far.
-export interface Answerable { store: Store; loader: Loader }
+export interface Answerable {
+  store: Store;
+  loader: Loader;
+}
 
-const none = {at: new Uint32Array(0), value: new Int32Array(0)}, noTimes = new Float64Array(0), noPlaces = new Uint16Array(0);
+const none = {at: new Uint32Array(0), value: new Int32Array(0)}, noTimes = new Float64Array(0),
+  noPlaces = new Uint16Array(0);
 const noParents = {slice: new Uint32Array(0), parent: new Uint32Array(0)};
 const noFacts = {slice: new Uint32Array(0), microBatch: new Int32Array(0), chunk: new Int32Array(0)};
 
@@ -32,8 +48,23 @@ export async function makeStore(packed: Packed): Promise<Answerable> {
   const [headBytes, linkBytes] = await Promise.all([unzip(packed.head), unzip(packed.links)]);
   const head = JSON.parse(new TextDecoder().decode(headBytes)) as Head, {run} = head;
   const lanes = run.lanes.map((lane): Lane => ({
-    id: lane.id, type: lane.type, count: lane.slices, start: noTimes, dur: noTimes, place: noPlaces, step: none, microBatch: null, chunk: null,
-    facts: noFacts, partner: null, parents: noParents, value: null, rows: [], rangeRow: 0, onlyKind: -1}));
+    id: lane.id,
+    type: lane.type,
+    count: lane.slices,
+    start: noTimes,
+    dur: noTimes,
+    place: noPlaces,
+    step: none,
+    microBatch: null,
+    chunk: null,
+    facts: noFacts,
+    partner: null,
+    parents: noParents,
+    value: null,
+    rows: [],
+    rangeRow: 0,
+    onlyKind: -1,
+  }));
   const bases: number[] = [];
   let total = 0;
   for (const lane of lanes) {
@@ -41,11 +72,20 @@ export async function makeStore(packed: Packed): Promise<Answerable> {
     total += lane.count;
   }
   const store: Store = {
-    run, lanes, bases, names: head.names, placeName: Uint32Array.from(head.places.filter((_, i) => i % 2 === 0)),
+    run,
+    lanes,
+    bases,
+    names: head.names,
+    placeName: Uint32Array.from(head.places.filter((_, i) => i % 2 === 0)),
     placeKind: Uint8Array.from(head.places.filter((_, i) => i % 2 === 1)),
     annotation: run.kinds.find(kind => kind.code === 'annotation')?.id ?? -1,
-    operator: head.kind_words.findIndex(([code]) => code === 'operator'), kindWords: head.kind_words, hasChunks: head.has_chunks, origins: head.origins,
-    links: readLinks(new Bytes(new Uint8Array(linkBytes)), head.links), words: packed.words};
+    operator: head.kind_words.findIndex(([code]) => code === 'operator'),
+    kindWords: head.kind_words,
+    hasChunks: head.has_chunks,
+    origins: head.origins,
+    links: readLinks(new Bytes(new Uint8Array(linkBytes)), head.links),
+    words: packed.words,
+  };
   const loader = new Loader(store, packed.groups, {durations: head.longest_ns < 2 ** 32 ? Uint32Array : Float64Array,
     places: head.places.length <= 2 ** 17 ? Uint16Array : Uint32Array});
   return {store, loader};
@@ -55,14 +95,22 @@ type Answer = (store: Store, asked: Asked) => ArrayBuffer | object;
 // About the lanes that they name, and no others.
 const OF_LANES = new Set(['tiles', 'slices', 'select', 'find', 'histogram']);
 const ANSWERS: Record<string, Answer> = {
-  tiles: tilesAnswer, slices: slicesAnswer, slice: sliceAnswer, select: selectAnswer, search: searchAnswer, find: findAnswer,
-  histogram: histogramAnswer, flows: flowsAnswer, counter: counterAnswer,
+  tiles: tilesAnswer,
+  slices: slicesAnswer,
+  slice: sliceAnswer,
+  select: selectAnswer,
+  search: searchAnswer,
+  find: findAnswer,
+  histogram: histogramAnswer,
+  flows: flowsAnswer,
+  counter: counterAnswer,
 };
 export const answersOf = (path: string): boolean => path in ANSWERS;
 
 // Of a slice: its rank's, where what holds it, launched it or was launched by it stands, and those its arrows lead to.
 function lanesAround({run, lanes, links}: Store, asked: Asked): number[] {
-  const lane = (lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id, slice = numberAsked(asked, 'slice', NaN);
+  const lane = (lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id,
+    slice = numberAsked(asked, 'slice', NaN);
   const found = lanes.filter(({id}) => run.lanes[id]!.rank_index === run.lanes[lane]!.rank_index).map(({id}) => id);
   for (let n = 0; n < links.type.length; ++n) {
     if (links.fromLane[n] === lane && links.fromSlice[n] === slice) found.push(links.toLane[n]!);
@@ -71,13 +119,16 @@ function lanesAround({run, lanes, links}: Store, asked: Asked): number[] {
   return found;
 }
 async function readFor({store, loader}: Answerable, path: string, asked: Asked): Promise<void> {
-  if (path === 'counter') return loader.need([(store.lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id]);
+  if (path === 'counter')
+    return loader.need([(store.lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id]);
   if (path === 'slice') return loader.need(lanesAround(store, asked));
   return OF_LANES.has(path) ? loader.need(lanesAsked(store, asked)) : loader.needAll();
 }
 
 // Status and bytes, as the server gives them.
-export async function answer(from: Answerable, path: string, asked: Asked): Promise<{status: number; body: ArrayBuffer}> {
+export async function answer(from: Answerable, path: string,
+  asked: Asked): Promise<{status: number; body: ArrayBuffer}>
+{
   try {
     const make = ANSWERS[path] ?? refuse(404, 'there is nothing at this path');
     await readFor(from, path, asked);
@@ -88,4 +139,5 @@ export async function answer(from: Answerable, path: string, asked: Asked): Prom
     return {status: error.status, body: bytesOf({error: error.message, hint: error.hint})};
   }
 }
-export const bytesOf = (value: unknown): ArrayBuffer => new TextEncoder().encode(JSON.stringify(value)).buffer as ArrayBuffer;
+export const bytesOf = (value: unknown): ArrayBuffer =>
+  new TextEncoder().encode(JSON.stringify(value)).buffer as ArrayBuffer;

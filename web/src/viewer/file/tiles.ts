@@ -23,24 +23,30 @@ function gallop(lane: Lane, row: Row, from: number, t: number, t0: number): numb
   return low;
 }
 
-export function rowCoverage(store: Store, lane: Lane, row: Row, t0: number, t1: number, columns: number):
-    {kind: number; share: Uint8Array}[] {
-  const from = Math.floor(t0), skip = t0 - from, columnNs = (t1 - t0) / columns, {kinds, count, order} = row, {placeKind} = store;
+export function rowCoverage(store: Store, lane: Lane, row: Row, t0: number, t1: number,
+  columns: number): {kind: number; share: Uint8Array}[]
+{
+  const from = Math.floor(t0), skip = t0 - from, columnNs = (t1 - t0) / columns, {kinds, count, order} = row,
+    {placeKind} = store;
   const {start, dur, place} = lane, slot = new Uint8Array(256), busy = new Float64Array(kinds.length);
-  kinds.forEach((kind, k) => { slot[kind] = k; });
-  const carry = new Float64Array(kinds.length), shares: (Uint8Array | null)[] = kinds.map(() => null), sums = new Float64Array(kinds.length);
+  kinds.forEach((kind, k) => {
+    slot[kind] = k;
+  });
+  const carry = new Float64Array(kinds.length), shares: (Uint8Array | null)[] = kinds.map(() => null),
+    sums = new Float64Array(kinds.length);
   let position = firstEndingAfter(lane, row, from);
   if (position >= count || start[sliceAt(row, position)]! >= t1) return [];
   // The first column from c on that the next slice may touch.
   const nextColumn = (c: number): number => {
     if (position >= count) return columns;
-    const at = Math.floor((start[sliceAt(row, position)]! - from - skip) / columnNs) - 1;  // rounding may be a column off
+    // Rounding may be a column off.
+    const at = Math.floor((start[sliceAt(row, position)]! - from - skip) / columnNs) - 1;
     return at <= c ? c : at >= columns ? columns : at;
   };
   const touched = new Uint8Array(kinds.length);
   for (let c = nextColumn(0); c < columns; c = nextColumn(c + 1)) {
     const left = skip + columnNs * c, right = skip + columnNs * (c + 1);
-    let touches = 0;  // kinds that `busy` holds something of
+    let touches = 0; // kinds that `busy` holds something of
     for (let steps = 0; position < count; ++steps) {
       if (steps === WALK) {
         const to = gallop(lane, row, position, right, from);
@@ -67,7 +73,8 @@ export function rowCoverage(store: Store, lane: Lane, row: Row, t0: number, t1: 
     }
     for (let n = 0; n < touches; ++n) {
       const k = touched[n]!, own = shares[k] ??= new Uint8Array(columns);
-      const exact = busy[k]! / columnNs * 255 + carry[k]!, round = Math.round(exact), drawn = round < 0 ? 0 : round > 255 ? 255 : round;
+      const exact = busy[k]! / columnNs * 255 + carry[k]!, round = Math.round(exact),
+        drawn = round < 0 ? 0 : round > 255 ? 255 : round;
       carry[k] = exact - drawn;
       own[c] = drawn;
       busy[k] = 0;
@@ -83,7 +90,8 @@ export function tilesAnswer(store: Store, asked: Asked): ArrayBuffer {
   const rows = lanesAsked(store, asked).flatMap(id => {
     const lane = store.lanes[id]!;
     return lane.rows.map((row, r) => ({lane: id, row: r, kinds: rowCoverage(store, lane, row, t0, t1, n)
-        .map(({kind, share}) => ({kind, offset: wire.bytes(share)}))}));
+      .map(({kind, share}) => ({kind, offset: wire.bytes(share)}))})
+    );
   });
   return wire.finish({t0, t1, n, rows});
 }

@@ -1,4 +1,5 @@
-// What-if of a report: the program's own replay as WebAssembly, and the run's steps for it, both in the file (src/wasm).
+// What-if of a report: the program's own replay as WebAssembly, and the run's steps for it, both in the file
+// (src/wasm).
 import {unpack} from './unpack';
 
 interface Program {
@@ -20,10 +21,14 @@ const nothing = (module: WebAssembly.Module): WebAssembly.Imports => {
 };
 
 export async function startWhatIf(program: ArrayBuffer, model: ArrayBuffer): Promise<AskWhatIf> {
-  const module = await WebAssembly.compile(program), its = (await WebAssembly.instantiate(module, nothing(module))).exports as unknown as Program;
+  const module = await WebAssembly.compile(program),
+    its = (await WebAssembly.instantiate(module, nothing(module))).exports as unknown as Program;
   its._initialize?.();
   // Its memory may move whenever it asks for more.
-  const hand = (bytes: Uint8Array): void => { const at = its.room(bytes.length); new Uint8Array(its.memory.buffer, at, bytes.length).set(bytes); };
+  const hand = (bytes: Uint8Array): void => {
+    const at = its.room(bytes.length);
+    new Uint8Array(its.memory.buffer, at, bytes.length).set(bytes);
+  };
   hand(new Uint8Array(model));
   if (!its.open()) throw new Error('what-if: the model in this file is not whole');
   return target => {
@@ -35,7 +40,8 @@ export async function startWhatIf(program: ArrayBuffer, model: ArrayBuffer): Pro
 
 // Taken from the page once the browser has read it.
 export async function whatIfOfPage(): Promise<AskWhatIf> {
-  const of = async (name: string): Promise<ArrayBuffer> => unpack(document.querySelector(`script[data-what-if="${name}"]`)?.textContent ?? '');
+  const of = async (name: string): Promise<ArrayBuffer> =>
+    unpack(document.querySelector(`script[data-what-if="${name}"]`)?.textContent ?? '');
   const [program, model] = await Promise.all([of('program'), of('model')]);
   return startWhatIf(program, model);
 }

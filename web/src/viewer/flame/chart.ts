@@ -1,4 +1,5 @@
-// A flame graph on a canvas: the outermost frame on top (or at the bottom: callers), one frame chosen, one under the pointer.
+// A flame graph on a canvas: the outermost frame on top (or at the bottom: callers), one frame chosen, one under the
+// pointer.
 import {h, styled} from '../../dom';
 import {duration, percent} from '../../format';
 import type {TextTip} from '../../views/text_tip';
@@ -7,19 +8,36 @@ import {KINDS, type Tree} from './calls';
 import {boxOf, depthOf, layout, type Box} from './layout';
 
 export const ROW = 21;
-const PAD = 5, STRONGEST = 0.5;  // of a colour over the ground, so that ink stays readable on it
+const PAD = 5, STRONGEST = 0.5; // of a colour over the ground, so that ink stays readable on it
 
 export interface FlameLook {
-  tree: Tree; root: number; chosen: number; matches: ReadonlySet<number> | null;
-  compared: boolean; folds: boolean; upward: boolean;
+  tree: Tree;
+  root: number;
+  chosen: number;
+  matches: ReadonlySet<number> | null;
+  compared: boolean;
+  folds: boolean;
+  upward: boolean;
   name(node: number): string;
   paint(kind: typeof KINDS[number]): Paint;
-  say(node: number, folded: number): string[];  // lines of the tip
+  say(node: number, folded: number): string[]; // lines of the tip
   saySmall(count: number): string;
   label: string;
 }
-export interface FlameUse { choose(node: number): void; zoom(node: number): void; search(): void; step(by: number): void; out(): void }
-export interface Flame { element: HTMLElement; draw(look: FlameLook): void; focus(): void; boxes(): readonly Box[]; place(node: number): DOMRect | null }
+export interface FlameUse {
+  choose(node: number): void;
+  zoom(node: number): void;
+  search(): void;
+  step(by: number): void;
+  out(): void;
+}
+export interface Flame {
+  element: HTMLElement;
+  draw(look: FlameLook): void;
+  focus(): void;
+  boxes(): readonly Box[];
+  place(node: number): DOMRect | null;
+}
 
 // How much more or less B takes than A, of the whole; the largest change has the strongest colour.
 const changeOf = ({total}: Tree, node: number): number => total.b[node]! - total.a[node]!;
@@ -47,21 +65,27 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     if (!look || !context || width === 0) return;
     boxes = layout(look.tree, look.root, width, look.folds);
     rows = depthOf(boxes);
-    const ratio = Math.min(devicePixelRatio || 1, 3), height = Math.max(rows * ROW, 1), seen = Math.min(height, Math.max(element.clientHeight, ROW));
+    const ratio = Math.min(devicePixelRatio || 1, 3), height = Math.max(rows * ROW, 1),
+      seen = Math.min(height, Math.max(element.clientHeight, ROW));
     styled(spacer, {height: `${height}px`});
     styled(canvas, {height: `${seen}px`});
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(seen * ratio);
-    const style = getComputedStyle(document.documentElement), colour = (name: string): string => style.getPropertyValue(name).trim();
-    const ink = colour('--ink'), idle = colour('--idle'), hot = colour('--hot'), cool = colour('--acc'), font = getComputedStyle(element).fontFamily;
+    const style = getComputedStyle(document.documentElement),
+      colour = (name: string): string => style.getPropertyValue(name).trim();
+    const ink = colour('--ink'), idle = colour('--idle'), hot = colour('--hot'), cool = colour('--acc'),
+      font = getComputedStyle(element).fontFamily;
     const {tree, matches} = look, from = element.scrollTop;
-    largest = look.compared ? boxes.reduce((most, box) => (box.small > 0 ? most : Math.max(most, Math.abs(changeOf(tree, box.nodes[0]!)))), 0) : 0;
+    largest = look.compared
+      ? boxes.reduce((most, box) => (box.small > 0 ? most : Math.max(most, Math.abs(changeOf(tree, box.nodes[0]!)))), 0)
+      : 0;
     context.setTransform(ratio, 0, 0, ratio, 0, -from * ratio);
     context.textBaseline = 'middle';
     for (const [i, box] of boxes.entries()) {
       const y = top(box);
       if (y + ROW < from || y > from + seen) continue;
-      const kind = KINDS[tree.kind[box.last]!]!, wide = Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5), lit = !matches || box.small > 0 || box.nodes.some(node => matches.has(node));
+      const kind = KINDS[tree.kind[box.last]!]!, wide = Math.max(box.width - (box.width > 3 ? 1 : 0), 0.5),
+        lit = !matches || box.small > 0 || box.nodes.some(node => matches.has(node));
       const own = look.paint(kind), plain = box.small > 0 || look.compared || kind === 'root' || kind === 'rest';
       context.globalAlpha = lit ? 1 : 0.28;
       context.fillStyle = box.small > 0 ? colour('--idle2') : plain ? idle : own.fill;
@@ -84,7 +108,8 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
       context.globalAlpha = lit ? 1 : 0.55;
       context.fillStyle = plain ? ink : lit ? own.text : ink;
       context.font = `12px ${font}`;
-      const room = box.width - 2 * PAD, name = (box.nodes.length > 1 ? '⋯ ' : '') + look.name(box.last), time = timeOf(box);
+      const room = box.width - 2 * PAD, name = (box.nodes.length > 1 ? '⋯ ' : '') + look.name(box.last),
+        time = timeOf(box);
       const text = fit(name, room, context);
       context.fillText(text, box.x + PAD, y + ROW / 2);
       const used = context.measureText(text).width, timeWide = context.measureText(time).width;
@@ -101,9 +126,12 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     const change = changeOf(tree, node);
     return `${change < 0 ? '−' : '+'}${duration(Math.abs(change))}`;
   };
-  const soon = (): void => { pending ||= requestAnimationFrame(paint); };
+  const soon = (): void => {
+    pending ||= requestAnimationFrame(paint);
+  };
   function boxAt(event: MouseEvent): number {
-    const place = canvas.getBoundingClientRect(), x = event.clientX - place.left, y = event.clientY - place.top + element.scrollTop;
+    const place = canvas.getBoundingClientRect(), x = event.clientX - place.left,
+      y = event.clientY - place.top + element.scrollTop;
     if (y < 0 || y >= rows * ROW) return -1;
     const row = Math.floor(y / ROW), depth = look?.upward ? rows - 1 - row : row;
     return boxes.findIndex(box => box.depth === depth && x >= box.x && x < box.x + box.width);
@@ -114,10 +142,15 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     hover = at;
     const box = boxes[at];
     if (!box || !look || event.pointerType === 'touch') return tip.hide();
-    const [title = '', ...lines] = box.small > 0 ? [look.saySmall(box.small)] : look.say(box.last, box.nodes.length - 1);
+    const [title = '', ...lines] = box.small > 0 ? [look.saySmall(box.small)]
+      : look.say(box.last, box.nodes.length - 1);
     tip.place(event.clientX, event.clientY, h('b', {}, title), ...lines.map(line => h('div', {class: 'quiet'}, line)));
   });
-  canvas.addEventListener('pointerleave', () => { hover = -1; tip.hide(); soon(); });
+  canvas.addEventListener('pointerleave', () => {
+    hover = -1;
+    tip.hide();
+    soon();
+  });
   canvas.addEventListener('click', event => {
     const box = boxes[boxAt(event)];
     if (box) use.choose(box.last);
@@ -129,9 +162,15 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
   canvas.addEventListener('keydown', event => {
     if (event.ctrlKey || event.metaKey || event.altKey || !look) return;
     const at = boxOf(boxes, look.chosen), box = boxes[at];
-    const go = (to: number | undefined): void => { const next = to === undefined ? undefined : boxes[to]; if (next) use.choose(next.last); };
+    const go = (to: number | undefined): void => {
+      const next = to === undefined ? undefined : boxes[to];
+      if (next) use.choose(next.last);
+    };
     const inward = look.upward ? 'ArrowUp' : 'ArrowDown', outward = look.upward ? 'ArrowDown' : 'ArrowUp';
-    const row = (): number[] => [...boxes.keys()].filter(i => boxes[i]!.depth === box!.depth && boxes[i]!.small === 0).sort((x, y) => boxes[x]!.x - boxes[y]!.x);
+    const row = (): number[] =>
+      [...boxes.keys()].filter(i => boxes[i]!.depth === box!.depth && boxes[i]!.small === 0).sort((x, y) =>
+        boxes[x]!.x - boxes[y]!.x
+      );
     if (!box && event.key.startsWith('Arrow')) go(0);
     else if (event.key === inward) go(box!.children[0]);
     else if (event.key === outward) go(box!.parent);
@@ -146,7 +185,10 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
     event.preventDefault();
     event.stopPropagation();
   });
-  element.addEventListener('scroll', () => { tip.hide(); soon(); });
+  element.addEventListener('scroll', () => {
+    tip.hide();
+    soon();
+  });
   new ResizeObserver(soon).observe(element);
 
   return {
@@ -158,7 +200,8 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
       paint();
       // What is chosen is in sight.
       const box = boxes[boxOf(boxes, next.chosen)];
-      if (box && (top(box) < element.scrollTop || top(box) + ROW > element.scrollTop + element.clientHeight)) element.scrollTop = Math.max(0, top(box) - ROW * 2);
+      if (box && (top(box) < element.scrollTop || top(box) + ROW > element.scrollTop + element.clientHeight))
+        element.scrollTop = Math.max(0, top(box) - ROW * 2);
     },
     focus: () => canvas.focus({preventScroll: true}),
     boxes: () => boxes,

@@ -1,13 +1,23 @@
-// Boxes of a flame graph: a row for each depth, as wide as the time below it. What would be narrower than half a pixel stands
-// in one box with its neighbours, so that what stays empty below a frame is the frame's own time.
+// Boxes of a flame graph: a row for each depth, as wide as the time below it. What would be narrower than half a pixel
+// stands in one box with its neighbours, so that what stays empty below a frame is the frame's own time.
 import type {Tree} from './calls';
 
-// `nodes`: what the box stands for, outermost first. Of a chain of frames that hand all their time on, only the last has something
-// to say: they are one box. `small`: of a box of many narrow frames how many; it has no nodes, and `last` is who calls them.
-export interface Box { nodes: number[]; last: number; small: number; depth: number; x: number; width: number; parent: number; children: number[] }
+// `nodes`: what the box stands for, outermost first. Of a chain of frames that hand all their time on, only the last
+// has something to say: they are one box. `small`: of a box of many narrow frames how many; it has no nodes, and `last`
+// is who calls them.
+export interface Box {
+  nodes: number[];
+  last: number;
+  small: number;
+  depth: number;
+  x: number;
+  width: number;
+  parent: number;
+  children: number[];
+}
 
 export const LEAST_WIDTH = 0.5;
-const HANDS_ON = 0.995;  // of its time: a frame that spends this share in one call is trivial
+const HANDS_ON = 0.995; // of its time: a frame that spends this share in one call is trivial
 
 export function layout(tree: Tree, root: number, width: number, folds: boolean): Box[] {
   const boxes: Box[] = [], whole = tree.weight[root]!;
@@ -16,9 +26,12 @@ export function layout(tree: Tree, root: number, width: number, folds: boolean):
   for (let next = todo.pop(); next; next = todo.pop()) {
     const {node, depth, x, parent} = next, nodes = [node];
     let last = node;
-    while (folds && last !== 0 && tree.children[last]!.length > 0 && tree.weight[tree.children[last]![0]!]! >= tree.weight[last]! * HANDS_ON)
+    while (folds && last !== 0 && tree.children[last]!.length > 0 &&
+      tree.weight[tree.children[last]![0]!]! >= tree.weight[last]! * HANDS_ON)
       nodes.push(last = tree.children[last]![0]!);
-    const at = boxes.push({nodes, last, small: 0, depth, x, width: tree.weight[node]! / whole * width, parent, children: []}) - 1;
+    const at =
+      boxes.push({nodes, last, small: 0, depth, x, width: tree.weight[node]! / whole * width, parent, children: []}) -
+      1;
     if (parent >= 0) boxes[parent]!.children.push(at);
     const below: typeof todo = [];
     let left = x, small = 0, smallFrom = 0, smallTo = 0;
@@ -31,9 +44,11 @@ export function layout(tree: Tree, root: number, width: number, folds: boolean):
       }
       left += wide;
     }
-    const rest = below.find(one => one.x > smallFrom);  // what was left out by the program stands behind all others
+    const rest = below.find(one => one.x > smallFrom); // what was left out by the program stands behind all others
     if (small > 0 && rest) smallTo = rest.x;
-    if (smallTo - smallFrom >= LEAST_WIDTH) boxes.push({nodes: [], last, small, depth: depth + 1, x: smallFrom, width: smallTo - smallFrom, parent: at, children: []});
+    if (smallTo - smallFrom >= LEAST_WIDTH)
+      boxes.push({nodes: [], last, small, depth: depth + 1, x: smallFrom, width: smallTo - smallFrom, parent: at,
+        children: []});
     for (let i = below.length; i-- > 0;) todo.push(below[i]!);
   }
   return boxes;

@@ -1,5 +1,5 @@
-// The first screen: what was run, how fast, how much was lost and to what, and what to do first, each with the place that
-// shows it. The words and numbers are those of `stageline explain`.
+// The first screen: what was run, how fast, how much was lost and to what, and what to do first, each with the place
+// that shows it. The words and numbers are those of `stageline explain`.
 import type {Finding, SpanPart, Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
@@ -23,18 +23,27 @@ import {stepPicture} from './step_picture';
 
 // Where nothing stands out that is a finding too.
 const closing = (reported: Explained): Finding[] => (reported.findings.length > 0 ? [] : [{
-  id: 'none', weight: 0, value: '', note: ['', ''], title: [reported.closing_en, reported.closing_zh], detail: ['', '']}]);
+  id: 'none',
+  weight: 0,
+  value: '',
+  note: ['', ''],
+  title: [reported.closing_en, reported.closing_zh],
+  detail: ['', ''],
+}]);
 
 export function makeOverview(shell: Shell): Page {
-  const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}), element = h('div', {}, sheet);
-  let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false, visible = false;
+  const {run, api} = shell, desk = deskOf(api), sheet = h('main', {class: 'sheet overview'}),
+    element = h('div', {}, sheet);
+  let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false,
+    visible = false;
   let profile: Table[] = [], profileDone = false;
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
   function evidence(finding: Finding, key: string): Child {
     if (finding.id === 'none') return false;
-    const links = placesOf(shell, finding, key, steps, known).flatMap((place, i) => [i > 0 && h('span', {class: 'between'}, ' · '),
-        h('a', {href: place.href, class: 'place'}, place.words)]);
+    const links = placesOf(shell, finding, key, steps, known).flatMap((place,
+      i) => [i > 0 && h('span', {class: 'between'}, ' · '), h('a', {href: place.href, class: 'place'}, place.words)]
+    );
     return h('p', {class: 'detail places'}, ...links, !!finding.command && h('code', {}, finding.command));
   }
   // The title leads to the scene: in the pipeline's chart where there is one.
@@ -44,7 +53,8 @@ export function makeOverview(shell: Shell): Page {
     return (places.find(place => place.id === 'pipeline') ?? places.find(place => place.id === 'timeline'))?.href ?? '';
   }
   function facts(): HTMLElement {
-    const ranks = run.ranks.length, stages = new Set(run.ranks.map(rank => rank.stage).filter(stage => stage >= 0)).size;
+    const ranks = run.ranks.length,
+      stages = new Set(run.ranks.map(rank => rank.stage).filter(stage => stage >= 0)).size;
     const machines = new Set(run.ranks.map(rank => rank.machine).filter(machine => machine >= 0)).size;
     const list: [string, Child][] = [
       [t('facts.ranks'), grouped(ranks)],
@@ -53,15 +63,22 @@ export function makeOverview(shell: Shell): Page {
       [t('facts.steps'), run.steps.length > 0 && grouped(run.steps.length)],
       [t('facts.span'), duration(run.span_ns)],
       [t('facts.slices'), grouped(run.slices)],
-      [t('facts.source'), `${run.format}, ${description(run.description)}`]];
-    return h('section', {class: 'aside-block'}, h('dl', {class: 'facts'},
-      ...list.flatMap(([name, value]) => (value ? [h('dt', {}, name), h('dd', {}, value)] : []))));
+      [t('facts.source'), `${run.format}, ${description(run.description)}`],
+    ];
+    return h('section', {class: 'aside-block'},
+      h('dl', {class: 'facts'},
+        ...list.flatMap(([name, value]) => (value ? [h('dt', {}, name), h('dd', {}, value)] : []))));
   }
   function flaws(): Child {
-    return run.flaws.length > 0 && h('section', {class: 'flaw-list', 'aria-label': t('flaws')}, h('h2', {}, t('flaws')),
-      h('ul', {}, ...run.flaws.map(flaw => h('li', {},
-        h('span', {class: `severity ${flaw.severity}`}, t(flaw.severity === 'loss' ? 'severity.loss' : 'severity.warning')), ' ',
-        flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`))));
+    return run.flaws.length > 0 &&
+      h('section', {class: 'flaw-list', 'aria-label': t('flaws')}, h('h2', {}, t('flaws')),
+        h('ul', {},
+          ...run.flaws.map(flaw =>
+            h('li', {},
+              h('span', {class: `severity ${flaw.severity}`},
+                t(flaw.severity === 'loss' ? 'severity.loss' : 'severity.warning')), ' ',
+              flawWords(flaw.name, flaw.message), flaw.count > 1 && ` (${grouped(flaw.count)}×)`)
+          )));
   }
   // A click shows the step in the timeline.
   function stepBars(): Child {
@@ -72,67 +89,107 @@ export function makeOverview(shell: Shell): Page {
     }, !hasPipeline(run));
   }
   function headline(): HTMLElement {
-    const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length), grouped(run.slices));
-    if (!reported) return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, run.title),
-      wrong ? failure(wrong, ask) : working(t('overview.looking'), now));
-    const parts = reported.parts.map((part): SpanPart => ({id: part.id, share: part.share, label: [part.label_en, part.label_zh]}));
-    return headlineView({title: [reported.title_en, reported.title_zh], lead: [reported.lead_en, reported.lead_zh], parts}, none);
+    const none = t('headline.none', countOf('ranks', run.ranks.length), countOf('steps', run.steps.length),
+      grouped(run.slices));
+    if (!reported)
+      return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, run.title),
+        wrong ? failure(wrong, ask) : working(t('overview.looking'), now));
+    const parts = reported.parts.map((part): SpanPart => ({id: part.id, share: part.share,
+      label: [part.label_en, part.label_zh]})
+    );
+    return headlineView({title: [reported.title_en, reported.title_zh], lead: [reported.lead_en, reported.lead_zh],
+      parts}, none);
   }
   function draw(): void {
-    const findings = reported ? [...reported.findings.map(findingOf), ...closing(reported), ...reported.offers.map(findingOf)] : [];
+    const findings = reported
+      ? [...reported.findings.map(findingOf), ...closing(reported), ...reported.offers.map(findingOf)] : [];
     const runLine = reported ? (currentLang() === 'zh' ? reported.run_zh : reported.run_en) : '';
     sheet.replaceChildren(
-      h('p', {class: 'run-line'}, reported && h('b', {}, run.title), runLine ? ` ${runLine}` : ''), headline(),  // until then the heading names it
-      h('div', {class: 'cols'},
-        h('div', {}, reported?.note_en && !reported.why_not ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? reported.note_zh : reported.note_en) : '',
-          reported ? findingsView(findings, evidence, sceneHref) : '',
-          reported?.why_not ? h('p', {class: 'quiet'}, t('overview.whyNot', reported.why_not)) : ''),
-        h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(),
-            facts()].filter((one): one is HTMLElement => !!one))),
-      ...[!hasPipeline(run) && reported && layersOfStep(reported),
-        !hasPipeline(run) && profileBars(shell, profile), tables.length > 0 && stepPicture(shell, usualStep(steps), replicaOf(run, reported?.findings.map(findingOf) ?? [])), ways(), flaws()].filter((one): one is HTMLElement => !!one));
+      h('p', {class: 'run-line'}, reported && h('b', {}, run.title), runLine ? ` ${runLine}` : ''),
+      headline(), // until then the heading names it
+      h('div', {class: 'cols'}, h('div', {}, reported?.note_en && !reported.why_not
+        ? h('p', {class: 'quiet'}, currentLang() === 'zh' ? reported.note_zh : reported.note_en) : '',
+        reported ? findingsView(findings, evidence, sceneHref) : '',
+        reported?.why_not ? h('p', {class: 'quiet'}, t('overview.whyNot', reported.why_not)) : ''),
+        h('aside', {}, ...[stagesView(tables.find(table => table.name === 'stages')), stepBars(), facts()].filter((
+          one,
+        ): one is HTMLElement => !!one))),
+      ...[
+        !hasPipeline(run) && reported && layersOfStep(reported),
+        !hasPipeline(run) && profileBars(shell, profile),
+        tables.length > 0 &&
+        stepPicture(shell, usualStep(steps), replicaOf(run, reported?.findings.map(findingOf) ?? [])),
+        ways(),
+        flaws(),
+      ].filter((one): one is HTMLElement => !!one),
+    );
   }
   // Drawn once for each theme and language: other answers that come redraw what stands around it.
   let layers: {key: string; node: HTMLElement | null} | null = null;
   function layersOfStep({findings}: Explained): HTMLElement | null {
-    const key = `${shell.theme} ${currentLang()} ${steps.length}`, accused = steps.find(step => step.number === findings[0]?.step);
-    if (layers?.key !== key) layers = {key, node: profilePicture(shell, accused ?? usualStep(steps), !accused,
-      run.ranks.findIndex(rank => rank.rank === findings.find(one => one.rank !== null)?.rank))};
+    const key = `${shell.theme} ${currentLang()} ${steps.length}`,
+      accused = steps.find(step => step.number === findings[0]?.step);
+    if (layers?.key !== key)
+      layers = {key,
+        node: profilePicture(shell, accused ?? usualStep(steps), !accused,
+          run.ranks.findIndex(rank => rank.rank === findings.find(one => one.rank !== null)?.rank))};
     return layers.node;
   }
   // Where to go on.
   function ways(): HTMLElement {
-    const link = (href: string, words: string, does: string): HTMLElement => h('li', {}, h('a', {href}, words), ' ',
-        h('span', {class: 'quiet'}, does));
-    return h('section', {class: 'ways'}, h('h2', {}, t('overview.ways')), h('ul', {},
-      hasPipeline(run) && link(shell.href('pipeline'), t('page.pipeline'), t('overview.pipeline')),
-      link(shell.href('timeline'), t('page.timeline'), t('overview.timeline')),
-      hasFlame(run) && link(shell.href('flame'), t('page.flame'), t('overview.flame')),
-      link(shell.href('answers'), t('page.answers'), t('overview.answers')),
-      hasCompare(run) && link(shell.href('compare'), t('page.compare'), t('overview.compare'))));
+    const link = (href: string, words: string, does: string): HTMLElement =>
+      h('li', {}, h('a', {href}, words), ' ', h('span', {class: 'quiet'}, does));
+    return h('section', {class: 'ways'}, h('h2', {}, t('overview.ways')),
+      h('ul', {}, hasPipeline(run) && link(shell.href('pipeline'), t('page.pipeline'), t('overview.pipeline')),
+        link(shell.href('timeline'), t('page.timeline'), t('overview.timeline')),
+        hasFlame(run) && link(shell.href('flame'), t('page.flame'), t('overview.flame')),
+        link(shell.href('answers'), t('page.answers'), t('overview.answers')),
+        hasCompare(run) && link(shell.href('compare'), t('page.compare'), t('overview.compare'))));
   }
-  function redraw(): void { if (visible) draw(); }
+  function redraw(): void {
+    if (visible) draw();
+  }
   function ask(): void {
     asked = true;
     wrong = null;
-    explained(api, state => { now = state; if (!reported) redraw(); })
-      .then(found => { reported = found; }, (error: unknown) => { wrong = error; }).finally(redraw);
-    desk.offers().then(found => { known = new Set(found.answers.map(one => one.name)); redraw(); }, () => undefined);
+    explained(api, state => {
+      now = state;
+      if (!reported) redraw();
+    })
+      .then(found => {
+        reported = found;
+      }, (error: unknown) => {
+        wrong = error;
+      }).finally(redraw);
+    desk.offers().then(found => {
+      known = new Set(found.answers.map(one => one.name));
+      redraw();
+    }, () => undefined);
     if (!hasPipeline(run)) {
       // What the bars are made of: asked after the findings, which come first.
-      void explained(api).then(() => desk.offers()).then(found => Promise.all(['temporal-breakdown', 'gpu-kernel-breakdown']
-        .filter(name => found.answers.some(one => one.name === name)).map(name => desk.answer(name, {}, () => undefined).then(answer => {
-          profile = [...profile, ...answer.tables];
-          redraw();
-        }, () => undefined)))).catch(() => undefined).finally(() => { profileDone = true; });
+      void explained(api).then(() => desk.offers()).then(found =>
+        Promise.all(['temporal-breakdown', 'gpu-kernel-breakdown']
+          .filter(name => found.answers.some(one => one.name === name)).map(name =>
+            desk.answer(name, {}, () => undefined).then(answer => {
+              profile = [...profile, ...answer.tables];
+              redraw();
+            }, () => undefined)
+          ))
+      ).catch(() => undefined).finally(() => {
+        profileDone = true;
+      });
       return;
     }
-    desk.answer('pipeline-summary', {},
-        () => undefined).then(answer => { tables = answer.tables; steps = stepsOf(run, answer.tables); redraw(); }, () => undefined);
+    desk.answer('pipeline-summary', {}, () => undefined).then(answer => {
+      tables = answer.tables;
+      steps = stepsOf(run, answer.tables);
+      redraw();
+    }, () => undefined);
     redraw();
   }
-  Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () => reported !== null &&
-      (tables.length > 0 || !hasPipeline(run)), overviewWhole: () => profileDone || hasPipeline(run)});
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {overviewReady: () =>
+    reported !== null &&
+    (tables.length > 0 || !hasPipeline(run)), overviewWhole: () => profileDone || hasPipeline(run)});
 
   return {
     element,
@@ -141,7 +198,9 @@ export function makeOverview(shell: Shell): Page {
       if (!asked) ask();
       draw();
     },
-    hide() { visible = false; },
+    hide() {
+      visible = false;
+    },
     address: () => ({rest: '', query: ''}),
     restyle: redraw,
   };

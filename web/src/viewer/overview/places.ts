@@ -9,7 +9,11 @@ import {accusedOf} from '../evidence/rules';
 import {stepOf} from '../evidence/staged';
 import {hasPipeline} from '../shell';
 
-export interface Place { id: 'table' | 'pipeline' | 'timeline'; words: string; href: string }
+export interface Place {
+  id: 'table' | 'pipeline' | 'timeline';
+  words: string;
+  href: string;
+}
 
 export const windowOf = (step: Step): string => `v=${Math.round(step.start_ns)},${Math.round(step.end_ns)}`;
 
@@ -30,31 +34,42 @@ function answerPlace(shell: Shell, analysis: string, table: string): string {
 
 // Tables of findings that name none: the first of these that the run has.
 const TABLES: Record<string, readonly (readonly [analysis: string, table: string])[]> = {
-  'device.idle': [['idle-time-breakdown', 'device-idle']], 'device.unused': [['temporal-breakdown', 'temporal-breakdown']],
-  'comm.exposed': [['comm-comp-overlap', 'comm-comp-overlap']], 'comm.waiting': [['tb-distributed', 'waits']],
-  'memory.exposed': [['temporal-breakdown', 'temporal-breakdown']], 'copies.pageable': [['gpu-kernel-breakdown', 'kernels']],
-  'rank.late': [['potential-stragglers', 'potential-stragglers']], 'rank.slow': [['stragglers', 'straggler-workers'],
-      ['temporal-breakdown', 'temporal-breakdown']],
-  'launch.bound': [['cuda-kernel-launch-stats', 'outliers']], 'queue.full': [['time-spent-blocked-on-full-queue', '']],
+  'device.idle': [['idle-time-breakdown', 'device-idle']],
+  'device.unused': [['temporal-breakdown', 'temporal-breakdown']],
+  'comm.exposed': [['comm-comp-overlap', 'comm-comp-overlap']],
+  'comm.waiting': [['tb-distributed', 'waits']],
+  'memory.exposed': [['temporal-breakdown', 'temporal-breakdown']],
+  'copies.pageable': [['gpu-kernel-breakdown', 'kernels']],
+  'rank.late': [['potential-stragglers', 'potential-stragglers']],
+  'rank.slow': [['stragglers', 'straggler-workers'], ['temporal-breakdown', 'temporal-breakdown']],
+  'launch.bound': [['cuda-kernel-launch-stats', 'outliers']],
+  'queue.full': [['time-spent-blocked-on-full-queue', '']],
   'step.outlier': [['pipeline-summary', 'steps'], ['profiler-steps', 'profiler-steps']],
-      'input.loading': [['tb-overview', 'step-averages']],
-  'tensor_cores.unused': [['tb-kernel', 'kernel-use']], 'memory.full': [['tb-memory', 'memory-peaks']],
-  'stage.slow': [['pipeline-summary', 'stages']], 'bubble': [['waterfall', 'waterfall']], 'outside': [['waterfall', 'waterfall']],
+  'input.loading': [['tb-overview', 'step-averages']],
+  'tensor_cores.unused': [['tb-kernel', 'kernel-use']],
+  'memory.full': [['tb-memory', 'memory-peaks']],
+  'stage.slow': [['pipeline-summary', 'stages']],
+  'bubble': [['waterfall', 'waterfall']],
+  'outside': [['waterfall', 'waterfall']],
   'replica.uneven': [['waterfall', 'waterfall-steps']],
 };
 
-// `known`: analyses that the run can be asked; `key`: the finding's own, which names its scene. The step is the one that the finding
-// is about, else a usual one; the replica the one in which its rank runs.
-export function placesOf(shell: Shell, finding: Finding, key: string, steps: readonly Step[], known: ReadonlySet<string>): Place[] {
+// `known`: analyses that the run can be asked; `key`: the finding's own, which names its scene. The step is the one
+// that the finding is about, else a usual one; the replica the one in which its rank runs.
+export function placesOf(shell: Shell, finding: Finding, key: string, steps: readonly Step[],
+  known: ReadonlySet<string>): Place[]
+{
   const places: Place[] = [], {run} = shell, step = stepOf(steps, finding);
-  const [analysis, table] = finding.analysis ? [finding.analysis,
-      finding.table ?? ''] : TABLES[finding.id]?.find(([name]) => known.has(name)) ?? ['', ''];
+  const [analysis, table] = finding.analysis ? [finding.analysis, finding.table ?? '']
+    : TABLES[finding.id]?.find(([name]) => known.has(name)) ?? ['', ''];
   if (analysis) places.push({id: 'table', words: t('place.table'), href: answerPlace(shell, analysis, table)});
   // Its pipeline page replays other schedules.
-  if (finding.id.startsWith('offer.')) return hasPipeline(run) ? [{id: 'pipeline', words: t('place.pipeline'), href: shell.href('pipeline')}] : [];
+  if (finding.id.startsWith('offer.'))
+    return hasPipeline(run) ? [{id: 'pipeline', words: t('place.pipeline'), href: shell.href('pipeline')}] : [];
   const dp = replicaOf(run, [finding]), query = plainQuery(new URLSearchParams({scene: key}));
-  if (hasPipeline(run) && step) places.push({id: 'pipeline', words: t('place.pipeline'), href: shell.href('pipeline',
-      {query: `step=${step.number}${dp >= 0 ? `&dp=${dp}` : ''}&${query}`})});
+  if (hasPipeline(run) && step)
+    places.push({id: 'pipeline', words: t('place.pipeline'),
+      href: shell.href('pipeline', {query: `step=${step.number}${dp >= 0 ? `&dp=${dp}` : ''}&${query}`})});
   places.push({id: 'timeline', words: t('place.timeline'), href: shell.href('timeline', {query})});
   return places;
 }

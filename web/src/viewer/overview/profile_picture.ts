@@ -1,6 +1,6 @@
-// A profile at a glance: one usual step of one rank as what its devices compute, what they send and copy, what the host does and waits
-// for input; below it every rank's devices, and the kernels that take most time. Shares of pixels come from the timeline's tiles, so
-// that white is idle time.
+// A profile at a glance: one usual step of one rank as what its devices compute, what they send and copy, what the host
+// does and waits for input; below it every rank's devices, and the kernels that take most time. Shares of pixels come
+// from the timeline's tiles, so that white is idle time.
 import {h, styled} from '../../dom';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
@@ -20,54 +20,83 @@ const HOST = new Set(['operator', 'runtime', 'python', 'overhead']);
 
 // The rank with most device work, or the one that is meant.
 function rankOf(shell: Shell, wanted: number): number {
-  const {run} = shell, slices = run.ranks.map((_, i) => run.lanes.filter(lane => lane.rank_index === i && lane.type === 'stream').reduce((sum, lane) => sum + lane.slices, 0));
+  const {run} = shell,
+    slices = run.ranks.map((_, i) =>
+      run.lanes.filter(lane => lane.rank_index === i && lane.type === 'stream').reduce((sum, lane) => sum + lane.slices,
+        0)
+    );
   return wanted >= 0 && slices[wanted]! > 0 ? wanted : slices.indexOf(Math.max(...slices));
 }
 
-// Busy shares of every column, by layer: streams of a layer side by side add up to one at most; of the host the busiest row.
-async function layersOf(shell: Shell, lanes: readonly Lane[], step: Step, n: number): Promise<Map<Layer, Float32Array>> {
-  const {api, run} = shell, groups = new Map(run.kinds.map(kind => [kind.id, kind.group])), types = new Map(lanes.map(lane => [lane.id, lane.type]));
-  const {header, buffer, base} = await api.wire<TilesHeader>('tiles', {lanes: lanes.map(lane => lane.id).join(), t0: step.start_ns, t1: step.end_ns, n});
+// Busy shares of every column, by layer: streams of a layer side by side add up to one at most; of the host the busiest
+// row.
+async function layersOf(shell: Shell, lanes: readonly Lane[], step: Step,
+  n: number): Promise<Map<Layer, Float32Array>>
+{
+  const {api, run} = shell, groups = new Map(run.kinds.map(kind => [kind.id, kind.group])),
+    types = new Map(lanes.map(lane => [lane.id, lane.type]));
+  const {header, buffer, base} = await api.wire<TilesHeader>('tiles', {lanes: lanes.map(lane => lane.id).join(),
+    t0: step.start_ns, t1: step.end_ns, n});
   const found = new Map<Layer, Float32Array>(LAYERS.map(layer => [layer, new Float32Array(n)]));
   for (const {lane, row, kinds} of header.rows)
     for (const {kind, offset} of kinds) {
       const group = groups.get(kind) ?? '', stream = types.get(lane) === 'stream';
-      const layer: Layer | null = stream ? group === 'communication' ? 'communication' : group === 'memory' ? 'memory' : row === 0 ? 'computing' : null : HOST.has(group) ? 'host' : null;
+      const layer: Layer | null = stream
+        ? group === 'communication' ? 'communication' : group === 'memory' ? 'memory' : row === 0 ? 'computing' : null
+        : HOST.has(group) ? 'host' : null;
       if (!layer) continue;
       const into = found.get(layer)!, shares = new Uint8Array(buffer, base + offset, n);
-      for (let i = 0; i < n; ++i) into[i] = layer === 'host' ? Math.max(into[i]!, shares[i]! / 255) : Math.min(1, into[i]! + shares[i]! / 255);
+      for (let i = 0; i < n; ++i)
+        into[i] = layer === 'host' ? Math.max(into[i]!, shares[i]! / 255) : Math.min(1, into[i]! + shares[i]! / 255);
     }
   // Whatever is known to load input, by its name.
   const threads = lanes.filter(lane => lane.type === 'thread').map(lane => lane.id);
-  const {matches} = threads.length > 0 ? await api.json<{matches: {name_id: number}[]}>('search', {q: INPUT, regex: 1, limit: 200}) : {matches: []};
+  const {matches} = threads.length > 0
+    ? await api.json<{matches: {name_id: number}[]}>('search', {q: INPUT, regex: 1, limit: 200}) : {matches: []};
   if (matches.length > 0) {
-    const names = new Set(matches.map(one => one.name_id)), slices = await api.slices({lanes: threads.join(), t0: step.start_ns, t1: step.end_ns, limit: 40000}), into = found.get('input')!;
+    const names = new Set(matches.map(one => one.name_id)),
+      slices = await api.slices({lanes: threads.join(), t0: step.start_ns, t1: step.end_ns, limit: 40000}),
+      into = found.get('input')!;
     const column = (step.end_ns - step.start_ns) / n;
     for (let i = 0; i < slices.count; ++i) {
       if (!names.has(slices.name[i]!)) continue;
       const a = (slices.start[i]! - step.start_ns) / column, b = a + slices.dur[i]! / column;
-      for (let x = Math.max(0, Math.floor(a)); x < Math.min(n, Math.ceil(b)); ++x) into[x] = Math.max(into[x]!, Math.min(b, x + 1) - Math.max(a, x));
+      for (let x = Math.max(0, Math.floor(a)); x < Math.min(n, Math.ceil(b)); ++x)
+        into[x] = Math.max(into[x]!, Math.min(b, x + 1) - Math.max(a, x));
     }
   }
   return found;
 }
 
 // `usual`: nothing is known of this step; else the first finding is about it.
-export function profilePicture(shell: Shell, step: Step | undefined, usual: boolean, wanted: number): HTMLElement | null {
-  const {run} = shell, rank = rankOf(shell, wanted), lanes = run.lanes.filter(lane => lane.rank_index === rank && (lane.type === 'stream' || lane.type === 'thread') && lane.slices > 0);
+export function profilePicture(shell: Shell, step: Step | undefined, usual: boolean, wanted: number):
+  | HTMLElement
+  | null
+{
+  const {run} = shell, rank = rankOf(shell, wanted),
+    lanes = run.lanes.filter(lane =>
+      lane.rank_index === rank && (lane.type === 'stream' || lane.type === 'thread') && lane.slices > 0
+    );
   if (!step || rank < 0 || !lanes.some(lane => lane.type === 'stream')) return null;
-  const canvas = h('canvas', {'aria-hidden': 'true'}), labels = h('div', {class: 'picture-labels', 'aria-hidden': 'true'});
-  const title = (usual ? t('overview.picture.title', step.number) : t('overview.picture.accused', step.number)) + (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
-  const place = h('a', {class: 'picture', href: shell.href('timeline', {query: plainQuery(new URLSearchParams({v: `${Math.round(step.start_ns)},${Math.round(step.end_ns)}`}))}),
-    }, h('span', {class: 'live'}, t('overview.picture.profile', step.number)), labels, h('div', {class: 'picture-plot'}, canvas,
-      h('div', {class: 'picture-ends quiet', 'aria-hidden': 'true'}, h('span', {}, '0'), h('span', {}, duration(step.end_ns - step.start_ns)))));
-  const section = h('section', {class: 'step-picture profile-picture'}, h('div', {class: 'chart-head'}, h('h2', {}, title)), place);
+  const canvas = h('canvas', {'aria-hidden': 'true'}),
+    labels = h('div', {class: 'picture-labels', 'aria-hidden': 'true'});
+  const title = (usual ? t('overview.picture.title', step.number) : t('overview.picture.accused', step.number)) +
+    (run.ranks.length > 1 ? ` · ${t('row.rank', run.ranks[rank]!.rank)}` : '');
+  const place = h('a', {class: 'picture', href: shell.href('timeline', {
+    query: plainQuery(new URLSearchParams({v: `${Math.round(step.start_ns)},${Math.round(step.end_ns)}`})),
+  })}, h('span', {class: 'live'}, t('overview.picture.profile', step.number)), labels,
+    h('div', {class: 'picture-plot'}, canvas,
+      h('div', {class: 'picture-ends quiet', 'aria-hidden': 'true'}, h('span', {}, '0'),
+        h('span', {}, duration(step.end_ns - step.start_ns)))));
+  const section = h('section', {class: 'step-picture profile-picture'},
+    h('div', {class: 'chart-head'}, h('h2', {}, title)), place);
   let found: Map<Layer, Float32Array> | null = null, shown: Layer[] = [];
 
   function paint(): void {
-    const width = canvas.clientWidth, ratio = Math.min((devicePixelRatio || 1), 3), context = canvas.getContext('2d');
+    const width = canvas.clientWidth, ratio = Math.min(devicePixelRatio || 1, 3), context = canvas.getContext('2d');
     if (!context || width === 0 || !found) return;
-    const height = shown.length * (ROW + GAP) - GAP, style = getComputedStyle(document.documentElement), n = found.get('host')!.length;
+    const height = shown.length * (ROW + GAP) - GAP, style = getComputedStyle(document.documentElement),
+      n = found.get('host')!.length;
     styled(canvas, {height: `${height}px`});
     canvas.width = Math.round(width * ratio);
     canvas.height = Math.round(height * ratio);
@@ -90,20 +119,35 @@ export function profilePicture(shell: Shell, step: Step | undefined, usual: bool
     found = layers;
     const busy = (layer: Layer): number => layers.get(layer)!.reduce((sum, share) => sum + share, 0) / 1024;
     shown = LAYERS.filter(layer => layer === 'computing' || busy(layer) > 0);
-    labels.replaceChildren(...shown.map(layer => styled(h('span', {}, t(`layer.${layer}`), ' ', h('small', {class: 'quiet'}, `${(busy(layer) * 100).toFixed(busy(layer) < 0.1 ? 1 : 0)}\u202f%`)), {height: `${ROW}px`})));
+    labels.replaceChildren(
+      ...shown.map(layer =>
+        styled(
+          h('span', {}, t(`layer.${layer}`), ' ',
+            h('small', {class: 'quiet'}, `${(busy(layer) * 100).toFixed(busy(layer) < 0.1 ? 1 : 0)}\u202f%`)),
+          {height: `${ROW}px`},
+        )
+      ),
+    );
     section.dataset['layers'] = shown.map(layer => `${layer}=${busy(layer).toFixed(4)}`).join(' ');
     paint();
-  }, () => { section.hidden = true; });
+  }, () => {
+    section.hidden = true;
+  });
   new ResizeObserver(paint).observe(canvas);
   return section;
 }
 
 // Every rank's devices, those that compute least first where there are many; and the kernels that take most time.
 export function profileBars(shell: Shell, tables: readonly Table[]): HTMLElement | null {
-  const report = {tables: [...tables]} as unknown as Report, bars = deviceBars(report, MOST_RANKS), kernels = topKernels(report, 8);
+  const report = {tables: [...tables]} as unknown as Report, bars = deviceBars(report, MOST_RANKS),
+    kernels = topKernels(report, 8);
   if (!bars && !kernels) return null;
   const more = (href: string, words: string): HTMLElement => h('p', {class: 'quiet'}, h('a', {href}, words));
-  return h('section', {class: 'profile-bars'},
-    bars && h('div', {}, ...bars.nodes, more(shell.href('answers', {rest: 'time', query: 'answer=temporal-breakdown'}), t('overview.bars.more'))),
-    kernels && h('div', {}, ...kernels, more(shell.href('answers', {rest: 'kernels', query: 'answer=gpu-kernel-breakdown'}), t('overview.kernels.more'))));
+  return h('section', {class: 'profile-bars'}, bars &&
+    h('div', {}, ...bars.nodes,
+      more(shell.href('answers', {rest: 'time', query: 'answer=temporal-breakdown'}), t('overview.bars.more'))),
+    kernels &&
+      h('div', {}, ...kernels,
+        more(shell.href('answers', {rest: 'kernels', query: 'answer=gpu-kernel-breakdown'}),
+          t('overview.kernels.more'))));
 }

@@ -2,6 +2,10 @@
 import {Component, type ComponentChildren} from 'preact';
 
 export class Kept extends Component<{by: readonly unknown[]; children: ComponentChildren}> {
-  override shouldComponentUpdate({by}: {by: readonly unknown[]}): boolean { return by.some((one, i) => one !== this.props.by[i]); }
-  render(): ComponentChildren { return this.props.children; }
+  override shouldComponentUpdate({by}: {by: readonly unknown[]}): boolean {
+    return by.some((one, i) => one !== this.props.by[i]);
+  }
+  render(): ComponentChildren {
+    return this.props.children;
+  }
 }

@@ -30,7 +30,8 @@ import {Head} from './head';
 import {StepMap, Workers} from './heat';
 import {loadPipeline, loadTables, type Loaded} from './load';
 import {chooseBelow, follow, lead, likeWords, makeOther} from './other';
-import {isLeftOut, moreOfStage, moveToStep, oneReplica, ownModel, setUnder, setWorld, showAllRanks, slowStages, toggleAll, toggleStage, type Pipe} from './pipe';
+import {isLeftOut, moreOfStage, moveToStep, oneReplica, ownModel, setUnder, setWorld, showAllRanks, slowStages,
+  toggleAll, toggleStage, type Pipe} from './pipe';
 import {RunName, RunsWords} from './runs';
 import {Stages} from './stages';
 import {partWord, StepHead} from './steps';
@@ -38,16 +39,30 @@ import {WhatIf} from './what_if';
 import {WorstRanks} from './worst';
 
 const KEYS: [string, () => string][] = [
-  ['W S', () => t('keys.zoom.long')], ['A D', () => t('keys.move.long')], ['← → ↑ ↓', () => t('keys.arrows.long')], ['[ ]', () => t('keys.step.long')],
-  [', .', () => t('keys.cell.long')], ['0', () => t('keys.fit.long')], ['T', () => t('keys.theory.long')], ['C', () => t('pipe.key.causes')],
-  ['E ⇧E', () => t('keys.evidence')], ['U ⇧U', () => t('pipe.key.unfold')], ['Enter', () => t('pipe.key.timeline')], ['Esc', () => t('keys.esc.long')]];
+  ['W S', () => t('keys.zoom.long')],
+  ['A D', () => t('keys.move.long')],
+  ['← → ↑ ↓', () => t('keys.arrows.long')],
+  ['[ ]', () => t('keys.step.long')],
+  [', .', () => t('keys.cell.long')],
+  ['0', () => t('keys.fit.long')],
+  ['T', () => t('keys.theory.long')],
+  ['C', () => t('pipe.key.causes')],
+  ['E ⇧E', () => t('keys.evidence')],
+  ['U ⇧U', () => t('pipe.key.unfold')],
+  ['Enter', () => t('pipe.key.timeline')],
+  ['Esc', () => t('keys.esc.long')],
+];
 
 export function makePipeline(shell: Shell): Page {
-  const evidence = h('div', {class: 'evidence-place'}), top = h('div', {}), controls = h('div', {}), body = h('div', {class: 'cards'}), chartPlace = h('div', {class: 'chart-place'});
+  const evidence = h('div', {class: 'evidence-place'}), top = h('div', {}), controls = h('div', {}),
+    body = h('div', {class: 'cards'}), chartPlace = h('div', {class: 'chart-place'});
   const detailsPlace = h('div', {}), notice = h('p', {class: 'quiet', role: 'status'}), runsWords = h('div', {});
-  const names = [h('div', {class: 'run-name'}), h('div', {class: 'run-name'})] as const, otherPlace = h('div', {class: 'chart-place'});
-  const element = h('main', {class: 'sheet'}, notice, top, evidence, controls, runsWords, names[0], chartPlace, names[1], otherPlace, detailsPlace, body);
-  let pipe: Pipe | null = null, asked = '', pending = 0, pointerTime: number | null = null, otherTime: number | null = null, visible = false;
+  const names = [h('div', {class: 'run-name'}), h('div', {class: 'run-name'})] as const,
+    otherPlace = h('div', {class: 'chart-place'});
+  const element = h('main', {class: 'sheet'}, notice, top, evidence, controls, runsWords, names[0], chartPlace,
+    names[1], otherPlace, detailsPlace, body);
+  let pipe: Pipe | null = null, asked = '', pending = 0, pointerTime: number | null = null,
+    otherTime: number | null = null, visible = false;
   let leading = false, staging = 0, fetching = 0, busy = 0, life = new AbortController();
 
   // Takes the place of the pipe that was here.
@@ -60,15 +75,20 @@ export function makePipeline(shell: Shell): Page {
     const share = (): number => (made.both && made.other ? 0.36 : made.world ? 0.46 : 0.62);
     const maxHeight = (): number => Math.max(share() < 0.5 ? 160 : 220, Math.min(element.clientHeight * share(), 1400));
     const chart = makeChart(app, maxHeight, life.signal);
-    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '', scenes: null,
-      bench: {now: new URLSearchParams(asked).get('if') ?? '', kept: new URLSearchParams(asked).get('kept') ?? '', restore: null}, other: null, diff: null,
-      fetchSteps: shell.run.file ? null : (step, beside) => { fetchSteps(made, step, beside).catch(wrong); }, both: new URLSearchParams(asked).get('other') !== 'off'};
+    const made: Pipe = {shell, app, chart, recorded: loaded, tables: null, tablesError: '', world: null, scene: '',
+      scenes: null,
+      bench: {now: new URLSearchParams(asked).get('if') ?? '', kept: new URLSearchParams(asked).get('kept') ?? '',
+        restore: null}, other: null, diff: null, fetchSteps: shell.run.file ? null : (step, beside) => {
+        fetchSteps(made, step, beside).catch(wrong);
+      }, both: new URLSearchParams(asked).get('other') !== 'off'};
     const tip = makeTip(app, cell => likeWords(made, 'a', cell));
     app.state = stateOf(made, asked);
     setUnder(made);
     chartPlace.replaceChildren(chart.element, tip.element);
     listenToPointer(app, chart, tip, {
-      onPoint: time => { pointerTime = time; },
+      onPoint: time => {
+        pointerTime = time;
+      },
       onLabel: index => {
         const {layout} = chart.scene(), sum = sumOf(layout, index), row = loaded.model.rows[layout.rows[index]!];
         if (sum && !sum.whole) showAllRanks(app, sum.stage);
@@ -77,9 +97,14 @@ export function makePipeline(shell: Shell): Page {
       onIdle: (index, time, x, y) => showIdle(app, chart, tip, index, time, x, y),
     });
     listenToKeys(app, chart, () => pointerTime, {
-      help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null, active: () => visible && shell.page === 'pipeline' &&
+      help: shell.help,
+      helpOpen: () => document.querySelector('dialog[open]') !== null,
+      active: () =>
+        visible && shell.page === 'pipeline' &&
         (!made.other || document.activeElement !== made.other.chart.canvas),
-      own: event => ownKey(made, event), step: by => moveToStep(made, by), until: life.signal,
+      own: event => ownKey(made, event),
+      step: by => moveToStep(made, by),
+      until: life.signal,
     });
     app.onChange(before => {
       if (before.step !== app.state.step || before.beside !== app.state.beside) setUnder(made);
@@ -88,10 +113,12 @@ export function makePipeline(shell: Shell): Page {
         drawDetails(made);
         shell.say(app.state.selected >= 0 ? cellSentence(app, app.state.selected) : '');
       }
-      if (before.step !== app.state.step) shell.say(app.state.step === null ? t('chart.all') : t('chart.step', app.state.step));
+      if (before.step !== app.state.step)
+        shell.say(app.state.step === null ? t('chart.all') : t('chart.step', app.state.step));
       const {view: a, hovered: b, ...rest} = before, {view: c, hovered: d, ...now} = app.state;
       if (made.scene && a !== c) schedule();
-      if ((Object.keys(rest) as (keyof typeof rest)[]).some(key => rest[key] !== now[key]) || (a === c && b === d)) schedule();
+      if ((Object.keys(rest) as (keyof typeof rest)[]).some(key => rest[key] !== now[key]) || (a === c && b === d))
+        schedule();
       if (shell.page === 'pipeline' && (a !== c || before.selected !== app.state.selected || b === d)) shell.moved();
     });
     loadTables(shell.api).then(tables => {
@@ -101,19 +128,23 @@ export function makePipeline(shell: Shell): Page {
       made.tablesError = String(error);
       schedule();
     });
-    if (hasMany(loaded.report.parts)) deskOf(shell.api).ask<RanksAnswer>('pipeline/ranks', {}, () => undefined).then(answer => {
-      app.worst = worstOf(answer, loaded.report.parts);
-      const fields = new URLSearchParams(asked), unasked = !['open', 'dp', 'scene', 'sel', 'if'].some(name => fields.has(name));
-      app.change(unasked && app.state.dp === null && app.state.open.size === 0 ? {open: new Set(slowStages(made))} : {});
-      schedule();
-    }, () => undefined);  // without an answer no rank stands out
+    if (hasMany(loaded.report.parts))
+      deskOf(shell.api).ask<RanksAnswer>('pipeline/ranks', {}, () => undefined).then(answer => {
+        app.worst = worstOf(answer, loaded.report.parts);
+        const fields = new URLSearchParams(asked),
+          unasked = !['open', 'dp', 'scene', 'sel', 'if'].some(name => fields.has(name));
+        app.change(
+          unasked && app.state.dp === null && app.state.open.size === 0 ? {open: new Set(slowStages(made))} : {},
+        );
+        schedule();
+      }, () => undefined); // without an answer no rank stands out
     fetchOther(made, maxHeight);
     expose(made, () => busy > 0);
     return made;
   }
 
-  // Steps that were left out: their cells take the place of those that are here. What is chosen besides stays. null: something else was
-  // asked for meanwhile.
+  // Steps that were left out: their cells take the place of those that are here. What is chosen besides stays. null:
+  // something else was asked for meanwhile.
   async function fetchSteps(made: Pipe, step: number, beside?: number): Promise<Pipe | null> {
     const query = new URLSearchParams(toQuery(made));
     for (const name of ['v', 'sel', 'scene', 'beside']) query.delete(name);
@@ -144,7 +175,8 @@ export function makePipeline(shell: Shell): Page {
   }
   // Of the steps that an address names, those that are to be fetched for it; empty: it can be shown with what is here.
   function lackingOf(query: string, {model, report: {cells: {leftOut}}}: Loaded): number[] {
-    const fields = new URLSearchParams(query), named = ['step', 'beside'].flatMap(name => (fields.has(name) ? [Number(fields.get(name))] : []));
+    const fields = new URLSearchParams(query),
+      named = ['step', 'beside'].flatMap(name => (fields.has(name) ? [Number(fields.get(name))] : []));
     if (shell.run.file || !leftOut || !named.some(step => leftOut.includes(step))) return [];
     return [...new Set(named)].filter(step => leftOut.includes(step) || model.steps.some(one => one.step === step));
   }
@@ -156,7 +188,8 @@ export function makePipeline(shell: Shell): Page {
   // The second run; where not all of it came, the step that the first one shows, if it has it.
   async function loadOther({app: {state: {step}}}: Pipe): Promise<Loaded> {
     const loaded = await loadPipeline(shell.api, {run: 'other'});
-    return step !== null && loaded.report.cells.leftOut?.includes(step) ? loadPipeline(shell.api, {run: 'other', steps: [step]}) : loaded;
+    return step !== null && loaded.report.cells.leftOut?.includes(step)
+      ? loadPipeline(shell.api, {run: 'other', steps: [step]}) : loaded;
   }
 
   // What the first run does the second follows, and the other way round; never both at once.
@@ -169,17 +202,25 @@ export function makePipeline(shell: Shell): Page {
     const desk = deskOf(shell.api), until = life.signal;
     desk.offers().then(async offers => {
       if (!offers.other) return;
-      desk.ask<Partial<Diff>>('compare', {}, () => undefined).then(diff => { made.diff = diff; schedule(); }, () => undefined);
+      desk.ask<Partial<Diff>>('compare', {}, () => undefined).then(diff => {
+        made.diff = diff;
+        schedule();
+      }, () => undefined);
       const loaded = await loadOther(made);
       if (until.aborted) return;
       const other = made.other = makeOther(made, offers.other.title, loaded, maxHeight, until);
       const {app} = other, tip = makeTip(app, cell => likeWords(made, 'b', cell));
       otherPlace.replaceChildren(other.chart.element, tip.element);
       listenToPointer(app, other.chart, tip, {
-        onPoint: time => { otherTime = time; },
-        onIdle: (index, time, x, y) => showIdle(app, other.chart, tip, index, time, x, y)});
-      listenToKeys(app, other.chart, () => otherTime, {help: shell.help, helpOpen: () => document.querySelector('dialog[open]') !== null,
-        active: () => visible && shell.page === 'pipeline' && made.both && document.activeElement === other.chart.canvas,
+        onPoint: time => {
+          otherTime = time;
+        },
+        onIdle: (index, time, x, y) => showIdle(app, other.chart, tip, index, time, x, y),
+      });
+      listenToKeys(app, other.chart, () => otherTime, {help: shell.help,
+        helpOpen: () => document.querySelector('dialog[open]') !== null,
+        active: () =>
+          visible && shell.page === 'pipeline' && made.both && document.activeElement === other.chart.canvas,
         own: event => otherKey(made, event), step: by => moveToStep(made, by), until});
       app.onChange(before => {
         if (leading) return;
@@ -197,7 +238,8 @@ export function makePipeline(shell: Shell): Page {
     });
   }
   function showBoth(made: Pipe, both: boolean): void {
-    const {app, other} = made, home = homeOf(app.model, app.state.step), whole = app.state.view.t0 === home.t0 && app.state.view.t1 === home.t1;
+    const {app, other} = made, home = homeOf(app.model, app.state.step),
+      whole = app.state.view.t0 === home.t0 && app.state.view.t1 === home.t1;
     made.both = both;
     if (!made.world) app.model = ownModel(made);
     if (!both) app.marks = null;
@@ -209,8 +251,12 @@ export function makePipeline(shell: Shell): Page {
   // What the second chart does not do by itself is done to both.
   function otherKey(made: Pipe, event: KeyboardEvent): boolean {
     switch (event.code) {
-      case 'KeyC': case 'KeyU': return ownKey(made, event);
-      case 'KeyT': toggleTheory(made.app); return true;
+      case 'KeyC':
+      case 'KeyU':
+        return ownKey(made, event);
+      case 'KeyT':
+        toggleTheory(made.app);
+        return true;
     }
     return false;
   }
@@ -220,10 +266,13 @@ export function makePipeline(shell: Shell): Page {
     if (!sum) return showBubble(app, tip, scene.layout.rows[index]!, time, x, y);
     const shares = new Float64Array(STACK.length), pixel = chart.timeAt(1) - chart.timeAt(0);
     densityOf(app.cells, app.model, sum, app.state.step).fill(time - pixel / 2, time + pixel / 2, 1, shares);
-    const waiting = 1 - shares.reduce((all, share) => all + share, 0), line = (name: string, share: number): HTMLElement | null =>
-      (share >= 0.0005 ? h('div', {class: 'quiet'}, `${name} ${percent(share)}`) : null);
+    const waiting = 1 - shares.reduce((all, share) => all + share, 0),
+      line = (name: string, share: number):
+        | HTMLElement
+        | null => (share >= 0.0005 ? h('div', {class: 'quiet'}, `${name} ${percent(share)}`) : null);
     tip.place(x, y, h('b', {}, t(sum.whole ? 'pipe.sum' : 'pipe.sum.others', sum.stage, sum.rows.length)),
-      ...STACK.flatMap((group, k) => line(t(`group.${group}` as Key), shares[k]!) ?? []), ...(line(t('group.idle'), waiting) ? [line(t('group.idle'), waiting)!] : []));
+      ...STACK.flatMap((group, k) => line(t(`group.${group}` as Key), shares[k]!) ?? []),
+      ...(line(t('group.idle'), waiting) ? [line(t('group.idle'), waiting)!] : []));
     return true;
   }
   function showBubble(app: App, tip: PageTip, row: number, time: number, x: number, y: number): boolean {
@@ -232,15 +281,21 @@ export function makePipeline(shell: Shell): Page {
     const {cells, parts} = app.bubbles!, lines = BUBBLE_PARTS.map((id, k) => [partWord(id), parts[k]![at]!] as const)
       .filter(([, ns]) => Math.abs(ns) >= cells.dur[at]! / 200);
     tip.place(x, y, h('b', {}, t('pipe.waits', duration(cells.dur[at]!))),
-      ...lines.map(([name, ns]) => h('div', {class: 'quiet'}, `${name} ${ns < 0 ? '−' : ''}${duration(Math.abs(ns))}`)));
+      ...lines.map(([name, ns]) =>
+        h('div', {class: 'quiet'}, `${name} ${ns < 0 ? '−' : ''}${duration(Math.abs(ns))}`)
+      ));
     return true;
   }
 
   function ownKey(made: Pipe, event: KeyboardEvent): boolean {
     const {app} = made, {selected} = app.state;
     switch (event.code) {
-      case 'KeyE': nextScene(made, event.shiftKey ? -1 : 1); return true;
-      case 'KeyC': if (app.bubbles) app.change({causes: !app.state.causes}); return true;
+      case 'KeyE':
+        nextScene(made, event.shiftKey ? -1 : 1);
+        return true;
+      case 'KeyC':
+        if (app.bubbles) app.change({causes: !app.state.causes});
+        return true;
       case 'KeyU':
         if (event.shiftKey || selected < 0) toggleAll(app);
         else moreOfStage(app, app.report.parts[app.cells.part[selected]!]!.stage);
@@ -259,18 +314,23 @@ export function makePipeline(shell: Shell): Page {
 
   function drawDetails(made: Pipe): void {
     const {app} = made, {selected} = app.state;
-    const link = selected >= 0 && !made.world ? h('a', {class: 'to-timeline', id: 'to-timeline', href: shell.href('timeline', {query: timelineQuery(made, selected)})},
-      t('pipe.toTimeline')) : null;
+    const link = selected >= 0 && !made.world
+      ? h('a', {class: 'to-timeline', id: 'to-timeline',
+        href: shell.href('timeline', {query: timelineQuery(made, selected)})}, t('pipe.toTimeline')) : null;
     const {other} = made, alone = selected < 0 && !!other && made.both && other.app.state.selected >= 0;
     const words = alone ? likeWords(made, 'b', other.app.state.selected) : likeWords(made, 'a', selected);
-    detailsPlace.replaceChildren(detailsView(alone ? other.app : app), ...(words ? [h('p', {class: 'quiet'}, words)] : []), ...(link ? [link] : []));
+    detailsPlace.replaceChildren(detailsView(alone ? other.app : app),
+      ...(words ? [h('p', {class: 'quiet'}, words)] : []), ...(link ? [link] : []));
   }
-  // A finding: its step and the replica of its rank, its cells lit. `keep`: what the address says of the window and the cell stays.
+  // A finding: its step and the replica of its rank, its cells lit. `keep`: what the address says of the window and the
+  // cell stays.
   async function showScene(made: Pipe, key: string | null, keep = false): Promise<void> {
     const mine = ++staging;
     ++busy;
     try {
-      const scenes = made.scenes && isOfDiff(made.scenes.keys[0] ?? '') === isOfDiff(key) ? made.scenes : await (isOfDiff(key) ? scenesOfDiff : scenesOf)(shell), at = key === null ? 0 : scenes.keys.indexOf(key), finding = scenes.findings[at];
+      const scenes = made.scenes && isOfDiff(made.scenes.keys[0] ?? '') === isOfDiff(key) ? made.scenes
+          : await (isOfDiff(key) ? scenesOfDiff : scenesOf)(shell), at = key === null ? 0 : scenes.keys.indexOf(key),
+        finding = scenes.findings[at];
       if (mine !== staging) return;
       if (!finding) return key === null ? shell.say(t('evidence.none')) : shell.lost(`scene=${key}`);
       if (made.world) setWorld(made, null);
@@ -280,9 +340,12 @@ export function makePipeline(shell: Shell): Page {
         if (!fetched || mine !== staging) return;
         made = fetched;
       }
-      const {app} = made, dp = replicaOf(shell.run, [finding]), known = made.recorded.model.steps.some(one => one.step === wanted);
+      const {app} = made, dp = replicaOf(shell.run, [finding]), known = made.recorded.model.steps.some(one =>
+        one.step === wanted
+      );
       const step = keep || !known ? app.state.step : wanted;
-      const replica = keep ? app.state.dp : dp < 0 ? oneReplica(made) : dp, {cells, chosen} = litOf(made.recorded, shell.run.kinds, finding, step, replica);
+      const replica = keep ? app.state.dp : dp < 0 ? oneReplica(made) : dp,
+        {cells, chosen} = litOf(made.recorded, shell.run.kinds, finding, step, replica);
       made.scenes = scenes;
       made.scene = scenes.keys[at]!;
       app.lit = cells;
@@ -318,21 +381,45 @@ export function makePipeline(shell: Shell): Page {
   }
   const wrong = (error: unknown): void => shell.say(t('failed', String(error)));
   function drawEvidence(made: Pipe): void {
-    const {scenes, scene, app} = made, finding = scenes?.findings[scenes.keys.indexOf(scene)], plot = made.chart.scene();
+    const {scenes, scene, app} = made, finding = scenes?.findings[scenes.keys.indexOf(scene)],
+      plot = made.chart.scene();
     const {t0, t1} = app.state.view, left = plot.layout.labelWidth, width = Math.max(plot.width - left - 8, 60);
     // The lane stands on the timeline's axis, the cells on theirs: a rank's cells may be moved against it.
     const shift = made.recorded.shiftNs[0] ?? 0;
-    render(scenes && finding && scene ? <EvidenceBar scenes={scenes} now={scene} left={left} width={width}
-      xOf={t => left + (t - shift - t0) / (t1 - t0) * width} show={key => { showScene(made, key).catch(wrong); }} leave={() => leaveScene(made)}
-      places={placesOf(shell, finding, scene, scenes.steps, scenes.known).filter(place => place.id !== 'pipeline')} /> : null, evidence);
+    render(
+      scenes && finding && scene ? (
+        <EvidenceBar
+          scenes={scenes}
+          now={scene}
+          left={left}
+          width={width}
+          xOf={t => left + (t - shift - t0) / (t1 - t0) * width}
+          show={key => {
+            showScene(made, key).catch(wrong);
+          }}
+          leave={() => leaveScene(made)}
+          places={placesOf(shell, finding, scene, scenes.steps, scenes.known).filter(place =>
+            place.id !== 'pipeline'
+          )} />
+      ) : null,
+      evidence,
+    );
   }
-  function schedule(): void { if (!pending) pending = requestAnimationFrame(draw); }
+  function schedule(): void {
+    if (!pending) pending = requestAnimationFrame(draw);
+  }
   function draw(): void {
     pending = 0;
     if (!pipe) return;
     drawEvidence(pipe);
     render(<StepHead pipe={pipe} />, top);
-    render(<Head pipe={pipe} showBoth={both => showBoth(pipe!, both)} evidence={() => { if (pipe!.scene) leaveScene(pipe!); else showScene(pipe!, null).catch(wrong); }} />, controls);
+    render(<Head
+      pipe={pipe}
+      showBoth={both => showBoth(pipe!, both)}
+      evidence={() => {
+        if (pipe!.scene) leaveScene(pipe!);
+        else showScene(pipe!, null).catch(wrong);
+      }} />, controls);
     const {other, both, app: {state}} = pipe, shown = both ? other : null, now = [pipe.tables, currentLang()];
     render(shown ? <RunsWords pipe={pipe} other={shown} /> : null, runsWords);
     render(shown ? <RunName pipe={pipe} other={shown} side="a" /> : null, names[0]);
@@ -343,19 +430,32 @@ export function makePipeline(shell: Shell): Page {
       <>
         <div class="cards">
           <WhatIf pipe={pipe} redraw={schedule} />
-          <Kept by={[...now, state.step]}><StepMap pipe={pipe} /></Kept>
+          <Kept by={[...now, state.step]}>
+            <StepMap pipe={pipe} />
+          </Kept>
         </div>
         <div class="cards">
           {pipe.tablesError && <p class="notice" role="alert">{pipe.tablesError}</p>}
           {!pipe.tables && !pipe.tablesError && <p class="quiet">{t('pipe.tables.wait')}</p>}
-          <Kept by={[...now, state.step, state.dp, shown, other?.between, pipe.world]}><Stages pipe={pipe} /></Kept>
-          <Kept by={[...now, pipe.app.worst, state.selected]}><WorstRanks pipe={pipe} /></Kept>
-          <Kept by={[...now, state.dp, state.open]}><Workers pipe={pipe} /></Kept>
+          <Kept by={[...now, state.step, state.dp, shown, other?.between, pipe.world]}>
+            <Stages pipe={pipe} />
+          </Kept>
+          <Kept by={[...now, pipe.app.worst, state.selected]}>
+            <WorstRanks pipe={pipe} />
+          </Kept>
+          <Kept by={[...now, state.dp, state.open]}>
+            <Workers pipe={pipe} />
+          </Kept>
         </div>
-      </>, body);
+      </>,
+      body,
+    );
     const {cells} = pipe.recorded.report;
     notice.hidden = cells.count >= cells.total;
-    if (!notice.hidden && busy === 0) notice.textContent = t(pipe.fetchSteps ? 'pipe.truncated.more' : 'pipe.truncated', grouped(cells.count), grouped(cells.total), pipe.recorded.model.steps.length, cells.steps, rankList(pipe.recorded.model.steps.map(one => one.step)));
+    if (!notice.hidden && busy === 0)
+      notice.textContent = t(pipe.fetchSteps ? 'pipe.truncated.more' : 'pipe.truncated', grouped(cells.count),
+        grouped(cells.total), pipe.recorded.model.steps.length, cells.steps,
+        rankList(pipe.recorded.model.steps.map(one => one.step)));
   }
   function takeScene(made: Pipe, query: string): void {
     const fields = new URLSearchParams(query), key = fields.get('scene');
@@ -386,7 +486,9 @@ export function makePipeline(shell: Shell): Page {
       if (pipe) {
         const made = pipe, lacking = route ? lackingOf(route.query, pipe.recorded) : [];
         if (route && lacking.length > 0) {
-          fetchAsked(made, route.query, lacking).then(fetched => { if (fetched) takeScene(fetched, route.query); }).catch(wrong);
+          fetchAsked(made, route.query, lacking).then(fetched => {
+            if (fetched) takeScene(fetched, route.query);
+          }).catch(wrong);
         } else if (route) {
           if (pipe.world) setWorld(pipe, null);
           const both = new URLSearchParams(route.query).get('other') !== 'off';
@@ -412,11 +514,15 @@ export function makePipeline(shell: Shell): Page {
         notice.textContent = String(error instanceof Error ? error.message : error);
       });
     },
-    hide() { visible = false; },
+    hide() {
+      visible = false;
+    },
     address: () => ({rest: '', query: pipe ? toQuery(pipe) : asked}),
     restyle,
     keys: () => KEYS.map(([keys, does]): KeyWords => ({keys, does: does()})),
-    focus() { (pipe?.chart.canvas ?? element).focus({preventScroll: true}); },
+    focus() {
+      (pipe?.chart.canvas ?? element).focus({preventScroll: true});
+    },
   };
 }
 
@@ -424,37 +530,59 @@ export function makePipeline(shell: Shell): Page {
 function expose(pipe: Pipe, staging: () => boolean): void {
   const {app, chart} = pipe;
   let frames = 0;
-  chart.canvas.addEventListener('painted', () => { if (++frames === 1) performance.mark('pipeline-painted'); });
+  chart.canvas.addEventListener('painted', () => {
+    if (++frames === 1) performance.mark('pipeline-painted');
+  });
   const box = (cell: number) => {
     const found = cellBox(chart.scene(), cell), corner = chart.canvas.getBoundingClientRect();
     return found && {x: found.x + corner.left, y: found.y + corner.top, w: found.w, h: found.h};
   };
-  const cellOf = (of: App, i: number) => ({start: of.cells.start[i], dur: of.cells.dur[i], step: of.cells.step[i], part: of.cells.part[i],
-    kind: of.cells.kind[i], microBatch: of.cells.microBatch[i], chunk: of.cells.chunk[i]});
+  const cellOf = (of: App, i: number) => ({start: of.cells.start[i], dur: of.cells.dur[i], step: of.cells.step[i],
+    part: of.cells.part[i], kind: of.cells.kind[i], microBatch: of.cells.microBatch[i], chunk: of.cells.chunk[i]});
   const own = {
-    cells: () => app.cells.count, total: pipe.recorded.report.cells.total, drawn: () => countDrawn(chart.allScene()),
-    staging, scene: () => pipe.scene, lit: () => app.lit && [...app.lit],
-    frames: () => frames, view: () => app.state.view,
-    state: () => ({...app.state, open: [...app.state.open], full: [...app.state.full]}), rows: () => chart.scene().layout.rows.map(row => app.model.rows[row]?.part ?? row), sumRows: () => chart.scene().layout.sums, pitch: () => chart.scene().layout.pitch, worst: () => app.worst && [...app.worst],
-    arrows: (i: number) => arrowsOf(chart.scene(), i).map(one => {
-      const {left, top} = chart.canvas.getBoundingClientRect();
-      return {...one, x0: one.x0 + left, y0: one.y0 + top, x1: one.x1 + left, y1: one.y1 + top};
-    }),
-    cell: (i: number) => cellOf(app, i), box, select: (i: number) => select(app, i), parts: pipe.recorded.report.parts,
-    other: () => pipe.other && {title: pipe.other.title, both: pipe.both, step: pipe.other.app.state.step, view: pipe.other.app.state.view,
-      selected: pipe.other.app.state.selected, hovered: pipe.other.app.state.hovered, shift: pipe.other.shift,
-      compared: pipe.other.compared && {...pipe.other.compared, a: [...pipe.other.compared.a.marks], b: [...pipe.other.compared.b.marks]},
-      likes: [...pipe.other.compared?.a.other ?? []], cells: pipe.other.app.cells.count},
+    cells: () => app.cells.count,
+    total: pipe.recorded.report.cells.total,
+    drawn: () => countDrawn(chart.allScene()),
+    staging,
+    scene: () => pipe.scene,
+    lit: () => app.lit && [...app.lit],
+    frames: () => frames,
+    view: () => app.state.view,
+    state: () => ({...app.state, open: [...app.state.open], full: [...app.state.full]}),
+    rows: () => chart.scene().layout.rows.map(row => app.model.rows[row]?.part ?? row),
+    sumRows: () => chart.scene().layout.sums,
+    pitch: () => chart.scene().layout.pitch,
+    worst: () => app.worst && [...app.worst],
+    arrows: (i: number) =>
+      arrowsOf(chart.scene(), i).map(one => {
+        const {left, top} = chart.canvas.getBoundingClientRect();
+        return {...one, x0: one.x0 + left, y0: one.y0 + top, x1: one.x1 + left, y1: one.y1 + top};
+      }),
+    cell: (i: number) => cellOf(app, i),
+    box,
+    select: (i: number) => select(app, i),
+    parts: pipe.recorded.report.parts,
+    other: () =>
+      pipe.other &&
+      {title: pipe.other.title, both: pipe.both, step: pipe.other.app.state.step, view: pipe.other.app.state.view,
+        selected: pipe.other.app.state.selected, hovered: pipe.other.app.state.hovered, shift: pipe.other.shift,
+        compared: pipe.other.compared &&
+          {...pipe.other.compared, a: [...pipe.other.compared.a.marks], b: [...pipe.other.compared.b.marks]},
+        likes: [...pipe.other.compared?.a.other ?? []], cells: pipe.other.app.cells.count},
     otherCell: (i: number) => pipe.other && cellOf(pipe.other.app, i),
     otherBox: (i: number) => {
-      const found = pipe.other && cellBox(pipe.other.chart.scene(), i), corner = pipe.other?.chart.canvas.getBoundingClientRect();
+      const found = pipe.other && cellBox(pipe.other.chart.scene(), i),
+        corner = pipe.other?.chart.canvas.getBoundingClientRect();
       return found && corner && {x: found.x + corner.left, y: found.y + corner.top, w: found.w, h: found.h};
     },
     sums: () => pipe.recorded.sums.step.length,
-    tables: () => pipe.tables?.map(table => table.name) ?? null, world: () => pipe.world && {step: pipe.world.step, end: pipe.world.end},
-    bubbles: () => pipe.recorded.bubbles && {count: pipe.recorded.bubbles.cells.count, dur: [...pipe.recorded.bubbles.cells.dur],
-      start: [...pipe.recorded.bubbles.cells.start], part: [...pipe.recorded.bubbles.cells.part], step: [...pipe.recorded.bubbles.cells.step],
-      parts: pipe.recorded.bubbles.parts.map(list => [...list])},
+    tables: () => pipe.tables?.map(table => table.name) ?? null,
+    world: () => pipe.world && {step: pipe.world.step, end: pipe.world.end},
+    bubbles: () =>
+      pipe.recorded.bubbles &&
+      {count: pipe.recorded.bubbles.cells.count, dur: [...pipe.recorded.bubbles.cells.dur],
+        start: [...pipe.recorded.bubbles.cells.start], part: [...pipe.recorded.bubbles.cells.part],
+        step: [...pipe.recorded.bubbles.cells.step], parts: pipe.recorded.bubbles.parts.map(list => [...list])},
     xOf: (time: number) => {
       const {layout, view, width} = chart.scene(), left = chart.canvas.getBoundingClientRect().left;
       return left + layout.labelWidth + (time - view.t0) / (view.t1 - view.t0) * (width - 8 - layout.labelWidth);

@@ -17,44 +17,57 @@ import {slowestReplica} from './step_facts';
 
 // One step as it would have run.
 export interface World {
-  cells: Cells; model: RunModel; step: number;
-  dp: number | null;  // of this replica alone
-  recordedEnd: number; end: number;
+  cells: Cells;
+  model: RunModel;
+  step: number;
+  dp: number | null; // of this replica alone
+  recordedEnd: number;
+  end: number;
 }
 
 // The second run, below the first.
 export interface Other {
   title: string;
-  loaded: Loaded; app: App; chart: Chart;
-  wide: RunModel;        // the first run's, each step as long as the longer of the two
-  shift: number;         // the first run's k-th step stands above this one's (k + shift)-th
-  compared: Compared | null;  // of the two steps that are shown
-  between: string;       // which two those are
+  loaded: Loaded;
+  app: App;
+  chart: Chart;
+  wide: RunModel; // the first run's, each step as long as the longer of the two
+  shift: number; // the first run's k-th step stands above this one's (k + shift)-th
+  compared: Compared | null; // of the two steps that are shown
+  between: string; // which two those are
 }
 
-// The what-if that is tried, and those that are kept, as the address has them (scenario.ts). `restore`: takes them from there.
-export interface Bench { now: string; kept: string; restore: ((now: string, kept: string) => void) | null }
+// The what-if that is tried, and those that are kept, as the address has them (scenario.ts). `restore`: takes them from
+// there.
+export interface Bench {
+  now: string;
+  kept: string;
+  restore: ((now: string, kept: string) => void) | null;
+}
 
 export interface Pipe {
-  shell: Shell; app: App; chart: Chart;
+  shell: Shell;
+  app: App;
+  chart: Chart;
   recorded: Loaded;
-  tables: readonly Table[] | null;  // null: on their way
+  tables: readonly Table[] | null; // null: on their way
   tablesError: string;
-  world: World | null;              // drawn in place of the recording
-  other: Other | null;              // the second run, once it is there
-  both: boolean;                    // it is wanted below the first
-  scene: string;                    // the finding that is shown; '': none
-  scenes: Scenes | null;            // once one was asked for
+  world: World | null; // drawn in place of the recording
+  other: Other | null; // the second run, once it is there
+  both: boolean; // it is wanted below the first
+  scene: string; // the finding that is shown; '': none
+  scenes: Scenes | null; // once one was asked for
   bench: Bench;
-  // Brings the cells of a step that is left out of `recorded`, or of one and another below it, and a pipe of them in place of this one;
-  // null: nobody can be asked for them.
+  // Brings the cells of a step that is left out of `recorded`, or of one and another below it, and a pipe of them in
+  // place of this one; null: nobody can be asked for them.
   fetchSteps: ((step: number, beside?: number) => void) | null;
-  diff: Partial<Diff> | null;       // what `stageline diff` says of the two; {}: neither has a pipeline
+  diff: Partial<Diff> | null; // what `stageline diff` says of the two; {}: neither has a pipeline
 }
 
 // The replica that is all the chart shows; null: there are more, or no other.
-export const shownAlone = ({app: {state}, recorded: {model}}: Pipe): number | null =>
-  (state.folded && state.open.size === 0 && model.dps.length > 1 ? state.dp : null);
+export const shownAlone = (
+  {app: {state}, recorded: {model}}: Pipe,
+): number | null => (state.folded && state.open.size === 0 && model.dps.length > 1 ? state.dp : null);
 
 // The replica to look at one by one: the one that is shown; of many ranks, where all are, the slowest.
 export function oneReplica({app: {state}, recorded}: Pipe): number | null {
@@ -84,7 +97,8 @@ export function setWorld(pipe: Pipe, world: World | null): void {
 export function setUnder({app, recorded, world}: Pipe): void {
   const {step, beside} = app.state;
   app.under = world && step !== null ? recordedUnder(recorded.cells, recorded.model, step)
-    : step !== null && beside !== null && beside !== step ? besideOf(recorded.cells, recorded.model, step, beside) : null;
+    : step !== null && beside !== null && beside !== step ? besideOf(recorded.cells, recorded.model, step, beside)
+    : null;
 }
 
 // The steps that are here and those that can be asked for, ascending.
@@ -142,7 +156,8 @@ export function openable(app: App): number[] {
 // Those with the ranks that the program calls slow, the worst ones: a chart of many ranks opens on them.
 const MOST_OPENED = 8;
 export function slowStages({app}: Pipe): number[] {
-  const slow = [...app.worst ?? []].filter(([, rank]) => rank.isSlow).sort((a, b) => a[1].place - b[1].place).slice(0, MOST_OPENED);
+  const slow = [...app.worst ?? []].filter(([, rank]) => rank.isSlow).sort((a, b) => a[1].place - b[1].place).slice(0,
+    MOST_OPENED);
   return [...new Set(slow.map(([part]) => app.report.parts[part]!.stage))];
 }
 

@@ -13,11 +13,21 @@ function stepsSentence({app, recorded, world}: Pipe, {app: its, loaded, compared
   const {step} = app.state, below = its.state.step;
   if (step === null || below === null || world || !compared) return '';
   const own = lengthOf(spanOf(recorded.model, step)), other = lengthOf(spanOf(loaded.model, below)), by = other - own;
-  const words = [t(by >= 0 ? 'pipe.runs.longer' : 'pipe.runs.shorter', step, below, duration(own), duration(other), duration(Math.abs(by)), percent(Math.abs(by) / own))];
+  const words = [
+    t(by >= 0 ? 'pipe.runs.longer' : 'pipe.runs.shorter', step, below, duration(own), duration(other),
+      duration(Math.abs(by)), percent(Math.abs(by) / own)),
+  ];
   const {longer, shorter, moved, alone: [a, b], matched} = compared;
-  const counts = [longer > 0 && t('pipe.runs.more', longer), shorter > 0 && t('pipe.runs.less', shorter), moved > 0 && t('pipe.runs.moved', moved),
-    a > 0 && t('pipe.runs.alone', a, 'A'), b > 0 && t('pipe.runs.alone', b, 'B')].filter(Boolean);
-  words.push(counts.length > 0 ? t('pipe.runs.cells', matched, counts.join(t('pipe.comma'))) : t('pipe.runs.same', matched));
+  const counts = [
+    longer > 0 && t('pipe.runs.more', longer),
+    shorter > 0 && t('pipe.runs.less', shorter),
+    moved > 0 && t('pipe.runs.moved', moved),
+    a > 0 && t('pipe.runs.alone', a, 'A'),
+    b > 0 && t('pipe.runs.alone', b, 'B'),
+  ].filter(Boolean);
+  words.push(
+    counts.length > 0 ? t('pipe.runs.cells', matched, counts.join(t('pipe.comma'))) : t('pipe.runs.same', matched),
+  );
   return words.join(' ');
 }
 
@@ -25,9 +35,14 @@ export function RunsWords({pipe, other}: {pipe: Pipe; other: Other}) {
   const {diff} = pipe, reported = diff?.change_ns === undefined ? null : sentences(diff as Diff);
   return (
     <div class="runs-words" aria-live="polite">
-      {reported && <p><b>{reported.headline}</b> {reported.lead} <a href={pipe.shell.href('compare')}>{t('pipe.runs.why')}</a></p>}
+      {reported && (
+        <p>
+          <b>{reported.headline}</b> {reported.lead} <a href={pipe.shell.href('compare')}>{t('pipe.runs.why')}</a>
+        </p>
+      )}
       <p>{stepsSentence(pipe, other)}</p>
-    </div>);
+    </div>
+  );
 }
 
 export function RunName({pipe, other, side}: {pipe: Pipe; other: Other; side: 'a' | 'b'}) {
@@ -36,11 +51,20 @@ export function RunName({pipe, other, side}: {pipe: Pipe; other: Other; side: 'a
   return (
     <>
       <b>{own ? 'A' : 'B'}</b> {own ? pipe.shell.run.title : other.title}
-      {own || step === null || steps.length < 2 ? step !== null && <span class="quiet">{t('pipe.beside.step', (own ? step : below) ?? 0)}</span>
-        : <select id="other-step" aria-label={t('pipe.runs.step')} title={t('pipe.runs.step')} value={String(below)}
+      {own || step === null || steps.length < 2
+        ? step !== null && <span class="quiet">{t('pipe.beside.step', (own ? step : below) ?? 0)}</span>
+        : (
+          <select
+            id="other-step"
+            aria-label={t('pipe.runs.step')}
+            title={t('pipe.runs.step')}
+            value={String(below)}
             onChange={event => chooseBelow(pipe, other, Number(event.currentTarget.value))}>
-            {steps.slice(0, 500).map(one => <option value={String(one.step)}>{t('pipe.beside.step', one.step)}</option>)}
-          </select>}
+            {steps.slice(0, 500).map(one => <option value={String(one.step)}>{t('pipe.beside.step', one.step)}
+            </option>)}
+          </select>
+        )}
       <span class="quiet">{duration(lengthOf(span))}</span>
-    </>);
+    </>
+  );
 }

@@ -18,9 +18,13 @@ function download(blob: Blob, name: string): void {
 function drawingsOf({app, chart, other, both, shell}: Pipe): {chart: Chart; drawing: Drawing}[] {
   const nameOf = (letter: string, title: string, step: number | null): string =>
     `${letter}  ${title}${step === null ? '' : ` · ${t('chart.step', step)}`}`;
-  const of = (one: Chart, name: string): {chart: Chart; drawing: Drawing} => ({chart: one, drawing: {scene: {...one.scene(), hovered: -1}, name}});
+  const of = (one: Chart, name: string): {chart: Chart; drawing: Drawing} => ({chart: one,
+    drawing: {scene: {...one.scene(), hovered: -1}, name}});
   if (!other || !both) return [of(chart, '')];
-  return [of(chart, nameOf('A', shell.run.title, app.state.step)), of(other.chart, nameOf('B', other.title, other.app.state.step))];
+  return [
+    of(chart, nameOf('A', shell.run.title, app.state.step)),
+    of(other.chart, nameOf('B', other.title, other.app.state.step)),
+  ];
 }
 
 function picture(drawings: {chart: Chart; drawing: Drawing}[], ratio: number): HTMLCanvasElement {
@@ -49,5 +53,7 @@ export function saveChart(pipe: Pipe, kind: 'svg' | 'png'): void {
     download(new Blob([drawSvg(drawings.map(one => one.drawing), shell.run.title)], {type: 'image/svg+xml'}), name);
     return;
   }
-  picture(drawings, 2).toBlob(blob => { if (blob) download(blob, name); }, 'image/png');
+  picture(drawings, 2).toBlob(blob => {
+    if (blob) download(blob, name);
+  }, 'image/png');
 }

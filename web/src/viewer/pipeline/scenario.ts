@@ -1,12 +1,16 @@
-// A what-if in the address: "scale=2:0.8,mb=16,to=zb-v,instant,fix=3", what differs from the run alone; and those that are kept, each
-// with its name: "half:scale=2:0.5~more:mb=16".
+// A what-if in the address: "scale=2:0.8,mb=16,to=zb-v,instant,fix=3", what differs from the run alone; and those that
+// are kept, each with its name: "half:scale=2:0.5~more:mb=16".
 import {safeDecode} from '../route';
 import type {Asked, Fixes, Price} from './world';
 
-export interface Kept { name: string; asked: Asked; price: Price | null }
+export interface Kept {
+  name: string;
+  asked: Asked;
+  price: Price | null;
+}
 
-export const atRest = (fixes: Fixes | null): Asked => ({stage: -1, by: 1, microBatches: fixes?.schedule?.micro_batches ?? 0,
-  schedule: fixes?.schedule?.name ?? '', instant: false, fix: -1});
+export const atRest = (fixes: Fixes | null): Asked => ({stage: -1, by: 1,
+  microBatches: fixes?.schedule?.micro_batches ?? 0, schedule: fixes?.schedule?.name ?? '', instant: false, fix: -1});
 
 export function textOf(asked: Asked, fixes: Fixes): string {
   const rest = atRest(fixes), parts: string[] = [];
@@ -20,13 +24,16 @@ export function textOf(asked: Asked, fixes: Fixes): string {
 
 // What is not there, or out of bounds, stays as the run has it.
 export function askedOf(text: string, fixes: Fixes): Asked {
-  const asked = atRest(fixes), within = (value: number, least: number, most: number): boolean => value >= least && value <= most;
+  const asked = atRest(fixes),
+    within = (value: number, least: number, most: number): boolean => value >= least && value <= most;
   for (const part of text.split(',')) {
     const at = part.indexOf('='), key = at < 0 ? part : part.slice(0, at), value = part.slice(at + 1);
     if (key === 'scale') {
       const [stage, by] = value.includes(':') ? value.split(':').map(Number) : [-1, Number(value)];
       if (within(by!, 0.5, 1.5) && within(stage!, -1, fixes.stages - 1)) Object.assign(asked, {stage, by});
-    } else if (key === 'mb' && fixes.schedule && within(Number(value), 1, Math.max(4 * fixes.schedule.micro_batches, 8))) {
+    } else if (key === 'mb' && fixes.schedule &&
+      within(Number(value), 1, Math.max(4 * fixes.schedule.micro_batches, 8)))
+    {
       asked.microBatches = Math.round(Number(value));
     } else if (key === 'to' && fixes.schedules.some(one => one.name === value)) {
       asked.schedule = value;
@@ -41,7 +48,8 @@ export function askedOf(text: string, fixes: Fixes): Asked {
 
 export const keptText = (kept: readonly Kept[], fixes: Fixes): string =>
   kept.map(one => `${encodeURIComponent(one.name).replaceAll('~', '%7E')}:${textOf(one.asked, fixes)}`).join('~');
-export const keptOf = (text: string, fixes: Fixes): Kept[] => text.split('~').filter(Boolean).map(one => {
-  const at = one.indexOf(':');
-  return {name: safeDecode(one.slice(0, at)), asked: askedOf(one.slice(at + 1), fixes), price: null};
-});
+export const keptOf = (text: string, fixes: Fixes): Kept[] =>
+  text.split('~').filter(Boolean).map(one => {
+    const at = one.indexOf(':');
+    return {name: safeDecode(one.slice(0, at)), asked: askedOf(one.slice(at + 1), fixes), price: null};
+  });

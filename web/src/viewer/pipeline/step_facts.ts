@@ -1,11 +1,11 @@
-// What is to be known of a step before its chart is looked at: which replica takes longest, and whether cells begin before
-// what they wait for is done.
+// What is to be known of a step before its chart is looked at: which replica takes longest, and whether cells begin
+// before what they wait for is done.
 import type {Cells} from '../../data/cells';
 import type {Part} from '../../data/report';
 import {firstIndex} from '../../data/rows';
 import type {Loaded} from './load';
 
-const LEAST_SHARE = 0.02;  // a replica that takes so much longer than the usual one is slow
+const LEAST_SHARE = 0.02; // a replica that takes so much longer than the usual one is slow
 
 // Mean time of a replica's pipeline, busy and waiting, of one step or of all; by replica. O(ranks · steps), kept.
 const spans = new WeakMap<object, Map<number | null, Map<number, number>>>();
@@ -25,25 +25,41 @@ function replicaSpans({sums, report}: Pick<Loaded, 'sums' | 'report'>, step: num
   return means;
 }
 
-export interface Slowest { dp: number; ns: number; usualNs: number; count: number; spans: Map<number, number> }
+export interface Slowest {
+  dp: number;
+  ns: number;
+  usualNs: number;
+  count: number;
+  spans: Map<number, number>;
+}
 
 // The replica whose pipeline takes longest, where that is more than chance and rounding; the usual one is their median.
 export function slowestReplica(loaded: Pick<Loaded, 'sums' | 'report'>, step: number | null): Slowest | null {
-  const found = replicaSpans(loaded, step), list = [...found].sort((a, b) => a[1] - b[1] || b[0] - a[0]), last = list.at(-1);
+  const found = replicaSpans(loaded, step), list = [...found].sort((a, b) => a[1] - b[1] || b[0] - a[0]),
+    last = list.at(-1);
   if (list.length < 2 || !last) return null;
   const usualNs = list[list.length - 1 >> 1]![1];
-  return last[1] - usualNs >= LEAST_SHARE * usualNs ? {dp: last[0], ns: last[1], usualNs, count: list.length, spans: found} : null;
+  return last[1] - usualNs >= LEAST_SHARE * usualNs
+    ? {dp: last[0], ns: last[1], usualNs, count: list.length, spans: found} : null;
 }
 
-export interface Early { count: number; of: number; worstNs: number }
+export interface Early {
+  count: number;
+  of: number;
+  worstNs: number;
+}
 
-// Dependencies between ranks of the step, and replica where one is named, that begin before what they wait for has ended.
+// Dependencies between ranks of the step, and replica where one is named, that begin before what they wait for has
+// ended.
 let last: {cells: Cells; step: number; dp: number | null; early: Early} | null = null;
 export function earlyCells(cells: Cells, parts: Part[], step: number, dp: number | null): Early {
   if (last?.cells === cells && last.step === step && last.dp === dp) return last.early;
   const early: Early = {count: 0, of: 0, worstNs: 0}, {linkFrom, linkTo, part, start, dur} = cells;
-  const begin = firstIndex(0, cells.count, i => cells.step[i]! >= step), end = firstIndex(begin, cells.count, i => cells.step[i]! > step);
-  for (let k = firstIndex(0, linkFrom.length, i => linkFrom[i]! >= begin); k < linkFrom.length && linkFrom[k]! < end; ++k) {
+  const begin = firstIndex(0, cells.count, i => cells.step[i]! >= step),
+    end = firstIndex(begin, cells.count, i => cells.step[i]! > step);
+  for (let k = firstIndex(0, linkFrom.length, i => linkFrom[i]! >= begin); k < linkFrom.length && linkFrom[k]! < end;
+    ++k)
+  {
     const from = linkFrom[k]!, to = linkTo[k]!, own = parts[part[from]!]!.dp;
     if (part[from] === part[to] || (dp !== null && own >= 0 && own !== dp)) continue;
     const by = start[from]! + dur[from]! - start[to]!;

@@ -1,5 +1,5 @@
-// The what-if panel: a slider moves, the server replays, the chart shows the step as it would have run, thin under it as
-// it was. Prices are those of stageline what-if.
+// The what-if panel: a slider moves, the server replays, the chart shows the step as it would have run, thin under it
+// as it was. Prices are those of stageline what-if.
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {currentLang, sentence, t} from '../../i18n/i18n';
@@ -12,15 +12,22 @@ import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Pr
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
 function Says({price, fixes}: {price: Price; fixes: Fixes}) {
-  if (price.why_not || price.saving_ns === null) return <p class="says" role="status" id="says"><b class="none">–</b> {zh(price.why_not, chineseReason(price.why_not_zh, fixes.reasons))}</p>;
+  if (price.why_not || price.saving_ns === null)
+    return (
+      <p class="says" role="status" id="says">
+        <b class="none">–</b> {zh(price.why_not, chineseReason(price.why_not_zh, fixes.reasons))}
+      </p>
+    );
   const none = Math.abs(price.saving_share) < 0.0005, costs = price.saving_ns < 0;
   const error = price.error_ns === null ? '' : ` ± ${duration(price.error_ns)}`;
   return (
     <p class="says" role="status" id="says" data-saving={price.saving_ns} data-step={price.step_ns}>
-      <b class={none ? 'none' : costs ? 'costs' : ''}>{costs ? '+' : '−'}{percent(Math.abs(price.saving_share))}</b>{' '}
-      {t(costs ? 'pipe.whatIf.costs' : 'pipe.whatIf.saves', duration(Math.abs(price.saving_ns)) + error, duration(price.step_ns ?? 0),
-        duration(price.recorded_ns ?? 0))}
-    </p>);
+      <b class={none ? 'none' : costs ? 'costs' : ''}>{costs ? '+' : '−'}{percent(Math.abs(price.saving_share))}</b>
+      {' '}
+      {t(costs ? 'pipe.whatIf.costs' : 'pipe.whatIf.saves', duration(Math.abs(price.saving_ns)) + error,
+        duration(price.step_ns ?? 0), duration(price.recorded_ns ?? 0))}
+    </p>
+  );
 }
 
 function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(index: number): void}) {
@@ -29,53 +36,104 @@ function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(
     <ol aria-label={t('pipe.whatIf.fixes')}>
       {fixes.slice(0, 8).map((fix, i) => (
         <li class="fix">
-          <button class="plain link" aria-pressed={i === chosen} title={zh(fix.assumes, fix.assumes_zh)} onClick={() => choose(i === chosen ? -1 : i)}>
-            {zh(fix.name, fix.name_zh)}{fix.bound && ` (${t('pipe.whatIf.bound')})`}</button>
+          <button
+            class="plain link"
+            aria-pressed={i === chosen}
+            title={zh(fix.assumes, fix.assumes_zh)}
+            onClick={() => choose(i === chosen ? -1 : i)}>
+            {zh(fix.name, fix.name_zh)}
+            {fix.bound && ` (${t('pipe.whatIf.bound')})`}
+          </button>
           <b class={fix.saving_share > 0.001 ? '' : 'none'}>−{percent(fix.saving_share)}</b>
-        </li>))}
-    </ol>);
+        </li>
+      ))}
+    </ol>
+  );
 }
 
 // What a scenario is called until somebody names it.
 function nameOf(asked: Asked, fixes: Fixes): string {
   if (asked.fix >= 0) return zh(fixes.fixes[asked.fix]!.name, fixes.fixes[asked.fix]!.name_zh);
   const parts: string[] = [];
-  if (asked.by !== 1) parts.push(`${asked.stage >= 0 ? t('group.stage', asked.stage) : t('pipe.whatIf.all')} × ${asked.by.toFixed(2)}`);
+  if (asked.by !== 1)
+    parts.push(`${asked.stage >= 0 ? t('group.stage', asked.stage) : t('pipe.whatIf.all')} × ${asked.by.toFixed(2)}`);
   if (asked.schedule !== fixes.schedule?.name && asked.schedule !== '') parts.push(asked.schedule);
-  if (fixes.schedule && asked.microBatches !== fixes.schedule.micro_batches) parts.push(t('pipe.bench.mb', asked.microBatches));
+  if (fixes.schedule && asked.microBatches !== fixes.schedule.micro_batches)
+    parts.push(t('pipe.bench.mb', asked.microBatches));
   if (asked.instant) parts.push(t('pipe.whatIf.instant'));
   return parts.join(currentLang() === 'zh' ? '，' : ', ');
 }
 
 // The kept ones beside each other, the recorded step above them, the best marked.
-function KeptList({kept, now, fixes, show, rename, remove}: {kept: readonly Kept[]; now: string; fixes: Fixes;
-    show(one: Kept): void; rename(one: Kept, name: string): void; remove(one: Kept): void}) {
+function KeptList(
+  {kept, now, fixes, show, rename, remove}: {kept: readonly Kept[]; now: string; fixes: Fixes; show(one: Kept): void;
+    rename(one: Kept, name: string): void; remove(one: Kept): void},
+) {
   if (kept.length === 0) return null;
-  const best = kept.reduce<Kept | null>((most, one) => ((one.price?.saving_share ?? 0) > (most?.price?.saving_share ?? 0) ? one : most), null);
+  const best = kept.reduce<Kept | null>(
+    (most, one) => ((one.price?.saving_share ?? 0) > (most?.price?.saving_share ?? 0) ? one : most),
+    null,
+  );
   return (
     <table class="plain kept">
       <caption class="live">{t('pipe.bench.kept')}</caption>
-      <thead><tr><th scope="col" class="text">{t('pipe.bench.scenario')}</th><th scope="col">{t('pipe.bench.step')}</th><th scope="col">{t('pipe.bench.saving')}</th>
-        <th scope="col"><span class="live">{t('pipe.bench.show')}</span></th></tr></thead>
+      <thead>
+        <tr>
+          <th scope="col" class="text">{t('pipe.bench.scenario')}</th>
+          <th scope="col">{t('pipe.bench.step')}</th>
+          <th scope="col">{t('pipe.bench.saving')}</th>
+          <th scope="col">
+            <span class="live">{t('pipe.bench.show')}</span>
+          </th>
+        </tr>
+      </thead>
       <tbody>
-        <tr><th scope="row" class="text quiet">{t('pipe.bench.recorded')}</th><td>{duration(fixes.recorded_ns)}</td><td /><td /></tr>
+        <tr>
+          <th scope="row" class="text quiet">{t('pipe.bench.recorded')}</th>
+          <td>{duration(fixes.recorded_ns)}</td>
+          <td />
+          <td />
+        </tr>
         {kept.map(one => (
           <tr class={one === best ? 'best' : ''}>
-            <th scope="row" class="text"><input type="text" maxLength={60} value={one.name} aria-label={t('pipe.bench.name')}
-              onChange={event => rename(one, event.currentTarget.value)} /></th>
+            <th scope="row" class="text">
+              <input
+                type="text"
+                maxLength={60}
+                value={one.name}
+                aria-label={t('pipe.bench.name')}
+                onChange={event => rename(one, event.currentTarget.value)} />
+            </th>
             <td>{one.price?.step_ns ? duration(one.price.step_ns) : one.price ? '–' : '…'}</td>
-            <td class="saved">{one.price?.saving_ns ? `${one.price.saving_ns < 0 ? '+' : '−'}${percent(Math.abs(one.price.saving_share))}` : '–'}</td>
-            <td><button class="pill" aria-pressed={textOf(one.asked, fixes) === now} onClick={() => show(one)}>{t('pipe.bench.show')}</button>{' '}
-              <button class="pill" aria-label={t('pipe.bench.remove', one.name)} title={t('pipe.bench.remove', one.name)} onClick={() => remove(one)}>×</button></td>
-          </tr>))}
+            <td class="saved">
+              {one.price?.saving_ns
+                ? `${one.price.saving_ns < 0 ? '+' : '−'}${percent(Math.abs(one.price.saving_share))}` : '–'}
+            </td>
+            <td>
+              <button class="pill" aria-pressed={textOf(one.asked, fixes) === now} onClick={() => show(one)}>
+                {t('pipe.bench.show')}
+              </button>{' '}
+              <button
+                class="pill"
+                aria-label={t('pipe.bench.remove', one.name)}
+                title={t('pipe.bench.remove', one.name)}
+                onClick={() => remove(one)}>
+                ×
+              </button>
+            </td>
+          </tr>
+        ))}
       </tbody>
-    </table>);
+    </table>
+  );
 }
 
 export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   const [fixes, setFixes] = useState<Fixes | null>(null), [failed, setFailed] = useState('');
-  const [asked, draw] = useState<Asked>(atRest(null)), latest = useRef(asked), [price, setPrice] = useState<Price | null>(null);
-  const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null), own = useRef<World | null>(null);
+  const [asked, draw] = useState<Asked>(atRest(null)), latest = useRef(asked),
+    [price, setPrice] = useState<Price | null>(null);
+  const asking = useRef<AbortController | null>(null), wanted = useRef<Asked | null>(null),
+    own = useRef<World | null>(null);
   const [kept, setKept] = useState<Kept[]>([]), list = useRef(kept);
   const {app, shell, bench} = pipe, {step} = app.state;
   // The next change may come before this one is drawn.
@@ -107,8 +165,18 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     if (textOf(wish, run) !== textOf(latest.current, run)) void ask(wish, run);
   }
   async function priced(one: Kept, run: Fixes): Promise<void> {
-    const found = await askWorld(shell.api, pipe, paramsOf(one.asked, run), new AbortController().signal).then(answer => answer.price, () => null);
-    if (found) keep(list.current.map(other => (other.name === one.name && textOf(other.asked, run) === textOf(one.asked, run) ? {...other, price: found} : other)), run);
+    const found = await askWorld(shell.api, pipe, paramsOf(one.asked, run), new AbortController().signal).then(
+      answer => answer.price,
+      () => null,
+    );
+    if (found)
+      keep(
+        list.current.map(
+          other => (other.name === one.name && textOf(other.asked, run) === textOf(one.asked, run)
+            ? {...other, price: found} : other),
+        ),
+        run,
+      );
   }
   function keep(next: Kept[], run: Fixes): void {
     setKept(list.current = next);
@@ -136,7 +204,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       wanted.current = null;
       if (Object.values(params).every(value => value === undefined)) {
         setPrice(null);
-            own.current = null;
+        own.current = null;
         setWorld(pipe, null);
         continue;
       }
@@ -155,55 +223,129 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     redraw();
   }
 
-  if (!fixes) return (
-    <section class="card what-if" aria-labelledby="what-if-title"><h2 id="what-if-title">{t('pipe.whatIf')}</h2>
-      <p class="quiet" role="status">{failed ? sentence(failed) : t('pipe.whatIf.wait')}</p></section>);
+  if (!fixes)
+    return (
+      <section class="card what-if" aria-labelledby="what-if-title">
+        <h2 id="what-if-title">{t('pipe.whatIf')}</h2>
+        <p class="quiet" role="status">{failed ? sentence(failed) : t('pipe.whatIf.wait')}</p>
+      </section>
+    );
   // A report says what the program says where it carries the replay; else it has the prices of the fixes alone.
   const alone = shell.run.file && !shell.run.file.what_if ? shell.run.file : null;
-  const change = (patch: Partial<Asked>): void => { void ask({...latest.current, fix: -1, ...patch}, fixes); };
+  const change = (patch: Partial<Asked>): void => {
+    void ask({...latest.current, fix: -1, ...patch}, fixes);
+  };
   const present = fixes.schedule, command = commandOf(asked, fixes, shell.run.paths);
-  const stages = Array.from({length: fixes.stages}, (_, i) => i), still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
+  const stages = Array.from({length: fixes.stages}, (_, i) => i),
+    still = JSON.stringify(asked) === JSON.stringify(atRest(fixes));
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
       <h2 id="what-if-title">{t('pipe.whatIf')}</h2>
-      {price ? <Says price={price} fixes={fixes} /> : <p class="says quiet" id="says" role="status">{t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}</p>}
-      {alone ? <p class="how">{t('file.whatIf')} <code>{alone.command}</code></p> : <form onSubmit={event => event.preventDefault()}>
-        <label for="cost">{t('pipe.whatIf.cost')}</label>
-        <span class="pick">
-          <select id="cost-stage" aria-label={t('pipe.whatIf.stage')} value={asked.stage} onChange={event =>
-              change({stage: Number(event.currentTarget.value)})}>
-            <option value={-1}>{t('pipe.whatIf.all')}</option>
-            {stages.map(stage => <option value={stage}>{t('group.stage', stage)}</option>)}
-          </select>
-          <input id="cost" type="range" min="0.5" max="1.5" step="0.01" value={asked.by} onInput={event =>
-              change({by: Number(event.currentTarget.value)})} />
-        </span>
-        <output>{asked.by.toFixed(2)}×</output>
-        {present && <>
-          <label for="micro-batches">{t('pipe.whatIf.microBatches')}</label>
-          <input id="micro-batches" type="range" min={1} max={Math.max(4 * present.micro_batches, 8)} step={1} value={asked.microBatches}
-            onInput={event => change({microBatches: Number(event.currentTarget.value)})} />
-          <output>{asked.microBatches}</output>
-          <label for="schedule">{t('pipe.whatIf.schedule')}</label>
-          <select id="schedule" value={asked.schedule} onChange={event => change({schedule: event.currentTarget.value})}>
-            {fixes.schedules.map(one => <option value={one.name}>{one.name}</option>)}
-          </select>
-          <output>{asked.schedule === present.name ? t('pipe.whatIf.present') : ''}</output>
-        </>}
-        <label for="instant">{t('pipe.whatIf.instant')}</label>
-        <span><input id="instant" type="checkbox" checked={asked.instant} onChange={event => change({instant: event.currentTarget.checked})} /></span>
-        <output><button type="button" class="pill" id="what-if-keep" disabled={still || list.current.some(one => textOf(one.asked, fixes) === textOf(asked, fixes))}
-          onClick={() => keep([...list.current, {name: nameOf(latest.current, fixes), asked: latest.current, price}], fixes)}>{t('pipe.bench.keep')}</button>{' '}
-          <button type="button" class="pill" id="what-if-reset" disabled={still} onClick={() => { void ask(atRest(fixes), fixes); }}>
-          {t('pipe.whatIf.reset')}</button></output>
-      </form>}
+      {price ? <Says price={price} fixes={fixes} />
+        : (
+          <p class="says quiet" id="says" role="status">
+            {t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}
+          </p>
+        )}
+      {alone ? (
+        <p class="how">
+          {t('file.whatIf')} <code>{alone.command}</code>
+        </p>
+      ) : (
+        <form onSubmit={event => event.preventDefault()}>
+          <label for="cost">{t('pipe.whatIf.cost')}</label>
+          <span class="pick">
+            <select
+              id="cost-stage"
+              aria-label={t('pipe.whatIf.stage')}
+              value={asked.stage}
+              onChange={event => change({stage: Number(event.currentTarget.value)})}>
+              <option value={-1}>{t('pipe.whatIf.all')}</option>
+              {stages.map(stage => <option value={stage}>{t('group.stage', stage)}</option>)}
+            </select>
+            <input
+              id="cost"
+              type="range"
+              min="0.5"
+              max="1.5"
+              step="0.01"
+              value={asked.by}
+              onInput={event => change({by: Number(event.currentTarget.value)})} />
+          </span>
+          <output>{asked.by.toFixed(2)}×</output>
+          {present && (
+            <>
+              <label for="micro-batches">{t('pipe.whatIf.microBatches')}</label>
+              <input
+                id="micro-batches"
+                type="range"
+                min={1}
+                max={Math.max(4 * present.micro_batches, 8)}
+                step={1}
+                value={asked.microBatches}
+                onInput={event => change({microBatches: Number(event.currentTarget.value)})} />
+              <output>{asked.microBatches}</output>
+              <label for="schedule">{t('pipe.whatIf.schedule')}</label>
+              <select
+                id="schedule"
+                value={asked.schedule}
+                onChange={event => change({schedule: event.currentTarget.value})}>
+                {fixes.schedules.map(one => <option value={one.name}>{one.name}</option>)}
+              </select>
+              <output>{asked.schedule === present.name ? t('pipe.whatIf.present') : ''}</output>
+            </>
+          )}
+          <label for="instant">{t('pipe.whatIf.instant')}</label>
+          <span>
+            <input
+              id="instant"
+              type="checkbox"
+              checked={asked.instant}
+              onChange={event => change({instant: event.currentTarget.checked})} />
+          </span>
+          <output>
+            <button
+              type="button"
+              class="pill"
+              id="what-if-keep"
+              disabled={still || list.current.some(one => textOf(one.asked, fixes) === textOf(asked, fixes))}
+              onClick={() =>
+                keep([...list.current, {name: nameOf(latest.current, fixes), asked: latest.current, price}], fixes)}>
+              {t('pipe.bench.keep')}
+            </button>{' '}
+            <button
+              type="button"
+              class="pill"
+              id="what-if-reset"
+              disabled={still}
+              onClick={() => {
+                void ask(atRest(fixes), fixes);
+              }}>
+              {t('pipe.whatIf.reset')}
+            </button>
+          </output>
+        </form>
+      )}
       {failed && <p class="notice" role="alert">{failed}</p>}
       {!present && fixes.why_not && <p class="how">{t('pipe.whatIf.noOrder', zh(fixes.why_not, fixes.why_not_zh))}</p>}
-      <KeptList kept={kept} now={textOf(asked, fixes)} fixes={fixes} show={one => { void ask(one.asked, fixes); }}
+      <KeptList
+        kept={kept}
+        now={textOf(asked, fixes)}
+        fixes={fixes}
+        show={one => {
+          void ask(one.asked, fixes);
+        }}
         rename={(one, name) => keep(list.current.map(other => (other === one ? {...one, name} : other)), fixes)}
         remove={one => keep(list.current.filter(other => other !== one), fixes)} />
-      <FixList fixes={fixes.fixes} chosen={asked.fix} choose={index => { void ask({...atRest(fixes), fix: index}, fixes); }} />
-      <p class="how">{t('pipe.whatIf.how')} <code>{command || commandLine('what-if', shell.run.paths)}</code></p>
+      <FixList
+        fixes={fixes.fixes}
+        chosen={asked.fix}
+        choose={index => {
+          void ask({...atRest(fixes), fix: index}, fixes);
+        }} />
+      <p class="how">
+        {t('pipe.whatIf.how')} <code>{command || commandLine('what-if', shell.run.paths)}</code>
+      </p>
     </section>
   );
 }

@@ -9,14 +9,33 @@ import {shownAlone, type Pipe, type World} from './pipe';
 import type {Reasons} from './reason';
 
 export interface Price {
-  recorded_ns: number | null; step_ns: number | null; saving_ns: number | null; error_ns: number | null;
-  saving_share: number; steps: number; held: number | null; why_not: string; why_not_zh: string;
+  recorded_ns: number | null;
+  step_ns: number | null;
+  saving_ns: number | null;
+  error_ns: number | null;
+  saving_share: number;
+  steps: number;
+  held: number | null;
+  why_not: string;
+  why_not_zh: string;
 }
 export interface Fix extends Price {
-  id: string; bound: boolean; name: string; name_zh: string; assumes: string; assumes_zh: string; how: string; how_zh: string;
+  id: string;
+  bound: boolean;
+  name: string;
+  name_zh: string;
+  assumes: string;
+  assumes_zh: string;
+  how: string;
+  how_zh: string;
 }
 export interface Fixes {
-  recorded_ns: number; graph_ns: number | null; order_ns: number | null; stages: number; why_not: string; why_not_zh: string;
+  recorded_ns: number;
+  graph_ns: number | null;
+  order_ns: number | null;
+  stages: number;
+  why_not: string;
+  why_not_zh: string;
   schedule: {name: string; chunks: number; micro_batches: number; stages: number} | null;
   schedules: {name: string; chunks: number}[];
   reasons: Reasons;
@@ -25,7 +44,14 @@ export interface Fixes {
 type Answer = Price & {this_recorded_ns?: number | null; this_step_ns?: number | null; columns: Column[]};
 
 // What the panel's controls say. Everything at its default is the run as it is.
-export interface Asked { stage: number; by: number; microBatches: number; schedule: string; instant: boolean; fix: number }
+export interface Asked {
+  stage: number;
+  by: number;
+  microBatches: number;
+  schedule: string;
+  instant: boolean;
+  fix: number;
+}
 
 export function paramsOf(asked: Asked, fixes: Fixes): Record<string, string | number | undefined> {
   const present = fixes.schedule;
@@ -49,17 +75,31 @@ export function commandOf(asked: Asked, fixes: Fixes, paths: readonly string[]):
   return flags.length > 0 ? commandLine('what-if', paths, flags.join(' ')) : '';
 }
 
-export async function askWorld(api: Api, pipe: Pipe, params: Record<string, string | number | undefined>, signal: AbortSignal):
-    Promise<{price: Answer; world: World | null}> {
-  const {state: {step}} = pipe.app, {recorded} = pipe, dp = shownAlone(pipe);  // what is shown is quicker told
-  const wire = await api.wire<Answer>('pipeline/what-if', {...params, step: step ?? undefined, dp: dp ?? undefined}, signal), price = wire.header;
-  if (step === null || !price.columns.some(column => column.name === 'start') || price.why_not) return {price, world: null};
+export async function askWorld(api: Api, pipe: Pipe, params: Record<string, string | number | undefined>,
+  signal: AbortSignal): Promise<{price: Answer; world: World | null}>
+{
+  const {state: {step}} = pipe.app, {recorded} = pipe, dp = shownAlone(pipe); // what is shown is quicker told
+  const wire = await api.wire<Answer>('pipeline/what-if', {...params, step: step ?? undefined, dp: dp ?? undefined},
+      signal), price = wire.header;
+  if (step === null || !price.columns.some(column => column.name === 'start') || price.why_not)
+    return {price, world: null};
   const start = f64(wire, 'start'), count = start.length;
   if (count === 0) return {price, world: null};
   const cells: Cells = {
-    count, start, dur: f64(wire, 'dur'), step: new Int32Array(count).fill(step), part: i32(wire, 'part'), chunk: i32(wire, 'chunk'),
-    microBatch: i32(wire, 'micro_batch'), kind: u8(wire, 'kind'), name: new Uint32Array(count), pair: new Int32Array(count).fill(-1),
-    linkFrom: new Uint32Array(0), linkTo: new Uint32Array(0), theoryStart: null, theoryDur: null,
+    count,
+    start,
+    dur: f64(wire, 'dur'),
+    step: new Int32Array(count).fill(step),
+    part: i32(wire, 'part'),
+    chunk: i32(wire, 'chunk'),
+    microBatch: i32(wire, 'micro_batch'),
+    kind: u8(wire, 'kind'),
+    name: new Uint32Array(count),
+    pair: new Int32Array(count).fill(-1),
+    linkFrom: new Uint32Array(0),
+    linkTo: new Uint32Array(0),
+    theoryStart: null,
+    theoryDur: null,
   };
   findPairs(cells);
   const model = remadeModel(cells, recorded.report.parts, recorded.model), span = spanOf(recorded.model, step);

@@ -1,27 +1,49 @@
-// What the start page asks of a server without a run (src/server/run_shelf.h), and what it sends: files that are dropped.
+// What the start page asks of a server without a run (src/server/run_shelf.h), and what it sends: files that are
+// dropped.
 import type {Both} from '../../data/report';
 import {addSentences} from '../../i18n/i18n';
 import {ApiError} from '../api';
 
-export interface Entry { name: string; path: string; folder: boolean; bytes: number; changed_s: number }
-export interface Folder { path: string; up?: string; entries: Entry[]; left_out: number }
-export interface Look { format: string; files: number; bytes: number }
-export interface Opened { run: string; title: string }
+export interface Entry {
+  name: string;
+  path: string;
+  folder: boolean;
+  bytes: number;
+  changed_s: number;
+}
+export interface Folder {
+  path: string;
+  up?: string;
+  entries: Entry[];
+  left_out: number;
+}
+export interface Look {
+  format: string;
+  files: number;
+  bytes: number;
+}
+export interface Opened {
+  run: string;
+  title: string;
+}
 export type Pairs = [name: string, value: string][];
 
-const base = new URL('.', location.href).pathname;  // "/", or "/TOKEN/" as the server printed it
+const base = new URL('.', location.href).pathname; // "/", or "/TOKEN/" as the server printed it
 const address = (path: string, pairs: Pairs): string => `${base}api/${path}?${new URLSearchParams(pairs)}`;
 
 async function taken<T>(answer: Response): Promise<T> {
   const said = await answer.json().catch(() => ({})) as T & {error?: string; hint?: string; sentences?: Both[]};
   addSentences(said.sentences ?? []);
-  if (!answer.ok || said.error !== undefined) throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
+  if (!answer.ok || said.error !== undefined)
+    throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
   return said;
 }
 export const ask = async <T>(path: string, pairs: Pairs): Promise<T> => taken<T>(await fetch(address(path, pairs)));
 
 // Of what is made once and takes time; `said` hears since when.
-export async function askLong<T>(path: string, pairs: Pairs, said: (seconds: number) => void, ended: () => boolean): Promise<T | null> {
+export async function askLong<T>(path: string, pairs: Pairs, said: (seconds: number) => void,
+  ended: () => boolean): Promise<T | null>
+{
   while (!ended()) {
     const answer = await fetch(address(path, pairs));
     if (answer.status !== 202) return taken<T>(answer);
@@ -31,12 +53,17 @@ export async function askLong<T>(path: string, pairs: Pairs, said: (seconds: num
   return null;
 }
 
-interface Named { name: string; file: File }
+interface Named {
+  name: string;
+  file: File;
+}
 
 // The files of a drop, with the folders they lie in: those are listed in portions.
 export async function droppedFiles(data: DataTransfer): Promise<Named[]> {
   // Items are gone once this function has waited for something: entries first. What a script brought has none.
-  const roots = [...data.items].filter(item => item.kind === 'file').map(item => item.webkitGetAsEntry() ?? item.getAsFile());
+  const roots = [...data.items].filter(item => item.kind === 'file').map(item =>
+    item.webkitGetAsEntry() ?? item.getAsFile()
+  );
   const out: Named[] = [];
   const walk = async (entry: FileSystemEntry): Promise<void> => {
     if (entry.isFile) {

@@ -1,13 +1,18 @@
 // The runs that this browser has seen, the last one first. Nobody else keeps a list of them.
 import {remember} from '../remember';
 
-export interface Recent { title: string; places: string[] }
+export interface Recent {
+  title: string;
+  places: string[];
+}
 const MOST = 12;
 
 export function recent(): Recent[] {
   try {
     const kept = JSON.parse(remember('recent') ?? '[]') as Recent[];
-    return kept.filter(one => typeof one.title === 'string' && one.places.length > 0 && one.places.every(place => typeof place === 'string'));
+    return kept.filter(one =>
+      typeof one.title === 'string' && one.places.length > 0 && one.places.every(place => typeof place === 'string')
+    );
   } catch {
     return [];
   }
@@ -16,4 +21,6 @@ export function seen(one: Recent): void {
   const key = one.places.join('\n'), others = recent().filter(other => other.places.join('\n') !== key);
   remember('recent', JSON.stringify([one, ...others].slice(0, MOST)));
 }
-export const forgetRecent = (): void => { remember('recent', '[]'); };
+export const forgetRecent = (): void => {
+  remember('recent', '[]');
+};
