@@ -52,6 +52,9 @@ ROOM_ORDER = {
     'pipeline': ['cells', 'clocks', 'order', 'replay', 'measure', 'simulate'],
     'diagnosis': ['causes', 'what_if', 'diff', 'profile', ''],
 }
+# Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. main.tsx imports all, and what
+# stands beside viewer/ imports none.
+PAGE_ROOMS = [['shell'], ['file', 'answers'], ['evidence'], ['start', 'overview', 'timeline', 'pipeline', 'compare', 'flame']]
 # Folders inside these are siblings too: readers/kineto never includes readers/primus. What they share stands in common/.
 SIBLING_FOLDERS = {'readers', 'analyses'}
 # Includes and circles that stand against these rules and are to go, a line each: tools/rooms_exceptions.txt.
@@ -395,9 +398,15 @@ def check_findings():
 
 
 def check_page():
-    """Files of the page import each other one way: of a circle no file can be understood, or moved, alone."""
+    """Files and rooms of the page import each other one way: of a circle no file can be understood, or moved, alone."""
     folder = ROOT / 'web' / 'src'
     imports = {}
+    level = {room: n for n, rooms in enumerate(PAGE_ROOMS) for room in rooms}
+
+    def room_of_page(path):  # 'timeline' of viewer/timeline/tiles.ts; '' of what stands beside viewer/
+        parts = path.relative_to(folder).parts
+        return parts[1] if parts[0] == 'viewer' else ''
+
     for path in sorted([*folder.rglob('*.ts'), *folder.rglob('*.tsx')]):
         text = path.read_text()
         if len(text.splitlines()) > MAX_LINES:
@@ -405,6 +414,15 @@ def check_page():
         names = re.findall(r"""\bfrom '(\.[^']*)'""", text)
         found = [(path.parent / f'{name}{end}').resolve() for name in names for end in ('.ts', '.tsx')]
         imports[path] = [other for other in found if other.is_file()]
+        room = room_of_page(path)
+        if room == 'main.tsx':
+            continue
+        if room and room not in level:
+            problem(path, 0, f'unknown room "{room}" in viewer/; tools/tidy.py lists its rooms (PAGE_ROOMS)')
+            continue
+        for other in (room_of_page(other) for other in imports[path]):
+            if other and other != room and path.parent.name != 'live' and (not room or level.get(other, 99) >= level[room]):
+                problem(path, 0, f'{room or "what is shared"} may not import viewer/{other}, which does not stand before it')
     done, way = set(), []
 
     def follow(path):

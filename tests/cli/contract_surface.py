@@ -283,11 +283,11 @@ WEB = SOURCE / 'web/src'
 # Which files read and write the parameters of an address; "address" is what stands before the #.
 ADDRESS_FILES = {
     'address': ['viewer/main.tsx', 'i18n/i18n.ts'],
-    'timeline': ['viewer/url.ts', 'viewer/timeline_page.tsx'],
+    'timeline': ['viewer/timeline/url.ts', 'viewer/timeline/timeline_page.tsx'],
     'pipeline': ['state.ts', 'viewer/pipeline/address.ts', 'viewer/pipeline/page.tsx'],
     'answers': ['viewer/answers/page.ts', 'viewer/answers/section.ts', 'viewer/answers/sql.ts'],
 }
-LISTS = {'pages': ('viewer/route.ts', 'PAGES'), 'families': ('viewer/answers/families.ts', 'FAMILY_IDS')}
+LISTS = {'pages': ('viewer/shell/route.ts', 'PAGES'), 'families': ('viewer/answers/families.ts', 'FAMILY_IDS')}
 READ = r"\.(?:get|has)\('(\w+)'\)|\bids\('(\w+)'\)"
 
 

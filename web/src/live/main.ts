@@ -3,7 +3,7 @@ import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {currentLang, firstLang, setLang, t} from '../i18n/i18n';
 import {applyTheme, type Theme} from '../theme';
-import {remember} from '../viewer/remember';
+import {remember} from '../viewer/shell/remember';
 import {ask, type Live, type Seen, type Status, type Step} from './api';
 import {PipelineView} from './pipeline';
 import {stepTimes} from './step_time';

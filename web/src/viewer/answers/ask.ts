@@ -3,8 +3,8 @@
 import type {Both, Column, Table, Value} from '../../data/report';
 import {shownUnit} from '../../format';
 import {addSentences} from '../../i18n/i18n';
-import {ApiError, type Api} from '../api';
-import type {Wire} from '../wire';
+import {ApiError, type Api} from '../shell/api';
+import type {Wire} from '../shell/wire';
 
 export interface Option {
   name: string;

@@ -1,6 +1,6 @@
 // A query over the run, asked of the server: its rows, and when they are, where they say that.
 import type {Value} from '../../data/report';
-import {ApiError, type Api} from '../api';
+import {ApiError, type Api} from '../shell/api';
 
 interface Refused {
   error: string;

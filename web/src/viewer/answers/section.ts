@@ -6,7 +6,7 @@ import {grouped} from '../../format';
 import {columnTitle, flawWords, t, tableTitle} from '../../i18n/i18n';
 import {dataTable, type TableView} from '../../views/data_table';
 import type {TextTip} from '../../views/text_tip';
-import type {Shell} from '../page';
+import type {Shell} from '../shell/page';
 import {CLOCKS, titleOf} from './families';
 import {quoted} from './command';
 import type {Answer, AnswerTable, Choice, Desk, Offer, Working} from './ask';

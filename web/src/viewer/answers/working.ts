@@ -1,7 +1,7 @@
 // What stands in the place of an answer: that it is being made, or why it cannot be.
 import {h} from '../../dom';
 import {sentence, t} from '../../i18n/i18n';
-import {ApiError} from '../api';
+import {ApiError} from '../shell/api';
 import type {Working} from './ask';
 
 // Said once a second is over: what is quick needs no words.

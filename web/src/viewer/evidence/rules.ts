@@ -2,7 +2,7 @@
 // "rank:5", "link:1-2", "call:aten__item"); what of it is to be seen follows from the finding's name. Plain data, for
 // the timeline and the pipeline's chart alike.
 import type {Finding} from '../../data/report';
-import type {Kind, Rank} from '../api';
+import type {Kind, Rank} from '../shell/api';
 
 // Who can be accused: the ranks of a run, and the kinds of work that are in it.
 export interface Court {

@@ -5,11 +5,11 @@ import type {Finding} from '../../data/report';
 import {tableColumn} from '../../data/report';
 import {keyOf} from '../../views/findings';
 import {deskOf, type AnswerTable} from '../answers/ask';
-import type {Run, Step} from '../api';
-import {explained, findingOf} from '../explained';
-import type {Shell} from '../page';
-import {hasPipeline} from '../shell';
-import type {Diff} from '../compare/diff';
+import type {Run, Step} from '../shell/api';
+import {explained, findingOf} from '../answers/explained';
+import type {Shell} from '../shell/page';
+import {hasPipeline} from '../shell/shell';
+import type {Diff} from '../answers/diff';
 import {duration} from '../../format';
 
 export interface Scenes {

@@ -4,11 +4,21 @@
 import type {Viewport} from '../../chart/viewport';
 import {fit} from '../../chart/viewport';
 import type {Finding} from '../../data/report';
-import type {Api, Lane, Run, SlicesAnswer, Step} from '../api';
-import {refAt} from '../slice_facts';
-import type {Area, Light, SliceRef} from '../store';
+import type {Api, Lane, Run, SlicesAnswer, Step} from '../shell/api';
+import {refAt, type Area, type SliceRef} from '../shell/slice_facts';
 import {accusedOf, type Accused} from './rules';
 
+// What a finding accuses, lit in the timeline; what is neither accused nor its like is dimmed.
+export interface Light {
+  key: string; // the finding, as addresses say it
+  lanes: ReadonlySet<number>; // the guilty ones; none: all
+  peers: ReadonlySet<number>; // what they are held against: half as bright
+  kinds: ReadonlySet<number> | null;
+  names: ReadonlySet<number> | null; // null: any
+  microBatch: number; // −1: any
+  t0: number;
+  t1: number;
+}
 export interface Staged {
   light: Light;
   view: Viewport | null;

@@ -1,5 +1,5 @@
 // A counter, column by column: src/server/counters.cc.
-import {WireWriter} from '../wire';
+import {WireWriter} from '../shell/wire';
 import {firstNot, type Store} from './lanes';
 import {numberAsked, refuse, windowAsked, type Asked} from './query';
 

@@ -1,5 +1,5 @@
 // Arrows of which one end lies in lanes and a window: src/server/flows.cc.
-import {WireWriter} from '../wire';
+import {WireWriter} from '../shell/wire';
 import {endOf, firstEndingAfter, firstInRowFrom, firstNot, FLOW_TYPES, rowPlace, sliceAt, type Lane,
   type Store} from './lanes';
 import {lanesAsked, numberAsked, windowAsked, type Asked} from './query';

@@ -1,5 +1,5 @@
 // The exact slices of a stretch of time: src/server/slice_window.cc.
-import {WireWriter} from '../wire';
+import {WireWriter} from '../shell/wire';
 import {bitsOf, BLOCK, firstEndingAfter, firstInRowFrom, kindOf, nameOf, numbersOf, sliceAt, type Lane, type Row,
   type Store} from './lanes';
 import {shortName} from './names';

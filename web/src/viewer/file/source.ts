@@ -1,8 +1,8 @@
 // A report is its own source: answers that were made when it was written, and the timeline's data
 // (src/server/page_file.h).
 import {t} from '../../i18n/i18n';
-import type {Params, Reply, Source} from '../source';
-import {WireWriter} from '../wire';
+import type {Params, Reply, Source} from '../shell/source';
+import {WireWriter} from '../shell/wire';
 import type {Group} from './load';
 import {answersOf, bytesOf, type Packed} from './store';
 import {fromBase64, unpack} from './unpack';

@@ -1,6 +1,6 @@
 // The timeline of a report: its lanes, read from what the file carries when they are asked about, and answers to the
 // protocol's questions about them.
-import type {Run} from '../api';
+import type {Run} from '../shell/api';
 import {counterAnswer} from './counters';
 import {Bytes, readLinks} from './columns';
 import {sliceAnswer} from './details';

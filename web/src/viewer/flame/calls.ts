@@ -1,7 +1,7 @@
 // Calls by call path as the program added them up (/api/calls), and what someone chose of them: one clock, the ranks A,
 // perhaps others to hold against them.
-import type {Api} from '../api';
-import {f64, u32, u8, type Column} from '../wire';
+import type {Api} from '../shell/api';
+import {f64, u32, u8, type Column} from '../shell/wire';
 
 // The program's FrameKind (src/profile/call_tree.h), and `rest`: what below its parent is left out, added up.
 export const KINDS = [

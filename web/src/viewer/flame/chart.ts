@@ -3,7 +3,7 @@
 import {h, styled} from '../../dom';
 import {duration, percent} from '../../format';
 import type {TextTip} from '../../views/text_tip';
-import type {Paint} from '../api';
+import type {Paint} from '../shell/api';
 import {KINDS, type Tree} from './calls';
 import {boxOf, depthOf, layout, type Box} from './layout';
 

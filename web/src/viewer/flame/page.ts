@@ -5,9 +5,9 @@ import {duration, grouped, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
 import {makeTextTip} from '../../views/text_tip';
 import {failure, working} from '../answers/working';
-import type {Paint} from '../api';
-import type {Page, Shell} from '../page';
-import {plainQuery} from '../route';
+import type {Paint} from '../shell/api';
+import type {Page, Shell} from '../shell/page';
+import {plainQuery} from '../shell/route';
 import {functionOf, functionsOf, isPerStep, keyText, KINDS, loadCalls, nodeOfKey, ranksOf, sandwichOf, treeOf,
   type Calls, type Clock, type FrameKind, type Ranks, type Tree} from './calls';
 import {makeFlame, type Flame, type FlameLook} from './chart';

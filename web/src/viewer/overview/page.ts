@@ -11,13 +11,13 @@ import {stepBarsView} from '../../views/step_bars';
 import {countOf} from '../../words';
 import {deskOf, type Working} from '../answers/ask';
 import {failure, working} from '../answers/working';
-import type {Step} from '../api';
-import {explained, findingOf, type Explained} from '../explained';
-import type {Page, Shell} from '../page';
-import {hasCompare, hasFlame, hasPipeline} from '../shell';
+import type {Step} from '../shell/api';
+import {explained, findingOf, type Explained} from '../answers/explained';
+import type {Page, Shell} from '../shell/page';
+import {hasCompare, hasFlame, hasPipeline} from '../shell/shell';
 import {stepsOf} from '../evidence/scenes';
 import {usualStep} from '../evidence/staged';
-import {placesOf, replicaOf, windowOf} from './places';
+import {placesOf, replicaOf, windowOf} from '../evidence/places';
 import {profileBars, profilePicture} from './profile_picture';
 import {stepPicture} from './step_picture';
 

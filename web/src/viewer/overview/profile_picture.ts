@@ -7,9 +7,9 @@ import {t} from '../../i18n/i18n';
 import type {Report, Table} from '../../data/report';
 import {deviceBars} from '../../profile/devices';
 import {topKernels} from '../../profile/kernels';
-import type {Lane, Step, TilesHeader} from '../api';
-import {plainQuery} from '../route';
-import type {Shell} from '../page';
+import type {Lane, Step, TilesHeader} from '../shell/api';
+import {plainQuery} from '../shell/route';
+import type {Shell} from '../shell/page';
 
 const ROW = 26, GAP = 4, INPUT = 'dataloader|enumerate\\(|_next_data|fetch.*batch|collate';
 const MOST_RANKS = 12;

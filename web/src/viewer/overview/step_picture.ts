@@ -3,10 +3,10 @@
 import {h, styled} from '../../dom';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
-import type {Lane, SlicesAnswer, Step} from '../api';
-import type {Shell} from '../page';
+import type {Lane, SlicesAnswer, Step} from '../shell/api';
+import type {Shell} from '../shell/page';
 import {tintOf} from '../../chart/colours';
-import {chunkPaints} from '../colours';
+import {chunkPaints} from '../shell/colours';
 
 const SIZES = [11.5, 10, 8.5]; // of numbers: the largest that fits the cell
 const ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';

@@ -1,6 +1,6 @@
 // The page in the address: the report's own words for step, replica, window and cell, and what only this page has.
 import {fromHash, toHash, type State} from '../../state';
-import {plainQuery} from '../route';
+import {plainQuery} from '../shell/route';
 import {hasMany} from '../../chart/layout';
 import {openable, ownModel, type Pipe} from './pipe';
 import {slowestReplica} from './step_facts';

@@ -1,8 +1,8 @@
 // From a cell of the chart to where the timeline shows it: its time, its slice, and the device work of its rank under
 // it.
 import {isReceive, KIND_LANE} from '../../data/kind';
-import {listOf} from '../api';
-import {plainQuery} from '../route';
+import {listOf} from '../shell/api';
+import {plainQuery} from '../shell/route';
 import type {Pipe} from './pipe';
 
 const LANE_NAMES = ['compute', 'sends', 'collectives', 'other'];

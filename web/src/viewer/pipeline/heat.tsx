@@ -4,7 +4,7 @@ import {frameOf, type Row} from '../../data/frame';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
 import {replicaName} from '../../words';
-import {commandLine} from '../command';
+import {commandLine} from '../shell/command';
 import {chooseStep, type Pipe} from './pipe';
 
 const MOST_CELLS = 4096, FULL = 0.25; // a quarter above or below is the deepest colour

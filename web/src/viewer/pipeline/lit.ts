@@ -3,7 +3,7 @@ import type {Cells} from '../../data/cells';
 import {FORWARD_BACKWARD, KIND_GROUP} from '../../data/kind';
 import type {Finding} from '../../data/report';
 import {accusedOf} from '../evidence/rules';
-import type {Run} from '../api';
+import type {Run} from '../shell/api';
 import type {Loaded} from './load';
 
 const GROUPS = ['forward', 'backward', 'weight', 'message', 'collective', 'optimizer', 'other'];

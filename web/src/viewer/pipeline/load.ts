@@ -5,8 +5,8 @@ import type {Report, Table} from '../../data/report';
 import {makeModel, type RunModel} from '../../data/rows';
 import type {RankSums} from '../../data/stage_sums';
 import {deskOf} from '../answers/ask';
-import type {Api} from '../api';
-import {f32, f64, i32, type Column} from '../wire';
+import type {Api} from '../shell/api';
+import {f32, f64, i32, type Column} from '../shell/wire';
 
 // What the chart draws: the run as recorded, or one step of a world that nobody has run.
 export interface Recorded {

@@ -8,10 +8,10 @@ import type {Compared} from '../../data/differences';
 import type {Table} from '../../data/report';
 import type {RunModel} from '../../data/rows';
 import {homeOf} from '../../state';
-import {toggled} from '../store';
-import type {Diff} from '../compare/diff';
+import {toggled} from '../shell/toggled';
+import type {Diff} from '../answers/diff';
 import type {Scenes} from '../evidence/scenes';
-import type {Shell} from '../page';
+import type {Shell} from '../shell/page';
 import type {Loaded} from './load';
 import {slowestReplica} from './step_facts';
 

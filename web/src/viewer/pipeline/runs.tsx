@@ -2,7 +2,7 @@
 import {t} from '../../i18n/i18n';
 import {duration, percent} from '../../format';
 import {spanOf} from '../../state';
-import {sentences, type Diff} from '../compare/diff';
+import {sentences, type Diff} from '../answers/diff';
 import {chooseBelow, stepBelow} from './other';
 import type {Other, Pipe} from './pipe';
 

@@ -10,7 +10,7 @@ import {stageSums} from '../../data/stage_sums';
 import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
 import {replicaName} from '../../words';
-import {commandLine} from '../command';
+import {commandLine} from '../shell/command';
 import type {Loaded} from './load';
 import {toggleStage, type Pipe} from './pipe';
 import {partWord} from './steps';

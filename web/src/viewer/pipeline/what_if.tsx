@@ -4,7 +4,7 @@ import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration, percent} from '../../format';
 import {currentLang, sentence, t} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
-import {commandLine} from '../command';
+import {commandLine} from '../shell/command';
 import {chineseReason} from './reason';
 import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
 import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';

@@ -2,9 +2,9 @@
 import {findPairs, type Cells} from '../../data/cells';
 import {remadeModel} from '../../data/rows';
 import {spanOf} from '../../state';
-import type {Api} from '../api';
-import {commandLine} from '../command';
-import {f64, i32, u8, type Column} from '../wire';
+import type {Api} from '../shell/api';
+import {commandLine} from '../shell/command';
+import {f64, i32, u8, type Column} from '../shell/wire';
 import {shownAlone, type Pipe, type World} from './pipe';
 import type {Reasons} from './reason';
 

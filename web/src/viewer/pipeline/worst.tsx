@@ -7,7 +7,7 @@ import {frameOf} from '../../data/frame';
 import {duration} from '../../format';
 import {cellValue, t} from '../../i18n/i18n';
 import {hasContextParallel} from '../../words';
-import {commandLine} from '../command';
+import {commandLine} from '../shell/command';
 import type {Pipe} from './pipe';
 
 const MOST = 12;

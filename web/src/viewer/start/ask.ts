@@ -2,7 +2,7 @@
 // dropped.
 import type {Both} from '../../data/report';
 import {addSentences} from '../../i18n/i18n';
-import {ApiError} from '../api';
+import {ApiError} from '../shell/api';
 
 export interface Entry {
   name: string;

@@ -1,5 +1,5 @@
 // The runs that this browser has seen, the last one first. Nobody else keeps a list of them.
-import {remember} from '../remember';
+import {remember} from '../shell/remember';
 
 export interface Recent {
   title: string;

@@ -2,7 +2,7 @@
 import type {Both} from '../../data/report';
 import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
-import {said, type Diff} from '../compare/diff';
+import {said, type Diff} from '../answers/diff';
 import type {Pairs} from './ask';
 
 export interface TrendRun {

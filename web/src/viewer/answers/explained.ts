@@ -1,0 +1,66 @@
+// The answer to /api/explain, which is `stageline explain --json`: what the first screen says, and what scenes are made
+// of.
+import type {Finding} from '../../data/report';
+import {deskOf, type Working} from './ask';
+import type {Api} from '../shell/api';
+
+export interface Reported {
+  id: string;
+  cause: string;
+  causes?: string[];
+  priced: boolean;
+  lost_ns: number;
+  lost_share: number;
+  saving_ns: number;
+  value: string;
+  note_en: string;
+  note_zh: string;
+  title_en: string;
+  title_zh: string;
+  detail_en: string;
+  detail_zh: string;
+  analysis: string;
+  table: string;
+  command: string;
+  step: number | null;
+  rank: number | null;
+}
+export interface Explained {
+  run_en: string;
+  run_zh: string;
+  steps: number;
+  step_ns: number;
+  lost_ns: number;
+  why_not: string;
+  note_en: string;
+  note_zh: string;
+  closing_en: string;
+  closing_zh: string;
+  title_en: string;
+  title_zh: string;
+  lead_en: string;
+  lead_zh: string;
+  parts: {id: string; label_en: string; label_zh: string; share: number}[];
+  findings: Reported[];
+  offers: Reported[];
+}
+
+export const findingOf = (reported: Reported): Finding => ({
+  id: reported.id,
+  weight: reported.lost_share || (reported.priced ? 1 : 0),
+  value: reported.value,
+  note: [reported.note_en, reported.note_zh],
+  title: [reported.title_en, reported.title_zh],
+  detail: [reported.detail_en, reported.detail_zh],
+  cause: reported.cause,
+  causes: reported.causes ?? [reported.cause],
+  analysis: reported.analysis,
+  table: reported.table,
+  command: reported.command,
+  step: reported.step,
+  rank: reported.rank,
+});
+
+// Asked once, whichever page asks first.
+export const explained = (api: Api, watch: (now: Working) => void = () => undefined): Promise<Explained> =>
+  deskOf(api).ask<Explained>('explain', {}, watch);

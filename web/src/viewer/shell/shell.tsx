@@ -1,0 +1,307 @@
+// The frame of the viewer: what the run is, the pages and the ways to them. One page is in sight; the others keep what
+// they show. Addresses are hash routes (route.ts), so that a link shows what was seen and Back goes back.
+import {render} from 'preact';
+import {h, takesText} from '../../dom';
+import {duration} from '../../format';
+import {addSentences, currentLang, sentence, setLang, t} from '../../i18n/i18n';
+import {applyTheme} from '../../theme';
+import type {Api, Run} from './api';
+import {commandLine} from './command';
+import {openHelp} from './help';
+import {short} from './numbers';
+import type {Page, Shell, Theme} from './page';
+import {hashOf, PAGES, routeOf, type PageId, type Route} from './route';
+import {remember} from './remember';
+import {startOf} from './source';
+
+// G, then the letter; by position, so that layouts and input methods do not matter.
+const LETTERS: Record<PageId, string> = {overview: 'O', pipeline: 'P', timeline: 'T', flame: 'F', answers: 'A',
+  compare: 'C'};
+const ARMED_MS = 2500;
+
+type ClockState = 'shared' | 'unaligned' | 'per-rank' | 'aligned' | 'partly-aligned';
+const CLOCKS: readonly string[] = ['shared', 'unaligned', 'per-rank', 'aligned', 'partly-aligned'];
+
+function Clock({clock}: {clock: Run['clock']}) {
+  if (!CLOCKS.includes(clock.state)) return null;
+  const state = clock.state as ClockState;
+  const said = t(`clock.${state}`) + (clock.uncertainty_ns > 0 ? `, ±${duration(clock.uncertainty_ns)}` : '');
+  return (
+    <span
+      class={`pill clock ${state}`}
+      title={`${said}. ${
+        t(state === 'aligned' || state === 'partly-aligned' ? 'clock.shared.help'
+          : `clock.${state}.help`)
+      }`}>
+      <i class="dot" aria-hidden="true" />
+      <span>{said}</span>
+    </span>
+  );
+}
+
+// A report has a second run where it was written with one.
+export const hasCompare = (run: Run): boolean => run.file?.compare ?? true;
+export const hasFlame = (run: Run): boolean => run.calls ?? false;
+export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.type === 'cells');
+
+export type MakePage = (shell: Shell) => Page;
+
+export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Theme,
+  makers: Record<PageId, MakePage>): Shell
+{
+  addSentences(run.sentences);
+  const pages = new Map<PageId, Page>(), stale = new Set<PageId>();
+  const top = h('div', {class: 'top-place'}), place = h('div', {class: 'page-place'});
+  const live = h('p', {class: 'live', 'aria-live': 'polite', id: 'live'}),
+    astray = h('div', {class: 'astray', role: 'status', hidden: true});
+  const away = h('div', {class: 'away', role: 'alert', hidden: true});
+  api.onAway = gone => {
+    if (gone === !away.hidden) return;
+    away.hidden = !gone;
+    away.replaceChildren(
+      gone ? h('span', {}, t('server.away'), ' ', h('code', {}, commandLine('view', run.paths))) : '',
+    );
+    shell.say(t(gone ? 'server.away' : 'server.back'));
+  };
+  const missed = new Set<string>(); // what of the address leads nowhere
+  const dark = matchMedia('(prefers-color-scheme: dark)');
+  // Before a run is whole there is a timeline of it, and nothing that could be said of it.
+  const shown = PAGES.filter(id =>
+    run.whole
+      ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) &&
+        (id !== 'flame' || hasFlame(run)) : id === 'timeline'
+  );
+  let current: PageId | null = null, theme = firstTheme, saving = 0, leap = false, armed = 0, written = location.hash;
+
+  function pageOf(id: PageId): Page {
+    let page = pages.get(id);
+    if (page) return page;
+    page = makers[id](shell);
+    page.element.classList.add('page', `page-${id}`);
+    page.element.hidden = true;
+    place.append(page.element);
+    pages.set(id, page);
+    stale.add(id);
+    return page;
+  }
+  function open(id: PageId, route: Pick<Route, 'rest' | 'query'> | null): Page {
+    const page = pageOf(id);
+    if (current !== null && current !== id) {
+      clearTimeout(saving);
+      pages.get(current)!.hide?.();
+      pages.get(current)!.element.hidden = true;
+    }
+    current = id;
+    page.element.hidden = false;
+    if (stale.delete(id)) page.restyle();
+    page.show(route);
+    document.title = `${run.title} · ${t(`page.${id}`)} · Stageline`;
+    draw();
+    return page;
+  }
+  const addressNow = (): string => hashOf({page: current!, ...pages.get(current!)!.address()});
+  function write(address: string, entry: boolean): void {
+    if (entry && location.hash !== address) history.pushState(null, '', address);
+    else history.replaceState(null, '', address);
+    written = location.hash;
+  }
+  function save(): void {
+    clearTimeout(saving);
+    // Back was pressed, and what it leads to is not followed yet: that entry is not ours to write over.
+    if (current !== null && location.hash === written) write(addressNow(), leap);
+    leap = false;
+  }
+  // A link leaves the page at once; Back comes to what it showed then.
+  document.addEventListener('click', event => {
+    if (event.target instanceof Element && event.target.closest('a[href^="#"]')) save();
+  }, true);
+  // The first page keeps an address without anything, until it is left.
+  function follow(): void {
+    written = location.hash;
+    const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : shown[0]!;
+    if (current === id && location.hash === addressNow()) return;
+    found();
+    if (route.unknown !== undefined) shell.lost(`#/${route.unknown}`);
+    else if (id !== route.page && run.whole) shell.lost(t(`page.${route.page}`));
+    const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
+    // A page that still is what the address says is not made anew: it keeps what no address holds.
+    const kept = known !== undefined && location.hash === hashOf({page: id, ...known.address()});
+    open(id, kept ? null : {rest, query});
+  }
+
+  function found(): void {
+    missed.clear();
+    sayMissed();
+  }
+  function sayMissed(): void {
+    astray.hidden = missed.size === 0;
+    astray.replaceChildren(
+      h('span', {},
+        t('lost', [...missed].map(one => `“${one.length > 60 ? one.slice(0, 60) + '…' : one}”`).join(', '))),
+      h('button', {class: 'plain link', click: found}, t('close')),
+    );
+  }
+
+  const shell: Shell = {
+    api,
+    run,
+    get theme() {
+      return theme;
+    },
+    get page() {
+      return current!;
+    },
+    href(page, to) {
+      const known = to ? {rest: to.rest ?? '', query: to.query ?? ''}
+        : pages.get(page)?.address() ?? {rest: '', query: ''};
+      return hashOf({page, ...known});
+    },
+    go(id, to) {
+      if (!shown.includes(id)) return;
+      if (current !== null) write(addressNow(), false);
+      found();
+      open(id, to ? {rest: to.rest ?? '', query: to.query ?? ''} : null);
+      if (location.hash !== addressNow()) write(addressNow(), true);
+    },
+    moved(jumped = false) {
+      clearTimeout(saving);
+      leap ||= jumped;
+      saving = window.setTimeout(save, 200);
+    },
+    lost(what) {
+      missed.add(what);
+      sayMissed();
+    },
+    say(sentence) {
+      if (live.textContent !== sentence) live.textContent = sentence;
+    },
+    toggleTheme() {
+      theme = theme === 'dark' ? 'light' : 'dark';
+      remember('theme', theme);
+      restyle();
+    },
+    toggleLang() {
+      setLang(currentLang() === 'zh' ? 'en' : 'zh');
+      remember('lang', currentLang());
+      restyle();
+    },
+    help: () =>
+      openHelp([
+        ...shown.map(id => ({keys: `G ${LETTERS[id]}`, does: t('page.to', t(`page.${id}`))})),
+        ...pages.get(current!)!.keys?.() ?? [],
+      ]),
+  };
+
+  function restyle(): void {
+    applyTheme(run.palette, theme);
+    document.documentElement.lang = currentLang() === 'zh' ? 'zh-CN' : 'en';
+    sayMissed();
+    for (const id of pages.keys()) if (id !== current) stale.add(id);
+    if (current !== null) {
+      document.title = `${run.title} · ${t(`page.${current}`)} · Stageline`;
+      pages.get(current)!.restyle();
+    }
+    draw();
+  }
+  function draw(): void {
+    const facts = [
+      run.title,
+      run.ranks.length === 1 ? t('ranks.one') : t('ranks', run.ranks.length),
+      run.steps.length > 0 && (run.steps.length === 1 ? t('steps.one') : t('steps', run.steps.length)),
+      run.slices === 1 ? t('head.slices.one') : t('head.slices', short(run.slices)),
+    ].filter(Boolean);
+    render(
+      <header class="top">
+        {startOf() ? <a class="logo" href={startOf()!} title={t('start.back')}>Stageline</a>
+          : <span class="logo">Stageline</span>}
+        <span class="run" title={run.paths.join('\n')}>{facts.join(' · ')}</span>
+        <nav class={armed ? 'pages armed' : 'pages'} aria-label={t('pages')}>
+          {shown.map(id => (
+            <a
+              href={shell.href(id)}
+              id={`page-${id}`}
+              aria-current={id === current ? 'page' : undefined}
+              title={t('page.key', LETTERS[id])}
+              onClick={event => {
+                if (event.button !== 0 || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+                event.preventDefault();
+                shell.go(id);
+              }}>
+              {t(`page.${id}`)}
+              {armed > 0 && <kbd>{LETTERS[id]}</kbd>}
+            </a>
+          ))}
+        </nav>
+        <span class="space" />
+        <Clock clock={run.clock} />
+        {run.flaws.length > 0 && (
+          <span
+            class="pill flaws"
+            title={run.flaws.map(flaw => sentence(flaw.message)).join('\n')}>
+            {t('head.flaws', run.flaws.length)}
+          </span>
+        )}
+        <button class="pill" id="theme" onClick={shell.toggleTheme} title={t('theme.switch')}>
+          {t(theme === 'dark'
+            ? 'theme.light' : 'theme.dark')}
+        </button>
+        <button
+          class="pill"
+          id="lang"
+          lang={currentLang() === 'zh' ? 'en'
+            : 'zh-CN'}
+          onClick={shell.toggleLang}
+          title={t('lang.switch')}>
+          {t('lang.other')}
+        </button>
+        <button class="pill" id="keys" onClick={shell.help} title={t('cmd.help')}>?</button>
+      </header>,
+      top,
+    );
+  }
+
+  function disarm(): void {
+    clearTimeout(armed);
+    armed = 0;
+    draw();
+  }
+  // Before the page's own keys: the letter after G is not theirs.
+  document.addEventListener('keydown', event => {
+    const target = event.target as HTMLElement;
+    if (event.isComposing || event.ctrlKey || event.metaKey || event.altKey || document.querySelector('dialog[open]'))
+      return;
+    if (takesText(target)) return;
+    if (armed) {
+      disarm();
+      const id = shown.find(page => `Key${LETTERS[page]}` === event.code);
+      if (!id && event.code !== 'Escape') return;
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      if (!id) return;
+      shell.go(id);
+      const page = pages.get(id)!, heading = page.element.querySelector<HTMLElement>('h1[tabindex], h2[tabindex]');
+      if (page.focus) page.focus();
+      else (heading ?? page.element).focus({preventScroll: true});
+    } else if (event.code === 'KeyG' && !event.shiftKey) {
+      event.preventDefault();
+      event.stopImmediatePropagation();
+      armed = window.setTimeout(disarm, ARMED_MS);
+      draw();
+    } else if (event.key === '?') {
+      event.preventDefault();
+      shell.help();
+    }
+  }, {capture: true});
+  window.addEventListener('hashchange', follow);
+  dark.addEventListener('change', event => {
+    if (remember('theme')) return;
+    theme = event.matches ? 'dark' : 'light';
+    restyle();
+  });
+
+  root.replaceChildren(top, away, astray, place, live);
+  restyle();
+  follow();
+  Object.assign((window as {stageline?: object}).stageline ??= {}, {run, page: () => current, go: shell.go});
+  return shell;
+}

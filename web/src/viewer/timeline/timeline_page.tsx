@@ -1,0 +1,174 @@
+// The timeline as a page: the bar, the rows, the drawer below.
+import {t} from '../../i18n/i18n';
+import {render} from 'preact';
+import {h} from '../../dom';
+import {grouped} from '../../format';
+import {makeActions, type Actions, type OmniMode} from './actions';
+import {EvidenceBar} from '../evidence/bar';
+import {scenesOf, type Scenes} from '../evidence/scenes';
+import {stage as stageScene} from '../evidence/staged';
+import {expose} from './expose';
+import {timelineKeys} from '../shell/help';
+import {listenToKeys} from './keys';
+import {openOmni} from './omni';
+import type {Page, Shell} from '../shell/page';
+import {Panel} from './panel';
+import {placesOf} from '../evidence/places';
+import {openInPerfetto} from './perfetto';
+import {listenToPointer} from './pointer';
+import {makeQueryLane} from './query_lane';
+import {xOf} from './scene';
+import {makeStage} from './stage';
+import {Store} from './store';
+import {makeTip} from './tip';
+import {Toolbar} from './toolbar';
+import {keepNotes} from './notes';
+import {fromQuery, toQuery} from './url';
+
+export function makeTimeline(shell: Shell): Page {
+  const {api, run} = shell, store = new Store(run, shell.theme);
+  const bar = h('div', {class: 'toolbar-place'}), bottom = h('div', {class: 'panel-place'}), tip = makeTip(store);
+  const stage = makeStage(api, store, () => bottom.querySelector<HTMLElement>('.panel .body')?.offsetHeight ?? 0);
+  const evidence = h('div', {class: 'evidence-place'});
+  const rows = makeQueryLane(api, store, () => stage.scene(), () => stage.draw());
+  const leftOut = h('p', {class: 'left-out', role: 'note', hidden: !run.file?.left_out});
+  const title = h('h1', {class: 'live'});
+  const element = h('main', {}, title, bar, leftOut, evidence, rows.element, stage.element, bottom, tip.element);
+  let actions: Actions;
+  const doors = {
+    open: (mode: OmniMode) => openOmni(mode, api, store, stage, actions),
+    help: shell.help,
+    toggleTheme: shell.toggleTheme,
+    toggleLang: shell.toggleLang,
+    evidence: (by: number) => step(by),
+    perfetto: () => {
+      openInPerfetto(api, store).catch(error => actions.failed(error));
+    },
+  };
+  actions = makeActions(api, store, stage, doors);
+
+  // Scenes: of the finding that is shown, and who was asked for last.
+  let scenes: Scenes | null = null, staging = 0, busy = 0;
+  const known = async (): Promise<Scenes> => scenes ??= await scenesOf(shell);
+  // `from`: who wants it. A link is one step of Back already; of an address that says window and choice the scene
+  // lights those alone.
+  async function showScene(key: string | null, from: 'page' | 'link' | 'address' = 'page'): Promise<void> {
+    const mine = ++staging;
+    ++busy;
+    try {
+      const {findings, keys, steps} = await known(), at = key === null ? 0 : keys.indexOf(key), finding = findings[at];
+      if (mine !== staging) return;
+      if (!finding) return key === null ? store.say(t('evidence.none')) : shell.lost(`scene=${key}`);
+      const staged = await stageScene(api, run, finding, keys[at]!, steps);
+      if (mine !== staging) return;
+      if (from === 'address') return store.change({scene: staged.light});
+      actions.select(null);
+      store.change({scene: staged.light, pinned: staged.pinned, area: staged.area, second: null, lit: null,
+        panel: staged.area ? 'area' : 'none', collapsed: new Set(), hidden: new Set([...store.state.hidden].filter(id =>
+          !staged.pinned.includes(id)
+        ))});
+      if (from === 'page') store.jump(staged.view ?? store.home);
+      else store.setView(staged.view ?? store.home, false);
+      if (staged.selected) {
+        actions.select(staged.selected);
+        if (staged.second) store.change({second: staged.second});
+      }
+    } finally {
+      --busy;
+      drawEvidence();
+    }
+  }
+  function leaveScene(): void {
+    ++staging;
+    store.change({scene: null, pinned: []});
+  }
+  const step = (by: number): void => {
+    const {scene} = store.state;
+    if (!scene) return void showScene(null).catch(actions.failed);
+    const next = scenes?.keys[scenes.keys.indexOf(scene.key) + by];
+    if (next) void showScene(next).catch(actions.failed);
+  };
+  function drawEvidence(): void {
+    const {scene} = store.state, at = stage.scene(),
+      finding = scene && scenes?.findings[scenes.keys.indexOf(scene.key)];
+    render(
+      scene && scenes && finding
+        ? (
+          <EvidenceBar
+            scenes={scenes}
+            now={scene.key}
+            left={at.gutter}
+            width={Math.max(element.clientWidth - at.gutter - 10, 60)}
+            xOf={t => xOf(at, t)}
+            show={key => {
+              showScene(key).catch(actions.failed);
+            }}
+            leave={leaveScene}
+            places={placesOf(shell, finding, scene.key, scenes.steps, scenes.known).filter(place =>
+              place.id !== 'timeline'
+            )} />
+        ) : null,
+      evidence,
+    );
+  }
+  let pending = 0, evidenceFrame = 0, queryFrame = 0, jumps = store.jumps, seen = false;
+  function draw(): void {
+    pending = 0;
+    render(<Toolbar store={store} stage={stage} actions={actions} />, bar);
+    render(<Panel api={api} store={store} stage={stage} actions={actions} />, bottom);
+    shell.say(store.state.spoken || store.state.message);
+  }
+  // Panels follow once a frame, and not at all while only the window moves.
+  store.onChange(before => {
+    const {view: a, ...rest} = before, {view: b, ...now} = store.state;
+    const same = (Object.keys(rest) as (keyof typeof rest)[]).every(key => rest[key] === now[key]);
+    if (store.state.scene || before.scene)
+      evidenceFrame ||= requestAnimationFrame(() => {
+        evidenceFrame = 0;
+        drawEvidence();
+      });
+    if (store.state.query || before.query)
+      queryFrame ||= requestAnimationFrame(() => {
+        queryFrame = 0;
+        rows.draw();
+      });
+    if ((!same || a === b) && !pending) pending = requestAnimationFrame(draw);
+    if (shell.page === 'timeline') shell.moved(store.jumps !== jumps);
+    jumps = store.jumps;
+  });
+  listenToPointer(api, store, stage, {tip: tip.show, select: actions.select, failed: actions.failed});
+  listenToKeys(store, stage, actions, () => shell.page === 'timeline');
+  expose(store, stage, actions, () => busy > 0 || !rows.settled());
+  new ResizeObserver(() => {
+    if (store.state.scene) drawEvidence();
+    if (store.state.query) rows.draw();
+  }).observe(element);
+
+  return {
+    element,
+    show(route) {
+      if (route && (route.query || seen)) {
+        fromQuery(store, route.query, actions, api, shell.lost);
+        const query = new URLSearchParams(route.query), key = query.get('scene');
+        ++staging;
+        if (key !== null) showScene(key, query.has('v') ? 'address' : 'link').catch(actions.failed);
+      }
+      if (!seen && run.whole) keepNotes(api, store, actions.failed).catch(actions.failed);
+      seen = true;
+    },
+    address: () => ({rest: '', query: toQuery(store)}),
+    restyle() {
+      store.theme = shell.theme;
+      if (run.file)
+        leftOut.replaceChildren(t('file.leftOut', grouped(run.file.left_out)), ' ', h('code', {}, run.file.command));
+      title.textContent = t('canvas.aria', run.title);
+      stage.canvas.setAttribute('aria-label', t('canvas.aria', run.title));
+      draw(); // bars first: what they leave is the stage's
+      drawEvidence();
+      stage.restyle();
+      rows.draw();
+    },
+    keys: timelineKeys,
+    focus: () => stage.canvas.focus(),
+  };
+}

@@ -1,0 +1,104 @@
+// The bar above the timeline: what colours mean, and the ways in for those who have no keys.
+import {CHUNK_TINTS} from '../../chart/colours';
+import {currentLang, type Key, t} from '../../i18n/i18n';
+import type {Actions} from './actions';
+import type {Grouping, Kind} from '../shell/api';
+import {chunkTints} from '../shell/colours';
+import type {Stage} from './stage';
+import type {State, Store} from './store';
+import {kindName} from './kind_name';
+
+// Kinds of one group share a colour and so one entry: by the group's name where there are several.
+const GROUP_WORDS: Record<string, Key> = {forward: 'group.0', backward: 'group.1', weight: 'group.2',
+  message: 'group.3', collective: 'group.4', other: 'group.6'};
+function legendOf(kinds: readonly Kind[]): [Kind, string][] {
+  const groups = new Map<string, Kind[]>();
+  for (const kind of kinds) {
+    const members = groups.get(kind.group);
+    if (members) members.push(kind);
+    else groups.set(kind.group, [kind]);
+  }
+  // Device work has the colour of the cells that it is done for: one entry a colour.
+  const colours = new Map<string, [Kind, string]>();
+  for (const [group, members] of groups) {
+    const word = GROUP_WORDS[group], name = members.length > 1 && word ? t(word) : kindName(members[0]);
+    const same = colours.get(members[0]!.light.fill);
+    if (same) same[1] += (currentLang() === 'zh' ? '、' : ', ') + name;
+    else colours.set(members[0]!.light.fill, [members[0]!, name]);
+  }
+  return [...colours.values()];
+}
+
+export function Toolbar({store, stage, actions}: {store: Store; stage: Stage; actions: Actions}) {
+  const {run, state} = store;
+  return (
+    <div class="toolbar">
+      <ul class="key">
+        {legendOf(run.kinds).map(([kind, name]) => (
+          <li>
+            <i style={{background: kind[store.theme].fill}} class={kind.group === 'weight' ? 'hatched' : ''} />
+            {name}
+          </li>
+        ))}
+        {(run.chunks ?? 0) > 1 && (
+          <li class="chunks">
+            {chunkTints(run.kinds, run.chunks!, store.theme).map(fill => <i style={{background: fill}} />)}
+            {t('chart.chunks', Array.from({length: Math.min(run.chunks!, CHUNK_TINTS)}, (_, i) => i).join(', '))}
+          </li>
+        )}
+        <li>
+          <i class="idle" />
+          {t('key.idle')}
+        </li>
+        {stage.tiles.error && <li class="error" role="alert">{stage.tiles.error}</li>}
+      </ul>
+      <button class="search" onClick={() => actions.open('search')} title={t('cmd.search')}>
+        <span>{t('head.search')}</span> <kbd>/</kbd>
+      </button>
+      {run.groupings.length > 0 && (
+        <label class="choice">
+          {t('head.group')}
+          <select
+            id="grouping"
+            value={state.grouping}
+            onChange={event => store.change({grouping: event.currentTarget.value as State['grouping']})}>
+            <option value="none">{t('group.none')}</option>
+            {run.groupings.map((one: Grouping) => <option value={one}>{t(`group.by.${one}`)}</option>)}
+          </select>
+        </label>
+      )}
+      {run.flows && (
+        <button
+          class="pill"
+          id="flows"
+          aria-pressed={state.flows}
+          onClick={() => store.change({flows: !store.state.flows})}>
+          {t('head.flows')}
+        </button>
+      )}
+      {run.whole && (
+        <button
+          class="pill"
+          id="scenes"
+          aria-pressed={state.scene !== null}
+          title={t('evidence.help')}
+          onClick={() => actions.evidence(1)}>
+          {t('evidence.lane')} <kbd>E</kbd>
+        </button>
+      )}
+      {state.hidden.size > 0 && (
+        <button
+          class="pill"
+          id="hidden"
+          onClick={() => store.change({hidden: new Set()})}
+          title={t('cmd.showHidden', state.hidden.size)}>
+          {t('head.hidden', state.hidden.size)}
+        </button>
+      )}
+      <button class="pill" id="fit" onClick={() => store.jump(store.home)} title={t('cmd.all')}>{t('head.all')}</button>
+      {!run.file && (
+        <button class="pill" id="perfetto" onClick={actions.perfetto} title={t('cmd.perfetto')}>Perfetto</button>
+      )}
+    </div>
+  );
+}
