@@ -18,7 +18,7 @@ if(STAGELINE_WASM)
     pipeline/order/check_order.cc pipeline/replay/replay.cc pipeline/replay/schedule_numbers.cc pipeline/replay/step_replay.cc
     diagnosis/what_if/order_cells.cc diagnosis/what_if/order_measures.cc diagnosis/what_if/other_order.cc diagnosis/what_if/packed_model.cc
     diagnosis/what_if/what_if.cc diagnosis/what_if/what_if_answer.cc diagnosis/what_if/what_if_measures.cc
-    engine/schedule_list.cc server/api_answer.cc server/query.cc server/what_if_reply.cc)
+    engine/schedule_list.cc server/http/api_answer.cc server/http/query.cc server/pipeline/what_if_reply.cc)
   set(STAGELINE_WASM_OBJECTS)
   foreach(source ${STAGELINE_WASM_SOURCES})
     set(object ${CMAKE_BINARY_DIR}/wasm/${source}.o)

@@ -73,7 +73,7 @@ BANNED = [  # (pattern, where it does not apply, what to use)
     (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', 'src/wasm/alone.h src/wasm/alone.cc', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),
     (r'\b(fopen|ofstream)\s*\(', '', 'base/output_file.h: files appear only when whole'),
     (r'\bthrow\b', 'src/base/give_up.h', 'Result<T>; exceptions stop at the Python edge'),
-    (r'\bstd::thread\b', 'src/base/parallel.cc src/cli/cmd_mcp.cc src/cli/terminal.cc src/server/answer_desk.cc src/server/answer_desk.h src/server/webhook.h src/mpi/main.cc', 'base/parallel.h'),
+    (r'\bstd::thread\b', 'src/base/parallel.cc src/cli/cmd_mcp.cc src/cli/terminal.cc src/server/http/answer_desk.cc src/server/http/answer_desk.h src/server/live/webhook.h src/mpi/main.cc', 'base/parallel.h'),
 ]
 MAX_LINES = 500
 MAX_LINE_LENGTH = 140

@@ -1,7 +1,7 @@
 // node embed.mjs DIR [WASM]: DIR/viewer.js, viewer.css, live.js and live.css, and what-if as WebAssembly where it could
 // be built, become DIR/web_bundle.cc: compressed, in string literals that any C++ compiler takes quickly (see
-// src/server/viewer_bundle.h). The texts are unpacked when they are first asked for, in 5 ms; the WebAssembly never is,
-// since a report holds it compressed.
+// src/server/http/viewer_bundle.h). The texts are unpacked when they are first asked for, in 5 ms; the WebAssembly
+// never is, since a report holds it compressed.
 import {createHash} from 'node:crypto';
 import {readFileSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
@@ -39,7 +39,7 @@ const liveJs = text('live.js'), liveCss = text('live.css');
 const sizes = {ViewerJs: viewerJs.size, ViewerCss: viewerCss.size, LiveJs: liveJs.size, LiveCss: liveCss.size};
 const whatIf = wasm ? gzipSync(readFileSync(wasm), {level: 9}) : new Uint8Array(0); // as a report holds it
 writeFileSync(join(dir, 'web_bundle.cc'), `// Made by web/embed.mjs from web/src.
-#include "server/viewer_bundle.h"
+#include "server/http/viewer_bundle.h"
 
 #include <zlib.h>
 

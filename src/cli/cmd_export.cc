@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/export_question.h"
 #include "cli/run_common.h"
-#include "server/page_export.h"
+#include "server/page/page_export.h"
 
 namespace stageline {
 

@@ -21,8 +21,8 @@
 #include "cli/run_common.h"
 #include "cli/terminal.h"
 #include "mcp/server.h"
-#include "server/page_export.h"
-#include "server/page_file.h"
+#include "server/page/page_export.h"
+#include "server/page/page_file.h"
 
 namespace stageline {
 namespace {

@@ -18,7 +18,7 @@
 #include "pipeline/replay/schedule_numbers.h"
 #include "pipeline/simulate/simulate.h"
 #include "schedules/registry.h"
-#include "server/page_export.h"
+#include "server/page/page_export.h"
 
 namespace stageline {
 namespace {

@@ -17,7 +17,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "server/viewer_bundle.h"
+#include "server/http/viewer_bundle.h"
 
 namespace stageline {
 

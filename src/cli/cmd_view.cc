@@ -13,9 +13,9 @@
 #include "cli/confine.h"
 #include "cli/run_common.h"
 #include "readers/reader.h"
-#include "server/http_server.h"
-#include "server/live_run.h"
-#include "server/run_shelf.h"
+#include "server/http/http_server.h"
+#include "server/live/live_run.h"
+#include "server/page/run_shelf.h"
 
 namespace stageline {
 namespace {

@@ -65,9 +65,9 @@ void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics&
 Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics);
 
 // Writes the run to `path` as the kind `to`; "" chooses by extension. The page is not among the kinds
-// (server/page_export.h). A kind with one file per rank writes `path` when there is a single rank, else rank_path(path,
-// rank) for each. `notes` are the trace's diagnostics, for outputs that list them; what could not be written is added
-// to them. `written`, if given, receives the paths that were written.
+// (server/page/page_export.h). A kind with one file per rank writes `path` when there is a single rank, else
+// rank_path(path, rank) for each. `notes` are the trace's diagnostics, for outputs that list them; what could not be
+// written is added to them. `written`, if given, receives the paths that were written.
 Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, const std::string& path,
                     std::string_view to, const ExportOptions& options, std::vector<std::string>* written = nullptr);
 

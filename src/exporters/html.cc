@@ -8,7 +8,7 @@ const Exporter html_exporter = {.name = "html",
                                 .extensions = {"html"},
                                 .compresses = false,
                                 .needs_tables = false,
-                                .write = nullptr,  // server/page_export.h writes it
+                                .write = nullptr,  // server/page/page_export.h writes it
                                 .one_axis = true,
                                 .is_page = true};
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "diagnosis/what_if/packed_model.h"
-#include "server/api_answer.h"
-#include "server/what_if_reply.h"
+#include "server/http/api_answer.h"
+#include "server/pipeline/what_if_reply.h"
 
 namespace stageline {
 namespace {

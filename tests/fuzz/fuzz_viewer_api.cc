@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "fuzz.h"
-#include "server/api.h"
-#include "server/http_server.h"
-#include "server/loopback_host.h"
+#include "server/http/http_server.h"
+#include "server/http/loopback_host.h"
+#include "server/page/api.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "fuzz.h"
 #include "pipeline/cells/link_cells.h"
-#include "server/api.h"
+#include "server/page/api.h"
 
 namespace {
 

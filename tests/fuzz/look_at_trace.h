@@ -17,7 +17,7 @@
 #include "pipeline/cells/infer_layout.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/cells/torch_cells.h"
-#include "server/page_export.h"
+#include "server/page/page_export.h"
 #include "trace_invariants.h"
 
 namespace stageline::fuzz {

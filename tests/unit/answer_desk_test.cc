@@ -1,5 +1,5 @@
 // Answers that take time: made once, kept within bounds, nobody held up; and the routes that stand on them.
-#include "server/answer_desk.h"
+#include "server/http/answer_desk.h"
 
 #include <doctest/doctest.h>
 
@@ -12,8 +12,8 @@
 #include "exporters/table_text.h"
 #include "make_trace.h"
 #include "pipeline/cells/link_cells.h"
-#include "server/answer_json.h"
-#include "server/api.h"
+#include "server/page/answer_json.h"
+#include "server/page/api.h"
 
 namespace stageline {
 namespace {

@@ -1,11 +1,11 @@
-#include "server/cell_payload.h"
+#include "server/pipeline/cell_payload.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "base/base64.h"
-#include "server/pipeline_view.h"
+#include "server/pipeline/pipeline_view.h"
 
 using namespace stageline;
 

@@ -1,4 +1,4 @@
-#include "server/drop_box.h"
+#include "server/http/drop_box.h"
 
 #include <doctest/doctest.h>
 

@@ -9,7 +9,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
 #include "schedules/make.h"
-#include "server/what_if_reply.h"
+#include "server/pipeline/what_if_reply.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 

@@ -1,11 +1,11 @@
 // The columns of slices in a report, read back by a decoder of the test's own.
-#include "server/page_slices.h"
+#include "server/page/page_slices.h"
 
 #include <doctest/doctest.h>
 
 #include <random>
 
-#include "server/name_kinds.h"
+#include "server/timeline/name_kinds.h"
 #include "torch_traces.h"
 
 namespace stageline {

@@ -1,4 +1,4 @@
-#include "server/run_notes.h"
+#include "server/page/run_notes.h"
 
 #include <doctest/doctest.h>
 

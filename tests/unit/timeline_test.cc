@@ -1,5 +1,5 @@
 // The viewer's index against brute force: what is drawn is what is busy, at every zoom.
-#include "server/timeline.h"
+#include "server/timeline/timeline.h"
 
 #include <doctest/doctest.h>
 
@@ -9,13 +9,13 @@
 #include <random>
 
 #include "make_trace.h"
-#include "server/area_sums.h"
-#include "server/duration_bins.h"
-#include "server/duration_counts.h"
-#include "server/row_index.h"
-#include "server/selection.h"
-#include "server/slice_window.h"
-#include "server/tiles.h"
+#include "server/timeline/area_sums.h"
+#include "server/timeline/duration_bins.h"
+#include "server/timeline/duration_counts.h"
+#include "server/timeline/row_index.h"
+#include "server/timeline/selection.h"
+#include "server/timeline/slice_window.h"
+#include "server/timeline/tiles.h"
 
 namespace stageline {
 namespace {

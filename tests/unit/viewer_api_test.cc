@@ -6,14 +6,14 @@
 #include "base/name_pattern.h"
 #include "make_trace.h"
 #include "pipeline/cells/link_cells.h"
-#include "server/api.h"
-#include "server/duration_bins.h"
-#include "server/facets.h"
-#include "server/http_server.h"
-#include "server/loopback_host.h"
-#include "server/name_index.h"
-#include "server/pipeline_view.h"
-#include "server/query.h"
+#include "server/http/http_server.h"
+#include "server/http/loopback_host.h"
+#include "server/http/query.h"
+#include "server/page/api.h"
+#include "server/pipeline/pipeline_view.h"
+#include "server/timeline/duration_bins.h"
+#include "server/timeline/facets.h"
+#include "server/timeline/name_index.h"
 
 namespace stageline {
 namespace {

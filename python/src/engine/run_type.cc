@@ -22,7 +22,7 @@
 #include "frame_type.h"
 #include "long_call.h"
 #include "model/event_text.h"
-#include "server/page_export.h"
+#include "server/page/page_export.h"
 #include "sql/session.h"
 
 namespace stageline::python {

@@ -1,5 +1,5 @@
 // The shapes of what the program tells: tables and findings, and the run as the pipeline page has it
-// (src/server/pipeline_json.cc).
+// (src/server/pipeline/pipeline_json.cc).
 
 export type Both = [en: string, zh: string];
 export type ColumnType = 'integer' | 'real' | 'text' | 'duration' | 'time' | 'share' | 'ratio';

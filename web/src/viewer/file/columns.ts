@@ -1,4 +1,4 @@
-// Reads the columns of slices that a report carries (src/server/page_slices.h says how they lie). A lane comes in
+// Reads the columns of slices that a report carries (src/server/page/page_slices.h says how they lie). A lane comes in
 // blocks of up to 65 536 slices; a piece of bytes holds whole blocks, and the next of the same lanes goes on where it
 // ended.
 import type {Lane, Links} from './lanes';

@@ -1,4 +1,4 @@
-// A counter, column by column: src/server/counters.cc.
+// A counter, column by column: src/server/timeline/counters.cc.
 import {WireWriter} from '../shell/wire';
 import {firstNot, type Store} from './lanes';
 import {numberAsked, refuse, windowAsked, type Asked} from './query';

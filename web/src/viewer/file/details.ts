@@ -1,4 +1,5 @@
-// Everything that a report knows of one slice: src/server/slice_details.cc, without what stands in the run's own files.
+// Everything that a report knows of one slice: src/server/timeline/slice_details.cc, without what stands in the run's
+// own files.
 import {placeOf} from './flows';
 import {busyWithin, enclosing, endOf, firstNot, FLOW_TYPES, kindOf, nameOf, numbersOf, rowPlace, sliceAt, valueAt,
   type Lane, type Store} from './lanes';

@@ -1,4 +1,4 @@
-// Arrows of which one end lies in lanes and a window: src/server/flows.cc.
+// Arrows of which one end lies in lanes and a window: src/server/timeline/flows.cc.
 import {WireWriter} from '../shell/wire';
 import {endOf, firstEndingAfter, firstInRowFrom, firstNot, FLOW_TYPES, rowPlace, sliceAt, type Lane,
   type Store} from './lanes';

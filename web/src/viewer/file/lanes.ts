@@ -1,5 +1,6 @@
 // What a report holds of the run, ready for questions: the lanes' columns, and rows in which no two slices overlap. The
-// same rules as src/server/row_index.cc, so that the same questions get the same answers (tests/web/onefile_test.mjs).
+// same rules as src/server/timeline/row_index.cc, so that the same questions get the same answers
+// (tests/web/onefile_test.mjs).
 import type {Lane as LaneInfo, Run} from '../shell/api';
 
 export const BLOCK = 64, MOST_ROWS = 200;

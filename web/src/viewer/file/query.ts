@@ -1,4 +1,4 @@
-// Parameters of questions, as src/server/query.cc reads them.
+// Parameters of questions, as src/server/http/query.cc reads them.
 import type {Store} from './lanes';
 
 export type Asked = Record<string, string | number | undefined>;

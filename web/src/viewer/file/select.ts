@@ -1,4 +1,4 @@
-// An area, by name and kind: src/server/selection.cc.
+// An area, by name and kind: src/server/timeline/selection.cc.
 import {binnedQuantile, binOf, EXACT_QUANTILES, nearest, newBins} from './durations';
 import {enclosing, endOf, firstInRowFrom, firstStartingFrom, sliceAt, walk, type Lane, type Store} from './lanes';
 import {shortName} from './names';

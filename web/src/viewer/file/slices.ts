@@ -1,4 +1,4 @@
-// The exact slices of a stretch of time: src/server/slice_window.cc.
+// The exact slices of a stretch of time: src/server/timeline/slice_window.cc.
 import {WireWriter} from '../shell/wire';
 import {bitsOf, BLOCK, firstEndingAfter, firstInRowFrom, kindOf, nameOf, numbersOf, sliceAt, type Lane, type Row,
   type Store} from './lanes';

@@ -1,5 +1,5 @@
 // A report is its own source: answers that were made when it was written, and the timeline's data
-// (src/server/page_file.h).
+// (src/server/page/page_file.h).
 import {t} from '../../i18n/i18n';
 import type {Params, Reply, Source} from '../shell/source';
 import {WireWriter} from '../shell/wire';

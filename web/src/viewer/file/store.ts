@@ -22,7 +22,7 @@ export interface Packed {
   links: Uint8Array<ArrayBuffer>;
   words: Words;
 }
-// src/server/page_slices.cc writes it.
+// src/server/page/page_slices.cc writes it.
 interface Head {
   run: Run;
   names: string[];

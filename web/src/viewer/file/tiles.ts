@@ -1,5 +1,5 @@
-// How busy each column of pixels of a row is, by kind: exact from prefix sums. The arithmetic of src/server/tiles.cc,
-// step for step.
+// How busy each column of pixels of a row is, by kind: exact from prefix sums. The arithmetic of
+// src/server/timeline/tiles.cc, step for step.
 import {WireWriter} from '../shell/wire';
 import {addBusy, BLOCK, endOf, firstEndingAfter, sliceAt, type Lane, type Row, type Store} from './lanes';
 import {lanesAsked, numberAsked, refuse, windowAsked, type Asked} from './query';

@@ -1,4 +1,4 @@
-// What the start page asks of a server without a run (src/server/run_shelf.h), and what it sends: files that are
+// What the start page asks of a server without a run (src/server/page/run_shelf.h), and what it sends: files that are
 // dropped.
 import type {Both} from '../../data/report';
 import {addSentences} from '../../i18n/i18n';

@@ -1,0 +1,39 @@
+#include "server/http/api_answer.h"
+
+#include "base/json_writer.h"
+
+namespace stageline {
+namespace {
+
+int status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUsage: return 400;
+    case ErrorCode::kLimit: return 413;
+    case ErrorCode::kNotFound:
+    case ErrorCode::kUnavailable: return 404;
+    default: return 500;
+  }
+}
+
+}  // namespace
+
+ApiAnswer error_answer(int status, std::string_view what, std::string_view hint) {
+  JsonWriter json;
+  json.begin_object().field("error", what).field("hint", hint).end_object();
+  ApiAnswer answer;
+  answer.status = status;
+  answer.body = json.take();
+  return answer;
+}
+
+ApiAnswer refused_answer(const Error& error) { return error_answer(status_of(error.code), error.what, error.hint); }
+
+ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash) {
+  ApiAnswer answer;
+  answer.type = type;
+  answer.body = text;
+  answer.etag = "\"" + std::string(hash) + "\"";
+  return answer;
+}
+
+}  // namespace stageline

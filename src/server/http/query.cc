@@ -1,0 +1,126 @@
+#include "server/http/query.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.h"
+#include "base/number_list.h"
+#include "base/text.h"
+
+namespace stageline {
+namespace {
+
+Error bad(std::string what, std::string hint = "docs/viewer-protocol.md lists paths and parameters") {
+  return {ErrorCode::kUsage, std::move(what), {}, std::move(hint)};
+}
+
+int hex_digit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+// Decodes a text; nullopt for a broken escape or a control character.
+std::optional<std::string> decoded(std::string_view text, bool plus_is_space) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    if (c == '%') {
+      if (i + 2 >= text.size()) return std::nullopt;
+      const int high = hex_digit(text[i + 1]), low = hex_digit(text[i + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      c = static_cast<char>(high * 16 + low);
+      i += 2;
+    } else if (c == '+' && plus_is_space) {
+      c = ' ';
+    }
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) return std::nullopt;
+    out += c;
+  }
+  return out;
+}
+
+}  // namespace
+
+const std::string* Query::find(std::string_view name) const {
+  for (auto at = parameters.rbegin(); at != parameters.rend(); ++at)
+    if (at->first == name) return &at->second;
+  return nullptr;
+}
+
+std::string_view Query::text(std::string_view name, std::string_view fallback) const {
+  const std::string* found = find(name);
+  return found ? std::string_view(*found) : fallback;
+}
+
+Result<Query> parse_target(std::string_view target) {
+  if (!target.starts_with('/')) return bad("the request's target does not begin with /");
+  target = target.substr(0, target.find('#'));
+  const size_t mark = target.find('?');
+  Query query;
+  auto path = decoded(target.substr(0, mark), false);
+  if (!path) return bad("a broken escape or a control character in the path");
+  query.path = std::move(*path);
+  if (mark == std::string_view::npos) return query;
+  for (const std::string_view pair : split(target.substr(mark + 1), '&')) {
+    if (pair.empty()) continue;
+    if (query.parameters.size() == kMaxParameters) return bad("too many parameters");
+    const size_t equals = pair.find('=');
+    auto name = decoded(pair.substr(0, equals), true);
+    auto value = equals == std::string_view::npos ? std::string() : decoded(pair.substr(equals + 1), true);
+    if (!name || !value) return bad("a broken escape or a control character in a parameter");
+    query.parameters.emplace_back(std::move(*name), std::move(*value));
+  }
+  return query;
+}
+
+Result<int64_t> integer_parameter(const Query& query, std::string_view name, std::optional<int64_t> fallback,
+                                  int64_t least, int64_t most) {
+  const std::string* text = query.find(name);
+  if (!text && fallback) return *fallback;
+  if (!text) return bad(std::string(name) + " is missing");
+  const auto number = parse_int(*text);
+  if (!number || *number < least || *number > most)
+    return bad(std::string(name) + " is a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  return *number;
+}
+
+Result<double> number_parameter(const Query& query, std::string_view name, std::optional<double> fallback) {
+  const std::string* text = query.find(name);
+  if (!text && fallback) return *fallback;
+  if (!text) return bad(std::string(name) + " is missing");
+  const auto number = parse_double(*text);
+  if (!number || std::abs(*number) > 1e19) return bad(std::string(name) + " is a number of nanoseconds");
+  return *number;
+}
+
+Result<std::vector<uint32_t>> list_parameter(const Query& query, std::string_view name, uint32_t end) {
+  std::vector<uint32_t> out;
+  const std::string* text = query.find(name);
+  if (!text) {
+    for (uint32_t i = 0; i < end; ++i) out.push_back(i);
+    return out;
+  }
+  if (text->empty()) return out;
+  const auto numbers = parse_number_list(*text);
+  if (!numbers || numbers->front() < 0 || numbers->back() >= static_cast<int64_t>(end))
+    return bad(std::string(name) + " is a list such as 0-3,8 of numbers below " + std::to_string(end));
+  out.assign(numbers->begin(), numbers->end());
+  return out;
+}
+
+int64_t TimeWindow::from_ns() const { return static_cast<int64_t>(std::floor(std::clamp(t0_ns, -4e18, 4e18))); }
+int64_t TimeWindow::to_ns() const { return static_cast<int64_t>(std::ceil(std::clamp(t1_ns, -4e18, 4e18))); }
+
+Result<TimeWindow> window_parameters(const Query& query, int64_t span_ns) {
+  const auto t0 = number_parameter(query, "t0", 0.0);
+  if (!t0) return t0.error();
+  const auto t1 = number_parameter(query, "t1", static_cast<double>(std::max<int64_t>(1, span_ns)));
+  if (!t1) return t1.error();
+  if (!(*t1 > *t0)) return bad("t1 has to be after t0");
+  return TimeWindow{*t0, *t1};
+}
+
+}  // namespace stageline

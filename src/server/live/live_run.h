@@ -1,0 +1,113 @@
+// A run that is still going on, as `view --follow` serves it: the numbers of every finished step, the pipeline of the
+// last ones, and findings that come and go.
+//
+//   NewestSteps::look ──▶ steps ──────────────────────────────▶ history, metrics
+//                     └─▶ explain of the last few, and of more ──▶ findings: since when, until when ──▶ webhook
+//
+// One thread follows the run, and a second one explains the many steps, so that the few never wait for them; any thread
+// asks. Nothing of the trace is kept between two looks.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <future>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/words.h"
+#include "engine/newest_steps.h"
+#include "model/finding.h"
+#include "server/live/webhook.h"
+
+namespace stageline {
+
+class LiveRun {
+ public:
+  // The numbers of last steps from which findings are made: a few, so that what begins is named at once, and more, so
+  // that small faults are told from chance. A finding stays as long as the few steps have it; one that they never had,
+  // as long as the many have it. A finding about a single step stays while that step is among the few. It is over when
+  // kMisses looks at new steps did not have it, because a fault near a threshold comes and goes by chance. The few are
+  // looked at after every step, the many when a step was unlike those before it, and now and then. Six are the fewest
+  // of which two slow ones are told from four that are not: what begins is then named after its second step. A step is
+  // looked at as soon as every rank has recorded as much of it as of those before (Look::last_may_grow); it is counted
+  // among the steps once it is over.
+  static constexpr size_t kFewSteps = 6, kManySteps = 16;
+  static constexpr int kMisses = 2;
+  static constexpr size_t kMaxSteps = 200'000;    // of a longer run the oldest are dropped
+  static constexpr size_t kMaxGone = 100;         // most findings that are over and still listed
+  static constexpr size_t kMaxDrawnRanks = 48;    // beyond this, the slowest and a usual rank of each stage are drawn
+  static constexpr size_t kMaxDrawnCells = 6000;  // beyond this, one step is drawn instead of two
+
+  LiveRun(std::string title, std::vector<std::string> paths, OpenOptions options, std::unique_ptr<Webhook> webhook);
+
+  // Looks again and again until the recording is closed or silent. `say` gets lines for people, in both languages.
+  Look::State follow(const std::function<void(const Text&)>& say);
+
+  // {"version", "state", "steps", "findings", "pipeline", …}: docs/viewer-protocol.md. It has only steps after `after`,
+  // and if `known` still is the current version, nothing else.
+  std::string json(int64_t known, int64_t after) const;
+  // The same numbers in Prometheus' text format.
+  std::string metrics() const;
+  bool over() const { return over_.load(); }
+  int64_t step_count() const;
+
+ private:
+  struct Seen {
+    Finding finding;
+    double step_ns = 0;      // mean step of the run in which it was found
+    int64_t begin_step = 0;  // the last step when it was first found
+    int64_t last_step = 0;   // the last step when it was found most recently
+    int misses = 0;          // looks at new steps in a row without it
+    bool is_gone = false;
+    bool shows_in_few = false;  // the few steps have it, or had it once
+  };
+  enum class Of : uint8_t { kFew, kMany };  // which steps were looked at again
+  struct Many {
+    std::vector<Seen> findings;
+    std::chrono::nanoseconds used{0};  // of the processor's time, by all threads meanwhile
+  };
+  static std::vector<Seen> find_in(Look& look, size_t count);
+  std::vector<Seen> found_in_both() const;
+  void look_at_many(const std::vector<RunningStep>& steps);
+  void take_many(const std::function<void(const Text&)>& say);
+  void take(Look look, double seconds, const std::function<void(const Text&)>& say);
+  void take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say);
+  void tell(const char* event, const Seen& seen, int64_t step);
+
+  const std::string title_;
+  const std::vector<std::string> paths_;
+  NewestSteps steps_;
+  std::unique_ptr<Webhook> webhook_;
+  bool stated_problem_ = false;
+  // Only the thread that follows the run touches these.
+  std::vector<Seen> found_in_few_, found_in_many_;            // at the last look at each
+  int64_t looked_at_ = INT64_MIN, first_of_few_ = INT64_MIN;  // the last and the first of the few steps
+  std::chrono::steady_clock::time_point many_at_;             // when the last look at the many was begun
+  std::chrono::nanoseconds many_used_{0};
+  int64_t many_step_ = INT64_MIN / 2;
+
+  mutable std::mutex mutex_;  // guards everything below
+  int64_t version_ = 1;
+  Look::State state_ = Look::State::kWaiting;
+  std::string why_;
+  std::vector<RunningStep> history_;
+  int64_t steps_over_ = 0;
+  std::vector<Seen> findings_;
+  std::string pipeline_json_ = "null";
+  std::vector<int32_t> behind_;
+  int32_t under_way_ = -1;
+  size_t ranks_ = 0;
+  int stages_ = 0;
+  int64_t lost_records_ = 0, without_device_ = 0, newest_ns_ = 0;
+  double look_seconds_ = 0;
+  std::atomic<bool> over_{false};
+
+  NewestSteps steps_of_many_;  // only the task below touches it
+  std::future<Many> many_;     // the look at the many steps that is under way; it ends before all else is gone
+};
+
+}  // namespace stageline

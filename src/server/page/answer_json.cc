@@ -1,0 +1,215 @@
+#include "server/page/answer_json.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/chinese.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "diagnosis/diff/run_diff.h"
+#include "engine/clock_table.h"
+#include "engine/diff_json.h"
+#include "engine/engine.h"
+#include "engine/merge_notes.h"
+#include "exporters/table_text.h"
+#include "exporters/table_words.h"
+#include "model/run_extent.h"
+#include "server/http/wire.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMaxSentenceRows = 100'000;  // most rows of a table that are searched for words with a Chinese form
+constexpr size_t kMaxEventRows = 2'000'000;   // as in all_tables(): with more slices, no table has a row per event
+
+bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
+
+void write_strings(JsonWriter& json, std::string_view key, const std::vector<std::string>& list) {
+  json.key(key).begin_array();
+  for (const std::string& text : list) json.value(valid_utf8(text));
+  json.end_array();
+}
+
+void write_descriptor(JsonWriter& json, const Analysis& analysis) {
+  json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
+  json.field("in_report", analysis.in_report).key("tables").begin_array();
+  for (const AnalysisTable& table : analysis.tables)
+    json.begin_object().field("name", table.name).field("summary", table.summary).end_object();
+  json.end_array().key("options").begin_array();
+  for (const AnalysisOption& option : analysis.options) {
+    json.begin_object().field("name", option.name).field("value", option.value).field("help", option.help);
+    json.key("choices").begin_array();
+    if (option.choices[0] != '\0')
+      for (const std::string_view choice : split(option.choices, ',')) json.value(choice);
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+}
+
+// Numbers of a page have 53 bits, and stamps of most runs need more, so times count from what axes call 0.
+int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
+
+std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,
+                        const TablePart& part = {}, AnswerForm form = AnswerForm::kJson) {
+  JsonWriter json;
+  RowsApart apart;
+  json.begin_object().field("analysis", name);
+  json.key("tables").begin_array();
+  for (const Table& table : result.tables)
+    if (part.table.empty() || part.table == table.name())
+      append_table_page(json, table, limit(table), origin_ns, static_cast<size_t>(part.first_row),
+                        form == AnswerForm::kApart ? &apart : nullptr);
+  json.end_array().key("notes").begin_array();
+  for (const Diagnostic& d : result.notes.items()) {
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
+    json.field("message", valid_utf8(d.message)).end_object();
+  }
+  json.end_array();
+  write_sentences(json, result.tables, result.notes, kMaxSentenceRows);
+  json.end_object();
+  if (form == AnswerForm::kJson) return json.take();
+  WireColumns rows;
+  rows.add_bytes(apart.text);
+  const auto count = static_cast<uint64_t>(apart.places.size());
+  std::string places(reinterpret_cast<const char*>(apart.places.data()), count * sizeof(RowsApart::Place));
+  places.append(reinterpret_cast<const char*>(&count), sizeof count);
+  rows.add_bytes(places);
+  return std::move(rows).with_header(json.take());
+}
+
+bool has_facts(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(),
+                     [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
+}
+
+}  // namespace
+
+bool is_offered(const Analysis& analysis, const Trace& trace) {
+  if (analysis.needs == AnalysisNeeds::kTwoRuns || analysis.needs == AnalysisNeeds::kFiles) return false;
+  return suits(analysis, trace) && !(is_dump(analysis) && trace.slice_count() > kMaxEventRows);
+}
+
+std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other) {
+  JsonWriter json;
+  json.begin_object().key("answers").begin_array();
+  for (const Analysis* analysis : analyses())
+    if (is_offered(*analysis, trace)) write_descriptor(json, *analysis);
+  json.end_array();
+  write_strings(json, "paths", paths);
+  json.key("other");
+  if (other) {
+    json.begin_object().field("title", valid_utf8(other->title));
+    write_strings(json, "paths", other->paths);
+    json.end_object();
+  } else {
+    json.null();
+  }
+  json.end_object();
+  return json.take();
+}
+
+namespace {
+
+// `first` is the run that notes and times belong to. What the analysis notes or fails by goes to `told`, if it is
+// given.
+Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
+                              const TablePart& part, AnswerForm form, NotesOfRun* reported = nullptr) {
+  const bool huge = first.slice_count() > kMaxEventRows;
+  input.for_report = input.brief = huge;
+  input.rows_later = true;
+  Result<AnalysisResult> result = analysis.run(input);
+  if (reported && analysis.in_report) {
+    if (result)
+      merge_notes(reported->notes, result->notes);
+    else
+      add_not_possible(analysis, result.error(), reported->failed);
+  }
+  if (!result) return std::move(result).error();
+  if (huge)
+    result->notes.add("view.no_event_tables", Severity::kInfo,
+                      "tables with a row per event are left out of so large a run; stageline analyze " +
+                          std::string(analysis.name) + " has them");
+  return result_json(analysis.name, *result, origin_of(first), limit, part, form);
+}
+
+}  // namespace
+
+Result<std::string> analysis_json(const Analysis& analysis, const AnalysisOptions& options,
+                                  const std::shared_ptr<const Run>& run, RowLimit limit, const TablePart& part,
+                                  AnswerForm form) {
+  AnalysisInput input;
+  input.options = options;
+  input.trace = &run->trace();
+  input.facts = run;
+  return made_json(analysis, std::move(input), run->trace(), limit, part, form);
+}
+
+Result<std::string> noted_analysis_json(const Analysis& analysis, const std::shared_ptr<const Run>& run, RowLimit limit,
+                                        NotesOfRun& reported) {
+  AnalysisInput input;
+  input.trace = &run->trace();
+  input.facts = run;
+  return made_json(analysis, std::move(input), run->trace(), limit, {}, AnswerForm::kJson, &reported);
+}
+
+Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
+                                  const Trace& test, RowLimit limit, const TablePart& part, AnswerForm form) {
+  for (const Trace* side : {&control, &test})  // a run without operators has none to compare, which is no fault
+    if (!has_facts(*side)) return result_json(analysis.name, {}, 0, limit, {}, form);
+  AnalysisInput input;
+  input.options = options;
+  input.control = &control;
+  input.test = &test;
+  return made_json(analysis, std::move(input), control, limit, part, form);
+}
+
+std::string joined_answer(std::string_view apart) {
+  uint32_t length = 0;
+  std::memcpy(&length, apart.data(), sizeof length);
+  const std::string_view json = apart.substr(sizeof length, length),
+                         rows = apart.substr((sizeof length + length + 7) / 8 * 8);
+  uint64_t count = 0;  // the places come last, followed by their number
+  std::memcpy(&count, apart.data() + apart.size() - sizeof count, sizeof count);
+  std::vector<RowsApart::Place> places(count);
+  const size_t bytes = count * sizeof(RowsApart::Place);
+  if (count > 0) std::memcpy(places.data(), apart.data() + apart.size() - sizeof count - bytes, bytes);
+  std::string out;
+  out.reserve(apart.size());
+  size_t done = 0;
+  for (const RowsApart::Place& place : places) {
+    out.append(json, done, place.key_at - done).append("\"rows\":").append(rows, place.rows_at, place.bytes);
+    done = place.key_end;
+  }
+  return out.append(json, done);
+}
+
+std::string unanswered_json(const Error& error) {
+  const std::string where = error.where.text(), what = where.empty() ? error.what : where + ": " + error.what;
+  JsonWriter json;
+  json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
+  json.key("sentences").begin_array();
+  for (const std::string& text : {what, error.hint})
+    if (const std::string chinese = in_chinese(text); chinese != text)
+      json.begin_array().value(valid_utf8(text)).value(valid_utf8(chinese)).end_array();
+  json.end_array().end_object();
+  return json.take();
+}
+
+Result<std::string> compare_json(const Trace& control, const Trace& test) {
+  if (control.cells.size() == 0 && test.cells.size() == 0) return std::string("{}");  // trace-diff says what differs
+  const Result<RunDiff> diff = diff_runs(control, test);
+  if (!diff) return diff.error();
+  return diff_json(*diff);
+}
+
+bool has_clocks(const Trace& trace) { return !clock_summary(trace).by.empty() || trace.alignment != AlignState::kRaw; }
+
+std::string clocks_json(const Trace& trace, RowLimit limit) {
+  std::vector<ClockMap> clocks;
+  for (const Part& part : trace.parts) clocks.push_back(part.clock_map);
+  AnalysisResult result;
+  result.tables.push_back(clock_table(trace, clocks, false));
+  return result_json("align", result, origin_of(trace), limit);
+}
+
+}  // namespace stageline

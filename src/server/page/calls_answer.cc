@@ -1,0 +1,78 @@
+#include "server/page/calls_answer.h"
+
+#include <algorithm>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "facts/call_tree_facts.h"
+#include "profile/merged_calls.h"
+#include "server/http/wire.h"
+
+namespace stageline {
+namespace {
+
+struct Column {
+  const CallTree* tree;
+  int32_t rank;
+  bool is_other;
+};
+
+void add_columns(const Run& run, bool is_other, std::vector<Column>& columns) {
+  const std::vector<CallTree>& trees = call_trees_of(run);
+  for (size_t p = 0; p < trees.size(); ++p)
+    if (trees[p].nodes.size() > 1) columns.push_back({&trees[p], run.trace().parts[p].rank, is_other});
+}
+
+// One column of the answer: the values of all ranks, one rank after another.
+std::vector<double> joined(const std::vector<std::vector<int64_t>>& values) {
+  std::vector<double> out;
+  for (const std::vector<int64_t>& column : values) out.insert(out.end(), column.begin(), column.end());
+  return out;
+}
+
+}  // namespace
+
+Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBudget& budget) {
+  std::vector<Column> columns;
+  add_columns(run, false, columns);
+  if (columns.empty())
+    return Error{ErrorCode::kUnavailable, "this run has no calls: no thread of a host was recorded", {}, ""};
+  if (other) add_columns(*other, true, columns);
+  std::vector<const CallTree*> trees;
+  for (const Column& column : columns) trees.push_back(column.tree);
+  const size_t most = std::clamp(budget.max_values / columns.size(), budget.min_nodes, budget.max_nodes);
+  const MergedCalls merged = merge_calls(trees, most);
+
+  JsonWriter json;
+  json.begin_object().field("left_out", static_cast<int64_t>(merged.left_out)).field("cut_share", merged.max_left_out);
+  json.key("ranks").begin_array();
+  for (const Column& column : columns)
+    json.begin_object()
+        .field("rank", int64_t{column.rank})
+        .field("other", column.is_other)
+        .field("steps", column.tree->steps)
+        .end_object();
+  json.end_array().key("frames").begin_array();
+  for (StringId id = 0; id < merged.frames.size(); ++id) json.value(valid_utf8(merged.frames.text(id)));
+  json.end_array();
+  std::vector<uint32_t> parent, frame;
+  std::vector<uint8_t> kind;
+  constexpr uint8_t kRest = static_cast<uint8_t>(kFrameKindCount);
+  for (const MergedCalls::Node& node : merged.nodes) {
+    parent.push_back(node.parent);
+    frame.push_back(node.frame);
+    kind.push_back(node.is_rest ? kRest : static_cast<uint8_t>(node.kind));
+  }
+  WireColumns wire;
+  wire.add("parent", "u32", parent);
+  wire.add("frame", "u32", frame);
+  wire.add("kind", "u8", kind);
+  wire.add("host_ns", "f64", joined(merged.host_ns));
+  wire.add("device_ns", "f64", joined(merged.device_ns));
+  wire.add("calls", "f64", joined(merged.calls));
+  wire.describe(json);
+  json.end_object();
+  return std::move(wire).with_header(json.take());
+}
+
+}  // namespace stageline

@@ -1,0 +1,244 @@
+#include "server/page/run_answers.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "analyses/analysis.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "diagnosis/explain_json.h"
+#include "engine/engine.h"
+#include "engine/one_clock.h"
+#include "server/page/answer_json.h"
+#include "server/page/calls_answer.h"
+#include "server/pipeline/pipeline_ranks.h"
+#include "server/pipeline/pipeline_view.h"
+#include "sql/answer.h"
+#include "sql/session.h"
+
+namespace stageline {
+namespace {
+
+constexpr auto kPatience = std::chrono::milliseconds(30);  // quick answers need no second request
+constexpr size_t kMaxRows = 100'000;                       // of a table in an answer; all rows are counted
+size_t max_rows(const Table&) { return kMaxRows; }
+constexpr int64_t kMaxSqlBytes = int64_t{8} << 20;  // of an answer; no row begins after this many bytes
+constexpr std::chrono::milliseconds kSqlTimeout{30'000};
+
+// Those options of `query` that belong to the analysis. Errors: kUsage, as on the command line.
+Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
+  AnalysisOptions options;
+  for (const auto& [name, value] : query.parameters) {
+    if (name == "name" || name == "token" || name == "page_of" || name == "from" || name == "rows") continue;
+    const auto known = std::find_if(analysis.options.begin(), analysis.options.end(),
+                                    [&](const AnalysisOption& option) { return name == option.name; });
+    if (known == analysis.options.end() || std::string_view(known->value) == "PATH")
+      return Error{ErrorCode::kUsage,
+                   std::string(analysis.name) + " has no option \"" + name + "\"",
+                   {},
+                   std::string("stageline help ") + analysis.name + " lists its options"};
+    const auto choices = split(known->choices, ',');
+    if (known->choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
+      return Error{ErrorCode::kUsage, name + " is one of " + known->choices + ", not \"" + value + "\"", {}, ""};
+    options.set(name, value);
+  }
+  return options;
+}
+
+std::string working_json(const AnswerDesk::Answer& answer) {
+  JsonWriter json;
+  json.begin_object().field("state", answer.begun ? "running" : "waiting").field("seconds", answer.seconds);
+  return json.end_object().take();
+}
+
+std::string placed(const Error& error) {
+  const std::string where = error.where.text();
+  return where.empty() ? error.what : where + ": " + error.what;
+}
+
+}  // namespace
+
+struct RunAnswers::Other {
+  std::string title;
+  std::vector<std::string> paths;
+  Read read;
+  std::mutex mutex;
+  std::optional<Result<Trace>> trace;
+  std::shared_ptr<const Run> run;  // of `trace`
+  std::mutex drawn_mutex;          // taken before `mutex`
+  std::optional<DrawnRun> drawn;
+  std::unique_ptr<PipelineView> pipeline;
+};
+
+RunAnswers::RunAnswers(std::shared_ptr<const Run> recorded, std::shared_ptr<const Run> drawn,
+                       std::vector<std::string> paths)
+    : recorded_(std::move(recorded)), drawn_(std::move(drawn)), paths_(std::move(paths)) {
+  write_list();
+}
+RunAnswers::~RunAnswers() { ending_ = true; }
+
+void RunAnswers::set_other(std::string title, std::vector<std::string> paths, Read read) {
+  other_ = std::make_unique<Other>();
+  other_->title = std::move(title);
+  other_->paths = std::move(paths);
+  other_->read = std::move(read);
+  write_list();
+}
+
+void RunAnswers::write_list() {
+  if (other_) {
+    const SecondRun other{other_->title, other_->paths};
+    list_json_ = offers_json(recorded_->trace(), paths_, &other);
+  } else {
+    list_json_ = offers_json(recorded_->trace(), paths_, nullptr);
+  }
+}
+
+Result<std::shared_ptr<const Run>> RunAnswers::other_run() {
+  const std::lock_guard lock(other_->mutex);
+  if (!other_->trace) other_->trace = other_->read();
+  if (!*other_->trace) return other_->trace->error();
+  if (!other_->run) other_->run = std::make_shared<const Run>(**other_->trace);
+  return other_->run;
+}
+
+Status RunAnswers::draw_other() {
+  const std::lock_guard lock(other_->drawn_mutex);
+  if (other_->pipeline) return {};
+  Result<std::shared_ptr<const Run>> run = other_run();
+  if (!run) return run.error();
+  other_->drawn.emplace(std::move(*run));
+  other_->pipeline = std::make_unique<PipelineView>(*other_->drawn->run());
+  return {};
+}
+
+Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
+  if (!other_)
+    return Error{ErrorCode::kUnavailable, "there is no second run", {}, "stageline view A --compare B opens two"};
+  const AnswerDesk::Answer answer = desk_.ask(
+      "the other run, drawn",
+      [this]() -> Result<std::string> {
+        if (Status drawn = draw_other(); !drawn) return std::move(drawn).error();
+        return std::string();
+      },
+      kPatience);
+  if (!answer.done) return OtherPipeline{nullptr, {202, working_json(answer)}};
+  if (!*answer.done) {
+    const Error& error = answer.done->error();
+    return Error{ErrorCode::kUnavailable, placed(error), {}, error.hint};
+  }
+  const std::lock_guard lock(other_->drawn_mutex);
+  return OtherPipeline{other_->pipeline.get(), {}};
+}
+
+Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::Work work, bool is_apart) {
+  const AnswerDesk::Answer answer = desk_.ask(key, std::move(work), kPatience);
+  if (!answer.done) return Answer{202, working_json(answer)};
+  if (*answer.done) return Answer{200, **answer.done, is_apart};
+  return Answer{200, unanswered_json(answer.done->error())};
+}
+
+Result<RunAnswers::Answer> RunAnswers::explain() {
+  return ask("explain", [this]() -> Result<std::string> {
+    Diagnostics diagnostics = recorded_->trace().diagnostics;
+    return explain_json(explain_run(recorded_, diagnostics), paths_);
+  });
+}
+
+Result<RunAnswers::Answer> RunAnswers::clocks() {
+  if (!has_clocks(recorded_->trace()))
+    return Error{ErrorCode::kUnavailable, "no clock of this run was measured", {}, "stageline align says why"};
+  return ask("clocks", [this]() -> Result<std::string> { return clocks_json(recorded_->trace(), max_rows); });
+}
+
+Result<RunAnswers::Answer> RunAnswers::compare() {
+  if (!other_)
+    return Error{ErrorCode::kUnavailable, "there is no second run", {}, "stageline view A --compare B opens two"};
+  return ask("compare", [this]() -> Result<std::string> {
+    const Result<std::shared_ptr<const Run>> other = other_run();
+    if (!other) return other.error();
+    return compare_json(recorded_->trace(), (*other)->trace());
+  });
+}
+
+Result<RunAnswers::Answer> RunAnswers::worst_ranks() {
+  return ask("worst ranks", [this]() -> Result<std::string> { return worst_ranks_json(*recorded_); });
+}
+
+Result<RunAnswers::Answer> RunAnswers::calls() {
+  const AnswerDesk::Answer answer = desk_.ask(
+      "calls",
+      [this]() -> Result<std::string> {
+        if (!other_) return calls_answer(*recorded_, nullptr, kServedCalls);
+        const Result<std::shared_ptr<const Run>> other = other_run();
+        if (!other) return other.error();
+        return calls_answer(*recorded_, other->get(), kServedCalls);
+      },
+      kPatience);
+  if (!answer.done) return Answer{202, working_json(answer)};
+  if (*answer.done) return Answer{200, **answer.done, false, true};
+  const Error& error = answer.done->error();
+  return Error{ErrorCode::kUnavailable, placed(error), {}, error.hint};
+}
+
+Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
+  const std::string name(query.text("name"));
+  const Analysis* analysis = find_analysis(name);
+  const bool two = analysis && analysis->needs == AnalysisNeeds::kTwoRuns && other_;
+  if (!analysis || (!two && !is_offered(*analysis, recorded_->trace())))
+    return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
+  Result<AnalysisOptions> options = options_of(*analysis, query);
+  if (!options) return std::move(options).error();
+  const Result<int64_t> from = integer_parameter(query, "from", 0, 0, INT64_MAX);
+  if (!from) return std::move(from).error();
+  const TablePart part{std::string(query.text("page_of")), *from};
+  if (!part.table.empty() && std::none_of(analysis->tables.begin(), analysis->tables.end(),
+                                          [&](const AnalysisTable& table) { return part.table == table.name; }))
+    return Error{ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", {}, "/api/answers lists them"};
+  if (part.table.empty() && part.first_row > 0)
+    return Error{ErrorCode::kUsage, "from goes with page_of, a table's name", {}, ""};
+  const bool wants_apart = query.text("rows") == "apart";
+  if (query.find("rows") && !wants_apart) return Error{ErrorCode::kUsage, "rows is \"apart\", or left out", {}, ""};
+  std::string key = std::string("analysis ") + analysis->name + " " + part.table + " " + std::to_string(*from);
+  for (const AnalysisOption& option : analysis->options)
+    if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
+  const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
+    if (!two) return analysis_json(*analysis, options, recorded_, max_rows, part, AnswerForm::kApart);
+    const Result<std::shared_ptr<const Run>> other = other_run();
+    if (!other) return other.error();
+    return two_runs_json(*analysis, options, recorded_->trace(), (*other)->trace(), max_rows, part, AnswerForm::kApart);
+  };
+  Result<Answer> answer = ask(key, work, true);
+  if (answer && answer->is_apart && !wants_apart) *answer = {200, joined_answer(answer->body)};
+  return answer;
+}
+
+Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
+  const std::string text(query.text("q"));
+  const Result<int64_t> rows = integer_parameter(query, "rows", 1000, 1, kMaxSqlRows);
+  if (!rows) return rows.error();
+  if (text.empty()) return Error{ErrorCode::kUsage, "q has the query", {}, "/api/sql?q=SELECT%20name%20FROM%20tables"};
+  return ask("sql " + std::to_string(*rows) + " " + text, [this, text, most = *rows]() -> Result<std::string> {
+    {
+      const std::lock_guard lock(sql_mutex_);
+      if (!sql_sessions_)
+        sql_sessions_ =
+            std::make_shared<sql::SessionPool>(std::make_shared<const sql::RunData>(drawn_, nullptr, paths_));
+    }
+    Result<sql::SessionPool::Lent> session = sql_sessions_->lend();
+    if (!session) return std::move(session).error();
+    sql::Limits limits;
+    limits.max_rows = most;
+    limits.timeout = kSqlTimeout;
+    limits.max_memory = int64_t{256} << 20;
+    limits.cancelled = &ending_;
+    std::string body;
+    sql::JsonSink sink([&](std::string_view bytes) { body += bytes; }, kMaxSqlBytes);
+    Result<sql::Outcome> outcome = (*session)->ask(text, limits, sink);
+    if (!outcome) return std::move(outcome).error();
+    sink.end(*outcome);
+    return body;
+  });
+}
+
+}  // namespace stageline

@@ -1,0 +1,147 @@
+#include "server/page/run_json.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "exporters/table_words.h"
+#include "facts/call_tree_facts.h"
+#include "model/palette_json.h"
+#include "server/page/page_slices.h"
+
+namespace stageline {
+namespace {
+
+void write_colours(JsonWriter& json, const char* theme_name, const Theme& theme, uint8_t kind) {
+  const KindColours colours = view_kind_colours(theme, kind);
+  json.key(theme_name).begin_object();
+  json.field("fill", hex(colours.fill)).field("text", hex(colours.text)).end_object();
+}
+
+void write_kinds(JsonWriter& json, uint32_t present) {
+  json.key("kinds").begin_array();
+  for (uint8_t k = 0; k < kViewKindCount; ++k) {
+    if ((present & uint32_t{1} << k) == 0) continue;
+    const ViewKindInfo& info = view_kind_info(k);
+    json.begin_object().field("id", int64_t{k}).field("code", info.code).field("name", info.name.en);
+    json.field("name_zh", info.name.zh).field("group", info.group);
+    write_colours(json, "light", light_theme(), k);
+    write_colours(json, "dark", dark_theme(), k);
+    json.end_object();
+  }
+  json.end_array();
+}
+
+void write_ranks(JsonWriter& json, const Trace& trace) {
+  json.key("ranks").begin_array();
+  for (const Part& part : trace.parts) {
+    json.begin_object().field("rank", int64_t{part.rank}).field("machine", int64_t{part.machine});
+    json.field("machine_name", valid_utf8(part.machine_name)).field("device", int64_t{part.device});
+    json.field("stage", int64_t{part.stage}).field("dp", int64_t{part.dp});
+    json.field("offset_half_ns", trace.alignment == AlignState::kRaw ? int64_t{-1} : part.clock_map.offset_half_ns());
+    json.end_object();
+  }
+  json.end_array();
+}
+
+// Offers the properties by which ranks can be grouped: those with at least two values.
+void write_groupings(JsonWriter& json, const Trace& trace) {
+  json.key("groupings").begin_array();
+  const auto offer = [&](const char* name, auto value_of) {
+    std::set<int32_t> values;
+    for (const Part& part : trace.parts) values.insert(value_of(part));
+    if (values.size() > 1) json.value(name);
+  };
+  offer("machine", [](const Part& part) { return part.machine; });
+  offer("stage", [](const Part& part) { return part.stage; });
+  offer("dp", [](const Part& part) { return part.dp; });
+  json.end_array();
+}
+
+void write_lane(JsonWriter& json, const ViewLane& lane, int64_t id) {
+  json.begin_object().field("id", id).field("rank_index", int64_t{lane.part});
+  json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
+  json.field("rows", static_cast<int64_t>(std::max<size_t>(1, lane.rows.size())));
+  json.field("hidden", static_cast<int64_t>(lane.hidden)).field("slices", static_cast<int64_t>(lane.count));
+  if (lane.has_slices() && lane.lasting_rows < lane.rows.size())
+    json.field("lasting_rows", static_cast<int64_t>(lane.lasting_rows));
+  if (lane.repeats) json.field("repeats", true);
+  json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();
+}
+
+void write_lanes(JsonWriter& json, const Timeline& timeline, const PageLanes* page) {
+  json.key("lanes").begin_array();
+  int64_t id = 0;
+  if (page) {
+    for (const uint32_t l : page->lanes) write_lane(json, timeline.lanes()[l], id++);
+  } else {
+    for (const ViewLane& lane : timeline.lanes()) write_lane(json, lane, id++);
+  }
+  json.end_array();
+}
+
+bool has_flows(const Trace& trace) {
+  if (!trace.links.empty()) return true;
+  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
+    return !part.slice_links.empty() || std::any_of(part.slices.partner.begin(), part.slices.partner.end(),
+                                                    [](uint32_t partner) { return partner != kNoSliceIndex; });
+  });
+}
+
+}  // namespace
+
+std::string run_json(const Timeline& timeline, const std::string& title, const std::vector<std::string>& paths,
+                     const RunState& state) {
+  const Trace& trace = timeline.trace();
+  JsonWriter json;
+  json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
+  json.field("revision", state.revision).field("whole", state.is_whole);
+  json.key("paths").begin_array();
+  for (const std::string& path : paths) json.value(valid_utf8(path));
+  json.end_array();
+  if (!state.places.empty()) {
+    json.key("places").begin_array();
+    for (const std::string& place : state.places) json.value(valid_utf8(place));
+    json.end_array();
+  }
+  json.field("description", valid_utf8(trace.description)).field("format", trace.format);
+  json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
+  json.field("slices", static_cast<int64_t>(timeline.slice_count())).field("chunks", timeline.chunk_count());
+  json.key("clock").begin_object().field("state", clock_name(trace.clock));
+  json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
+  write_palette(json);
+  write_kinds(json, timeline.kinds_present());
+  write_ranks(json, trace);
+  write_groupings(json, trace);
+  write_lanes(json, timeline, state.page);
+  if (state.page)
+    json.key("file")
+        .begin_object()
+        .field("left_out", static_cast<int64_t>(state.page->left_out))
+        .field("command", state.command)
+        .field("theory", state.shows_theory)
+        .field("compare", state.compares)
+        .field("what_if", state.replays)
+        .end_object();
+  json.key("steps").begin_array();
+  for (const ViewStep& step : timeline.steps())
+    json.begin_object()
+        .field("number", step.number)
+        .field("start_ns", step.start_ns)
+        .field("end_ns", step.end_ns)
+        .end_object();
+  json.end_array().field("theory", false).field("flows", has_flows(trace)).field("calls", has_calls(trace));
+  json.key("flaws").begin_array();
+  for (const Diagnostic& d : state.notes.items()) {
+    if (d.severity == Severity::kInfo) continue;
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
+    json.field("message", valid_utf8(d.message)).field("count", d.count).end_object();
+  }
+  json.end_array();
+  write_sentences(json, {}, state.notes, 0);
+  json.end_object();
+  return json.take();
+}
+
+}  // namespace stageline

@@ -1,0 +1,289 @@
+#include "server/page/run_shelf.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <new>
+
+#include "base/json_writer.h"
+#include "base/path_below.h"
+#include "base/text.h"
+#include "readers/reader.h"
+#include "server/http/query.h"
+#include "server/page/answer_json.h"
+#include "server/page/run_trend.h"
+
+namespace stageline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kMaxListed = 1000;    // of a folder; all entries are counted
+constexpr size_t kMaxLooked = 20'000;  // most files of a folder whose format is looked for before the run is opened
+constexpr int kMaxUnread = 32;         // most runs that wait to be read; fewer than the desk lets wait
+constexpr auto kTrendPatience = std::chrono::milliseconds(30);
+constexpr const char* kJsonType = "application/json; charset=utf-8";
+
+std::string last_part(std::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::string(path.substr(path.rfind('/') + 1));
+}
+
+std::string title_of(const std::vector<std::string>& shown) {
+  if (shown.size() == 1) return valid_utf8(last_part(shown[0]));
+  return valid_utf8(last_part(shown[0])) + " + " + std::to_string(shown.size() - 1);
+}
+
+// An error, worded in both languages.
+ApiAnswer stated_answer(const Error& error) {
+  ApiAnswer answer = refused_answer(error);
+  answer.body = unanswered_json(error);
+  return answer;
+}
+
+struct Listed {
+  std::string name;
+  bool folder = false;
+  int64_t bytes = 0, changed_s = 0;
+};
+
+}  // namespace
+
+RunShelf::RunShelf(Options options) : options_(std::move(options)), drops_(options_.drops) {}
+
+bool RunShelf::busy() const {
+  if (desk_.busy()) return true;
+  const std::lock_guard lock(mutex_);
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && one.run->busy(); });
+}
+
+// Must be called with the lock held.
+void RunShelf::start(Entry& entry) {
+  entry.run = std::make_shared<ViewRun>(entry.title, entry.shown);
+  entry.run->set_places(entry.paths);
+  if (!entry.others.empty())
+    entry.run->set_other(entry.other_title, entry.others_shown, options_.reader_of_second(entry.others));
+  entry.used = ++uses_;
+  const auto read = [this, run = entry.run, paths = entry.paths]() -> Result<std::string> {
+    try {
+      options_.read(*run, paths);
+    } catch (const std::bad_alloc&) {
+      run->set_error(
+          {ErrorCode::kLimit, "not enough memory for this run", {}, "--ranks and --steps choose less of it"});
+    }
+    return std::string();
+  };
+  desk_.ask("run " + std::to_string(uses_), read);
+  forget_some();
+}
+
+void RunShelf::forget_some() {
+  for (;;) {
+    size_t kept = 0;
+    Entry* oldest = nullptr;
+    for (Entry& one : entries_) {
+      if (!one.run) continue;
+      ++kept;
+      if (one.run->settled() && !one.run->busy() && (!oldest || one.used < oldest->used)) oldest = &one;
+    }
+    if (kept <= kMaxKept || !oldest) return;
+    oldest->run.reset();  // whoever answers from it still holds it until that is done
+  }
+}
+
+std::shared_ptr<const ViewRun> RunShelf::take_run(std::string& target) {
+  constexpr std::string_view kBegin = "/runs/";
+  if (!target.starts_with(kBegin)) return nullptr;
+  size_t at = kBegin.size(), number = 0;
+  for (; at < target.size() && target[at] >= '0' && target[at] <= '9' && number <= kMaxRuns; ++at)
+    number = number * 10 + static_cast<size_t>(target[at] - '0');
+  if (at >= target.size() || target[at] != '/') return nullptr;
+  const std::lock_guard lock(mutex_);
+  if (number == 0 || number > entries_.size()) return nullptr;
+  Entry& entry = entries_[number - 1];
+  if (!entry.run) start(entry);
+  entry.used = ++uses_;
+  target.erase(0, at);
+  return entry.run;
+}
+
+Result<std::string> RunShelf::allowed(const std::string& path, size_t max_entries) const {
+  Result<std::string> found = path_below(options_.roots, path, max_entries);
+  // A relative path that does not exist where the program was started may exist in one of the folders that may be read.
+  for (size_t k = 0; !found && !path.empty() && path[0] != '/' && k < options_.roots.size(); ++k)
+    if (Result<std::string> other = path_below(options_.roots, options_.roots[k] + "/" + path, max_entries); other)
+      return other;
+  if (found) return found;
+  return Error{ErrorCode::kNotFound,
+               "\"" + valid_utf8(path) + "\" " + found.error().what,
+               {},
+               "folders that may be read are named when the program is started: stageline view --root DIR"};
+}
+
+// What the parameters with the names `path` and `drop` refer to, in their order.
+Result<std::vector<RunShelf::Named>> RunShelf::named(const Query& query, std::string_view path,
+                                                     std::string_view drop) const {
+  std::vector<Named> out;
+  for (const auto& [name, value] : query.parameters) {
+    if (name == path) {
+      Result<std::string> found = allowed(value, kMaxPathEntries);
+      if (!found) return std::move(found).error();
+      out.push_back({*found, *found});
+    } else if (name == drop) {
+      const auto number = integer_parameter(Query{"", {{name, value}}}, name, {}, 1, INT64_MAX);
+      if (!number) return number.error();
+      Result<std::string> found = drops_.path_of(*number);
+      if (!found) return std::move(found).error();
+      out.push_back({std::move(*found), drops_.name_of(*number)});
+    }
+  }
+  return out;
+}
+
+std::string RunShelf::status_json() const {
+  JsonWriter json;
+  json.begin_object().field("state", "choose").field("title", "");
+  json.field("bytes_read", 0).field("bytes_total", 0).field("events", 0).field("revision", 0).field("message", "");
+  json.field("drops", drops_.takes()).key("roots").begin_array();
+  for (const std::string& root : options_.roots) json.value(valid_utf8(root));
+  return json.end_array().end_object().take();
+}
+
+// A folder's files and folders, the last changed first, since runs are looked for soon after they were made.
+Result<std::string> RunShelf::browse(const Query& query) const {
+  const std::string asked(query.text("path", options_.roots.front()));
+  const Result<std::string> folder = allowed(asked, 0);
+  if (!folder) return folder.error();
+  const std::string& real = *folder;
+  std::error_code error;
+  std::vector<Listed> entries;
+  size_t count = 0;
+  for (auto at = fs::directory_iterator(real, error); !error && at != fs::directory_iterator(); at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    struct stat about = {};
+    if (name.starts_with('.') || stat(at->path().c_str(), &about) != 0) continue;
+    if (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) continue;
+    if (at->is_symlink(error) && !path_below(options_.roots, at->path().string(), 0)) continue;
+    ++count;
+    entries.push_back({name, S_ISDIR(about.st_mode), S_ISDIR(about.st_mode) ? 0 : int64_t{about.st_size},
+                       int64_t{about.st_mtim.tv_sec}});
+  }
+  if (error)
+    return Error{ErrorCode::kNotFound, "\"" + valid_utf8(asked) + "\" is no folder that can be listed", {}, ""};
+  std::sort(entries.begin(), entries.end(), [](const Listed& a, const Listed& b) {
+    return a.changed_s != b.changed_s ? a.changed_s > b.changed_s : natural_less(a.name, b.name);
+  });
+  if (entries.size() > kMaxListed) entries.resize(kMaxListed);
+  JsonWriter json;
+  json.begin_object().field("path", valid_utf8(real));
+  const std::string up = fs::path(real).parent_path().string();
+  if (up != real && is_below(options_.roots, up)) json.field("up", valid_utf8(up));
+  json.key("entries").begin_array();
+  for (const Listed& one : entries)
+    json.begin_object()
+        .field("name", valid_utf8(one.name))
+        .field("path", valid_utf8(real == "/" ? "/" + one.name : real + "/" + one.name))
+        .field("folder", one.folder)
+        .field("bytes", one.bytes)
+        .field("changed_s", one.changed_s)
+        .end_object();
+  json.end_array().field("left_out", static_cast<int64_t>(count - entries.size()));
+  return json.end_object().take();
+}
+
+// Says which reader would take a path, judged by names and the first bytes of files; no file is read whole. "": none
+// would, or it has too many files to look at.
+Result<std::string> RunShelf::look(const Query& query) const {
+  const Result<std::string> path = allowed(std::string(query.text("path")), kMaxLooked);
+  JsonWriter json;
+  json.begin_object();
+  const Result<Source> source = path ? scan_source({*path}) : Result<Source>(path.error());
+  const Result<const Reader*> reader =
+      source && !source->files.empty() ? choose_reader(*source, "") : Error{ErrorCode::kUnknownKind, "", {}, ""};
+  json.field("format", reader ? (*reader)->name : "");
+  json.field("files", source ? static_cast<int64_t>(source->files.size()) : int64_t{0});
+  int64_t bytes = 0;
+  if (source)
+    for (const SourceFile& file : source->files) bytes += file.size_bytes;
+  return json.field("bytes", bytes).end_object().take();
+}
+
+// Opens a run, each run only once.
+Result<std::string> RunShelf::open(const Query& query) {
+  const Result<std::vector<Named>> run = named(query, "path", "drop");
+  if (!run) return run.error();
+  const Result<std::vector<Named>> other = named(query, "compare", "compare_drop");
+  if (!other) return other.error();
+  if (run->empty()) return Error{ErrorCode::kUsage, "path names the run", {}, ""};
+  Entry entry;
+  for (const Named& one : *run) entry.paths.push_back(one.path), entry.shown.push_back(one.shown);
+  for (const Named& one : *other) entry.others.push_back(one.path), entry.others_shown.push_back(one.shown);
+  const Result<Source> source = scan_source(entry.paths);
+  if (!source) return source.error();
+  if (source->files.empty())
+    return Error{ErrorCode::kNotFound, "\"" + valid_utf8(entry.shown[0]) + "\" has no files that can be read", {}, ""};
+  entry.title = title_of(entry.shown);
+  if (!other->empty()) entry.other_title = title_of(entry.others_shown);
+  const std::lock_guard lock(mutex_);
+  const auto unread =
+      std::count_if(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && !one.run->settled(); });
+  if (unread >= kMaxUnread)
+    return Error{ErrorCode::kLimit, "many runs are being read", {}, "open this one when they are"};
+  size_t number = 0;
+  for (size_t k = 0; k < entries_.size(); ++k)
+    if (entries_[k].paths == entry.paths && entries_[k].others == entry.others) number = k + 1;
+  // A run that could not be read is tried again, since its files may be there now.
+  if (number > 0 && entries_[number - 1].run && entries_[number - 1].run->failed()) entries_[number - 1].run.reset();
+  if (number == 0) {
+    if (entries_.size() >= kMaxRuns) return Error{ErrorCode::kLimit, "too many runs", {}, "start the program anew"};
+    entries_.push_back(std::move(entry));
+    number = entries_.size();
+  }
+  if (!entries_[number - 1].run) start(entries_[number - 1]);
+  entries_[number - 1].used = ++uses_;
+  JsonWriter json;
+  json.begin_object().field("run", "runs/" + std::to_string(number) + "/").field("title", entries_[number - 1].title);
+  return json.end_object().take();
+}
+
+Result<ApiAnswer> RunShelf::trend(const Query& query) {
+  const Result<std::vector<Named>> runs = named(query, "path", "drop");
+  if (!runs) return runs.error();
+  if (runs->size() < 2) return Error{ErrorCode::kUsage, "path names a run, two of them at least", {}, ""};
+  std::vector<TrendInput> inputs;
+  std::string key;
+  for (const Named& one : *runs) {
+    inputs.push_back({title_of({one.shown}), valid_utf8(one.shown), options_.reader_of_second({one.path})});
+    key += one.path + "\n";
+  }
+  const AnswerDesk::Answer answer = desk_.ask(
+      key, [inputs = std::move(inputs)]() -> Result<std::string> { return trend_json(inputs); }, kTrendPatience);
+  if (!answer.done) {
+    JsonWriter json;
+    json.begin_object().field("state", answer.begun ? "running" : "waiting").field("seconds", answer.seconds);
+    return ApiAnswer{202, kJsonType, json.end_object().take(), {}};
+  }
+  if (!*answer.done) return ApiAnswer{200, kJsonType, unanswered_json(answer.done->error()), {}};
+  return ApiAnswer{200, kJsonType, **answer.done, {}};
+}
+
+ApiAnswer RunShelf::answer(std::string_view target) {
+  const Result<Query> query = parse_target(target);
+  if (!query) return error_answer(400, query.error().what, query.error().hint);
+  if (std::optional<ApiAnswer> page = page_answer(query->path, false)) return std::move(*page);
+  const auto made = [](Result<std::string> body) {
+    return body ? ApiAnswer{200, kJsonType, std::move(*body), {}} : stated_answer(body.error());
+  };
+  if (query->path == "/api/status") return {200, kJsonType, status_json(), {}};
+  if (query->path == "/api/browse") return made(browse(*query));
+  if (query->path == "/api/look") return made(look(*query));
+  if (query->path == "/api/open") return made(open(*query));
+  if (query->path == "/api/trend") {
+    Result<ApiAnswer> answer = trend(*query);
+    return answer ? std::move(*answer) : stated_answer(answer.error());
+  }
+  return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
+}
+
+}  // namespace stageline

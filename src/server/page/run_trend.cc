@@ -1,0 +1,71 @@
+#include "server/page/run_trend.h"
+
+#include <memory>
+#include <optional>
+
+#include "base/change_points.h"
+#include "base/chinese.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "diagnosis/diff/run_diff.h"
+#include "engine/diff_json.h"
+#include "engine/engine.h"
+#include "engine/mean_step.h"
+#include "facts/run.h"
+
+namespace stageline {
+
+Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
+  JsonWriter json;
+  json.begin_object().key("runs").begin_array();
+  std::vector<double> series;  // of the runs that have steps, in order
+  std::vector<size_t> at;      // for each of them, the index of its input
+  std::optional<Trace> before;
+  double before_ns = 0;  // its step
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const TrendInput& input = inputs[i];
+    json.begin_object().field("title", input.title).field("path", input.path);
+    Result<Trace> trace = input.read();
+    Explanation said;
+    MeanStep step;
+    std::string why_not = trace ? "" : trace.error().what, diff = "{}";
+    if (trace) {
+      Diagnostics notes = trace->diagnostics;
+      said = explain_run(std::make_shared<const Run>(*trace), notes);
+      const Result<MeanStep> found = mean_step_of(said, input.path);
+      if (found) step = *found;
+      if (!found) why_not = found.error().what;
+    }
+    // Of the two steps that are shown; the diff below is of the mean over all steps, and gives the reason.
+    json.key("change_share");
+    step.ns > 0 && before_ns > 0 ? json.value(step.ns / before_ns - 1) : json.null();
+    if (step.ns > 0) {
+      if (before)
+        if (const Result<RunDiff> found = diff_runs(*before, *trace); found) diff = diff_json(*found);
+      series.push_back(step.ns);
+      at.push_back(i);
+      before = std::move(*trace);
+      before_ns = step.ns;
+    }
+    json.field("steps", step.steps).field("step_ns", step.ns);
+    json.key("headline").begin_array().value(valid_utf8(said.headline.title_en));
+    json.value(valid_utf8(said.headline.title_zh)).end_array();
+    if (!why_not.empty())
+      json.key("why_not").begin_array().value(valid_utf8(why_not)).value(valid_utf8(in_chinese(why_not))).end_array();
+    json.key("diff").raw(diff).end_object();
+  }
+  if (series.size() < 2)
+    return Error{
+        ErrorCode::kUnavailable, "no two of these runs have steps that can be held against each other", {}, ""};
+  json.end_array().key("changes").begin_array();
+  for (const ChangePoint& point : change_points(series))
+    json.begin_object()
+        .field("at", static_cast<int64_t>(at[point.at]))
+        .field("before_ns", point.before)
+        .field("after_ns", point.after)
+        .field("p", point.p)
+        .end_object();
+  return json.end_array().end_object().take();
+}
+
+}  // namespace stageline

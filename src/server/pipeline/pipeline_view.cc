@@ -1,0 +1,204 @@
+#include "server/pipeline/pipeline_view.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <numeric>
+
+#include "base/json_writer.h"
+#include "base/number_list.h"
+#include "model/run_extent.h"
+#include "pipeline/measure/waterfall.h"
+#include "server/http/wire.h"
+#include "server/pipeline/cell_payload.h"
+#include "server/pipeline/pipeline_json.h"
+#include "server/timeline/timeline.h"
+
+namespace stageline {
+namespace {
+
+Error no_cells() {
+  return {ErrorCode::kUnavailable,
+          "this run holds no pipeline cells",
+          {},
+          "docs/formats says how cells are found; a profiler trace needs ranges or names that tell forward from "
+          "backward"};
+}
+
+// Writes for each part the timeline's time from which its cells' starts count; 0 without a timeline.
+void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload& payload) {
+  std::vector<int64_t> shift(payload.part_zero_ns.size(), 0);
+  std::vector<uint8_t> known(shift.size(), 0);
+  if (timeline)
+    for (const ViewLane& lane : timeline->lanes())
+      if (!known[lane.part]) {
+        known[lane.part] = 1;
+        shift[lane.part] = relative_ns(payload.part_zero_ns[lane.part], lane.zero_ns);
+      }
+  json.key("shift_ns").begin_array();
+  for (const int64_t ns : shift) json.value(ns);
+  json.end_array();
+}
+
+constexpr const char* kPartNames[] = {"schedule", "imbalance", "jitter", "latency", "rest"};  // kSchedule … kRest
+
+// A rank in a step of the payload: what it does and what it waits for, which add up to its pipeline's span. Of all
+// bubbles, also of those that are no stretch of time.
+using RankParts =
+    std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>>;  // (step, part): busy, parts
+void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& waterfall, RankParts sums) {
+  std::map<std::pair<int32_t, int32_t>, double> span_ns;  // (step, replica)
+  for (const WaterfallStep& step : waterfall.steps) span_ns[{step.step, step.dp}] = step.pipeline_ns;
+  std::vector<int32_t> step, part;
+  std::array<std::vector<double>, kPipelineParts> ns;
+  for (auto& [key, sum] : sums) {
+    const auto span = span_ns.find({key.first, trace.parts[key.second].dp});
+    if (span == span_ns.end()) continue;
+    sum[0] = std::max(0.0, span->second - std::accumulate(sum.begin() + 1, sum.end(), 0.0));
+    step.push_back(key.first);
+    part.push_back(key.second);
+    for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(sum[k]);
+  }
+  columns.add("sum_step", "i32", step);
+  columns.add("sum_part", "i32", part);
+  columns.add("sum_busy", "f64", ns[0]);
+  for (size_t k = 1; k < ns.size(); ++k) columns.add(std::string("sum_") + kPartNames[k - 1], "f64", ns[k]);
+}
+
+// Adds where ranks wait and why, on the same axis as their cells.
+void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theory, const PipelineSums& sums,
+                 const CellPayload& payload) {
+  RankParts of_ranks;
+  std::vector<double> start, dur;
+  std::vector<int32_t> step, part;
+  std::array<std::vector<float>, kPipelineParts - 1> ns;
+  const TakeBubbles take = [&](const std::vector<WaterfallBubble>& bubbles) {
+    for (const WaterfallBubble& b : bubbles) {
+      auto& sum = of_ranks[{b.step, b.part}];
+      for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
+      if (b.end_ns <= b.start_ns) continue;
+      start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[b.part]));
+      dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
+      step.push_back(b.step);
+      part.push_back(b.part);
+      for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(b.part_ns[k]);
+    }
+  };
+  const Waterfall waterfall =
+      waterfall_of(trace, theory, sums, take, [&](int32_t number) { return payload.has_step(number); });
+  add_rank_sums(columns, trace, waterfall, std::move(of_ranks));
+  columns.add("bubble_start", "f64", start);
+  columns.add("bubble_dur", "f64", dur);
+  columns.add("bubble_step", "i32", step);
+  columns.add("bubble_part", "i32", part);
+  for (size_t k = 0; k < ns.size(); ++k) columns.add(std::string("bubble_") + kPartNames[k], "f32", ns[k]);
+}
+
+// Whether the page draws the ranks of a stage in one row (hasMany() in web/src/chart/layout.ts).
+bool has_many_ranks(const Trace& trace) {
+  std::map<int32_t, size_t> ranks;  // of a stage
+  for (const Part& part : trace.parts)
+    if (part.stage != kUnknown && ++ranks[part.stage] > kManyRanks) return true;
+  return false;
+}
+
+std::vector<StepRange> steps_of_page(const PipelineView& view, const std::vector<int32_t>& asked) {
+  const Trace& trace = view.trace();
+  if (asked.empty()) {
+    const bool of_many = trace.cells.size() > view.max_cells() && has_many_ranks(trace);
+    return embedded_steps(trace.cells, of_many ? std::min(view.max_cells(), view.max_of_many()) : view.max_cells(),
+                          steps_by_worth(sums_of(view.run())));
+  }
+  std::vector<StepRange> out = step_ranges(trace.cells);
+  std::erase_if(out,
+                [&](const StepRange& range) { return !std::binary_search(asked.begin(), asked.end(), range.step); });
+  if (out.size() == 1) out[0].end = std::min(out[0].end, out[0].begin + view.max_cells());
+  return out;
+}
+
+std::string payload_of(const PipelineView& view, const std::vector<int32_t>& asked) {
+  const Trace& trace = view.trace();
+  const TheoryRun& theory = view.theory();
+  const CellPayload payload = make_cell_payload(trace, steps_of_page(view, asked), &theory.theory);
+  WireColumns columns;
+  const size_t at = columns.add_bytes(payload.bytes);
+  JsonWriter json;
+  json.begin_object().field("cells_at", static_cast<int64_t>(at));
+  write_shifts(json, view.timeline(), payload);
+  add_bubbles(columns, trace, theory, sums_of(view.run()), payload);
+  columns.describe(json);
+  json.key("report").raw(pipeline_json(trace, theory.theory, payload));
+  json.end_object();
+  return std::move(columns).with_header(json.take());
+}
+
+}  // namespace
+
+int64_t PipelineView::zero_ns() const {
+  std::call_once(zero_once_, [&] { zero_ns_ = axis_zero_ns(trace()); });
+  return zero_ns_;
+}
+
+const Result<PricedRun>& PipelineView::what_if() const {
+  std::call_once(what_if_once_, [&] {
+    Diagnostics notes;
+    Result<WhatIf> model = what_if_of(run_, notes);
+    if (!model) {
+      what_if_.emplace(std::move(model).error());
+      return;
+    }
+    PricedRun run{std::move(*model), {}};
+    run.fixes = price_fixes(run.model, FixOptions{});
+    what_if_.emplace(std::move(run));
+  });
+  return *what_if_;
+}
+
+std::shared_ptr<const std::string> PipelineView::payload(const std::vector<int32_t>& steps) const {
+  // Others who ask meanwhile wait, since making two at a time would take twice the memory.
+  const std::lock_guard lock(payload_mutex_);
+  if (payload_ && payload_steps_ == steps) return payload_;
+  auto made = std::make_shared<const std::string>(payload_of(*this, steps));
+  if (made->size() <= kMaxKeptPayload) {
+    payload_ = made;
+    payload_steps_ = steps;
+  }
+  return made;
+}
+
+std::vector<int32_t> steps_by_worth(const PipelineSums& sums) {
+  std::vector<const StepSums*> usual, outliers;
+  for (const StepSums& step : sums.steps) (sums.is_outlier(step.step) ? outliers : usual).push_back(&step);
+  const auto longer = [](const StepSums* a, const StepSums* b) {
+    return a->span_ns() != b->span_ns() ? a->span_ns() > b->span_ns() : a->step < b->step;
+  };
+  std::sort(usual.begin(), usual.end(), longer);
+  std::sort(outliers.begin(), outliers.end(), longer);
+  std::vector<int32_t> out;
+  if (const auto& worst = outliers.empty() ? usual : outliers; !worst.empty()) out.push_back(worst.front()->step);
+  if (!usual.empty()) out.push_back(usual[usual.size() / 2]->step);
+  for (const StepSums* step : outliers)
+    if (step->step != out.front()) out.push_back(step->step);
+  return out;
+}
+
+Result<std::string> pipeline_answer(const PipelineView& view, const Query& query) {
+  const Cells& cells = view.trace().cells;
+  if (cells.size() == 0) return no_cells();
+  const std::string* text = query.find("steps");
+  if (!text) return *view.payload();
+  const auto asked = parse_number_list(*text);
+  if (!asked) return asked.error();
+  size_t count = 0;
+  for (const int32_t step : *asked) {
+    const auto found = std::equal_range(cells.step.begin(), cells.step.end(), step);
+    if (found.first == found.second)
+      return Error{ErrorCode::kNotFound, "this run has no cells of step " + std::to_string(step), {}, ""};
+    count += static_cast<size_t>(found.second - found.first);
+  }
+  if (asked->size() > 1 && count > view.max_cells())
+    return Error{ErrorCode::kUsage, "these steps have " + std::to_string(count) + " cells", {}, "ask for fewer steps"};
+  return *view.payload(*asked);
+}
+
+}  // namespace stageline

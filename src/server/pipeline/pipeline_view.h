@@ -1,0 +1,90 @@
+// What the pipeline page is told of a run: its cells with theory, the tables about them, and what it would take under
+// changes. docs/viewer-protocol.md is the contract with the page.
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "diagnosis/what_if/what_if_fixes.h"
+#include "facts/pipeline_facts.h"
+#include "server/http/query.h"
+
+namespace stageline {
+
+struct Trace;
+class Timeline;
+
+// With more cells, the page gets whole steps, those of steps_by_worth() first, and says so. This many take 1.3 GB of a
+// browser's memory.
+inline constexpr size_t kMaxPipelineCells = 4'000'000;
+
+// The same where a stage has more than kManyRanks ranks. The page then draws a stage's ranks in one row, and other
+// steps come when somebody chooses them, so it need not begin with as many. With 10 080 ranks this is one step.
+inline constexpr size_t kMaxCellsOfMany = 1'000'000;
+inline constexpr size_t kManyRanks = 32;  // as MANY in web/src/chart/layout.ts
+
+// The same for a report's file, in which a cell takes some 22 bytes: together 20 MB, and 8 MB more for the timeline of
+// as many cells. With 10 080 ranks that is one step, the worst.
+inline constexpr size_t kMaxFileCells = 900'000;
+
+// With more operations a report carries no what-if model, which takes some eight bytes of each, and names the command
+// instead.
+inline constexpr size_t kMaxFileOperations = 1'000'000;
+
+inline constexpr size_t kMaxKeptPayload = size_t{256} << 20;  // bytes
+
+// The run's what-if model, and the fixes that suit the run.
+struct PricedRun {
+  WhatIf model;
+  FixList fixes;
+};
+
+// Facts about one run's cells, each made once, when it is first asked for, and kept. Thread-safe.
+class PipelineView {
+ public:
+  // `run`, drawn on one clock, and its `timeline`, where there is one, must outlive this. `max_cells` is how many
+  // cells the page gets, `max_of_many` how many where there are more and a stage has many ranks.
+  explicit PipelineView(const Run& run, const Timeline* timeline = nullptr, size_t max_cells = kMaxPipelineCells,
+                        size_t max_of_many = kMaxCellsOfMany)
+      : run_(run), timeline_(timeline), max_cells_(max_cells), max_of_many_(max_of_many) {}
+
+  const Trace& trace() const { return run_.trace(); }
+  const Timeline* timeline() const { return timeline_; }  // nullptr: the run is drawn only as a pipeline
+  size_t max_cells() const { return max_cells_; }
+  size_t max_of_many() const { return max_of_many_; }
+  int64_t zero_ns() const;  // axis_zero_ns() of the trace
+  const Run& run() const { return run_; }
+  const TheoryRun& theory() const { return theory_of(run_); }
+  // Prices, the same as those of `stageline what-if`. Errors: those of what_if_of().
+  const Result<PricedRun>& what_if() const;
+  // The answer to /api/pipeline, with the cells of `steps` alone (ascending) where some are named. The newest is kept
+  // unless it is larger than kMaxKeptPayload. Expects cells, and some of each of `steps`.
+  std::shared_ptr<const std::string> payload(const std::vector<int32_t>& steps = {}) const;
+
+ private:
+  const Run& run_;
+  const Timeline* timeline_;
+  size_t max_cells_, max_of_many_;
+  mutable std::once_flag zero_once_, what_if_once_;
+  mutable int64_t zero_ns_ = 0;
+  mutable std::optional<Result<PricedRun>> what_if_;
+  mutable std::mutex payload_mutex_;
+  mutable std::shared_ptr<const std::string> payload_;
+  mutable std::vector<int32_t> payload_steps_;  // of payload_
+};
+
+// The steps to draw where not all can be drawn, in order of worth: first the longest of the outliers
+// (PipelineSums::outliers), or of all steps where there are none; then the usual step, to compare it with; then the
+// other outliers, the longest first. O(steps log steps).
+std::vector<int32_t> steps_by_worth(const PipelineSums& sums);
+
+// /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells, kUsage for
+// `steps` that are no list or, where they are several, have more cells than max_cells(); kNotFound for one that the
+// run has no cells of.
+Result<std::string> pipeline_answer(const PipelineView& view, const Query& query);
+
+}  // namespace stageline

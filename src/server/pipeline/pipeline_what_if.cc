@@ -1,0 +1,103 @@
+#include "server/pipeline/pipeline_what_if.h"
+
+#include "base/chinese.h"
+#include "base/json_writer.h"
+#include "engine/schedule_list.h"
+#include "server/page/answer_json.h"
+#include "server/pipeline/pipeline_view.h"
+#include "server/pipeline/what_if_reply.h"
+
+namespace stageline {
+namespace {
+
+// The priced run. Errors: kUnavailable, whatever made pricing impossible, because the asker made no mistake.
+Result<const PricedRun*> priced(const PipelineView& view) {
+  if (view.trace().cells.size() == 0)
+    return Error{
+        ErrorCode::kUnavailable, "this run holds no pipeline cells", {}, "docs/formats says how they are found"};
+  const Result<PricedRun>& made = view.what_if();
+  if (!made) return Error{ErrorCode::kUnavailable, made.error().what, {}, made.error().hint};
+  return &*made;
+}
+
+// Why a change may have no price: a report's page makes the Chinese of these, for the replay that it carries has no
+// dictionary. Those that fill the places of others stand among them.
+constexpr const char* kReasons[] = {
+    "no order can be tried: {0}",
+    "no step could be replayed",
+    "{0} has {1} cells a pipeline or more; at most {2} are tried",
+    "dualpipe holds every layer on two ranks: it is not compared with orders that hold them once",
+    "zbvpp finds no plan for these sizes and costs",
+    "the schedule would have more than 2^23 forwards",
+    "{0} needs {1}, not {2}",
+    "an even number of stages",
+    "an even number of micro-batches",
+    "at least two micro-batches per stage ({0})",
+    "at least as many micro-batches as stages ({0})",
+};
+
+// What the page asks for by number, and where it draws.
+AskedModel asked_model(const PipelineView& view, const PricedRun& run) {
+  AskedModel asked{&run.model, {}, view.zero_ns(), {}, {}};
+  for (const Fix& fix : run.fixes.fixes) asked.fixes.push_back(fix.changes);
+  for (const Part& part : view.trace().parts) {
+    asked.dp.push_back(part.dp);
+    asked.stage.push_back(part.stage);
+  }
+  return asked;
+}
+
+}  // namespace
+
+Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&) {
+  const Result<const PricedRun*> run = priced(view);
+  if (!run && view.trace().cells.size() > 0) return unanswered_json(run.error());
+  if (!run) return std::move(run).error();
+  const WhatIf& model = (*run)->model;
+  const OrderModel& order = model.order();
+  JsonWriter json;
+  json.begin_object();
+  ns_or_null(json, "recorded_ns", model.error().recorded_ns);
+  ns_or_null(json, "graph_ns", model.error().graph_ns);
+  ns_or_null(json, "order_ns", model.error().order_ns);
+  json.field("stages", model.graph().stage_count);
+  json.field("why_not", order.why_not()).field("why_not_zh", in_chinese(order.why_not()));
+  json.key("schedule");
+  if (order.known()) {
+    const ScheduleCandidate& best = order.recognition().best();
+    json.begin_object().field("name", best.name).field("chunks", best.sizes.chunks);
+    json.field("micro_batches", best.sizes.micro_batches).field("stages", best.sizes.stages).end_object();
+  } else {
+    json.null();
+  }
+  json.key("schedules").begin_array();
+  for (const ScheduleOffer& offer : schedule_list())
+    json.begin_object().field("name", offer.name).field("chunks", offer.chunks).end_object();
+  json.end_array().key("reasons").begin_array();
+  for (const char* reason : kReasons) json.begin_array().value(reason).value(chinese_template(reason)).end_array();
+  json.end_array().key("fixes").begin_array();
+  for (const Fix& fix : (*run)->fixes.fixes) {
+    json.begin_object().field("id", fix.id).field("bound", fix.bound);
+    json.field("name", fix.name.en).field("name_zh", fix.name.zh);
+    json.field("assumes", fix.assumes.en).field("assumes_zh", fix.assumes.zh);
+    json.field("how", fix.how.en).field("how_zh", fix.how.zh);
+    write_price(json, fix.price);
+    json.end_object();
+  }
+  json.end_array().end_object();
+  return json.take();
+}
+
+Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Query& query) {
+  const Result<const PricedRun*> run = priced(view);
+  if (!run) return std::move(run).error();
+  return what_if_reply(asked_model(view, **run), query);
+}
+
+std::string what_if_model_bytes(const PipelineView& view, size_t max_operations) {
+  const Result<const PricedRun*> run = priced(view);
+  if (!run || (*run)->model.graph().size() > max_operations) return "";
+  return packed_model(asked_model(view, **run));
+}
+
+}  // namespace stageline

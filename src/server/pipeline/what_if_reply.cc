@@ -1,0 +1,155 @@
+#include "server/pipeline/what_if_reply.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/chinese.h"
+#include "base/text.h"
+#include "diagnosis/what_if/what_if_answer.h"
+#include "engine/schedule_list.h"
+#include "server/http/wire.h"
+
+namespace stageline {
+namespace {
+
+constexpr int64_t kMaxAskedMicroBatches = 65'536, kLongestNs = 3'600'000'000'000;
+
+Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes) {
+  Changes changes;
+  if (query.find("fix")) {
+    const Result<int64_t> fix =
+        integer_parameter(query, "fix", std::nullopt, 0, static_cast<int64_t>(fixes.size()) - 1);
+    if (!fix) return std::move(fix).error();
+    changes = fixes[*fix];
+  }
+  Changes own;
+  for (const auto& [name, value] : query.parameters) {
+    if (name != "scale") continue;
+    const Result<CellScale> scale = parse_scale(value);
+    if (!scale) return std::move(scale).error();
+    own.scales.push_back(*scale);
+  }
+  if (const std::string_view name = query.text("schedule"); !name.empty()) {
+    own.schedule = dashed(name);
+    if (!knows_schedule(own.schedule))
+      return Error{ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"", {}, "stageline help schedules"};
+  }
+  for (const auto& [name, place] : {std::pair("chunks", &own.chunks), std::pair("group", &own.group),
+                                    std::pair("micro_batches", &own.micro_batches)}) {
+    const Result<int64_t> value = integer_parameter(query, name, 0, 0, kMaxAskedMicroBatches);
+    if (!value) return std::move(value).error();
+    *place = static_cast<int32_t>(*value);
+  }
+  if (own.schedule.empty() && (own.chunks > 0 || own.group > 0))
+    return Error{ErrorCode::kUsage, "chunks and group go with schedule", {}, ""};
+  if (query.find("latency_ns")) {
+    const Result<int64_t> latency = integer_parameter(query, "latency_ns", std::nullopt, 0, kLongestNs);
+    if (!latency) return std::move(latency).error();
+    own.latency_ns = static_cast<double>(*latency);
+  }
+  return combined(changes, own);
+}
+
+// Writes a world's cells of one step, on the same axis as /api/pipeline.
+class StepWriter {
+ public:
+  StepWriter(const AskedModel& asked, const GraphStep& step) : zero_(asked.zero_ns), step_(step) {
+    for (size_t p = asked.dp.size(); p-- > 0;)  // in reverse order, so that the first one stays
+      part_of_[{asked.dp[p], asked.stage[p]}] = static_cast<int32_t>(p);
+  }
+
+  void add_to(WireColumns& columns, std::vector<WhatIf::WorldCell> cells) {
+    for (WhatIf::WorldCell& cell : cells)
+      if (cell.part == kUnknown)
+        if (const auto at = part_of_.find({cell.dp, cell.stage}); at != part_of_.end()) cell.part = at->second;
+    std::erase_if(cells, [](const WhatIf::WorldCell& cell) { return cell.part == kUnknown; });
+    const auto before = [](const WhatIf::WorldCell& a, const WhatIf::WorldCell& b) {
+      return std::tuple(a.part, a.start_ns) < std::tuple(b.part, b.start_ns);
+    };
+    if (!std::is_sorted(cells.begin(), cells.end(), before)) std::stable_sort(cells.begin(), cells.end(), before);
+    std::vector<double> start, dur;
+    std::vector<int32_t> part, chunk, micro_batch;
+    std::vector<uint8_t> kind;
+    start.reserve(cells.size());
+    dur.reserve(cells.size());
+    for (std::vector<int32_t>* column : {&part, &chunk, &micro_batch}) column->reserve(cells.size());
+    kind.reserve(cells.size());
+    const auto begin = static_cast<double>(step_.start_ns - zero_);
+    for (const WhatIf::WorldCell& cell : cells) {
+      start.push_back(begin + std::round(cell.start_ns));
+      dur.push_back(std::max(0.0, std::round(cell.end_ns) - std::round(cell.start_ns)));
+      part.push_back(cell.part);
+      chunk.push_back(cell.chunk);
+      micro_batch.push_back(cell.micro_batch);
+      kind.push_back(static_cast<uint8_t>(cell.kind));
+    }
+    columns.add("start", "f64", start);
+    columns.add("dur", "f64", dur);
+    columns.add("part", "i32", part);
+    columns.add("chunk", "i32", chunk);
+    columns.add("micro_batch", "i32", micro_batch);
+    columns.add("kind", "u8", kind);
+  }
+
+ private:
+  int64_t zero_;
+  const GraphStep& step_;
+  std::map<std::pair<int32_t, int32_t>, int32_t> part_of_;  // key: replica, stage
+};
+
+}  // namespace
+
+void ns_or_null(JsonWriter& json, const char* name, double ns) {
+  json.key(name);
+  if (std::isfinite(ns))
+    json.value(static_cast<int64_t>(std::llround(std::clamp(ns, -4e18, 4e18))));
+  else
+    json.null();
+}
+
+void write_price(JsonWriter& json, const Price& price) {
+  ns_or_null(json, "recorded_ns", price.recorded_ns);
+  ns_or_null(json, "step_ns", price.step_ns);
+  ns_or_null(json, "saving_ns", price.saving_ns);
+  ns_or_null(json, "error_ns", price.error_ns);
+  json.field("saving_share", price.share()).field("steps", price.steps);
+  json.field("why_not", price.why_not).field("why_not_zh", in_chinese(price.why_not));
+  json.key("held");
+  if (std::isfinite(price.held))
+    json.value(price.held);
+  else
+    json.null();
+}
+
+Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
+  const WhatIf& model = *asked.model;
+  const Result<Changes> changes = changes_of(query, asked.fixes);
+  if (!changes) return std::move(changes).error();
+  for (const CellScale& scale : changes->scales)
+    if (!model.touches(scale))
+      return Error{ErrorCode::kUsage, "a scale fits no operation of this run", {}, "/api/run lists stages and ranks"};
+  const Result<int64_t> number = integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX);
+  if (!number) return std::move(number).error();
+  const Result<int64_t> dp = integer_parameter(query, "dp", kUnknown, kUnknown, INT32_MAX);
+  if (!dp) return std::move(dp).error();
+  WireColumns columns;
+  JsonWriter json;
+  json.begin_object();
+  const WhatIf::Priced priced = model.priced(*changes);
+  write_price(json, priced.price);
+  const std::vector<GraphStep>& steps = model.graph().steps;
+  const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
+  if (step != steps.end()) {
+    const auto at = static_cast<uint32_t>(step - steps.begin());
+    StepWriter(asked, *step).add_to(columns, model.step_cells(*changes, at, static_cast<int32_t>(*dp)));
+    ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
+    ns_or_null(json, "this_step_ns", priced.step_ns[at]);
+  }
+  columns.describe(json);
+  json.end_object();
+  return std::move(columns).with_header(json.take());
+}
+
+}  // namespace stageline

@@ -1,0 +1,21 @@
+// What a world costs and how a step would run in it, in the form in which the page takes it. The server, which has the
+// run, and a report, whose page has only the model (src/wasm), give the same answer.
+#pragma once
+
+#include <string>
+
+#include "base/json_writer.h"
+#include "base/result.h"
+#include "diagnosis/what_if/packed_model.h"
+#include "server/http/query.h"
+
+namespace stageline {
+
+// The answer to /api/pipeline/what-if. Errors: kUsage, which names the parameter. O(operations).
+Result<std::string> what_if_reply(const AskedModel& asked, const Query& query);
+
+// These write members of an open object.
+void ns_or_null(JsonWriter& json, const char* name, double ns);
+void write_price(JsonWriter& json, const Price& price);
+
+}  // namespace stageline

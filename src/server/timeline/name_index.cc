@@ -1,0 +1,130 @@
+#include "server/timeline/name_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+#include "base/parallel.h"
+#include "server/timeline/row_index.h"
+
+namespace stageline {
+namespace {
+
+constexpr size_t kMaxBits = 4096;  // bits of a block: 1/8 byte a slice
+
+using Place = std::tuple<int64_t, int64_t, int64_t>;
+
+// The first slice of lane `id` after the cursor.
+size_t first_behind(const ViewLane& lane, int64_t id, const NameIndex::Cursor& cursor) {
+  if (id < cursor.lane) return first_starting_from(lane, cursor.start_ns + 1);
+  size_t i = first_starting_from(lane, cursor.start_ns);
+  if (id > cursor.lane) return i;
+  while (i < lane.count && lane.start(i) == cursor.start_ns && static_cast<int64_t>(i) <= cursor.slice) ++i;
+  return i;
+}
+
+}  // namespace
+
+NameIndex::NameIndex(const std::vector<ViewLane>& lanes, size_t name_count) : counts_(name_count) {
+  words_ = std::min(kMaxBits, std::bit_ceil(std::max<size_t>(64, name_count))) / 64;
+  size_t blocks = 0;
+  for (const ViewLane& lane : lanes) {
+    lane_begin_.push_back(blocks);
+    // Short lanes have no bits; their slices are looked at directly.
+    if (lane.has_slices() && lane.count >= kNameBlock) blocks += (lane.count + kNameBlock - 1) / kNameBlock;
+  }
+  lane_begin_.push_back(blocks);
+  bits_.assign(blocks * words_, 0);
+  parallel_for(lanes.size(), [&](size_t l) {
+    if (lane_begin_[l] == lane_begin_[l + 1]) return;
+    const size_t width = words_ * 64;
+    for (size_t i = 0; i < lanes[l].count; ++i) {
+      const size_t bit = lanes[l].names[i] & (width - 1);
+      bits_[(lane_begin_[l] + i / kNameBlock) * words_ + bit / 64] |= uint64_t{1} << bit % 64;
+    }
+  });
+  const size_t tasks = std::max<size_t>(1, std::min(lanes.size(), static_cast<size_t>(thread_count())));
+  std::vector<std::vector<uint64_t>> counts(tasks);
+  parallel_for(tasks, [&](size_t task) {
+    counts[task].resize(name_count);
+    for (size_t l = task; l < lanes.size(); l += tasks)
+      for (size_t i = 0; lanes[l].has_slices() && i < lanes[l].count; ++i) ++counts[task][lanes[l].names[i]];
+  });
+  for (const std::vector<uint64_t>& own : counts)
+    for (size_t name = 0; name < name_count; ++name) counts_[name] += own[name];
+}
+
+std::vector<uint64_t> NameIndex::mask_of(const NameSet& names) const {
+  std::vector<uint64_t> mask(words_);
+  for (StringId id = 0; id < names.size(); ++id)
+    if (names.has(id)) mask[id / 64 & (words_ - 1)] |= uint64_t{1} << id % 64;
+  return mask;
+}
+
+bool NameIndex::may_hold(size_t lane, size_t block, const std::vector<uint64_t>& mask) const {
+  if (lane_begin_[lane] == lane_begin_[lane + 1]) return true;
+  const uint64_t* own = bits_.data() + (lane_begin_[lane] + block) * words_;
+  for (size_t w = 0; w < words_; ++w)
+    if (own[w] & mask[w]) return true;
+  return false;
+}
+
+SlicePlace NameIndex::next(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
+                           const NameSet& names, Cursor from, const FacetTest* also) const {
+  const std::vector<uint64_t> mask = mask_of(names);
+  SlicePlace best;
+  int64_t best_start = INT64_MAX;
+  for (const uint32_t l : chosen) {
+    const ViewLane& lane = lanes[l];
+    if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
+    for (size_t i = first_behind(lane, l, from); i < lane.count && lane.start(i) < best_start;) {
+      const size_t end = std::min(lane.count, (i / kNameBlock + 1) * kNameBlock);
+      if (!may_hold(l, i / kNameBlock, mask)) {
+        i = end;
+        continue;
+      }
+      while (i < end && !(names.has(lane.names[i]) && (!also || also->has(l, i)))) ++i;
+      if (i == end) continue;
+      if (lane.start(i) < best_start) {
+        best_start = lane.start(i);
+        best = {l, static_cast<uint32_t>(i)};
+      }
+      break;
+    }
+  }
+  return best;
+}
+
+SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::vector<uint32_t>& chosen,
+                               const NameSet& names, Cursor from, const FacetTest* also) const {
+  const std::vector<uint64_t> mask = mask_of(names);
+  SlicePlace best;
+  int64_t best_start = INT64_MIN;
+  for (const uint32_t l : chosen) {
+    const ViewLane& lane = lanes[l];
+    if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
+    // Every slice that is not after the cursor is before it, except the slice at the cursor itself.
+    size_t i = first_behind(lane, l, from);
+    if (static_cast<int64_t>(l) == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
+        lane.start(i - 1) == from.start_ns)
+      --i;
+    while (i > 0 && lane.start(i - 1) >= best_start) {
+      const size_t begin = (i - 1) / kNameBlock * kNameBlock;
+      if (!may_hold(l, (i - 1) / kNameBlock, mask)) {
+        i = begin;
+        continue;
+      }
+      while (i > begin && !(names.has(lane.names[i - 1]) && (!also || also->has(l, i - 1)))) --i;
+      if (i == begin) continue;
+      // Among slices of the same time the later lane counts; lanes come in order.
+      if (lane.start(i - 1) >= best_start) {
+        best_start = lane.start(i - 1);
+        best = {l, static_cast<uint32_t>(i - 1)};
+      }
+      break;
+    }
+  }
+  return best;
+}
+
+}  // namespace stageline

@@ -1,0 +1,191 @@
+#include "server/timeline/row_index.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace stageline {
+namespace {
+
+constexpr uint8_t kUnsetRow = UINT8_MAX;
+static_assert(kMaxRowsOfLane < kUnsetRow);
+
+bool is_one_row(const ViewLane& lane) {
+  for (size_t i = 1; i < lane.count; ++i)
+    if (lane.start(i) < lane.end(i - 1)) return false;
+  return true;
+}
+
+// Lays the slices for which takes(slice) is true out in rows from `first` on.
+template <class Takes>
+void lay_out(ViewLane& lane, size_t first, std::vector<uint8_t>& row_of, std::vector<int64_t>& row_end,
+             std::vector<size_t>& counts, Takes takes) {
+  for (size_t i = 0; i < lane.count; ++i) {
+    if (!takes(i)) continue;
+    const int64_t start = lane.start(i);
+    size_t r = first;
+    while (r < row_end.size() && row_end[r] > start) ++r;
+    if (r == row_end.size()) {
+      if (r == kMaxRowsOfLane) {
+        ++lane.hidden;
+        continue;
+      }
+      row_end.push_back(0);
+      counts.push_back(0);
+    }
+    row_end[r] = lane.end(i);
+    row_of[i] = static_cast<uint8_t>(r);
+    ++counts[r];
+  }
+}
+
+void lay_out(ViewLane& lane) {
+  std::vector<uint8_t> row_of(lane.count, kUnsetRow);
+  std::vector<int64_t> row_end;
+  std::vector<size_t> counts;
+  const auto is_range = [&](size_t i) { return lane.kind(i) == static_cast<uint8_t>(ViewKind::kAnnotation); };
+  if (lane.type == ViewLaneType::kStream) {
+    // A stream's work is in its first row, whatever ranges the user has set, so that white there means an idle device.
+    lay_out(lane, 0, row_of, row_end, counts, [&](size_t i) { return !is_range(i); });
+    lane.range_row = row_end.size();
+    lay_out(lane, lane.range_row, row_of, row_end, counts, is_range);
+  } else {
+    lay_out(lane, 0, row_of, row_end, counts, [](size_t) { return true; });
+    lane.range_row = row_end.size();
+  }
+  lane.rows.resize(row_end.size());
+  for (size_t i = 0; i < lane.count; ++i)
+    if (row_of[i] != kUnsetRow) lane.rows[row_of[i]].order.push(static_cast<uint32_t>(i));
+  for (size_t r = 0; r < lane.rows.size(); ++r) {
+    lane.rows[r].order.finish();
+    lane.rows[r].count = counts[r];
+  }
+}
+
+void make_checkpoints(const ViewLane& lane, ViewRow& row) {
+  uint32_t present = 0;
+  for (size_t p = 0; p < row.count; ++p) present |= uint32_t{1} << lane.kind(row.slice_at(p));
+  std::array<uint8_t, kViewKindCount> slot{};
+  for (uint8_t k = 0; k < kViewKindCount; ++k)
+    if (present & uint32_t{1} << k) {
+      slot[k] = static_cast<uint8_t>(row.kinds.size());
+      row.kinds.push_back(k);
+    }
+  const size_t blocks = (row.count + kBlock - 1) / kBlock, kinds = row.kinds.size();
+  row.busy_ns.reserve((blocks + 1) * kinds);
+  row.longest_2.reserve(blocks);
+  KindSums sums{};
+  for (size_t b = 0; b <= blocks; ++b) {
+    row.busy_ns.insert(row.busy_ns.end(), sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(kinds));
+    if (b == blocks) break;
+    int64_t longest = 0;
+    for (size_t p = b * kBlock; p < std::min(row.count, (b + 1) * kBlock); ++p) {
+      const size_t i = row.slice_at(p);
+      const int64_t dur = lane.dur(i);
+      sums[slot[lane.kind(i)]] += dur;
+      longest = std::max(longest, dur);
+    }
+    row.longest_2.push_back(static_cast<uint8_t>(std::bit_width(static_cast<uint64_t>(longest))));
+  }
+}
+
+template <class Before>
+size_t first_not(size_t count, Before before) {
+  size_t low = 0, high = count;
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (before(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+template <class Before>
+size_t first_not(const ViewRow& row, Before before) {
+  return first_not(row.count, [&](size_t position) { return before(row.slice_at(position)); });
+}
+
+}  // namespace
+
+void build_rows_of(ViewLane& lane) {
+  if (!lane.has_slices() || lane.count == 0) return;
+  if (is_one_row(lane)) {
+    lane.rows.resize(1);
+    lane.range_row = 1;
+    lane.rows[0].count = lane.count;
+  } else {
+    lay_out(lane);
+  }
+  for (ViewRow& row : lane.rows) make_checkpoints(lane, row);
+}
+
+size_t first_ending_after(const ViewLane& lane, const ViewRow& row, int64_t t_ns) {
+  return first_not(row, [&](size_t i) { return lane.end(i) <= t_ns; });
+}
+
+size_t first_starting_from(const ViewLane& lane, const ViewRow& row, int64_t t_ns) {
+  return first_not(row, [&](size_t i) { return lane.start(i) < t_ns; });
+}
+
+size_t first_starting_from(const ViewLane& lane, int64_t t_ns) {
+  return first_not(lane.count, [&](size_t i) { return lane.start(i) < t_ns; });
+}
+
+size_t first_slice_from(const ViewRow& row, size_t slice) {
+  return first_not(row, [&](size_t i) { return i < slice; });
+}
+
+void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, KindSums& sums) {
+  const size_t kinds = row.kinds.size();
+  const auto scan = [&](size_t begin, size_t end) {
+    for (size_t p = begin; p < end; ++p) {
+      const size_t i = row.slice_at(p);
+      const uint8_t kind = lane.kind(i);
+      size_t k = 0;
+      while (row.kinds[k] != kind) ++k;
+      sums[k] += lane.dur(i);
+    }
+  };
+  const size_t first_block = (from + kBlock - 1) / kBlock, last_block = to / kBlock;
+  if (first_block >= last_block) return scan(from, to);
+  scan(from, first_block * kBlock);
+  for (size_t k = 0; k < kinds; ++k)
+    sums[k] += row.busy_ns[last_block * kinds + k] - row.busy_ns[first_block * kinds + k];
+  scan(last_block * kBlock, to);
+}
+
+int64_t busy_within(const ViewLane& lane, const ViewRow& row, int64_t t0_ns, int64_t t1_ns) {
+  if (t1_ns <= t0_ns) return 0;
+  const size_t from = first_ending_after(lane, row, t0_ns), to = first_starting_from(lane, row, t1_ns);
+  if (from >= to) return 0;
+  KindSums sums{};
+  add_busy(lane, row, from, to, sums);
+  int64_t busy = 0;
+  for (const int64_t sum : sums) busy += sum;
+  busy -= std::max<int64_t>(0, t0_ns - lane.start(row.slice_at(from)));
+  busy -= std::max<int64_t>(0, lane.end(row.slice_at(to - 1)) - t1_ns);
+  return busy;
+}
+
+PlaceInRow row_place(const ViewLane& lane, size_t slice) {
+  for (size_t r = 0; r < lane.rows.size(); ++r) {
+    const ViewRow& row = lane.rows[r];
+    const size_t position = first_slice_from(row, slice);
+    if (position < row.count && row.slice_at(position) == slice) return {r, position};
+  }
+  return {};
+}
+
+size_t enclosing_slice(const ViewLane& lane, PlaceInRow place) {
+  const size_t slice = lane.rows[place.row].slice_at(place.position);
+  for (size_t r = place.row; r-- > first_row_above(lane, place.row);) {
+    const size_t after = first_not(lane.rows[r], [&](size_t i) { return lane.start(i) <= lane.start(slice); });
+    if (after == 0) continue;
+    const size_t above = lane.rows[r].slice_at(after - 1);
+    if (lane.end(above) >= lane.end(slice)) return above;
+  }
+  return SIZE_MAX;
+}
+
+}  // namespace stageline

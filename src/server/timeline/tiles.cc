@@ -1,0 +1,163 @@
+#include "server/timeline/tiles.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/parallel.h"
+#include "server/http/wire.h"
+#include "server/timeline/row_index.h"
+
+namespace stageline {
+namespace {
+
+// With more slices in a column, prefix sums are quicker than a walk.
+constexpr size_t kWalk = 2 * kBlock;
+
+// The first position from `from` on whose slice ends after t; found with doubling steps, then by halving.
+size_t gallop_to_end_after(const ViewLane& lane, const ViewRow& row, size_t from, double t, int64_t t0_ns) {
+  const auto ends_before = [&](size_t p) { return static_cast<double>(lane.end(row.slice_at(p)) - t0_ns) <= t; };
+  size_t step = kWalk, low = from;
+  while (low + step < row.count && ends_before(low + step)) {
+    low += step;
+    step *= 2;
+  }
+  size_t high = std::min(row.count, low + step);
+  while (low < high) {
+    const size_t middle = low + (high - low) / 2;
+    if (ends_before(middle)) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+class RowWalk {
+ public:
+  RowWalk(const ViewLane& lane, const ViewRow& row, const TimeWindow& window, size_t columns)
+      : lane_(lane),
+        row_(row),
+        t0_(window.from_ns()),
+        skip_(window.t0_ns - static_cast<double>(t0_)),
+        column_ns_((window.t1_ns - window.t0_ns) / static_cast<double>(columns)),
+        position_(first_ending_after(lane, row, t0_)) {
+    slot_.fill(0);
+    for (size_t k = 0; k < row.kinds.size(); ++k) slot_[row.kinds[k]] = static_cast<uint8_t>(k);
+  }
+
+  // Adds the time of each kind (in the order of row.kinds) within column c; columns must be asked for in order.
+  void column(size_t c, std::array<double, kViewKindCount>& busy) {
+    const double left = skip_ + column_ns_ * static_cast<double>(c);
+    const double right = skip_ + column_ns_ * static_cast<double>(c + 1);
+    for (size_t steps = 0; position_ < row_.count; ++steps) {
+      if (steps == kWalk) {
+        const size_t to = gallop_to_end_after(lane_, row_, position_, right, t0_);
+        KindSums sums{};
+        add_busy(lane_, row_, position_, to, sums);
+        for (size_t k = 0; k < row_.kinds.size(); ++k) busy[k] += static_cast<double>(sums[k]);
+        position_ = to;
+        continue;
+      }
+      const size_t i = row_.slice_at(position_);
+      const int64_t start_ns = lane_.start(i) - t0_;
+      const auto start = static_cast<double>(start_ns), end = static_cast<double>(start_ns + lane_.dur(i));
+      if (start >= right) return;
+      busy[slot_[lane_.kind(i)]] += std::max(0.0, std::min(end, right) - std::max(start, left));
+      if (end > right) return;
+      ++position_;
+    }
+  }
+  // The first column from c on that the next slice may touch; `columns` where no slice is left.
+  size_t next_column(size_t c, size_t columns) const {
+    if (position_ >= row_.count) return columns;
+    const double ahead = static_cast<double>(lane_.start(row_.slice_at(position_)) - t0_) - skip_;
+    const double at = std::floor(ahead / column_ns_) - 1;  // rounding may be off by one column
+    return at <= static_cast<double>(c) ? c : at >= static_cast<double>(columns) ? columns : static_cast<size_t>(at);
+  }
+  double column_ns() const { return column_ns_; }
+  bool nothing_before(const TimeWindow& window) const {
+    return position_ >= row_.count || static_cast<double>(lane_.start(row_.slice_at(position_))) >= window.t1_ns;
+  }
+
+ private:
+  const ViewLane& lane_;
+  const ViewRow& row_;
+  int64_t t0_;   // the times below count from here, so that doubles are exact
+  double skip_;  // the left edge of the first column
+  double column_ns_;
+  size_t position_;
+  std::array<uint8_t, kViewKindCount> slot_;
+};
+
+}  // namespace
+
+std::vector<KindCoverage> row_coverage(const ViewLane& lane, const ViewRow& row, const TimeWindow& window,
+                                       size_t columns) {
+  std::vector<KindCoverage> out;
+  RowWalk walk(lane, row, window, columns);
+  if (walk.nothing_before(window)) return out;
+  const size_t kinds = row.kinds.size();
+  std::vector<std::vector<uint8_t>> shares(kinds);
+  std::array<double, kViewKindCount> busy, carry{};
+  for (size_t c = walk.next_column(0, columns); c < columns; c = walk.next_column(c + 1, columns)) {
+    busy.fill(0);
+    walk.column(c, busy);
+    for (size_t k = 0; k < kinds; ++k) {
+      if (busy[k] <= 0 && shares[k].empty()) continue;
+      if (shares[k].empty()) shares[k].assign(columns, 0);
+      const double exact = busy[k] / walk.column_ns() * 255 + carry[k];
+      const double drawn = std::clamp(std::round(exact), 0.0, 255.0);
+      carry[k] = exact - drawn;
+      shares[k][c] = static_cast<uint8_t>(drawn);
+    }
+  }
+  for (size_t k = 0; k < kinds; ++k)
+    if (!shares[k].empty()) out.push_back({row.kinds[k], std::move(shares[k])});
+  return out;
+}
+
+Result<std::string> tiles_answer(const Timeline& timeline, const Query& query) {
+  auto lanes = list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size()));
+  if (!lanes) return std::move(lanes).error();
+  const auto window = window_parameters(query, timeline.span_ns());
+  if (!window) return window.error();
+  const auto n = integer_parameter(query, "n", std::nullopt, 1, kMaxTileColumns);
+  if (!n) return n.error();
+  const auto columns = static_cast<size_t>(*n);
+
+  struct Asked {
+    uint32_t lane, row;
+    std::vector<KindCoverage> kinds;
+  };
+  std::vector<Asked> rows;
+  size_t max_bytes = 0;
+  for (const uint32_t l : *lanes)
+    for (uint32_t r = 0; r < timeline.lanes()[l].rows.size(); ++r) {
+      rows.push_back({l, r, {}});
+      max_bytes += timeline.lanes()[l].rows[r].kinds.size() * (columns + 8) + 64;
+    }
+  if (max_bytes > kMaxTileBytes)
+    return Error{ErrorCode::kLimit, "too many rows and columns in one request", {}, "ask for fewer lanes at once"};
+  parallel_for(rows.size(), [&](size_t i) {
+    const ViewLane& lane = timeline.lanes()[rows[i].lane];
+    rows[i].kinds = row_coverage(lane, lane.rows[rows[i].row], *window, columns);
+  });
+
+  WireColumns wire;
+  JsonWriter json;
+  json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns).field("n", *n);
+  json.key("rows").begin_array();
+  for (const Asked& row : rows) {
+    json.begin_object().field("lane", int64_t{row.lane}).field("row", int64_t{row.row}).key("kinds").begin_array();
+    for (const KindCoverage& one : row.kinds) {
+      const size_t offset = wire.add_bytes({reinterpret_cast<const char*>(one.share.data()), one.share.size()});
+      json.begin_object().field("kind", int64_t{one.kind}).field("offset", static_cast<int64_t>(offset)).end_object();
+    }
+    json.end_array().end_object();
+  }
+  json.end_array().end_object();
+  return std::move(wire).with_header(json.text());
+}
+
+}  // namespace stageline

@@ -1,0 +1,99 @@
+// A lane of the viewer: columns of slices, laid out in rows that do not overlap. timeline.h makes lanes of a Trace.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/trace.h"
+#include "server/timeline/row_slices.h"
+#include "server/timeline/timeline_kinds.h"
+
+namespace stageline {
+
+inline constexpr int64_t kLatestNs = int64_t{1} << 61;
+inline constexpr size_t kBlock = 64;           // positions between two checkpoints of a row
+inline constexpr size_t kMaxRowsOfLane = 200;  // deeper slices are counted (ViewLane::hidden) but not drawn
+
+enum class ViewLaneType : uint8_t { kCells, kStream, kThread, kCounter };
+
+// A stamp converted to the viewer's time.
+inline int64_t relative_ns(int64_t stamp_ns, int64_t zero_ns) {
+  if (stamp_ns <= zero_ns) return 0;
+  const uint64_t since = static_cast<uint64_t>(stamp_ns) - static_cast<uint64_t>(zero_ns);
+  return since > static_cast<uint64_t>(kLatestNs) ? kLatestNs : static_cast<int64_t>(since);
+}
+
+// Slices of a lane that do not overlap, sorted by start, so that their ends are sorted too.
+struct ViewRow {
+  RowSlices order;                 // position → slice of the lane; empty: they are equal
+  size_t count = 0;                // number of positions
+  std::vector<uint8_t> kinds;      // the kinds that it has, ascending
+  std::vector<int64_t> busy_ns;    // [block · kinds + k]: time of kind k before the block
+  std::vector<uint8_t> longest_2;  // for each block, the number of bits of its longest duration
+
+  size_t slice_at(size_t position) const { return order.empty() ? position : order.at(position); }
+  size_t block_count() const { return longest_2.size(); }
+};
+
+// The columns of a lane of cells.
+struct CellColumns {
+  std::vector<int64_t> start_ns, dur_ns;
+  std::vector<StringId> name_id;
+  std::vector<uint8_t> kind;
+  std::vector<uint32_t> cell;  // index into Trace::cells
+};
+
+struct ViewLane {
+  static constexpr uint8_t kSeveralKinds = UINT8_MAX;
+
+  uint32_t part = 0;
+  ViewLaneType type = ViewLaneType::kThread;
+  std::string name;
+  size_t first = 0;  // of slices: the part's slice that is slice 0 of the lane
+  size_t count = 0;  // number of slices; of samples in a counter
+  int64_t zero_ns = 0;
+  const int64_t* starts = nullptr;
+  const int64_t* durations = nullptr;
+  const StringId* names = nullptr;
+  const uint8_t* own_kinds = nullptr;  // only of cells
+  const uint8_t* categories = nullptr;
+  const uint8_t* classes = nullptr;
+  const std::array<uint8_t, 8>* kind_table = nullptr;
+  std::unique_ptr<CellColumns> cells;
+  const CounterSeries* counter = nullptr;
+  std::vector<ViewRow> rows;
+  size_t range_row = 0;  // of a stream: from this row on are the user's ranges, before it the device's work
+  size_t hidden = 0;     // number of slices deeper than kMaxRowsOfLane
+  uint8_t only_kind = kSeveralKinds;  // the kind of all its slices, where they have the same
+  bool is_plain = true;               // every slice has a row, and lasts as long as its column says
+  bool repeats = false;               // other lanes of the rank show everything that is in it
+  size_t lasting_rows = 0;            // number of rows up to the last one with a slice that lasts any time
+  int64_t start_ns = 0, end_ns = 0;
+
+  int64_t relative(int64_t stamp_ns) const { return relative_ns(stamp_ns, zero_ns); }
+  int64_t start(size_t i) const { return relative(starts[i]); }
+  int64_t dur(size_t i) const {
+    const int64_t d = durations[i], room = kLatestNs - start(i);
+    return d < 0 ? 0 : d > room ? room : d;
+  }
+  int64_t end(size_t i) const { return start(i) + dur(i); }
+  uint8_t kind(size_t i) const {
+    if (only_kind != kSeveralKinds) return only_kind;
+    if (own_kinds) return own_kinds[i];
+    return categories ? kind_table[categories[i]][classes[i] & 7] : static_cast<uint8_t>(ViewKind::kUnclassified);
+  }
+  bool has_slices() const { return type != ViewLaneType::kCounter; }
+  uint32_t cell_of(size_t i) const { return cells ? cells->cell[i] : kNoSlice; }
+};
+
+// The lane of a slice, and its number there.
+struct SlicePlace {
+  uint32_t lane = UINT32_MAX, slice = 0;
+  explicit operator bool() const { return lane != UINT32_MAX; }
+};
+
+}  // namespace stageline
