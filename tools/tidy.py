@@ -50,6 +50,7 @@ MAY_INCLUDE = {room: set(others.split()) for room, others in MAY_INCLUDE.items()
 # Rooms inside: each includes those before it, never those after; '' is what stands in the top room itself.
 ROOM_ORDER = {
     'pipeline': ['cells', 'clocks', 'order', 'replay', 'measure', 'simulate'],
+    'server': ['http', 'timeline', 'pipeline', 'live', 'page'],
     'diagnosis': ['causes', 'what_if', 'diff', 'profile', ''],
 }
 # Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. main.tsx imports all, and what
@@ -323,6 +324,37 @@ def check_list_of_analyses(write):
             problem(path, 0, f'lists analyses/{name}.md {listed[name]} times; name it once, below its question')
 
 
+def check_routes(write):
+    """docs/viewer-protocol.md lists the paths that the viewer's table of routes has (`tidy.py --write` makes the lists), and has one
+    heading for each path that takes parameters, with those parameters in the table's order."""
+    table = re.search(r'kRoutes\[\] = \{(.*?)\n\};', (SRC / 'server/page/routes.cc').read_text(), re.S)[1]
+    routes = re.findall(r'\{"([^"]+)",\s*"([^"]*)",\s*(k\w+),\s*[^"]*?"([^"]+)"\}', table)
+    if len(routes) != len(re.findall(r'^    \{"', table, re.M)):
+        problem(SRC / 'server/page/routes.cc', 0, 'a line of kRoutes is not of the form {"path", "parameters", needs, handler, "summary"}')
+    path = ROOT / 'docs/viewer-protocol.md'
+    text = path.read_text()
+    lists = {'kRun': [], 'kShelf': []}  # of a run that goes on and of the start page; the rest is of any run
+    for name, _, needs, summary in routes:
+        kind = needs if needs in lists and name != '/api/events' else 'any'
+        lists.setdefault(kind, []).append(f'| `{name}` | {summary} |')
+    parts = re.split(r'(?<=^\| path \| answer \|\n\|---\|---\|\n)((?:\| `.*\n)+)', text, flags=re.M)
+    expected = [text if i % 2 == 0 else '\n'.join(lists[('any', 'kRun', 'kShelf')[i // 2]]) + '\n' for i, text in enumerate(parts)]
+    if len(parts) != 7:
+        problem(path, 0, 'three lists "| path | answer |" are wanted: of a run, of one that goes on, of the start page')
+    elif expected != parts and write:
+        path.write_text(''.join(expected))
+    elif expected != parts:
+        problem(path, 0, 'the lists of paths are not those of src/server/page/routes.cc; python3 tools/tidy.py --write makes them')
+    headed = re.findall(r'`(?:PUT )?(/[\w./-]*)(?:\?([^`]*))?`', '\n'.join(re.findall(r'^### .*', text, re.M)))
+    for name, parameters, _, _ in routes:
+        wanted = '&'.join('OPTION=' if one == '*' else one + '=' for one in parameters.split())
+        found = [query for one, query in headed if one == name]
+        if (wanted or found) and found != [wanted]:
+            problem(path, 0, f'one heading "### `{name}{"?" * bool(wanted)}{wanted}`" is wanted, as src/server/page/routes.cc has it')
+    for name in {one for one, _ in headed} - {one for one, *_ in routes}:
+        problem(path, 0, f'has a heading for {name}, which src/server/page/routes.cc does not have')
+
+
 def check_tracked_files():
     listed = subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, capture_output=True)
     if listed.returncode != 0:
@@ -451,6 +483,7 @@ def main():
     check_registries()
     check_list_of_analyses('--write' in sys.argv)
     check_pages()
+    check_routes('--write' in sys.argv)
     check_tracked_files()
     check_words()
     check_words_of_analyses()

@@ -15,6 +15,7 @@
 #include "readers/reader.h"
 #include "server/http/http_server.h"
 #include "server/live/live_run.h"
+#include "server/page/routes.h"
 #include "server/page/run_shelf.h"
 
 namespace stageline {
@@ -139,7 +140,7 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
       [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
         return [&compared, paths] { return open_trace(paths, compared); };
       }});
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, {nullptr, shelf.get()});
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, site_of(*shelf));
   if (!server) return fail(server.error());
   announce(arguments, terminal, **server, companion);
   if ((*server)->serve([] {}) && !shelf->busy()) return kExitGood;
@@ -215,7 +216,7 @@ int run_view(const Arguments& arguments) {
   std::vector<std::vector<std::string>> runs = {arguments.operands};
   if (!other.empty()) runs.push_back({other});
   if (const Status s = confine(arguments, *terminal, readable_paths(runs), companion); !s) return fail(s.error());
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, {run.get(), nullptr});
+  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, site_of(*run));
   if (!server) return fail(server.error());
   announce(arguments, *terminal, **server, companion);
   const auto say = [&](const Text& text) { note(*terminal, text.in(terminal->chinese())); };

@@ -6,7 +6,8 @@
 #include "fuzz.h"
 #include "server/http/http_server.h"
 #include "server/http/loopback_host.h"
-#include "server/page/api.h"
+#include "server/page/routes.h"
+#include "server/page/view_run.h"
 
 namespace {
 

@@ -6,7 +6,8 @@
 
 #include "fuzz.h"
 #include "pipeline/cells/link_cells.h"
-#include "server/page/api.h"
+#include "server/page/routes.h"
+#include "server/page/view_run.h"
 
 namespace {
 

@@ -13,7 +13,8 @@
 #include "make_trace.h"
 #include "pipeline/cells/link_cells.h"
 #include "server/page/answer_json.h"
-#include "server/page/api.h"
+#include "server/page/routes.h"
+#include "server/page/view_run.h"
 
 namespace stageline {
 namespace {

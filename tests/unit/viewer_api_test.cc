@@ -9,7 +9,8 @@
 #include "server/http/http_server.h"
 #include "server/http/loopback_host.h"
 #include "server/http/query.h"
-#include "server/page/api.h"
+#include "server/page/routes.h"
+#include "server/page/view_run.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/timeline/duration_bins.h"
 #include "server/timeline/facets.h"
@@ -104,6 +105,17 @@ TEST_CASE("viewer: of the pipeline the steps that are asked for; those that are 
     CHECK_MESSAGE(api_answer(*run, std::string("/api/pipeline?") + bad).status == 400, bad);
   CHECK(api_answer(*run, "/api/pipeline?steps=0,7").status == 404);
   CHECK(api_answer(*run, "/api/pipeline?steps=0-9999999").status == 413);
+}
+
+TEST_CASE("viewer: the table of routes says what is answered, and which parameters are read") {
+  const auto run = small_run();
+  for (const Route& route : routes()) {
+    const ApiAnswer answer = api_answer(*run, route.path);
+    const bool is_known = answer.body.find("there is nothing at this path") == std::string::npos;
+    CHECK_MESSAGE(is_known == (route.answer && route.needs != Needs::kShelf), route.path);
+  }
+  CHECK(api_answer(*run, "/api/slices?limit=x").status == 400);
+  CHECK(api_answer(*run, "/api/tiles?n=10&limit=x").status == 200);  // tiles have no limit
 }
 
 TEST_CASE("viewer: a page of many ranks begins with fewer cells") {

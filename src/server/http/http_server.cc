@@ -66,7 +66,7 @@ std::string in_url(const asio::ip::address& address) {
 }  // namespace
 
 struct HttpServer::Impl {
-  Impl(const ServeOptions& how, const Served& what) : options(how), context{what, how} {}
+  Impl(const ServeOptions& how, HttpSite site) : options(how), context{std::move(site), how} {}
 
   ServeOptions options;
   HttpContext context;
@@ -179,9 +179,9 @@ HttpServer::~HttpServer() = default;
 const std::string& HttpServer::url() const { return impl_->url; }
 bool HttpServer::is_public() const { return impl_->is_public; }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ServeOptions& options, const Served& what) {
+Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ServeOptions& options, HttpSite site) {
   raise_descriptor_limit();
-  auto impl = std::make_unique<Impl>(options, what);
+  auto impl = std::make_unique<Impl>(options, std::move(site));
   if (Status s = impl->open(); !s) return std::move(s).error();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }

@@ -1,5 +1,5 @@
-// The viewer's HTTP server: it answers GET and HEAD for one run or for a shelf of runs (run_shelf.h), and PUT for files
-// and notes, until it is told to stop.
+// The viewer's HTTP server: it answers GET and HEAD for a site (http_site.h), and PUT for files and notes, until it is
+// told to stop. It knows nothing of runs.
 //
 // Promises. Only the API and the embedded page are served; a path never leads to a file. On the loopback (the default),
 // requests must name a loopback host, so that a page elsewhere cannot reach the API by pointing its own name here (DNS
@@ -16,15 +16,15 @@
 #include <string>
 
 #include "base/result.h"
+#include "server/http/http_site.h"
 #include "server/http/serve_options.h"
-#include "server/page/api.h"
 
 namespace stageline {
 
 class HttpServer {
  public:
   // Listens, but does not answer yet. Errors: kIo when the port is taken or the host is not this machine's.
-  static Result<std::unique_ptr<HttpServer>> listen(const ServeOptions& options, const Served& what);
+  static Result<std::unique_ptr<HttpServer>> listen(const ServeOptions& options, HttpSite site);
   ~HttpServer();
 
   const std::string& url() const;  // with the token, where there is one

@@ -73,7 +73,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void read() {
     parser_.emplace();
     parser_->header_limit(kMaxHeaderBytes);
-    parser_->body_limit(takes_files() ? DropBox::kMaxBytes : RunNotes::kMaxBytes);
+    parser_->body_limit(takes_files() ? DropBox::kMaxBytes : context_.site.max_body_bytes);
     stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = shared_from_this()](beast::error_code error, size_t) { self->on_request(error); });
@@ -108,27 +108,24 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       return refuse(405, "only GET and HEAD are answered", "");
     keep_alive_ = request_.keep_alive();
     if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
-    find_run();
-    if (run_ && path_ == "/api/events" && request_.method() == http::verb::get) return start_events();
+    find_part();
+    if (part_->status && path_ == "/api/events" && request_.method() == http::verb::get) return start_events();
     send(answer());
   }
 
-  bool takes_files() const { return context_.served.shelf && context_.served.shelf->drops().takes(); }
+  bool takes_files() const { return context_.site.drops && context_.site.drops->takes(); }
 
-  // Finds the run that is asked; the page of a shelf asks no run. `path_` then is the path within the run.
-  void find_run() {
-    if (!context_.served.shelf) {
-      run_ = std::shared_ptr<const ViewRun>(std::shared_ptr<void>(), context_.served.run);  // it outlives the server
-      return;
-    }
-    run_ = context_.served.shelf->take_run(target_);
-    if (run_)
+  // Finds the part that is asked. `path_` then is the path within it.
+  void find_part() {
+    const size_t size = target_.size();
+    part_ = context_.site.part_of(target_);
+    if (target_.size() != size)
       if (Result<Query> query = parse_target(target_); query) path_ = std::move(query->path);
   }
 
   ApiAnswer answer() const {
     try {
-      return run_ ? api_answer(*run_, target_) : context_.served.shelf->answer(target_);
+      return part_->answer(target_);
     } catch (const std::bad_alloc&) {
       return error_answer(503, "not enough memory for this", "ask for less of it");
     }
@@ -144,7 +141,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     target_ = view_of(request_.target());
     if (!context_.token.empty() && !take_token())
       return error_answer(403, "the token is missing or wrong", "open the whole address that stageline printed");
-    // The path that api_answer() will use: decoded, so that no spelling of it gets past the checks.
+    // The path that the part will use: decoded, so that no spelling of it gets past the checks.
     Result<Query> query = parse_target(target_);
     if (!query) return error_answer(400, query.error().what, query.error().hint);
     path_ = std::move(query->path);
@@ -262,14 +259,14 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     request_ = parser_->get();
     keep_alive_ = false;  // a refusal may leave the body unread
     if (std::optional<ApiAnswer> no = why_not()) return send(std::move(*no));
-    find_run();
-    if (run_ && path_ == "/api/notes") return start_notes();
+    find_part();
+    if (part_->take && path_ == "/api/notes") return start_notes();
     if (!takes_files()) return send(error_answer(405, "only /api/notes takes a body", ""));
     start_file();
   }
 
   void start_notes() {
-    if (!parser_->content_length() || *parser_->content_length() > RunNotes::kMaxBytes)
+    if (!parser_->content_length() || *parser_->content_length() > context_.site.max_body_bytes)
       return send(error_answer(413, "notes say their length, and have 1 MiB at most", ""));
     text_.emplace(std::move(*parser_));
     stream_.expires_after(std::chrono::seconds(context_.options.request_seconds));
@@ -278,7 +275,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       const std::string body = std::move(self->text_->get().body());
       self->text_.reset();
       self->keep_alive_ = self->request_.keep_alive();
-      self->send(api_take(*self->run_, self->target_, body));
+      self->send(self->part_->take(self->target_, body));
     });
   }
 
@@ -290,7 +287,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     const auto drop = integer_parameter(*query, "drop", 0, 0, INT64_MAX);
     if (!drop) return send(refused_answer(drop.error()));
     if (!parser_->content_length()) return send(error_answer(411, "the file's length is not said", ""));
-    DropBox& box = context_.served.shelf->drops();
+    DropBox& box = *context_.site.drops;
     file_bytes_ = *parser_->content_length();
     if (!box.take_bytes(file_bytes_)) {
       file_bytes_ = 0;
@@ -328,7 +325,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
       file_.reset();
       ::unlink(place_.path.c_str());
     }
-    context_.served.shelf->drops().give_back(file_bytes_);
+    context_.site.drops->give_back(file_bytes_);
     if (closing_) return close();
     send(std::move(why));
   }
@@ -347,8 +344,8 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     next_event();
   }
   void next_event() {
-    const bool last = run_->settled();
-    event_ += "data: " + run_->status_json() + "\n\n";
+    const bool last = part_->settled();
+    event_ += "data: " + part_->status() + "\n\n";
     stream_.expires_after(std::chrono::seconds(context_.options.answer_seconds));
     asio::async_write(stream_, asio::buffer(event_),
                       [self = shared_from_this(), last](beast::error_code error, size_t) {
@@ -377,9 +374,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::optional<http::response_serializer<http::string_body>> serializer_;
   std::string event_;
   size_t unsent_ = 0;
-  std::string target_;  // of the request, without the token and without the part that names a run of a shelf
-  std::string path_;    // the same, decoded and without parameters
-  std::shared_ptr<const ViewRun> run_;                           // the run that is asked; nullptr: the shelf
+  std::string target_;                    // of the request, without the token and without what names the part
+  std::string path_;                      // the same, decoded and without parameters
+  std::shared_ptr<const HttpPart> part_;  // that is asked
   std::optional<http::request_parser<http::string_body>> text_;  // notes that are arriving
   std::optional<http::request_parser<http::file_body>> file_;    // a file that is arriving
   DropBox::Place place_;

@@ -9,9 +9,8 @@
 #include <set>
 #include <string>
 
+#include "server/http/http_site.h"
 #include "server/http/serve_options.h"
-#include "server/page/api.h"
-#include "server/page/run_shelf.h"
 
 namespace stageline {
 
@@ -19,9 +18,9 @@ class HttpSession;
 
 // What all connections of a server share.
 struct HttpContext {
-  HttpContext(const Served& what, const ServeOptions& how) : served(what), options(how) {}
+  HttpContext(HttpSite what, const ServeOptions& how) : site(std::move(what)), options(how) {}
 
-  Served served;
+  HttpSite site;
   ServeOptions options;
   std::string token;      // the first part of every path; "": none is needed
   bool any_host = false;  // true where it listens on more than the loopback; then requests may name any host

@@ -10,15 +10,6 @@ namespace stageline {
 inline constexpr uint16_t kDefaultPort = 8765;
 inline constexpr size_t kMaxConnections = 1000;
 
-class RunShelf;
-class ViewRun;
-
-// What a server serves: one run or a shelf of runs. One of the two is set, and must outlive the server.
-struct Served {
-  const ViewRun* run = nullptr;
-  RunShelf* shelf = nullptr;
-};
-
 struct ServeOptions {
   std::string host;   // "": the loopback of IPv4 and, where it exists, of IPv6; otherwise an address or a name
   int32_t port = -1;  // −1: kDefaultPort or the next free one; 0: any free one

@@ -1,8 +1,6 @@
 // What a server that follows a running job answers besides the viewer's own answers: a page, the job's state, metrics.
 #pragma once
 
-#include <optional>
-
 #include "server/http/api_answer.h"
 #include "server/http/query.h"
 
@@ -10,8 +8,8 @@ namespace stageline {
 
 class LiveRun;
 
-// Answers "/api/live", "/metrics", the page's own files and, until the whole run is read (`settled`), "/"; nullopt for
-// other paths. `live` is nullptr where no job is followed.
-std::optional<ApiAnswer> live_answer(const LiveRun* live, bool settled, const Query& query);
+ApiAnswer live_page();
+ApiAnswer live_state(const LiveRun& live, const Query& query);    // /api/live
+ApiAnswer live_metrics(const LiveRun& live, const Query& query);  // /metrics
 
 }  // namespace stageline

@@ -183,18 +183,6 @@ std::string joined_answer(std::string_view apart) {
   return out.append(json, done);
 }
 
-std::string unanswered_json(const Error& error) {
-  const std::string where = error.where.text(), what = where.empty() ? error.what : where + ": " + error.what;
-  JsonWriter json;
-  json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
-  json.key("sentences").begin_array();
-  for (const std::string& text : {what, error.hint})
-    if (const std::string chinese = in_chinese(text); chinese != text)
-      json.begin_array().value(valid_utf8(text)).value(valid_utf8(chinese)).end_array();
-  json.end_array().end_object();
-  return json.take();
-}
-
 Result<std::string> compare_json(const Trace& control, const Trace& test) {
   if (control.cells.size() == 0 && test.cells.size() == 0) return std::string("{}");  // trace-diff says what differs
   const Result<RunDiff> diff = diff_runs(control, test);

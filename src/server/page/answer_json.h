@@ -53,9 +53,6 @@ Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOption
 // Joins an answer that was written apart into JSON: the same bytes as in the other form.
 std::string joined_answer(std::string_view apart);
 
-// What a run says to a proper question that it cannot answer: {error, hint, sentences: [[English, Chinese]]}.
-std::string unanswered_json(const Error& error);
-
 // What differs between two runs and why, as `stageline diff --json` says it; {} where neither has a pipeline. Errors:
 // those of diff_runs().
 Result<std::string> compare_json(const Trace& control, const Trace& test);

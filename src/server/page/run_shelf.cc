@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "readers/reader.h"
 #include "server/http/query.h"
-#include "server/page/answer_json.h"
+#include "server/http/stated_error.h"
 #include "server/page/run_trend.h"
 
 namespace stageline {
@@ -33,13 +33,6 @@ std::string last_part(std::string_view path) {
 std::string title_of(const std::vector<std::string>& shown) {
   if (shown.size() == 1) return valid_utf8(last_part(shown[0]));
   return valid_utf8(last_part(shown[0])) + " + " + std::to_string(shown.size() - 1);
-}
-
-// An error, worded in both languages.
-ApiAnswer stated_answer(const Error& error) {
-  ApiAnswer answer = refused_answer(error);
-  answer.body = unanswered_json(error);
-  return answer;
 }
 
 struct Listed {
@@ -266,24 +259,6 @@ Result<ApiAnswer> RunShelf::trend(const Query& query) {
   }
   if (!*answer.done) return ApiAnswer{200, kJsonType, unanswered_json(answer.done->error()), {}};
   return ApiAnswer{200, kJsonType, **answer.done, {}};
-}
-
-ApiAnswer RunShelf::answer(std::string_view target) {
-  const Result<Query> query = parse_target(target);
-  if (!query) return error_answer(400, query.error().what, query.error().hint);
-  if (std::optional<ApiAnswer> page = page_answer(query->path, false)) return std::move(*page);
-  const auto made = [](Result<std::string> body) {
-    return body ? ApiAnswer{200, kJsonType, std::move(*body), {}} : stated_answer(body.error());
-  };
-  if (query->path == "/api/status") return {200, kJsonType, status_json(), {}};
-  if (query->path == "/api/browse") return made(browse(*query));
-  if (query->path == "/api/look") return made(look(*query));
-  if (query->path == "/api/open") return made(open(*query));
-  if (query->path == "/api/trend") {
-    Result<ApiAnswer> answer = trend(*query);
-    return answer ? std::move(*answer) : stated_answer(answer.error());
-  }
-  return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
 }
 
 }  // namespace stageline

@@ -18,8 +18,9 @@
 #include <vector>
 
 #include "server/http/answer_desk.h"
+#include "server/http/api_answer.h"
 #include "server/http/drop_box.h"
-#include "server/page/api.h"
+#include "server/page/view_run.h"
 
 namespace stageline {
 
@@ -40,9 +41,14 @@ class RunShelf {
   // Removes "/runs/N" from a target that begins with it and returns that run, which stays as long as it is held.
   // nullptr: the target belongs to the shelf. Any thread.
   std::shared_ptr<const ViewRun> take_run(std::string& target);
-  // Answers every path that does not belong to a run.
-  ApiAnswer answer(std::string_view target);
   DropBox& drops() { return drops_; }
+
+  // The answers to /api/status, browse, look, open and trend (routes.cc).
+  std::string status_json() const;
+  Result<std::string> browse(const Query& query) const;
+  Result<std::string> look(const Query& query) const;
+  Result<std::string> open(const Query& query);
+  Result<ApiAnswer> trend(const Query& query);
   bool busy() const;  // something is being read or answered, and destroying this waits for it
 
  private:
@@ -60,11 +66,6 @@ class RunShelf {
 
   Result<std::string> allowed(const std::string& path, size_t max_entries) const;
   Result<std::vector<Named>> named(const Query& query, std::string_view path, std::string_view drop) const;
-  std::string status_json() const;
-  Result<std::string> browse(const Query& query) const;
-  Result<std::string> look(const Query& query) const;
-  Result<std::string> open(const Query& query);
-  Result<ApiAnswer> trend(const Query& query);
   void start(Entry& entry);
   void forget_some();
 

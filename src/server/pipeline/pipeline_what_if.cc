@@ -3,7 +3,7 @@
 #include "base/chinese.h"
 #include "base/json_writer.h"
 #include "engine/schedule_list.h"
-#include "server/page/answer_json.h"
+#include "server/http/stated_error.h"
 #include "server/pipeline/pipeline_view.h"
 #include "server/pipeline/what_if_reply.h"
 

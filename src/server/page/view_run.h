@@ -1,20 +1,16 @@
-// The viewer's API: one target in, one answer out. It knows nothing of sockets, so that routes can be fuzzed and
-// tested. docs/viewer-protocol.md is the contract with the page.
+// A run as the viewer serves it: nothing yet, what has been read so far, or all of it.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/progress.h"
 #include "base/result.h"
 #include "engine/one_clock.h"
 #include "model/trace.h"
-#include "server/http/api_answer.h"
 #include "server/page/run_answers.h"
 #include "server/page/run_notes.h"
 #include "server/timeline/timeline.h"
@@ -91,14 +87,5 @@ class ViewRun {
   mutable std::mutex export_mutex_;
   std::atomic<bool> preparing_{false}, ready_{false}, failed_{false};
 };
-
-// Answers every path except /api/events, which never ends and belongs to the server. HEAD is handled by the caller.
-ApiAnswer api_answer(const ViewRun& run, std::string_view target);
-
-// Takes a body into a run, at /api/notes; a body at any other path is refused.
-ApiAnswer api_take(const ViewRun& run, std::string_view target, std::string_view body);
-
-// The page itself, its script and its style; nothing for other paths. `asks_run`: the page's head requests the run.
-std::optional<ApiAnswer> page_answer(std::string_view path, bool asks_run);
 
 }  // namespace stageline

@@ -1,0 +1,27 @@
+#include "server/http/stated_error.h"
+
+#include "base/chinese.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+
+namespace stageline {
+
+std::string unanswered_json(const Error& error) {
+  const std::string where = error.where.text(), what = where.empty() ? error.what : where + ": " + error.what;
+  JsonWriter json;
+  json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
+  json.key("sentences").begin_array();
+  for (const std::string& text : {what, error.hint})
+    if (const std::string chinese = in_chinese(text); chinese != text)
+      json.begin_array().value(valid_utf8(text)).value(valid_utf8(chinese)).end_array();
+  json.end_array().end_object();
+  return json.take();
+}
+
+ApiAnswer stated_answer(const Error& error) {
+  ApiAnswer answer = refused_answer(error);
+  answer.body = unanswered_json(error);
+  return answer;
+}
+
+}  // namespace stageline

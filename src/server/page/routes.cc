@@ -1,0 +1,258 @@
+#include "server/page/routes.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "base/words.h"
+#include "server/http/stated_error.h"
+#include "server/http/viewer_bundle.h"
+#include "server/live/live_page.h"
+#include "server/page/run_shelf.h"
+#include "server/page/view_run.h"
+#include "server/pipeline/pipeline_view.h"
+#include "server/pipeline/pipeline_what_if.h"
+#include "server/timeline/counters.h"
+#include "server/timeline/flows.h"
+#include "server/timeline/histogram.h"
+#include "server/timeline/name_search.h"
+#include "server/timeline/selection.h"
+#include "server/timeline/slice_details.h"
+#include "server/timeline/slice_window.h"
+#include "server/timeline/tiles.h"
+
+namespace stageline {
+namespace {
+
+// Scripts and styles come only from our own files; the page sets styles through the CSSOM, which needs no exception.
+constexpr std::string_view kPageHead =
+    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+    "<meta name=\"color-scheme\" content=\"light dark\">\n"
+    "<title>Stageline</title>\n<link rel=\"icon\" href=\"data:,\">\n<link rel=\"stylesheet\" href=\"viewer.css\">\n";
+// Where there is a run, the browser requests it while it still reads the script (web/src/viewer/main.tsx).
+constexpr std::string_view kPageRun = "<link rel=\"preload\" href=\"api/run\" as=\"fetch\" crossorigin>\n";
+// Without scripts the reader cannot choose a language either, so both are shown.
+constexpr std::string_view kPageWithout = "</head>\n<body>\n<div id=\"app\"></div>\n<noscript>";
+constexpr std::string_view kPageBody = "</noscript>\n<script src=\"viewer.js\"></script>\n</body>\n</html>\n";
+
+constexpr char kBinary[] = "application/octet-stream";
+constexpr char kJson[] = "application/json; charset=utf-8";
+constexpr char kApart[] = "application/x-stageline-rows";  // a text type, so that it is compressed on its way
+
+ApiAnswer made_answer(Result<std::string> body, const char* type) {
+  if (!body) return refused_answer(body.error());
+  return {200, type, std::move(*body), {}};
+}
+
+ApiAnswer page(const Asked& asked) {
+  if (asked.run && asked.run->live() && !asked.run->settled()) return live_page();
+  std::string page(kPageHead);
+  if (asked.run && asked.run->served()) page += kPageRun;
+  const Text script = words("viewer.needs_javascript");
+  page.append(kPageWithout).append(script.en + " " + script.zh).append(kPageBody);
+  return {200, "text/html; charset=utf-8", page, {}};
+}
+ApiAnswer page_script(const Asked&) {
+  return asset_answer(web_viewer_js(), "text/javascript; charset=utf-8", web_viewer_js_hash());
+}
+ApiAnswer page_style(const Asked&) {
+  return asset_answer(web_viewer_css(), "text/css; charset=utf-8", web_viewer_css_hash());
+}
+ApiAnswer live_script(const Asked&) {
+  return asset_answer(web_live_js(), "text/javascript; charset=utf-8", web_live_js_hash());
+}
+ApiAnswer live_style(const Asked&) {
+  return asset_answer(web_live_css(), "text/css; charset=utf-8", web_live_css_hash());
+}
+
+// Where no job is followed there is no such path.
+ApiAnswer page_of_live(const LiveRun&, const Query&) { return live_page(); }
+template <ApiAnswer (*kAnswer)(const LiveRun& live, const Query& query)>
+ApiAnswer of_live(const Asked& asked) {
+  if (asked.run->live()) return kAnswer(*asked.run->live(), asked.query);
+  return error_answer(404, "this server does not follow a running job", "stageline view FOLDER --follow does");
+}
+
+ApiAnswer status(const Asked& asked) {
+  return {200, kJson, asked.run ? asked.run->status_json() : asked.shelf->status_json(), {}};
+}
+ApiAnswer run(const Asked& asked) { return {200, kJson, asked.now->run_json, {}}; }
+ApiAnswer notes(const Asked& asked) {
+  const RunNotes* notes = asked.run->notes();
+  return {200, kJson, notes ? notes->json(asked.now->timeline->origin_ns()) : RunNotes().json(0), {}};
+}
+ApiAnswer answers(const Asked& asked) { return {200, kJson, asked.run->answers().list_json(), {}}; }
+ApiAnswer perfetto(const Asked& asked) { return made_answer(asked.run->perfetto_bytes(), kBinary); }
+
+template <Result<std::string> (*kAnswer)(const Timeline& timeline, const Query& query), const char* kType>
+ApiAnswer of_timeline(const Asked& asked) {
+  return made_answer(kAnswer(*asked.now->timeline, asked.query), kType);
+}
+ApiAnswer histogram(const Asked& asked) {
+  Result<HistogramAnswer> made = histogram_answer(*asked.now->timeline, asked.query);
+  if (!made) return refused_answer(made.error());
+  return {200, made->is_binary ? kBinary : kJson, std::move(made->body), {}};
+}
+
+// Of the run, or with run=other of the one that it is compared with.
+template <Result<std::string> (*kAnswer)(const PipelineView& view, const Query& query), const char* kType>
+ApiAnswer of_pipeline(const Asked& asked) {
+  const std::string_view which = asked.query.text("run");
+  if (which.empty()) return made_answer(kAnswer(*asked.now->pipeline, asked.query), kType);
+  if (which != "other") return error_answer(400, "run is \"other\", or left out", "");
+  const Result<RunAnswers::OtherPipeline> other = asked.run->answers().other_pipeline();
+  if (!other) return refused_answer(other.error());
+  if (!other->view) return {other->wait.status, kJson, other->wait.body, {}};
+  return made_answer(kAnswer(*other->view, asked.query), kType);
+}
+
+// Answers that are made once and kept, on threads of their own.
+ApiAnswer kept(Result<RunAnswers::Answer> made) {
+  if (!made) return refused_answer(made.error());
+  const char* type = made->is_apart ? kApart : made->is_binary ? kBinary : kJson;
+  return {made->status, type, std::move(made->body), {}};
+}
+template <Result<RunAnswers::Answer> (RunAnswers::*kAnswer)()>
+ApiAnswer long_answer(const Asked& asked) {
+  return kept((asked.run->answers().*kAnswer)());
+}
+template <Result<RunAnswers::Answer> (RunAnswers::*kAnswer)(const Query& query)>
+ApiAnswer long_answer_to(const Asked& asked) {
+  return kept((asked.run->answers().*kAnswer)(asked.query));
+}
+
+template <auto kAnswer>
+ApiAnswer of_shelf(const Asked& asked) {
+  auto made = (asked.shelf->*kAnswer)(asked.query);
+  if (!made) return stated_answer(made.error());
+  if constexpr (requires { made->status; })
+    return std::move(*made);
+  else
+    return {200, kJson, std::move(*made), {}};
+}
+
+using enum Needs;
+using Answers = RunAnswers;
+constexpr Route kRoutes[] = {
+    {"/", "", kNothing, page, "the page"},
+    {"/viewer.js", "", kNothing, page_script, "the page's script"},
+    {"/viewer.css", "", kNothing, page_style, "the page's style"},
+    {"/api/status", "", kNothing, status, "how far reading is"},
+    {"/api/events", "", kRun, nullptr, "the same as server-sent events, five a second, until the state settles"},
+    {"/api/run", "", kSomeRun, run, "ranks, lanes, kinds, steps"},
+    {"/api/tiles", "lanes t0 t1 n", kSomeRun, of_timeline<tiles_answer, kBinary>, "how busy each pixel of each row is"},
+    {"/api/slices", "lanes t0 t1 min_ns limit", kSomeRun, of_timeline<slices_answer, kBinary>, "slices one by one"},
+    {"/api/slice", "lane slice", kSomeRun, of_timeline<slice_answer, kJson>, "everything about one slice"},
+    {"/api/select", "lanes t0 t1 limit", kSomeRun, of_timeline<select_answer, kJson>, "an area, by name and kind"},
+    {"/api/search", "q regex where name_ids limit", kSomeRun, of_timeline<search_answer, kJson>, "which names match"},
+    {"/api/find", "q regex where name_ids from lane slice dir lanes", kSomeRun, of_timeline<find_answer, kJson>,
+     "the next slice that bears one of these names"},
+    {"/api/histogram", "q regex where name_ids kind lanes t0 t1 min max limit", kSomeRun, histogram,
+     "how long the slices of a name last"},
+    {"/api/flows", "lanes t0 t1 limit", kSomeRun, of_timeline<flows_answer, kBinary>, "arrows"},
+    {"/api/counter", "lane t0 t1 n", kSomeRun, of_timeline<counter_answer, kBinary>, "a counter, column by column"},
+    {"/api/pipeline", "run steps", kWholeRun, of_pipeline<pipeline_answer, kBinary>,
+     "the pipeline's cells, theory, and where ranks wait and why"},
+    {"/api/pipeline/ranks", "", kWholeRun, long_answer<&Answers::worst_ranks>,
+     "which ranks take more than their peers"},
+    {"/api/pipeline/fixes", "run", kWholeRun, of_pipeline<pipeline_fixes_answer, kJson>, "estimated savings of changes"},
+    {"/api/pipeline/what-if", "run scale schedule chunks group micro_batches latency_ns fix step dp", kWholeRun,
+     of_pipeline<pipeline_what_if_answer, kBinary>, "a step as it would run under changes"},
+    {"/api/explain", "", kWholeRun, long_answer<&Answers::explain>, "where the time went: the first screen"},
+    {"/api/answers", "", kWholeRun, answers, "which analyses this run can be asked"},
+    {"/api/answer", "name page_of from rows *", kWholeRun, long_answer_to<&Answers::analysis>, "one of them"},
+    {"/api/calls", "", kWholeRun, long_answer<&Answers::calls>,
+     "calls added up by call path: what the flame graph draws"},
+    {"/api/sql", "q rows", kWholeRun, long_answer_to<&Answers::sql>, "the rows of a query"},
+    {"/api/notes", "", kWholeRun, notes, "notes next to the run; `PUT` keeps others"},
+    {"/api/clocks", "", kWholeRun, long_answer<&Answers::clocks>, "how the ranks' clocks were put on one axis"},
+    {"/api/compare", "", kWholeRun, long_answer<&Answers::compare>,
+     "what differs between this run and the one of `--compare`"},
+    {"/api/perfetto", "", kWholeRun, perfetto, "the run for Perfetto"},
+    // Of a run that goes on.
+    {"/live", "", kRun, of_live<page_of_live>, "the page of a run that goes on"},
+    {"/live.js", "", kRun, live_script, "its script"},
+    {"/live.css", "", kRun, live_style, "its style"},
+    {"/api/live", "known after", kRun, of_live<live_state>, "how the run stands"},
+    {"/metrics", "", kRun, of_live<live_metrics>, "the same in Prometheus' text format"},
+    // Of the start page.
+    {"/api/browse", "path", kShelf, of_shelf<&RunShelf::browse>, "a folder's files"},
+    {"/api/look", "path", kShelf, of_shelf<&RunShelf::look>, "which format a path is of"},
+    {"/api/open", "path drop compare compare_drop", kShelf, of_shelf<&RunShelf::open>, "a run's number"},
+    {"/api/trend", "path drop", kShelf, of_shelf<&RunShelf::trend>, "what steps took, run after run"},
+    {"/api/drop", "name drop", kShelf, nullptr, "`PUT` takes a file's bytes"},
+};
+
+// What a route's handler is asked: the parameters that the table names.
+Query known_parameters(Query query, std::string_view names) {
+  const std::vector<std::string_view> known = split(names, ' ');
+  const auto is_known = [&](std::string_view name) {
+    return std::find(known.begin(), known.end(), name) != known.end();
+  };
+  if (!is_known("*")) std::erase_if(query.parameters, [&](const auto& one) { return !is_known(one.first); });
+  return query;
+}
+
+ApiAnswer route_answer(const ViewRun* run, RunShelf* shelf, std::string_view target) {
+  const Result<Query> query = parse_target(target);
+  if (!query) return error_answer(400, query.error().what, query.error().hint);
+  const Route* route = nullptr;
+  for (const Route& one : kRoutes)
+    if (one.path == query->path && one.answer && (one.needs == kNothing || (one.needs == kShelf) == (shelf != nullptr)))
+      route = &one;
+  if (!route) return error_answer(404, "there is nothing at this path", "docs/viewer-protocol.md lists the paths");
+  const Query known = known_parameters(*query, route->parameters);
+  if (route->needs != kSomeRun && route->needs != kWholeRun) return route->answer({known, run, shelf});
+  const std::shared_ptr<const ServedRun> now = run->served();
+  if (!now || (!now->is_whole && route->needs == kWholeRun))
+    return error_answer(503, "the run is still being read", "/api/status says how far it is");
+  const auto revision = integer_parameter(*query, "revision", now->revision, 0, INT64_MAX);
+  if (!revision) return refused_answer(revision.error());
+  if (*revision != now->revision)
+    return error_answer(409, "more of the run has been read since", "/api/run has its numbers now");
+  return route->answer({known, run, nullptr, now});
+}
+
+std::shared_ptr<const HttpPart> part_of(std::shared_ptr<const ViewRun> run) {
+  HttpPart part;
+  part.answer = [run](std::string_view target) { return api_answer(*run, target); };
+  part.take = [run](std::string_view target, std::string_view body) { return api_take(*run, target, body); };
+  part.status = [run] { return run->status_json(); };
+  part.settled = [run] { return run->settled(); };
+  return std::make_shared<const HttpPart>(std::move(part));
+}
+
+}  // namespace
+
+std::span<const Route> routes() { return kRoutes; }
+
+ApiAnswer api_answer(const ViewRun& run, std::string_view target) { return route_answer(&run, nullptr, target); }
+ApiAnswer shelf_answer(RunShelf& shelf, std::string_view target) { return route_answer(nullptr, &shelf, target); }
+
+ApiAnswer api_take(const ViewRun& run, std::string_view target, std::string_view body) {
+  const Result<Query> query = parse_target(target);
+  if (!query || query->path != "/api/notes") return error_answer(405, "only /api/notes takes a body", "");
+  const Timeline* timeline = run.timeline();
+  if (!timeline || !run.notes())
+    return error_answer(503, "the run is still being read", "/api/status says how far it is");
+  if (const Status taken = run.notes()->take(body, timeline->origin_ns()); !taken) return refused_answer(taken.error());
+  return {200, kJson, run.notes()->json(timeline->origin_ns()), {}};
+}
+
+HttpSite site_of(const ViewRun& run) {
+  const auto part = part_of(std::shared_ptr<const ViewRun>(std::shared_ptr<void>(), &run));  // it outlives the server
+  return {[part](std::string&) { return part; }, nullptr, RunNotes::kMaxBytes};
+}
+
+HttpSite site_of(RunShelf& shelf) {
+  HttpPart start;
+  start.answer = [&shelf](std::string_view target) { return shelf_answer(shelf, target); };
+  const auto page = std::make_shared<const HttpPart>(std::move(start));
+  const auto part = [&shelf, page](std::string& target) {
+    std::shared_ptr<const ViewRun> run = shelf.take_run(target);
+    return run ? part_of(std::move(run)) : page;
+  };
+  return {part, &shelf.drops(), RunNotes::kMaxBytes};
+}
+
+}  // namespace stageline
