@@ -49,7 +49,7 @@ MAY_INCLUDE = {
 MAY_INCLUDE = {room: set(others.split()) for room, others in MAY_INCLUDE.items()}
 # Rooms inside: each includes those before it, never those after; '' is what stands in the top room itself.
 ROOM_ORDER = {
-    'pipeline': ['cells', 'clocks', 'order', 'replay', 'measure', 'simulate'],
+    'pipeline': ['cells', 'clocks', 'order', 'sums', 'replay', 'measure', 'simulate'],
     'server': ['http', 'timeline', 'pipeline', 'live', 'page'],
     'diagnosis': ['causes', 'what_if', 'diff', 'profile', ''],
 }

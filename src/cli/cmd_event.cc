@@ -1,7 +1,7 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
-#include "model/event_text.h"
+#include "profile/event_text.h"
 
 namespace stageline {
 namespace {

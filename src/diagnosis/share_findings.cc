@@ -12,8 +12,8 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "model/finding_words.h"
-#include "model/stage_costs.h"
 #include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

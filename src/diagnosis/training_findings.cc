@@ -8,7 +8,7 @@
 #include "base/counted.h"
 #include "base/number.h"
 #include "model/finding_words.h"
-#include "model/stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <thread>
 
-#include "model/pipeline_sums.h"
-#include "model/stage_costs.h"
 #include "pipeline/cells/link_cells.h"
+#include "pipeline/sums/pipeline_sums.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

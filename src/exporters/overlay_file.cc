@@ -16,7 +16,7 @@
 #include "base/input.h"
 #include "base/json_events.h"
 #include "exporters/export_sink.h"
-#include "model/event_text.h"
+#include "profile/event_text.h"
 
 namespace stageline {
 namespace {

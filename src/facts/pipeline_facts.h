@@ -7,12 +7,12 @@
 #include "base/diagnostics.h"
 #include "base/result.h"
 #include "facts/run.h"
-#include "model/pipeline_sums.h"
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/measure/slowdown.h"
 #include "pipeline/measure/waterfall.h"
 #include "pipeline/replay/step_graph.h"
 #include "pipeline/replay/theory.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -5,8 +5,8 @@
 
 #include "base/json_members.h"
 #include "base/number.h"
-#include "model/event_text.h"
 #include "model/statistics.h"
+#include "profile/event_text.h"
 #include "sql/run_tables.h"
 #include "sql/slice_rows.h"
 

@@ -7,11 +7,11 @@
 
 #include "diagnosis/causes/schedule_findings.h"
 #include "engine/one_clock.h"
-#include "model/ops.h"
 #include "pipeline/clocks/align.h"
 #include "pipeline/clocks/clock_graph.h"
 #include "pipeline/replay/theory.h"
 #include "pipeline/simulate/simulate.h"
+#include "readers/common/ops.h"
 #include "schedules/make.h"
 #include "skewed_clocks.h"
 #include "torch_traces.h"

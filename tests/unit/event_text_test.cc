@@ -1,5 +1,5 @@
 // One event's own text, from plain, gzip and zstd files, and gzip's restart points.
-#include "model/event_text.h"
+#include "profile/event_text.h"
 
 #include <doctest/doctest.h>
 #include <zlib.h>

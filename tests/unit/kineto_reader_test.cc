@@ -3,7 +3,7 @@
 
 #include "base/json_members.h"
 #include "kineto_fixture.h"
-#include "model/event_text.h"
+#include "profile/event_text.h"
 #include "readers/common/rows/identity.h"
 
 using namespace stageline;

@@ -5,11 +5,11 @@
 
 #include <cmath>
 
-#include "model/pipeline_sums.h"
 #include "pipeline/clocks/clock_graph.h"
 #include "pipeline/clocks/hull.h"
 #include "pipeline/replay/theory.h"
 #include "pipeline/simulate/simulate.h"
+#include "pipeline/sums/pipeline_sums.h"
 #include "schedules/make.h"
 #include "skewed_clocks.h"
 #include "unit/facts_of_trace.h"

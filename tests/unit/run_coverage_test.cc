@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "model/number_steps.h"
 #include "pipeline/cells/link_cells.h"
+#include "readers/common/number_steps.h"
 #include "unit/facts_of_trace.h"
 #include "unit/make_trace.h"
 

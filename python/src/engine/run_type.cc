@@ -21,7 +21,7 @@
 #include "engine/write_overlay.h"
 #include "frame_type.h"
 #include "long_call.h"
-#include "model/event_text.h"
+#include "profile/event_text.h"
 #include "server/page/page_export.h"
 #include "sql/session.h"
 

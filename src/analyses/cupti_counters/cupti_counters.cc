@@ -13,8 +13,8 @@
 #include "base/json_events.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/event_text.h"
 #include "model/numpy_order.h"
+#include "profile/event_text.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

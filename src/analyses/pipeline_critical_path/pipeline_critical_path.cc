@@ -9,8 +9,8 @@
 #include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
-#include "model/stage_costs.h"
 #include "pipeline/replay/graph_path.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -6,10 +6,10 @@
 #include "analyses/analysis.h"
 #include "base/number.h"
 #include "facts/pipeline_facts.h"
-#include "model/pipeline_sums.h"
 #include "model/pipeline_words.h"
-#include "model/stage_costs.h"
 #include "model/statistics.h"
+#include "pipeline/sums/pipeline_sums.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -8,8 +8,8 @@
 #include "base/parallel.h"
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"
-#include "model/pipeline_sums.h"
 #include "pipeline/cells/rank_places.h"
+#include "pipeline/sums/pipeline_sums.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

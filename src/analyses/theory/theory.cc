@@ -7,10 +7,10 @@
 
 #include "analyses/analysis.h"
 #include "facts/pipeline_facts.h"
-#include "model/pipeline_sums.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
 #include "pipeline/measure/late_cells.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 namespace {

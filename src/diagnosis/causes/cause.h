@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "model/course.h"
 #include "model/trace.h"
+#include "pipeline/sums/course.h"
 
 namespace stageline {
 

@@ -18,8 +18,8 @@
 #include "diagnosis/causes/period_causes.h"
 #include "facts/period_facts.h"
 #include "facts/step_means.h"
-#include "model/pipeline_sums.h"
 #include "model/statistics.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 namespace {

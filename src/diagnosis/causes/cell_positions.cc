@@ -6,7 +6,7 @@
 #include <set>
 
 #include "base/number.h"
-#include "model/stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -9,8 +9,8 @@
 #include <functional>
 #include <vector>
 
-#include "model/course.h"
 #include "pipeline/replay/step_graph.h"
+#include "pipeline/sums/course.h"
 
 namespace stageline {
 

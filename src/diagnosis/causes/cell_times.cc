@@ -11,9 +11,9 @@
 #include "base/sort_by_numbers.h"
 #include "diagnosis/causes/even_levels.h"
 #include "model/overlapped_pairs.h"
-#include "model/stage_costs.h"
 #include "pipeline/measure/op_values.h"
 #include "pipeline/measure/sequence_lengths.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <vector>
 
-#include "model/pipeline_sums.h"
-#include "model/stage_costs.h"
 #include "model/trace.h"
 #include "pipeline/cells/early_links.h"
 #include "pipeline/measure/run_coverage.h"
+#include "pipeline/sums/pipeline_sums.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <tuple>
 
-#include "model/stage_costs.h"
 #include "pipeline/measure/op_values.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -8,11 +8,11 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/stage_costs.h"
 #include "model/statistics.h"
 #include "pipeline/replay/order_replay.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/replay/schedule_sequence.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "diagnosis/causes/cause_drafts.h"
-#include "model/stage_costs.h"
 #include "pipeline/measure/links.h"
 #include "pipeline/measure/op_values.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/cause_drafts.h"
-#include "model/stage_costs.h"
 #include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

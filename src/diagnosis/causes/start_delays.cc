@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -16,11 +16,11 @@
 #include "diagnosis/diff/diff_groups.h"
 #include "diagnosis/diff/diff_match.h"
 #include "diagnosis/diff/diff_shape.h"
-#include "model/course.h"
-#include "model/pipeline_sums.h"
 #include "model/statistics.h"
 #include "pipeline/measure/step_periods.h"
 #include "pipeline/replay/step_graph.h"
+#include "pipeline/sums/course.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 namespace {

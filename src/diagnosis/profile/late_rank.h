@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "diagnosis/profile/profile_facts.h"
+#include "model/finding.h"
 #include "model/table.h"
 
 namespace stageline {

@@ -4,8 +4,8 @@
 #include <map>
 #include <set>
 
-#include "model/stage_costs.h"
 #include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

@@ -12,8 +12,8 @@
 #include "diagnosis/profile/profile_headline.h"
 #include "diagnosis/profile/step_findings.h"
 #include "model/finding_words.h"
-#include "model/stage_costs.h"
 #include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

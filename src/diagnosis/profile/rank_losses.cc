@@ -8,8 +8,8 @@
 
 #include "base/parallel.h"
 #include "model/intervals.h"
-#include "model/stage_costs.h"
 #include "model/torch_facts.h"
+#include "pipeline/sums/stage_costs.h"
 #include "profile/python_stacks.h"
 
 namespace stageline {

@@ -6,8 +6,8 @@
 
 #include "base/number.h"
 #include "facts/step_means.h"
-#include "model/pipeline_sums.h"
 #include "pipeline/order/recognise.h"
+#include "pipeline/sums/pipeline_sums.h"
 #include "schedules/registry.h"
 
 namespace stageline {

@@ -9,7 +9,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "diagnosis/what_if/what_if.h"
-#include "model/stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

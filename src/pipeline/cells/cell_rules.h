@@ -41,7 +41,7 @@ struct RuleHalf {  // numbers are kUnknown (−1) where the name does not contai
 struct RuleMatch {
   uint32_t rule = 0;
   int32_t step = -1;
-  bool out_of_range = false;        // a number was beyond the limits of model/ops.h
+  bool out_of_range = false;        // a number was beyond the limits of model/source_limits.h
   RuleHalf halves[kMaxRuleHalves];  // the first half_count of them are filled
 };
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/number.h"
-#include "model/settle_steps.h"
+#include "model/lossy_steps.h"
 
 namespace stageline {
 namespace {

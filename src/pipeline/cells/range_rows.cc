@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "base/parallel.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 
 namespace stageline {
 namespace {

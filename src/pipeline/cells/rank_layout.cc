@@ -11,7 +11,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/layout_check.h"
 

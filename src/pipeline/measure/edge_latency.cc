@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <tuple>
 
-#include "model/stage_costs.h"
 #include "pipeline/clocks/match.h"
 #include "pipeline/replay/order_graph.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <span>
 
-#include "model/stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -9,9 +9,9 @@
 #include <tuple>
 
 #include "base/number.h"
-#include "model/pipeline_sums.h"
-#include "model/stage_costs.h"
 #include "pipeline/measure/link_transfers.h"
+#include "pipeline/sums/pipeline_sums.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

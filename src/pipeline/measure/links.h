@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "model/finding.h"
-#include "model/pipeline_sums.h"
 #include "pipeline/measure/link_transfers.h"
 #include "pipeline/replay/step_graph.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/parallel.h"
-#include "model/stage_costs.h"
 #include "pipeline/replay/step_graph.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

@@ -7,7 +7,7 @@
 #include "base/by_enum.h"
 #include "base/parallel.h"
 #include "model/rank_ranges.h"
-#include "model/stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "model/pipeline_sums.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

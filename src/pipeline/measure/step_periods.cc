@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/number.h"
-#include "model/stage_costs.h"
 #include "model/statistics.h"
 #include "model/step_work.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "model/course.h"
-#include "model/pipeline_sums.h"
 #include "model/trace.h"
+#include "pipeline/sums/course.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "base/by_enum.h"
-#include "model/pipeline_sums.h"
 #include "pipeline/order/rank_lists.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

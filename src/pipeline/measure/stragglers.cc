@@ -8,10 +8,10 @@
 
 #include "base/counted.h"
 #include "base/number.h"
-#include "model/pipeline_sums.h"
-#include "model/stage_costs.h"
 #include "pipeline/measure/host_delays.h"
 #include "pipeline/measure/slow_rank.h"
+#include "pipeline/sums/pipeline_sums.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "model/pipeline_sums.h"
 #include "pipeline/measure/run_coverage.h"
 #include "pipeline/replay/step_graph.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "base/by_enum.h"
-#include "model/pipeline_sums.h"
 #include "pipeline/measure/step_tail.h"
 #include "pipeline/replay/theory.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

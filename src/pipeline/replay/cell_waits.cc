@@ -22,9 +22,9 @@
 #include "base/parallel.h"
 #include "base/spares.h"
 #include "model/overlapped_pairs.h"
-#include "model/stage_costs.h"
 #include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_draft.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

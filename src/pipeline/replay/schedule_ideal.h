@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/words.h"
-#include "model/stage_costs.h"
 #include "pipeline/order/recognise.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

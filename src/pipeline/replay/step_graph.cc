@@ -7,10 +7,10 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/pipeline_sums.h"
-#include "model/stage_costs.h"
 #include "pipeline/replay/replay_miss.h"
 #include "pipeline/replay/step_draft.h"
+#include "pipeline/sums/pipeline_sums.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

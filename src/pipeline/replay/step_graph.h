@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/pipeline_sums.h"
 #include "model/trace.h"
 #include "pipeline/replay/graph_ops.h"
 #include "pipeline/replay/step_replay.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

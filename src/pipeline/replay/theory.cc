@@ -7,10 +7,10 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/pipeline_sums.h"
 #include "pipeline/order/fuse_pairs.h"
 #include "pipeline/order/schedule_places.h"
 #include "pipeline/replay/theory_pace.h"
+#include "pipeline/sums/pipeline_sums.h"
 #include "schedules/make.h"
 
 namespace stageline {

@@ -11,11 +11,11 @@
 #include <map>
 #include <optional>
 
-#include "model/pipeline_sums.h"
 #include "model/theory.h"
 #include "pipeline/order/rank_lists.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/replay/schedule_numbers.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 namespace stageline {
 

@@ -2,7 +2,7 @@
 
 #include <cctype>
 
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/ascend/db_rows.h"
 #include "readers/ascend/text_rank.h"
 

@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/chakra/trace_file.h"
 #include "readers/common/machines.h"
 #include "readers/common/rows/identity.h"

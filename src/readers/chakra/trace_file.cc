@@ -9,7 +9,7 @@
 #include "base/input.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/row_kinds.h"
 
 namespace stageline::chakra {

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "base/sort_runs.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "model/torch_facts.h"
 #include "readers/common/number_map.h"
 #include "readers/common/order_facts.h"

@@ -10,7 +10,7 @@
 #include "base/inflate_bytes.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/digest/trace_columns.h"
 
 namespace stageline::digest {

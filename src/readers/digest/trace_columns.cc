@@ -6,7 +6,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/digest/columns.h"
 
 namespace stageline::digest {

@@ -6,7 +6,7 @@
 #include "base/counted.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/rows/identity.h"
 #include "readers/memory_snapshot/snapshot_file.h"
 #include "readers/reader.h"

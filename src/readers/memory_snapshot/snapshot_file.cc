@@ -10,7 +10,7 @@
 #include "base/json_writer.h"
 #include "base/pickle.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/frames.h"
 
 namespace stageline::memory_snapshot {

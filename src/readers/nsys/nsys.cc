@@ -7,7 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/machines.h"
 #include "readers/nsys/report.h"
 #include "readers/reader.h"

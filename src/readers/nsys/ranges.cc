@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/nsys/payload.h"
 #include "readers/nsys/tables.h"
 #include "readers/nsys/words.h"

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/nsys/tables.h"
 #include "readers/nsys/words.h"
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "model/ops.h"
+#include "model/source_limits.h"
 
 namespace stageline::op_json {
 

@@ -5,8 +5,8 @@
 #include <set>
 
 #include "base/text.h"
-#include "model/settle_steps.h"
 #include "readers/common/machines.h"
+#include "readers/common/settle_steps.h"
 #include "readers/op_table/columns.h"
 #include "readers/op_table/table_file.h"
 #include "readers/reader.h"

@@ -6,7 +6,7 @@
 
 #include "base/result.h"
 #include "base/string_pool.h"
-#include "model/ops.h"
+#include "readers/common/ops.h"
 #include "readers/op_table/columns.h"
 
 namespace stageline {

@@ -1,7 +1,7 @@
 #include "readers/paddle_log/job_type.h"
 
 #include "base/number.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 
 namespace stageline {
 

@@ -5,7 +5,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/join_ranks.h"
 #include "readers/paddle_log/job_type.h"
 #include "readers/paddle_log/scan.h"

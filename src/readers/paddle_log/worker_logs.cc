@@ -6,7 +6,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 
 namespace stageline {
 

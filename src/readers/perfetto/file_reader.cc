@@ -7,7 +7,7 @@
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 
 namespace stageline::pftrace {
 

@@ -17,7 +17,7 @@
 
 #include "base/perfetto_fields.h"
 #include "base/progress.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/perfetto/annotations.h"
 #include "readers/perfetto/clocks.h"

@@ -6,7 +6,7 @@
 #include "base/number.h"
 #include "base/perfetto_fields.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
 
 namespace stageline::pftrace {

@@ -5,7 +5,7 @@
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
 
 namespace stageline::pftrace {

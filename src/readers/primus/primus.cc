@@ -8,7 +8,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
-#include "model/settle_steps.h"
+#include "model/lossy_steps.h"
 #include "readers/primus/rank_file.h"
 #include "readers/reader.h"
 

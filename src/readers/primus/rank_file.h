@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "model/ops.h"
+#include "readers/common/ops.h"
 
 namespace stageline {
 class Progress;

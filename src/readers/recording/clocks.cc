@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/ops.h"
+#include "model/source_limits.h"
 
 namespace stageline::recording {
 namespace {

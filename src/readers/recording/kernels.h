@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/ops.h"
+#include "readers/common/ops.h"
 #include "readers/recording/rows.h"
 
 namespace stageline::recording {

@@ -9,10 +9,10 @@
 
 #include "base/json_writer.h"
 #include "base/text.h"
-#include "model/ops.h"
-#include "model/settle_steps.h"
 #include "readers/common/machines.h"
+#include "readers/common/ops.h"
 #include "readers/common/range_message.h"
+#include "readers/common/settle_steps.h"
 #include "readers/reader.h"
 #include "readers/recording/clocks.h"
 #include "readers/recording/facts.h"

@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/number_map.h"
 #include "readers/rocpd/processes.h"
 

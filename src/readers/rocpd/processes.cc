@@ -5,7 +5,7 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "readers/common/range_message.h"
 
 namespace stageline::rocpd {

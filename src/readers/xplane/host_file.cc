@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "model/ops.h"
+#include "model/source_limits.h"
 #include "model/torch_facts.h"
 #include "readers/common/launched_work.h"
 #include "readers/common/part_builder.h"

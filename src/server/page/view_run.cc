@@ -10,7 +10,7 @@
 #include "engine/engine.h"
 #include "engine/filter_run.h"
 #include "engine/one_clock.h"
-#include "model/event_text.h"
+#include "profile/event_text.h"
 #include "server/page/run_json.h"
 #include "server/pipeline/pipeline_view.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/json_members.h"
 #include "base/text.h"
-#include "model/event_text.h"
+#include "profile/event_text.h"
 #include "server/timeline/row_index.h"
 #include "server/timeline/slice_window.h"
 

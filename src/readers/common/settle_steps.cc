@@ -1,9 +1,10 @@
-#include "model/settle_steps.h"
+#include "readers/common/settle_steps.h"
 
 #include <algorithm>
 #include <string>
 
-#include "model/number_steps.h"
+#include "model/lossy_steps.h"
+#include "readers/common/number_steps.h"
 
 namespace stageline {
 
@@ -20,11 +21,6 @@ void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
     note("steps_laid_end_to_end", "the source restarts its clock at every step; steps were laid one after another");
   }
   settle_lossy_steps(trace);
-}
-
-void settle_lossy_steps(Trace& trace) {
-  std::sort(trace.lossy_steps.begin(), trace.lossy_steps.end());
-  trace.lossy_steps.erase(std::unique(trace.lossy_steps.begin(), trace.lossy_steps.end()), trace.lossy_steps.end());
 }
 
 }  // namespace stageline

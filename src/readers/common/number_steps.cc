@@ -1,4 +1,4 @@
-#include "model/number_steps.h"
+#include "readers/common/number_steps.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "model/course.h"
+#include "pipeline/sums/course.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ops.h"
+#include "readers/common/ops.h"
 
 namespace stageline {
 
@@ -13,8 +13,5 @@ namespace stageline {
 // micro-batches are numbered, and steps whose clock restarts are laid end to end. `unit` is what messages call an
 // operation of this source: "event", "row". Trace::lossy_steps may be in any order before.
 void settle_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Trace& trace);
-
-// Brings Trace::lossy_steps in order, each step once.
-void settle_lossy_steps(Trace& trace);
 
 }  // namespace stageline

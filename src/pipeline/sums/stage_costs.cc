@@ -1,4 +1,4 @@
-#include "model/stage_costs.h"
+#include "pipeline/sums/stage_costs.h"
 
 #include <algorithm>
 #include <array>

@@ -4,7 +4,7 @@
 #include <set>
 #include <tuple>
 
-#include "model/ops.h"
+#include "readers/common/ops.h"
 
 namespace stageline {
 namespace {

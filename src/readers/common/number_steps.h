@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "model/ops.h"
+#include "readers/common/ops.h"
 
 namespace stageline {
 

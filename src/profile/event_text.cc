@@ -1,4 +1,4 @@
-#include "model/event_text.h"
+#include "profile/event_text.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -13,20 +13,10 @@
 #include <string_view>
 #include <vector>
 
+#include "model/source_limits.h"
 #include "model/trace.h"
 
 namespace stageline {
-
-// Limits on the numbers a source may claim, since tables downstream are sized by them. A row beyond a limit is left out
-// and counted.
-inline constexpr int64_t kMaxRankNumber = int64_t{1} << 24;
-inline constexpr int64_t kMaxStageNumber = int64_t{1} << 16;
-inline constexpr int64_t kMaxChunkNumber = int64_t{1} << 10;
-inline constexpr int64_t kMaxMicroBatchNumber = int64_t{1} << 20;
-inline constexpr int64_t kMaxStepNumber = INT32_MAX - 1;
-inline constexpr size_t kMaxOps = size_t{1} << 28;
-// Starts and ends lie within ±126 years, so that any difference of two fits an int64.
-inline constexpr int64_t kMaxTimeNs = 4'000'000'000'000'000'000;
 
 struct Op {
   int64_t start_ns = 0, end_ns = 0;
@@ -41,18 +31,6 @@ struct Op {
   bool is_cell = true;
   uint16_t clock = 0;  // that stamped it, by a number of the source's own from 1 on; 0 where the source names none
 };
-
-// Parses a number field of a source. Returns nullopt when `text` is no whole number or lies outside [-1, max]; "",
-// "null", "nan", "None" and -1 are kUnknown. "3.0" is 3, since pandas writes whole numbers so.
-std::optional<int32_t> parse_index(std::string_view text, int64_t max);
-
-// True when start and end lie within ±kMaxTimeNs and the end is not before the start.
-bool sane_interval(int64_t start_ns, int64_t end_ns);
-// Returns start + duration, or nullopt when that is not sane. Some tools shrink a message or collective to its pure
-// transfer by subtracting the clocks of two ranks, which may leave a small negative duration: down to −kMaxShrinkNs
-// such an operation is kept with length zero, and *shrunk is set.
-inline constexpr int64_t kMaxShrinkNs = 1'000'000;
-std::optional<int64_t> end_of(int64_t start_ns, int64_t dur_ns, bool* shrunk);
 
 // Fills in what identifies a row's rank, then sees to it that a rank is one place of the pipeline:
 // - a missing rank is the rank that others give for the same (stage, dp), else stage·dp_count + dp

@@ -1,13 +1,13 @@
-#include "model/pipeline_sums.h"
+#include "pipeline/sums/pipeline_sums.h"
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/parallel.h"
-#include "model/course.h"
-#include "model/stage_costs.h"
 #include "model/statistics.h"
 #include "model/step_work.h"
+#include "pipeline/sums/course.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <tuple>
 
-#include "model/ops.h"
+#include "readers/common/ops.h"
 
 namespace stageline {
 namespace {
