@@ -25,7 +25,7 @@ using Ranks = std::vector<int32_t>;
 }  // namespace
 
 TEST_CASE("kineto ranks: of file names") {
-  using kineto::rank_in_name;
+  using rows::rank_in_name;
   CHECK(rank_in_name("rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz") == 0);
   CHECK(rank_in_name("rank12_trace.json.gz") == 12);
   CHECK(rank_in_name("trace_8_rank_1.json") == 1);

@@ -31,7 +31,7 @@ class ChunkParser {
   // after `stop`. `offset` is the decompressed position of `p`. `last` says that no text will follow `end`.
   Place parse(const char* p, const char* end, const char* stop, int64_t offset, bool last);
 
-  RowBuilder& rows() { return rows_; }
+  rows::RowBuilder& rows() { return rows_; }
 
  private:
   const char* take_whole(const char* p, const char* end, int64_t offset, bool last);
@@ -41,8 +41,8 @@ class ChunkParser {
   ShapeTree shapes_;
   EventParser parser_;
   TolerantParser tolerant_;
-  RowBuilder rows_;
-  Event event_;
+  rows::RowBuilder rows_;
+  rows::Event event_;
 };
 
 // Returns the first place after `p` where an event visibly begins, with a brace and the first key that Chrome traces

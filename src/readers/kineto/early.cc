@@ -34,7 +34,7 @@ Trace empty_trace() {
 }
 
 // Makes a rank of the rows so far, with the ids of the trace.
-Part part_of_rows(const FileRows& rows, const std::vector<StringId>& name_map,
+Part part_of_rows(const rows::FileRows& rows, const std::vector<StringId>& name_map,
                   const std::vector<uint8_t>& category_map) {
   Part part;
   part.source = rows.path;
@@ -42,22 +42,22 @@ Part part_of_rows(const FileRows& rows, const std::vector<StringId>& name_map,
   int64_t base_ns = 0;
   for (const MetaField& field : rows.metadata)
     if (field.key == "baseTimeNanoseconds") base_ns = json_integer(field.json).value_or(0);
-  std::vector<size_t> next = make_lanes(rows, part.lanes);
+  std::vector<size_t> next = rows::make_lanes(rows, part.lanes);
   Slices& s = part.slices;
   s.start_ns.resize(rows.row_count);
   s.dur_ns.resize(rows.row_count);
   s.name_id.resize(rows.row_count);
   s.category_id.resize(rows.row_count);
   s.kernel_class.resize(rows.row_count);
-  for (const std::vector<Row>& block : rows.blocks)
-    for (const Row& row : block) {
+  for (const std::vector<rows::Row>& block : rows.blocks)
+    for (const rows::Row& row : block) {
       const size_t i = next[row.thread]++;
       if (__builtin_add_overflow(row.start_ns, base_ns, &s.start_ns[i])) s.start_ns[i] = row.start_ns;
       s.dur_ns[i] = row.dur_ns;
       s.name_id[i] = name_map[row.name];
       s.category_id[i] = category_map[row.category];
     }
-  name_lanes(rows, part.lanes);
+  rows::name_lanes(rows, part.lanes);
   return part;
 }
 
@@ -71,10 +71,10 @@ void put_in_order(const std::vector<CategoryInfo>& categories, Lane& lane, Slice
     std::vector<uint32_t> order;
     for (size_t i = lane.begin; i < lane.end; ++i) order.push_back(static_cast<uint32_t>(i));
     std::stable_sort(order.begin(), order.end(), before);
-    permute_lane(s.start_ns, order, lane.begin);
-    permute_lane(s.dur_ns, order, lane.begin);
-    permute_lane(s.name_id, order, lane.begin);
-    permute_lane(s.category_id, order, lane.begin);
+    rows::permute_lane(s.start_ns, order, lane.begin);
+    rows::permute_lane(s.dur_ns, order, lane.begin);
+    rows::permute_lane(s.name_id, order, lane.begin);
+    rows::permute_lane(s.category_id, order, lane.begin);
   }
   lane.kind = lane_kind(lane, [&](size_t i) { return categories[s.category_id[i]].kind; });
 }
@@ -105,12 +105,12 @@ bool EarlyShow::is_due() {
   return all <= 0 || static_cast<double>(progress_->done_bytes()) <= kMaxRead * all;
 }
 
-void EarlyShow::offer_rows(const FileRows& rows) {
+void EarlyShow::offer_rows(const rows::FileRows& rows) {
   if (!take_ || rows.row_count == 0 || !is_due() || rows.dictionaries.names.size() > kMaxNames) return;
   Trace trace = empty_trace();
   std::vector<StringId> name_map;
   std::vector<uint8_t> category_map;
-  adopt_names(names_of(rows), trace, name_map, category_map);
+  adopt_names(rows::names_of(rows), trace, name_map, category_map);
   Part part = part_of_rows(rows, name_map, category_map);
   parallel_for(part.lanes.size(), [&](size_t l) { put_in_order(trace.categories, part.lanes[l], part.slices); });
   classify(trace.categories, trace.names, part.slices);
@@ -129,7 +129,7 @@ void EarlyShow::offer_file(Done file) {
   }
   const std::unique_lock showing(showing_mutex_, std::try_to_lock);
   if (!showing || files.empty() || !is_due()) return;
-  std::vector<FileFacts> facts;
+  std::vector<rows::FileFacts> facts;
   size_t names = 0;
   for (const Done& done : files) {
     facts.push_back(*done.facts);
@@ -137,7 +137,7 @@ void EarlyShow::offer_file(Done file) {
   }
   if (names > kMaxNames) return;
   Diagnostics unused;  // these notes are given once the run has been read
-  const std::vector<int32_t> ranks = assign_ranks(facts, unused);
+  const std::vector<int32_t> ranks = rows::assign_ranks(facts, unused);
   std::vector<std::pair<int32_t, size_t>> order;
   for (size_t k = 0; k < files.size(); ++k) order.emplace_back(ranks[k], k);
   std::sort(order.begin(), order.end());

@@ -21,12 +21,12 @@ class EarlyShow {
       : take_(take), progress_(progress), next_(after_ms) {}
 
   // Offers the rows of the only file; called from the thread that appends to them.
-  void offer_rows(const FileRows& rows);
+  void offer_rows(const rows::FileRows& rows);
 
   struct Done {
     const Part* part;
     const FileNames* names;
-    const FileFacts* facts;
+    const rows::FileFacts* facts;
   };
   // Offers a finished file, which must not change until the last file is finished. May be called from any thread.
   void offer_file(Done file);

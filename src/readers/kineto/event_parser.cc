@@ -44,7 +44,7 @@ bool is_field(std::string_view key) {
   return false;
 }
 
-bool set_field(std::string_view key, std::string_view text, Event& event) {
+bool set_field(std::string_view key, std::string_view text, rows::Event& event) {
   if (key == "ph") {
     event.phase = text.empty() ? '\0' : text[0];
   } else if (key == "cat") {
@@ -82,8 +82,8 @@ struct EventParser::Impl {
 EventParser::EventParser() : impl_(std::make_unique<Impl>()) {}
 EventParser::~EventParser() = default;
 
-Fault EventParser::parse(std::string_view text, Event& event) {
-  event = Event();
+Fault EventParser::parse(std::string_view text, rows::Event& event) {
+  event = rows::Event();
   event.fractional_ts = true;  // holds until a whole ts is seen
   od::document document;
   od::object object;
@@ -102,11 +102,11 @@ Fault EventParser::parse(std::string_view text, Event& event) {
         std::string_view name, arg_text;
         od::value arg_value;
         if (arg.unescaped_key().get(name) || arg.value().get(arg_value)) return Fault::kMalformed;
-        const ArgKey known = arg_key(name);
-        if (known == ArgKey::kNone) continue;
-        const Scalar kind = scalar(arg_value, text, arg_text, keeps_array(known));
+        const rows::ArgKey known = rows::arg_key(name);
+        if (known == rows::ArgKey::kNone) continue;
+        const Scalar kind = scalar(arg_value, text, arg_text, rows::keeps_array(known));
         if (kind == Scalar::kBroken) return Fault::kMalformed;
-        if (kind == Scalar::kText) set_arg(known, arg_text, event);
+        if (kind == Scalar::kText) rows::set_arg(known, arg_text, event);
       }
       continue;
     }

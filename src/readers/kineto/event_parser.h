@@ -20,7 +20,7 @@ bool is_field(std::string_view key);
 
 // Sets a field; `text` is the value as written (strings without quotes and escapes, null as ""). False when it should
 // be a time and is none.
-bool set_field(std::string_view key, std::string_view text, Event& event);
+bool set_field(std::string_view key, std::string_view text, rows::Event& event);
 
 // The general parser (simdjson). It refuses an event with a kept text that cannot be unescaped; TolerantParser
 // (tolerant_event.h) makes what it can of those.
@@ -29,7 +29,7 @@ class EventParser {
   EventParser();
   ~EventParser();
   // `text` is one object, followed by at least 64 readable bytes.
-  Fault parse(std::string_view text, Event& event);
+  Fault parse(std::string_view text, rows::Event& event);
 
  private:
   struct Impl;

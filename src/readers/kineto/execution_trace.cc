@@ -265,7 +265,7 @@ bool looks_like_execution_trace(std::string_view head) {
 
 void lay_over(const std::vector<std::string>& paths, Trace& trace) {
   for (const std::string& path : paths) {
-    const auto rank = rank_in_name(file_name(path));
+    const auto rank = rows::rank_in_name(file_name(path));
     Part* of = nullptr;
     if (paths.size() == 1 && trace.parts.size() == 1) of = &trace.parts[0];
     for (Part& part : trace.parts)

@@ -74,7 +74,7 @@ SourceRef source_ref(const std::string& path) {
 struct File {
   std::string path;
   std::optional<Error> error;
-  FileFacts facts;
+  rows::FileFacts facts;
   Part part;
   FileNames names;
   Diagnostics notes;
@@ -82,11 +82,11 @@ struct File {
 };
 
 // Returns the zero of a file's times.
-int64_t base_of(const FileRows& rows, Diagnostics& notes) {
+int64_t base_of(const rows::FileRows& rows, Diagnostics& notes) {
   int64_t base_ns = 0;
   for (const MetaField& field : rows.metadata)
     if (field.key == "baseTimeNanoseconds") base_ns = json_integer(field.json).value_or(0);
-  if (base_ns == 0 || times_fit(rows, base_ns)) return base_ns;
+  if (base_ns == 0 || rows::times_fit(rows, base_ns)) return base_ns;
   notes.add("kineto.bad_base_time", Severity::kWarning,
             "baseTimeNanoseconds would move events beyond all time; it was not added", {rows.path});
   return 0;
@@ -95,17 +95,17 @@ int64_t base_of(const FileRows& rows, Diagnostics& notes) {
 File read_one(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
   File file;
   file.path = file.facts.path = path;
-  Result<FileRows> rows = read_file(path, workers, progress, so_far);
+  Result<rows::FileRows> rows = read_file(path, workers, progress, so_far);
   if (!rows) {
     file.error = std::move(rows).error();
     return file;
   }
-  fit_durations(*rows);
+  rows::fit_durations(*rows);
   file.notes = std::move(rows->rest.diagnostics);
   file.slices = rows->row_count;
-  file.facts.identity = identify(rows->metadata, path);
+  file.facts.identity = rows::identify(rows->metadata, path);
   const int64_t base_ns = base_of(*rows, file.notes);
-  file.names = build_part(std::move(*rows), base_ns, file.part);
+  file.names = rows::build_part(std::move(*rows), base_ns, file.part);
   file.part.source = path;
   file.part.files.push_back(source_ref(path));
   file.part.machine_name = file.facts.identity.host;
@@ -121,20 +121,21 @@ File read_one(const std::string& path, size_t workers, Progress* progress, const
 }
 
 // Joins several files of one rank, which are read once more, in order of time. Copies of a file count once.
-File join_files(std::vector<const FileFacts*> facts, size_t workers) {
+File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
   std::stable_sort(facts.begin(), facts.end(),
-                   [](const FileFacts* a, const FileFacts* b) { return a->start_ns < b->start_ns; });
+                   [](const rows::FileFacts* a, const rows::FileFacts* b) { return a->start_ns < b->start_ns; });
   File joint;
   Diagnostics& notes = joint.notes;
-  std::vector<FileRows> tables;
-  std::vector<const FileFacts*> kept;
-  for (const FileFacts* one : facts) {
-    Result<FileRows> rows = read_file(one->path, workers, nullptr);
+  std::vector<rows::FileRows> tables;
+  std::vector<const rows::FileFacts*> kept;
+  for (const rows::FileFacts* one : facts) {
+    Result<rows::FileRows> rows = read_file(one->path, workers, nullptr);
     if (!rows) {
       notes.add("kineto.unusable_file", Severity::kLoss, "a file was left out: " + rows.error().what, {one->path});
       continue;
     }
-    if (std::any_of(tables.begin(), tables.end(), [&](const FileRows& known) { return same_rows(known, *rows); })) {
+    if (std::any_of(tables.begin(), tables.end(),
+                    [&](const rows::FileRows& known) { return rows::same_rows(known, *rows); })) {
       notes.add("kineto.same_file_twice", Severity::kWarning, "a copy of another file of the rank; it counts once",
                 {one->path});
       continue;
@@ -146,7 +147,7 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
     joint.error = Error{ErrorCode::kBadInput, "none of the files of a rank could be read again", {facts[0]->path}, ""};
     return joint;
   }
-  FileRows& all = tables[0];
+  rows::FileRows& all = tables[0];
   joint.path = all.path;
   joint.facts = *kept[0];
   joint.part.source = all.path;
@@ -155,7 +156,7 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
   const int64_t base_ns = base_of(all, notes);
   int64_t end = kept[0]->end_ns;
   for (size_t f = 1; f < tables.size(); ++f) {
-    const FileFacts& next = *kept[f];
+    const rows::FileFacts& next = *kept[f];
     const bool empty = tables[f].row_count == 0;
     if (!empty && next.start_ns < end)
       notes.add("kineto.overlapping_files", Severity::kWarning,
@@ -167,13 +168,13 @@ File join_files(std::vector<const FileFacts*> facts, size_t workers) {
     SourceRef ref = source_ref(next.path);
     ref.first_index = static_cast<uint32_t>(all.rest.event_count);
     const int64_t shift = base_of(tables[f], notes) - base_ns;
-    ref.first_offset = append_rows(all, std::move(tables[f]), shift);
+    ref.first_offset = rows::append_rows(all, std::move(tables[f]), shift);
     joint.part.files.push_back(std::move(ref));
   }
-  fit_durations(all);
+  rows::fit_durations(all);
   notes.merge(all.rest.diagnostics);
   joint.slices = all.row_count;
-  joint.names = build_part(std::move(all), base_ns, joint.part);
+  joint.names = rows::build_part(std::move(all), base_ns, joint.part);
   return joint;
 }
 
@@ -196,15 +197,15 @@ void check_clocks(Trace& trace) {
 }
 
 // Warns about files that are days apart: they may be several runs, and one span over all of them means nothing.
-void check_runs(const std::vector<FileFacts>& files, Diagnostics& diagnostics) {
+void check_runs(const std::vector<rows::FileFacts>& files, Diagnostics& diagnostics) {
   constexpr int64_t kDayNs = 86'400'000'000'000;
-  std::vector<const FileFacts*> order;
-  for (const FileFacts& file : files)
+  std::vector<const rows::FileFacts*> order;
+  for (const rows::FileFacts& file : files)
     if (file.end_ns >= file.start_ns && file.end_ns != 0) order.push_back(&file);
   std::stable_sort(order.begin(), order.end(),
-                   [](const FileFacts* a, const FileFacts* b) { return a->start_ns < b->start_ns; });
-  const FileFacts* last = order.empty() ? nullptr : order[0];
-  for (const FileFacts* next : order) {
+                   [](const rows::FileFacts* a, const rows::FileFacts* b) { return a->start_ns < b->start_ns; });
+  const rows::FileFacts* last = order.empty() ? nullptr : order[0];
+  for (const rows::FileFacts* next : order) {
     const double gap = static_cast<double>(next->start_ns) - static_cast<double>(last->end_ns);
     const bool one_zero = last->start_ns > kEpochNs || next->start_ns <= kEpochNs;
     if (gap > static_cast<double>(kDayNs) && one_zero)
@@ -260,7 +261,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const size_t workers = std::max<size_t>(1, static_cast<size_t>(thread_count()) / std::max<size_t>(chosen.size(), 1));
   EarlyShow early(options.early, options.early_after_ms, options.progress);
   SeeRows so_far;
-  if (options.early && chosen.size() == 1) so_far = [&](const FileRows& rows) { early.offer_rows(rows); };
+  if (options.early && chosen.size() == 1) so_far = [&](const rows::FileRows& rows) { early.offer_rows(rows); };
   parallel_for(chosen.size(), [&](size_t k) {
     files[k] = read_one(source.files[chosen[k]].path, workers, options.progress, so_far);
     if (!so_far) early.offer_file({&files[k].part, &files[k].names, &files[k].facts});
@@ -273,7 +274,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const auto unusable = [&](const std::string& path, const std::string& why) {
     trace.diagnostics.add("kineto.unusable_file", Severity::kLoss, "a file was left out: " + why, {path});
   };
-  std::vector<FileFacts> facts;
+  std::vector<rows::FileFacts> facts;
   std::vector<size_t> usable;
   for (size_t k = 0; k < files.size(); ++k) {
     File& file = files[k];
@@ -303,12 +304,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                           "the same recording in Perfetto's format was left out: the JSON beside it says more",
                           {source.files[i].path});
 
-  const std::vector<int32_t> ranks = assign_ranks(facts, trace.diagnostics);
+  const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics);
   std::map<int32_t, std::vector<size_t>> by_rank;  // rank → indices of `usable`
   for (size_t u = 0; u < usable.size(); ++u) by_rank[ranks[u]].push_back(u);
   std::vector<std::pair<int32_t, File>> parts;
   for (const auto& [rank, group] : by_rank) {
-    std::vector<const FileFacts*> group_facts;
+    std::vector<const rows::FileFacts*> group_facts;
     for (const size_t u : group) group_facts.push_back(&facts[u]);
     if (group.size() > 1)
       for (const size_t u : group) files[usable[u]] = File();
@@ -329,11 +330,11 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       continue;
     }
     file.part.rank = rank;
-    find_device(file.part);
+    rows::find_device(file.part);
     trace.parts.push_back(std::move(file.part));
   }
   lay_over(execution_traces, trace);
-  check_world(facts, ranks, trace.diagnostics);
+  rows::check_world(facts, ranks, trace.diagnostics);
   check_runs(facts, trace.diagnostics);
   number_machines(trace);
   check_clocks(trace);

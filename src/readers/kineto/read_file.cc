@@ -78,7 +78,7 @@ class FileReader {
     rows_.path = path;
   }
 
-  Result<FileRows> run() {
+  Result<rows::FileRows> run() {
     window_.fill();
     if (std::string_view(window_.begin(), static_cast<size_t>(window_.end() - window_.begin()))
             .starts_with("\xef\xbb\xbf"))
@@ -301,14 +301,14 @@ class FileReader {
   Progress* progress_;     // may be nullptr
   const SeeRows& so_far_;  // may be empty
   std::vector<std::unique_ptr<ChunkParser>> parsers_;
-  FileRows rows_;
+  rows::FileRows rows_;
   State state_ = State::kOuter;
   bool in_object_ = false, bare_ = false, found_events_ = false, stray_ = false;
 };
 
 }  // namespace
 
-Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
+Result<rows::FileRows> read_file(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
   Result<Input> input = Input::open(path, progress);
   if (!input) return std::move(input).error();
   return FileReader(path, *input, workers, progress, so_far).run();

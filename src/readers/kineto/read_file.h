@@ -13,7 +13,8 @@ namespace stageline::kineto {
 // Reads `path` in windows, and `workers` stretches of a window at once. Memory: the rows, and a few MiB for each
 // worker. `so_far` (may be empty) is shown the rows after each window. Errors: kNotFound, kIo; kBadInput when the file
 // holds no events.
-using SeeRows = std::function<void(const FileRows&)>;
-Result<FileRows> read_file(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far = {});
+using SeeRows = std::function<void(const rows::FileRows&)>;
+Result<rows::FileRows> read_file(const std::string& path, size_t workers, Progress* progress,
+                                 const SeeRows& so_far = {});
 
 }  // namespace stageline::kineto

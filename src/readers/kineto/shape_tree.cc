@@ -138,30 +138,30 @@ const char* parse_whole(const char* p, int64_t& out) {
   return p;
 }
 
-using WholeField = int64_t Event::*;
-WholeField whole_field(ArgKey key) {
+using WholeField = int64_t rows::Event::*;
+WholeField whole_field(rows::ArgKey key) {
   switch (key) {
-    case ArgKey::kStream: return &Event::stream;
-    case ArgKey::kCorrelation: return &Event::correlation;
-    case ArgKey::kExternalId: return &Event::external_id;
-    case ArgKey::kBytes: return &Event::bytes;
-    case ArgKey::kWaitOnStream: return &Event::wait_on_stream;
-    case ArgKey::kWaitOnRecord: return &Event::wait_on_record;
-    case ArgKey::kPythonId: return &Event::python_id;
-    case ArgKey::kPythonParent: return &Event::python_parent;
-    case ArgKey::kSequenceNumber: return &Event::sequence_number;
-    case ArgKey::kForwardThread: return &Event::forward_thread;
-    case ArgKey::kMemoryBytes: return &Event::bytes;
-    case ArgKey::kTotalAllocated: return &Event::total_allocated;
-    case ArgKey::kTotalReserved: return &Event::total_reserved;
-    case ArgKey::kDeviceType: return &Event::device_type;
-    case ArgKey::kDeviceId: return &Event::device_id;
-    case ArgKey::kInElements: return &Event::in_elements;
-    case ArgKey::kOutElements: return &Event::out_elements;
-    case ArgKey::kGroupSize: return &Event::group_size;
-    case ArgKey::kRegisters: return &Event::registers;
-    case ArgKey::kSharedMemory: return &Event::shared_bytes;
-    case ArgKey::kPythonModule: return &Event::python_module;
+    case rows::ArgKey::kStream: return &rows::Event::stream;
+    case rows::ArgKey::kCorrelation: return &rows::Event::correlation;
+    case rows::ArgKey::kExternalId: return &rows::Event::external_id;
+    case rows::ArgKey::kBytes: return &rows::Event::bytes;
+    case rows::ArgKey::kWaitOnStream: return &rows::Event::wait_on_stream;
+    case rows::ArgKey::kWaitOnRecord: return &rows::Event::wait_on_record;
+    case rows::ArgKey::kPythonId: return &rows::Event::python_id;
+    case rows::ArgKey::kPythonParent: return &rows::Event::python_parent;
+    case rows::ArgKey::kSequenceNumber: return &rows::Event::sequence_number;
+    case rows::ArgKey::kForwardThread: return &rows::Event::forward_thread;
+    case rows::ArgKey::kMemoryBytes: return &rows::Event::bytes;
+    case rows::ArgKey::kTotalAllocated: return &rows::Event::total_allocated;
+    case rows::ArgKey::kTotalReserved: return &rows::Event::total_reserved;
+    case rows::ArgKey::kDeviceType: return &rows::Event::device_type;
+    case rows::ArgKey::kDeviceId: return &rows::Event::device_id;
+    case rows::ArgKey::kInElements: return &rows::Event::in_elements;
+    case rows::ArgKey::kOutElements: return &rows::Event::out_elements;
+    case rows::ArgKey::kGroupSize: return &rows::Event::group_size;
+    case rows::ArgKey::kRegisters: return &rows::Event::registers;
+    case rows::ArgKey::kSharedMemory: return &rows::Event::shared_bytes;
+    case rows::ArgKey::kPythonModule: return &rows::Event::python_module;
     default: return nullptr;
   }
 }
@@ -196,7 +196,7 @@ const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
 
 ShapeTree::ShapeTree() { nodes_.emplace_back(); }
 
-const char* ShapeTree::act(const Node& node, const char* p, const char* end, Event& event) {
+const char* ShapeTree::act(const Node& node, const char* p, const char* end, rows::Event& event) {
   const char* close = nullptr;
   std::string_view text;
   switch (node.action) {
@@ -217,7 +217,7 @@ const char* ShapeTree::act(const Node& node, const char* p, const char* end, Eve
     case Action::kArgArray:
       if (*p != '[') return nullptr;
       close = after_nested(p, end);
-      if (close) set_arg(node.key, {p, static_cast<size_t>(close - p)}, event);
+      if (close) rows::set_arg(node.key, {p, static_cast<size_t>(close - p)}, event);
       return close;
     case Action::kEnd: return p;
     default: break;
@@ -236,13 +236,13 @@ const char* ShapeTree::act(const Node& node, const char* p, const char* end, Eve
     case Action::kTid: event.tid = text; break;
     case Action::kId: event.id = text; break;
     case Action::kBinding: event.binding = text.empty() ? '\0' : text[0]; break;
-    default: set_arg(node.key, text == "null" && !node.quoted ? std::string_view() : text, event); break;
+    default: rows::set_arg(node.key, text == "null" && !node.quoted ? std::string_view() : text, event); break;
   }
   return close;
 }
 
-const char* ShapeTree::match(const char* p, const char* end, Event& event) {
-  event = Event();
+const char* ShapeTree::match(const char* p, const char* end, rows::Event& event) {
+  event = rows::Event();
   uint32_t at = 0;
   for (;;) {
     Node& node = nodes_[at];
@@ -266,13 +266,13 @@ const char* ShapeTree::match(const char* p, const char* end, Event& event) {
       event.cat = *categories_[taken.category];
     }
     switch (taken.key) {
-      case ArgKey::kExternalId:
-      case ArgKey::kSequenceNumber: event.has_operator = true; break;
-      case ArgKey::kBytes: event.has_copy = true; break;
-      case ArgKey::kWaitOnStream:
-      case ArgKey::kWaitOnRecord: event.has_sync = true; break;
-      case ArgKey::kPythonId: event.has_python = true; break;
-      case ArgKey::kMemoryBytes: event.has_memory = true; break;
+      case rows::ArgKey::kExternalId:
+      case rows::ArgKey::kSequenceNumber: event.has_operator = true; break;
+      case rows::ArgKey::kBytes: event.has_copy = true; break;
+      case rows::ArgKey::kWaitOnStream:
+      case rows::ArgKey::kWaitOnRecord: event.has_sync = true; break;
+      case rows::ArgKey::kPythonId: event.has_python = true; break;
+      case rows::ArgKey::kMemoryBytes: event.has_memory = true; break;
       default: break;
     }
     if (taken.action == Action::kEnd) {
@@ -286,7 +286,7 @@ const char* ShapeTree::match(const char* p, const char* end, Event& event) {
 
 struct ShapeTree::Step {
   Action action = Action::kEnd;
-  ArgKey key = ArgKey::kNone;
+  rows::ArgKey key = rows::ArgKey::kNone;
   bool quoted = false;
 };
 
@@ -410,10 +410,10 @@ void ShapeTree::learn(std::string_view text) {
         cut.step.action = action;
       }
       if (key == "id2") return;
-    } else if (const ArgKey array = arg_key(key); c == '[' && keeps_array(array)) {
+    } else if (const rows::ArgKey array = rows::arg_key(key); c == '[' && rows::keeps_array(array)) {
       cut.step.key = array;
       cut.step.action = Action::kArgArray;
-    } else if (const ArgKey arg = arg_key(key); arg != ArgKey::kNone && scalar) {
+    } else if (const rows::ArgKey arg = rows::arg_key(key); arg != rows::ArgKey::kNone && scalar) {
       int64_t ignored = 0;
       cut.step.key = arg;
       const bool whole =

@@ -32,7 +32,7 @@ class ShapeTree {
 
   // Returns the end of the event that begins at `p` ('{') and fills `event`; nullptr when no branch of the tree fits.
   // At least 64 bytes must be readable after `end`. An event that is not complete before `end` fits no branch.
-  const char* match(const char* p, const char* end, Event& event);
+  const char* match(const char* p, const char* end, rows::Event& event);
 
   // Adds the shape of a complete event that the general parser accepted. Events with escapes, or with values of unusual
   // types, are not learnt. For metadata and counters the args are kept as text.
@@ -61,7 +61,7 @@ class ShapeTree {
   struct Node {
     uint32_t literal = 0, literal_size = 0;  // place in literals_
     Action action = Action::kEnd;
-    ArgKey key = ArgKey::kNone;
+    rows::ArgKey key = rows::ArgKey::kNone;
     bool quoted = false;  // the value is a string
     char phase = '\0';    // set when this literal contains the phase
     int32_t category = -1;
@@ -70,7 +70,7 @@ class ShapeTree {
   };
   struct Step;  // a literal and what follows it, used while learning
 
-  const char* act(const Node& node, const char* p, const char* end, Event& event);
+  const char* act(const Node& node, const char* p, const char* end, rows::Event& event);
   uint32_t child_for(uint32_t parent, std::string_view literal, const Step& step);
 
   std::vector<Node> nodes_;

@@ -145,7 +145,8 @@ std::string_view time_word(std::string_view key, std::string_view word) {
 
 class TolerantParser::Strict {
  public:
-  Strict(std::string_view text, std::string& scratch, Event& event) : text_(text), scratch_(scratch), event_(event) {}
+  Strict(std::string_view text, std::string& scratch, rows::Event& event)
+      : text_(text), scratch_(scratch), event_(event) {}
 
   // Returns false when the structure is broken.
   bool run() {
@@ -217,8 +218,9 @@ class TolerantParser::Strict {
     if (c == '{' || c == '[') {
       const size_t open = at_;
       if (!skip_nested()) return false;
-      if (const ArgKey array = top ? ArgKey::kNone : arg_key(key); c == '[' && keeps_array(array))
-        set_arg(array, text_.substr(open, at_ - open), event_);
+      if (const rows::ArgKey array = top ? rows::ArgKey::kNone : rows::arg_key(key);
+          c == '[' && rows::keeps_array(array))
+        rows::set_arg(array, text_.substr(open, at_ - open), event_);
       return true;
     }
     std::string_view value_text;
@@ -239,14 +241,16 @@ class TolerantParser::Strict {
       value_text = top ? time_word(key, value_text) : value_text == "null" ? std::string_view() : value_text;
     }
     if (!top) {
-      set_arg(arg_key(key), value_text, event_);
+      rows::set_arg(rows::arg_key(key), value_text, event_);
     } else if (!set_field(key, value_text, event_)) {
       fault = Fault::kBadField;
     }
     return true;
   }
 
-  static bool wanted(bool top, std::string_view key) { return top ? is_field(key) : arg_key(key) != ArgKey::kNone; }
+  static bool wanted(bool top, std::string_view key) {
+    return top ? is_field(key) : rows::arg_key(key) != rows::ArgKey::kNone;
+  }
 
   bool skip_nested() {
     int64_t depth = 0;
@@ -268,7 +272,7 @@ class TolerantParser::Strict {
 
   std::string_view text_;
   std::string& scratch_;
-  Event& event_;
+  rows::Event& event_;
   size_t at_ = 0;
 };
 
@@ -276,7 +280,8 @@ class TolerantParser::Strict {
 
 class TolerantParser::Anchored {
  public:
-  Anchored(std::string_view text, std::string& scratch, Event& event) : text_(text), scratch_(scratch), event_(event) {}
+  Anchored(std::string_view text, std::string& scratch, rows::Event& event)
+      : text_(text), scratch_(scratch), event_(event) {}
 
   Fault run() {
     end = event_end();
@@ -430,8 +435,8 @@ class TolerantParser::Anchored {
       at = text_.find('"', at);
       if (at == kNone || at >= end_of_region) return;
       const std::string_view name = quoted_key(at);
-      const ArgKey key = after_separator(at) ? arg_key(name) : ArgKey::kNone;
-      if (key == ArgKey::kNone) {
+      const rows::ArgKey key = after_separator(at) ? rows::arg_key(name) : rows::ArgKey::kNone;
+      if (key == rows::ArgKey::kNone) {
         ++at;
         continue;
       }
@@ -440,14 +445,14 @@ class TolerantParser::Anchored {
       if (text_[at] == '"') {
         const size_t close = value_end(at + 1, end_of_region, [&](size_t next) { return !quoted_key(next).empty(); });
         if (close == kNone) return;
-        set_arg(key, clean(text_.substr(at + 1, close - at - 1), scratch_), event_);
+        rows::set_arg(key, clean(text_.substr(at + 1, close - at - 1), scratch_), event_);
         at = close + 1;
       } else if (text_[at] != '{' && text_[at] != '[') {
         const size_t close = after_word(text_, at);
         const std::string_view word = text_.substr(at, close - at);
-        if (!word.empty()) set_arg(key, word == "null" ? std::string_view() : word, event_);
+        if (!word.empty()) rows::set_arg(key, word == "null" ? std::string_view() : word, event_);
         at = std::max(close, at + 1);
-      } else if (text_[at] == '[' && keeps_array(key)) {
+      } else if (text_[at] == '[' && rows::keeps_array(key)) {
         // The array is of numbers, or of texts without brackets; that is good enough for an event that is broken
         // elsewhere.
         int64_t depth = 0;
@@ -457,7 +462,7 @@ class TolerantParser::Anchored {
           depth -= text_[close] == ']';
           if (depth == 0) break;
         }
-        if (close < end_of_region) set_arg(key, text_.substr(at, close + 1 - at), event_);
+        if (close < end_of_region) rows::set_arg(key, text_.substr(at, close + 1 - at), event_);
         ++at;
       }
     }
@@ -465,14 +470,14 @@ class TolerantParser::Anchored {
 
   std::string_view text_;
   std::string& scratch_;
-  Event& event_;
+  rows::Event& event_;
   Fault fault_ = Fault::kNone;
 };
 
-Fault TolerantParser::parse(std::string_view text, Event& event) {
+Fault TolerantParser::parse(std::string_view text, rows::Event& event) {
   text = text.substr(0, kMaxJsonObjectBytes);
   const auto begin = [&] {
-    event = Event();
+    event = rows::Event();
     event.fractional_ts = true;  // holds until a whole ts is seen
     scratch_.clear();
   };

@@ -20,7 +20,7 @@ class TolerantParser {
   // caller whose counting of braces was misled by a stray quote can go on from there. At most kMaxJsonObjectBytes are
   // looked at. Views are valid until the next call (or as long as `text`). Returns kMalformed when nothing can be
   // trusted, also when the text ends within a value or within the arguments; kBadField when ts or dur is no time.
-  Fault parse(std::string_view text, Event& event);
+  Fault parse(std::string_view text, rows::Event& event);
 
   size_t end() const { return end_; }
   bool guessed() const { return guessed_; }  // the structure was broken, so names and arguments are the best guess

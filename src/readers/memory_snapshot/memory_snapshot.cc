@@ -42,13 +42,13 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   parallel_for(chosen.size(),
                [&](size_t k) { results[k].emplace(read_snapshot(source.files[chosen[k]].path, options.progress)); });
   std::vector<SnapshotFile> files;
-  std::vector<kineto::FileFacts> facts;
+  std::vector<rows::FileFacts> facts;
   std::optional<Error> first_error;
   for (size_t k = 0; k < chosen.size(); ++k) {
     const std::string& path = source.files[chosen[k]].path;
     if (*results[k]) {
       files.push_back(std::move(**results[k]));
-      facts.push_back({path, kineto::identify({}, path), 0, 0});
+      facts.push_back({path, rows::identify({}, path), 0, 0});
       trace.diagnostics.merge(files.back().notes);
       continue;
     }
@@ -63,7 +63,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  {source.roots.empty() ? "" : source.roots[0]},
                  "torch.cuda.memory._dump_snapshot(\"rank0.pickle\") writes one"};
   }
-  const std::vector<int32_t> ranks = kineto::assign_ranks(facts, trace.diagnostics, "memory_snapshot");
+  const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics, "memory_snapshot");
   std::vector<size_t> order(files.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return ranks[a] < ranks[b]; });

@@ -5,7 +5,7 @@
 namespace stageline::pftrace {
 namespace {
 
-using kineto::ArgKey;
+using rows::ArgKey;
 
 constexpr std::pair<std::string_view, OwnKey> kOwnKeys[] = {{"kind", OwnKey::kKind},
                                                             {"step", OwnKey::kStep},
@@ -28,7 +28,7 @@ constexpr std::pair<std::string_view, ArgKey> kOtherNames[] = {{"stream id", Arg
 
 AnnotationName annotation_name(std::string_view name) {
   AnnotationName out;
-  out.key = kineto::arg_key(name);
+  out.key = rows::arg_key(name);
   for (const auto& [text, key] : kOtherNames)
     if (name == text) out.key = key;
   for (const auto& [text, own] : kOwnKeys)

@@ -12,7 +12,7 @@ enum class OwnKey : uint8_t { kNone, kKind, kStep, kStage, kChunk, kMicroBatch, 
 
 // What an annotation's name means.
 struct AnnotationName {
-  kineto::ArgKey key = kineto::ArgKey::kNone;
+  rows::ArgKey key = rows::ArgKey::kNone;
   OwnKey own = OwnKey::kNone;
 };
 AnnotationName annotation_name(std::string_view name);

@@ -13,7 +13,7 @@ namespace stageline::pftrace {
 namespace {
 
 namespace note = perfetto::annotation;
-using kineto::ArgKey;
+using rows::ArgKey;
 
 constexpr int kDeepestValue = 32;
 constexpr size_t kLongestValue = size_t{1} << 20;
@@ -138,11 +138,11 @@ void Annotations::append_value(std::string& out, std::string_view annotation, co
   }
 }
 
-void Annotations::set(AnnotationName name, std::string_view text, kineto::Event& event) {
-  if (name.key != ArgKey::kNone) kineto::set_arg(name.key, text, event);
+void Annotations::set(AnnotationName name, std::string_view text, rows::Event& event) {
+  if (name.key != ArgKey::kNone) rows::set_arg(name.key, text, event);
 }
 
-void Annotations::read(std::string_view annotation, const Sequence& sequence, kineto::Event& event, OwnCell& own) {
+void Annotations::read(std::string_view annotation, const Sequence& sequence, rows::Event& event, OwnCell& own) {
   AnnotationName name;
   Value value;
   bool is_plain = true;  // it holds its name and scalars, and no list
@@ -187,15 +187,15 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ki
   } else if (is_number && name.key == ArgKey::kExternalId) {
     event.external_id = static_cast<int64_t>(value.number);
     event.has_operator = true;
-  } else if (is_number && is_plain && kineto::set_number(name.key, static_cast<int64_t>(value.number), event)) {
+  } else if (is_number && is_plain && rows::set_number(name.key, static_cast<int64_t>(value.number), event)) {
     return;
   } else if (value.id == note::kText) {
-    kineto::set_arg(name.key, scratch() = valid_utf8(value.bytes), event);
+    rows::set_arg(name.key, scratch() = valid_utf8(value.bytes), event);
   } else {
     std::string& text = scratch();
     append_value(text, annotation, sequence, 0);
-    if (text.empty() && kineto::keeps_array(name.key)) text = "[]";
-    kineto::set_arg(name.key, text, event);
+    if (text.empty() && rows::keeps_array(name.key)) text = "[]";
+    rows::set_arg(name.key, text, event);
   }
 }
 

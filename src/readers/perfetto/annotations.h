@@ -31,9 +31,9 @@ class Annotations {
   // `texts`: the interned ones, by id.
   explicit Annotations(const TextInterner& texts) : texts_(texts) {}
   void clear() { used_ = 0; }
-  void read(std::string_view annotation, const Sequence& sequence, kineto::Event& event, OwnCell& own);
+  void read(std::string_view annotation, const Sequence& sequence, rows::Event& event, OwnCell& own);
   // A value that came as text: extra data of device work, a launch's argument.
-  void set(AnnotationName name, std::string_view text, kineto::Event& event);
+  void set(AnnotationName name, std::string_view text, rows::Event& event);
   // A text that lives until clear().
   std::string& scratch();
 

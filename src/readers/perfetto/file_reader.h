@@ -39,7 +39,7 @@ struct CellRow {
 
 // What becomes a part.
 struct RankRows {
-  kineto::FileRows rows;
+  rows::FileRows rows;
   int64_t rank = -1;  // −1: the file does not say
   std::string machine;
   int64_t device_rows = 0;
@@ -196,7 +196,7 @@ class FileReader {
   std::string path_;
   bool has_book_ = false, late_clocks_ = false;
   Diagnostics notes_;
-  kineto::RowBuilder builder_;
+  rows::RowBuilder builder_;
   Annotations annotations_;
   ClockBook clocks_;
   Tracks tracks_;
@@ -211,7 +211,7 @@ class FileReader {
   bool clockless_ = false;
 
   TrackEvent event_;
-  kineto::Event facts_;
+  rows::Event facts_;
   OwnCell own_;
   uint16_t sync_category_ = 0, overhead_category_ = 0, kernel_category_ = 0, copy_category_ = 0;
   std::vector<std::pair<uint32_t, OwnCell>> own_cells_;  // by row
@@ -237,7 +237,7 @@ class FileReader {
   std::unordered_map<uint32_t, size_t> looks_back_;        // counter track → its last sample
   std::vector<std::pair<uint32_t, int64_t>> device_pids_;  // (track, pid) seen with device work
   std::vector<MetaField> metadata_;
-  kineto::ChunkRows rows_;
+  rows::ChunkRows rows_;
 };
 
 // What is done for every event stands here, so that the walk over plain events takes no calls for it.

@@ -12,7 +12,7 @@
 namespace stageline::pftrace {
 namespace {
 
-using kineto::Row;
+using rows::Row;
 
 // "rank 3", "rank 3 · host7": a process as our exporter names it.
 struct RankName {
@@ -33,8 +33,8 @@ RankName rank_name(std::string_view process) {
 }
 
 // The texts, and of the threads those that rows or marks lie on: each of them becomes a lane.
-kineto::Dictionaries used_by(kineto::ChunkRows& chunk, const kineto::Dictionaries& all) {
-  kineto::Dictionaries own;
+rows::Dictionaries used_by(rows::ChunkRows& chunk, const rows::Dictionaries& all) {
+  rows::Dictionaries own;
   for (uint32_t id = 0; id < all.names.size(); ++id) own.names.intern(all.names.text(id));
   for (uint32_t id = 0; id < all.categories.size(); ++id) own.categories.intern(all.categories.text(id));
   own.streams = all.streams;
@@ -46,12 +46,12 @@ kineto::Dictionaries used_by(kineto::ChunkRows& chunk, const kineto::Dictionarie
   };
   for (Row& row : chunk.rows) map(row.thread);
   for (Mark& mark : chunk.marks) map(mark.lane);
-  std::erase_if(chunk.thread_names, [&](kineto::ThreadName& name) { return (name.thread = thread[name.thread]) == 0; });
+  std::erase_if(chunk.thread_names, [&](rows::ThreadName& name) { return (name.thread = thread[name.thread]) == 0; });
   return own;
 }
 
 // A file's rows that are in its own ids already.
-void assemble(kineto::ChunkRows chunk, kineto::Dictionaries texts, kineto::FileRows& rows) {
+void assemble(rows::ChunkRows chunk, rows::Dictionaries texts, rows::FileRows& rows) {
   rows.dictionaries = std::move(texts);
   rows.row_count = chunk.rows.size();
   rows.blocks.push_back(std::move(chunk.rows));
@@ -169,7 +169,7 @@ void FileReader::link_gpu_work() {
 }
 
 void FileReader::settle_lanes() {
-  kineto::Dictionaries& texts = builder_.dictionaries();
+  rows::Dictionaries& texts = builder_.dictionaries();
   std::vector<uint32_t> thread(tracks_.size(), 0);
   std::vector<uint8_t> overhead(tracks_.size(), 0);
   std::vector<uint16_t> stream(tracks_.size(), 0);
@@ -197,7 +197,7 @@ void FileReader::settle_lanes() {
     if (row.stream == 0 && stream[track] != 0 && is_device_work(kinds[row.category])) row.stream = stream[track];
   }
   for (Mark& mark : rows_.marks) mark.lane = lane_of(mark.lane);
-  for (kineto::Flow& flow : rows_.flows) flow.thread = lane_of(flow.thread);
+  for (rows::Flow& flow : rows_.flows) flow.thread = lane_of(flow.thread);
   // What names a lane is said once for each track; of two the later would win, so the first stands last.
   std::reverse(rows_.thread_names.begin(), rows_.thread_names.end());
 }
@@ -309,29 +309,29 @@ void FileReader::split(FileResult& out) {
     assemble(std::move(rows_), std::move(builder_.dictionaries()), out.ranks[0].rows);
   } else {
     std::vector<uint32_t> new_row(part_of.size(), kNoRow);
-    std::vector<kineto::ChunkRows> chunks(out.ranks.size());
+    std::vector<rows::ChunkRows> chunks(out.ranks.size());
     for (size_t r = 0; r < part_of.size(); ++r) {
       if (part_of[r] < 0) continue;
-      kineto::ChunkRows& chunk = chunks[part_of[r]];
+      rows::ChunkRows& chunk = chunks[part_of[r]];
       new_row[r] = static_cast<uint32_t>(chunk.rows.size());
       chunk.rows.push_back(rows_.rows[r]);
     }
     const auto deal = [&](auto member) {
       for (auto& fact : rows_.*member) {
         if (part_of[fact.slice] < 0) continue;
-        kineto::ChunkRows& chunk = chunks[part_of[fact.slice]];
+        rows::ChunkRows& chunk = chunks[part_of[fact.slice]];
         fact.slice = new_row[fact.slice];
         (chunk.*member).push_back(fact);
       }
     };
-    deal(&kineto::ChunkRows::copies);
-    deal(&kineto::ChunkRows::syncs);
-    deal(&kineto::ChunkRows::collectives);
-    deal(&kineto::ChunkRows::operators);
-    deal(&kineto::ChunkRows::inputs);
-    deal(&kineto::ChunkRows::kernels);
-    deal(&kineto::ChunkRows::stacks);
-    deal(&kineto::ChunkRows::python);
+    deal(&rows::ChunkRows::copies);
+    deal(&rows::ChunkRows::syncs);
+    deal(&rows::ChunkRows::collectives);
+    deal(&rows::ChunkRows::operators);
+    deal(&rows::ChunkRows::inputs);
+    deal(&rows::ChunkRows::kernels);
+    deal(&rows::ChunkRows::stacks);
+    deal(&rows::ChunkRows::python);
     for (const SliceLink& link : rows_.links)
       if (part_of[link.from] >= 0 && part_of[link.from] == part_of[link.to])
         chunks[part_of[link.from]].links.push_back({new_row[link.from], new_row[link.to], link.kind});
@@ -340,7 +340,7 @@ void FileReader::split(FileResult& out) {
     for (size_t q = 0; q < chunks.size(); ++q) {
       chunks[q].thread_names = rows_.thread_names;
       chunks[q].event_count = rows_.event_count;
-      kineto::Dictionaries own = used_by(chunks[q], builder_.dictionaries());
+      rows::Dictionaries own = used_by(chunks[q], builder_.dictionaries());
       assemble(std::move(chunks[q]), std::move(own), out.ranks[q].rows);
     }
   }

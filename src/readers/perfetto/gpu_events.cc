@@ -190,7 +190,7 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
     lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", p.offset);
     return;
   }
-  kineto::Row row;
+  rows::Row row;
   row.start_ns = time;
   row.dur_ns = static_cast<int64_t>(duration);
   row.offset = p.offset;

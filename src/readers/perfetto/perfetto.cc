@@ -106,7 +106,7 @@ struct Placed {
 
 // Ranks: what the file says of its processes, else its name; several processes of a file count on from there.
 std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& notes) {
-  std::vector<kineto::FileFacts> facts;
+  std::vector<rows::FileFacts> facts;
   std::vector<size_t> file_of;
   std::vector<Placed> placed;
   std::set<int64_t> taken;
@@ -122,10 +122,10 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
       }
       continue;
     }
-    facts.push_back({files[f].path, kineto::identify({}, files[f].path), 0, 0});
+    facts.push_back({files[f].path, rows::identify({}, files[f].path), 0, 0});
     file_of.push_back(f);
   }
-  const std::vector<int32_t> ranks = kineto::assign_ranks(facts, notes, kFormat);
+  const std::vector<int32_t> ranks = rows::assign_ranks(facts, notes, kFormat);
   for (size_t k = 0; k < ranks.size(); ++k) {
     const FileResult& file = files[file_of[k]];
     int64_t rank = ranks[k];
@@ -224,12 +224,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   parallel_for(placed.size(), [&](size_t i) {
     FileResult& file = files[placed[i].file];
     RankRows& rank = file.ranks[placed[i].part];
-    kineto::fit_durations(rank.rows);
-    names[i] = kineto::build_part(std::move(rank.rows), file.shift_ns, parts[i]);
+    rows::fit_durations(rank.rows);
+    names[i] = rows::build_part(std::move(rank.rows), file.shift_ns, parts[i]);
     parts[i].rank = static_cast<int32_t>(placed[i].rank);
     parts[i].source = file.path;
     parts[i].machine_name = rank.machine;
-    if (!file.is_own) kineto::find_device(parts[i]);
+    if (!file.is_own) rows::find_device(parts[i]);
   });
   std::vector<std::vector<StringId>> name_maps(parts.size());
   std::vector<std::vector<uint8_t>> category_maps(parts.size());

@@ -33,7 +33,7 @@ void SliceLog::write_out() {
       continue;
     }
     if (const uint32_t closed = closed_[number]; closed != kNoRow) {
-      kineto::Row& begun = rows_[closed];
+      rows::Row& begun = rows_[closed];
       entries_.push_back({begun.start_ns + begun.dur_ns, begun.thread | kEndBit, number});
     } else {
       entries_.push_back({lost_ends_[lost].time, lost_ends_[lost].track | kEndBit, number});

@@ -24,7 +24,7 @@ inline constexpr uint32_t kNoRow = UINT32_MAX;
 class SliceLog {
  public:
   // `rows`: where begin() and end() find the rows of begins, with their starts and tracks, and set durations.
-  explicit SliceLog(std::vector<kineto::Row>& rows) : rows_(rows) {}
+  explicit SliceLog(std::vector<rows::Row>& rows) : rows_(rows) {}
 
   void begin(int64_t time, uint32_t track, uint32_t row, uint32_t sequence, bool needs_state);
   // Its number, for row_of_end().
@@ -79,7 +79,7 @@ class SliceLog {
   void pair_run(const IndexRun& run, Pairs& pairs);
   void pair_tracks(Pairs& pairs);
 
-  std::vector<kineto::Row>& rows_;
+  std::vector<rows::Row>& rows_;
   std::vector<uint32_t> closed_;  // by end: its row; kNoRow: none, or not known yet
   size_t entry_count_ = 0;
   Run run_;
@@ -126,7 +126,7 @@ inline uint32_t SliceLog::end(int64_t time, uint32_t track, uint32_t sequence, b
     if (run_.sequence != sequence) close_run(false);
     run_.begins = 0;  // an end too many, or another's: no run
   } else {
-    const kineto::Row& opened = rows_[run_rows_[run_.ends]];
+    const rows::Row& opened = rows_[run_rows_[run_.ends]];
     run_.same_tracks &= opened.thread == track && time >= opened.start_ns;
     run_.ends_need |= needs_state;
     run_.unordered |= time < run_.last_time;

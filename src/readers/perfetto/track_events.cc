@@ -136,7 +136,7 @@ void FileReader::too_many_rows(int64_t offset) {
 
 // What the annotations of an event say of its row.
 void FileReader::annotate(uint32_t number, const Sequence& s) {
-  kineto::Row& row = builder_.rows()[number];
+  rows::Row& row = builder_.rows()[number];
   facts_ = {};
   own_ = {};
   annotations_.clear();

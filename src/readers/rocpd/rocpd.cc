@@ -130,7 +130,7 @@ void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) 
   if (take([](const Placed& p) { return p.process->stated_rank; }, "RANK and the like in the processes' environments"))
     return;
   if (all.size() == records &&
-      take([](const Placed& p) { return int64_t{kineto::rank_in_name(file_name(p.record->path)).value_or(-1)}; },
+      take([](const Placed& p) { return int64_t{rows::rank_in_name(file_name(p.record->path)).value_or(-1)}; },
            "the files' names"))
     return;
   for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int64_t>(i);

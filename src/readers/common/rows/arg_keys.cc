@@ -7,7 +7,7 @@
 
 #include "base/number.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 namespace {
 
 // Sorted by name for the binary search.
@@ -196,4 +196,4 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
   }
 }
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -6,7 +6,7 @@
 
 #include "readers/common/rows/event.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 
 enum class ArgKey : uint8_t {
   kNone,
@@ -67,4 +67,4 @@ void set_arg(ArgKey key, std::string_view text, Event& event);
 // nothing, where the argument is a text or a fraction.
 bool set_number(ArgKey key, int64_t value, Event& event);
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace stageline::kineto {
+namespace stageline::rows {
 
 // Views are valid until the next event is parsed.
 struct Event {
@@ -36,4 +36,4 @@ struct Event {
   std::string_view args;  // text of the args object, for metadata and counters
 };
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-namespace stageline::kineto {
+namespace stageline::rows {
 namespace {
 
 // Extends a map by the ids that are new since the last chunk of this parser.
@@ -138,4 +138,4 @@ void FileRows::finish() {
   maps_.clear();
 }
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

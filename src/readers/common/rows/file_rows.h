@@ -15,7 +15,7 @@
 #include "model/trace.h"
 #include "readers/common/rows/event.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 
 struct Row {
   int64_t start_ns = 0, dur_ns = 0;
@@ -181,4 +181,4 @@ struct FileRows {
   std::unordered_map<uint32_t, size_t> counter_ids_;
 };
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

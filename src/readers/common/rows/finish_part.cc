@@ -9,7 +9,7 @@
 #include "model/open_slices.h"
 #include "readers/common/order_facts.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 namespace {
 
 template <class Fact>
@@ -245,4 +245,4 @@ void find_device(Part& part) {
     }
 }
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

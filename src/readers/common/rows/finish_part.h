@@ -8,7 +8,7 @@
 #include "readers/common/relate_slices.h"
 #include "readers/common/rows/file_rows.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 
 // Builds the part with the file's own name and category ids; several files can be built at once. `base_ns` is added to
 // every time. `rows` are freed on the way.
@@ -32,4 +32,4 @@ void permute_lane(std::vector<T>& column, const std::vector<uint32_t>& order, si
   std::copy(sorted.begin(), sorted.end(), column.begin() + static_cast<std::ptrdiff_t>(begin));
 }
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -8,7 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 namespace {
 
 constexpr int64_t kMaxRank = 1 << 24;
@@ -178,4 +178,4 @@ void check_world(const std::vector<FileFacts>& files, const std::vector<int32_t>
                     {}, missing);
 }
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -10,7 +10,7 @@
 #include "base/diagnostics.h"
 #include "model/trace.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 
 struct Identity {
   std::optional<int32_t> stated_rank;  // distributedInfo.rank; the last one if the file gives it twice
@@ -41,4 +41,4 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
 // Checks whether the ranks that are there fit the sizes of the job that files give.
 void check_world(const std::vector<FileFacts>& files, const std::vector<int32_t>& ranks, Diagnostics& diagnostics);
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -4,7 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
-namespace stageline::kineto {
+namespace stageline::rows {
 namespace {
 
 // The model's limit: sums and differences of two times fit.
@@ -166,4 +166,4 @@ int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
   return first_offset;
 }
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -5,7 +5,7 @@
 
 #include "readers/common/rows/file_rows.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 
 // True when every time plus `base_ns` stays within what the model holds.
 bool times_fit(const FileRows& rows, int64_t base_ns);
@@ -21,4 +21,4 @@ bool same_rows(const FileRows& a, const FileRows& b);
 // both files link nothing. Returns the position of from's first byte on the joint axis.
 int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns);
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows

@@ -5,7 +5,7 @@
 #include "base/text.h"
 #include "readers/common/rows/file_rows.h"
 
-namespace stageline::kineto {
+namespace stageline::rows {
 namespace {
 
 constexpr uint16_t kManyCategories = 0x7fff;  // limit for one chunk parser; the file allows far fewer
@@ -294,4 +294,4 @@ ChunkRows RowBuilder::take() {
   return out;
 }
 
-}  // namespace stageline::kineto
+}  // namespace stageline::rows
