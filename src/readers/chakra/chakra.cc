@@ -1,16 +1,15 @@
 // Execution traces of Chakra (*.et): docs/formats/chakra.md.
 #include <algorithm>
-#include <optional>
 #include <set>
 #include <vector>
 
 #include "base/counted.h"
 #include "base/number.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/chakra/trace_file.h"
 #include "readers/common/machines.h"
+#include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"
 
@@ -60,27 +59,17 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             "a file was left out: it is no execution trace of Chakra", {source.files[i].path});
     }
   }
-  std::vector<std::optional<Result<TraceFile>>> results(chosen.size());
-  parallel_for(chosen.size(),
-               [&](size_t k) { results[k].emplace(read_trace_file(source.files[chosen[k]].path, options.progress)); });
   std::vector<TraceFile> files;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    if (*results[k]) {
-      files.push_back(std::move(**results[k]));
-      continue;
-    }
-    trace.diagnostics.add("chakra.unusable_file", Severity::kLoss, "a file was left out: " + results[k]->error().what,
-                          {source.files[chosen[k]].path});
-    if (!first_error) first_error = results[k]->error();
-  }
-  if (files.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no execution trace of Chakra here",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "a Chakra trace is called NAME.RANK.et"};
-  }
+  const auto first_error = read_files(
+      chosen.size(), [&](size_t k) { return read_trace_file(source.files[chosen[k]].path, options.progress); },
+      [&](size_t, TraceFile file) { files.push_back(std::move(file)); },
+      [&](size_t k, const Error& error) {
+        trace.diagnostics.add("chakra.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
+                              {source.files[chosen[k]].path});
+      });
+  if (files.empty())
+    return nothing_read(first_error, source, "no execution trace of Chakra here",
+                        "a Chakra trace is called NAME.RANK.et");
   // Ranks by the files' names, where every name says another; else in their order.
   std::vector<int64_t> ranks;
   std::set<int64_t> seen;

@@ -2,12 +2,11 @@
 // docs/formats/flight-recorder.md.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/counted.h"
-#include "base/parallel.h"
 #include "base/text.h"
+#include "readers/common/read_files.h"
 #include "readers/flight_recorder/dump_file.h"
 #include "readers/reader.h"
 
@@ -117,22 +116,16 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         "no dump of a flight recorder here",
         {source.roots.empty() ? "" : source.roots[0]},
         "name the folder of nccl_trace_rank_0, nccl_trace_rank_1 … (TORCH_FR_DUMP_TEMP_FILE says where they go)"};
-  std::vector<std::optional<Result<Dump>>> dumps(files.size());
-  parallel_for(files.size(), [&](size_t k) { dumps[k].emplace(read_dump(files[k], options.progress)); });
   std::vector<Dump> good;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < files.size(); ++k) {
-    if (*dumps[k]) {
-      good.push_back(std::move(**dumps[k]));
-      continue;
-    }
-    const Error& error = dumps[k]->error();
-    trace.diagnostics.add("flight_recorder.unusable_dump", Severity::kLoss,
-                          "a dump could not be read: " + error.what + "; its rank counts as one without a dump",
-                          {files[k].path});
-    if (!first_error) first_error = error;
-  }
-  if (good.empty()) return std::move(*first_error);
+  const auto first_error = read_files(
+      files.size(), [&](size_t k) { return read_dump(files[k], options.progress); },
+      [&](size_t, Dump dump) { good.push_back(std::move(dump)); },
+      [&](size_t k, const Error& error) {
+        trace.diagnostics.add("flight_recorder.unusable_dump", Severity::kLoss,
+                              "a dump could not be read: " + error.what + "; its rank counts as one without a dump",
+                              {files[k].path});
+      });
+  if (good.empty()) return *first_error;
   if (std::all_of(good.begin(), good.end(), [](const Dump& dump) { return dump.part.flight_calls.empty(); }))
     return Error{ErrorCode::kBadInput,
                  "no dump here holds a call",

@@ -1,12 +1,11 @@
 // Reads snapshots of PyTorch's allocator: docs/formats/memory-snapshot.md.
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/counted.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/memory_snapshot/snapshot_file.h"
 #include "readers/reader.h"
@@ -36,33 +35,24 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
       trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,
                             "a file was left out: it is no snapshot of an allocator", {source.files[i].path});
-  if (options.progress)
-    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
-  std::vector<std::optional<Result<SnapshotFile>>> results(chosen.size());
-  parallel_for(chosen.size(),
-               [&](size_t k) { results[k].emplace(read_snapshot(source.files[chosen[k]].path, options.progress)); });
+  expect_bytes(source, chosen, options.progress);
   std::vector<SnapshotFile> files;
   std::vector<rows::FileFacts> facts;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    const std::string& path = source.files[chosen[k]].path;
-    if (*results[k]) {
-      files.push_back(std::move(**results[k]));
-      facts.push_back({path, rows::identify({}, path), 0, 0});
-      trace.diagnostics.merge(files.back().notes);
-      continue;
-    }
-    trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,
-                          "a snapshot was left out: " + results[k]->error().what, {path});
-    if (!first_error) first_error = results[k]->error();
-  }
-  if (files.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no snapshot of an allocator here",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "torch.cuda.memory._dump_snapshot(\"rank0.pickle\") writes one"};
-  }
+  const auto path_of = [&](size_t k) -> const std::string& { return source.files[chosen[k]].path; };
+  const auto first_error = read_files(
+      chosen.size(), [&](size_t k) { return read_snapshot(path_of(k), options.progress); },
+      [&](size_t k, SnapshotFile file) {
+        files.push_back(std::move(file));
+        facts.push_back({path_of(k), rows::identify({}, path_of(k)), 0, 0});
+        trace.diagnostics.merge(files.back().notes);
+      },
+      [&](size_t k, const Error& error) {
+        trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,
+                              "a snapshot was left out: " + error.what, {path_of(k)});
+      });
+  if (files.empty())
+    return nothing_read(first_error, source, "no snapshot of an allocator here",
+                        "torch.cuda.memory._dump_snapshot(\"rank0.pickle\") writes one");
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics, "memory_snapshot");
   std::vector<size_t> order(files.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;

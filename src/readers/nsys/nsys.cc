@@ -1,6 +1,5 @@
 // Reports of Nsight Systems, exported to SQLite: docs/formats/nsys.md.
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "base/counted.h"
@@ -9,6 +8,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/machines.h"
+#include "readers/common/read_files.h"
 #include "readers/nsys/report.h"
 #include "readers/reader.h"
 
@@ -137,29 +137,21 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             "a file that is no SQLite export of Nsight Systems was left out", {file.path});
     }
   }
-  std::vector<std::optional<Result<Report>>> results(paths.size());
-  parallel_for(paths.size(), [&](size_t k) {
-    results[k].emplace(read_report(paths[k]));
-    if (options.progress) options.progress->add(sizes[k]);
-  });
   std::vector<Report> reports;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < paths.size(); ++k) {
-    if (*results[k]) {
-      reports.push_back(std::move(**results[k]));
-      continue;
-    }
-    trace.diagnostics.add("nsys.unusable_report", Severity::kLoss, "a report was left out: " + results[k]->error().what,
-                          {paths[k]});
-    if (!first_error) first_error = results[k]->error();
-  }
-  if (reports.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no SQLite export of Nsight Systems here",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "nsys export --type sqlite REPORT.nsys-rep makes one"};
-  }
+  const auto read_one = [&](size_t k) {
+    Result<Report> report = read_report(paths[k]);
+    if (options.progress) options.progress->add(sizes[k]);
+    return report;
+  };
+  const auto first_error = read_files(
+      paths.size(), read_one, [&](size_t, Report report) { reports.push_back(std::move(report)); },
+      [&](size_t k, const Error& error) {
+        trace.diagnostics.add("nsys.unusable_report", Severity::kLoss, "a report was left out: " + error.what,
+                              {paths[k]});
+      });
+  if (reports.empty())
+    return nothing_read(first_error, source, "no SQLite export of Nsight Systems here",
+                        "nsys export --type sqlite REPORT.nsys-rep makes one");
   std::vector<Placed> all;
   for (Report& report : reports) {
     trace.diagnostics.merge(report.notes);

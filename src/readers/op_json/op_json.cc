@@ -2,12 +2,11 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
 
 #include "base/json_events.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "readers/common/op_names.h"
+#include "readers/common/read_files.h"
 #include "readers/common/settle_steps.h"
 #include "readers/op_json/event.h"
 #include "readers/op_json/timeline_file.h"
@@ -142,13 +141,7 @@ std::string describe(const Trace& trace, size_t files) {
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<size_t> chosen = files_to_read(source);
-  std::vector<std::optional<Result<FileOps>>> results(chosen.size());
-  if (options.progress)
-    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
-  parallel_for(chosen.size(), [&](size_t k) {
-    results[k].emplace(read_timeline(source.files[chosen[k]].path, static_cast<uint32_t>(k), options.progress));
-  });
-
+  expect_bytes(source, chosen, options.progress);
   Trace trace;
   trace.format = "op-json";
   trace.clock = ClockState::kUnaligned;
@@ -156,50 +149,41 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<std::string> paths;
   Lanes lanes;
   size_t used = 0;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    const SourceFile& file = source.files[chosen[k]];
-    paths.push_back(file.path);
-    Result<FileOps>& result = *results[k];
-    if (!result || result->pipeline_events == 0) {
-      if (!result && !first_error) first_error = result.error();
-      trace.diagnostics.add("op_json.unusable_file", Severity::kLoss,
-                            "a file without events that carry pipeline arguments was left out", {file.path});
-      continue;
-    }
-    ++used;
-    const std::vector<std::string> names =
-        identify_threads(*result, chosen.size() > 1 ? rank_in_name(file.path) : kUnknown);
-    lanes.add(*result, names);
-    std::vector<StringId> name_id(result->names.size());
-    for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(result->names.text(id));
-    for (Op& op : result->ops) op.name_id = name_id[op.name_id];
-    if (ops.empty()) {
-      ops = std::move(result->ops);
-    } else {
-      ops.insert(ops.end(), result->ops.begin(), result->ops.end());
-    }
-    trace.diagnostics.merge(result->diagnostics);
-    trace.lossy_steps.insert(trace.lossy_steps.end(), result->lossy_steps.begin(), result->lossy_steps.end());
-    results[k].reset();  // frees the rows
-  }
+  for (const size_t i : chosen) paths.push_back(source.files[i].path);
+  const auto unusable = [&](const std::string& path) {
+    trace.diagnostics.add("op_json.unusable_file", Severity::kLoss,
+                          "a file without events that carry pipeline arguments was left out", {path});
+  };
+  auto first_error = read_files(
+      paths.size(), [&](size_t k) { return read_timeline(paths[k], static_cast<uint32_t>(k), options.progress); },
+      [&](size_t k, FileOps file) {
+        if (file.pipeline_events == 0) return unusable(paths[k]);
+        ++used;
+        lanes.add(file, identify_threads(file, paths.size() > 1 ? rank_in_name(paths[k]) : kUnknown));
+        std::vector<StringId> name_id(file.names.size());
+        for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(file.names.text(id));
+        for (Op& op : file.ops) op.name_id = name_id[op.name_id];
+        if (ops.empty()) {
+          ops = std::move(file.ops);
+        } else {
+          ops.insert(ops.end(), file.ops.begin(), file.ops.end());
+        }
+        trace.diagnostics.merge(file.diagnostics);
+        trace.lossy_steps.insert(trace.lossy_steps.end(), file.lossy_steps.begin(), file.lossy_steps.end());
+      },
+      [&](size_t k, const Error&) { unusable(paths[k]); });
   for (size_t i = 0; i < source.files.size(); ++i)
     if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
-      trace.diagnostics.add("op_json.unusable_file", Severity::kLoss,
-                            "a file without events that carry pipeline arguments was left out", {source.files[i].path});
+      unusable(source.files[i].path);
   if (ops.size() > kMaxOps)
     return Error{ErrorCode::kLimit,
                  "more than " + std::to_string(kMaxOps) + " events",
                  {paths.front()},
                  "read fewer ranks or steps at once"};
-  if (ops.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no event carries pipeline arguments",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "expected X or B/E events with arguments such as step, stage, chunk, micro_batch, rank; "
-                 "see docs/formats/op-json.md"};
-  }
+  if (ops.empty())
+    return nothing_read(std::move(first_error), source, "no event carries pipeline arguments",
+                        "expected X or B/E events with arguments such as step, stage, chunk, micro_batch, rank; "
+                        "see docs/formats/op-json.md");
 
   resolve_ranks(ops, kFormat, trace.diagnostics);
   if (ops.empty())

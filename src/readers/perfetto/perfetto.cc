@@ -1,7 +1,6 @@
 // Perfetto traces (.pftrace): docs/formats/perfetto.md.
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/counted.h"
@@ -13,6 +12,7 @@
 #include "readers/common/machines.h"
 #include "readers/common/ops.h"
 #include "readers/common/perfetto_head.h"
+#include "readers/common/read_files.h"
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
@@ -180,25 +180,22 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "perfetto";
   trace.categories.push_back({"", Category::kOther});
-  if (options.progress)
-    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
-  std::vector<std::optional<Result<FileResult>>> results(chosen.size());
-  parallel_for(chosen.size(), [&](size_t k) {
-    results[k].emplace(read_file(source.files[chosen[k]].path, source.files[chosen[k]].size_bytes, options.progress));
-  });
+  expect_bytes(source, chosen, options.progress);
   std::vector<FileResult> files;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    if (*results[k]) {
-      files.push_back(std::move(**results[k]));
-      trace.diagnostics.merge(files.back().notes);
-    } else {
-      if (!first_error) first_error = results[k]->error();
-      trace.diagnostics.add("pftrace.unusable_file", Severity::kLoss,
-                            "a file was left out: " + results[k]->error().what, {source.files[chosen[k]].path});
-    }
-    results[k].reset();
-  }
+  const auto first_error = read_files(
+      chosen.size(),
+      [&](size_t k) {
+        const SourceFile& file = source.files[chosen[k]];
+        return read_file(file.path, file.size_bytes, options.progress);
+      },
+      [&](size_t, FileResult file) {
+        files.push_back(std::move(file));
+        trace.diagnostics.merge(files.back().notes);
+      },
+      [&](size_t k, const Error& error) {
+        trace.diagnostics.add("pftrace.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
+                              {source.files[chosen[k]].path});
+      });
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
     if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())
@@ -210,13 +207,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       trace.diagnostics.add("pftrace.unusable_file", Severity::kLoss, "a file was left out: it is no Perfetto trace",
                             {source.files[i].path});
   }
-  if (files.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no Perfetto trace among these files",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "a Perfetto trace is called .pftrace or .perfetto-trace; .json is read by kineto"};
-  }
+  if (files.empty())
+    return nothing_read(first_error, source, "no Perfetto trace among these files",
+                        "a Perfetto trace is called .pftrace or .perfetto-trace; .json is read by kineto");
 
   const std::vector<Placed> placed = place(files, trace.diagnostics);
   std::vector<Part> parts(placed.size());

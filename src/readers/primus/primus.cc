@@ -6,9 +6,9 @@
 #include <set>
 #include <tuple>
 
-#include "base/parallel.h"
 #include "base/text.h"
 #include "model/lossy_steps.h"
+#include "readers/common/read_files.h"
 #include "readers/primus/rank_file.h"
 #include "readers/reader.h"
 
@@ -121,38 +121,31 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                           "config.json names more pipeline ranks than there are files", {chosen.config_path},
                           config.pp_size - static_cast<int64_t>(chosen.files.size()));
 
-  std::vector<std::optional<Result<RankOps>>> results(chosen.files.size());
   if (options.progress)
     for (const SourceFile& file : source.files)
       if (pp_rank_of(file.path)) options.progress->expect(file.size_bytes);
-  parallel_for(chosen.files.size(),
-               [&](size_t k) { results[k].emplace(read_rank(chosen.files[k], options.progress)); });
-
   const StringId names[] = {trace.names.intern("forward"), trace.names.intern("backward"),
                             trace.names.intern("weight grad")};
   std::vector<Op> ops;
   std::vector<std::string> paths;
   std::map<int32_t, int64_t> min_ns;
   int64_t chunks_assigned = 0;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.files.size(); ++k) {
-    paths.push_back(chosen.files[k].path);
-    Result<RankOps>& result = *results[k];
-    if (!result) {
-      if (!first_error) first_error = result.error();
-      trace.diagnostics.add(
-          "primus.unusable_file", Severity::kLoss,
-          "a pp_rank file without iterations, of another folder or of a rank read already was left out",
-          {chosen.files[k].path});
-      continue;
-    }
-    for (Op& op : result->ops) op.name_id = names[op.name_id];
-    ops.insert(ops.end(), result->ops.begin(), result->ops.end());
-    for (const auto& [step, total] : result->total_ns) min_ns[step] = std::max(min_ns[step], total);
-    trace.diagnostics.merge(result->diagnostics);
-    trace.lossy_steps.insert(trace.lossy_steps.end(), result->lossy_steps.begin(), result->lossy_steps.end());
-    chunks_assigned += result->chunks_assigned;
-  }
+  for (const RankFile& file : chosen.files) paths.push_back(file.path);
+  auto first_error = read_files(
+      paths.size(), [&](size_t k) { return read_rank(chosen.files[k], options.progress); },
+      [&](size_t, RankOps rank) {
+        for (Op& op : rank.ops) op.name_id = names[op.name_id];
+        ops.insert(ops.end(), rank.ops.begin(), rank.ops.end());
+        for (const auto& [step, total] : rank.total_ns) min_ns[step] = std::max(min_ns[step], total);
+        trace.diagnostics.merge(rank.diagnostics);
+        trace.lossy_steps.insert(trace.lossy_steps.end(), rank.lossy_steps.begin(), rank.lossy_steps.end());
+        chunks_assigned += rank.chunks_assigned;
+      },
+      [&](size_t k, const Error&) {
+        trace.diagnostics.add(
+            "primus.unusable_file", Severity::kLoss,
+            "a pp_rank file without iterations, of another folder or of a rank read already was left out", {paths[k]});
+      });
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
     return Error{ErrorCode::kBadInput,

@@ -6,10 +6,10 @@
 #include <set>
 
 #include "base/counted.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/machines.h"
+#include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"
 #include "readers/rocpd/database.h"
@@ -145,26 +145,17 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.format = "rocpd";
   trace.categories.push_back({"", Category::kOther});
   const std::vector<Chosen> chosen = choose(source, options, trace.diagnostics);
-  std::vector<std::optional<Result<Record>>> results(chosen.size());
-  parallel_for(chosen.size(), [&](size_t k) { results[k].emplace(chosen[k].read(options.progress)); });
   std::vector<Record> records;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    if (*results[k]) {
-      records.push_back(std::move(**results[k]));
-      continue;
-    }
-    trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss, "a file was left out: " + results[k]->error().what,
-                          {chosen[k].path()});
-    if (!first_error) first_error = results[k]->error();
-  }
-  if (records.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no record of AMD's profilers here",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "rocprofv3 --sys-trace -- PROGRAM writes PID_results.db"};
-  }
+  const auto first_error = read_files(
+      chosen.size(), [&](size_t k) { return chosen[k].read(options.progress); },
+      [&](size_t, Record record) { records.push_back(std::move(record)); },
+      [&](size_t k, const Error& error) {
+        trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
+                              {chosen[k].path()});
+      });
+  if (records.empty())
+    return nothing_read(first_error, source, "no record of AMD's profilers here",
+                        "rocprofv3 --sys-trace -- PROGRAM writes PID_results.db");
   std::vector<Placed> all;
   std::set<std::string> hosts;
   for (Record& record : records) {

@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/counted.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "readers/common/machines.h"
+#include "readers/common/read_files.h"
 #include "readers/common/relate_slices.h"
 #include "readers/common/xspace_head.h"
 #include "readers/reader.h"
@@ -75,32 +74,22 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       trace.diagnostics.add("xplane.unusable_file", Severity::kLoss, "a file was left out: it is no profile of XLA",
                             {path});
   }
-  if (options.progress)
-    for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
-  std::vector<std::optional<Result<HostFile>>> results(chosen.size());
-  parallel_for(chosen.size(),
-               [&](size_t k) { results[k].emplace(read_host_file(source.files[chosen[k]].path, options.progress)); });
+  expect_bytes(source, chosen, options.progress);
   std::vector<HostFile> files;
-  std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
-    if (*results[k]) {
-      files.push_back(std::move(**results[k]));
-      trace.diagnostics.merge(files.back().notes);
-      continue;
-    }
-    Error error = results[k]->error();
-    if (was_filtered_as_text(source.head(chosen[k]))) error = filtered(source.files[chosen[k]].path);
-    trace.diagnostics.add("xplane.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
-                          {source.files[chosen[k]].path});
-    if (!first_error) first_error = std::move(error);
-  }
-  if (files.empty()) {
-    if (first_error) return std::move(*first_error);
-    return Error{ErrorCode::kBadInput,
-                 "no profile of XLA here",
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "name the folder of a run (LOG/plugins/profile/TIME) or a HOST.xplane.pb"};
-  }
+  const auto first_error = read_files(
+      chosen.size(), [&](size_t k) { return read_host_file(source.files[chosen[k]].path, options.progress); },
+      [&](size_t, HostFile file) {
+        files.push_back(std::move(file));
+        trace.diagnostics.merge(files.back().notes);
+      },
+      [&](size_t k, Error& error) {
+        const std::string& path = source.files[chosen[k]].path;
+        if (was_filtered_as_text(source.head(chosen[k]))) error = filtered(path);
+        trace.diagnostics.add("xplane.unusable_file", Severity::kLoss, "a file was left out: " + error.what, {path});
+      });
+  if (files.empty())
+    return nothing_read(first_error, source, "no profile of XLA here",
+                        "name the folder of a run (LOG/plugins/profile/TIME) or a HOST.xplane.pb");
   std::stable_sort(files.begin(), files.end(), [](const HostFile& a, const HostFile& b) {
     return a.host != b.host ? natural_less(a.host, b.host) : natural_less(a.path, b.path);
   });

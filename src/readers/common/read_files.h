@@ -1,0 +1,48 @@
+// How a reader reads its files: on all threads, keeping those that can be read.
+#pragma once
+
+#include <optional>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "base/parallel.h"
+#include "base/result.h"
+#include "readers/reader.h"
+
+namespace stageline {
+
+// Calls read(k), which gives a Result, for k < `count` on all threads. Then, on this thread and in order, take(k, what
+// was read) or, where that failed, lose(k, error), which counts the file in the trace's diagnostics and may word the
+// error better. Returns the first error. What was read of a file is freed once it is taken.
+template <class Read, class Take, class Lose>
+std::optional<Error> read_files(size_t count, Read read, Take take, Lose lose) {
+  std::vector<std::optional<std::invoke_result_t<Read, size_t>>> results(count);
+  parallel_for(count, [&](size_t k) { results[k].emplace(read(k)); });
+  std::optional<Error> first_error;
+  for (size_t k = 0; k < count; ++k) {
+    if (*results[k]) {
+      take(k, std::move(**results[k]));
+    } else {
+      Error error = results[k]->error();
+      lose(k, error);
+      if (!first_error) first_error = std::move(error);
+    }
+    results[k].reset();
+  }
+  return first_error;
+}
+
+// Why a reader read nothing: its first file's error or, where it had no file, that `what` (none of its format) is here.
+inline Error nothing_read(std::optional<Error> first_error, const Source& source, const char* what, const char* hint) {
+  if (first_error) return std::move(*first_error);
+  return {ErrorCode::kBadInput, what, {source.roots.empty() ? "" : source.roots[0]}, hint};
+}
+
+// Tells the progress how many bytes these files of the source have.
+inline void expect_bytes(const Source& source, const std::vector<size_t>& files, Progress* progress) {
+  if (!progress) return;
+  for (const size_t i : files) progress->expect(source.files[i].size_bytes);
+}
+
+}  // namespace stageline
