@@ -1,4 +1,4 @@
-// What a run is too short to tell (causes that may be chance, jitter that nothing explains), and what it hides.
+// Sentences on causes that a short run cannot separate from noise, on unexplained jitter, and on hidden causes.
 #pragma once
 
 #include "base/words.h"
@@ -7,9 +7,9 @@
 
 namespace stageline {
 
-// A sentence on the largest cause that costs enough but may be chance (CauseList::doubtful); else on how far an
-// estimated price may be off; else on jitter of at least 5 % of a step that the account leaves. "" where there is none
-// of these.
+// Returns a sentence on the largest cause that costs enough but may be noise (CauseList::doubtful). Otherwise it is on
+// the error of an estimated price, or else on jitter of at least 5 % of a step that the breakdown leaves. "" if there
+// is none of these.
 Text doubt_words(const CauseList& causes);
 
 // The largest cause that holds the step up only after the found causes are gone (CauseList::hidden); "" where there is

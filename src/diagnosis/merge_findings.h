@@ -1,5 +1,5 @@
-// Joins findings of a profiler trace that contains a pipeline: those of its cells and those of its devices, so that
-// nothing is said twice or contradicts.
+// Joins findings of a profiler trace that contains a pipeline: those of its cells and those of its devices, without
+// repetition or contradiction.
 #pragma once
 
 #include <vector>

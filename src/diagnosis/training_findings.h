@@ -1,5 +1,5 @@
-// What is said of a recorded training without a pipeline: where its steps go and what holds them up, which may be
-// input, a rank that others wait for, collectives that nothing hides, or pauses. Conditions: docs/analyses/findings.md.
+// Findings for recorded training without a pipeline. They explain where step time goes: waiting for input, a straggler
+// rank, exposed collectives, or pauses. Conditions: docs/analyses/findings.md.
 #pragma once
 
 #include "diagnosis/explanation.h"

@@ -95,7 +95,7 @@ void account_for_rest(const CauseScene& scene, CauseWorlds& worlds, const CauseW
   const CauseWorld by_replica = [&](uint32_t op, double& dur, double&) {
     if (place_of(op) != UINT32_MAX) dur *= even.factor(op);
   };
-  // Each world has the changes of the one before it and one more; what that gains is a line of the account.
+  // Each scenario has the changes of the previous one and one more; the difference is a line of the breakdown.
   std::vector<std::pair<std::string_view, CauseWorld>> changes = {{"late", prompt}, {"message", at_once}};
   if (even.any()) changes.emplace_back("replica-jitter", by_replica);
   changes.emplace_back("jitter", by_place);

@@ -8,9 +8,9 @@
 
 namespace stageline {
 
-// What is left of the steps once all that is named is gone, told apart by replays with more and more of the real times,
-// as the waterfall's: each kind of cell at its mean, each place at its own, each cell (what makes a whole replica slow
-// in some steps for itself), messages, late starts.
+// Splits the step time that remains after all named causes are removed. Like the waterfall, it replays the steps with
+// more and more of the real times and attributes each difference. The parts are: mean per kind of cell, mean per place,
+// each cell (separately for cells that slow a whole replica), messages, late starts.
 void account_for_rest(const CauseScene& scene, CauseWorlds& worlds, const CauseWorlds::World& all,
                       const std::vector<bool>& counts, std::vector<AccountLine>& left);
 

@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kMinSeen = 3;        // steps (or replicas of steps) in which a place must be seen
 constexpr double kLongPosition = 1.1;  // least ratio of a long place to the usual cell
 constexpr double kNearlyAlways = 0.8;  // share of its cells that must have half of the mean excess or more
-constexpr double kErrors = 6;  // standard errors of the mean; many, because so many places could be long by chance
+constexpr double kErrors = 6;  // standard errors of the mean; many, because one of many places may be long by chance
 constexpr double kMaxOfBatches =
     // Share of a stage's micro-batches; where more are long (and not just one of several), the position is not the
     // reason.

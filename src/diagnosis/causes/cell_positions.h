@@ -1,5 +1,5 @@
-// Cells that take longer at the same place of every step: the first micro-batch (autotuning, lazy gathers), the first
-// backward, the last micro-batch. Part of cell_times, which tells sequence lengths without them.
+// Finds cells that take longer at the same place of every step: the first micro-batch (autotuning, lazy gathers), the
+// first backward, the last micro-batch. It is part of cell_times, which computes sequence lengths without them.
 //
 //   step 1   ▐▐▐▐ F0 ▐▐▐▐|F1▐▐|F2▐▐|F3▐▐        micro-batch 0 is long in every step; a long sequence would be
 //   step 2   ▐▐▐▐ F0 ▐▐▐▐|F1▐▐|F2▐▐|F3▐▐        another one from step to step

@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxPlaces = 10'000'000;
 constexpr int32_t kMaxChunks = 100'000'000;
 constexpr size_t kMinBatches = 8;  // that a correlation needs
-// Least correlation of a micro-batch's cells on even stages with those on odd stages.
+// The minimum correlation of a micro-batch's cells on even stages with those on odd stages.
 constexpr double kStagesAlike = 0.5;
 constexpr double kMinUneven = 0.03;  // least standard deviation of a cell's work with which data count as uneven
 constexpr double kAlike = 0.8;       // least correlation with which lengths are properties of the micro-batches
@@ -29,7 +29,7 @@ constexpr double kErrors = 3;        // standard errors by which a correlation m
 
 using Points = std::vector<std::pair<double, double>>;
 
-// Of all these lists' points, one after the other.
+// Returns the correlation over the points of all these lists, one after the other.
 double correlation_of(const std::vector<const Points*>& lists) {
   size_t count = 0;
   for (const Points* points : lists) count += points->size();
@@ -206,7 +206,7 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
     std::vector<uint32_t> ops;
     std::vector<std::pair<double, double>> of_worker(workers_.size());  // sum of ratios, count
     const auto usual_ns = [&](uint32_t op) { return usual[place_of(op)] * position_factor(op) * sequence_factor(op); };
-    // What makes a long step long is another matter. Factor 0: nothing is known of its work.
+    // The reason of a long step is another matter. Factor 0 means that its work is unknown.
     if (!counts_[s]) std::fill(factor.begin() + g.steps[s].begin, factor.begin() + g.steps[s].end, 0.0F);
     for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op) {
       if (worker_of(op) == kNone || g.micro_batch[op] < 0 || !(usual_ns(op) > 0)) continue;
@@ -257,8 +257,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   // Ratios to a mean that they are part of: as many of them say nothing as there are means.
   const double free = count - means;
   routing_.deviation = free > 0 ? std::sqrt(squares / free) : 0;
-  // Where every cell also scatters by itself, forwards go together with backwards beyond chance, but not by much. That
-  // all replicas have the same at the same time shows it; what they share then counts once.
+  // If every cell also scatters by itself, the correlation of forwards with backwards is above noise, but not by much.
+  // Equal work of all replicas at the same time proves it; their common part then counts once.
   double half = 1;  // half of the replicas
   for (const Worker& worker : workers_) half = std::max(half, (worker.dp + 1) / 2.0);
   const double of_replicas = correlation_of(replicas);
@@ -266,8 +266,8 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   routing_.shared = of_replicas >= kAlike && together;
   if (!routing_.shared && routing_.correlation < kAlike) return;
   if (routing_.shared) {
-    // Halves of the replicas go together by what they share, S, in spite of what each has alone, N: r = S ÷ (S + 2 N ÷
-    // d).
+    // Halves of the replicas correlate by their common part, S, in spite of the separate part of each, N: r = S ÷ (S +
+    // 2 N ÷ d).
     routing_.deviation /= std::sqrt(1 + (1 / of_replicas - 1) * half);
   }
   if (routing_.deviation < kMinUneven) return;
@@ -310,8 +310,8 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
           work[v][d].count = std::max(work[v][d].count, sum.count);
         }
   const std::vector<std::vector<double>> becomes = even_levels(work, routing_.deviation, routing_.shared);
-  // Where the seen share is the largest of several, its spread tells what each of them scatters by, and so how far it
-  // is above an even share.
+  // If the seen share is the largest of several, its spread shows how much each of them scatters, and so its excess
+  // over an even share.
   double above = 1;
   if (routing_.shared) {
     const Largest largest = largest_of_normals(replicas);

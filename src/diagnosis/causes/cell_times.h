@@ -45,10 +45,10 @@ class CellTimes {
                  half ? CellKind::kForwardBackward : graph_.kind[op]);
   }
 
-  // How much longer an operation's micro-batch is than the usual one of its step and replica; for an overlapped pair,
-  // both micro-batches weighted by their parts of it; 1 where it is unknown.
+  // Returns the length of an operation's micro-batch relative to the usual one of its step and replica. For an
+  // overlapped pair, both micro-batches are weighted by their parts of it; 1 if it is unknown.
   double sequence_factor(uint32_t op) const { return factor_.empty() ? 1 : static_cast<double>(factor_[op]); }
-  // What an operation's time is divided by so that long micro-batches become usual ones.
+  // Returns the divisor of an operation's time that turns long micro-batches into usual ones.
   double long_factor(uint32_t op) const { return without_long_.empty() ? 1 : static_cast<double>(without_long_[op]); }
   bool sequence_factor_known() const { return !factor_.empty(); }
   struct Sequences {
@@ -62,16 +62,16 @@ class CellTimes {
   double even_factor(uint32_t op) const { return even_.empty() ? 1 : static_cast<double>(even_[op]); }
   // Cells that are long at the same place of every step.
   const CellPositions& positions() const { return positions_; }
-  // Work that varies with the data from stage to stage, as where experts get unequal shares of the tokens: forward and
-  // backward of a micro-batch are long together on one stage, and other stages are not.
+  // Work that varies with the data from stage to stage, as when experts get unequal shares of the tokens. Forward and
+  // backward of a micro-batch are then long together on one stage, and not on other stages.
   struct Routing {
     double correlation = 0, deviation = 0;  // of forwards with backwards; relative standard deviation of a cell's work
     int64_t cells = 0;
     // True where all replicas have the same work at the same time, as where experts are spread over them and each waits
     // for the one with most tokens. Even work is then less than any replica is seen to take, and has to be estimated.
     bool shared = false;
-    // For each operation, its time ÷ what it would take if work were dealt evenly; empty: work does not vary. With
-    // `own_factor` each worker keeps the mean of its own work, though these means differ by chance too.
+    // For each operation, its time ÷ its time with an even distribution of work; empty: work does not vary. With
+    // `own_factor` each rank keeps the mean of its own work, though these means differ randomly too.
     std::vector<float> factor, own_factor;
     bool known() const { return !factor.empty(); }
   };

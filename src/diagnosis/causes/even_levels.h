@@ -1,4 +1,4 @@
-// Estimates what cells would take if work that varies by chance were dealt evenly. Part of causes.
+// Estimates the times of cells if randomly varying work were distributed evenly. It is part of causes.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ struct WorkLevel {
 // of them is off by deviation ÷ √count. Returns, for each [place][replica], what even work takes ÷ `mean`.
 //
 // A level is modelled as place × replica × rest. Each of the three is drawn towards what all have in common, as far as
-// chance explains how it scatters. This is the positive-part James-Stein estimator: of a true variance τ² beside a
-// chance variance e² the part τ² ÷ (τ² + e²) is kept. A stage with more layers, a slow replica and a slow rank keep
-// what they take, and stages that differ only by chance become equal. `shared`: all replicas of a place have the same
-// work at the same time, so more of them tell no more about it. O(places · replicas).
+// noise explains its scatter. This is the positive-part James-Stein estimator: with a true variance τ² and a noise
+// variance e² the part τ² ÷ (τ² + e²) is kept. A stage with more layers, a slow replica and a slow rank keep their
+// times, and stages that differ only by noise become equal. `shared`: all replicas of a place have the same work at the
+// same time, so more of them do not add evidence. O(places · replicas).
 std::vector<std::vector<double>> even_levels(const std::vector<std::vector<WorkLevel>>& work, double deviation,
                                              bool shared);
 

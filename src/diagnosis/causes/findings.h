@@ -12,17 +12,17 @@ struct Findings {
   Headline headline;
   std::vector<Finding> list;         // one finding says so when nothing stands out; empty only without compute cells
   std::vector<Finding> offers = {};  // NOLINT(readability-redundant-member-init): by explain only; shown after the list
-  // Those that only say that ranks wait; they are listed nowhere.
+  // Findings that only report that ranks wait; they are listed nowhere.
   std::vector<Finding> others = {};  // NOLINT(readability-redundant-member-init)
 };
 
 // Sorts by weight, but puts findings of who is slow first: a stage that everyone waits for explains the bubble.
 void by_weight(std::vector<Finding>& list);
 
-// Findings on what cells show without a replay. Expects linked cells. Who is slow, what runs in another order and which
-// steps are long is looked for here only where no replay can price it; otherwise causes_of() tells that, and findings
-// that ranks wait go to `others`. Thresholds: a stage or rank at 1.1× its median, a step at 1.3× the median step, 10 %
-// of a step outside the pipeline. Definitions: docs/analyses/findings.md. O(cells).
+// Findings from cells without a replay. Expects linked cells. Slow ranks, other orders and long steps are searched here
+// only if no replay can estimate their cost. Otherwise causes_of() reports them, and findings that ranks wait go to
+// `others`. Thresholds: a stage or rank at 1.1× its median, a step at 1.3× the median step, 10 % of a step outside the
+// pipeline. Definitions: docs/analyses/findings.md. O(cells).
 Findings find_findings(const Run& run);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// The first lines of a report: what a step takes, how much of it is not computing, and where that went.
+// Makes the first lines of a report: the step time, the share of it that is not computing, and its parts.
 #pragma once
 
 #include <vector>
@@ -10,10 +10,10 @@
 
 namespace stageline {
 
-// The parts of a step are the waterfall's, as shares of the mean step. They are only compute, waiting and time outside
-// the pipeline where there is no waterfall, where more than kMaxUnknownWaits of the cells wait for something that was
-// not recorded, or where a replay with the run's own times does not reproduce its steps (`replays` is false), because
-// the waterfall is made of replays.
+// The parts of a step are the waterfall's, as shares of the mean step. In three cases they are only compute, waiting
+// and time outside the pipeline. There may be no waterfall, or more than kMaxUnknownWaits of the cells wait for
+// something that was not recorded. Or a replay with the run's own times does not reproduce its steps (`replays` is
+// false). The last case matters because the waterfall is made of replays.
 inline constexpr double kMaxUnknownWaits = 0.1;
 Headline headline_of(const FindingFacts& facts, const Recognition& recognition, const Waterfall& waterfall,
                      bool replays);

@@ -16,8 +16,8 @@ namespace stageline {
 namespace {
 
 constexpr size_t kMaxSuspects = 12;  // most operations, and most ranks, that are tried one by one
-// Share of a step's excess that an operation must have to be tried; share of the worst rank's excess that another rank
-// must have so that it is more than chance.
+// The first is the minimum share of a step's excess for trying an operation. The second is the share of the worst
+// rank's excess that another rank must have to be above noise.
 constexpr double kMinOfExcess = 0.1;
 constexpr double kMaxOfExcess = 0.5;  // least share of the excess that must go away with what is named
 constexpr size_t kMaxSteps = 16;      // most long steps that are looked into
@@ -93,7 +93,7 @@ class Finder {
     max_first(everywhere);
     const Suspect* best = nullptr;
     double most = 0;
-    // The same operation in several replicas must explain much more than one of them alone, or one of them is at fault.
+    // The same operation in several replicas must explain much more than one of them alone, or that one is the cause.
     const auto try_all = [&](const std::vector<Suspect>& list, double least) {
       for (const Suspect& s : list) {
         OpTimes world = base;
@@ -125,7 +125,7 @@ class Finder {
   using Link = std::pair<int32_t, int32_t>;
   // Stage, kind, micro-batch, chunk, whether its delay is meant.
   using Place = std::tuple<int32_t, CellKind, int32_t, int32_t, bool>;
-  // For the compute cells of one rank: what they take, what they usually take, and by how much they start late.
+  // Times of the compute cells of one rank: the measured one, the usual one, and the delay of their starts.
   struct PartExcess {
     double own_ns = 0, usual_ns = 0, late_ns = 0;
     double excess_ns() const { return late_ns + std::max(0.0, own_ns - usual_ns); }
@@ -230,11 +230,11 @@ class Finder {
     return sends ? Link{g_.stage(op), other} : Link{other, g_.stage(op)};
   }
 
-  // Used when it was no single operation. Looks for ranks that belong together and hold nearly all of the extra time,
-  // the smallest such set first; then for the messages of one link; then for nearly all ranks.
+  // Is used if there is no single operation. It looks for ranks that belong together and hold nearly all of the extra
+  // time, the smallest such set first. Then it tries the messages of one link, then nearly all ranks.
   void by_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
                 LongStep& found) const {
-    // Over many ranks, chance differences add up; so a rank with little beside the worst one does not count.
+    // Over many ranks, random differences add up; so a rank with little compared with the worst one does not count.
     double sum = 0, max_of_one = 0;
     for (const auto& [part, excess] : excesses.by_part) max_of_one = std::max(max_of_one, excess.excess_ns());
     for (const auto& [part, excess] : excesses.by_part)
@@ -261,7 +261,7 @@ class Finder {
         const double excess = excesses.by_part.at(part).excess_ns();
         held += excess, least = std::min(least, excess), all += 1;
       }
-      // Each of the ranks must have its share; otherwise one of them, or another set, is at fault.
+      // Each of the ranks must have its share; otherwise one of them, or another set, is the cause.
       if (held < kNearlyAll * sum || least < kMaxOfExcess * held / all) continue;
       if (!choice.parts || parts.size() < choice.parts->size()) choice = {key.first, &parts, held};
     }
@@ -309,7 +309,7 @@ class Finder {
     if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll, found.stage = kUnknown;
   }
 
-  // Tries several whole stages: those with at least half of what the worst stage has, if they are at most half of all
+  // Tries several whole stages: those with at least half of the worst stage's excess. They must be at most half of all
   // stages and hold nearly all of the excess.
   bool take_stages(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses, double sum,
                    LongStep& found) const {
@@ -360,7 +360,7 @@ class Finder {
     return true;
   }
 
-  // Tries the step with the usual times of these ranks; returns false, and says nothing, where it gets hardly shorter.
+  // Tries the step with the usual times of these ranks; returns false, and adds nothing, when it is almost as long.
   bool take_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
                   const std::vector<int32_t>& parts, LongStep& found) const {
     const std::set<int32_t> own(parts.begin(), parts.end());

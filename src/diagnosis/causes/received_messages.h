@@ -1,5 +1,5 @@
-// Recorded receives beside the cells that waited for them tell whether the message was late or the host. Part of
-// causes.
+// Decides by recorded receives, compared with the cells that waited for them, if the message was late or the host. It
+// is part of causes.
 //
 //   producer  ▐▐▐▐|
 //   receive        └────────── 25 ms ──────────┐            the message was under way until the cell began: its fault

@@ -15,13 +15,13 @@ void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding
 // schedule.order: lists whose forwards and backwards come in another order than in the recognised schedule. O(1).
 void add_order(const Trace& trace, const Recognition& recognition, std::vector<Finding>& out);
 
-// Two findings on runs with a recognised schedule:
-// schedule.late_start: a stage whose rank was free begins its first forward only after the stage before has finished a
-// later forward too, in most steps. It is told only where both are on one clock; its weight is the mean delay ÷ the
-// step.
-// schedule.late: along the waits that lead to the ends of steps, one reason (late messages, late launches, unexplained
-// gaps, cells longer than their mean) makes up most of the time beyond theory and at least 5 % of the span. It is told
-// on one clock only, and not where schedule.late_start says the same. Definitions: docs/analyses/findings.md. O(cells).
+// There are two findings on runs with a recognised schedule. schedule.late_start: in at least four fifths of the
+// steps, a stage whose rank was free starts its first forward only after the previous stage has finished a later
+// forward too. It is reported only if both are on one clock; its weight is the mean delay ÷ the step.
+// schedule.late: along the waits that lead to the ends of steps, one reason (late messages, late launches,
+// unexplained gaps, cells longer than their mean) makes up most of the time beyond theory and at least 5 % of the
+// span. It is reported on one clock only, and not if schedule.late_start reports the same. Definitions:
+// docs/analyses/findings.md. O(cells).
 void add_late(const Trace& trace, const TheoryRun& run, double pipeline_share, std::vector<Finding>& out);
 
 }  // namespace stageline

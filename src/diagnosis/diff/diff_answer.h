@@ -1,4 +1,4 @@
-// What the comparison of two runs says: what they are, and the change of a step group by group. run_diff.h makes it.
+// The result of comparing two runs: their descriptions, and the change of a step group by group. run_diff.h makes it.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace stageline {
 
-// What a run is, before its times.
+// The description of a run, without its times.
 struct DiffRun {
   std::string schedule;  // "1f1b"; "" when none is recognised
   int32_t stages = 0, replicas = 0, context_parallel = 1, ranks = 0, chunks = 1;
-  int32_t micro_batches = 0;        // in most steps; 0: unknown
-  int64_t steps = 0, left_out = 0;  // steps that are compared cell by cell; long ones, which are told apart
+  int32_t micro_batches = 0;        // the most common number; 0: unknown
+  int64_t steps = 0, left_out = 0;  // steps that are compared cell by cell; long ones, which are reported separately
   // Mean period from a step's start to the next one's, including long steps and gaps, and its standard error (NaN for
   // one step).
   double step_ns = 0, error_ns = 0;
@@ -24,7 +24,7 @@ struct DiffRun {
 
 enum class DiffCause : uint8_t {
   kSchedule,  // another schedule, other sizes or another order: the effect of B's graph with A's times
-  kCompute,   // work of a (stage, kind), or the work that a cause of B's own is told of (`what`)
+  kCompute,   // work of a (stage, kind), or the work of one of B's causes (`what`)
   kMessages,  // messages of a (from stage, to stage): the transfer itself, without waiting
   // Time between what operations of a (stage) wait for and their start; of what follows the pipeline, by `type`; with
   // stage kUnknown, several stages that are beyond noise only together.
@@ -33,7 +33,7 @@ enum class DiffCause : uint8_t {
   // Time between steps, by the name of what was recorded there (`type`); `sometimes`: what a few gaps hold beyond the
   // others.
   kBetween,
-  kLong,  // outlier steps: what they take beyond the others
+  kLong,  // outlier steps: their time beyond the others
   kMore,  // groups beyond kMaxDiffGroups, those that changed least
   kRest,  // what the replays do not explain
 };
@@ -64,7 +64,7 @@ struct DiffGroup {
   // A cause of B is certain that these operations lose time, and A has no such cause: only how much it loses differs
   // from step to step.
   bool certain = false;
-  // Of delays that are named after a link: nobody recorded its messages, so the host may be late instead.
+  // For delays that are named after a link: its messages were not recorded, so the host may be late instead.
   bool guessed = false;
 };
 
@@ -81,6 +81,6 @@ struct RunDiff {
   int64_t unused = 0;     // operations of A without one of B
   Diagnostics notes;
 };
-inline constexpr double kMinDiffShare = 0.002;  // share of A's step; a smaller change is not told
+inline constexpr double kMinDiffShare = 0.002;  // share of A's step; a smaller change is not reported
 
 }  // namespace stageline

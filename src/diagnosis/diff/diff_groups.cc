@@ -13,7 +13,7 @@ constexpr double kOneRank = 0.8;  // least share of a group's change that one ra
 // Pauses are few, and hold nearly all of the delay that was added.
 constexpr double kPausesHold = 0.8, kMaxPaused = 0.1, kMaxLateMessages = 0.3;
 
-// cause, stage, from stage, kind, type
+// cause, stage, from stage, kind, type.
 using Key = std::tuple<DiffCause, int32_t, int32_t, CellKind, int32_t>;
 constexpr int32_t kFirstNamed = 1 << 20;  // types from here on stand for named causes; those of a graph are all below
 
@@ -39,7 +39,7 @@ class Grouper {
   }
   Key delay_key(uint32_t op) const {
     const CellKind kind = g_.kind[op];
-    // A message that nobody recorded has no host that launches it, so its delay is part of the transfer.
+    // An unrecorded message has no host that launches it, so its delay is part of the transfer.
     if (g_.cell[op] == kNoCell) return dur_key(op);
     // Before a collective or the optimizer, delays of all stages are one kind of waiting, and no work of a stage.
     if (!is_compute(kind) && !is_message(kind)) return {DiffCause::kDelay, kUnknown, kUnknown, kind, g_.type[op]};
@@ -47,8 +47,8 @@ class Grouper {
   }
 
  private:
-  // Stages (from, to) of a message: told by the partner in its group, or by what an unrecorded message waits for;
-  // otherwise the neighbouring stage.
+  // Returns the stages (from, to) of a message: by the partner in its group, or by the cell that an unrecorded message
+  // waits for; otherwise the neighbouring stage.
   std::pair<int32_t, int32_t> edge_of(uint32_t op) const {
     const CellKind kind = g_.kind[op];
     const int32_t own = g_.stage(op);

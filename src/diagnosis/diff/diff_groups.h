@@ -16,20 +16,20 @@ struct DiffGroups {
   std::vector<uint32_t> named;             // for each group its number of NamedWork, or kNoCause
 };
 
-// Gives for a compute operation the number of the cause that its time is told by wherever it ran; kNoCause where it is
-// told by its stage.
+// Returns for a compute operation the number of the cause that its time belongs to on any stage; kNoCause if it belongs
+// to its stage.
 using NamedWork = std::function<uint32_t(uint32_t op)>;
 inline constexpr uint32_t kNoCause = UINT32_MAX;
 
 // Groups whose times are all A's are left out. Beyond `most` groups, those with the least summed change are one, kMore,
-// which is the last. `usual` says for each step whether it counts. `named` may be empty; DiffGroups::named tells which
-// cause a group belongs to. O(operations · log groups).
+// which is the last. `usual` says for each step whether it counts. `named` may be empty; DiffGroups::named gives the
+// cause of a group. O(operations · log groups).
 DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most,
                             const NamedWork& named);
 
-// Sets `paused` and `pause_ns` of a group where few of its operations hold nearly all of the change: at most a tenth of
-// its starts, or three tenths of its messages, became later (or longer) by at least four fifths of what all of them
-// changed by. `changes_ns` is B − A of each operation. O(n log n).
+// Sets `paused` and `pause_ns` of a group if few of its operations hold nearly all of the change. At most a tenth of
+// its starts, or three tenths of its messages, became later (or longer), by at least four fifths of the total change.
+// `changes_ns` is B − A of each operation. O(n log n).
 void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group);
 
 }  // namespace stageline

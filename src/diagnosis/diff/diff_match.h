@@ -1,5 +1,5 @@
-// What every operation of run B would have taken in run A: the time of the operation at the same place or, where there
-// is none, of similar ones. Part of run_diff.
+// Estimates the time of every operation of run B in run A: the time of the operation at the same place or, if there is
+// none, of similar ones. It is part of run_diff.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct DiffMatch {
 // (stage, kind, chunk), of (stage, kind), or of the kind; compute times then scale with the number of virtual stages. A
 // B equals an I and a W together, which share a B's time as they do in B.
 //
-// Where only one run recorded messages, a message's transfer is compared and B's own delay stays: a receive that is
-// posted early is not part of a message that nobody recorded. O(operations · log operations of a step).
+// If only one run recorded messages, a message's transfer is compared and B's own delay stays: the early post of a
+// receive is not part of an unrecorded message. O(operations · log operations of a step).
 DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& trace_a, const Trace& trace_b,
                            const std::vector<int64_t>& pair_of, const std::vector<bool>& usual_a);
 

@@ -5,9 +5,9 @@
 //             ── what replays do not explain ──▶ rest
 //   step of B
 //
-// Every step of B is paired with one of A, by order. A group's effect is how much the replay of the step graph
-// (pipeline/replay/step_graph.h) changes when the group's times become B's, as a mean over the pairs; its uncertainty
-// is the standard error over the pairs. Definitions: docs/howto/diff.md.
+// Every step of B is paired with one of A, by order. A group's effect is the change of the replay of the step graph
+// (pipeline/replay/step_graph.h) when the group's times become B's, as a mean over the pairs. Its uncertainty is the
+// standard error over the pairs. Definitions: docs/howto/diff.md.
 #pragma once
 
 #include "base/result.h"

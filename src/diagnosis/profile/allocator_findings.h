@@ -1,4 +1,4 @@
-// What snapshots of PyTorch's allocator say: why memory ran out, and how much of the held memory nobody can use.
+// Findings from snapshots of PyTorch's allocator: the reason why memory ran out, and the held memory that is unusable.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ namespace stageline {
 // Whether the trace is made of snapshots: its parts hold an allocator's memory and no times of work.
 bool has_allocators(const Trace& trace);
 
-// Findings "memory.oom", one for each device and reason, and "memory.fragmented". Definitions:
+// Returns the findings "memory.oom", one for each device and reason, and "memory.fragmented". Definitions:
 // docs/analyses/allocator-snapshot.md.
 Findings allocator_findings(const Run& run);
 

@@ -1,4 +1,4 @@
-// What dumps of the flight recorder say: which rank hangs, where and since when, and which calls do not fit each other.
+// Findings from flight-recorder dumps: which rank hangs, where and since when, and which calls mismatch.
 #pragma once
 
 #include <vector>

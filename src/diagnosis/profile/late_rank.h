@@ -16,7 +16,7 @@ void see_late_rank(ProfileFacts& facts);
 // Where no rank is late: sets `waits`, and the ranks' `comm_wait_ns`, if collectives mostly wait all the same.
 void see_waits(const std::vector<Table>& tables, ProfileFacts& facts);
 
-// Adds rank.late and rank.slow. A rank that is late because it computes longer is told once, as rank.slow.
+// Adds rank.late and rank.slow. A rank that is late because it computes longer is reported once, as rank.slow.
 void add_late_and_slow_ranks(const ProfileFacts& facts, std::vector<Finding>& out);
 
 // Adds comm.waiting, or says in the finding of the late rank how much of the collectives' time is waiting.

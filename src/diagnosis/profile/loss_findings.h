@@ -1,5 +1,5 @@
-// Findings of a profile about what its devices lose, from the accounts of its ranks: who is to blame for idle time,
-// exposed communication and copies, and what a step would gain without each. Conditions: docs/analyses/findings.md.
+// Findings about the losses of a profile's devices, from the breakdown of its ranks. They name the cause of idle time,
+// exposed communication and copies, and the saving of a step without each. Conditions: docs/analyses/findings.md.
 #pragma once
 
 #include <vector>
@@ -18,17 +18,17 @@ void take_account(const ProfileAccount& account, ProfileFacts& facts);
 // launch.bound, device.idle and comm.contention.
 void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& out);
 
-// Adds to comm.exposed and memory.exposed what they are mostly about, to copies.pageable whose copies they are, and to
-// rank.late what its host does meanwhile; a finding about that host is then merged into rank.late. Returns the ids of
-// findings that are told by others from then on.
+// Adds details to findings: the largest contributor to comm.exposed and memory.exposed, the owner of the copies in
+// copies.pageable, and the host activity in rank.late. A finding about that host is merged into rank.late. Returns the
+// ids of findings that others now cover.
 std::vector<std::string> name_culprits(const ProfileFacts& facts, const ProfileAccount& account,
                                        std::vector<Finding>& out);
 
 // Adds to every finding what it costs as time of a step.
 void speak_in_time(const ProfileFacts& facts, std::vector<Finding>& list);
 
-// Sets the sentence that closes the account: which lines of the bar take 1 % or more and are told by none of the
-// findings whose ids are in `told`.
+// Sets the sentence that closes the breakdown. It lists the lines of the bar of 1 % or more that none of the findings
+// with ids in `told` covers.
 void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& headline);
 
 // Adds idle time to the bar, one line for each owner.

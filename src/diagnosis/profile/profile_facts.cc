@@ -106,8 +106,8 @@ void read_idle(const std::vector<Table>& tables, ProfileFacts& f) {
   f.recorded_ns = f.whole.span_ns + f.outside.ns;
 }
 
-// Takes steps from the devices where they did anything: the host runs ahead and blocks, so its rows are long and short
-// by turns even if the devices' steps are all alike.
+// Takes steps from the devices if they did anything. The host runs ahead and blocks, so its rows are alternately long
+// and short even if the devices' steps are all alike.
 void read_steps(const std::vector<Table>& tables, ProfileFacts& f) {
   const TableReader steps(tables, "profiler-steps");
   for (size_t i = 0; i < steps.row_count(); ++i) f.device_steps |= steps.has(i, "device_ns");

@@ -66,7 +66,7 @@ struct ProfileFacts {
   IdleCause host_wait, kernel_wait, other, outside;
   double recorded_ns = 0;  // device time recorded, including what lies before the first and after the last work
   bool idle_known = false;
-  bool launches_unknown = false;  // no device work is linked to a call, so nobody knows what a gap waited for
+  bool launches_unknown = false;  // no device work is linked to a call, so the reason of a gap is unknown
   double comm_overlap_ns = 0;
   // Profiler steps. Their lengths are the devices' (device_ns of profiler-steps), the host's only where no device
   // worked.
@@ -87,7 +87,7 @@ struct ProfileFacts {
   int32_t straggler = 0;
   double caused_wait_ns = 0;  // summed over the other ranks
   int64_t came_last = 0, collectives = 0;
-  // What late_rank.h makes of it.
+  // The results of late_rank.h.
   std::optional<LateRank> late;
   std::optional<int32_t> slow_rank;  // computes longer than the others
   std::optional<CollectiveWaits> waits;
@@ -100,19 +100,19 @@ struct ProfileFacts {
   // True when the sums above were replaced by those of the ranks' accounts (rank_losses.h).
   bool accounted = false;
   bool npu = false;  // Ascend devices, where some remedies have other names
-  // What is in use already and need not be advised.
+  // Optimisations that are in use already and need no advice.
   bool graphs = false, compiled = false, fused_optimizer = false, loader_processes = false;
-  // The mean step, all of them; with accounts the whole window where the profile has no steps. Whoever says or prices a
-  // step "on average" takes this one.
+  // The mean step, all of them; with accounts the whole window where the profile has no steps. All sentences and prices
+  // for a step "on average" use this one.
   double step_ns = 0;
 };
 
 ProfileFacts profile_facts(const std::vector<Table>& tables);
 
-// What most idle time waits for: host_wait, kernel_wait or other of the facts; nullptr where it is not known.
+// Returns the main reason of idle time: host_wait, kernel_wait or other of the facts; nullptr if it is unknown.
 const IdleCause* main_idle_cause(const ProfileFacts& facts);
 
-// "CUDA graphs", or what the devices have instead.
+// Returns "CUDA graphs", or the equivalent of the devices.
 Text device_graphs(const ProfileFacts& facts);
 
 inline constexpr double kSlowStepRatio = 1.3;

@@ -10,9 +10,9 @@
 
 namespace stageline {
 
-// `tables` are those of all_tables in the default mode; what needs a missing table is not said. `account` is of the
-// ranks with device work; without it, idle time has the tables' causes and no owners. Definitions and thresholds:
-// docs/analyses/findings.md.
+// Returns the findings. `tables` are those of all_tables in the default mode; findings that need a missing table are
+// skipped. `account` is of the ranks with device work; without it, idle time has the tables' causes and no owners.
+// Definitions and thresholds are in docs/analyses/findings.md.
 Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account = {});
 
 }  // namespace stageline

@@ -12,8 +12,8 @@ namespace stageline {
 // culprit in front of this headline.
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account);
 
-// Warns where the trace holds several runs, so that the headline is about none of them, or only a part of a file, so
-// that it is about that part.
+// Adds a warning if the trace contains several runs, so that the headline is about none of them. It also warns if the
+// trace is only a part of a file.
 void warn_of_runs(const Trace& trace, Headline& headline);
 
 }  // namespace stageline

@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// Layers that each virtual stage is assumed to have when nobody says how many.
+// The layers that each virtual stage is assumed to have when the number is not given.
 inline constexpr int32_t kAssumedLayers = 8;
 
 struct Fix {
@@ -18,7 +18,7 @@ struct Fix {
   Changes changes;
   Price price;
   Text name, assumes, how;
-  bool bound = false;  // it is only a bound on what fixes may gain: nobody can switch jitter off
+  bool bound = false;  // it is only a bound on the saving of fixes: jitter cannot be switched off
 };
 
 }  // namespace stageline

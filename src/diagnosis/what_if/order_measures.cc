@@ -1,4 +1,4 @@
-// What the run's cells usually take, for each virtual stage of its schedule, and its messages for each link.
+// Measures the usual time of the run's cells for each virtual stage, and of its messages for each link.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -65,7 +65,7 @@ void OrderModel::measure(const StepGraph& graph) {
         const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients are divided by the number of backwards
         if (count > 0) means.push_back(sums[vs].ns[d] / static_cast<double>(count));
       }
-      // Of two replicas the faster one counts: one slow device does not make a slow stage.
+      // With two replicas the faster one counts: one slow device does not make a slow stage.
       const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.empty() ? 0 : (means.size() - 1) / 2);
       if (!means.empty()) std::nth_element(means.begin(), middle, means.end());
       stages_.cost_ns[vs][d] = means.empty() ? 0 : *middle;

@@ -3,8 +3,8 @@
 // does, to the last bit.
 //
 // Whole numbers are varints, zigzag; of a column each value, or each one's distance to the one before, whichever is
-// shorter. Real numbers are mostly whole nanoseconds: those go the same way, others as eight bytes. What follows from
-// the rest (when an operation started, the same cells of other replicas, the usual duration) is worked out again.
+// shorter. Real numbers are mostly whole nanoseconds: those go the same way, others as eight bytes. Values that follow
+// from the rest (an operation's start, the same cells of other replicas, the usual duration) are computed again.
 #pragma once
 
 #include <optional>

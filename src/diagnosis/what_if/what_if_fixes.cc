@@ -285,8 +285,8 @@ class Finder {
     for (const Fix& fix : list_.fixes)
       if (fix.id == "balance") balance = &fix;
     if (!list_.layers.empty())
-      list_.new_layers = balance ? balanced_ : list_.layers;  // a split that gains nothing moves nothing
-    // Where replicas differ, whole layers may gain more than means do; then the mean is no bound.
+      list_.new_layers = balance ? balanced_ : list_.layers;  // a split that saves nothing moves nothing
+    // If replicas differ, whole layers may save more than means do; then the mean is not a bound.
     std::erase_if(list_.fixes, [&](const Fix& fix) {
       const bool beaten = fix.bound && fix.id != "jitter" && balance && fix.price.saving_ns < balance->price.saving_ns;
       list_.no_gain += beaten ? 1 : 0;
@@ -296,7 +296,7 @@ class Finder {
       if (fix.id == "even" || fix.id == "fair-stage") add_layout(balance ? &balanced_ : nullptr, fix);
   }
 
-  // Takes the best fix and adds, one at a time, the one that gains most beside it. They are replayed together, since
+  // Takes the best fix and adds, one at a time, the one that saves most in addition. They are replayed together, since
   // savings do not add up.
   void combine() {
     std::vector<size_t> singles;

@@ -1,5 +1,5 @@
-// What a run's operations take in other replicas and what they usually take: the numbers that worlds of what-if are
-// made of.
+// Measures the time of each operation in other replicas, and its usual time. What-if scenarios are built from these
+// numbers.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -147,8 +147,8 @@ void WhatIf::measure_links(const Trace& trace) {
   for (const OneLink& link : links)
     if (link.count > 0) means[link.across].push_back(link.mean());
   const double median[2] = {median_of(means[0]), median_of(means[1])};
-  // A message that nobody recorded includes the delay of a late receiver. If messages from several senders are all
-  // longer, the least excess among them is the receiver's and not a link's.
+  // An unrecorded message includes the delay of a late receiver. If messages from several senders are all longer, the
+  // least excess among them is the receiver's and not a link's.
   struct Receiver {
     int32_t sender = kUnknown;
     bool several = false;

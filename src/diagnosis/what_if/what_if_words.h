@@ -1,5 +1,5 @@
-// What a fix is called, what its price assumes and how to make it, in both languages. `how` uses the frameworks' own
-// words; where it is a flag it is the same in both.
+// Texts of a fix in both languages: its name, the assumptions of its estimate, and how to apply it. `how` uses the
+// frameworks' own words; where it is a flag it is the same in both.
 #pragma once
 
 #include <string>
