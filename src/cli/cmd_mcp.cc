@@ -1,4 +1,4 @@
-// stageline mcp: the interface for agents on standard input and output, with one message for each line.
+// Runs stageline mcp: the interface for agents on standard input and output, with one message for each line.
 //
 //   standard input ──▶ this thread ──lines──▶ worker: one request after the other ──▶ standard output
 //                        │ notifications/cancelled: the request at work is given up, one that waits is dropped
@@ -47,7 +47,7 @@ struct Desk {
   std::deque<std::pair<std::string, Server::Notice>> waiting;
   size_t waiting_bytes = 0;
   bool ended = false;  // no further line will come
-  bool gone = false;   // nobody reads the answers any more
+  bool gone = false;   // the reader of the answers is gone
   std::optional<Error> failed;
   Server::Notice at_work;
   std::unique_ptr<Progress> progress;  // progress of the request in work
@@ -120,7 +120,7 @@ void tell_progress(Desk& desk) {
   desk.gone |= !send_line(Server::progress_line(desk.at_work.progress_token, *desk.progress));
 }
 
-// Reads lines from standard input until it ends, or until nobody reads the answers any more.
+// Reads lines from standard input until it ends, or until the reader of the answers is gone.
 void read_lines(Desk& desk) {
   std::string line;
   char buffer[1 << 16];

@@ -1,4 +1,4 @@
-// stageline record: sets the variables that make a program record, runs the program, and tells what was recorded.
+// Runs stageline record: sets the variables that make a program record, runs the program, and reports the recording.
 #include <dlfcn.h>
 #include <errno.h>
 #include <unistd.h>
@@ -61,7 +61,7 @@ bool has_entry(const std::string& library, const char* entry) {
   return found;
 }
 
-// Sets our library where a tool's library is expected. A tool that already stands there is loaded behind ours
+// Sets Stageline's library where a tool's library is expected. A tool that is already set there is loaded behind it
 // (STAGELINE_CHAIN_…).
 void inject(const char* name, const char* chain, const std::string& library, Variables& variables) {
   const std::string there = variable(name);
@@ -69,7 +69,7 @@ void inject(const char* name, const char* chain, const std::string& library, Var
   variables[name] = library;
 }
 
-// Returns the number of ranks, as far as launchers tell it.
+// Returns the number of ranks, if a launcher sets it.
 int64_t world_size() {
   for (const char* name : {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PADDLE_TRAINERS_NUM"})
     if (const auto ranks = parse_int(variable(name))) return *ranks;
@@ -163,7 +163,7 @@ Variables variables_for(const Parts& parts, const std::string& folder) {
   return variables;
 }
 
-// Returns the number of lost records. Records that only lack a device's time are told in the notes instead.
+// Returns the number of lost records. Records that only lack a device's time are reported in the notes instead.
 int64_t dropped(const Diagnostics& diagnostics) {
   int64_t sum = 0;
   for (const char* reason : {"ring_full", "no_ring", "too_deep", "reentrant", "bad_handle"})

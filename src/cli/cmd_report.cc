@@ -43,7 +43,7 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     }
     const auto is = [&](const Finding& finding) { return finding.id == id || (id == "any" && finding.id != "none"); };
     if (std::any_of(findings.list.begin(), findings.list.end(), is)) return kExitFinding;
-    // What ranks wait for is not a fault and is not in the list, but --fail-on may name it.
+    // A wait of ranks is not a fault and is not in the list, but --fail-on may name it.
     if (id != "any" && std::any_of(findings.others.begin(), findings.others.end(), is)) return kExitFinding;
   }
   return kExitGood;

@@ -95,8 +95,8 @@ int64_t published_bubble_ns(const Answer& a) {
   return static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));
 }
 
-// Returns a text that tells why the published formula does not hold for this order; empty when it holds. Formulas know
-// no latency, which the text mentions when there is one.
+// Returns the reason why the published formula does not hold for this order; empty when it holds. Formulas ignore
+// latency, which the text mentions when there is one.
 std::string published_for(const Answer& a) {
   std::string text = a.costs.latency_ns > 0 ? "; without latency" : "";
   if (a.bubble_ns == published_bubble_ns(a)) return text;

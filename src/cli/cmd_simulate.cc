@@ -76,7 +76,7 @@ struct SimulatedFiles {
   }
 };
 
-// What lies in a folder under the names that simulations give.
+// The files of a folder whose names are those that simulations give.
 SimulatedFiles files_in(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   SimulatedFiles found;
@@ -100,8 +100,8 @@ SimulatedFiles files_in(const std::filesystem::path& folder) {
   return found;
 }
 
-// Logs of another run in the folder would be read as ranks of this one. What an earlier simulation left and nobody
-// changed is removed; anybody else's files are not ours to touch.
+// Logs of another run in the folder would be read as ranks of this one. Unchanged files of an earlier simulation are
+// removed; all other files belong to the user and stay.
 Status clear_folder(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   const SimulatedFiles found = files_in(folder);
@@ -130,7 +130,7 @@ Status clear_folder(const std::filesystem::path& folder) {
   return {};
 }
 
-// Logs or profiles, and truth.csv beside them: all of them or none.
+// Writes the logs or profiles, and truth.csv next to them: all of them or none.
 Status write_run(SimulatedRun& run, const std::string& format, const AscendDbOptions& databases,
                  const std::string& folder) {
   namespace fs = std::filesystem;

@@ -1,4 +1,4 @@
-// `stageline version`: tells what this program is, what it contains or is linked with, and under which licences.
+// `stageline version`: prints the version, the libraries contained or linked, and their licences.
 #include <cairo.h>
 #include <simdjson.h>
 #include <sqlite3.h>

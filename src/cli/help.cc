@@ -194,7 +194,7 @@ std::string join(const std::vector<std::string>& words) {
   return out;
 }
 
-// Returns the words that may stand as the first operand of a command, if that operand is a name.
+// Returns the words that may be the first operand of a command, if that operand is a name.
 std::vector<std::string> operand_words(std::string_view command) {
   std::vector<std::string> words;
   if (command == "analyze")

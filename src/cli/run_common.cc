@@ -60,8 +60,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
 
 namespace {
 
-// Reads --align, --trust-clocks and --align-on. A rival's answer uses the stamps that the rival sees, so they are not
-// changed then.
+// Reads --align, --trust-clocks and --align-on. The answer of another tool uses the timestamps that this tool sees, so
+// they are not changed then.
 Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& options) {
   Result<AlignMode> mode = parse_align_mode(arguments.get("align", "auto"));
   if (!mode) return std::move(mode).error();

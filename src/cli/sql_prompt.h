@@ -28,7 +28,7 @@ class LineEditor {
   const std::string& text() const { return text_; }
   size_t cursor() const { return cursor_; }
   std::string take();
-  // The completions to choose from, beside what was filled in. They are valid until the next key.
+  // The completions to choose from, besides the text that was filled in. They are valid until the next key.
   const std::vector<std::string>& offers() const { return offers_; }
 
  private:

@@ -16,7 +16,7 @@ std::string change(double saving_share) {
   return (saving_share > 0 ? "−" : saving_share < 0 ? "+" : "") + percent(std::abs(saving_share));
 }
 
-// Returns `lead`, with `text` wrapped beside it.
+// Returns `lead`, with `text` wrapped to the right of it.
 std::string beside(const std::string& lead, int columns, const std::string& text, int width) {
   const std::string lines = wrapped(text, width, columns);
   return lead + std::string(static_cast<size_t>(std::max(0, columns - display_width(lead))), ' ') +

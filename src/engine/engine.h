@@ -44,10 +44,10 @@ struct OpenOptions {
 // rules; kBadInput when the filters leave nothing.
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options);
 
-// True when the trace holds what the analysis needs.
+// Returns true when the trace contains the data that the analysis needs.
 bool suits(const Analysis& analysis, const Trace& trace);
 
-// Returns what was found in a trace, as `stageline info --json` prints it: one JSON object with the keys format,
+// Returns a description of a trace, as `stageline info --json` prints it. It is one JSON object with the keys format,
 // machines, ranks, stages, steps, cells, slices, start_ns, end_ns, diagnostics and more.
 std::string info_json(const Trace& trace);
 

@@ -22,9 +22,9 @@ constexpr int64_t kFirstBytes = int64_t{1} << 15, kFewestBytes = int64_t{1} << 1
 constexpr auto kPoll = std::chrono::milliseconds(20), kPollMemory = std::chrono::milliseconds(250),
                kMaxWait = std::chrono::milliseconds(1000);
 constexpr int64_t kSlackNs = 1'000'000'000;
-constexpr size_t kMinSteps = 4;  // so many are read at least: clocks are compared by the messages of several steps
-constexpr size_t kMinAlike = 3;  // so many steps before must have had the same work for a step to seem whole by it
-constexpr size_t kMinPeers = 3;  // so many ranks of a stage are needed for their median to say what is usual
+constexpr size_t kMinSteps = 4;  // at least this number is read: clocks are compared by the messages of several steps
+constexpr size_t kMinAlike = 3;  // the number of steps before that must have the same work for a step to seem whole
+constexpr size_t kMinPeers = 3;  // this number of ranks of a stage is needed for a meaningful median
 
 int64_t now_ns(clockid_t clock) {
   timespec t;
@@ -93,11 +93,11 @@ int32_t last_of_all(const StepsOfParts& parts) {
   return parts.empty() ? -1 : last;
 }
 
-// Cells of each kind.
+// Counts the cells of each kind.
 using Work = std::array<int32_t, kCellKindCount>;
 
-// The parts that have in `step` as much work of each kind as in every earlier step from `first` on. None where some
-// part's work changes from step to step, or where there are too few steps to tell. O(cells).
+// Returns the parts that have in `step` as much work of each kind as in every earlier step from `first` on. None where
+// some part's work changes from step to step, or where there are too few steps. O(cells).
 std::set<int32_t> parts_that_are_done(const Trace& trace, int32_t first, int32_t step) {
   const Cells& cells = trace.cells;
   std::map<int32_t, Work> usual, now;
@@ -233,8 +233,8 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
       grow();
       continue;
     }
-    // Where more was read than is wanted the next look reads less: the steps asked for, an eighth more, and two that
-    // are not whole. What was too little once would be again.
+    // If more was read than is needed, the next look reads less: the steps asked for, an eighth more, and two that are
+    // not whole. An amount that was too small once is not tried again.
     const int64_t wanted = static_cast<int64_t>(std::max(count, kMinSteps)), enough = wanted + wanted / 8 + 2;
     if (all_new && over > enough) {
       int64_t most = 0;  // that was read of a file
@@ -246,11 +246,11 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
   }
 }
 
-// Notes which files must grow before a further step can be over: those of the ranks in the step under way. Those that
-// are `done` with it are not waited for while others are not.
+// Notes the files that must grow before a further step can be over: those of the ranks in the step under way. Files of
+// ranks that are `done` with it are not waited for while others are not.
 void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std::set<int32_t>& done,
                         const std::vector<Awaited>& files) {
-  std::map<std::string_view, const Awaited*> newest;  // files stand in the order in which they were begun
+  std::map<std::string_view, const Awaited*> newest;  // files are in the order in which they were begun
   std::set<std::string_view> in_memory;
   for (const Awaited& file : files) {
     if (file.path.ends_with(".slhot"))

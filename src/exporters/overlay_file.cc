@@ -1,5 +1,5 @@
-// The source is read once, in windows. JsonEvents finds the events in it and also hands over all other bytes, so what
-// stands between and around the events is written unchanged:
+// The source is read once, in windows. JsonEvents finds the events in it and also hands over all other bytes, so all
+// text between and around the events is written unchanged:
 //
 //   { "schemaVersion": 1, …, "traceEvents": [   {event},   {event},   {event}   ], "traceName": … }
 //   └────────── head ─────────────────────────┘ └────────┘└─────────┘         └─── tail ────────┘
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// A top-level member of an event: the positions of its key and its value.
+// Holds a top-level member of an event: the positions of its key and its value.
 struct Member {
   size_t key = 0, value = 0, end = 0;  // positions in the text; `end` is after the value
   bool found = false;
@@ -117,7 +117,7 @@ class OverlayWriter {
     return {};
   }
 
-  // Called after the last file.
+  // Is called after the last file.
   void finish() {
     if (!frame_end_.empty()) {
       add_new_events();
@@ -237,7 +237,7 @@ std::string changed_event(std::string_view event, std::string_view extra, bool d
     if (!extra.empty()) {
       out.replace(args.value, args.end - args.value, "{}");
     } else {
-      // The member is removed together with one comma beside it.
+      // The member is removed together with one adjacent comma.
       size_t from = args.key, to = args.end;
       const size_t before = out.find_last_not_of(kBlanks, from - 1);
       const size_t after = out.find_first_not_of(kBlanks, to);

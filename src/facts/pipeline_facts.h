@@ -1,4 +1,4 @@
-// What the pipeline of a run is and adds up to: the facts that several questions need, each made once per Run.
+// Facts about the pipeline of a run that several questions need, each made once per Run.
 #pragma once
 
 #include <memory>
@@ -21,16 +21,16 @@ const PipelineSums& sums_of(const Run& run);
 
 // The recognised schedule, the ranks' lists, and when cells should have run; empty for a trace without cells.
 const TheoryRun& theory_of(const Run& run);
-// The same if somebody has asked for it already, else nullptr.
+// Returns the same if it has been made already, else nullptr.
 const TheoryRun* made_theory_of(const Run& run);
 
-// How much of the whole run was recorded; for runs with numbered steps.
+// Returns how much of the whole run was recorded; for runs with numbered steps.
 const RunCoverage& coverage_of(const Run& run);
 
 // Where the time of the steps went.
 const Waterfall& waterfall_of(const Run& run);
 
-// What ran, as a graph; `rule` says from when on a launch counts as late.
+// The recorded run as a graph; `rule` defines the time from which a launch counts as late.
 struct RunGraph {
   std::shared_ptr<const StepGraph> graph;  // nullptr when there is none; then `error` gives the reason
   std::optional<Error> error;
@@ -38,7 +38,7 @@ struct RunGraph {
 };
 const RunGraph& graph_of(const Run& run, LaunchRule rule);
 
-// What stragglers cost, computed on the graph of LaunchRule::kFree, which must exist (RunGraph::graph).
+// Returns the cost of stragglers, computed on the graph of LaunchRule::kFree, which must exist (RunGraph::graph).
 const Slowdown& slowdown_of(const Run& run);
 
 }  // namespace stageline

@@ -41,7 +41,7 @@ std::string error_line(const std::string& id, int code, std::string_view message
   return json.take();
 }
 
-// A result, with what the envelope's clients are told besides; for lists and pages that is how long they stay valid.
+// A result with the additional fields for the envelope's clients: how long lists and pages stay valid.
 enum class Holds : uint8_t { kUnstated, kNow, kLong };
 std::string result_line(const std::string& id, bool envelope, JsonWriter& members, Holds holds = Holds::kUnstated) {
   JsonWriter json;

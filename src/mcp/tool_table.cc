@@ -19,7 +19,7 @@ constexpr const char* kClaimSchema =
     R"("value":{"type":["number","string","boolean"]},"unit":{"type":"string","maxLength":20},)"
     R"("tolerance":{"type":"number","minimum":0}}}}})";
 
-// JSON Schemas for the types of answers' members.
+// Holds JSON Schemas for the types of answers' members.
 constexpr std::pair<std::string_view, const char*> kTypes[] = {
     {"text", R"({"type":"string"})"},
     {"texts", R"({"type":"array","items":{"type":"string"}})"},

@@ -14,7 +14,7 @@
 
 namespace stageline {
 
-// Returns how many replicas so many pipelines are; a replica of which only a part is there counts as one.
+// Returns the number of replicas in this number of pipelines; a partially recorded replica counts as one.
 inline int32_t replica_count(const Trace& trace, int32_t pipelines) {
   const int32_t cp = std::max(1, trace.context_parallel);
   return pipelines / cp + (pipelines % cp != 0 ? 1 : 0);
@@ -49,8 +49,8 @@ inline Text run_text(const Trace& trace, const Extent& extent, int64_t stages, c
   return what += pipelines_text(trace, extent.dp_count);
 }
 
-// Sets {micro_batches}: `usual` in a step (0: as most steps have); "4 to 16" where steps or replicas differ and no rows
-// are missing.
+// Sets {micro_batches}: `usual` per step (0: the most common number); "4 to 16" where steps or replicas differ and no
+// rows are missing.
 inline void set_micro_batches(Args& args, const Trace& trace, int32_t usual, bool rows_missing) {
   if (usual == 0) usual = micro_batches_per_step(trace);
   args.count("micro_batches", usual);
@@ -59,10 +59,10 @@ inline void set_micro_batches(Args& args, const Trace& trace, int32_t usual, boo
   args.set("micro_batches", words("micro_batches.range", Args().count("least", range.least).count("most", range.most)));
 }
 
-// The column of Part::dp.
+// Describes the column of Part::dp.
 inline const ColumnSpec kPipelineColumn = {"dp", "dp", ColumnType::kInteger, "Data-parallel replica"};
-// Returns the columns with title and help of kPipelineColumn changed for runs with context parallelism: there Part::dp
-// counts pipelines, and is neither a data-parallel index nor the dp that rank-map shows.
+// Returns the columns with title and help of kPipelineColumn changed for runs with context parallelism. There Part::dp
+// counts pipelines; it is neither a data-parallel index nor the dp that rank-map shows.
 inline std::vector<ColumnSpec> in_words_of(const Trace& trace, std::vector<ColumnSpec> columns) {
   for (ColumnSpec& column : columns)
     if (trace.context_parallel > 1 && column.name == kPipelineColumn.name && column.help == kPipelineColumn.help) {

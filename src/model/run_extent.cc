@@ -12,7 +12,7 @@ int32_t micro_batches_per_step(const Trace& trace) {
   const Cells& cells = trace.cells;
   int64_t highest = 0;
   for (const int32_t label : cells.micro_batch) highest = std::max(highest, int64_t{label} + 1);
-  std::map<size_t, int64_t> counts;  // number of micro-batches → number of steps that have so many
+  std::map<size_t, int64_t> counts;  // number of micro-batches → number of steps with it
   std::vector<int32_t> labels;
   std::vector<size_t> seen;  // for each label, where the last step that had it begins
   if (highest > 0 && static_cast<size_t>(highest) <= cells.size() + 64)

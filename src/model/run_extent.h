@@ -1,5 +1,5 @@
-// Sizes and times of a run as people are told them. Extent gives highest values, which mislead where labels are not 0,
-// 1, ….
+// Sizes and times of a run as users see them. Extent gives highest values, which mislead where labels are not 0, 1,
+// ….
 #pragma once
 
 #include <cstdint>
@@ -8,13 +8,13 @@
 
 namespace stageline {
 
-// Returns how many different micro-batches most steps have; of equally common numbers, the largest. Labels may be any
-// numbers: 100, 107 and 149 are three micro-batches. Expects sorted cells. O(cells); O(cells log cells) where the
-// highest label is far above the number of cells.
+// Returns the most common number of different micro-batches per step; of equally common numbers, the largest. Labels
+// may be any numbers: 100, 107 and 149 are three micro-batches. Expects sorted cells. O(cells); O(cells log cells)
+// where the highest label is far above the number of cells.
 int32_t micro_batches_per_step(const Trace& trace);
 
-// Micro-batches that the first stage works on in a step, by its forwards: they differ where a batch grows, where
-// replicas are given unequal numbers, and where rows are missing. O(cells). Expects sorted cells.
+// The micro-batches of the first stage per step, counted by its forwards. They differ if a batch grows, replicas are
+// given unequal numbers, or rows are missing. O(cells). Expects sorted cells.
 struct MicroBatchRange {
   int32_t least = 0, most = 0;
   bool between_ranks = false;  // within one step

@@ -70,7 +70,7 @@ struct Schedule {
 // Returns the virtual stage of a chunk, 0 … virtual_stage_count − 1: its place on the way of a micro-batch through the
 // model.
 int32_t virtual_stage(const Schedule& schedule, int32_t rank, int32_t chunk);
-// Returns how many virtual stages a micro-batch passes: p·v, or p where each micro-batch goes only one of two ways.
+// Returns the number of virtual stages on a micro-batch's path: p·v, or p if each micro-batch takes one of two ways.
 int32_t virtual_stage_count(const Schedule& schedule);
 
 // Returns the cell as text: "F3", "B1"; with several chunks "F3.c1"; overlapped "F3.c0&B1.c1".
@@ -96,7 +96,7 @@ struct ScheduleDef {
   Result<Schedule> (*make)(const ScheduleSizes& sizes);
   // Returns how many forwards a rank does before its first B or I; of an overlapped cell, the F counts as before the B.
   int32_t (*warm_up)(const ScheduleSizes& sizes, int32_t rank);
-  // The published bubble: its formula as text, its value, and whether it speaks of the inner bubble or of the span's.
+  // The published bubble has its formula as text, its value, and a mark that says if it is the inner or the span's one.
   const char* bubble_text;
   double (*bubble_ns)(const ScheduleSizes& sizes, const UnitCosts& costs);
   bool bubble_is_inner;

@@ -13,7 +13,7 @@
 
 namespace stageline {
 
-// Returns a top-level member of the JSON as written; "" when there is none. Of two with one name the last counts.
+// Returns a top-level member of the JSON as written; "" when there is none. If two have one name, the last counts.
 std::string_view meta_json(const Part& part, std::string_view key);
 
 // Returns the device's name, "NVIDIA H100 80GB HBM3", from deviceProperties at Part::device; "" when the trace does not

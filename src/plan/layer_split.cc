@@ -64,8 +64,8 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
   std::vector<double> load(static_cast<size_t>(ranks), 0);  // for each rank
   for (size_t s = 0; s < count; ++s)
     load[stages.owner[s]] += direction_sum(costs.constant_ns[s]) + direction_sum(costs.per_layer_ns[s]);
-  // The cost of a rank grows by the same amount with every layer it gets, so at every turn it is right to give the
-  // layer to the rank whose load is then least. A load may have grown since its entry was made; such an entry is put
+  // The cost of a rank grows by the same amount with every layer it gets. So the layer of every turn goes to the
+  // rank with the smallest load after it. A load may have grown since its entry was made; such an entry is put
   // back.
   struct Entry {
     double load;

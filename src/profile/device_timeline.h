@@ -68,7 +68,7 @@ inline IdleOwner owner_of_key(OwnerKey key) {
   return static_cast<IdleOwner>(key % static_cast<uint32_t>(kIdleOwnerCount));
 }
 
-// Time that is booked on an owner in two ways: host work in a gap after a wait that had let the device run dry.
+// Time that is booked on an owner in two ways: host work in a gap after a wait that had left the device idle.
 struct DrainedIdle {
   uint32_t wait_node = 0;
   OwnerKey key = 0;
@@ -107,7 +107,7 @@ struct DeviceTimeline {
   int64_t start_ns = 0, end_ns = 0;
   int64_t step_count = 0;  // number of profiler steps in it
   std::vector<HostNode> nodes;
-  std::vector<HostItem> host;      // in order of start; the last one is no call, but the end of the last call or step
+  std::vector<HostItem> host;      // in order of start; the last one is the end of the last call or step
   std::vector<DeviceItem> device;  // in order of start
   std::vector<Piece> pieces;
   std::vector<uint32_t> order;  // the order of the replay: starts and ends of host items, and device work

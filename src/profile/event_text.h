@@ -29,8 +29,8 @@ class EventTexts {
 // The same for a single request, without keeping restart points.
 Result<std::string> event_text(const Part& part, uint32_t slice);
 
-// Returns the slice whose event stands at `index` of traceEvents (Slices::file_index); kNoSliceIndex when that event
-// did not become a slice.
+// Returns the slice of the event at `index` of traceEvents (Slices::file_index); kNoSliceIndex when that event did not
+// become a slice.
 uint32_t slice_of_index(const Part& part, int64_t index);
 
 }  // namespace stageline

@@ -253,7 +253,7 @@ class Matcher {
     return false;
   }
 
-  // True when a member's ring may have lost the call, because what it holds begins after the others made the call.
+  // True when a member's ring may have lost the call, because its records begin after the others made the call.
   bool overwritten(int32_t p, const std::vector<Call>& calls) const {
     if (!began_late(p)) return false;
     int64_t first_sequence = INT64_MAX, first_ns = INT64_MAX;
@@ -271,7 +271,7 @@ class Matcher {
     const auto from = part_of_.find(src), to = part_of_.find(dst);
     if (from == part_of_.end() || to == part_of_.end()) return;
     if (began_late(from->second) || began_late(to->second)) {
-      // Nobody can tell from where on the k-th of one side is the k-th of the other.
+      // The dumps do not record from where on the k-th of one side is the k-th of the other.
       report_.overwritten += static_cast<int64_t>(std::max(sends.size(), receives.size()));
       return;
     }

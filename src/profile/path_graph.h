@@ -1,4 +1,4 @@
-// What both modes of the critical path build: nodes (starts and ends of rows), edges (who waits for whom), and a path.
+// Both modes of the critical path build nodes (starts and ends of rows), edges (who waits for whom), and a path.
 #pragma once
 
 #include <cstdint>

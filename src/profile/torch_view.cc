@@ -25,8 +25,8 @@ int64_t stream_of_lane(const Lane& lane) {
   return parse_int(std::string_view(lane.tid).substr(digit)).value_or(-1);
 }
 
-// A range on a device starts with the first work of the calls inside it, and the launch of that work gives its step,
-// since the device may run whole steps behind the host.
+// A range on a device starts with the first work of the calls inside it. The launch of that work gives its step, since
+// the device may run whole steps behind the host.
 size_t decider_of_range(const Trace& trace, const Slices& s, const Lane& lane, size_t range) {
   for (size_t i = range + 1; i < lane.end && s.start_ns[i] == s.start_ns[range]; ++i)
     if (is_device_work(trace.categories[s.category_id[i]].kind) && s.partner[i] != kNoSliceIndex) return s.partner[i];

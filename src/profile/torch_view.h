@@ -27,7 +27,7 @@ namespace stageline {
 // Thread-safe.
 class TorchRowStore {
  public:
-  static constexpr size_t kMaxBytes = size_t{2} << 30;  // ranks beyond this are laid out anew each time
+  static constexpr size_t kMaxBytes = size_t{2} << 30;  // ranks beyond this are laid out again each time
   explicit TorchRowStore(size_t max_bytes = kMaxBytes) : max_bytes_(max_bytes) {}
 
   std::optional<TorchRun> run(const TorchOptions& options) const;  // as it was kept

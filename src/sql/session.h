@@ -46,7 +46,7 @@ class RowSink {
 struct Limits {
   int64_t max_rows = INT64_MAX;           // rows that are handed out; Outcome says whether there were more
   std::chrono::milliseconds timeout{};    // 0: none
-  int64_t max_memory = int64_t{1} << 30;  // that SQLite may take beyond what it had: for sorting, growing texts
+  int64_t max_memory = int64_t{1} << 30;  // growth of SQLite during the query: for sorting, growing texts
   const std::atomic<bool>* cancelled = nullptr;
   const Progress* progress = nullptr;  // the query is also cancelled when this is
 };

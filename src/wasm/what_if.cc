@@ -1,5 +1,5 @@
-// What-if for the page of a report: compiled to WebAssembly from the program's own sources, so that a slider there says
-// what `stageline what-if` says. The page writes bytes into room(), opens them once as a model, and asks it with the
+// The page of a report runs what-if as WebAssembly from the program's own sources, so that a slider there gives the
+// results of `stageline what-if`. The page writes bytes into room(), opens them once as a model, and asks it with the
 // targets that it would send to a server (docs/viewer-protocol.md). It reaches nothing: no file, no clock, no network.
 #include <cstdint>
 #include <optional>

@@ -16,7 +16,7 @@ namespace {
 
 using Type = ColumnType;
 
-// Which tables to make. In the default mode, "both" is one graph in two tables.
+// The tables to make. In the default mode, "both" is one graph in two tables.
 struct Wanted {
   bool stack = true, graph = true;
 };

@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-// Returns the rival's tables SlowRank and SlowOpStats. Its numbers are microseconds, although its column names say Ns.
+// Returns msprof-analyze's SlowRank and SlowOpStats. Numbers are microseconds, although names of columns say Ns.
 std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
 
 }  // namespace stageline

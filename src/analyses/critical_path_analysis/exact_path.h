@@ -1,4 +1,4 @@
-// The critical path of the default mode, exact to the nanosecond. Definitions: docs/analyses/critical-path-analysis.md.
+// Finds the default mode's path, exact to the nanosecond. Definitions: docs/analyses/critical-path-analysis.md.
 #pragma once
 
 #include "profile/path_graph.h"

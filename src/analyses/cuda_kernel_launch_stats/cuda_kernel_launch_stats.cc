@@ -1,4 +1,4 @@
-// What launching device work cost: the call on the host, the delay, and the work itself. Definitions:
+// Measures the launches of device work: the call on the host, the delay, and the work itself. Definitions:
 // docs/analyses/cuda-kernel-launch-stats.md.
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// Which sequences of kernels the calls of an operator launch, most frequent first.
-// Definitions: docs/analyses/frequent-cuda-kernel-sequences.md.
+// Computes which sequences of kernels the calls of an operator launch, most frequent first. Definitions:
+// docs/analyses/frequent-cuda-kernel-sequences.md.
 #include <algorithm>
 #include <cmath>
 

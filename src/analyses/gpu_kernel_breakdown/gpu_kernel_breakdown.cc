@@ -1,4 +1,4 @@
-// Which kinds of work kept the devices busy, alone and at the same time, and which kernels they were.
+// Computes which kinds of work kept the devices busy, alone and at the same time, and which kernels they were.
 // Definitions: docs/analyses/gpu-kernel-breakdown.md.
 #include <algorithm>
 #include <array>
@@ -68,8 +68,8 @@ void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, boo
   }
 }
 
-// Shortens "hcom_allReduce__377_4_1" to "hcom_allReduce". HCCL numbers each call, and a row for each call would tell
-// nothing.
+// Shortens "hcom_allReduce__377_4_1" to "hcom_allReduce". HCCL numbers each call, and a row for each call would be
+// useless.
 std::string shown_name(std::string_view name) {
   const size_t at = name.find("__");
   return std::string(name.starts_with("hcom_") && at != std::string_view::npos ? name.substr(0, at) : name);

@@ -1,5 +1,5 @@
-// Which annotated range every piece of device work belongs to.
-// Definitions: docs/analyses/gpu-kernels-with-user-annotations.md.
+// Computes which annotated range every piece of device work belongs to. Definitions:
+// docs/analyses/gpu-kernels-with-user-annotations.md.
 #include <algorithm>
 #include <array>
 #include <cmath>

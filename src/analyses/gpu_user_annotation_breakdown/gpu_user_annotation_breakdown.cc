@@ -23,7 +23,7 @@ struct RankAnswer {
   std::vector<int64_t> busy_ns;  // for each name id: the device work within its ranges
 };
 
-// Work of one device stream; it tells how much of the work lies within a range.
+// The work of one device stream; computes the part of it that is within a range.
 class LaneWork {
  public:
   LaneWork(const TorchRank& rank, size_t begin, size_t end) {

@@ -1,4 +1,4 @@
-// What captured graphs (CUDA, HIP) launch, and what their replays cost. Definitions: docs/analyses/graph-replays.md.
+// Lists the work of captured graphs (CUDA, HIP) and the cost of replays. Definitions: docs/analyses/graph-replays.md.
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -39,8 +39,8 @@ std::vector<DeviceStep> device_steps(const Trace& trace, const Part& part) {
   return steps;
 }
 
-// The host may run ahead and block later, so its rows tell little about how long a step takes. Devices work in order,
-// so they spent on this step the time from the last end of the step before to the last end of this one.
+// The host may run ahead and block later, so its rows say little about the length of a step. Devices work in order, so
+// they spent on this step the time from the last end of the step before to the last end of this one.
 int64_t device_length(const Part& part, const std::vector<DeviceStep>& device, size_t k) {
   if (!device[k].any()) return kNullInteger;
   const bool follows = k > 0 && device[k - 1].any() && part.steps[k].number == part.steps[k - 1].number + 1 &&

@@ -1,4 +1,4 @@
-// How long the queues of the streams are, in numbers and in a few hundred bins to draw. Definitions:
+// Computes how long the queues of the streams are, in numbers and in a few hundred bins to draw. Definitions:
 // docs/analyses/queue-length.md.
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-// How long the queue of each stream was full. Definitions: docs/analyses/queue-length.md.
+// Computes how long the queue of each stream was full. Definitions: docs/analyses/queue-length.md.
 #include <algorithm>
 #include <map>
 

@@ -1,4 +1,4 @@
-// How each device's time divides into computing, other work and idle time. Definitions:
+// Computes how each device's time divides into computing, other work and idle time. Definitions:
 // docs/analyses/temporal-breakdown.md.
 #include <cmath>
 

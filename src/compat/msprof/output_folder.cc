@@ -62,7 +62,7 @@ Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
   return out;
 }
 
-// Returns one file that is not ours, among those beside the mark and in the folders below; "" when there is none.
+// Returns one file that is not ours, among those next to the mark and in the folders below; "" when there is none.
 std::string first_stranger(const fs::path& folder, const std::set<std::string>& ours) {
   std::error_code ec;
   for (fs::recursive_directory_iterator it(folder, ec), end; !ec && it != end; it.increment(ec)) {

@@ -1,4 +1,4 @@
-// What the three chart exporters share: the steps from options to layout, and from Cairo's bytes to an OutputFile.
+// The three chart exporters share these steps: from options to layout, and from Cairo's bytes to an OutputFile.
 #pragma once
 
 #include <cairo.h>
@@ -21,7 +21,7 @@ struct Chart {
 // Lays out the chart of `input`; fields of `options` that the input decides are overwritten.
 Result<Chart> make_chart(const ExportInput& input, ChartOptions options);
 
-// The chart as a PNG. `path` appears in error messages. Errors: those of make_chart(), and kLimit for too many pixels.
+// Returns the chart as a PNG. `path` is for messages. Errors: those of make_chart(), and kLimit for too many pixels.
 struct PngChart {
   std::string bytes;
   int width = 0, height = 0;

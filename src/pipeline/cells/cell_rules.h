@@ -23,12 +23,12 @@ namespace stageline {
 
 enum class RuleWhere : uint8_t { kAnnotation, kFrame, kOperator };
 
-// What a slice that a rule matches stands for; most rules find cells.
+// The meaning of a slice that a rule matches; most rules find cells.
 enum class RuleRole : uint8_t {
   kCell,         // the slice is a piece of work of the rule's `kinds`
   kStep,         // the slice is one step
   kPipeline,     // the slice is one step, and proves that there is a pipeline
-  kInterleaved,  // as kPipeline, on ranks with several chunks that the other names do not tell apart
+  kInterleaved,  // as kPipeline, on ranks with several chunks that the other names do not distinguish
 };
 
 inline constexpr size_t kMaxRuleHalves = 4;

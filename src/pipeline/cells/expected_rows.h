@@ -11,7 +11,7 @@
 namespace stageline {
 
 struct ExpectedRow {
-  CellKind kind = CellKind::kForward;  // F, B (which also stands for I), W or F&B: all that a range's name can tell
+  CellKind kind = CellKind::kForward;  // F, B (which also stands for I), W or F&B: all that a range's name can show
   bool head = false;  // the row is the backward of the loss, a range of its own before the B of its micro-batch
   Action actions[2] = {};
   int32_t action_count = 1;

@@ -1,4 +1,4 @@
-// The rules that come with Stageline, in the language of docs/reference/cell-rules.md. What the names mean:
+// The rules that come with Stageline, in the language of docs/reference/cell-rules.md. The names are explained in
 // torch/distributed/pipelining/schedules.py and stage.py (torch 2.13), megatron/core/pipeline_parallel (0.9 to 0.14),
 // deepspeed/runtime/pipe/engine.py, the zero-bubble fork of Megatron, DualPipe's published profile.
 #include <cassert>

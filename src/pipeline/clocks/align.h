@@ -40,7 +40,7 @@ struct AlignRequest {
 // deterministic.
 ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request = {});
 
-// A rank that is said to share the others' clock and does not: its offset cannot be 0. The check returns all of these.
+// A rank that should share the others' clock and does not: its offset cannot be 0. The check returns all of these.
 struct ClockDoubt {
   size_t part;
   int64_t offset_ns, half_ns;

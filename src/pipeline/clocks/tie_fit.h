@@ -1,4 +1,4 @@
-// What the points of one tie say about y(t) = clock b − clock a: the bounds that certainly hold, and the best estimate.
+// Derives from the points of one tie, for y(t) = clock b − clock a, bounds that certainly hold and the best estimate.
 //
 //   forward messages   ends differ by   y + τ          τ, τ': what a message takes after its sender is done
 //   backward           ends differ by   y − τ'         half the sum is y, if τ = τ'
@@ -25,7 +25,7 @@ struct TieFit {
   double offset = 0, slope = 0;              // the best line: y = offset + slope · t
   double middle_t = 0;                       // the middle of its samples' times, where the line is known best
   double offset_sigma = 0, slope_sigma = 0;  // standard errors of the line by its scatter
-  double asymmetry = 0;                      // mean over both ways of what a message takes after its sender is done
+  double asymmetry = 0;                      // mean over both ways of a message's time after its sender is done
   double slope_low = 0, slope_high = 0;      // the slopes of lines that keep all bounds
   int64_t match_count = 0;
 };

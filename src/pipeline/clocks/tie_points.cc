@@ -68,7 +68,7 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
   Gathered out;
   // That an operator starts on both ranks at once is an assumption, which bounds nothing.
   const bool hard = tie.kind != TieKind::kOperator;
-  // Stamps and coarse offsets more than 73 years from the epoch are no times; within that, no difference overflows.
+  // Stamps and coarse offsets more than 73 years from the epoch are not times; within that, no difference overflows.
   constexpr int64_t kSane = int64_t{1} << 60;
   const auto sane = [](int64_t ns) { return ns > -2 * kSane && ns < 2 * kSane; };
   for (const int64_t ns : {frame.a->coarse_ns, frame.b->coarse_ns, frame.middle_ns})

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kTimesUsual = 5;      // least delay of a pause, in upper quartiles of its sort
 constexpr double kLateShare = 0.02;    // least late_ns of a late launch, as a share of the rank's usual cell
-constexpr double kLateTimesUsual = 3;  // and in multiples of what other ranks have
+constexpr double kLateTimesUsual = 3;  // and in multiples of the delay of other ranks
 constexpr double kMinLateNs = 10'000;
 constexpr size_t kSorts = 3;  // what a cell waited for last: its own rank, a forward message, a backward message
 
@@ -40,8 +40,8 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   HostDelays out;
   out.ranks.resize(trace.parts.size());
   std::vector<uint8_t> sort(graph.size(), UINT8_MAX);
-  // Values stand in one list, part by part, of delays sort by sort: lists that grow one by one take twice as much, of
-  // ten thousand ranks half a gigabyte. `begin` has their ends until they are filled from behind.
+  // All values are in one list, part by part, sort by sort: lists that grow one by one take twice the memory, half a
+  // gigabyte for ten thousand ranks. `begin` has their ends until they are filled from behind.
   std::vector<size_t> begin(trace.parts.size() * kSorts + 1, 0), cell_begin(trace.parts.size() + 1, 0);
   std::vector<uint32_t> first(trace.parts.size());
   for (const GraphStep& step : graph.steps) {

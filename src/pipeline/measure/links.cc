@@ -30,7 +30,7 @@ double edge_quantile(std::vector<double> values, double share) {
   return values[k];
 }
 
-// Of an even number the lower middle one: of two links, the slow one must not raise the measure.
+// With an even number it is the lower middle value: of two links, the slow one must not raise the measure.
 double lower_median(std::vector<double> values) { return edge_quantile(std::move(values), 0.5); }
 
 struct StepMedian {
@@ -65,8 +65,8 @@ class LinkFinder {
   const Part& part(int32_t p) const { return trace_.parts[p]; }
 
   // Returns the numbers of the transfers ordered by ranks, direction and step. A large run has millions of transfers
-  // between thousands of pairs of ranks, so they are counted into these pairs. Those of a pair mostly come in the order
-  // of their steps.
+  // between thousands of pairs of ranks, so they are counted into these pairs. The transfers of a pair mostly come in
+  // the order of their steps.
   std::vector<uint32_t> by_ranks(const LinkTransfers& transfers) const {
     struct Pair {
       size_t number = 0, count = 0, end = 0;
@@ -183,8 +183,8 @@ class LinkFinder {
     });
   }
 
-  // Where two clocks were aligned by the messages between their ranks, stamps tell which way is longer only if sends
-  // end together with their receives: both stamp that same moment, whatever their clocks say.
+  // If two clocks were aligned by the messages between their ranks, timestamps show the longer direction only if sends
+  // end together with their receives: both then record that same moment.
   bool knows_direction(size_t e, bool mapped) const {
     const LinkEdge& edge = out_.edges[e];
     if (!mapped || same_clock(part(edge.from_part), part(edge.to_part))) return true;
@@ -206,7 +206,7 @@ class LinkFinder {
       if (class_of(edge).edges < kMinEdges || std::isnan(edge.ratio)) edge.reading = LinkReading::kAlone;
     }
   }
-  // What is compared with the class: one way, or both ways together.
+  // The measure that is compared with the class: one way, or both ways together.
   double measured_ns(const LinkEdge& edge) const { return edge.direction_known ? edge.median_ns : edge.both_ns; }
   double usual_ns(const LinkEdge& edge) const {
     if (edge.direction_known) return class_of(edge).median_ns;
@@ -238,8 +238,8 @@ class LinkFinder {
     return edge.reading != LinkReading::kAlone && edge.ratio >= kSlowLinkRatio &&
            static_cast<double>(edge.slow_steps) >= kSlowLinkSteps * static_cast<double>(edge.steps);
   }
-  // How much longer a message of the edge takes than its class's median; with an unknown direction, as aligned clocks
-  // say.
+  // Returns how much longer a message of the edge takes than its class's median; with an unknown direction, as aligned
+  // clocks say.
   double excess_ns(const LinkEdge& edge) const { return std::max(0.0, edge.median_ns - class_of(edge).median_ns); }
 
   // Finds for each message the edge that it takes and, for a receiver's cell, the edge whose message it waited for.
@@ -263,8 +263,8 @@ class LinkFinder {
           edge_of_op_[i] = sends ? edge_of(graph_.part[i], graph_.part[peer], forward)
                                  : edge_of(graph_.part[peer], graph_.part[i], forward);
         } else if (is_compute(kind)) {
-          // The wait that ended last does not tell: a message's operation is cut to what is usual, so what a slow
-          // message takes beyond that, or what the cell's own rank was busy for, is in the cell's delay. A cell that
+          // The wait that ended last is not evidence here. A message operation is truncated to its usual time, so the
+          // extra time of a slow message, and the time its rank was busy, both appear as the cell's delay. A cell that
           // starts far later than a message takes did not wait for it.
           for (const uint32_t on : graph_.waits(i)) {
             const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
@@ -307,8 +307,8 @@ class LinkFinder {
     std::vector<bool> is_slow(out_.edges.size(), false);
     for (const size_t e : slow) is_slow[e] = true;
     find_boundaries(is_slow);
-    // Worlds: as recorded; with all slow links repaired; with each of them repaired (both ways where the direction is
-    // unknown); with each boundary repaired. `worlds_of` lists for each edge the worlds in which it is repaired.
+    // Scenarios are: as recorded, with all slow links repaired, with each of them repaired (both ways if the direction
+    // is unknown), and with each boundary repaired. `worlds_of` lists for each edge the worlds in which it is repaired.
     std::vector<std::vector<uint32_t>> worlds_of(out_.edges.size());
     uint32_t worlds = 2;
     for (const size_t e : slow) worlds_of[e].push_back(1);
@@ -456,7 +456,7 @@ std::string_view link_reading_name(LinkReading reading) {
 }
 
 double usual_link_ns(const std::vector<double>& sorted, size_t without) {
-  constexpr size_t kMinFastShare = 4;  // at least one of this many links must be quick
+  constexpr size_t kMinFastShare = 4;  // at least one of this number of links must be fast
   const size_t count = sorted.size() - (without < sorted.size() ? 1 : 0);
   if (count == 0) return 0;
   const auto median = [&](size_t i) { return sorted[i < without ? i : i + 1]; };

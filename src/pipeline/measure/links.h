@@ -22,7 +22,7 @@ namespace stageline {
 enum class LinkReading : uint8_t {
   kFine,
   kNowAndThen,  // slow in some steps only
-  kCheap,       // slow in most steps, but worth less than 1 % of the step
+  kCheap,       // slow in at least kSlowLinkSteps of the steps, but worth less than 1 % of the step
   kCell,        // only this link is slow
   kRow,         // all links from its sender are slow
   kColumn,      // all links to its receiver are slow
@@ -51,12 +51,12 @@ struct LinkEdge {
   double median_ns = 0, p95_ns = 0;  // over its transfers
   double ratio = 1;                  // to its class; without direction_known, both ways together to the classes of both
   double both_ns = 0;                // both ways: its median plus that of the way back; NaN: no way back
-  // False where the clocks of its ends were aligned by the messages between them and sends do not end together with
-  // their receives: a longer time one way cannot then be told from an offset between the clocks.
+  // False if the clocks of its ends were aligned by the messages between them and sends do not end together with their
+  // receives. Then a longer time one way looks like an offset between the clocks.
   bool direction_known = true;
   double bytes = 0;        // median over messages; NaN: unknown
   double bytes_per_s = 0;  // median over messages; NaN: unknown
-  // What the mean step saves with its messages at the class median; 0: not slow.
+  // The time that the mean step saves with its messages at the class median; 0: not slow.
   double saving_ns = 0, saving_share = 0;
   LinkReading reading = LinkReading::kFine;
 };
@@ -85,9 +85,9 @@ struct Links {
   double saving_ns = 0, saving_share = 0;  // with all slow links at the median of their class together
 };
 
-// What a link usually takes, from the medians of links of one kind. This is the lower middle one, unless that belongs
-// to links that are all far slower than the quickest ones; then it is the lower middle one of the quick links. So two
-// links of three may be slow:
+// Returns the usual time of a link from the medians of links of one kind: their lower median. If that median belongs to
+// a group far slower than the fastest links, returns the lower median of the fast ones instead. So two links of three
+// may be slow:
 //
 //     0.2  3.2  3.3 ms     0.2, and not 3.2
 //

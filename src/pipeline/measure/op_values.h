@@ -1,5 +1,5 @@
-// Values of many operations, arranged by what the operations belong to, and order statistics of them, both in parallel:
-// in a large run everybody would wait for one thread that appends to a list. Results do not depend on the number of
+// Values of many operations, arranged by owner, and order statistics of them, both in parallel. In a large
+// run all threads would wait for one that appends to a list. Results do not depend on the number of
 // threads.
 #pragma once
 
@@ -52,7 +52,7 @@ class OpBlocks {
   std::vector<size_t> first_;         // for each block its first stretch, and at last the end
 };
 
-// An array whose values nobody has set: whoever writes them first touches their pages, so that all threads share that
+// An array with unset values: the thread that writes a value first touches its page, so that all threads share that
 // work.
 template <class T>
 class RawValues {
@@ -74,10 +74,10 @@ class OpValues {
   static constexpr uint32_t kNone = UINT32_MAX;  // key of an operation that belongs to nothing
   OpValues() = default;
 
-  // `key` tells what an operation of `ops` belongs to: a number below `keys`, or kNone. `resize` is called first, with
-  // the number of values; then `place(op, at)` puts an operation's value, and whatever else there is, at its place.
-  // `key` and `place` are called from several threads and may change nothing but that place. Values stand in order of
-  // their keys, and within a key in the order of operations. O(operations + keys), memory O(keys) beside the values.
+  // `key` gives the owner of an operation of `ops`: a number below `keys`, or kNone. `resize` is called first, with the
+  // number of values; then `place(op, at)` puts an operation's value, and all other data of it, at its place. `key` and
+  // `place` are called from several threads and may change nothing but that place. Values are in order of their keys,
+  // and within a key in the order of operations. O(operations + keys), memory O(keys) besides the values.
   template <class Key, class Resize, class Place>
   void arrange(const std::vector<OpStretch>& ops, size_t keys, const Key& key, const Resize& resize,
                const Place& place) {
@@ -116,7 +116,7 @@ class OpValues {
   std::span<const double> of(size_t key) const {
     return std::span<const double>(values_).subspan(begin_[key], begin_[key + 1] - begin_[key]);
   }
-  // The median for each key; NaN for a key without values. Reorders the values within their keys.
+  // Returns the median for each key; NaN for a key without values. Reorders the values within their keys.
   std::vector<double> take_medians();
 
  private:
@@ -124,8 +124,8 @@ class OpValues {
   std::vector<uint32_t> begin_;
 };
 
-// Returns the values that would stand at the places `nth` if all were sorted. It counts in parallel and does not sort
-// or copy them all. Expects more values than any of `nth`, and no NaN.
+// Returns the values that would be at the places `nth` if all were sorted. It counts in parallel and does not sort or
+// copy them all. Expects more values than any of `nth`, and no NaN.
 std::vector<double> nth_values(std::span<const double> values, const std::vector<size_t>& nth);
 // The places of the values in the middle of `count` sorted ones (at least one); their mean is the median.
 inline std::vector<size_t> middle_of(size_t count) { return {(count - 1) / 2, count / 2}; }

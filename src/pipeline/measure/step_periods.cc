@@ -57,8 +57,8 @@ std::vector<StepWork> works_of(const Trace& trace) {
   return works;
 }
 
-// From the end of one span to the start of the next. Spans overlap by no more than the shorter of them lasts: a step in
-// which one row is said to last for years holds later steps whole, and they are not years ahead of it.
+// Returns the time from the end of one span to the start of the next. Spans overlap by no more than the shorter of them
+// lasts. A step with a row that seems to last for years contains later steps whole, but they are not years ahead of it.
 double apart_ns(const Span& before, const Span& after) {
   const int64_t gap = between_ns(before.end_ns, after.start_ns);
   if (gap >= 0) return static_cast<double>(gap);
@@ -92,7 +92,7 @@ struct Between {
   Phases phases;
 };
 
-// Gaps stand in the order of time and do not overlap, so a row's gaps are found by a search for the first.
+// Gaps are in the order of time and do not overlap, so a row's gaps are found by a search for the first.
 void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
@@ -109,7 +109,7 @@ void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
 std::vector<GapPhase> named(Phases phases) {
   std::vector<GapPhase> list;
   std::vector<std::pair<int64_t, int64_t>> taken;  // stretches that earlier names cover
-  // The name whose rows last longest in sum goes first, so that a long checkpoint is not called by a short row in it.
+  // The name whose rows last longest in total goes first, so that a long checkpoint is not called by a short row in it.
   std::vector<std::pair<double, std::string_view>> order;
   for (const auto& [name, rows] : phases) {
     double sum = 0;

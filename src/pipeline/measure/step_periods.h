@@ -3,8 +3,8 @@
 //   step 4 ▐▐▐▐▐▐▐▐▐▐ work ▐▐▐▐▐|······ gap ······|▐▐▐ step 5
 //                               └ data, checkpoint, evaluation, logging: "other" rows say which, where there are any
 //
-// Work is forwards, backwards, collectives and the optimizer. Rows of kind "other" between two steps name what the gap
-// holds and belong to neither step.
+// Work is forwards, backwards, collectives and the optimizer. Rows of kind "other" between two steps name the content
+// of the gap and belong to neither step.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace stageline {
 
-// A named part of what a gap holds.
+// A named part of a gap.
 struct GapPhase {
   std::string name;         // of the rows: "data", "checkpoint"
   double ns = 0;            // covered by rows of this name, and by no name earlier in the list
@@ -45,14 +45,14 @@ struct StepPeriods {
   double mean_ns = 0;  // over all gaps; 0 without gaps
   // Mean over those that are not long, without overlaps with steps that do not count (PipelineSums::outliers).
   double usual_ns = 0;
-  // Indexes of gaps that exceed the median one by what would make a step an outlier (0.3 × the median span). Empty
-  // where long gaps follow a pattern, which `course` then tells.
+  // Indexes of gaps that exceed the median one by the amount that would make a step an outlier (0.3 × the median span).
+  // Empty where long gaps follow a pattern, which `course` then describes.
   std::vector<size_t> long_gaps;
   Course course;  // how gaps develop: longer from a step on, growing with every step, or longer before every n-th one
   bool known() const { return !gaps.empty(); }
   bool is_long(size_t gap) const;
-  // How much longer a gap is than the others: a long one than the usual one. Where gaps are next to nothing before some
-  // step, or except every n-th, each of the others than that low level. 0: it is like the others.
+  // Returns how much longer a gap is than the others: a long one than the usual one. Where gaps are next to nothing
+  // before some step, or except every n-th, each of the others than that low level. 0: it is like the others.
   double beyond_ns(size_t gap) const;
 };
 

@@ -1,4 +1,4 @@
-// What a step does before its pipeline's first cell and after the last one.
+// The work of a step before its pipeline's first cell and after the last one.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace stageline {
 
-// What a step's time outside its pipeline goes to. A moment belongs to the first of these that applies to it.
+// The parts of a step's time outside its pipeline. A moment belongs to the first of these that applies to it.
 enum class TailPart : uint8_t {
   kReplicas,     // other replicas' pipelines still run
   kCollectives,  // some rank is in a collective: gathering parameters, exchanging gradients, and waiting for it
@@ -25,7 +25,7 @@ std::string_view tail_part_name(TailPart part);
 
 struct StepTail {
   ByEnum<TailPart, double, kTailParts> part_ns{};  // for each TailPart; together the step's span minus the pipeline's
-  // Of all its ranks, the longest time from first start to last end of cells other than messages, on the rank's own
+  // The longest time of any rank from first start to last end of cells other than messages, on the rank's own
   // clock.
   double longest_ns = 0;
 };

@@ -12,7 +12,7 @@
 
 namespace stageline {
 
-// An operation of kComputeCells that nobody recorded: a message, or what all ranks do together before their optimizers.
+// A derived operation of kComputeCells: a message, or the collective of all ranks before their optimizers.
 inline constexpr uint32_t kNoCell = UINT32_MAX;
 inline constexpr uint32_t kNoGroup = UINT32_MAX;  // the operation proceeds alone
 
@@ -25,7 +25,7 @@ enum class GraphSource : uint8_t {
 // The moment from which a recorded message or collective counts as late.
 enum class LaunchRule : uint8_t {
   kFree,     // as the artifact has it: a receive could start once the compute of its kind before its own had ended
-  kInOrder,  // once all compute of its rank that had ended by its start; so what its rank was busy with is no delay
+  kInOrder,  // once all compute of its rank that had ended by its start; so busy time of its rank is not a delay
 };
 
 struct GraphType {

@@ -11,10 +11,10 @@
 
 namespace stageline {
 
-// Returns the mean over ranks of span bubble ÷ span, from a replay of the best candidate at its own sizes with the
-// median stage's mean costs of F, B, I, W and F&B. NaN where nothing is recognised, where a cost that its cells need
-// was not measured (an F&B that was not measured costs F + B), or where it has more than kMaxIdealCells cells. O(cells
-// of the schedule).
+// Returns the mean over ranks of span bubble ÷ span. It replays the best candidate at its own sizes with the median
+// stage's mean costs of F, B, I, W and F&B; an unmeasured F&B costs F + B. Returns NaN if no schedule is recognised,
+// if a cost that its cells need was not measured, or if it has more than kMaxIdealCells cells. O(cells of the
+// schedule).
 double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>& costs);
 
 // Returns a sentence that compares `measured`, the share of the pipeline's span that ranks wait, with the recognised

@@ -74,7 +74,7 @@ Lanes<kLanes>* lanes_in(double* space) {
 template <size_t kLanes>
 void replay_block(const StepGraph& graph, const GraphStep& step, size_t first, size_t count, const FillWorlds& fill,
                   double* space, double* out) {
-  constexpr uint32_t kStretch = 1024 / kLanes;  // the times of so many operations stay in the nearest cache until used
+  constexpr uint32_t kStretch = 1024 / kLanes;  // the times of this number of operations stay in the nearest cache
   std::array<Lanes<kLanes>, kStretch> durs{}, delays{};  // worlds from `count` on take no time
   uint32_t from = step.begin, to = step.begin;           // the stretch whose times have been fetched
   const auto take = [&](uint32_t op, Lanes<kLanes>& dur, Lanes<kLanes>& delay) {

@@ -1,4 +1,4 @@
-// What the recognised schedule promises, cell by cell, with this run's own mean durations.
+// The times of the recognised schedule, cell by cell, with this run's own mean durations.
 //
 //   fact     ▐0▐▐1▐   ▐▐▐▐0▐▐▐▐ ▐2▐ …      each F, B, I, W, F&B of a (stage, chunk) takes its mean over the run,
 //                                          or of steps at another pace the mean times that;

@@ -124,7 +124,7 @@ Course course_of(std::span<const double> all) {
     const size_t free = known - parameters;
     const double left = std::max(fit.left, 1e-18 * constant.left);
     const double f = (constant.left - fit.left) / (left / static_cast<double>(free));
-    // Any values can be cut into high and low ones, so such a cut must leave hardly anything to say something.
+    // Any values can be split into high and low ones, so such a split counts only if it leaves almost no variance.
     const double most = fit.course.kind == CourseKind::kSome ? kMaxLeft / 5 : kMaxLeft;
     if (fit.left > most * constant.left || f < min_f(free, fit.tried)) continue;
     const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && fit.course.kind == CourseKind::kSome;

@@ -1,12 +1,12 @@
 // Course: how a value that is measured once a step goes over the steps. It is the same in all of them, higher from one
-// step on, rising (or falling) with every step, higher in every n-th step, or higher now and then.
+// step on, rising (or falling) with every step, higher in every n-th step, or higher in some steps.
 //
 //   1.00 1.01 0.99 1.00 1.31 1.30 1.29 1.30     kOnset, from the fifth value on: 1.00 before, 1.30 after
 //
-// Each shape is fitted by least squares. It is accepted where it leaves less than half of the variance about the mean
-// (a tenth for "now and then", since any values can be split into high and low ones) and where an F test says that
-// chance would not do as well. Of several accepted shapes the one that leaves least is taken, and "now and then" only
-// where no other was accepted.
+// Each shape is fitted by least squares. It is accepted if it leaves less than half of the variance about the mean, and
+// an F test finds that noise would not fit as well. For "some steps" it must leave less than a tenth, since any values
+// can be split into high and low ones. The accepted shape that leaves least is taken; "some steps" is taken only if no
+// other was accepted.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +28,11 @@ struct Course {
   bool varies() const { return kind != CourseKind::kConstant; }
 };
 
-// A lower level of at most this share of the higher one counts as next to nothing: waits of 2 ms in most steps and 10
-// ms in every fifth are waits of the fifth.
+// A lower level of at most this share of the higher one counts as next to nothing. Example: waits of 2 ms in four steps
+// and 10 ms in every fifth are waits of the fifth.
 inline constexpr double kNextToNothing = 0.25;
 
-// `values` has one value per step, in order of steps; NaN is a value that nobody knows. Fewer than six known values are
+// `values` has one value per step, in order of steps; NaN is an unknown value. Fewer than six known values are
 // kConstant. O(n²).
 Course course_of(std::span<const double> values);
 

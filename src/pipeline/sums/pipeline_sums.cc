@@ -47,8 +47,8 @@ std::vector<bool> in_shape(std::span<const double> spans, double limit) {
         course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery || course.kind == CourseKind::kTrend;
     const double rise = course.high - course.low;
     if (!regular || !(rise > 0)) return shaped;
-    // A long step fits the shape if it is off the level there by at most half of the rise; the worst misfit is taken
-    // out, and the shape is fitted again.
+    // A long step fits the shape if it differs from the level there by at most half of the rise. The worst misfit is
+    // removed, and the shape is fitted again.
     size_t worst = SIZE_MAX;
     for (size_t s = 0; s < values.size(); ++s) {
       if (!(values[s] >= limit) || std::abs(values[s] - course.level[s]) <= rise / 2) continue;

@@ -1,5 +1,5 @@
-// The sums that both the summary tables and the findings stand on: per step, per rank and per
-// stage. Definitions as in docs/analyses/pipeline-summary.md.
+// Computes the sums that both the summary tables and the findings use: per step, per rank and per stage.
+// docs/analyses/pipeline-summary.md defines them.
 #pragma once
 
 #include <algorithm>

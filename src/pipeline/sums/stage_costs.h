@@ -1,4 +1,4 @@
-// What one cell of each kind costs on each stage: count, mean and percentiles.
+// The cost of one cell of each kind on each stage: count, mean and percentiles.
 #pragma once
 
 #include <cstdint>
@@ -24,9 +24,9 @@ struct StageCost {
 // part; it is called from several threads.
 std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(size_t cell)>& counts = {});
 
-// The compute time that one micro-batch costs on one chunk of a stage: the mean forward, plus the time of all B, I and
-// W divided by the number of backwards (B and I). Dividing by the stage's own backwards keeps a step that is cut off in
-// the middle from making a stage look slow that has run fewer of them.
+// The compute time of one micro-batch on one chunk of a stage. It is the mean forward, plus the time of all B, I and W
+// divided by the number of backwards (B and I). A step that is cut off in the middle has fewer backwards. Dividing by
+// the stage's own backwards keeps it from making the stage look slow.
 struct StageLoad {
   int32_t stage = 0;
   double per_micro_batch_ns = 0;

@@ -14,7 +14,7 @@ namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// Tells what a task on a device stream is by its "Task Type" (source: the task types in the profiler's own tables).
+// Finds the kind of a device stream's task from its "Task Type" (source: the task types in the profiler's own tables).
 RowKind stream_kind(std::string_view type) {
   if (has(type, "MEMCPY") || type == "SDMA_SQE") return RowKind::kMemcpy;
   if (has(type, "MEMSET")) return RowKind::kMemset;

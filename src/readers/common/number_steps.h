@@ -1,6 +1,6 @@
-// Numbers the steps of a source that does not, by what repeats. In a step every rank does each forward and each
-// backward once, so the third F of micro-batch 2 on a rank belongs to the third step – provided that all work of the
-// third round comes after all work of the second.
+// Numbers the steps of a source without step numbers, by what repeats. In a step every rank does each forward and each
+// backward once, so the third F of micro-batch 2 on a rank belongs to the third step. This holds only if all work of
+// the third round comes after all work of the second.
 #pragma once
 
 #include <string_view>

@@ -32,7 +32,7 @@ std::vector<uint32_t> rows_where(const std::vector<Op>& ops, Keep keep) {
   return rows;
 }
 
-// Whether an operation of such a kind has no micro-batch.
+// Returns true if an operation of such a kind has no micro-batch.
 bool any_unnumbered(const std::vector<Op>& ops, bool (*of_kind)(CellKind)) {
   return std::any_of(ops.begin(), ops.end(),
                      [&](const Op& op) { return op.micro_batch == kUnknown && of_kind(op.kind); });
@@ -53,7 +53,7 @@ bool belong_together(const std::vector<Op>& ops, std::span<const uint32_t> work,
   return true;
 }
 
-// How many cells a (rank, kind, chunk) has in each of its steps, against the other ranks of that step.
+// The number of cells of a (rank, kind, chunk) in each of its steps, compared with the other ranks of that step.
 class GroupSizes {
  public:
   GroupSizes(const std::vector<Op>& ops, const std::vector<uint32_t>& rows) {
@@ -64,8 +64,8 @@ class GroupSizes {
       own = std::max(own, size), most = std::max(most, size);
     }
   }
-  // Whether rows of this group are missing, so that its order numbers nothing: other ranks have more in this step, and
-  // this one has more in other steps.
+  // Returns true if rows of this group are missing, so that its order numbers nothing: other ranks have more in this
+  // step, and this one has more in other steps.
   bool lacks_some(const Op& op) const {
     const auto of = key(op);
     const auto& [rank, kind, chunk, step] = of;

@@ -12,7 +12,7 @@ namespace {
 using Place = std::pair<int32_t, int32_t>;  // stage, dp
 
 struct OpRankFacts {
-  std::set<Place> places;  // as in the rows; kUnknown when they do not tell
+  std::set<Place> places;  // as in the rows; kUnknown when they do not record it
   int32_t stage = kUnknown, dp = kUnknown;
 };
 

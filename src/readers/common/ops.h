@@ -1,9 +1,9 @@
-// Ops: rows of a source that names pipeline operations one by one (timeline events, table rows),
-// gathered in any order and then made into the parts, lanes, slices and cells of a Trace:
+// Ops are rows of a source that names pipeline operations one by one (timeline events, table rows). They are gathered
+// in any order and then made into the parts, lanes, slices and cells of a Trace:
 //
 //   source rows ──▶ Op[] ──▶ resolve_ranks ──▶ number_* ──▶ lay_steps_* ──▶ build_parts ──▶ Trace
 //
-// What is inferred on the way is counted in Diagnostics under "<format>.<fact>".
+// Inferences on the way are counted in Diagnostics under "<format>.<fact>".
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Op {
 };
 
 // Fills in what identifies a row's rank, then sees to it that a rank is one place of the pipeline:
-// - a missing rank is the rank that others give for the same (stage, dp), else stage·dp_count + dp
-//   (Megatron's order); a missing stage or dp is what others of that rank say;
+// - a missing rank is the rank that others give for the same (stage, dp), else stage·dp_count + dp (Megatron's order).
+//   A missing stage or dp is copied from others of that rank;
 // - a missing dp is the position among the ranks of one stage;
 // - one number used for several (stage, dp) is made unique by (stage, dp, rank).
 // Rows that stay without a rank are removed and counted.
@@ -44,14 +44,14 @@ void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& d
 // and only where no cell of that group has a number.
 void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics);
 
-// Gives a message without micro-batch that of the forward or backward it belongs to, where this is certain. It is
-// certain where the rank has one chunk, where the step has as many messages of that type as forwards (or backwards) and
-// both come in the order in which the source counts them, and where every send begins after its cell began and every
-// receive ends before its cell ended. Otherwise the micro-batch stays unknown.
+// Gives a message without micro-batch the one of its forward or backward, if this is certain. Three conditions must
+// hold. The rank has one chunk. The step has as many messages of that type as forwards (or backwards), in the order in
+// which the source counts them. Every send starts after its cell started, and every receive ends before its cell ended.
+// Otherwise the micro-batch stays unknown.
 void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics);
 
-// True when the steps' own times say that the source restarts its clock at every step: most steps of
-// a rank begin before the middle of the rank's step before. Ranks must be resolved. O(ops log steps).
+// Returns true when the steps' own times show that the source restarts its clock at every step. Then more than half of
+// the steps of a rank start before the middle of the rank's previous step. Ranks must be resolved. O(ops log steps).
 bool steps_restart(const std::vector<Op>& ops);
 // Puts steps one after another without a gap, each keeping its own times; the first begins at 0. `min_ns` gives lower
 // bounds for the length of steps whose clock starts at the step's own zero. Returns false, and changes nothing, when

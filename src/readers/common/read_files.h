@@ -14,7 +14,7 @@ namespace stageline {
 
 // Calls read(k), which gives a Result, for k < `count` on all threads. Then, on this thread and in order, take(k, what
 // was read) or, where that failed, lose(k, error), which counts the file in the trace's diagnostics and may word the
-// error better. Returns the first error. What was read of a file is freed once it is taken.
+// error better. Returns the first error. The rows of a file are freed once they are taken.
 template <class Read, class Take, class Lose>
 std::optional<Error> read_files(size_t count, Read read, Take take, Lose lose) {
   std::vector<std::optional<std::invoke_result_t<Read, size_t>>> results(count);
@@ -39,7 +39,7 @@ inline Error nothing_read(std::optional<Error> first_error, const Source& source
   return {ErrorCode::kBadInput, what, {source.roots.empty() ? "" : source.roots[0]}, hint};
 }
 
-// Tells the progress how many bytes these files of the source have.
+// Reports to the progress how many bytes these files of the source have.
 inline void expect_bytes(const Source& source, const std::vector<size_t>& files, Progress* progress) {
   if (!progress) return;
   for (const size_t i : files) progress->expect(source.files[i].size_bytes);

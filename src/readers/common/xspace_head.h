@@ -1,5 +1,5 @@
-// Tells which files of a source are profiles of XLA (an XSpace, *.xplane.pb), and which of them have the same recording
-// as JSON beside them. The readers of both formats ask this, so that exactly one of them takes the source and says so.
+// Finds a source's files that are profiles of XLA (an XSpace, *.xplane.pb), and those that have the same recording as
+// JSON next to them. The readers of both formats ask this, so that exactly one of them takes the source and says so.
 #pragma once
 
 #include <cstdint>

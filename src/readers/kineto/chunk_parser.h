@@ -10,7 +10,7 @@
 
 namespace stageline::kineto {
 
-// So many bytes after every stretch of text must be readable, for vector loads and simdjson.
+// This number of bytes after every stretch of text must be readable, for vector loads and simdjson.
 inline constexpr size_t kTextPadding = 64;
 inline constexpr size_t kMaxEventBytes = size_t{1} << 22;
 

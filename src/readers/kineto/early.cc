@@ -143,7 +143,7 @@ void EarlyShow::offer_file(Done file) {
   std::sort(order.begin(), order.end());
   Trace trace = empty_trace();
   for (const auto& [rank, k] : order) {
-    // Of several files of one rank only the first is shown.
+    // If several files have one rank, only the first is shown.
     if (!trace.parts.empty() && trace.parts.back().rank == rank) continue;
     std::vector<StringId> name_map;
     std::vector<uint8_t> category_map;

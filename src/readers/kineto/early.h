@@ -1,5 +1,5 @@
-// Shows a run before it has been read completely: slices with their names and classes, copied from the rows of a file
-// that is half read, or from the files that are finished.
+// Shows a run before it has been read completely: slices with their names and classes. They are copied from the rows of
+// a file that is half read, or from the files that are finished.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 
 namespace stageline::kineto {
 
-// Decides when to hand something over: first after a moment, then each time when reading has taken three times as long,
-// so that copying costs only part of the reading time; and no more when most has been read.
+// Decides when to show a partial trace: first after a moment, then each time when reading has taken three times as
+// long. So copying costs only part of the reading time. It stops when more than half has been read.
 class EarlyShow {
  public:
   EarlyShow(const EarlyTrace& take, int64_t after_ms, const Progress* progress)

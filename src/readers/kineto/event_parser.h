@@ -15,7 +15,7 @@ enum class Fault : uint8_t {
   kBadField,   // a field has the wrong type or is out of range
 };
 
-// True for the members of an event, besides args, that are kept.
+// Returns true for the members of an event, besides args, that are kept.
 bool is_field(std::string_view key);
 
 // Sets a field; `text` is the value as written (strings without quotes and escapes, null as ""). False when it should
@@ -23,7 +23,7 @@ bool is_field(std::string_view key);
 bool set_field(std::string_view key, std::string_view text, rows::Event& event);
 
 // The general parser (simdjson). It refuses an event with a kept text that cannot be unescaped; TolerantParser
-// (tolerant_event.h) makes what it can of those.
+// (tolerant_event.h) recovers such events as far as possible.
 class EventParser {
  public:
   EventParser();

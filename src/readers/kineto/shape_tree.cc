@@ -166,7 +166,7 @@ WholeField whole_field(rows::ArgKey key) {
   }
 }
 
-// True for metadata and counters, whose args have keys of their own.
+// Returns true for metadata and counters, whose args have keys of their own.
 bool keeps_args_text(char phase) { return phase == 'M' || phase == 'C'; }
 
 }  // namespace

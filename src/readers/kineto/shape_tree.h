@@ -8,11 +8,11 @@
 //                                                                                      └──  }⏎  }   (end)
 //   {⏎    "ph": "s", "id":  ─id─  , "pid":  …
 //
-// Parsing walks the tree: compare the literal (16 bytes at a time), read the value that must follow, go on
-// with the child that followed last time. No token is classified and no key is looked up. What fits no
-// branch is parsed by the general parser and then taught to the tree, so the tree never decides what is
-// valid: an event that it accepts has the same fields as the general parser gives (a test holds both
-// against each other on random events).
+// Parsing walks the tree: compare the literal (16 bytes at a time), read the value that must follow, go on with
+// the child that followed last time. No token is classified and no key is looked up. An event that fits no
+// branch is parsed by the general parser and then added to the tree, so the tree never decides what is valid.
+// An event that it accepts has the same fields as from the general parser (a test compares both on random
+// events).
 #pragma once
 
 #include <cstdint>

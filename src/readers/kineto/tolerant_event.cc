@@ -71,8 +71,8 @@ void put_utf8(uint32_t c, std::string& out) {
   }
 }
 
-// True when every backslash begins one of JSON's escapes. A writer that left one backslash unescaped ("C:\data")
-// escaped none, so then all of them stand for themselves.
+// Returns true when every backslash begins one of JSON's escapes. A writer that left one backslash unescaped
+// ("C:\data") escaped none, so then all of them stand for themselves.
 bool escapes_are_sound(std::string_view raw) {
   for (size_t i = 0; i < raw.size(); ++i) {
     if (raw[i] != '\\') continue;
@@ -112,8 +112,8 @@ void unescape(std::string_view raw, std::string& out) {
   }
 }
 
-// Returns what stands between quotes as text: unescaped, valid UTF-8. Where it differs from `raw` it is kept in
-// `scratch`, which must have room (a byte becomes three at most).
+// Returns the content of quotes as text: unescaped, valid UTF-8. Where it differs from `raw` it is kept in `scratch`,
+// which must have room (a byte becomes three at most).
 std::string_view clean(std::string_view raw, std::string& scratch) {
   const bool ascii = std::none_of(raw.begin(), raw.end(), [](char c) { return (c & 0x80) != 0; });
   const bool escaped = raw.find('\\') != kNone;
@@ -133,7 +133,7 @@ std::string_view clean(std::string_view raw, std::string& scratch) {
   return std::string_view(scratch).substr(begin);
 }
 
-// Returns a number or word as set_field() expects it; for a time, what is no number becomes "".
+// Returns a number or word as set_field() expects it; a time that is not a number becomes "".
 std::string_view time_word(std::string_view key, std::string_view word) {
   const bool no_time = (key == "ts" || key == "dur") && is_no_number(word);
   return word == "null" || no_time ? std::string_view() : word;
@@ -161,7 +161,7 @@ class TolerantParser::Strict {
   size_t end = 0;
 
  private:
-  // True when the event is followed by the end, by another event, or by the end of the array. Otherwise the brace stood
+  // True when the event is followed by the end, by another event, or by the end of the array. Otherwise the brace was
   // inside a text whose quotes were damaged.
   bool array_goes_on() const {
     size_t next = skip_space(text_, at_);
@@ -200,7 +200,7 @@ class TolerantParser::Strict {
     }
   }
 
-  // True when the text ended before the event's brace but the arguments, which come last, are complete.
+  // Returns true when the text ended before the event's brace but the arguments, which come last, are complete.
   bool text_is_over() const {
     const size_t last = text_.find_last_not_of(" \t\r\n,");
     return last != kNone && last > 0 && text_[last] == '}';
@@ -318,7 +318,7 @@ class TolerantParser::Anchored {
   size_t end = 0;
 
  private:
-  // Returns the key if one of an event's own keys ("key":) stands at text[at] after blanks, else "".
+  // Returns the key if one of an event's own keys ("key":) is at text[at] after blanks, else "".
   std::string_view quoted_key(size_t at) const {
     at = skip_space(text_, at);
     if (at >= text_.size() || text_[at] != '"') return {};
@@ -384,7 +384,7 @@ class TolerantParser::Anchored {
     return kNone;
   }
 
-  // Returns the closing quote of a value within [at, end): the first one that is followed by a comma and one of
+  // Returns the closing quote of a value within [at, end). It is the first one that is followed by a comma and one of
   // Kineto's keys, or by the end of the region; otherwise the last quote of the line.
   template <class IsKey>
   size_t value_end(size_t at, size_t end_of_region, IsKey&& is_key) const {

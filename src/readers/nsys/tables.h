@@ -29,7 +29,7 @@ class Tables {
   std::map<int64_t, std::unique_ptr<Process>> processes;       // by vm and pid
   std::unordered_map<int64_t, std::string_view> thread_names;  // by globalTid
 
-  // Calls use(rows) for every row; columns as rows_of() has them. False where the table or a column is missing.
+  // Calls use(rows) for every row; columns as in rows_of(). False where the table or a column is missing.
   template <class Use>
   bool scan(std::string_view table, std::initializer_list<std::string_view> columns, Use use) {
     std::string missing;

@@ -10,7 +10,7 @@ namespace stageline::pftrace {
 
 enum class OwnKey : uint8_t { kNone, kKind, kStep, kStage, kChunk, kMicroBatch, kRank, kDp, kDuration, kSyncKind };
 
-// What an annotation's name means.
+// The meaning of an annotation's name.
 struct AnnotationName {
   rows::ArgKey key = rows::ArgKey::kNone;
   OwnKey own = OwnKey::kNone;

@@ -47,7 +47,7 @@ void append_scalar(std::string& out, const Value& value, const TextInterner& tex
   }
 }
 
-// Whether a field of this number and wire is a plain value.
+// Returns true if a field of this number and wire is a plain value.
 bool is_scalar(const ProtoScan& scan) {
   switch (scan.id) {
     case note::kBool:

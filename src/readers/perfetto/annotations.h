@@ -1,5 +1,5 @@
-// Debug annotations: arguments of events. Those that Kineto's JSON has too set the same facts; those of our own
-// exporter make cells; all others are passed over.
+// Reads debug annotations: arguments of events. Annotations that Kineto's JSON has too set the same facts; those of
+// Stageline's exporter make cells; all others are skipped.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace stageline::pftrace {
 
-// What our own exporter says of a cell.
+// The fields of a cell that Stageline's exporter writes.
 struct OwnCell {
   uint32_t said = 0;  // bits by OwnKey
   CellKind kind = CellKind::kOther;

@@ -1,15 +1,15 @@
-// Which END closes which BEGIN. Two kinds of writers, two rules:
+// Finds which END closes which BEGIN. There are two rules for two kinds of writers:
 //
 //   torch   B0 B1 B2 … E0 E1 E2 …   all begins of a group, then all ends, in the same order and in no order of time:
 //           the k-th end closes the k-th begin, whatever overlaps or touches
 //   others  B0 B1 E1 E0 …           per track a stack, in order of time; equal stamps keep the order of the file
 //
-// A run of begins and as many ends of the same tracks is torch's where its stamps are in no order, or where the begins
-// need the sequence's state and the ends do not; else it is a stack that happens to be as deep as the run is long.
+// A run of begins and as many ends of the same tracks is torch's if its timestamps are in no order, or if the begins
+// need the sequence's state and the ends do not. Otherwise it is a stack that happens to be as deep as the run is long.
 //
-// Nearly all files are of the second kind and in order on every track: their ends are paired as they come, and an end
-// is kept as the row it closed. What was kept so is written out as entries, begins and ends alike, once a track's time
-// goes back or a run turns out to be torch's; then everything is paired after the last entry.
+// Nearly all files are of the second kind and in order on every track. Their ends are paired as they come, and an end
+// is kept as the row it closed. Once a track's time goes back or a run turns out to be torch's, these are written out
+// as entries, begins and ends alike. Then everything is paired after the last entry.
 #pragma once
 
 #include <cstdint>

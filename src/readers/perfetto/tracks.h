@@ -43,7 +43,7 @@ class Tracks {
 
   const std::string& root_description() const { return root_description_; }
 
-  // What to call a track: names from the outermost to its own, "GPU 0 / compute"; processes and threads are no part.
+  // The title of a track: names from the outermost to the track's, "GPU 0 / compute", without processes and threads.
   std::string path(uint32_t track) const;
   // The process (or thread) that the track lies in, by its descriptors: an index, or its own when there is none.
   uint32_t process_of(uint32_t track) const;

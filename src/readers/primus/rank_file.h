@@ -14,7 +14,7 @@ class Progress;
 
 namespace stageline::primus {
 
-// What config.json says; 0 where it says nothing.
+// The content of config.json; 0 for missing values.
 struct Config {
   int64_t world_size = 0, pp_size = 0, vp_size = 0, dp_size = 0, tp_size = 0, micro_batches = 0;
 };
@@ -34,7 +34,7 @@ struct RankFile {
   uint32_t file = 0;
   int32_t pp_size = 1, vp_size = 1;
 };
-// Errors: as read_all, and kBadInput when the file is no JSON object.
+// Errors: as read_all, and kBadInput when the file is not a JSON object.
 Result<RankOps> read_rank(const RankFile& file, Progress* progress);
 
 // Returns chunk and micro-batch of the k-th forward (backward) in Megatron's interleaved order: groups of pp

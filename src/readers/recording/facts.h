@@ -1,6 +1,6 @@
-// Turns what recorded ranges say beyond name and time into facts of profiler traces: messages and collectives (peer,
-// bytes, number), and, where no job has a kind, what a name says about pipeline work. Clocks, links and cells are then
-// found by the same code as for profiles.
+// Turns the data of recorded ranges beyond name and time into facts of profiler traces. These are messages and
+// collectives (peer, bytes, number) and, if no job has a kind, the pipeline work in a name. Clocks, links and cells are
+// then found by the same code as for profiles.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ class FactMaker {
  public:
   explicit FactMaker(Trace& trace) : trace_(trace) {}
 
-  // Takes a rank's lanes, before its ranges: they say which rank is which in a communicator.
+  // Adds the lanes of a rank, before its ranges: they assign ranks to the members of a communicator.
   void add_lanes(const Content& content, int32_t rank);
   // Takes a range that became `op`; op.file_index must grow from call to call. `name` is as recorded, `domain` its
   // lane's.

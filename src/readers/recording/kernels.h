@@ -34,7 +34,7 @@ class KernelMaker {
   void add_step(const Op& op) { steps_.push_back(op); }
   // Adds the steps as ranges, each up to the next of its rank; to be called before parts are built. O(ops).
   void append_steps(std::vector<Op>& ops);
-  // Fills the columns of all parts, once parts and sparse facts exist. Numbers Slices::file_index anew in each part.
+  // Fills the columns of all parts, once parts and sparse facts exist. Restarts Slices::file_index in each part.
   void fill();
 
  private:

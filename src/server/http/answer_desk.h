@@ -1,11 +1,11 @@
-// Answers that take time: each is made once, on a thread of its own, and kept. Whoever asks gets the answer, or hears
-// how long it has been worked on and asks again. Nobody has to wait, and an answer is finished even if the asker has
-// left.
+// Computes slow answers in the background: each answer is computed once, on its own thread, and cached. A request
+// returns the answer or the elapsed time, and the client polls. No request blocks, and an answer is completed even if
+// the client has disconnected.
 //
-// Two answers are made at a time; of the waiting ones, the one asked for last comes first, so that whoever went on to
-// another page is not held up by what was left behind. At most kMaxWaiting answers wait (the oldest is dropped, and
-// made when it is asked for again) and at most kMaxKeptBytes are kept (the one not asked for longest goes first, but a
-// single larger answer stays).
+// Two answers are made at a time. Among waiting ones the latest request comes first, so that a user who went on to
+// another page does not wait for the previous one. At most kMaxWaiting answers wait; the oldest is dropped, and made
+// when it is requested again. At most kMaxKeptBytes are kept; the least recently requested one goes first, but a single
+// larger answer stays.
 #pragma once
 
 #include <chrono>

@@ -14,8 +14,8 @@ constexpr size_t kMaxDropNameBytes = 1024, kMaxPartBytes = 255, kMaxParts = 16;
 
 std::string_view first_part(std::string_view name) { return name.substr(0, name.find('/')); }
 
-// Whether a name consists of parts between slashes, none of which is empty, "." or "..", too long, or has control
-// characters.
+// Returns true if a name consists of parts between slashes, none of which is empty, "." or "..", too long, or has
+// control characters.
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxDropNameBytes) return false;
   const auto parts = split(name, '/');

@@ -1,5 +1,5 @@
-// Files that are dropped on the start page. What a browser sends is written below one folder, which is removed when the
-// program ends. A drop has a number and contains files with their own names ("machine0/workerlog.1"); a name never
+// Files that are dropped on the start page. Files from the browser are written below one folder, which is removed when
+// the program ends. A drop has a number and contains files with their own names ("machine0/workerlog.1"); a name never
 // leads out of its drop. A drop has at most kMaxFiles files, and all drops together at most kMaxBytes bytes.
 #pragma once
 
@@ -37,7 +37,7 @@ class DropBox {
   void give_back(uint64_t bytes) { bytes_ -= bytes; }
   // The path of what was dropped at once: its one file or folder, or the folder that contains all. Errors: kNotFound.
   Result<std::string> path_of(int64_t drop) const;
-  // What people call a drop: the first part of its first file's name. "" for an empty one.
+  // Returns the name of a drop for people: the first part of its first file's name. "" for an empty one.
   std::string name_of(int64_t drop) const;
 
  private:

@@ -79,7 +79,7 @@ struct HttpServer::Impl {
   std::condition_variable changed;
   bool stopping = false, working = false;
 
-  // The addresses to listen on. Errors: kIo.
+  // Returns the addresses to listen on. Errors: kIo.
   Result<std::vector<asio::ip::address>> addresses() {
     if (options.host.empty()) return std::vector<asio::ip::address>{asio::ip::address_v4::loopback()};
     boost::system::error_code error;

@@ -1,13 +1,13 @@
 // The viewer's HTTP server: it answers GET and HEAD for a site (http_site.h), and PUT for files and notes, until it is
 // told to stop. It knows nothing of runs.
 //
-// Promises. Only the API and the embedded page are served; a path never leads to a file. On the loopback (the default),
-// requests must name a loopback host, so that a page elsewhere cannot reach the API by pointing its own name here (DNS
-// rebinding). Every path begins with the token of the printed address, because other users of a login node reach the
-// loopback too; only ServeOptions can do without it, and only on the loopback. Headers are at most 16 KiB. Bodies are
-// refused, except files that a shelf takes and the notes of a run. Requests must arrive, and answers be taken, within
-// bounds of time, and there are at most kMaxConnections connections. It is asynchronous (Boost.Beast), on a few
-// threads.
+// The server keeps these promises. Only the API and the embedded page are served; a path never leads to a file. On the
+// loopback (the default), requests must name a loopback host, so that a page elsewhere cannot reach the API by pointing
+// its own name here (DNS rebinding). Every path starts with the token of the printed address, because other users of a
+// login node reach the loopback too. Only ServeOptions can omit it, and only on the loopback. Headers are at most 16
+// KiB. Bodies are refused, except files that a shelf takes and the notes of a run. Requests must arrive, and answers be
+// taken, within bounds of time, and there are at most kMaxConnections connections. It is asynchronous (Boost.Beast), on
+// a few threads.
 #pragma once
 
 #include <cstdint>

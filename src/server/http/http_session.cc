@@ -26,8 +26,8 @@ namespace http = beast::http;
 namespace {
 
 constexpr size_t kMaxHeaderBytes = 16 * 1024;
-constexpr size_t kMinCompressed = 1400;  // bytes; compressing what fits one packet gains nothing
-// Of all connections together, so that clients who do not read cannot fill the memory.
+constexpr size_t kMinCompressed = 1400;  // bytes; compressing an answer that fits one packet saves nothing
+// The limit is for all connections together, so that clients who do not read cannot fill the memory.
 constexpr size_t kMaxUnsentBytes = size_t{1} << 29;
 constexpr auto kStatusEvery = std::chrono::milliseconds(200);
 
@@ -131,7 +131,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
     }
   }
 
-  // Whether a request must be refused: from pages of other hosts, or without the token.
+  // Returns the refusal of a request from a page of another host, or without the token; nullopt for all others.
   std::optional<ApiAnswer> why_not() {
     const auto hosts = request_.equal_range(http::field::host);
     if (hosts.first == hosts.second || std::next(hosts.first) != hosts.second)

@@ -16,7 +16,7 @@ namespace stageline {
 
 class HttpSession;
 
-// What all connections of a server share.
+// The shared data of all connections of a server.
 struct HttpContext {
   HttpContext(HttpSite what, const ServeOptions& how) : site(std::move(what)), options(how) {}
 

@@ -1,4 +1,4 @@
-// What an HTTP server serves. The server knows addresses, limits and bytes; whoever fills this in knows runs
+// The content of an HTTP server. The server handles addresses, limits and bytes; the functions here handle runs
 // (page/routes.h). Every function may be called on any thread.
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace stageline {
 
-// What has addresses of its own: one run, or the start page on which runs are opened.
+// A part with addresses of its own: one run, or the start page on which runs are opened.
 struct HttpPart {
   std::function<ApiAnswer(std::string_view target)> answer;  // to GET and HEAD
   // To PUT /api/notes. Empty: this part takes no notes.

@@ -1,4 +1,4 @@
-// What a request asks for: the path and parameters of an HTTP target, with parameters read as numbers, lists and
+// A parsed request: the path and parameters of an HTTP target, with parameters read as numbers, lists and
 // windows.
 #pragma once
 
@@ -27,8 +27,8 @@ struct Query {
 inline constexpr size_t kMaxParameters = 64;
 Result<Query> parse_target(std::string_view target);
 
-// A parameter as a number. Errors: kUsage, naming the parameter, for a value that is no number or outside [least,
-// most].
+// Returns a parameter as a number. Errors: kUsage, naming the parameter, for a value that is not a number or is outside
+// [least, most].
 Result<int64_t> integer_parameter(const Query& query, std::string_view name, std::optional<int64_t> fallback,
                                   int64_t least, int64_t most);
 Result<double> number_parameter(const Query& query, std::string_view name, std::optional<double> fallback);

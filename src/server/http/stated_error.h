@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-// What a run says to a proper question that it cannot answer: {error, hint, sentences: [[English, Chinese]]}.
+// The answer to a proper question that a run cannot answer: {error, hint, sentences: [[English, Chinese]]}.
 std::string unanswered_json(const Error& error);
 // The same as an answer, with the status that suits the error.
 ApiAnswer stated_answer(const Error& error);

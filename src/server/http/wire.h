@@ -1,5 +1,5 @@
-// The form of answers with many numbers: the length of a JSON header (u32), the header, zeros up to a multiple of 8,
-// then columns, each at a multiple of 8 counted from the first one. All numbers are little-endian
+// The form of answers with many numbers. The length of a JSON header (u32) comes first, then the header, and zeros up
+// to a multiple of 8. Columns follow, each at a multiple of 8 counted from the first one. All numbers are little-endian
 // (docs/viewer-protocol.md).
 #pragma once
 

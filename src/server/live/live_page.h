@@ -1,4 +1,4 @@
-// What a server that follows a running job answers besides the viewer's own answers: a page, the job's state, metrics.
+// The additional answers of a server that follows a running job: a page, the job's state, metrics.
 #pragma once
 
 #include "server/http/api_answer.h"

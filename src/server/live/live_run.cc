@@ -22,10 +22,10 @@ namespace {
 
 using LiveClock = std::chrono::steady_clock;
 constexpr double kShare = 1;  // of a core, for all looks together
-// A look at many steps costs several times one at a few, so where nothing has changed it is taken after so many new
-// steps, or when so many times the processor's time that the last one used has passed.
+// Reading many steps costs several times as much as reading a few. So if nothing has changed, many are read only after
+// this number of new steps, or when this multiple of the processor time of the last such look has passed.
 constexpr int64_t kManyEvery = 4;
-constexpr size_t kUnlikeSteps = 4;  // one of so many last steps was unlike those before, or nothing has changed
+constexpr size_t kUnlikeSteps = 4;  // one of this number of last steps was unlike those before, or nothing has changed
 
 std::chrono::nanoseconds used() {
   timespec t;
@@ -33,8 +33,8 @@ std::chrono::nanoseconds used() {
   return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
 }
 
-// Whether one of the last `few` steps is further from those before than these are from each other, in any number that
-// is measured of a step. Decides when the many steps are looked at, never what is found in them.
+// Returns true if one of the last `few` steps is further from those before than these are from each other, in any
+// number that is measured of a step. Decides when the many steps are looked at, never what is found in them.
 bool is_unlike(std::span<const RunningStep> steps, size_t few) {
   if (steps.size() < 2 * few) return true;  // nothing is usual yet
   const auto before = steps.first(steps.size() - few), last = steps.last(few);
@@ -224,15 +224,15 @@ Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
 std::vector<LiveRun::Seen> LiveRun::find_in(Look& look, size_t count) {
   if (look.steps.size() > count) keep_steps_from(look.trace, look.steps[look.steps.size() - count].step);
   const auto run = std::make_shared<const Run>(look.trace);
-  Diagnostics ignored;  // what explain notes about its input is told when the whole run is read
+  Diagnostics ignored;  // explain's notes on its input are shown when the whole run is read
   const Explanation said = explain_run(run, ignored);
   std::vector<Seen> found;
   for (const Finding& f : said.findings) found.push_back({f, said.step_ns, 0, 0, 0, false, count == kFewSteps});
   return found;
 }
 
-// What the many steps had and what the few have, each fault once. Findings about a single step before the few are left
-// out.
+// Returns the findings of the long and the short window, each fault once. Findings about a single step before the short
+// window are skipped.
 std::vector<LiveRun::Seen> LiveRun::found_in_both() const {
   std::vector<Seen> found;
   // More steps come first: a finding that the few steps have as well keeps the price that was measured better.
@@ -255,7 +255,7 @@ void LiveRun::look_at_many(const std::vector<RunningStep>& steps) {
   const int64_t step = steps.back().step;
   if (many_.valid() || steps.size() <= kFewSteps) return;
   if (step - many_step_ < kManyEvery && LiveClock::now() - many_at_ < kManyEvery * many_used_ &&
-      !is_unlike(std::span(steps).first(steps.size() - 1), kUnlikeSteps))  // of the newest alone the few tell all
+      !is_unlike(std::span(steps).first(steps.size() - 1), kUnlikeSteps))  // the few cover the newest alone
     return;
   many_step_ = step;
   many_at_ = LiveClock::now();
@@ -269,7 +269,7 @@ void LiveRun::look_at_many(const std::vector<RunningStep>& steps) {
   });
 }
 
-// Tells of the findings in many steps once they are there.
+// Reports the findings in many steps once they are ready.
 void LiveRun::take_many(const std::function<void(const Text&)>& say) {
   if (!many_.valid() || many_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
   Many many = many_.get();
@@ -336,7 +336,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
   say(words("follow.webhook_fails", Args().set("why", sums.problem)));
 }
 
-// Called with the lock held.
+// Is called with the lock held.
 void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say) {
   const auto line = [&](const char* name, const Finding& f) {
     say(words(name,

@@ -27,14 +27,14 @@ namespace stageline {
 
 class LiveRun {
  public:
-  // The numbers of last steps from which findings are made: a few, so that what begins is named at once, and more, so
-  // that small faults are told from chance. A finding stays as long as the few steps have it; one that they never had,
-  // as long as the many have it. A finding about a single step stays while that step is among the few. It is over when
-  // kMisses looks at new steps did not have it, because a fault near a threshold comes and goes by chance. The few are
-  // looked at after every step, the many when a step was unlike those before it, and now and then. Six are the fewest
-  // of which two slow ones are told from four that are not: what begins is then named after its second step. A step is
-  // looked at as soon as every rank has recorded as much of it as of those before (Look::last_may_grow); it is counted
-  // among the steps once it is over.
+  // Findings are computed over two windows of the latest steps: a short one, which detects a new problem at once, and a
+  // long one, which separates small problems from noise. A finding stays as long as the short window contains it; a
+  // finding that only the long window ever contained stays as long as the long one does. A finding about a single step
+  // stays while that step is among the few. It is over when kMisses looks at new steps did not have it, because a fault
+  // near a threshold comes and goes by chance. The few are examined after every step, the many when a step was unlike
+  // those before it, and at intervals. Six is the minimum at which two slow steps differ clearly from four others, so a
+  // new problem is found after its second step. A step is examined as soon as every rank has recorded as much of it as
+  // of those before (Look::last_may_grow); it is counted among the steps once it is over.
   static constexpr size_t kFewSteps = 6, kManySteps = 16;
   static constexpr int kMisses = 2;
   static constexpr size_t kMaxSteps = 200'000;    // of a longer run the oldest are dropped

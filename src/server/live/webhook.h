@@ -1,5 +1,5 @@
-// Tells another program what happens as soon as it does: with an HTTP POST of JSON for each event, in order, on a
-// thread of its own. A receiver that is slow or away holds nothing up.
+// Notifies another program of events at once: with an HTTP POST of JSON for each event, in order, on a separate thread.
+// A receiver that is slow or away delays nothing.
 //
 // A message is tried kTries times, then given up and counted. If more than kMaxWaiting wait, the oldest is given up.
 #pragma once
@@ -22,8 +22,8 @@ class Webhook {
   static constexpr size_t kMaxWaiting = 256;
   static constexpr int kTries = 3;
 
-  // For an address such as "http://host:port/path". Errors: kUsage for other forms; https is refused, since this
-  // program has no TLS.
+  // Makes one for an address such as "http://host:port/path". Errors: kUsage for other forms; https is refused, since
+  // this program has no TLS.
   static Result<std::unique_ptr<Webhook>> to(std::string_view url);
   // Waits at most `kPatience` seconds until everything that was given to send() is sent or given up.
   ~Webhook();

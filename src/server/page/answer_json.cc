@@ -19,7 +19,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMaxSentenceRows = 100'000;  // most rows of a table that are searched for words with a Chinese form
+constexpr size_t kMaxSentenceRows = 100'000;  // maximum rows of a table that are searched for words with a Chinese form
 constexpr size_t kMaxEventRows = 2'000'000;   // as in all_tables(): with more slices, no table has a row per event
 
 bool is_dump(const Analysis& analysis) { return std::string_view(analysis.name) == "events"; }
@@ -110,7 +110,7 @@ std::string offers_json(const Trace& trace, const std::vector<std::string>& path
 
 namespace {
 
-// `first` is the run that notes and times belong to. What the analysis notes or fails by goes to `told`, if it is
+// `first` is the run that notes and times belong to. Notes and errors of the analysis go to `told`, if it is
 // given.
 Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, const Trace& first, RowLimit limit,
                               const TablePart& part, AnswerForm form, NotesOfRun* reported = nullptr) {
@@ -154,7 +154,7 @@ Result<std::string> noted_analysis_json(const Analysis& analysis, const std::sha
 
 Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOptions& options, const Trace& control,
                                   const Trace& test, RowLimit limit, const TablePart& part, AnswerForm form) {
-  for (const Trace* side : {&control, &test})  // a run without operators has none to compare, which is no fault
+  for (const Trace* side : {&control, &test})  // a run without operators has none to compare, which is not an error
     if (!has_facts(*side)) return result_json(analysis.name, {}, 0, limit, {}, form);
   AnalysisInput input;
   input.options = options;

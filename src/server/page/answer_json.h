@@ -11,17 +11,17 @@
 
 namespace stageline {
 
-// How many rows of a table an answer contains; all are counted.
+// Returns the number of rows of a table in an answer; all are counted.
 using RowLimit = size_t (*)(const Table& table);
 
-// The part of an answer's tables that is told: the first rows of all tables or, of one table by name, the rows from
+// The part of an answer's tables to return: the first rows of all tables or, for one table by name, the rows from
 // `first_row` on.
 struct TablePart {
   std::string table = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   int64_t first_row = 0;
 };
 
-// Whether a page can ask for an analysis: not if it needs input of its own, nor if it has rows without end.
+// Returns true if a page can ask for an analysis: not if it needs input of its own, nor if it has rows without end.
 bool is_offered(const Analysis& analysis, const Trace& trace);
 
 // {answers: [{name, summary, in_report, tables, options}], paths, other: {title, paths} or null}. O(analyses).
@@ -31,10 +31,10 @@ struct SecondRun {
 };
 std::string offers_json(const Trace& trace, const std::vector<std::string>& paths, const SecondRun* other);
 
-// How an answer is written. kApart: the length of the JSON (u32); the JSON; zeros up to a multiple of 8; then the rows
-// of long tables, each as JSON of its own, of which a page parses only those that someone looks at (append_table_page);
-// zeros up to a multiple of 8; and last, for callers who want a single text, where each of them belongs
-// (RowsApart::Place) and their number (u64).
+// The form of an answer. kApart writes the length of the JSON (u32), the JSON, and zeros up to a multiple of 8. Then
+// come the rows of long tables, each as separate JSON, so that a page parses only rows that it shows
+// (append_table_page), and zeros up to a multiple of 8. Last come the place of each of them (RowsApart::Place) and
+// their number (u64), for callers who want a single text.
 enum class AnswerForm : uint8_t { kJson, kApart };
 
 // {analysis, tables, notes}. Errors: the analysis's own.
@@ -53,8 +53,8 @@ Result<std::string> two_runs_json(const Analysis& analysis, const AnalysisOption
 // Joins an answer that was written apart into JSON: the same bytes as in the other form.
 std::string joined_answer(std::string_view apart);
 
-// What differs between two runs and why, as `stageline diff --json` says it; {} where neither has a pipeline. Errors:
-// those of diff_runs().
+// Returns the difference between two runs and its reason, as in `stageline diff --json`; {} where neither has a
+// pipeline. Errors: those of diff_runs().
 Result<std::string> compare_json(const Trace& control, const Trace& test);
 
 // The table of `stageline align` in the same form, for runs whose clocks were measured.

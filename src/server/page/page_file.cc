@@ -36,7 +36,7 @@ namespace {
 
 constexpr size_t kMaxPageNames = size_t{8} << 20;  // most bytes of all names; beyond, long names are cut
 
-// Series are drawn as curves, and nobody reads them row by row.
+// Series are drawn as curves, and are not read row by row.
 size_t rows_of_page(const Table& table) {
   const bool is_series =
       table.name().ends_with("-over-time") || table.name() == "memory-curve" || table.name() == "memory-categories";
@@ -167,8 +167,8 @@ void write_comparison(PageWriter& page, const Trace& trace, const ComparedRun& o
   if (const Result<std::string> chart = pipeline_answer(view, Query{}); chart) page.answer("pipeline other", *chart);
 }
 
-// Answers of every analysis that suits the trace, made of the trace as recorded. What they note or fail by goes to
-// `diagnostics`, as all_tables() does.
+// Answers of every analysis that suits the trace, made of the trace as recorded. Notes and errors go to `diagnostics`,
+// as in all_tables().
 struct NamedAnswer {
   std::string name, json;
 };
@@ -205,7 +205,7 @@ void write_calls(PageWriter& page, const Run& run, const Trace* other) {
   if (made) page.answer("calls", *made);
 }
 
-// What the page says of changes, made before it is drawn: of a large run this takes more memory than all the rest.
+// The page's texts on changes, made before it is drawn: for a large run they take more memory than all the rest.
 struct PricedPage {
   std::string fixes, model;  // "": there are none
 };
@@ -254,8 +254,8 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
   write_page_slices(timeline, lanes, places, [&](const PagePiece& piece) { page.slices(piece); });
 }
 
-// `draw` takes the run as recorded and returns it as a DrawnRun; `again` returns a run of what that holds, which knows
-// what was found out of it already or nothing.
+// `draw` takes the run as recorded and returns it as a DrawnRun. `again` returns a run of the same data, with its known
+// facts or without any.
 template <class Draw, class Again>
 Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
                                const PageOptions& options, std::unique_ptr<ComparedRun> other, const Draw& draw,
@@ -335,8 +335,8 @@ Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics&
       [](const DrawnRun& drawn) { return drawn.run(); });
 }
 
-// What is known of a run grows to twice the trace, so of a large one it goes with the part of the page that asked for
-// it.
+// Facts of a run grow to twice the trace, so those of a large run are released with the part of the page that asked for
+// them.
 Result<WrittenPage> write_page_file(Trace&& recorded, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other) {
   const bool large = recorded.cells.size() > kMaxPipelineCells;

@@ -32,7 +32,7 @@ inline constexpr int64_t kMaxPageSlices = 50'000'000;  // a browser keeps some 3
 
 struct PageOptions {
   std::string lang = "en";         // used where the reader has chosen none
-  bool dark = false;               // likewise; otherwise the reader's system decides
+  bool dark = false;               // the same; otherwise the reader's system decides
   std::string title;               // what the page calls the run
   std::vector<std::string> paths;  // what the user typed
   std::string command;             // "stageline view PATHS"
@@ -55,10 +55,10 @@ struct WrittenPage {
   double lost_share = 0;  // of the mean step: what the causes cost together
 };
 
-// Same input, same bytes. Analyses run one by one, on the run as recorded, and what of a table goes into the page is
-// bounded (kPageRows). What is known of the run goes when it is drawn as a copy and nobody else holds it. `notes` as of
-// export_trace(). Errors: kIo. A trace that is given away is drawn without a copy, and what is known of a large one is
-// found out again for the next part of the page instead of kept.
+// The output is deterministic: the same input gives the same bytes. Analyses run one by one on the recorded run, and
+// each table is limited to kPageRows. Cached facts of the run are released once it is drawn from a copy and has no
+// other user. `notes` as of export_trace(). Errors: kIo. A trace that is given away is drawn without a copy. Facts of a
+// large one are computed again for the next part of the page instead of kept.
 inline constexpr size_t kPageRows = 2000, kPageSeriesRows = 100'000;
 Result<WrittenPage> write_page_file(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
                                     const PageOptions& options, std::unique_ptr<ComparedRun> other = nullptr);

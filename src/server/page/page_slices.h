@@ -59,8 +59,8 @@ struct PagePlaces {
 };
 PagePlaces places_of_page(const Timeline& timeline, const PageLanes& lanes);
 
-// Calls take(piece) for one piece after another: about kPageGroup bytes of lanes that are one block each, so that a
-// page reads little more than it shows, or about kPagePiece bytes of a longer lane. Memory: one piece.
+// Calls take(piece) for one piece after another. A piece has about kPageGroup bytes of lanes that are one block each,
+// so that a page reads little more than it shows. For a longer lane it has about kPagePiece bytes. Memory: one piece.
 inline constexpr size_t kPagePiece = size_t{1} << 20, kPageGroup = size_t{128} << 10;
 struct PagePiece {
   std::string bytes;

@@ -94,7 +94,7 @@ ApiAnswer histogram(const Asked& asked) {
   return {200, made->is_binary ? kBinary : kJson, std::move(made->body), {}};
 }
 
-// Of the run, or with run=other of the one that it is compared with.
+// Answers about the run, or with run=other about the run that it is compared with.
 template <Result<std::string> (*kAnswer)(const PipelineView& view, const Query& query), const char* kType>
 ApiAnswer of_pipeline(const Asked& asked) {
   const std::string_view which = asked.query.text("run");
@@ -170,13 +170,13 @@ constexpr Route kRoutes[] = {
     {"/api/compare", "", kWholeRun, long_answer<&Answers::compare>,
      "what differs between this run and the one of `--compare`"},
     {"/api/perfetto", "", kWholeRun, perfetto, "the run for Perfetto"},
-    // Of a run that goes on.
+    // These are answered for a run that goes on.
     {"/live", "", kRun, of_live<page_of_live>, "the page of a run that goes on"},
     {"/live.js", "", kRun, live_script, "its script"},
     {"/live.css", "", kRun, live_style, "its style"},
     {"/api/live", "known after", kRun, of_live<live_state>, "how the run stands"},
     {"/metrics", "", kRun, of_live<live_metrics>, "the same in Prometheus' text format"},
-    // Of the start page.
+    // These are answered for the start page.
     {"/api/browse", "path", kShelf, of_shelf<&RunShelf::browse>, "a folder's files"},
     {"/api/look", "path", kShelf, of_shelf<&RunShelf::look>, "which format a path is of"},
     {"/api/open", "path drop compare compare_drop", kShelf, of_shelf<&RunShelf::open>, "a run's number"},
@@ -184,7 +184,7 @@ constexpr Route kRoutes[] = {
     {"/api/drop", "name drop", kShelf, nullptr, "`PUT` takes a file's bytes"},
 };
 
-// What a route's handler is asked: the parameters that the table names.
+// A request for a route's handler has the parameters that the table lists.
 Query known_parameters(Query query, std::string_view names) {
   const std::vector<std::string_view> known = split(names, ' ');
   const auto is_known = [&](std::string_view name) {

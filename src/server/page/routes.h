@@ -17,7 +17,7 @@ class RunShelf;
 class ViewRun;
 struct ServedRun;
 
-// What must be there before a path is answered.
+// The state that a path needs before it is answered.
 enum class Needs : uint8_t {
   kNothing,   // answered at any time, for a run and on the start page
   kRun,       // answered for a run at any time, read or not
@@ -51,7 +51,7 @@ ApiAnswer shelf_answer(RunShelf& shelf, std::string_view target);
 // Takes a body into a run, at /api/notes; a body at any other path is refused.
 ApiAnswer api_take(const ViewRun& run, std::string_view target, std::string_view body);
 
-// What HttpServer serves; `run` and `shelf` must outlive it.
+// Returns the site for HttpServer; `run` and `shelf` must outlive it.
 HttpSite site_of(const ViewRun& run);
 HttpSite site_of(RunShelf& shelf);
 

@@ -20,13 +20,13 @@
 namespace stageline {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(30);  // quick answers need no second request
+constexpr auto kPatience = std::chrono::milliseconds(30);  // fast answers need no second request
 constexpr size_t kMaxRows = 100'000;                       // of a table in an answer; all rows are counted
 size_t max_rows(const Table&) { return kMaxRows; }
 constexpr int64_t kMaxSqlBytes = int64_t{8} << 20;  // of an answer; no row begins after this many bytes
 constexpr std::chrono::milliseconds kSqlTimeout{30'000};
 
-// Those options of `query` that belong to the analysis. Errors: kUsage, as on the command line.
+// Returns those options of `query` that belong to the analysis. Errors: kUsage, as on the command line.
 Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query) {
   AnalysisOptions options;
   for (const auto& [name, value] : query.parameters) {

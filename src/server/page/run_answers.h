@@ -1,6 +1,6 @@
-// What the viewer's pages ask of a run besides its timeline: where the time went, analyses, clocks, and a second run to
-// compare with. docs/viewer-protocol.md is the contract. The numbers are those that `stageline explain`, `analyze`,
-// `align` and `diff` print for the same input.
+// Answers the questions of the viewer's pages besides the timeline: where the time went, analyses, clocks, and a second
+// run to compare with. docs/viewer-protocol.md is the contract. The numbers are those that `stageline explain`,
+// `analyze`, `align` and `diff` print for the same input.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,7 @@ class RunAnswers {
   // kMaxSqlRows) rows.
   static constexpr int64_t kMaxSqlRows = 10'000;
   Result<Answer> sql(const Query& query);
-  // The second run, for a chart beside the first run's. Errors: kUnavailable where there is none, and those of reading
+  // The second run, for a chart next to the first run's. Errors: kUnavailable where there is none, and those of reading
   // it.
   struct OtherPipeline {
     // Lives as long as this; nullptr: the run is still being read, and `wait` says for how long.

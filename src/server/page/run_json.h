@@ -1,4 +1,4 @@
-// What a run contains, which the page learns first: ranks, lanes, kinds with their colours, steps.
+// The content of a run, which the page reads first: ranks, lanes, kinds with their colours, steps.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace stageline {
 struct PageLanes;
 
 struct RunState {
-  const Diagnostics& notes;  // flaws that the page tells
+  const Diagnostics& notes;  // flaws that the page shows
   int64_t revision = 1;
   bool is_whole = true;
   const PageLanes* page = nullptr;  // only in a report: the lanes that it carries

@@ -1,5 +1,5 @@
-// Notes on a run: times with a text each, kept in a file beside the run, so that whoever opens the run next finds them
-// and reports have them.
+// Notes on a run: times with a text each, kept in a file next to the run. So the next user who opens the run finds
+// them, and reports contain them.
 //
 //   {"format": "stageline notes 1", "notes": [{"at_ns": 1760000000123456789, "text": "checkpoint begins"}]}
 //
@@ -17,7 +17,7 @@
 
 namespace stageline {
 
-// Where a run's notes are: beside the first of `paths`. "" for runs that are no files (a pipe, an address).
+// Returns the path of a run's notes: next to the first of `paths`. "" for runs without a file (a pipe, an address).
 std::string notes_path(const std::vector<std::string>& paths);
 
 class RunNotes {

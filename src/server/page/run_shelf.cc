@@ -114,7 +114,7 @@ Result<std::string> RunShelf::allowed(const std::string& path, size_t max_entrie
                "folders that may be read are named when the program is started: stageline view --root DIR"};
 }
 
-// What the parameters with the names `path` and `drop` refer to, in their order.
+// Returns the runs that the parameters with the names `path` and `drop` refer to, in their order.
 Result<std::vector<RunShelf::Named>> RunShelf::named(const Query& query, std::string_view path,
                                                      std::string_view drop) const {
   std::vector<Named> out;

@@ -1,4 +1,4 @@
-// What `stageline view` without a run serves: a start page, and the runs that are opened on it. Runs are below the
+// The content of `stageline view` without a run: a start page, and the runs that are opened on it. Runs are below the
 // folders that may be read (a page elsewhere, or a mistyped path, reaches nothing else), or are dropped on the page.
 //
 //   /                        the start page          /api/browse?path=   a folder's files
@@ -6,8 +6,8 @@
 //                            a server of one run     /api/open?path=…    a run's number
 //   PUT /api/drop?name=…     a file's bytes          /api/trend?path=…   what steps took, run after run
 //
-// Two runs are read at a time. kMaxKept runs stay in memory; when another one is opened, the one not asked for longest
-// is released, and it is read again when its page asks for it.
+// Two runs are read at a time. kMaxKept runs stay in memory. When another one is opened, the least recently used one is
+// released, and it is read again when its page asks for it.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Several runs of one job, in order: what a step took in each, what changed from one run to the next (`stageline
-// diff`), and from which run on the level differs (base/change_points.h, as in `stageline history`).
+// Compares several runs of one job, in order. It gives the step time of each, the change from one run to the next
+// (`stageline diff`), and the run from which the level differs (base/change_points.h, as in `stageline history`).
 #pragma once
 
 #include <string>

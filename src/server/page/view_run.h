@@ -20,7 +20,7 @@ namespace stageline {
 class LiveRun;
 class PipelineView;
 
-// What can be asked at one moment: the run or, while it is being read, what of it is known so far.
+// The state at one moment: the run or, while it is being read, its known part.
 struct ServedRun {
   Trace trace;                          // as recorded
   std::shared_ptr<const Run> recorded;  // of `trace`
@@ -32,7 +32,7 @@ struct ServedRun {
   bool is_whole = false;
 };
 
-// What is served: nothing yet, a run, or the reason why there is none. One thread fills it while others answer.
+// The served state is nothing yet, a run, or the reason why there is none. One thread fills it while others answer.
 class ViewRun {
  public:
   ViewRun(std::string title, std::vector<std::string> paths) : title_(std::move(title)), paths_(std::move(paths)) {}
@@ -46,7 +46,7 @@ class ViewRun {
   const LiveRun* live() const { return live_; }
   // The full paths of its files, for a browser to remember. Call it before set_trace() and set_early().
   void set_places(std::vector<std::string> places) { places_ = std::move(places); }
-  // The notes kept beside the run. Call it before the server listens; without it there are none.
+  // The notes next to the run. Call it before the server listens; without it there are none.
   void set_notes(std::unique_ptr<RunNotes> notes) { notes_ = std::move(notes); }
   RunNotes* notes() const { return notes_.get(); }
   // Shows what has been read so far: profiler slices with their names and classes, and no other facts about them.

@@ -1,5 +1,5 @@
-// What the pipeline page learns of a run besides its cells: ranks, clocks, theory, colours, and where each column is in
-// the payload. web/src/data/report.ts declares the same shape.
+// The data of a run for the pipeline page besides its cells: ranks, clocks, theory, colours, and where each column is
+// in the payload. web/src/data/report.ts declares the same shape.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Which ranks a page shows first where there are too many to show all: those that hold the others up, as the analysis
-// stragglers finds them.
+// Finds which ranks a page shows first where there are too many to show all: those that hold the others up, as the
+// analysis stragglers finds them.
 #pragma once
 
 #include <string>

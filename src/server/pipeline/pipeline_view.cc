@@ -42,8 +42,8 @@ void write_shifts(JsonWriter& json, const Timeline* timeline, const CellPayload&
 
 constexpr const char* kPartNames[] = {"schedule", "imbalance", "jitter", "latency", "rest"};  // kSchedule … kRest
 
-// A rank in a step of the payload: what it does and what it waits for, which add up to its pipeline's span. Of all
-// bubbles, also of those that are no stretch of time.
+// A rank in a step of the payload: its work and its waits, which add up to its pipeline's span. They include all
+// bubbles, also those without a stretch of time.
 using RankParts =
     std::map<std::pair<int32_t, int32_t>, std::array<double, kPipelineParts>>;  // (step, part): busy, parts
 void add_rank_sums(WireColumns& columns, const Trace& trace, const Waterfall& waterfall, RankParts sums) {
@@ -94,7 +94,7 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
   for (size_t k = 0; k < ns.size(); ++k) columns.add(std::string("bubble_") + kPartNames[k], "f32", ns[k]);
 }
 
-// Whether the page draws the ranks of a stage in one row (hasMany() in web/src/chart/layout.ts).
+// Returns true if the page draws the ranks of a stage in one row (hasMany() in web/src/chart/layout.ts).
 bool has_many_ranks(const Trace& trace) {
   std::map<int32_t, size_t> ranks;  // of a stage
   for (const Part& part : trace.parts)

@@ -1,5 +1,5 @@
-// What the pipeline page is told of a run: its cells with theory, the tables about them, and what it would take under
-// changes. docs/viewer-protocol.md is the contract with the page.
+// Data for the pipeline page: cells with the ideal schedule, tables about them, and simulated step times under changes.
+// docs/viewer-protocol.md is the contract with the page.
 #pragma once
 
 #include <memory>
@@ -22,8 +22,8 @@ class Timeline;
 // browser's memory.
 inline constexpr size_t kMaxPipelineCells = 4'000'000;
 
-// The same where a stage has more than kManyRanks ranks. The page then draws a stage's ranks in one row, and other
-// steps come when somebody chooses them, so it need not begin with as many. With 10 080 ranks this is one step.
+// The same limit where a stage has more than kManyRanks ranks. The page then draws a stage's ranks in one row, and
+// other steps come when the user chooses them, so it need not start with as many. With 10 080 ranks this is one step.
 inline constexpr size_t kMaxCellsOfMany = 1'000'000;
 inline constexpr size_t kManyRanks = 32;  // as MANY in web/src/chart/layout.ts
 
@@ -59,7 +59,7 @@ class PipelineView {
   int64_t zero_ns() const;  // axis_zero_ns() of the trace
   const Run& run() const { return run_; }
   const TheoryRun& theory() const { return theory_of(run_); }
-  // Prices, the same as those of `stageline what-if`. Errors: those of what_if_of().
+  // Returns prices, the same as those of `stageline what-if`. Errors: those of what_if_of().
   const Result<PricedRun>& what_if() const;
   // The answer to /api/pipeline, with the cells of `steps` alone (ascending) where some are named. The newest is kept
   // unless it is larger than kMaxKeptPayload. Expects cells, and some of each of `steps`.
@@ -77,14 +77,14 @@ class PipelineView {
   mutable std::vector<int32_t> payload_steps_;  // of payload_
 };
 
-// The steps to draw where not all can be drawn, in order of worth: first the longest of the outliers
-// (PipelineSums::outliers), or of all steps where there are none; then the usual step, to compare it with; then the
+// Returns the steps to draw if not all can be drawn, in order of usefulness. First comes the longest of the outliers
+// (PipelineSums::outliers), or of all steps if there are none. Then comes the usual step, to compare it with, then the
 // other outliers, the longest first. O(steps log steps).
 std::vector<int32_t> steps_by_worth(const PipelineSums& sums);
 
-// /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells, kUsage for
-// `steps` that are no list or, where they are several, have more cells than max_cells(); kNotFound for one that the
-// run has no cells of.
+// Answers /api/pipeline: everything that the chart draws. Errors: kUnavailable for a run without pipeline cells;
+// kNotFound for a step without cells. Also kUsage for `steps` that are not a list or, if there are several, have more
+// cells than max_cells().
 Result<std::string> pipeline_answer(const PipelineView& view, const Query& query);
 
 }  // namespace stageline

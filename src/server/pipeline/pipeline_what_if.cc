@@ -20,8 +20,8 @@ Result<const PricedRun*> priced(const PipelineView& view) {
   return &*made;
 }
 
-// Why a change may have no price: a report's page makes the Chinese of these, for the replay that it carries has no
-// dictionary. Those that fill the places of others stand among them.
+// Reasons why a change may have no price: a report's page makes the Chinese of these, because its replay has no
+// dictionary. The list includes those that fill the places of others.
 constexpr const char* kReasons[] = {
     "no order can be tried: {0}",
     "no step could be replayed",
@@ -36,7 +36,7 @@ constexpr const char* kReasons[] = {
     "at least as many micro-batches as stages ({0})",
 };
 
-// What the page asks for by number, and where it draws.
+// The data that the page refers to by number, and the place where it draws.
 AskedModel asked_model(const PipelineView& view, const PricedRun& run) {
   AskedModel asked{&run.model, {}, view.zero_ns(), {}, {}};
   for (const Fix& fix : run.fixes.fixes) asked.fixes.push_back(fix.changes);

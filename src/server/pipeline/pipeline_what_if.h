@@ -1,5 +1,5 @@
-// What the panel of the pipeline page asks: what the run's steps would take under changes, and all cells of one step.
-// The numbers are those of `stageline what-if`. docs/viewer-protocol.md is the contract with the page.
+// Answers the panel of the pipeline page: the times of the run's steps under changes, and all cells of one step. The
+// numbers are those of `stageline what-if`. docs/viewer-protocol.md is the contract with the page.
 #pragma once
 
 #include <string>

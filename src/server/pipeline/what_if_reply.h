@@ -1,5 +1,5 @@
-// What a world costs and how a step would run in it, in the form in which the page takes it. The server, which has the
-// run, and a report, whose page has only the model (src/wasm), give the same answer.
+// The cost of a scenario and the simulated times of a step, in the form in which the page takes them. The server, which
+// has the run, and a report, whose page has only the model (src/wasm), give the same answer.
 #pragma once
 
 #include <string>

@@ -1,9 +1,9 @@
 // Sums by name and kind over stretches of the run, so that the totals of an area need not look at every slice in it.
 //
 // Neighbouring lanes form a group. A block covers the slices of a group that start in a stretch of time. It is closed
-// once its entries are few beside its slices: names that repeat give short blocks, while a group of names that never
-// repeat gets none and is looked at slice by slice. So the sums take at most sizeof(NameSum) / kSlicesPerEntry = 1/2
-// byte a slice, whatever the trace, and an area's edge cuts one block of each group, however many lanes the group has.
+// once its entries are few compared with its slices. Names that repeat give short blocks, while a group of names that
+// never repeat gets none and is read slice by slice. So the sums take at most sizeof(NameSum) / kSlicesPerEntry = 1/2
+// byte per slice in any trace. An area's edge cuts one block of each group, for any number of lanes.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// The bin of a duration ≥ 0, ascending: one for each nanosecond below 32 ns, then 32 for each power of two.
+// Returns the bin of a duration ≥ 0, ascending: one for each nanosecond below 32 ns, then 32 for each power of two.
 inline constexpr int kSubBits = 5;
 inline constexpr size_t kDurationBins = (62 - kSubBits + 1) << kSubBits;
 constexpr size_t duration_bin(int64_t dur_ns) {
@@ -18,7 +18,7 @@ constexpr size_t duration_bin(int64_t dur_ns) {
   const int octave = static_cast<int>(std::bit_width(d)) - 1 - kSubBits;
   return (static_cast<size_t>(octave + 1) << kSubBits) + static_cast<size_t>((d >> octave) & ((1u << kSubBits) - 1));
 }
-// The least duration in a bin.
+// Returns the minimum duration in a bin.
 constexpr int64_t bin_start_ns(size_t bin) {
   if (bin < (size_t{1} << kSubBits)) return static_cast<int64_t>(bin);
   const size_t octave = (bin >> kSubBits) - 1;

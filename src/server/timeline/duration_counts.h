@@ -1,8 +1,8 @@
-// How often slices of a name and kind last how long, over all lanes, for stretches of the run. Quantiles of a large
-// area are sums of these counts and of the slices at its edges.
+// Computes how often slices of a name and kind last how long, over all lanes, for stretches of the run. Quantiles of a
+// large area are sums of these counts and of the slices at its edges.
 //
-// The run is cut into stretches of equally many starts, as many stretches as fit into 1/4 byte a slice; it is one
-// stretch where names and durations are so various that a second one would not fit.
+// The run is cut into stretches of equally many starts, as many stretches as fit into 1/4 byte per slice. It is one
+// stretch if names and durations are so various that a second one would not fit.
 #pragma once
 
 #include <cstdint>

@@ -26,7 +26,7 @@ uint32_t kinds_called(std::string_view value) {
   return kinds;
 }
 
-// The number that a key stands for; nullptr: it is no key.
+// Returns the number that a key stands for; nullptr: it is not a key.
 std::optional<int64_t>* number_of(Facets& facets, std::string_view key) {
   if (key == "mb" || key == "micro_batch") return &facets.micro_batch;
   if (key == "chunk") return &facets.chunk;

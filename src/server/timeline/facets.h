@@ -1,4 +1,4 @@
-// What a search asks of a slice besides its name, for example "mb:3 kind:B step:2 gemm".
+// The conditions of a search on a slice besides its name, for example "mb:3 kind:B step:2 gemm".
 //
 //   mb (micro_batch), chunk, step     of cells, and of slices whose range says so; step of every slice that has one
 //   stage, rank, dp                   of the rank

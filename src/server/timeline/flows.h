@@ -8,9 +8,9 @@
 
 namespace stageline {
 
-// The answer to /api/flows: arrows with at least one end in the lanes and the window. Launches are left out where more
-// than kMaxLaunchSlices slices would have to be looked at; so many arrows would hide everything anyway. O(links +
-// slices in the window). Errors: kUsage.
+// Answers /api/flows: arrows with at least one end in the lanes and the window. Launches are omitted if more than
+// kMaxLaunchSlices slices would have to be read; that number of arrows would hide everything anyway. O(links + slices
+// in the window). Errors: kUsage.
 inline constexpr size_t kMaxLaunchSlices = 500'000;
 Result<std::string> flows_answer(const Timeline& timeline, const Query& query);
 

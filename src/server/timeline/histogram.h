@@ -1,4 +1,4 @@
-// How long the slices of a name last: counts of durations in bins, and the slices of some bins.
+// Computes how long the slices of a name last: counts of durations in bins, and the slices of some bins.
 #pragma once
 
 #include <string>

@@ -3,7 +3,7 @@
 // Rows are laid out in that order (row_index.cc): a slice goes into the first row that is free at its start. So the
 // walk finds each slice's row from the ends of the slices that are open, without looking it up, and reads the columns
 // from front to back. The slice that encloses another one is in the nearest row above in which one reaches as far.
-// Cells enclose nothing: what is in the row below a cell ran beside it, as the backward of an overlapped F&B.
+// Cells enclose nothing: the cell in the row below another ran in parallel, as the backward of an overlapped F&B.
 #pragma once
 
 #include <algorithm>

@@ -14,7 +14,7 @@ constexpr size_t kMaxBits = 4096;  // bits of a block: 1/8 byte a slice
 
 using Place = std::tuple<int64_t, int64_t, int64_t>;
 
-// The first slice of lane `id` after the cursor.
+// Returns the first slice of lane `id` after the cursor.
 size_t first_behind(const ViewLane& lane, int64_t id, const NameIndex::Cursor& cursor) {
   if (id < cursor.lane) return first_starting_from(lane, cursor.start_ns + 1);
   size_t i = first_starting_from(lane, cursor.start_ns);

@@ -1,6 +1,6 @@
-// Where names occur: how often, and the next occurrence from any time on, without a list of all occurrences. For every
-// kNameBlock slices of a lane a few bits say which names may occur there (at most 1/8 byte a slice); only blocks that
-// they do not rule out are looked at.
+// Finds where names occur: how often, and the next occurrence from any time on, without a list of all occurrences. For
+// every kNameBlock slices of a lane a few bits record which names may occur there (at most 1/8 byte per slice). Only
+// blocks that they do not exclude are read.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Which kinds each name occurs as, and a dense number (a place) for every such pair, so that sums by name and kind are
-// arrays.
+// Computes which kinds each name occurs as, and a dense number (a place) for every such pair, so that sums by name and
+// kind are arrays.
 #pragma once
 
 #include <array>

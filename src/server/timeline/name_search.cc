@@ -65,7 +65,7 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
 
 namespace {
 
-// How often each of the names occurs among slices that have the facets. O(slices of the lanes that may have them),
+// Returns how often each of the names occurs among slices that have the facets. O(slices of the lanes that may match),
 // parallel.
 std::vector<uint64_t> counts_of(const Timeline& timeline, const Meant& meant) {
   const FacetTest test(timeline.trace(), timeline.lanes(), meant.facets);

@@ -9,8 +9,8 @@
 
 namespace stageline {
 
-// What a request means: names, and facets of the slices that bear them. It has q (a text with facets, or with regex=1
-// an expression) or name_ids; where= may have facets as well. Errors: kUsage, also where neither is given.
+// The meaning of a request: names, and facets of the slices that bear them. It has q (a text with facets, or with
+// regex=1 an expression) or name_ids; where= may have facets as well. Errors: kUsage, also where neither is given.
 struct Meant {
   NameSet names;
   Facets facets;

@@ -31,7 +31,7 @@ size_t first_starting_from(const ViewLane& lane, int64_t t_ns);
 // In a row: the first position whose slice is this one or a later one. O(log slices).
 size_t first_slice_from(const ViewRow& row, size_t slice);
 
-// The row and position of a slice of the lane. O(rows · log slices).
+// The row and position of a slice of the lane, found in O(rows · log slices).
 struct PlaceInRow {
   size_t row = SIZE_MAX, position = 0;
   explicit operator bool() const { return row != SIZE_MAX; }

@@ -31,7 +31,7 @@ namespace {
 constexpr size_t kPiece = size_t{1} << 14;  // slices that one task looks at
 constexpr uint32_t kNone = UINT32_MAX;
 
-// Slices [from, to) of a lane.
+// Covers slices [from, to) of a lane.
 struct Piece {
   uint32_t lane;
   size_t from, to;
@@ -275,7 +275,7 @@ class ShownBins {
   size_t size_ = 0;
 };
 
-// For areas of more than kExactQuantiles slices. The names in `shown` are still places.
+// Estimates quantiles for areas of more than kExactQuantiles slices. The names in `shown` are still places.
 void find_binned_quantiles(const Timeline& timeline, const std::vector<bool>& asked, const Pieces& pieces, int64_t t0,
                            int64_t t1, const std::vector<uint32_t>& shown_at, std::vector<SelectionTotal>& shown) {
   const NameKinds& kinds = timeline.name_kinds();

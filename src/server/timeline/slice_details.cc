@@ -224,7 +224,7 @@ void write_slice_reference(JsonWriter& json, const Timeline& timeline, SlicePlac
 }
 
 int64_t self_ns(const ViewLane& lane, size_t slice) {
-  if (lane.cells) return lane.dur(slice);  // what is in the row below ran beside it
+  if (lane.cells) return lane.dur(slice);  // the cell in the row below ran in parallel
   const PlaceInRow at = row_place(lane, slice);
   int64_t self = lane.dur(slice);
   const size_t below = at ? at.row + 1 : lane.rows.size();

@@ -1,4 +1,4 @@
-// Everything about one slice.
+// Returns everything about one slice.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ void write_slice_reference(JsonWriter& json, const Timeline& timeline, SlicePlac
 enum class FlowType : uint8_t { kMessage, kLaunch, kForwardBackward, kOther };
 const char* flow_type_name(FlowType type);  // "message", "launch", "forward-backward", "flow"
 
-// The slice's duration less that of the slices directly inside it. O(rows · log slices).
+// Returns the slice's duration minus that of the slices directly inside it. O(rows · log slices).
 int64_t self_ns(const ViewLane& lane, size_t slice);
 
 // The answer to /api/slice. Arguments are read from the source's file; where it has changed since, there are none, and

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// With more slices in a column, prefix sums are quicker than a walk.
+// With more slices in a column, prefix sums are faster than a walk.
 constexpr size_t kWalk = 2 * kBlock;
 
 // The first position from `from` on whose slice ends after t; found with doubling steps, then by halving.

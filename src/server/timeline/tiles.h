@@ -16,9 +16,9 @@ struct KindCoverage {
   std::vector<uint8_t> share;  // for each column, in 255ths
 };
 
-// The coverage of a window that is cut into `columns` equal columns. What rounding takes from a column is given to the
-// next one, so the sum over any run of columns is exact within half of 1/255 of a column at either end. Kinds that are
-// not busy in the window are left out. O(columns · log slices), never O(slices).
+// Returns the coverage of a window that is cut into `columns` equal columns. The rounding error of a column is given to
+// the next one. So the sum over any run of columns is exact within half of 1/255 of a column at either end. Kinds that
+// are not busy in the window are omitted. O(columns · log slices), never O(slices).
 std::vector<KindCoverage> row_coverage(const ViewLane& lane, const ViewRow& row, const TimeWindow& window,
                                        size_t columns);
 

@@ -54,7 +54,7 @@ const DurationCounts& Timeline::duration_counts() const {
 
 namespace {
 
-// What a rank sends and what it receives are lanes of their own: a receive waits for somebody else, and beside a send
+// Sends and receives of a rank have separate lanes: a receive includes waiting for the peer, and in one lane with sends
 // it would look like traffic.
 constexpr std::array<const char*, 5> kCellLanes = {"compute", "sends", "receives", "collectives", "other"};
 size_t cell_lane(CellKind kind) {
@@ -66,7 +66,7 @@ size_t cell_lane(CellKind kind) {
 
 }  // namespace
 
-// What a cell is called: its kind where that and the micro-batch say it all, else its source slice's name.
+// The name of a cell is its kind if that and the micro-batch identify it, else its source slice's name.
 void Timeline::add_cell_lanes() {
   const Cells& cells = trace_.cells;
   std::array<StringId, kCellKindCount> code{}, spoken{};

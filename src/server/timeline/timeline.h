@@ -6,9 +6,9 @@
 // Times are nanoseconds from the run's start (where every rank counts from its own zero, from the rank's first event).
 // They are never negative and at most kLatestNs; what a damaged source says beyond that is drawn there.
 //
-// Memory: the columns of slices are the Trace's own. A row needs 1/64 byte a slice, and 8 bytes per kind for every
-// kBlock slices; one that is not its whole lane needs some 1 1/4 bytes a slice more. Sums and counts for areas take at
-// most 3/4 byte a slice. Cells are copied, 29 bytes each.
+// Memory: the columns of slices are the Trace's own. A row needs 1/64 byte per slice, and 8 bytes per kind for every
+// kBlock slices. A row that is not its whole lane needs some 1 1/4 bytes per slice more. Sums and counts for areas take
+// at most 3/4 byte per slice. Cells are copied, 29 bytes each.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class Timeline {
   const ViewNames& names() const { return names_; }
   const NameIndex& occurrences() const { return *occurrences_; }
   const NameKinds& name_kinds() const { return *name_kinds_; }
-  // Made when somebody first asks, which of 17 million slices takes a third of a second on two cores. Thread-safe.
+  // The first request makes it, which takes a third of a second for 17 million slices on two cores. Thread-safe.
   const AreaSums& area_sums() const;
   const DurationCounts& duration_counts() const;
   const std::vector<ViewLane>& lanes() const { return lanes_; }

@@ -62,7 +62,7 @@ KindColours view_kind_colours(const Theme& theme, uint8_t kind) {
     return {theme.group[group], theme.group_text[group]};
   }
   // Host work is drawn in the hue of the device work that it leads to, but lighter. The tints are chosen so that
-  // touching rows of a thread can be told apart with any kind of colour vision (tests/web/viewer_colour_test.mjs).
+  // touching rows of a thread can be distinguished with any kind of colour vision (tests/web/viewer_colour_test.mjs).
   constexpr double kOperatorTint = 0.4, kPythonTint = 0.3, kRuntimeTint = 0.3, kAnnotationTint = 0.4,
                    kOverheadTint = 0.55;
   const auto fill = [&]() -> Rgb {

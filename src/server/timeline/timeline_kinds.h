@@ -43,7 +43,7 @@ struct KindColours {
 };
 KindColours view_kind_colours(const Theme& theme, uint8_t kind);
 
-// The kind of a slice by its category and kernel class: kinds[category_id][kernel_class].
+// Gives the kind of a slice by its category and kernel class: kinds[category_id][kernel_class].
 using KindTable = std::vector<std::array<uint8_t, 8>>;
 KindTable slice_kinds(const Trace& trace);
 

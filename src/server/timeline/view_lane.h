@@ -39,7 +39,7 @@ struct ViewRow {
   size_t block_count() const { return longest_2.size(); }
 };
 
-// The columns of a lane of cells.
+// Holds the columns of a lane of cells.
 struct CellColumns {
   std::vector<int64_t> start_ns, dur_ns;
   std::vector<StringId> name_id;

@@ -10,7 +10,7 @@
 namespace stageline::rows {
 namespace {
 
-// Sorted by name for the binary search.
+// The keys are sorted by name for the binary search.
 constexpr std::array<std::pair<std::string_view, ArgKey>, 47> kKeys = {{
     {"Addr", ArgKey::kAddress},
     {"Bytes", ArgKey::kMemoryBytes},
@@ -190,7 +190,7 @@ void set_arg(ArgKey key, std::string_view text, Event& event) {
     case ArgKey::kOutElements:
     case ArgKey::kGroupSize:
     case ArgKey::kAddress:
-    case ArgKey::kMemoryBytes:  // these make a record; a text that is no number must not become a free of one byte
+    case ArgKey::kMemoryBytes:  // these make a record; a text that is not a number must not become a free of one byte
     case ArgKey::kDeviceType: set_number(key, whole(text, 0), event); break;
     default: set_number(key, whole(text, -1), event);
   }

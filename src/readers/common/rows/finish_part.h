@@ -14,7 +14,7 @@ namespace stageline::rows {
 // every time. `rows` are freed on the way.
 FileNames build_part(FileRows rows, int64_t base_ns, Part& part);
 
-// Sets Part::device to the process number that most rows of device work have.
+// Sets Part::device to the most common process number among the rows of device work.
 void find_device(Part& part);
 
 // Steps of build_part() that do not need all rows. names_of() returns the file's own names and categories.
@@ -22,7 +22,7 @@ FileNames names_of(const FileRows& rows);
 // Lanes of the rows, threads in order of first appearance; returned, by thread, where its first row goes.
 // `external_ids`: set where a row has one.
 std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes, bool* external_ids = nullptr);
-// What the rows say the lanes are called.
+// Names the lanes as the rows do.
 void name_lanes(const FileRows& rows, std::vector<Lane>& lanes);
 // Puts column[begin …] into the order of these slices.
 template <class T>

@@ -1,4 +1,4 @@
-// Tells which rank a file is of: rank, machine and size of the job, by what the file says and by its name.
+// Finds out the rank of a file, and machine and size of the job, by its content and by its name.
 #pragma once
 
 #include <cstdint>

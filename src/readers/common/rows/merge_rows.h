@@ -7,13 +7,13 @@
 
 namespace stageline::rows {
 
-// True when every time plus `base_ns` stays within what the model holds.
+// Returns true when every time plus `base_ns` stays within the limits of the model.
 bool times_fit(const FileRows& rows, int64_t base_ns);
 
 // Sets the longest durations to 0 where all durations together exceed what the model's sums hold.
 void fit_durations(FileRows& rows);
 
-// True when two files hold the same events, because one is a copy of the other (trace.json beside trace.json.gz).
+// True when two files hold the same events, because one is a copy of the other (trace.json and trace.json.gz).
 bool same_rows(const FileRows& a, const FileRows& b);
 
 // Appends the rows of a later file, whose times count from `base_shift_ns` after those of `to`. Offsets, event numbers,
