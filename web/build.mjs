@@ -10,7 +10,7 @@ if (!outdir) throw new Error('usage: node build.mjs OUTDIR');
 const target = ['chrome103', 'firefox113', 'safari16.4']; // DecompressionStream is the newest thing used
 const common = {outdir, bundle: true, minify: true, charset: 'utf8', target, logLevel: 'warning'};
 
-// Preact's licence asks to stand in every copy: the program's, and each report's.
+// Preact's licence must be in every copy: the program's, and each report's.
 const preact = `/*! Preact\n${
   readFileSync(new URL('./node_modules/preact/LICENSE', import.meta.url), 'utf8').trim()
 }\n*/`;
@@ -51,7 +51,7 @@ function packed(words) {
   };\nexport default Object.fromEntries(${keys}.map((key, i) => [key, [en[i], zh[i]]]));\n`;
 }
 
-// Of the one dictionary a bundle carries what its own sources name: a key as a whole string, or by how it begins
+// A bundle carries only the dictionary entries that its own sources name: a key as a whole string, or by its beginning
 // ("kind.${…}").
 const dictionary = JSON.parse(readFileSync(new URL('src/i18n/words.json', import.meta.url), 'utf8')), said = new Set();
 async function wordsOf(options) {

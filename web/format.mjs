@@ -38,7 +38,7 @@ formatter.setConfig({lineWidth: COLUMNS, indentWidth: 2, newLineKind: 'lf'}, sty
 const wrong = formatter.getConfigDiagnostics();
 if (wrong.length > 0) throw new Error(JSON.stringify(wrong));
 
-// A break that one pass makes can be what the next pass stands on: the file is formatted until nothing changes.
+// A break of one pass can enable a change in the next one: the file is formatted until nothing changes.
 function formatted(filePath, fileText) {
   for (let pass = 0; pass < MAX_PASSES; ++pass) {
     const next = formatter.formatText({filePath, fileText});

@@ -15,7 +15,7 @@ export interface App {
   cells: Cells;
   model: RunModel;
   bubbles: Bubbles | null; // none in a report
-  under: Ghosts | null; // what stands under the rows in place of theory
+  under: Ghosts | null; // the cells under the rows in place of theory
   ends: number[] | null; // times that are marked in place of theory's ends
   marks: Uint8Array | null; // by cell: how it differs from its like in another run (data/differences.ts)
   lit: Uint8Array | null; // by cell: 2 accused by a finding, 1 its like, 0 neither

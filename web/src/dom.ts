@@ -32,8 +32,8 @@ export function styled<E extends HTMLElement>(element: E, style: Record<string, 
   return element;
 }
 
-// Whether keys are typed into this. The field of a dialog that has just been closed keeps the focus for a moment: it
-// takes none.
+// Returns true if keys are typed into this. The field of a dialog that has just been closed keeps the focus for a
+// moment: it takes none.
 export const takesText = (target: HTMLElement): boolean =>
   (/^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) || target.isContentEditable) &&
   target.closest('dialog:not([open])') === null;

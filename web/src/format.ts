@@ -1,4 +1,4 @@
-// Numbers for people: three figures, thin spaces, units beside them.
+// Formats numbers for people: three figures, thin spaces, units.
 import {t} from './i18n/i18n';
 import type {ColumnType, Value} from './data/report';
 
@@ -19,7 +19,7 @@ export function duration(ns: number): string {
 // "20 µs": for axes, whose numbers are round.
 export const tickName = (ns: number): string => (ns === 0 ? '0' : duration(ns).replace(/\.0+(?=\u202f)/, ''));
 
-// "66.843120 ms": every nanosecond, for the details panel.
+// Formats "66.843120 ms" with every nanosecond, for the details panel.
 export function exactMs(ns: number): string {
   const whole = Math.trunc(ns / 1e6), rest = Math.abs(ns % 1e6);
   const fraction = String(rest).padStart(6, '0').replace(/0+$/, '');
@@ -31,7 +31,7 @@ export function grouped(value: number): string {
   return Math.abs(value) < 10000 ? text : text.replace(/\B(?=(\d{3})+$)/g, THIN);
 }
 
-// Decimal units, as the terminal has them.
+// Uses decimal units, as the terminal does.
 export function bytes(value: number): string {
   const units = ['B', 'KB', 'MB', 'GB', 'TB'];
   let unit = 0, size = Math.abs(value);

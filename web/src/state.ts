@@ -1,5 +1,6 @@
-// What the reader looks at, and its text form in the address: #step=3&dp=all&v=t0,t1&theory=off&sel=rank,start,dur.
-// Cells are named by rank, start and duration, never by index, so a link outlives a new report.
+// The state of the reader's view, and its text form in the address:
+// #step=3&dp=all&v=t0,t1&theory=off&sel=rank,start,dur. Cells are named by rank, start and duration, never by index, so
+// a link outlives a new report.
 import type {Cells} from './data/cells';
 import type {Part} from './data/report';
 import type {RunModel, StepSpan} from './data/rows';
@@ -15,7 +16,7 @@ export interface State {
   folded: boolean; // one row a stage, of replica `dp`
   open: ReadonlySet<number>; // of those the stages that show their ranks
   full: ReadonlySet<number>; // of these those that show all of them, however many they are
-  beside: number | null; // the step whose cells stand under the rows, in place of theory
+  beside: number | null; // the step whose cells are drawn under the rows, in place of theory
   causes: boolean; // waiting is hatched in the colour of its cause
 }
 

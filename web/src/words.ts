@@ -10,7 +10,7 @@ export const kindName = (kind: number): string => t(`kind.${KIND_CODES[kind]!}` 
 
 export const countOf = (what: 'ranks' | 'steps', n: number): string => (n === 1 ? t(`${what}.one`) : t(what, n));
 
-// "F3", "F3.c1": short, the same in both languages.
+// Returns "F3", "F3.c1": short, the same in both languages.
 export function cellCode(app: App, cell: number): string {
   const {cells, model} = app, mb = cells.microBatch[cell]!;
   return KIND_CODES[cells.kind[cell]!]! + (mb >= 0 ? mb : '') +
@@ -20,7 +20,7 @@ export function cellCode(app: App, cell: number): string {
 export const placeOf = (part: Part): string =>
   [part.stage >= 0 ? t('row.stage', part.stage) : '', t('row.rank', part.rank)].filter(Boolean).join(' · ');
 
-// What stands side by side: replicas, or with context parallelism pipelines of which several are one replica.
+// The neighbouring pipelines are replicas, or with context parallelism pipelines of which several are one replica.
 export const hasContextParallel = (app: App): boolean => (app.report.contextParallel ?? 1) > 1;
 export const replicaName = (app: App, dp: number): string =>
   t(hasContextParallel(app) ? 'chart.pipeline' : 'chart.replica', dp);
@@ -60,8 +60,8 @@ function ranksOf(parts: Part[], stage: number): number[] {
   return known.get(stage) ?? [];
 }
 
-// Of a row that stands for its stage; of one of an open stage its rank and replica, and by how much it is slower than
-// its peers where that is why it is shown. The mark says whether it opens.
+// Returns the title of a row that represents its stage. For a row of an open stage it is its rank and replica, and the
+// ratio to its peers if that is why it is shown. The mark shows if it opens.
 export function foldedTitle(app: App, part: Part, low: boolean, layout: Layout, index: number): [string, string] {
   const own = part.stage >= 0 ? ranksOf(app.report.parts, part.stage) : [];
   if (own.length < 2) return rowTitle(part, low, '');
@@ -81,7 +81,7 @@ export function foldedTitle(app: App, part: Part, low: boolean, layout: Layout, 
   ];
 }
 
-// Of a row of many ranks together.
+// Returns the title of a row of many ranks together.
 export function sumTitle({state}: App, {stage, rows, whole}: Sum, low: boolean): [string, string] {
   if (!whole) return [`   ${t('row.others', rows.length)}`, ''];
   return [
@@ -90,7 +90,7 @@ export function sumTitle({state}: App, {stage, rows, whole}: Sum, low: boolean):
   ];
 }
 
-// Times of a step are told from its first start.
+// Times of a step count from its first start.
 export const stepZero = (app: App, cell: number): number =>
   app.model.steps.find(s => s.step === app.cells.step[cell])?.t0 ?? app.model.whole.t0;
 

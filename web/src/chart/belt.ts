@@ -8,7 +8,7 @@ import {h, styled} from '../dom';
 
 const STRIP = 256, MOST_SPARE = 12; // device pixels; canvases kept for the next time
 
-// Paints the strip whose left edge is so many pixels from where the belt began.
+// Paints the strip whose left edge is at this number of pixels from the start of the belt.
 export type PaintStrip = (pen: CanvasRenderingContext2D, left: number, width: number) => void;
 
 export class Belt {
@@ -24,8 +24,9 @@ export class Belt {
     this.element.append(this.belt);
   }
 
-  // `width` and `height` in device pixels, `ratio` of them a CSS pixel. Whole strips are taken from `under`, where they
-  // stand at (x, y); but the first: what is cut off at the left edge may have its words elsewhere.
+  // `width` and `height` are in device pixels, `ratio` is the number of them per CSS pixel. Whole strips are taken from
+  // `under`, where they are at (x, y). The first one is not: a cell that is cut off at the left edge may have its text
+  // elsewhere.
   begin(width: number, height: number, ratio: number, under: HTMLCanvasElement, x: number, y: number): void {
     [this.width, this.height, this.ratio] = [width, height, ratio];
     styled(this.element, {width: `${width / ratio}px`, height: `${height / ratio}px`});

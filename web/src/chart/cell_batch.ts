@@ -1,5 +1,6 @@
-// Cells wide enough for a rectangle of their own, of all rows at once: a fill style costs more to set than a rectangle
-// to draw, so they are drawn style after style. Kept between frames; allocates nothing once it has grown.
+// Cells wide enough for a rectangle of their own, of all rows at once. A fill style costs more to set than a rectangle
+// to draw, so they are drawn style after style. The lists are kept between frames; nothing is allocated once they have
+// grown.
 import type {Cells} from '../data/cells';
 import {FORWARD_BACKWARD, Group, GROUP_COUNT, INPUT_GRAD, isReceive, KIND_CODES, KIND_GROUP,
   KIND_LANE} from '../data/kind';

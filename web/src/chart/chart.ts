@@ -29,7 +29,8 @@ const REST_FRAMES = 2;
 
 const MOST_MEASURED = 2048; // cells; every move of a what-if slider brings new ones
 
-// By labelClass: nine tenths of its time lie in cells of this duration or longer. From at most some thousand of them.
+// Returns a duration by labelClass: nine tenths of its time are in cells of this duration or longer. It reads at most
+// some thousand of them.
 export function shortDurations(cells: Pick<Cells, 'count' | 'kind' | 'dur' | 'pair'>): Float64Array {
   const step = Math.max(1, Math.floor(cells.count / MOST_MEASURED));
   const byKind: number[][] = [];
@@ -52,7 +53,7 @@ function largest(values: Int32Array): number {
   return most;
 }
 
-// Of a step in another world nobody says what order it has.
+// The order of a step in another scenario is unknown.
 export const phasedStages = (
   {report, model, ends}: App,
 ): number => (!ends && hasSevenPhases(report.theory?.schedule)
@@ -60,7 +61,8 @@ export const phasedStages = (
 
 const MOST_ENDS = 40;
 
-// Where the steps shown could have ended, of the replicas shown; none where there are too many to tell apart.
+// Returns the ends that the shown steps could have had, for the shown replicas; none where there are too many to
+// distinguish.
 function theoryEnds(app: App, step: number | null): number[] {
   const {theory} = app.report, {dp} = app.state, ends = new Map<number, number>();
   for (const [number, replica, end] of theory?.steps ?? [])
@@ -69,7 +71,7 @@ function theoryEnds(app: App, step: number | null): number[] {
   return ends.size > MOST_ENDS ? [] : [...ends.values()];
 }
 
-// `maxHeight`: CSS pixels; taller charts scroll.
+// `maxHeight` is in CSS pixels; taller charts scroll.
 export function makeChart(app: App, maxHeight: () => number, until: AbortSignal): Chart {
   const canvas = h('canvas', {tabindex: 0, role: 'application', 'aria-roledescription': 'chart'});
   const sizer = h('div', {class: 'chart-sizer'}, canvas);
@@ -158,7 +160,7 @@ export function makeChart(app: App, maxHeight: () => number, until: AbortSignal)
     paint(painter, scene);
     rolling.painted(scene);
   }
-  // The window has not moved for so many frames: it stands still.
+  // The window has not moved for this number of frames, so it is at rest.
   function rest(since: number, frames: number): void {
     if (since !== moves || !rolling.active) return;
     if (frames > 1) return void requestAnimationFrame(() => rest(since, frames - 1));

@@ -10,7 +10,7 @@ export interface ChartColours {
   text: string[][];
   idle: CanvasPattern;
   weight: CanvasPattern[];
-  receive: CanvasPattern; // hatch over weight gradients by tint, the second channel beside hue
+  receive: CanvasPattern; // hatch over weight gradients by tint, the second channel besides hue
   cause: CanvasPattern[]; // of waiting, by BUBBLE_PARTS
   // Level lines over input gradients by tint, where full backwards or weight gradients are there too.
   input: CanvasPattern[];
@@ -84,7 +84,7 @@ function causeColours(): string[] {
   );
 }
 
-// By BUBBLE_PARTS: causes are told apart by how their lines run, whatever colours one sees.
+// By BUBBLE_PARTS: the direction of its lines distinguishes each cause, even without colour vision.
 const CAUSE_SLANTS: readonly Slant[] = ['/', '\\', '|', '-', '/'], CAUSE_SIZES = [7, 7, 5, 5, 12];
 
 export function makeColours(context: CanvasRenderingContext2D, palette: Palette, ratio: number): ChartColours {
@@ -115,7 +115,7 @@ export function makeColours(context: CanvasRenderingContext2D, palette: Palette,
 
 export const tintOf = (chunk: number): number => Math.min(Math.max(chunk, 0), CHUNK_TINTS - 1);
 
-// Moves every hatch sideways by so many pixels.
+// Moves every hatch sideways by this number of pixels.
 export function shiftHatches({idle, cause, weight, input, receive}: ChartColours, by: number): void {
   const to = new DOMMatrix([1, 0, 0, 1, by, 0]);
   for (const pattern of [idle, receive, ...cause, ...weight, ...input]) pattern.setTransform(to);

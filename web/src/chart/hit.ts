@@ -1,4 +1,4 @@
-// What lies under a point, and what lies beside a cell.
+// Finds the cell under a point, and the neighbours of a cell.
 import type {Cells} from '../data/cells';
 import {FORWARD, KIND_LANE, LANE_COUNT} from '../data/kind';
 import {laneRange, type Row, type RunModel} from '../data/rows';

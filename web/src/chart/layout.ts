@@ -1,10 +1,10 @@
-// Where rows stand. Heights in CSS pixels, from the top of the scrolled content.
+// Computes the places of rows. Heights are in CSS pixels, from the top of the scrolled content.
 import type {RunModel} from '../data/rows';
 import type {Part} from '../data/report';
 import type {WorstRanks} from '../data/worst';
 import type {State} from '../state';
 
-// Ranks of a stage that stand in one row together: what share of them does what.
+// The ranks of a stage that share one row: the share of them in each kind of work.
 export interface Sum {
   stage: number;
   rows: number[]; // of the model
@@ -23,7 +23,7 @@ export interface Layout {
 
 export const AXIS_HEIGHT = 30;
 
-// Where the ghost of a row stands in the gap below it: from the row's bottom, and its height.
+// Returns the place of a row's ghost in the gap below it: from the row's bottom, and its height.
 export function ghostBox(layout: Layout): readonly [number, number] {
   const gap = layout.pitch - layout.rowHeight;
   return gap >= 12 ? [1.5, 4.5] : gap >= 6 ? [1, 3] : [0.5, 2.5];
@@ -50,8 +50,8 @@ export function hasMany(parts: Part[]): boolean {
   return known;
 }
 
-// Of a stage's rows those to show by themselves: what the program calls slow, and where it calls nothing so a few of
-// those that took most; the worst first.
+// Returns the rows of a stage to show by themselves: ranks that the program calls slow, or a few of the longest if it
+// calls none so; the worst first.
 function worstRows(rows: readonly number[], model: RunModel, worst: WorstRanks | null): number[] {
   const known = rows.filter(i => worst?.has(model.rows[i]!.part)).sort((a, b) =>
     worst!.get(model.rows[a]!.part)!.place - worst!.get(model.rows[b]!.part)!.place
@@ -60,9 +60,9 @@ function worstRows(rows: readonly number[], model: RunModel, worst: WorstRanks |
   return slow.length > 0 ? slow.slice(0, MOST_WORST) : known.slice(0, MOST_FINE);
 }
 
-// Rows of a folded chart stand by stage: of each the first rank of the replica chosen, or, where it is open, all ranks.
-// With many ranks and no replica chosen a stage is one row of all its ranks together; open, it has rows of the worst
-// ones and one of the others together.
+// Rows of a folded chart are ordered by stage: each has the first rank of the chosen replica or, if it is open, all
+// ranks. With many ranks and no chosen replica a stage is one row of all its ranks together. Open, it has rows of the
+// worst ones and one of the others together.
 function foldedRows(model: RunModel, parts: Part[], {dp, open, full}: Fold, worst: WorstRanks | null,
   sums: Sum[]): number[]
 {
@@ -91,8 +91,8 @@ function foldedRows(model: RunModel, parts: Part[], {dp, open, full}: Fold, wors
 
 const LEAST_GROWN = 0.85, MOST_GROWN = 2.4, GROWS_FROM = 1000; // times; CSS pixels of the window's height
 
-// What a tall window has to spare goes to the rows, as long as all of them stay in sight; where they nearly do, they
-// are a little lower. A chart that scrolls has the usual ones.
+// The spare height of a tall window goes to the rows, as long as all of them stay visible; if they nearly fit, they are
+// a little lower. A chart that scrolls has the usual ones.
 function grown(pitch: number, rows: number, {window, chart}: Room): number {
   const fits = (chart - AXIS_HEIGHT) / Math.max(1, rows * pitch);
   return fits < LEAST_GROWN ? 1 : Math.min(fits, Math.max(1, Math.min(MOST_GROWN, window / GROWS_FROM)));

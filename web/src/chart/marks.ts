@@ -1,6 +1,7 @@
-// How the cells of a row differ from their like in another run: a bar along the top of one that takes longer, along the
-// bottom of one that takes less; a frame around one that stands elsewhere in the order, a broken one around one that
-// the other run does not have. Place and shape say it: all are ink, which stands out on every fill.
+// Marks the differences between the cells of a row and the matching cells of another run. A bar along the top means a
+// longer cell, along the bottom a shorter one. A frame means another position in the order; a broken frame means that
+// the other run lacks the cell. Place and shape carry the meaning: all marks have the ink colour, which contrasts with
+// every fill.
 import {ALONE, LONGER, MOVED, SHORTER} from '../data/differences';
 import {laneRange} from '../data/rows';
 import {LANE_BOX} from './layout';

@@ -15,7 +15,7 @@ import {FONT, halfOf, makeFrame, type Frame, type Scene} from './scene';
 import {SumPainter} from './sums';
 import {timeTicks, type Ticks} from './ticks';
 
-// Kept between frames so that painting allocates nothing of size.
+// The painter is kept between frames so that painting allocates nothing of size.
 export interface Painter {
   context: CanvasRenderingContext2D;
   atlas: HTMLCanvasElement;
@@ -85,7 +85,7 @@ function paintLabels(context: CanvasRenderingContext2D, scene: Scene, frame: Fra
 const NO_LANE: Lane = {cells: new Uint32Array(0), maxEnd: new Float64Array(0), ordered: true};
 const NO_LANES: readonly Lane[] = Array.from({length: LANE_COUNT}, () => NO_LANE);
 
-// What one lane of one row comes to: rectangles, and whether its line of the atlas has anything.
+// The result for one lane of one row: rectangles, and true if its line of the atlas has anything.
 interface Strip {
   used: boolean;
   big: number[];
@@ -101,7 +101,7 @@ function rasterRows(painter: Painter, scene: Scene, frame: Frame, first: number,
     atlas.height = height;
     painter.image = null;
   }
-  // Lines that nobody draws keep what they had.
+  // Lines that are not drawn keep their old content.
   const pen = atlas.getContext('2d')!, image = painter.image ??= pen.createImageData(frame.width, atlas.height);
   const pixels = new Uint32Array(image.data.buffer), strips: Strip[] = [];
   for (let index = first; index < last; ++index)
@@ -155,8 +155,8 @@ function paintRows(painter: Painter, scene: Scene, frame: Frame, first: number, 
   }
 }
 
-// What a finding accuses stands out: everything is veiled, its peers half as much, and the accused cells are drawn
-// again.
+// The cells that a finding accuses are emphasised: everything is veiled, its peers half as much, and the accused cells
+// are drawn again.
 const VEIL = 0.72, HALF_VEIL = 0.5;
 function paintLit(painter: Painter, scene: Scene, frame: Frame, first: number, last: number): void {
   const {context, batch} = painter, {cells, lit, ratio} = scene;
@@ -200,7 +200,7 @@ function paintGhosts(painter: Painter, scene: Scene, frame: Frame, index: number
   context.globalAlpha = GHOST_ALPHA;
   if (strip.used) context.drawImage(atlas, 0, atlasRow, frame.width, 1, frame.x, y, frame.width, height);
   strip.big.forEach((cell, i) => {
-    // The halves of an overlapped pair stand in one place: one above the other.
+    // The halves of an overlapped pair are in one place: one above the other.
     const same = (other: number | undefined): boolean =>
       other !== undefined && cells.start[other] === cells.start[cell] && cells.dur[other] === cells.dur[cell];
     const [upper, lower] = [same(strip.big[i + 1]), same(strip.big[i - 1])];
@@ -233,7 +233,7 @@ function paintTheoryEnds(context: CanvasRenderingContext2D, scene: Scene, frame:
   context.setLineDash([]);
 }
 
-// Colours of DualPipeV's phases, cold to warm and out: told apart on both grounds.
+// Colours of DualPipeV's phases, cold to warm and out: they can be distinguished on both grounds.
 export const PHASE_COLOURS = ['#4e79a7', '#5fb3ae', '#59a14f', '#e0b93b', '#f28e2b', '#e15759', '#b07aa1'];
 
 // Notches at the top of a row where its rank's phases change; of an order with seven of them a strip in their colours
@@ -317,7 +317,7 @@ function paintArrow(context: CanvasRenderingContext2D, scene: Scene, arrow: Arro
 
 const MOST_ARROWS = 24;
 
-// What a cell waited for and who waits for it; of a message its other end.
+// Returns arrows to the dependencies of a cell and to the cells that wait for it; for a message to its other end.
 export function arrowsOf(scene: Scene, cell: number, frame = makeFrame(scene)): Arrow[] {
   const {cells} = scene, other = otherEnd(scene.model, cells, scene.parts, cell);
   const ends: [from: number, to: number][] = [
@@ -386,8 +386,8 @@ export function paint(painter: Painter, scene: Scene): void {
   context.restore();
 }
 
-// `width` pixels of the plot from `left` on, which counts from its left edge and may lie outside, onto a canvas of
-// their own: its corner is where the plot's would be below the axis.
+// Paints `width` pixels of the plot from `left` on, onto a separate canvas. `left` counts from the plot's left edge and
+// may be outside. The canvas's corner is where the plot's would be below the axis.
 export function paintStrip(painter: Painter, scene: Scene, left: number, width: number): void {
   const {context} = painter, {ratio, view, colours: {palette}} = scene, whole = makeFrame(scene),
     scale = (view.t1 - view.t0) / whole.width;

@@ -27,8 +27,8 @@ function labelAt(chart: Chart, x: number, y: number): number {
   return y < AXIS_HEIGHT || x >= layout.labelWidth || index < 0 || index >= layout.rows.length ? -1 : index;
 }
 
-// `onLabel`: a label was clicked. `onIdle`: the pointer is over no cell, at a time of a row, or nowhere. Both are told
-// an index into the layout's rows.
+// `onLabel`: a label was clicked. `onIdle`: the pointer is over no cell, at a time of a row, or nowhere. Both get an
+// index into the layout's rows.
 export interface PointerActions {
   onPoint(time: number | null): void;
   onLabel?(index: number): void;

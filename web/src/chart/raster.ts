@@ -1,10 +1,10 @@
-// Area-true level of detail for one lane.
+// Draws one lane with an area-true level of detail.
 //
-// Cells at least `bigPx` wide become rectangles of their own. Narrower ones are poured into bins, one
-// per device pixel and colour group, each cell into exactly the part of the pixel that it covers.
-// A pixel is then painted in the mean colour of its groups with its covered share as opacity over
-// the waiting texture: what still shows through is what was not busy. Overlap within a lane counts once;
-// the halves of an overlapped forward and backward share their pixels.
+// Cells at least `bigPx` wide become rectangles of their own. Narrower ones are poured into bins, one per device pixel
+// and colour group, each cell into exactly the part of the pixel that it covers. A pixel is then painted in the mean
+// colour of its groups, with its covered share as opacity over the waiting texture. The texture shows through where the
+// lane was not busy. Overlap within a lane counts once; the halves of an overlapped forward and backward share their
+// pixels.
 import type {Cells} from '../data/cells';
 import {GROUP_COUNT, KIND_GROUP} from '../data/kind';
 import {laneRange, type Lane} from '../data/rows';
@@ -78,7 +78,7 @@ export function coverage(lane: Lane, cells: Cells, view: Viewport, widthPx: numb
   return sum;
 }
 
-// Bins to pixels, 0xAABBGGRR. `colours` are 0xBBGGRR by group. O(groups · width).
+// Converts bins to pixels, 0xAABBGGRR. `colours` are 0xBBGGRR by group. O(groups · width).
 export function shadeBins(raster: Raster, widthPx: number, colours: Uint32Array, out: Uint32Array, at: number): void {
   const {bins} = raster,
     groups = Array.from({length: GROUP_COUNT}, (_, group) => group).filter(group => raster.groups >> group & 1);

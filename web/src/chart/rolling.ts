@@ -1,5 +1,5 @@
-// The chart while its window moves along and nothing else changes: what is painted moves on a belt, and only what comes
-// in is painted. The canvas beneath is painted once the window stands still, and the belt goes.
+// Draws the chart while its window moves along and nothing else changes. The painted part moves on a belt, and only the
+// new part is painted. The canvas beneath is painted once the window is at rest, and the belt goes.
 //
 //   ┌────────┬── head: the axis, painted with every frame ──┐
 //   │ names  │ belt                                          │
@@ -12,7 +12,7 @@ import {makeFrame, type Scene} from './scene';
 
 const SAME_SCALE = 1e-9;
 
-// What has to stay as it is for a picture to be moved; objects are made anew when they change.
+// The parts of a scene that must stay the same for a picture to be moved; objects are replaced when they change.
 const KEPT = [
   'cells',
   'model',
@@ -63,7 +63,7 @@ export class Rolling {
     this.offset = 0;
   }
 
-  // Whether this is what is painted, moved along by less than its width since the last frame.
+  // Returns true if this is what is painted, moved along by less than its width since the last frame.
   takes(scene: Scene): boolean {
     const {ground} = this;
     if (!ground || KEPT.some(key => ground[key] !== scene[key]) ||
@@ -87,7 +87,7 @@ export class Rolling {
     paintAxis(pen, scene, frame);
   }
 
-  // How far the window is from the ground's, in whole pixels.
+  // Returns how far the window is from the ground's, in whole pixels.
   private offsetOf(scene: Scene): number {
     const {view} = this.ground!;
     return Math.round((scene.view.t0 - view.t0) / (view.t1 - view.t0) * makeFrame(scene).width);

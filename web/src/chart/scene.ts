@@ -1,4 +1,4 @@
-// Everything that is drawn of one moment, and where times and rows stand in the canvas.
+// Everything that is drawn for one moment, and the places of times and rows in the canvas.
 import type {Bubbles} from '../data/bubbles';
 import type {Cells} from '../data/cells';
 import {FORWARD} from '../data/kind';
@@ -37,7 +37,7 @@ export interface Scene {
 export const RIGHT_MARGIN = 8;
 export const FONT = 'system-ui, "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif';
 
-// What is painted of the rows: the plot, or a strip of it.
+// The painted part of the rows: the plot, or a strip of it.
 export interface Frame {
   x: number;
   width: number;

@@ -1,6 +1,6 @@
-// Rows of many ranks together: in every column of pixels what share of them does what, piled up from the bottom of the
-// row. What is left above is waiting. The pixel in which one share ends and the next begins has the mean of their
-// colours.
+// Draws rows of many ranks together: every column of pixels shows the share of them in each kind of work, stacked from
+// the bottom of the row. The rest above is waiting. The pixel in which one share ends and the next starts has the mean
+// of their colours.
 import {densityOf, STACK} from '../data/density';
 import {sumOf} from './layout';
 import type {Frame, Scene} from './scene';
@@ -10,7 +10,7 @@ export class SumPainter {
   private image: ImageData | null = null;
   private shares = new Float64Array(0);
 
-  // Those of the rows [first, last) of the layout that are sums.
+  // Paints the rows [first, last) of the layout that are sums.
   paint(context: CanvasRenderingContext2D, scene: Scene, frame: Frame, first: number, last: number): void {
     const {layout} = scene, {width, rowHeight} = frame, lines: number[] = [];
     for (let index = first; index < last; ++index) if (layout.rows[index]! < 0) lines.push(index);

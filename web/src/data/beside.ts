@@ -1,5 +1,5 @@
-// What may stand thin under the rows besides theory: the same step as recorded, or another one, moved to where this one
-// begins.
+// The thin cells under the rows that replace theory: the same step as recorded, or another one, moved to the start of
+// this one.
 import type {Cells} from './cells';
 import {ghostsOf, laneRange, type Ghosts, type RunModel} from './rows';
 import {spanOf} from '../state';

@@ -12,7 +12,7 @@ export interface Cells {
   microBatch: Int32Array;
   name: Uint32Array;
   kind: Uint8Array;
-  pair: Int32Array; // other half of an overlapped forward and backward; −1: stands alone
+  pair: Int32Array; // other half of an overlapped forward and backward; −1: none
   linkFrom: Uint32Array;
   linkTo: Uint32Array; // ordered by linkFrom
   theoryStart: Float64Array | null; // where the schedule has the cell; NaN: nowhere; null: no schedule

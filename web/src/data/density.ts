@@ -1,5 +1,5 @@
-// What share of many ranks does what at a time: the ranks of a row together. Of each group of cells the begins and the
-// ends, sorted, with the sums before them: the time that all of them take before t is
+// Computes the share of many ranks in each kind of work at a time: the ranks of a row together. It keeps the sorted
+// begins and ends of each group of cells, with the sums before them. The time that all of them take before t is:
 //
 //   Σ over begins b < t of (t − b)  −  Σ over ends e < t of (t − e)
 //
@@ -8,7 +8,7 @@ import type {Cells} from './cells';
 import {FORWARD_BACKWARD, Group, KIND_GROUP, MESSAGE_LANE} from './kind';
 import {firstIndex, laneRange, type RunModel} from './rows';
 
-// From the bottom of a row to its top. Collectives count where nothing of the others runs.
+// The order is from the bottom of a row to its top. Collectives count where none of the others runs.
 export const STACK: readonly Group[] = [Group.Forward, Group.Backward, Group.Weight, Group.Optimizer, Group.Collective];
 
 class Curve {
@@ -39,8 +39,8 @@ class Curve {
 }
 
 export interface Density {
-  // Fills shares[k · n + x] with the share of the ranks that is in STACK[k] in column x of n in the window. What is
-  // more than all of them, for cells of a rank overlap, is cut from the last ones.
+  // Fills shares[k · n + x] with the share of the ranks that is in STACK[k] in column x of n in the window. Cells of a
+  // rank overlap, so the sum may exceed all ranks; the excess is cut from the last ones.
   fill(t0: number, t1: number, n: number, shares: Float64Array): void;
 }
 
@@ -94,7 +94,7 @@ export function makeDensity(cells: Cells, model: RunModel, rows: readonly number
   };
 }
 
-// Of the rows of a layout, kept as long as the cells are.
+// Returns the density of a row of the layout, kept as long as the cells are.
 const kept = new WeakMap<Cells, Map<string, Density>>();
 export function densityOf(cells: Cells, model: RunModel, sum: {rows: readonly number[]}, step: number | null): Density {
   const known = kept.get(cells) ?? new Map<string, Density>(),

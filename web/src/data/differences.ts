@@ -1,7 +1,8 @@
 // Two steps, of one run or of two, cell by cell: which cell of one is which of the other, and how they differ.
 //
-// Ranks match by replica, stage and place among the ranks of both; on a rank cells match by kind, chunk and micro-batch
-// (by the order of its label in the step), equal ones by order of time: as `stageline diff` matches operations.
+// Ranks match by replica, stage and place among the ranks of both. On a rank, cells match by kind, chunk and
+// micro-batch (by the order of its label in the step), equal ones by order of time. `stageline diff` matches operations
+// in the same way.
 import type {Cells} from './cells';
 import {MESSAGE_LANE} from './kind';
 import type {Part} from './report';
@@ -29,7 +30,7 @@ export interface Compared {
   alone: [number, number];
 }
 
-const LEAST_SHARE = 0.1; // of the shorter one; less is told in numbers only
+const LEAST_SHARE = 0.1; // of the shorter one; smaller differences are shown in numbers only
 const LEAST_SCATTER = 2; // times what cells of the kind on this rank scatter by
 const MAD_TO_SIGMA = 1.4826;
 
@@ -74,8 +75,8 @@ function keysOf(side: Side, list: Uint32Array, labels: Map<number, Map<number, n
   });
 }
 
-// By kind and chunk: how far durations lie from their median, as a normal scatter; cells of which there are few tell
-// none.
+// Returns by kind and chunk the deviation of durations from their median, as a normal scatter; kinds with few cells
+// have none.
 function scatterOf({cells}: Side, list: Uint32Array): Map<number, number> {
   const groups = new Map<number, number[]>(), scatter = new Map<number, number>();
   for (const cell of list) {
@@ -111,7 +112,7 @@ export function keptInOrder(values: readonly number[]): boolean[] {
 
 const blank = (count: number): Differences => ({marks: new Uint8Array(count), other: new Int32Array(count).fill(-1)});
 
-// Messages are left out: what they carry is told by the cells they tie. O(cells of both steps · log).
+// Messages are skipped: the cells that they connect show their content. O(cells of both steps · log).
 export function compareSteps(a: Side, b: Side): Compared {
   const made: Compared = {a: blank(a.cells.count), b: blank(b.cells.count), matched: 0, longer: 0, shorter: 0, moved: 0,
     alone: [0, 0]};

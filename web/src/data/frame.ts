@@ -11,7 +11,7 @@ export interface Frame {
   has(...columns: string[]): boolean;
 }
 
-// `holding` tells tables of the same name apart.
+// `holding` distinguishes tables of the same name.
 export function frameOf(report: Report, name: string, ...holding: string[]): Frame | null {
   const has = (table: Table, columns: string[]): boolean =>
     columns.every(column => tableColumn(table, column) !== undefined);

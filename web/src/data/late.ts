@@ -1,4 +1,4 @@
-// Why a cell starts later than theory says: rows of the table `late-cells`, found by cell.
+// Finds why a cell starts later than theory says: rows of the table `late-cells`, found by cell.
 import type {App} from '../app';
 import {cellCode} from '../words';
 import {frameOf} from './frame';
@@ -14,7 +14,7 @@ const indexes = new WeakMap<App, Index>();
 
 const keyOf = (step: number | string, rank: number | string, code: string): string => `${step}/${rank}/${code}`;
 
-// Made once, when first asked. Of equal keys (a micro-batch that ran twice) the first.
+// The index is made once, at the first use. If keys are equal (a micro-batch that ran twice), the first counts.
 function indexOf(app: App): Index {
   const known = indexes.get(app);
   if (known) return known;

@@ -9,7 +9,7 @@ const SF = 5, RF = 6, SB = 7, RB = 8;
 const OTHER: Record<number, number> = {[SF]: RF, [RF]: SF, [SB]: RB, [RB]: SB};
 export const isSend = (kind: number): boolean => kind === SF || kind === SB;
 
-// −1: the cell is no message, or nothing fits.
+// −1: the cell is not a message, or nothing fits.
 export function otherEnd(model: RunModel, cells: Cells, parts: Part[], cell: number): number {
   const kind = cells.kind[cell]!, wanted = OTHER[kind], own = parts[cells.part[cell]!]!,
     microBatch = cells.microBatch[cell]!;

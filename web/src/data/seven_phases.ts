@@ -1,5 +1,5 @@
-// DualPipeV's seven phases, 0 to 6, as MindSpeed numbers them and MindStudio colours them: of p stages and m
-// micro-batches, on stage r
+// DualPipeV's seven phases, 0 to 6, as MindSpeed numbers them and MindStudio colours them, for p stages and m
+// micro-batches, on stage r:
 //
 //   phase  what runs                     forwards: chunk 0, chunk 1      backwards: chunk 1, chunk 0
 //   0      warm-up                       2(p−1−r)
@@ -37,7 +37,7 @@ export interface PhaseStretch {
   start: number;
   end: number;
 }
-// Of a rank's cells in one step, in order. O(its cells there).
+// Returns the phases of a rank's cells in one step, in order. O(its cells there).
 export function phaseStretches(row: Row, cells: Cells, step: number, stages: number, stage: number): PhaseStretch[] {
   const lane = row.lanes[0]!, [begin, end] = laneRange(lane, cells, step, -Infinity, Infinity),
     out: PhaseStretch[] = [];

@@ -1,4 +1,5 @@
-// What the ranks of a stage do and wait for in one step: the row of waterfall-stages, of that step and replica alone.
+// The work and the waits of the ranks of a stage in one step: the row of waterfall-stages, of that step and replica
+// alone.
 import {BUBBLE_PARTS} from './bubbles';
 import type {Part} from './report';
 

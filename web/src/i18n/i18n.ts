@@ -19,8 +19,8 @@ export function t(key: Key, ...values: (string | number)[]): string {
 // A sentence that came with its translation; the other one when it has none.
 export const both = (text: Both): string => (lang === 'zh' ? text[1] || text[0] : text[0] || text[1]);
 
-// Sentences of tables, notes and flaws come with their Chinese, and so do names of tables and columns and the few words
-// that a column holds (src/exporters/table_words): one dictionary for terminal, report and viewer.
+// Sentences of tables, notes and flaws come with their Chinese. So do names of tables and columns, and the few words
+// that a column holds (src/exporters/table_words). Terminal, report and viewer share this dictionary.
 const said = new Map<string, string>();
 export const addSentences = (list: Both[]): void => list.forEach(([en_, zh_]) => zh_ && said.set(en_, zh_));
 const named = (key: string): string | undefined => (lang === 'zh' ? said.get(key) : undefined);
@@ -37,10 +37,10 @@ export const columnTitle = (
 export const cellValue = (table: Table, column: Column, value: Value): Value =>
   typeof value === 'string' ? named(`value.${table.name}.${column.name}.${value}`) ?? sentence(value) : value;
 
-// What a flaw or a note says: its own sentence; where that has no Chinese, what it is in general.
+// Returns the text of a flaw or a note: its own sentence; if that has no Chinese, the general description.
 export const flawWords = (name: string, message: string): string => named(message) ?? named(`flaw.${name}`) ?? message;
 
-// What a source calls itself: pieces between commas, each one of these, in the plural or of one, or a device's own
+// The description of a source: pieces between commas, each one of these, in the plural or singular, or a device's own
 // name.
 const DESCRIPTIONS: readonly Key[] = [
   'description.ranks',

@@ -1,5 +1,5 @@
-// The pipeline of the last steps: a row a rank, boxes by kind. What is narrower than a pixel adds up to the pixel's
-// shade.
+// Draws the pipeline of the last steps: a row per rank, boxes by kind. Boxes narrower than a pixel add up to the
+// pixel's shade.
 import {t} from '../i18n/i18n';
 import {h, styled} from '../dom';
 import {Group, KIND_GROUP} from '../data/kind';
@@ -33,7 +33,7 @@ function draw(canvas: HTMLCanvasElement, pipeline: Pipeline, height: number): vo
       const from = row.cells[k + 1]! * x, size = row.cells[k + 2]! * x;
       context.fillStyle = colours[KIND_GROUP[row.cells[k]!] ?? Group.Other]!;
       context.globalAlpha = Math.min(1, size);
-      // Neighbours are told apart where there is room for it.
+      // A gap separates neighbours where there is room for it.
       context.fillRect(from, top, Math.max(size - (size > 3 ? .6 : 0), Math.min(size, 1)), height - gap);
     }
     context.globalAlpha = 1;

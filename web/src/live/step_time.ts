@@ -1,5 +1,5 @@
-// Step time over time: of many steps the longest of each column, so that no long step is lost; below, a bar for each
-// finding from the step on in which it was found.
+// Draws step time over time: for many steps the longest of each column, so that no long step is lost. Below it is a bar
+// for each finding from the step on in which it was found.
 import {t} from '../i18n/i18n';
 import {h, svg} from '../dom';
 import {duration} from '../format';

@@ -1,9 +1,9 @@
-// Bars in the rows of a table: the numbers stand beside them, so a reader without the picture has them all.
+// Bars in the rows of a table: the numbers are next to them, so a reader without the picture has all of them.
 import {h, styled} from '../dom';
 import {grouped, percent} from '../format';
 import {t, type Key} from '../i18n/i18n';
 
-// What a stretch of time was; each has one colour everywhere (style.css, .kind-NAME).
+// The kind of a stretch of time; each has one colour everywhere (style.css, .kind-NAME).
 export type Kind =
   | 'computing'
   | 'communication'
@@ -42,8 +42,8 @@ export const kindLegend = (kinds: Kind[]): HTMLElement => legend(kinds.map(kind 
 const swatch = (kinds: Kind[]): HTMLElement =>
   h('i', {class: 'swatch', 'aria-hidden': 'true'}, ...kinds.map(kind => h('b', {class: `kind-${kind}`})));
 
-// What is below 0 made the whole shorter: a frame at the end, over as much of what the others add up to, so that the
-// bar's filled part ends where the whole does.
+// A part below 0 made the whole shorter. It is a frame at the end, over as much of the sum of the others, so that the
+// filled part of the bar ends at the whole.
 export function stack(parts: BarPart[], whole: number): HTMLElement {
   const width = (value: number): string => `${whole > 0 ? Math.min(100, value / whole * 100) : 0}%`;
   const boxes = (part: BarPart): HTMLElement[] => part.kinds.map(kind => h('b', {class: `kind-${kind}`}));

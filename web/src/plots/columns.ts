@@ -38,7 +38,8 @@ export function columnPlot(name: string, bars: ColumnBar[], low = 0): HTMLElemen
     ...bars.map((bar, i) => h('span', {}, i % every === 0 ? bar.label : '')));
   const figure = h('figure', {class: 'columns', role: 'group',
     'aria-label': `${name}: ${bars.map(bar => bar.words).slice(0, 40).join('; ')}`}, plot, labels);
-  for (const box of [plot, labels]) styled(box, {'max-width': `${bars.length * 76}px`}); // a few columns are no walls
+  // A few columns must not become wide blocks.
+  for (const box of [plot, labels]) styled(box, {'max-width': `${bars.length * 76}px`});
   figure.append(withCursor(figure, [plot], {
     count: bars.length,
     at: share => Math.floor(share * bars.length),

@@ -1,4 +1,5 @@
-// Shares of a whole as a ring. What ran at the same time shares the ring's width: outside one kind, inside the other.
+// Draws shares of a whole as a ring. Kinds that ran at the same time share the ring's width: one outside, the other
+// inside.
 import {h, svg} from '../dom';
 import {percent} from '../format';
 import type {Kind} from './bars';

@@ -18,7 +18,7 @@ export interface LevelPoint {
 
 const HEIGHT = 150, MOST = 500;
 
-// Of each of `count` stretches of time the highest point; where there is none, the level before.
+// Returns the highest point of each of `count` stretches of time; where there is none, the level before.
 function onGrid(points: LevelPoint[], from: number, width: number, count: number): LevelPoint[] {
   const total = (point: LevelPoint): number => point.values.reduce((all, value) => all + value, 0);
   const grid: LevelPoint[] = [];

@@ -79,7 +79,7 @@ function waitBars(report: Report): Found {
     t('waits.waiting'),
   ], [['hidden'], 'unknown_ns', t('waits.unknown')]];
   const parts = all.filter(([, column]) => most(frame.rows, row => row.num(column)) > 0);
-  // One rank: nobody to wait for.
+  // A single rank has no peer to wait for.
   if (parts.length === 0 || frame.rows.length < 2) return {nodes: [], table: frame.table};
   const rows = frame.rows.map((row): BarRow => ({label: rankLabel(row.num('rank')), parts: partsOf(row, parts), cells: [
     ...parts.map(([, column]) => duration(row.num(column))),

@@ -12,7 +12,7 @@ const time = (ns: number): string => (ns > 0 ? duration(ns) : '–');
 const part = (kind: Kind, value: number, whole: number, name = kindName(kind)): BarPart => ({kinds: [kind], value,
   words: `${name}: ${duration(value)}${whole > 0 ? `, ${percent(value / whole)}` : ''}`});
 
-// `limit`: so many ranks at most, then those that compute least of their time first.
+// `limit`: at most this number of ranks, then those that compute the smallest share of their time first.
 export function deviceBars(report: Report, limit = Infinity): {nodes: Node[]; table: Table} | null {
   const frame = frameOf(report, 'temporal-breakdown', 'span_ns');
   if (!frame) return null;

@@ -1,4 +1,5 @@
-// What ran: kinds of device work with what ran together, the kernels that take most time, annotations.
+// Shows the executed work: kinds of device work with the kinds that ran together, the kernels that take most time,
+// annotations.
 import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
 import {h, styled} from '../dom';
 import {duration, grouped, percent} from '../format';
@@ -29,7 +30,7 @@ export function shortName(name: string): string {
     : short;
 }
 
-// What a generic kernel does stands in its template arguments: the functor, else the first long name.
+// The template arguments show the work of a generic kernel: the functor, else the first long name.
 function telling(text: string): string {
   const inside = text.slice(text.search(/[<(]/));
   return /\b(\w*(?!func_wrapper)(?:Functor|functor|Ops?|_kernel_cuda|_kernel_impl))\b/.exec(
@@ -83,7 +84,7 @@ function spread(kernel: Kernel, low: number, high: number): HTMLElement {
     styled(h('i', {class: 'mean'}), {left: `${at(kernel.mean)}%`}));
 }
 
-// What is known of a kernel beside its time, means by its time over ranks.
+// Facts about a kernel besides its time, means by its time over ranks.
 interface Use {
   tensor: boolean;
   blocks: number;
@@ -170,7 +171,7 @@ function typesRing(rows: Row[]): HTMLElement {
         ))));
 }
 
-// The names that take most time, over all ranks; null: nobody asked for kernels.
+// Returns the names that take most time, over all ranks; null: kernels were not requested.
 export function topKernels(report: Report, count: number): Node[] | null {
   const names = frameOf(report, 'kernels', 'sum_ns', 'kernel_type'), all = names ? kernelsOf(names.rows) : [],
     total = sum(all, kernel => kernel.sum);

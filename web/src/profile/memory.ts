@@ -65,7 +65,7 @@ export const memory: Topic = {
     const ranks = ranksOf(curve ?? peaks), rank = oneRank(profile, ranks);
     const mine = (rows: Row[] | undefined): Row[] => (rows ?? []).filter(row => row.num('rank') === rank);
     const nodes: (Node | null)[] = [h('h3', {}, t('memory.peaks')), peakTable(peaks.rows)];
-    // Devices before the host.
+    // Devices come before the host.
     const host = (device: string): number => Number(/^cpu/i.test(device));
     const byDevice = [...groupBy(mine(curve?.rows), row => row.text('device'))].sort(([a], [b]) => host(a) - host(b));
     for (const [device, rows] of byDevice.slice(0, MOST_DEVICES)) {

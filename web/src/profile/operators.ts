@@ -1,4 +1,4 @@
-// Operators by the time of the work that is their own, and modules as they call each other.
+// Shows operators by self time, and modules as they call each other.
 import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
 import {h} from '../dom';
 import {bytes, duration, grouped, scaled} from '../format';
@@ -11,7 +11,7 @@ const TOP = 18, MOST_MODULES = 200;
 const ofRank = (profile: Profile,
   rows: Row[]): Row[] => (profile.rank === null ? rows : rows.filter(row => row.num('rank') === profile.rank));
 
-// What the rows are shares of: rows left out of the table count too.
+// Returns the whole that the rows are shares of: rows omitted from the table count too.
 function wholeOf(rows: Row[], time: string, share: string): number {
   return sum([...groupBy(rows, row => row.text('rank')).values()],
     list => most(list, row => (row.num(share) > 0 ? row.num(time) / row.num(share) : 0)));

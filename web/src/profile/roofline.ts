@@ -1,4 +1,5 @@
-// Operators beside what their device can do: FLOP/s over FLOP/B on two logarithmic scales, under the device's roof.
+// Shows operators compared with the limits of their device: FLOP/s over FLOP/B on two logarithmic scales, under the
+// device's roof.
 import {frameOf, most, sum, type Row} from '../data/frame';
 import {h, styled, svg} from '../dom';
 import {duration, grouped, percent} from '../format';

@@ -59,7 +59,7 @@ export function averageStep(report: Report): {nodes: Node[]; table: Table} | nul
   };
 }
 
-// How busy and how full the devices were.
+// Returns how busy and how full the devices were.
 export function deviceUse(report: Report): {nodes: Node[]; table: Table} | null {
   const frame = frameOf(report, 'device-utilization', 'utilization_share');
   if (!frame) return null;
@@ -67,7 +67,7 @@ export function deviceUse(report: Report): {nodes: Node[]; table: Table} | null 
   const several = new Set(frame.rows.map(row => row.text('rank'))).size < frame.rows.length;
   const name = (row: Row): string =>
     [rankLabel(row.num('rank')), several && t('plot.device', row.text('device'))].filter(Boolean).join(' · ');
-  // What no device says is no column: an NPU's profile knows nothing of SMs.
+  // A value that no device reports gets no column: an NPU's profile has no SMs.
   const columns = (['utilization_share', 'sm_efficiency_share', 'occupancy_share', 'tensor_core_share'] as const)
     .filter(column => frame.rows.some(row => row.text(column) !== ''));
   const heads = {utilization_share: t('use.utilization'), sm_efficiency_share: t('use.sm'),

@@ -1,4 +1,5 @@
-// What sections of a profiler trace share: the rank that is shown, headings, how a number is made, folded tables.
+// The shared part of sections of a profiler trace: the rank that is shown, headings, how a number is made, folded
+// tables.
 import type {Frame} from '../data/frame';
 import type {Report, Table} from '../data/report';
 import {h} from '../dom';

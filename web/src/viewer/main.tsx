@@ -54,9 +54,9 @@ async function follow(api: Api, take: (status: Status) => boolean): Promise<void
 
 const settled = (status: Status): boolean => status.state === 'ready' || status.state === 'failed';
 
-// A run of which more comes: a line says how far reading is, and the page is made anew when there is more, though not
-// in the middle of a gesture. The address keeps what is in sight; where nobody touched anything, the whole run opens as
-// it would have.
+// Shows a run that is still being read: a line shows the progress, and the page is rebuilt when there is more, though
+// not in the middle of a gesture. The address keeps the visible window; without user input the whole run opens as
+// usual.
 async function whileReading(api: Api, run: Run, root: HTMLElement, address: string): Promise<void> {
   const line = h('p', {class: 'reading', role: 'progressbar', 'aria-label': t('load.reading'), 'aria-valuemin': 0,
     'aria-valuemax': 100});

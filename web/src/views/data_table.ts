@@ -8,7 +8,7 @@ import type {TextTip} from './text_tip';
 const FIRST_ROWS = 100, PAGE_ROWS = 1000, LEAST_TO_FILTER = 8, LONG = 40;
 const SENTENCES = new Set(['meaning', 'words', 'sentence', 'what_to_do', 'agrees', 'recommendation', 'message']);
 
-// How a table is shown; kept by those who remake it.
+// The display state of a table, kept when it is rebuilt.
 export interface TableView {
   sorted: string;
   down: boolean;

@@ -1,4 +1,4 @@
-// What the selected cell is, with its neighbours in the pipeline as buttons.
+// The details of the selected cell, with its neighbours in the pipeline as buttons.
 import {select, type App} from '../app';
 import {linksFrom, linksTo} from '../data/cells';
 import {h} from '../dom';

@@ -2,7 +2,7 @@ import {h, type Child} from '../dom';
 import type {Finding} from '../data/report';
 import {both, t} from '../i18n/i18n';
 
-// What a finding is called in an address. Two may be of one kind; the second gets a number.
+// Returns the name of a finding in an address. Two may be of one kind; the second gets a number.
 export function keyOf(findings: readonly {id: string}[], i: number): string {
   const {id} = findings[i]!, nth = findings.slice(0, i).filter(other => other.id === id).length;
   return nth > 0 ? `${id}-${nth + 1}` : id;

@@ -41,7 +41,7 @@ function spanBar(parts: SpanPart[]): HTMLElement {
   return place;
 }
 
-// `none`: said where nobody has computed a headline.
+// `none` is the text where no headline was computed.
 export function headlineView(headline: Headline, none: string): HTMLElement {
   return h('section', {class: 'headline'}, h('h1', {tabindex: -1}, both(headline.title) || none),
     !!both(headline.lead) && h('p', {class: 'lead'}, both(headline.lead)),

@@ -1,5 +1,5 @@
-// A span as one bar that adds up: every part is as wide as its share, seams and text take nothing of it. What a part is
-// called stands in it where it fits, as measured; all that does not stands below.
+// A span as one bar that adds up: every part is as wide as its share, without seams or text. A part's name is inside if
+// it fits, as measured; the others are listed below.
 import {useLayoutEffect, useRef} from 'preact/hooks';
 import {percent, percents} from '../format';
 
@@ -14,7 +14,7 @@ export interface BarPart {
   figure?: string;
 }
 
-const PAD = 13, TIGHT = 6; // beside the text, and at least
+const PAD = 13, TIGHT = 6; // around the text, and at least
 
 function fit(bar: HTMLElement, list: HTMLElement | null): void {
   for (const part of bar.querySelectorAll<HTMLElement>('.part')) {
@@ -30,8 +30,8 @@ function fit(bar: HTMLElement, list: HTMLElement | null): void {
   list?.classList.toggle('none', !list.querySelector('li:not(.in-bar)'));
 }
 
-// Shares below 0 take time off: they have no width, and are said below. `least`: shares that are not worth a word.
-// `brief`: nothing stands below.
+// Shares below 0 reduce the time: they have no width, and are listed below. `least`: smaller shares are not listed.
+// `brief`: nothing is listed below.
 export function SplitBar(
   {parts, aria, rest, least = 0.0005, brief = false}: {parts: readonly BarPart[]; aria: string; rest?: string;
     least?: number; brief?: boolean},

@@ -1,4 +1,4 @@
-// The one tooltip of the page: over cells, and for the help of table columns.
+// This is the one tooltip of the page: over cells, and for the help of table columns.
 import type {App} from '../app';
 import type {Tip} from '../chart/pointer';
 import {h} from '../dom';

@@ -54,10 +54,10 @@ interface WireAnswer {
   sentences?: Both[]; // the clocks' answer has none
   tables: {name: string; title: string; columns: WireColumn[]; row_count: number; origin_ns: string; rows?: Value[][];
     rows_at?: [at: number, bytes: number, count: number]}[]; // one of both
-  wire?: Wire<unknown> | null; // where rows stand apart
+  wire?: Wire<unknown> | null; // the rows, if they are separate
 }
 
-// Rows to columns, as the report has them; units are those that people see. `count`: rows that are here.
+// Turns rows into columns, as in the report; units are those that people see. `count`: rows that are present.
 function tableOf(wire: WireAnswer['tables'][number], apart: Wire<unknown> | null): AnswerTable {
   let values: Value[][] | null = null;
   const rowsOf = (): Value[][] => {
@@ -72,7 +72,7 @@ function tableOf(wire: WireAnswer['tables'][number], apart: Wire<unknown> | null
     origin: wire.origin_ns,
     count: wire.rows?.length ?? wire.rows_at?.[2] ?? 0,
     columns: wire.columns.map(column => ({...column, unit: shownUnit(column.type)})),
-    // A table that nobody unfolds and no chart draws stays as it came.
+    // A table that is not unfolded and not drawn stays as it came.
     get values() {
       if (values) return values;
       const rows = rowsOf();
@@ -81,7 +81,7 @@ function tableOf(wire: WireAnswer['tables'][number], apart: Wire<unknown> | null
   };
 }
 
-// Throws what a run has to say to a right question that it has no answer to.
+// Throws the reason of a run that has no answer to a valid question.
 export function answered<T>(answer: T): T {
   const {error, hint, sentences} = answer as {error?: string; hint?: string; sentences?: Both[]};
   if (error === undefined) return answer;
@@ -162,7 +162,7 @@ function read(wire: WireAnswer): Answer {
   return answer;
 }
 
-// One desk for all pages.
+// Returns the one desk of all pages.
 const desks = new WeakMap<Api, Desk>();
 export function deskOf(api: Api): Desk {
   let desk = desks.get(api);

@@ -13,7 +13,7 @@ export interface Answered {
   truncated: boolean;
 }
 
-// Waits while the answer is being made, and as long as somebody does.
+// Waits while the answer is being made, as long as it is wanted.
 export async function askSql(api: Api, q: string, rows: number, wanted: () => boolean): Promise<Answered> {
   for (;;) {
     const reply = await api.long<Answered | Refused>('sql', {q, rows});

@@ -1,4 +1,4 @@
-// What to type for the answer that is shown.
+// Makes the command to type for the answer that is shown.
 
 // As a shell reads it.
 export const quoted = (

@@ -1,4 +1,4 @@
-// What `stageline diff --json` says of two runs (/api/compare); {}: neither run has a pipeline.
+// The result of `stageline diff --json` for two runs (/api/compare); {}: neither run has a pipeline.
 import {currentLang, t} from '../../i18n/i18n';
 
 export interface Both {
@@ -23,11 +23,11 @@ export interface Diff {
   runs: Both[];
   reported:
     (Both & {effect_ns: number; effect_share: number; error_ns: number | null; cause: string; kind: string;
-      stage: number; from_stage: number; rank: number})[]; // whom a line names; −1: nobody
+      stage: number; from_stage: number; rank: number})[]; // the rank that a line names; −1: none
 }
 export const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
 
-// What changed, and below it what most of that is.
+// Returns the change, and below it the main part of it.
 export function sentences(diff: Diff): {headline: string; lead: string} {
   const stop = currentLang() === 'zh' ? '。' : '.';
   const cause = said({en: diff.cause_en, zh: diff.cause_zh}),

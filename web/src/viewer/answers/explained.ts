@@ -61,6 +61,6 @@ export const findingOf = (reported: Reported): Finding => ({
   rank: reported.rank,
 });
 
-// Asked once, whichever page asks first.
+// The answer is requested once, by the first page that needs it.
 export const explained = (api: Api, watch: (now: Working) => void = () => undefined): Promise<Explained> =>
   deskOf(api).ask<Explained>('explain', {}, watch);

@@ -1,6 +1,6 @@
-// Which questions stand on one page, in which order, and what draws them. An analysis says in its own folder
-// (src/analyses/FOLDER/words.json) which family it belongs to and at which place; one that says nothing stands with the
-// others, so that none is lost.
+// Lists the questions of each page, their order, and the functions that draw them. The folder of an analysis
+// (src/analyses/FOLDER/words.json) gives its family and place. An analysis without one is listed with the others, so
+// that none is lost.
 import analyses from 'analyses';
 import {currentLang, t} from '../../i18n/i18n';
 import {cluster, links} from '../../profile/cluster';

@@ -15,7 +15,7 @@ import {failure, working} from './working';
 const CLOCK_OFFER: Offer = {name: CLOCKS, summary: '', in_report: true, tables: [{name: 'clocks', summary: ''}],
   options: []};
 
-// What charts need of a report.
+// The data that charts need of a report.
 const reportOf = (shell: Shell, tables: Table[]): Report =>
   ({tables, slices: shell.run.slices, cells: {total: 0, count: 0, steps: 0, columns: [], names: []},
     parts: shell.run.ranks, flaws: [], findings: []}) as unknown as Report;
@@ -30,7 +30,7 @@ interface Shown {
   body: HTMLElement;
 }
 
-const SQL = 'sql'; // stands beside the families, where a program answers
+const SQL = 'sql'; // is listed with the families, where a program answers
 
 export function makeAnswers(shell: Shell): Page {
   const desk = deskOf(shell.api), tip = makeTextTip();
@@ -72,7 +72,7 @@ export function makeAnswers(shell: Shell): Page {
       tables = answers.flatMap(answer => answer.tables);
     const report = reportOf(shell, tables);
     let known: number[] | null = null;
-    // Asked by charts that have a rank to choose; tables that nobody draws stay as they came.
+    // Charts with a rank to choose call this; tables that are not drawn stay as they came.
     const ranksOf = (): number[] => {
       const ranks = new Set<number>();
       for (const table of tables)

@@ -80,7 +80,7 @@ export const schedulePlot: Topic = {
   build({app: {report}}) {
     const nodes: Node[] = [], names = frameOf(report, 'recognition', 'score'),
       loss = frameOf(report, 'theory-loss', 'mean_ns');
-    // Forwards and backwards alone may fit several: then weight gradients tell them apart.
+    // Forwards and backwards alone may fit several schedules: then weight gradients distinguish them.
     const tied = names !== null && names.rows.length > 1 && names.has('order_score') &&
       names.rows[0]!.num('score') === names.rows[1]!.num('score');
     if (names)
@@ -126,7 +126,7 @@ export const slowness: Topic = {
     )
       .slice(0, MOST_WORKERS);
     const ratio = (row: Row, name: string): string => (row.text(name) === '' ? '–' : `${row.num(name).toFixed(2)}×`);
-    // Where every rank holds a stage of its own there is nobody to be compared with.
+    // If every rank holds a stage of its own, there is no peer to compare with.
     const ratios = ([['busy_ratio', 'plot.ratio'], ['peer_ratio', 'plot.peers']] as const).filter(([name]) =>
       rows.some(row => row.text(name) !== '')
     );

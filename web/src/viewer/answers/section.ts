@@ -98,7 +98,8 @@ export function answerSection(use: SectionUse): Section {
         chosen = table.name;
         use.changed();
       }}), table.count < table.rowCount && pager(rows, from));
-    // Of a long table so many rows are here at a time; they are sorted and filtered among themselves.
+    // Pages through a long table: this number of rows is present at a time; they are sorted and filtered among
+    // themselves.
     const pager = (rows: AnswerTable, from: number): HTMLElement => {
       const said = h('span', {role: 'status'},
         t('answers.rows', grouped(from + 1), grouped(from + rows.count), grouped(table.rowCount)));

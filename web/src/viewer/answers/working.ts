@@ -1,10 +1,10 @@
-// What stands in the place of an answer: that it is being made, or why it cannot be.
+// The text in the place of an answer: that it is being made, or why it cannot be.
 import {h} from '../../dom';
 import {sentence, t} from '../../i18n/i18n';
 import {ApiError} from '../shell/api';
 import type {Working} from './ask';
 
-// Said once a second is over: what is quick needs no words.
+// The text appears after a second: a fast answer needs none.
 export function working(words: string, now: Working | null): HTMLElement {
   const time = now && now.seconds >= 1
     ? t(now.state === 'waiting' ? 'working.waiting' : 'working.running', now.seconds.toFixed(0)) : '';

@@ -1,6 +1,6 @@
-// A finding as a scene of the timeline: the window, the lanes that are pinned, what is lit in them, and the slice, the
-// pair of slices or the pause that shows it best. What is accused comes from rules.ts; which slices those are is asked
-// of the server, or of the report, like anything else.
+// Turns a finding into a scene of the timeline. The scene is the window, the pinned lanes, the highlights in them, and
+// the slice, the pair of slices or the pause that shows it best. Its accused work comes from rules.ts. The server or
+// the report finds its slices, as for all other questions.
 import type {Viewport} from '../../chart/viewport';
 import {fit} from '../../chart/viewport';
 import type {Finding} from '../../data/report';
@@ -8,11 +8,11 @@ import type {Api, Lane, Run, SlicesAnswer, Step} from '../shell/api';
 import {refAt, type Area, type SliceRef} from '../shell/slice_facts';
 import {accusedOf, type Accused} from './rules';
 
-// What a finding accuses, lit in the timeline; what is neither accused nor its like is dimmed.
+// The lanes that a finding accuses, highlighted in the timeline; lanes that are neither accused nor peers are dimmed.
 export interface Light {
   key: string; // the finding, as addresses say it
-  lanes: ReadonlySet<number>; // the guilty ones; none: all
-  peers: ReadonlySet<number>; // what they are held against: half as bright
+  lanes: ReadonlySet<number>; // the accused ones; none: all
+  peers: ReadonlySet<number>; // the lanes that they are compared with: half as bright
   kinds: ReadonlySet<number> | null;
   names: ReadonlySet<number> | null; // null: any
   microBatch: number; // −1: any
@@ -29,7 +29,7 @@ export interface Staged {
 }
 
 const MOST_GUILTY = 4, MOST_PEERS = 6, MOST_SLICES = 40000;
-// A pause shorter than a window by the first is shown with so many of itself around it.
+// A pause shorter than a window by the first factor is shown with the second number of its lengths around it.
 const NEAR_PAUSE = 40, ROOM_OF_PAUSE = 12;
 
 // The step of median length: the first ones warm up, the longest one is an accident.
@@ -52,7 +52,7 @@ const most = (lanes: readonly Lane[]): Lane | undefined =>
 // The lanes of a rank in which what is accused runs.
 function lanesOf(run: Run, rank: number, {groups, choose, names}: Accused): number[] {
   const own = run.lanes.filter(lane => lane.rank_index === rank), cells = own.filter(lane => lane.type === 'cells');
-  // Of messages what waits for them; some sources record sends alone.
+  // For messages the cells that wait for them are shown; some sources record sends alone.
   const wanted = groups.includes('message') ? ['receives', 'sends']
     : groups.includes('collective') ? ['collectives'] : ['compute'];
   const named = wanted.flatMap(name => cells.filter(lane => lane.name === name))[0];
@@ -70,7 +70,7 @@ function lanesOf(run: Run, rank: number, {groups, choose, names}: Accused): numb
   );
 }
 
-// Of many the ones next to the guilty, in the order in which ranks stand.
+// If there are many, returns the ones next to the accused ranks, in the order of ranks.
 function near(run: Run, ranks: Iterable<number>, guilty: ReadonlySet<number>, count: number): number[] {
   const order = (i: number): number => (run.ranks[i]!.stage >= 0 ? run.ranks[i]!.stage * 1e6 : 0) + run.ranks[i]!.rank;
   const places = [...guilty].map(order),
@@ -150,7 +150,7 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string,
     if (pause) {
       const rank = run.lanes[pause.lanes[0]!]!.rank_index, held = (i: number): number =>
         Math.min(found.start[i]! + found.dur[i]!, pause.t1) - Math.max(found.start[i]!, pause.t0);
-      // What the host did meanwhile: what is named, else the innermost slice that fills most of the pause.
+      // The activity of the host meanwhile: the named one, else the innermost slice that fills most of the pause.
       const meanwhile = indexesOf(found, i =>
         run.lanes[found.lane[i]!]!.type === 'thread' && run.lanes[found.lane[i]!]!.rank_index === rank &&
         held(i) > 0.5 * (pause.t1 - pause.t0) && (light.names === null || light.names.has(found.name[i]!)));
@@ -178,7 +178,7 @@ export async function stage(api: Api, run: Run, finding: Finding, key: string,
   const chosen = choose === 'longest' || choose === 'pause' ? list.at(-1) : list[list.length >> 1];
   if (chosen === undefined) return staged;
   staged.selected = refAt(found, chosen);
-  // Beside it its like: on a peer, or where all are accused the usual one of its own lane.
+  // The comparison is a similar slice: on a peer, or where all are accused the usual one of its own lane.
   const mb = found.microBatch[chosen]!,
     alike = (i: number): boolean =>
       found.kind[i] === found.kind[chosen] && i !== chosen &&

@@ -65,7 +65,7 @@ const joined = <T extends Uint32Array | Int32Array>(make: (n: number) => T, part
 const u32 = (parts: number[][]): Uint32Array => joined(n => new Uint32Array(n), parts);
 const i32 = (parts: number[][]): Int32Array => joined(n => new Int32Array(n), parts);
 
-// What columns of numbers are made of, the same for all lanes.
+// The types of number columns, the same for all lanes.
 export interface Arrays {
   durations: Uint32ArrayConstructor | Float64ArrayConstructor;
   places: Uint16ArrayConstructor | Uint32ArrayConstructor;
@@ -88,7 +88,7 @@ export class ColumnReader {
   private parentSlice: number[][] = [];
   private parentOf: number[][] = [];
 
-  // `bases`: by lane, how many slices stand in the lanes before it. Of the lanes [first, last].
+  // `bases`: by lane, the number of slices in the lanes before it. It reads the lanes [first, last].
   constructor(private readonly lanes: readonly Lane[], private readonly bases: readonly number[], first: number,
     private readonly last: number, private readonly arrays: Arrays)
   {

@@ -1,5 +1,5 @@
-// Everything that a report knows of one slice: src/server/timeline/slice_details.cc, without what stands in the run's
-// own files.
+// Lists everything in a report about one slice, as src/server/timeline/slice_details.cc does, without facts that are
+// only in the run's own files.
 import {placeOf} from './flows';
 import {busyWithin, enclosing, endOf, firstNot, FLOW_TYPES, kindOf, nameOf, numbersOf, rowPlace, sliceAt, valueAt,
   type Lane, type Store} from './lanes';
@@ -9,7 +9,7 @@ import {numberAsked, refuse, type Asked} from './query';
 const MOST_LINKS = 200, MOST_FRAMES = 200, FAR = 256, LAUNCH = 1, COMPUTE = new Set(['F', 'B', 'I', 'W', 'F&B']);
 
 function selfNs(store: Store, lane: Lane, slice: number): number {
-  if (lane.type === 'cells') return lane.dur[slice]!; // what is in the row below ran beside it
+  if (lane.type === 'cells') return lane.dur[slice]!; // the cell in the row below ran in parallel
   const at = rowPlace(lane, slice), below = at ? at.row + 1 : lane.rows.length;
   const end = at && at.row < lane.rangeRow ? lane.rangeRow : lane.rows.length;
   if (below >= end) return lane.dur[slice]!;

@@ -22,7 +22,7 @@ export const newBins = (): Float64Array => new Float64Array(BINS);
 
 export const nearest = (sorted: Float64Array, share: number): number =>
   sorted[Math.floor(share * (sorted.length - 1))]!;
-// To the middle of its bin, within [min, max].
+// Returns the middle of its bin, within [min, max].
 export function binnedQuantile(bins: Float64Array, count: number, share: number, min: number, max: number): number {
   const wanted = Math.floor(share * (count - 1)) + 1;
   let soFar = 0;

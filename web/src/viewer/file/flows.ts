@@ -32,7 +32,7 @@ export function flowsAnswer(store: Store, asked: Asked): ArrayBuffer {
     out.fromLane.push(a.id);
     out.fromSlice.push(i);
     out.fromRow.push(at.row);
-    // What is sent is there at the end of its work; a call passes on what it calls for from its start.
+    // A message arrives at the end of its send; a call passes data to its callee from its start.
     out.fromT.push(type === MESSAGE ? endOf(a, i) : a.start[i]!);
     out.toLane.push(b.id);
     out.toSlice.push(k);

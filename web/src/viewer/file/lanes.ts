@@ -1,4 +1,4 @@
-// What a report holds of the run, ready for questions: the lanes' columns, and rows in which no two slices overlap. The
+// A report's part of the run, ready for questions: the lanes' columns, and rows in which no two slices overlap. The
 // same rules as src/server/timeline/row_index.cc, so that the same questions get the same answers
 // (tests/web/onefile_test.mjs).
 import type {Lane as LaneInfo, Run} from '../shell/api';
@@ -53,7 +53,7 @@ export interface Lane {
 export interface Store {
   run: Run;
   lanes: Lane[];
-  bases: number[]; // by lane: how many slices stand in the lanes before it
+  bases: number[]; // by lane: the number of slices in the lanes before it
   names: string[];
   placeName: Uint32Array;
   placeKind: Uint8Array;
@@ -93,20 +93,21 @@ export function firstNot(count: number, before: (at: number) => boolean): number
   }
   return low;
 }
-// Of a row: the first position whose slice ends after t, that starts at or after t, that is this slice or a later one.
+// These return, for a row, the first position whose slice ends after t, that starts at or after t, that is this slice
+// or a later one.
 export const firstEndingAfter = (lane: Lane, row: Row, t: number): number =>
   firstNot(row.count, p => endOf(lane, sliceAt(row, p)) <= t);
 export const firstInRowFrom = (lane: Lane, row: Row, t: number): number =>
   firstNot(row.count, p => lane.start[sliceAt(row, p)]! < t);
 export const firstSliceFrom = (row: Row, slice: number): number => firstNot(row.count, p => sliceAt(row, p) < slice);
-// Of a lane, whatever the row.
+// These search a lane, in all its rows.
 export const firstStartingFrom = (lane: Lane, t: number): number => firstNot(lane.count, i => lane.start[i]! < t);
 
 export const valueAt = ({at, value}: Spans, slice: number): number => {
   const k = firstNot(at.length, i => at[i]! <= slice) - 1;
   return k < 0 ? -1 : value[k]!;
 };
-// Micro-batch and chunk of a slice; −1: none.
+// Returns micro-batch and chunk of a slice; −1: none.
 export function numbersOf(lane: Lane, slice: number): [microBatch: number, chunk: number] {
   if (lane.microBatch) return [lane.microBatch[slice]!, lane.chunk![slice]!];
   const {facts} = lane;
@@ -124,8 +125,8 @@ function isOneRow({start, dur, count}: Lane): boolean {
   return true;
 }
 
-// A slice goes into the first row that is free at its start. A stream's work stands in its first rows, wherever the
-// user's ranges are: white there is an idle device.
+// A slice goes into the first row that is free at its start. A stream's work is in its first rows, wherever the user's
+// ranges are: white there is an idle device.
 function layOut(store: Store, lane: Lane): void {
   const {count, start, dur, place} = lane, rowOf = new Uint8Array(count).fill(255), ends = new Float64Array(MOST_ROWS);
   const counts: number[] = [];

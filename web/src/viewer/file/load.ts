@@ -1,5 +1,5 @@
-// Which lanes of a report are read, and reading others when a question is about them: a page that opens reads what is
-// in sight and no more.
+// Decides which lanes of a report are read, and reads others when a question is about them: a page that opens reads
+// only the visible ones.
 //
 //   question ──▶ need(lanes) ──▶ their groups, one after the other: unpack, read, lay out in rows ──▶ answer
 //                                 (lanes that lie together)
@@ -16,7 +16,7 @@ export interface Group {
 
 export class Loader {
   private readonly groupOf: Uint32Array; // by lane
-  private readonly reading: (Promise<void> | undefined)[]; // by group; none: nobody asked about it
+  private readonly reading: (Promise<void> | undefined)[]; // by group; none: it was not requested
   private last: Promise<void> = Promise.resolve();
 
   constructor(private readonly store: Store, private readonly groups: readonly Group[],

@@ -4,7 +4,7 @@ import {kindOf, nameOf, numbersOf, rowPlace, valueAt, firstNot, type Lane, type 
 import {expressionPattern, textPattern, type Matches} from './pattern';
 import {lanesAsked, listAsked, numberAsked, refuse, textAsked, type Asked} from './query';
 
-// As lists have them; what is said of one slice has the whole name.
+// Shortens a name as lists do; the details of one slice have the whole name.
 const MOST_NAME_BYTES = 256;
 export function shortName(store: Store, id: number): string {
   const name = store.names[id]!;
@@ -130,7 +130,7 @@ export function searchAnswer(store: Store, asked: Asked): object {
     matches: found.slice(0, limit).map(id => ({name_id: id, name: shortName(store, id), count: counts[id]}))};
 }
 
-// {lane, slice, row, name_id, name, kind, start_ns, dur_ns}
+// {lane, slice, row, name_id, name, kind, start_ns, dur_ns}.
 export function reference(store: Store, lane: Lane, slice: number): object {
   const name = nameOf(store, lane, slice);
   return {lane: lane.id, slice, row: rowPlace(lane, slice)?.row ?? -1, name_id: name, name: shortName(store, name),

@@ -1,4 +1,4 @@
-// What a user looks for in names: a text, or an expression. ASCII letters match either case. As in
+// A user searches names for a text or an expression. ASCII letters match either case. As in
 // src/server/timeline/name_pattern.cc an expression runs as a set of states, so that none takes longer than expression
 // × text: . [a-z] [^…] \d \w \s and their capitals, ( ) |, * + ?, ^ $, \ before anything else. Works on UTF-8 bytes, as
 // the server does.
@@ -44,7 +44,7 @@ const escaped = (byte: number): Uint8Array => setOf(CLASSES[String.fromCharCode(
 const anyCase = (set: Uint8Array): Uint8Array =>
   setOf(b => set[b] === 1 || (lower(b) >= 97 && lower(b) <= 122 && set[b ^ 32] === 1));
 
-// Recursive descent over  alternatives := sequence ('|' sequence)*;  sequence := (atom [*+?])*.
+// Parses by recursive descent over alternatives := sequence ('|' sequence)*; sequence := (atom [*+?])*.
 class Parser {
   readonly states: State[] = [];
   private at = 0;

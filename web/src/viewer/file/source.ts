@@ -9,7 +9,7 @@ import {fromBase64, unpack} from './unpack';
 import {whatIfOfPage, type AskWhatIf} from './what_if';
 import {startAnswerer, type Answerer} from './worker';
 
-// Of the script that runs now: later nobody can tell which it was.
+// This is the script that runs now: later it cannot be determined.
 const own = typeof document === 'undefined' ? null : document.currentScript;
 
 const reply = (status: number, body: ArrayBuffer): Reply => ({status, isJson: true,
@@ -69,7 +69,7 @@ export function fileSource(): Source | null {
       const {status, body} = (await (whatIf ??= whole.then(whatIfOfPage)))(`/api/pipeline/what-if?${target}`);
       return reply(status, body);
     } catch (error) {
-      whatIf = null; // it gave up, for want of memory perhaps: the next question begins anew
+      whatIf = null; // it gave up, for want of memory perhaps: the next question starts again
       throw error;
     }
   }

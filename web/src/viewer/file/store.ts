@@ -15,7 +15,8 @@ import {slicesAnswer} from './slices';
 import {tilesAnswer} from './tiles';
 import {unzip} from './unpack';
 
-// What the page carries, each gzip. Bytes: handed to a worker they are gone here, where a text would be there twice.
+// The content of the page, each part as gzip. They are bytes: handed to a worker they are gone here, where a text would
+// exist twice.
 export interface Packed {
   head: Uint8Array<ArrayBuffer>;
   groups: Group[];
@@ -107,7 +108,8 @@ const ANSWERS: Record<string, Answer> = {
 };
 export const answersOf = (path: string): boolean => path in ANSWERS;
 
-// Of a slice: its rank's, where what holds it, launched it or was launched by it stands, and those its arrows lead to.
+// Returns the lanes of a slice's rank, with its parent, its launch and its launched work, and the lanes that its arrows
+// lead to.
 function lanesAround({run, lanes, links}: Store, asked: Asked): number[] {
   const lane = (lanes[numberAsked(asked, 'lane', NaN)] ?? refuse(400, 'lane is missing')).id,
     slice = numberAsked(asked, 'slice', NaN);

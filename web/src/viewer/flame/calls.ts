@@ -47,7 +47,7 @@ export interface Calls {
   key: Uint32Array; // of the path, the same in every opening of the run: what addresses name nodes by
 }
 
-// FNV-1a over the texts of a path.
+// Computes FNV-1a over the texts of a path.
 function hashed(seed: number, text: string): number {
   let hash = seed;
   for (let i = 0; i < text.length; ++i) hash = Math.imul(hash ^ text.charCodeAt(i), 16777619);
@@ -69,7 +69,7 @@ export async function loadCalls(api: Api): Promise<Calls> {
     key};
 }
 
-// Values of the ranks A and, beside them, of those they are held against; 0 everywhere where there are none.
+// Values of the ranks A and of those they are compared with; 0 everywhere if there are none.
 export interface Pair {
   a: Float64Array;
   b: Float64Array;
@@ -152,7 +152,8 @@ export interface Functions {
   calls: [number, number];
   nodes: number[];
 }
-// Every function with all its nodes. Total: of those that are in no other of its own, so that recursion counts once.
+// Returns every function with all its nodes. The total counts only nodes outside of its other nodes, so that recursion
+// counts once.
 export function functionsOf(tree: Tree): Map<number, Functions> {
   const found = new Map<number, Functions>();
   for (let n = 1; n < tree.count; ++n) {

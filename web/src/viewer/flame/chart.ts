@@ -1,5 +1,5 @@
-// A flame graph on a canvas: the outermost frame on top (or at the bottom: callers), one frame chosen, one under the
-// pointer.
+// Draws a flame graph on a canvas. The outermost frame is on top (or at the bottom: callers); one frame is chosen, one
+// is under the pointer.
 import {h, styled} from '../../dom';
 import {duration, percent} from '../../format';
 import type {TextTip} from '../../views/text_tip';
@@ -198,7 +198,7 @@ export function makeFlame(tip: TextTip, use: FlameUse): Flame {
       canvas.setAttribute('aria-label', next.label);
       tip.hide();
       paint();
-      // What is chosen is in sight.
+      // The chosen frame must be visible.
       const box = boxes[boxOf(boxes, next.chosen)];
       if (box && (top(box) < element.scrollTop || top(box) + ROW > element.scrollTop + element.clientHeight))
         element.scrollTop = Math.max(0, top(box) - ROW * 2);

@@ -1,10 +1,10 @@
-// Boxes of a flame graph: a row for each depth, as wide as the time below it. What would be narrower than half a pixel
-// stands in one box with its neighbours, so that what stays empty below a frame is the frame's own time.
+// Computes the boxes of a flame graph: a row for each depth, as wide as the time below it. Boxes narrower than half a
+// pixel share one box with their neighbours, so that the empty part below a frame is the frame's self time.
 import type {Tree} from './calls';
 
-// `nodes`: what the box stands for, outermost first. Of a chain of frames that hand all their time on, only the last
-// has something to say: they are one box. `small`: of a box of many narrow frames how many; it has no nodes, and `last`
-// is who calls them.
+// `nodes`: the nodes of the box, outermost first. In a chain of frames that pass on all their time, only the last is of
+// interest: they are one box. `small`: the number of frames in a box of many narrow ones; it has no nodes, and `last`
+// is their caller.
 export interface Box {
   nodes: number[];
   last: number;

@@ -1,5 +1,5 @@
-// Calls by call path: as a flame graph, as a sandwich of one function between its callers and callees, and from the top
-// down; of all ranks, of some, and of two sides held against each other.
+// Shows calls by call path: as a flame graph, as a sandwich of one function between its callers and callees, and from
+// the top down. It shows all ranks, some ranks, or a comparison of two sides.
 import {h, styled, type Child} from '../../dom';
 import {duration, grouped, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
@@ -33,7 +33,7 @@ interface Look {
 const FIRST: Look = {view: 'flame', clock: 'host', a: 'all', b: '', root: '', chosen: '', fn: '', query: '',
   folds: true, sort: 'total'};
 
-// A text, or /an expression/; null: nothing is searched for, or what is written is no expression.
+// A text, or /an expression/; null: nothing is searched for, or the expression is invalid.
 function tester(query: string): ((name: string) => boolean) | null {
   const regex = /^\/(.+)\/$/.exec(query.trim());
   try {
@@ -198,7 +198,7 @@ export function makeFlamePage(shell: Shell): Page {
           t(`flame.view.${view}`))
       ));
     const options = sides(), at = document.activeElement;
-    // What is made anew keeps the focus of what stood there.
+    // A replaced control keeps the focus of the old one.
     const held = !(at instanceof HTMLElement) || !picks.contains(at) ? ''
       : at.dataset['view'] ? `[data-view=${at.dataset['view']}]` : `[name=${at.getAttribute('name')}]`;
     picks.replaceChildren(
@@ -345,7 +345,7 @@ export function makeFlamePage(shell: Shell): Page {
       wrong = error;
     }).finally(draw);
   }
-  // What of the address is not in the run is said.
+  // Parts of the address that the run lacks are reported.
   function checked(): void {
     const sound = (which: Ranks, otherwise: Ranks): Ranks => {
       if (which === '' || ranksOf(calls!, which).length > 0) return which;

@@ -1,5 +1,5 @@
-// The first screen: what was run, how fast, how much was lost and to what, and what to do first, each with the place
-// that shows it. The words and numbers are those of `stageline explain`.
+// The first screen: the run, its speed, the largest loss and its cause, and the first thing to do, each with a link to
+// its evidence. The words and numbers are those of `stageline explain`.
 import type {Finding, SpanPart, Table} from '../../data/report';
 import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
@@ -124,7 +124,7 @@ export function makeOverview(shell: Shell): Page {
       ].filter((one): one is HTMLElement => !!one),
     );
   }
-  // Drawn once for each theme and language: other answers that come redraw what stands around it.
+  // The picture is drawn once for each theme and language: later answers redraw only its surroundings.
   let layers: {key: string; node: HTMLElement | null} | null = null;
   function layersOfStep({findings}: Explained): HTMLElement | null {
     const key = `${shell.theme} ${currentLang()} ${steps.length}`,
@@ -166,7 +166,7 @@ export function makeOverview(shell: Shell): Page {
       redraw();
     }, () => undefined);
     if (!hasPipeline(run)) {
-      // What the bars are made of: asked after the findings, which come first.
+      // The data of the bars are requested after the findings, which come first.
       void explained(api).then(() => desk.offers()).then(found =>
         Promise.all(['temporal-breakdown', 'gpu-kernel-breakdown']
           .filter(name => found.answers.some(one => one.name === name)).map(name =>

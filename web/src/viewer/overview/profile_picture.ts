@@ -1,6 +1,6 @@
-// A profile at a glance: one usual step of one rank as what its devices compute, what they send and copy, what the host
-// does and waits for input; below it every rank's devices, and the kernels that take most time. Shares of pixels come
-// from the timeline's tiles, so that white is idle time.
+// Shows a profile at a glance. One usual step of one rank is split into device compute, sends and copies, host work and
+// waiting for input. Below it are every rank's devices, and the kernels that take most time. Shares of pixels come from
+// the timeline's tiles, so that white is idle time.
 import {h, styled} from '../../dom';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';

@@ -1,5 +1,5 @@
-// One usual step of the pipeline, a row a stage: what the run looks like, before any of it is explained. Drawn from the
-// timeline's own slices; a click goes to the pipeline.
+// Shows one usual step of the pipeline, a row per stage, before any of it is explained. It is drawn from the timeline's
+// own slices; a click goes to the pipeline.
 import {h, styled} from '../../dom';
 import {duration} from '../../format';
 import {t} from '../../i18n/i18n';
@@ -10,7 +10,7 @@ import {chunkPaints} from '../shell/colours';
 
 const SIZES = [11.5, 10, 8.5]; // of numbers: the largest that fits the cell
 const ROW = 30, GAP = 5, FIRST_COMPUTE = 'compute';
-// Half a window of them.
+// Returns half a window of rows.
 const mostRows = (): number => Math.max(16, Math.floor(innerHeight * 0.5 / (ROW + GAP)));
 
 // A replica's ranks, by stage; of many every so manyth, the first and the last always. −1: the first replica.
@@ -28,8 +28,8 @@ function lanesOf(shell: Shell, replica: number): {lanes: Lane[]; all: number} {
     : Array.from({length: most}, (_, k) => lanes[Math.round(k * (lanes.length - 1) / (most - 1))]!)};
 }
 
-// Which half of its row each slice has: a forward and a backward that ran as one (same lane and times, longer than
-// nothing) share it, the forward above. 0 the whole row, 1 the upper half, 2 the lower.
+// Returns the half of its row that each slice has. A forward and a backward that ran as one (same lane and times,
+// longer than nothing) share it, the forward above. 0 is the whole row, 1 the upper half, 2 the lower.
 function halvesOf(slices: SlicesAnswer, isForward: (kind: number) => boolean): Uint8Array {
   const halves = new Uint8Array(slices.count), alone = new Map<string, number>();
   for (let i = 0; i < slices.count; ++i) {

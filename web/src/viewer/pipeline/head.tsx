@@ -1,4 +1,4 @@
-// What is shown, what colours mean, and the controls that choose.
+// The legend: the shown content, the meaning of colours, and the controls that choose.
 import {useState} from 'preact/hooks';
 import {setView, toggleTheory} from '../../app';
 import {phasedStages} from '../../chart/chart';
@@ -35,7 +35,7 @@ function marks(pipe: Pipe): Marks {
   return made;
 }
 
-// Those that are at least a thousandth of all waiting: less is not seen.
+// Returns the causes that are at least a thousandth of all waiting: smaller ones are invisible.
 function causesOf({parts, cells}: Bubbles): number[] {
   const all = cells.dur.reduce((sum, ns) => sum + ns, 0);
   return BUBBLE_PARTS.map((_, k) => k).filter(k =>

@@ -1,4 +1,4 @@
-// What it holds is drawn anew only when one of `by` has changed: a slider that moves leaves most of the page as it is.
+// Redraws its content only when one of `by` has changed: a slider that moves leaves most of the page as it is.
 import {Component, type ComponentChildren} from 'preact';
 
 export class Kept extends Component<{by: readonly unknown[]; children: ComponentChildren}> {

@@ -1,4 +1,4 @@
-// The server's answers about the pipeline, as the chart and the tables beside it want them (docs/viewer-protocol.md).
+// Converts the server's answers about the pipeline for the chart and its tables (docs/viewer-protocol.md).
 import {makeBubbles, type Bubbles} from '../../data/bubbles';
 import {decodeCells, type Cells} from '../../data/cells';
 import type {Report, Table} from '../../data/report';
@@ -8,7 +8,7 @@ import {deskOf} from '../answers/ask';
 import type {Api} from '../shell/api';
 import {f32, f64, i32, type Column} from '../shell/wire';
 
-// What the chart draws: the run as recorded, or one step of a world that nobody has run.
+// The data of the chart: the run as recorded, or one step of a simulated scenario.
 export interface Recorded {
   cells: Cells;
   model: RunModel;
@@ -46,8 +46,8 @@ export async function loadPipeline(api: Api,
   return {report: {...report, tables: []}, cells, model, bubbles, shiftNs: shift_ns, sums};
 }
 
-// What the page draws beside the chart: the same answers as on the page of answers, and in the terminal. One that
-// cannot be given of this run leaves its part of the page out.
+// The tables next to the chart: the same answers as on the page of answers, and in the terminal. If one is not
+// available for this run, its part of the page is omitted.
 const ANALYSES = ['pipeline-summary', 'waterfall', 'stragglers', 'theory'];
 
 export async function loadTables(api: Api): Promise<Table[]> {

@@ -1,5 +1,5 @@
-// The second run below the first (view A --compare B): on one axis, aligned where their steps begin, steps chosen
-// together; what the pointer or a click chooses in one is shown in the other.
+// Shows the second run below the first (view A --compare B): on one axis, aligned at the start of their steps, with
+// steps chosen together. A choice by pointer or click in one is shown in the other.
 import {t} from '../../i18n/i18n';
 import {makeApp} from '../../app';
 import {makeChart} from '../../chart/chart';
@@ -23,13 +23,13 @@ export function makeOther(pipe: Pipe, title: string, loaded: Loaded, maxHeight: 
 
 const clampTo = (at: number, count: number): number => Math.min(Math.max(at, 0), count - 1);
 
-// The step of the second run that stands below one of the first: by place in the run, as diff pairs them.
+// Returns the step of the second run that is below one of the first: by place in the run, as diff pairs them.
 export function stepBelow({recorded}: Pipe, other: Other, step: number | null): number | null {
   const own = recorded.model.steps.findIndex(one => one.step === step), {steps} = other.loaded.model;
   return own < 0 || steps.length === 0 ? null : steps[clampTo(own + other.shift, steps.length)]!.step;
 }
 
-// Windows have room for the longer of two steps that stand above each other.
+// Windows have room for the longer of two steps that are above each other.
 function widen(pipe: Pipe, other: Other): void {
   const {model} = pipe.recorded, below = other.loaded.model,
     length = (span: {t0: number; t1: number}): number => span.t1 - span.t0;
@@ -98,7 +98,7 @@ export function lead(pipe: Pipe, other: Other, before: State): void {
   if (Object.keys(patch).length > 0) app.change(patch);
 }
 
-// "in B: F3, 14.2 ms (+21.0 %)": of a cell that stands in both runs; else that it does not.
+// Returns "in B: F3, 14.2 ms (+21.0 %)" for a cell that exists in both runs; else that it does not.
 export function likeWords(pipe: Pipe, side: 'a' | 'b', cell: number): string {
   const {other} = pipe, found = other?.compared?.[side];
   if (!other || !found || !pipe.both || pipe.world || cell < 0) return '';

@@ -1,4 +1,4 @@
-// The pipeline page: the step in a sentence and a bar, the chart, and beside it what stages, workers and steps say.
+// The pipeline page: the step in a sentence and a bar, the chart, and the tables of stages, ranks and steps next to it.
 import {render} from 'preact';
 import {makeApp, select, toggleTheory, type App} from '../../app';
 import {arrowsOf, cellBox, countDrawn, makeChart, type Chart} from '../../chart/chart';
@@ -71,7 +71,7 @@ export function makePipeline(shell: Shell): Page {
     life = new AbortController();
     const app = makeApp(loaded.report, loaded.cells, loaded.model, shell.theme);
     app.bubbles = loaded.bubbles;
-    // Room for the sentence above it and the first card below.
+    // This leaves room for the sentence above it and the first card below.
     const share = (): number => (made.both && made.other ? 0.36 : made.world ? 0.46 : 0.62);
     const maxHeight = (): number => Math.max(share() < 0.5 ? 160 : 220, Math.min(element.clientHeight * share(), 1400));
     const chart = makeChart(app, maxHeight, life.signal);
@@ -143,8 +143,8 @@ export function makePipeline(shell: Shell): Page {
     return made;
   }
 
-  // Steps that were left out: their cells take the place of those that are here. What is chosen besides stays. null:
-  // something else was asked for meanwhile.
+  // Fetches steps that were omitted: their cells replace the present ones. All other choices stay. null: another
+  // request came meanwhile.
   async function fetchSteps(made: Pipe, step: number, beside?: number): Promise<Pipe | null> {
     const query = new URLSearchParams(toQuery(made));
     for (const name of ['v', 'sel', 'scene', 'beside']) query.delete(name);
@@ -173,14 +173,14 @@ export function makePipeline(shell: Shell): Page {
       schedule();
     }
   }
-  // Of the steps that an address names, those that are to be fetched for it; empty: it can be shown with what is here.
+  // Returns the steps of an address that must be fetched for it; empty: it can be shown with the present ones.
   function lackingOf(query: string, {model, report: {cells: {leftOut}}}: Loaded): number[] {
     const fields = new URLSearchParams(query),
       named = ['step', 'beside'].flatMap(name => (fields.has(name) ? [Number(fields.get(name))] : []));
     if (shell.run.file || !leftOut || !named.some(step => leftOut.includes(step))) return [];
     return [...new Set(named)].filter(step => leftOut.includes(step) || model.steps.some(one => one.step === step));
   }
-  // What the page opens on.
+  // Loads the data that the page opens on.
   async function loadAsked(): Promise<Loaded> {
     const loaded = await loadPipeline(shell.api), steps = lackingOf(asked, loaded);
     return steps.length > 0 ? loadPipeline(shell.api, {steps}) : loaded;
@@ -192,7 +192,7 @@ export function makePipeline(shell: Shell): Page {
       ? loadPipeline(shell.api, {run: 'other', steps: [step]}) : loaded;
   }
 
-  // What the first run does the second follows, and the other way round; never both at once.
+  // The second run follows the first, and the other way round; never both at once.
   function following(act: () => void): void {
     leading = true;
     act();
@@ -248,7 +248,7 @@ export function makePipeline(shell: Shell): Page {
     shell.moved();
     schedule();
   }
-  // What the second chart does not do by itself is done to both.
+  // Keys that the second chart does not handle apply to both.
   function otherKey(made: Pipe, event: KeyboardEvent): boolean {
     switch (event.code) {
       case 'KeyC':
@@ -260,7 +260,8 @@ export function makePipeline(shell: Shell): Page {
     }
     return false;
   }
-  // Under the pointer is no cell: how many of the ranks together do what, or why a rank waits.
+  // If there is no cell under the pointer: shows how many of the ranks together are in each kind of work, or why a rank
+  // waits.
   function showIdle(app: App, chart: Chart, tip: PageTip, index: number, time: number, x: number, y: number): boolean {
     const scene = chart.scene(), sum = sumOf(scene.layout, index);
     if (!sum) return showBubble(app, tip, scene.layout.rows[index]!, time, x, y);
@@ -384,7 +385,7 @@ export function makePipeline(shell: Shell): Page {
     const {scenes, scene, app} = made, finding = scenes?.findings[scenes.keys.indexOf(scene)],
       plot = made.chart.scene();
     const {t0, t1} = app.state.view, left = plot.layout.labelWidth, width = Math.max(plot.width - left - 8, 60);
-    // The lane stands on the timeline's axis, the cells on theirs: a rank's cells may be moved against it.
+    // The lane is on the timeline's axis, the cells on theirs: a rank's cells may be moved against it.
     const shift = made.recorded.shiftNs[0] ?? 0;
     render(
       scenes && finding && scene ? (
@@ -526,7 +527,7 @@ export function makePipeline(shell: Shell): Page {
   };
 }
 
-// What tests and measurements ask. Coordinates are CSS pixels in the window.
+// The interface for tests and measurements. Coordinates are CSS pixels in the window.
 function expose(pipe: Pipe, staging: () => boolean): void {
   const {app, chart} = pipe;
   let frames = 0;

@@ -1,4 +1,4 @@
-// The pipeline page as one value: the run as recorded, what stands in its place, and what can be done with it.
+// The pipeline page as one value: the run as recorded, its replacement, and the possible actions.
 import {setStep, type App} from '../../app';
 import type {Chart} from '../../chart/chart';
 import {hasMany, MANY} from '../../chart/layout';
@@ -32,7 +32,7 @@ export interface Other {
   app: App;
   chart: Chart;
   wide: RunModel; // the first run's, each step as long as the longer of the two
-  shift: number; // the first run's k-th step stands above this one's (k + shift)-th
+  shift: number; // the first run's k-th step is above this one's (k + shift)-th
   compared: Compared | null; // of the two steps that are shown
   between: string; // which two those are
 }
@@ -58,8 +58,8 @@ export interface Pipe {
   scene: string; // the finding that is shown; '': none
   scenes: Scenes | null; // once one was asked for
   bench: Bench;
-  // Brings the cells of a step that is left out of `recorded`, or of one and another below it, and a pipe of them in
-  // place of this one; null: nobody can be asked for them.
+  // Fetches the cells of a step that is missing in `recorded`, or of one and another below it, and replaces this pipe;
+  // null: there is no server to ask.
   fetchSteps: ((step: number, beside?: number) => void) | null;
   diff: Partial<Diff> | null; // what `stageline diff` says of the two; {}: neither has a pipeline
 }
@@ -75,10 +75,10 @@ export function oneReplica({app: {state}, recorded}: Pipe): number | null {
   return slowestReplica(recorded, state.step)?.dp ?? recorded.model.dps[0] ?? null;
 }
 
-// What is drawn of the run as recorded: with a second one below it windows have room for both.
+// Returns the drawn part of the run as recorded: with a second one below it windows have room for both.
 export const ownModel = ({recorded, other, both}: Pipe): RunModel => (both && other ? other.wide : recorded.model);
 
-// The cells of the chart and what stands under them follow from the state and the world.
+// The cells of the chart and the ghosts under them follow from the state and the scenario.
 export function setWorld(pipe: Pipe, world: World | null): void {
   const {app, recorded} = pipe, entering = (world === null) !== (pipe.world === null), {view, step} = app.state;
   const home = homeOf(app.model, step), whole = entering || (view.t0 === home.t0 && view.t1 === home.t1);
@@ -107,7 +107,7 @@ export function stepNumbers({recorded: {model, report}, fetchSteps}: Pipe): numb
   return fetchSteps && report.cells.leftOut ? [...here, ...report.cells.leftOut].sort((a, b) => a - b) : here;
 }
 
-// Whether the step is one of those that are not here and can be asked for.
+// Returns true if the step is one of those that are not here and can be asked for.
 export const isLeftOut = ({recorded: {report}, fetchSteps}: Pipe, step: number | null): step is number =>
   fetchSteps !== null && step !== null && report.cells.leftOut?.includes(step) === true;
 
@@ -153,7 +153,7 @@ export function openable(app: App): number[] {
   return [...ranks].filter(([, count]) => count > 1).map(([stage]) => stage).sort((a, b) => a - b);
 }
 
-// Those with the ranks that the program calls slow, the worst ones: a chart of many ranks opens on them.
+// Returns the stages with ranks that the program calls slow, the worst first: a chart of many ranks opens on them.
 const MOST_OPENED = 8;
 export function slowStages({app}: Pipe): number[] {
   const slow = [...app.worst ?? []].filter(([, rank]) => rank.isSlow).sort((a, b) => a[1].place - b[1].place).slice(0,

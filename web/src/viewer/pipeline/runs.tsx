@@ -8,7 +8,7 @@ import type {Other, Pipe} from './pipe';
 
 const lengthOf = (span: {t0: number; t1: number}): number => span.t1 - span.t0;
 
-// Of the two steps that stand above each other.
+// Compares the two steps that are above each other.
 function stepsSentence({app, recorded, world}: Pipe, {app: its, loaded, compared}: Other): string {
   const {step} = app.state, below = its.state.step;
   if (step === null || below === null || world || !compared) return '';

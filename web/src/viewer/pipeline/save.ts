@@ -14,7 +14,7 @@ function download(blob: Blob, name: string): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-// Both runs' charts one below the other, as they stand in the page.
+// Draws both runs' charts one below the other, as in the page.
 function drawingsOf({app, chart, other, both, shell}: Pipe): {chart: Chart; drawing: Drawing}[] {
   const nameOf = (letter: string, title: string, step: number | null): string =>
     `${letter}  ${title}${step === null ? '' : ` · ${t('chart.step', step)}`}`;

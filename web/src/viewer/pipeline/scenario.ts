@@ -22,7 +22,7 @@ export function textOf(asked: Asked, fixes: Fixes): string {
   return parts.join(',');
 }
 
-// What is not there, or out of bounds, stays as the run has it.
+// A missing or out-of-range value stays as in the run.
 export function askedOf(text: string, fixes: Fixes): Asked {
   const asked = atRest(fixes),
     within = (value: number, least: number, most: number): boolean => value >= least && value <= most;

@@ -1,6 +1,6 @@
-// Each stage's time as a bar that adds up to the pipeline: busy, and what it waits for. Of the chosen step and replica,
-// with the second run's below where there is one; or of all steps (the table waterfall-stages), with what its cells
-// take (the table stages).
+// Shows each stage's time as a bar that adds up to the pipeline: busy, and its waits. It is for the chosen step and
+// replica, with the second run's below if there is one. Otherwise it is for all steps (the table waterfall-stages),
+// with the times of its cells (the table stages).
 import {useState} from 'preact/hooks';
 import {frameOf} from '../../data/frame';
 import {spanOf} from '../../state';
@@ -78,8 +78,7 @@ function oneStep(loaded: Loaded, step: number, dp: number | null): StageRow[] {
   );
 }
 
-// What is waited, shared by the parts above 0: one below it shortened the others. Of `whole`: two runs share one
-// measure.
+// Splits the waiting among the parts above 0: one below it shortened the others. `whole` lets two runs share one scale.
 function shares({ns, pipelineNs}: StageRow, whole: number): [id: string, share: number][] {
   const busy = ns[0]!, waits = ns.slice(1).map(wait => Math.max(0, wait)),
     sum = waits.reduce((all, wait) => all + wait, 0);
@@ -106,7 +105,7 @@ function Bar({row, whole, name}: {row: StageRow; whole: number; name: string}) {
   );
 }
 
-// Of the step as it would run: what a stage computes of it, and what its cells take.
+// Returns, for the simulated step, the computing share of a stage and the times of its cells.
 function afterOf({world, recorded, app}: Pipe): Map<number, {share: number; costs: Map<string, number>}> {
   const {cells, model} = world!, found = new Map<number, {share: number; costs: Map<string, number>}>(),
     span = world!.end - spanOf(recorded.model, world!.step).t0;

@@ -1,5 +1,5 @@
-// What is to be known of a step before its chart is looked at: which replica takes longest, and whether cells begin
-// before what they wait for is done.
+// Facts about a step that the reader needs before the chart: the replica that takes longest, and the cells that start
+// before their input is ready.
 import type {Cells} from '../../data/cells';
 import type {Part} from '../../data/report';
 import {firstIndex} from '../../data/rows';

@@ -155,7 +155,7 @@ function BesideSentence({pipe}: {pipe: Pipe}) {
   return <p class="beside-words">{words.join(' ')}</p>;
 }
 
-// Whether the replica that is shown is the one that the others wait for; else which that is, a click away.
+// Reports if the shown replica is the one that the others wait for; else names that one, a click away.
 function SlowestSentence({pipe}: {pipe: Pipe}) {
   const {app, recorded} = pipe, {state} = app, found = state.dp === null ? null : slowestReplica(recorded, state.step);
   if (!found || pipe.world) return null;
@@ -175,7 +175,7 @@ function SlowestSentence({pipe}: {pipe: Pipe}) {
   );
 }
 
-// A rank that begins what no rank has sent yet: no time of waiting, and no theory, means anything then.
+// Counts cells that start before any rank has sent their input: then no waiting time and no theory means anything.
 function earlyOf({app, recorded, shell}: Pipe): {count: number; of: number; worstNs: number} | null {
   const {step, dp} = app.state;
   if (step === null || shell.run.clock.state === 'per-rank') return null;

@@ -133,7 +133,7 @@ class SvgPen {
   }
 }
 
-// One chart, and what stands above it where there are several.
+// One chart, with its title above it if there are several.
 export interface Drawing {
   scene: Scene;
   name: string;

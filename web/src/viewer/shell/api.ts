@@ -69,7 +69,7 @@ export interface Run {
   steps: Step[];
   flows: boolean;
   calls?: boolean; // there are calls to add up: a thread of a host was recorded
-  // Of a report: what it does not hold, and what shows that; whether it was asked to show theory.
+  // For a report: the parts that it lacks, and the command that shows them; true if it was asked to show theory.
   file?: {left_out: number; command: string; theory: boolean; compare: boolean; what_if: boolean};
   flaws: {name: string; severity: string; message: string; count: number}[];
   sentences: Both[];
@@ -120,12 +120,12 @@ const LONG_PAUSE_MS = 120;
 const AGAIN_MS = 500, MOST_AGAIN_MS = 4000; // between two questions to a server that does not answer
 
 export class Api {
-  // Of a run that is still being read: its lanes, slices and names have these numbers in one revision only.
+  // For a run that is still being read: its lanes, slices and names have these numbers in one revision only.
   revision: number | undefined;
   private again: Promise<void> | undefined;
   constructor(private readonly source: Source) {}
 
-  // Status as it changes, where the source tells of itself.
+  // Status as it changes, if the source sends events.
   events(): EventSource | null {
     return this.source.events?.() ?? null;
   }
@@ -136,8 +136,8 @@ export class Api {
     const said = await answer.json().catch(() => ({})) as {error?: string; hint?: string};
     throw new ApiError(answer.status, said.error ?? `HTTP ${answer.status}`, said.hint ?? '');
   }
-  // A server that does not answer is asked again until it does: it may have been stopped, or the line to it. Of one
-  // that answers something else meanwhile, the request itself is wrong.
+  // A server that does not answer is asked again until it does: it may have been stopped, or the connection may be
+  // down. If it answers another request meanwhile, the request itself is wrong.
   private async reached(path: string, params: Params, signal?: AbortSignal): Promise<Reply> {
     for (let again = false;; again = true) {
       try {
@@ -185,12 +185,12 @@ export class Api {
   async json<T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> {
     return await (await this.get(path, params, signal)).json() as T;
   }
-  // What is made once and takes time: `done` false while it is being made.
+  // Fetches an answer that is made once and takes time: `done` is false while it is being made.
   async long<T>(path: string, params: Params): Promise<{done: boolean; answer: T}> {
     const answer = await this.get(path, params);
     return {done: answer.status !== 202, answer: await answer.json() as T};
   }
-  // The same of an answer whose long tables may stand apart: null: it is all JSON.
+  // Does the same for an answer whose long tables may be separate: null: it is all JSON.
   async longRows<T>(path: string, params: Params): Promise<{done: boolean; answer: T; wire: Wire<T> | null}> {
     const answer = await this.get(path, {...params, rows: 'apart'});
     if (answer.isJson) return {done: answer.status !== 202, answer: await answer.json() as T, wire: null};

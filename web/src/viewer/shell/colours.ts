@@ -22,14 +22,14 @@ export interface Colours {
   text: string[][]; // [kind][tint]: later chunks are lighter
   pixel: Uint32Array; // 0xBBGGRR by kind
   hatch: CanvasPattern; // of idle time
-  weight: CanvasPattern; // over weight gradients, the second channel beside hue
+  weight: CanvasPattern; // over weight gradients, the second channel besides hue
   hatched: ReadonlySet<number>;
   receive: CanvasPattern; // of receives, which wait for what they get
   receives: ReadonlySet<number>;
 }
 
 const RECEIVE_PALED = 0.72; // where lines have no room: their mean
-// Of these a chunk has its own tint; the others have one colour.
+// A chunk has its own tint of these kinds; the others have one colour.
 const TINTED = new Set(['forward', 'backward', 'weight', 'message']);
 
 // A kind's fill and text for every tint, on the page's ground.

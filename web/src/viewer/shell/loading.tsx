@@ -1,4 +1,4 @@
-// What stands in the page while the run is read, and why when it cannot be.
+// The content of the page while the run is read, or the reason why it cannot be.
 import {t} from '../../i18n/i18n';
 import {bytes} from '../../format';
 import type {Status} from './api';

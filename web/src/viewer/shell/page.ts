@@ -1,4 +1,4 @@
-// What a page of the viewer is, and what the shell around it gives.
+// The interface between a page of the viewer and the shell around it.
 import type {Api, Run} from './api';
 import type {Theme} from '../../theme';
 import type {PageId, Route} from './route';
@@ -18,7 +18,7 @@ export interface Page {
   // The page is in sight from now on. `route`: what the address says; null: come back, to what was left.
   show(route: Pick<Route, 'rest' | 'query'> | null): void;
   hide?(): void;
-  // What the address says of the page while it is shown. Asked after Shell.moved().
+  // Returns the part of the address for the page while it is shown. It is called after Shell.moved().
   address(): Pick<Route, 'rest' | 'query'>;
   // Theme or language have changed; also before the first show().
   restyle(): void;
@@ -31,7 +31,7 @@ export interface Shell {
   readonly run: Run;
   readonly theme: Theme;
   readonly page: PageId;
-  // To another page, with a new entry in the browser's history. Without `to` the page is as it was left.
+  // Goes to another page, with a new entry in the browser's history. Without `to` the page is as it was left.
   go(page: PageId, to?: Partial<Pick<Route, 'rest' | 'query'>>): void;
   // For links that open in a new tab as well: <a href={shell.href('answers', {rest: 'idle'})}>. Clicks on it need no
   // handler.

@@ -1,5 +1,5 @@
-// When nobody is in the middle of something: no key or button is held, and nothing was done for a moment. What makes
-// the page anew waits for it.
+// Waits until the user is idle: no key or button is held, and nothing was done for a moment. Rebuilding the page waits
+// for it.
 const PAUSE_MS = 400; // longer than a pause between two turns of a wheel, and than the address takes to follow
 
 const held = new Set<string | number>();

@@ -1,4 +1,4 @@
-// What this browser keeps from one visit to the next: theme and language.
+// Keeps the browser's settings from one visit to the next: theme and language.
 export function remember(key: string, value?: string): string | null {
   try {
     if (value !== undefined) localStorage.setItem('stageline.' + key, value);

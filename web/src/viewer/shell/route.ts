@@ -1,8 +1,8 @@
-// The address: which page, and what of it. "#/answers/idle?rank=3": the page, what follows its name, its parameters.
+// The address names the page and its part. "#/answers/idle?rank=3" has the page, the rest of the path, and parameters.
 // "#v=…" is the timeline's, as the first viewers wrote it.
 export const PAGES = ['overview', 'pipeline', 'timeline', 'flame', 'answers', 'compare'] as const;
 export type PageId = typeof PAGES[number];
-// rest: "idle", without slashes around it. `unknown`: what stands where a page's name should.
+// rest is "idle", without slashes around it. `unknown` is the text in the place of a page's name.
 export interface Route {
   page: PageId;
   rest: string;
@@ -25,7 +25,7 @@ export function hashOf({page, rest, query}: Route): string {
   return `#/${page}${rest ? '/' + rest.split('/').map(encodeURIComponent).join('/') : ''}${query ? '?' + query : ''}`;
 }
 
-// What people read in an address stays readable.
+// Characters that people read in an address stay readable.
 export const plainQuery = (query: URLSearchParams): string =>
   query.toString().replaceAll('%2C', ',').replaceAll('%7E', '~').replaceAll('%2F', '/').replaceAll('%3A', ':');
 

@@ -65,7 +65,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   };
   const missed = new Set<string>(); // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
-  // Before a run is whole there is a timeline of it, and nothing that could be said of it.
+  // Before a run is whole there is a timeline of it, and no findings.
   const shown = PAGES.filter(id =>
     run.whole
       ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) &&
@@ -124,7 +124,7 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
     if (route.unknown !== undefined) shell.lost(`#/${route.unknown}`);
     else if (id !== route.page && run.whole) shell.lost(t(`page.${route.page}`));
     const known = pages.get(id), {rest, query} = id === route.page ? route : {rest: '', query: ''};
-    // A page that still is what the address says is not made anew: it keeps what no address holds.
+    // A page that already matches the address is not rebuilt: it keeps state that no address holds.
     const kept = known !== undefined && location.hash === hashOf({page: id, ...known.address()});
     open(id, kept ? null : {rest, query});
   }

@@ -1,4 +1,4 @@
-// What /api/slice says of one slice, and how other answers name slices.
+// The content of /api/slice about one slice, and the names of slices in other answers.
 import type {SlicesAnswer} from './api';
 
 // A slice by where it stands; `slice` is the server's own index, which no address may keep.

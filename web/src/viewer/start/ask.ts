@@ -1,5 +1,5 @@
-// What the start page asks of a server without a run (src/server/page/run_shelf.h), and what it sends: files that are
-// dropped.
+// The start page's requests to a server without a run (src/server/page/run_shelf.h), and the files that it sends when a
+// user drops them.
 import type {Both} from '../../data/report';
 import {addSentences} from '../../i18n/i18n';
 import {ApiError} from '../shell/api';
@@ -40,7 +40,7 @@ async function taken<T>(answer: Response): Promise<T> {
 }
 export const ask = async <T>(path: string, pairs: Pairs): Promise<T> => taken<T>(await fetch(address(path, pairs)));
 
-// Of what is made once and takes time; `said` hears since when.
+// Requests an answer that is made once and takes time; `said` gets the elapsed seconds.
 export async function askLong<T>(path: string, pairs: Pairs, said: (seconds: number) => void,
   ended: () => boolean): Promise<T | null>
 {
@@ -60,7 +60,8 @@ interface Named {
 
 // The files of a drop, with the folders they lie in: those are listed in portions.
 export async function droppedFiles(data: DataTransfer): Promise<Named[]> {
-  // Items are gone once this function has waited for something: entries first. What a script brought has none.
+  // Items are gone once this function has waited for something, so entries are read first. Files from a script have
+  // none.
   const roots = [...data.items].filter(item => item.kind === 'file').map(item =>
     item.webkitGetAsEntry() ?? item.getAsFile()
   );

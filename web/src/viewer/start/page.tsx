@@ -1,5 +1,5 @@
 // The start page: `stageline view` without a run. Runs are opened by their path, from the list of a folder, from those
-// that this browser has seen, or dropped on the page; two are compared, several held against each other.
+// that this browser has seen, or dropped on the page. Two can be compared, or several as a trend.
 import {render} from 'preact';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {bytes, grouped} from '../../format';
@@ -35,7 +35,7 @@ function Shown(
   return <button class="plain link" onClick={() => open(pairs)}>{children}</button>;
 }
 
-// Drawn anew with the language.
+// The text is redrawn with the language.
 function Wrong({error}: {error: unknown}) {
   return (
     <div

@@ -1,4 +1,4 @@
-// The runs that this browser has seen, the last one first. Nobody else keeps a list of them.
+// The runs that this browser has seen, the last one first. There is no other list of them.
 import {remember} from '../shell/remember';
 
 export interface Recent {

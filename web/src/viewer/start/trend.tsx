@@ -20,9 +20,9 @@ export interface Trend {
   changes: {at: number; before_ns: number; after_ns: number; p: number}[];
 }
 
-// Runs: with four or more on each side one arrangement of eleven in 330 or more is as uneven by chance, which is below
-// the significance of base/change_points.h; of ten it is one in 126 where both sides have five, and no level could ever
-// be found there.
+// The number of runs from which a level can be found. With four or more on each side one arrangement of eleven in 330
+// or more is as uneven at random, which is below the significance of base/change_points.h. With ten it is one in 126 if
+// both sides have five, so no level could ever be found there.
 const LEAST_FOR_LEVELS = 11;
 const HEIGHT = 230, TOP = 26, BOTTOM = 34;
 
@@ -56,7 +56,7 @@ export function headline({runs, changes}: Trend): {title: string; lead: string} 
       return {title: t(way > 0 ? 'trend.slower' : 'trend.faster', found.title, percent(Math.abs(found.change_share!))),
         lead: [cause(found), few].join(' ')};
   }
-  // What was not held against the run before is not said to be as quick.
+  // A run that was not compared with the previous one is not reported as equally fast.
   return held.filter(run => run.diff.change_ns !== undefined).length < held.length - 1
     ? {title: t('trend.chart', held.length, duration(Math.min(...steps)), duration(Math.max(...steps))),
       lead: t('trend.unknown')} : {title: t('trend.none'), lead: few};

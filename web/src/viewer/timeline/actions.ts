@@ -1,4 +1,4 @@
-// What keys, the palette and the panels do: each once, whoever asks.
+// The actions of keys, the palette and the panels, each defined once for all callers.
 import {t} from '../../i18n/i18n';
 import {fit, reveal} from '../../chart/viewport';
 import {duration} from '../../format';

@@ -1,4 +1,4 @@
-// What is asked of an area, and what the answer says of each name.
+// The request about an area, and the answer for each name.
 import {listOf} from '../shell/api';
 import type {Store} from './store';
 import type {Area} from '../shell/slice_facts';

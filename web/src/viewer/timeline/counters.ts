@@ -1,4 +1,4 @@
-// What counter lanes are drawn from: the range of values of every column and their means, fetched for what is seen.
+// The data of counter lanes: the range of values of every column and their means, fetched for the visible window.
 import type {Viewport} from '../../chart/viewport';
 import type {Api} from '../shell/api';
 import type {Store} from './store';
@@ -32,7 +32,7 @@ export class Counters {
   pictures = 0; // grows when what lanes are drawn from changes
   constructor(private readonly api: Api, private readonly store: Store, private readonly ready: () => void) {}
 
-  // What a lane is drawn from between two times.
+  // Returns the series of a lane to draw between two times.
   of(lane: number, t0: number, t1: number): Series | undefined {
     const own = this.series.get(lane);
     return own && reaches(own, t0, t1) ? own : this.overview.get(lane) ?? own;
@@ -78,6 +78,6 @@ export class Counters {
   }
 }
 
-// Whether a series holds [t0, t1], give or take a column.
+// Returns true if a series holds [t0, t1], give or take a column.
 export const reaches = ({t0: from, columnNs, columns}: Series, t0: number, t1: number): boolean =>
   from <= t0 + columnNs && from + columns * columnNs >= t1 - columnNs;

@@ -1,4 +1,4 @@
-// What tests and measurements ask. Coordinates are CSS pixels in the window.
+// The interface for tests and measurements. Coordinates are CSS pixels in the window.
 import type {Actions} from './actions';
 import {boxOf, rowOfLane, topOfRows, xOf} from './scene';
 import {columnsOf, residual} from './shade';
@@ -23,7 +23,7 @@ export function expose(store: Store, stage: Stage, actions: Actions, staging: ()
     settled: () => stage.settled() && !staging(),
     error: () => stage.tiles.error,
     pixelsHeld: () => stage.tiles.pixelsHeld(),
-    // What the canvas is painted with: rgb(…) or #…, by kind and tint.
+    // The colours of the canvas: rgb(…) or #…, by kind and tint.
     paints() {
       const {bg, ink, mut, soft, idle, idle2, acc, hot, fill, text} = stage.scene().colours;
       return {page: {bg, ink, mut, soft, idle, idle2, acc, hot}, fill, text};

@@ -1,5 +1,5 @@
-// How the durations of one name are spread in an area: bars on a logarithmic axis. A press or a drag over bars lights
-// the slices of these durations up in the timeline and lists them.
+// Computes how the durations of one name are spread in an area: bars on a logarithmic axis. A press or a drag over bars
+// lights the slices of these durations up in the timeline and lists them.
 import {t} from '../../i18n/i18n';
 import {useEffect, useRef, useState} from 'preact/hooks';
 import {duration} from '../../format';

@@ -1,4 +1,4 @@
-// What lies under a point: a slice when one was sent and has the room, else the shares of the pixel's column.
+// Finds the content under a point: a slice if one was sent and has the room, else the shares of the pixel's column.
 import type {Api} from '../shell/api';
 import {rowAt, timeAt, type Scene} from './scene';
 import {refAt} from '../shell/slice_facts';

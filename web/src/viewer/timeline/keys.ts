@@ -13,7 +13,7 @@ const HELD: Record<string, Move> = {KeyW: 'in', KeyS: 'out', KeyA: 'left', KeyD:
 const ARROWS: Record<string, Move> = {ArrowLeft: 'left', ArrowRight: 'right'};
 const FIRST = 0.2; // of a press, before it counts as held
 
-// `active`: whether the timeline is in sight; else keys are not its own.
+// `active`: true while the timeline is visible; otherwise it ignores keys.
 export function listenToKeys(store: Store, stage: Stage, actions: Actions, active: () => boolean): void {
   const held = new Map<string, {move: Move; since: number}>();
   const calm = matchMedia('(prefers-reduced-motion: reduce)');

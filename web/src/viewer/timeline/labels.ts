@@ -1,5 +1,5 @@
-// Names of groups, ranks and lanes at the left: real buttons over the canvas, only those in sight. What is pinned
-// stands in a head of its own that does not scroll.
+// Names of groups, ranks and lanes at the left: real buttons over the canvas, only the visible ones. Pinned rows have a
+// separate head that does not scroll.
 import {h, styled} from '../../dom';
 import {currentLang, t} from '../../i18n/i18n';
 import {AXIS_HEIGHT, type DisplayRow} from './layout';
@@ -33,8 +33,8 @@ function icon(path: string): SVGElement {
   return svg as SVGElement;
 }
 
-// From the name to the row's buttons and back: they are no stops of Tab, which would be three for each of a thousand
-// lanes.
+// Moves from the name to the row's buttons and back: they are not stops of Tab, which would be three for each of a
+// thousand lanes.
 function alongTools(event: KeyboardEvent): void {
   if (event.altKey || (event.key !== 'ArrowRight' && event.key !== 'ArrowLeft')) return;
   const label = (event.currentTarget as HTMLElement).closest('.label')!,

@@ -149,7 +149,7 @@ export function makeLayout(run: Run, state: State, height: number): Layout {
   return {rows, height: total, pinned, pinnedHeight: pinned.length > 0 ? y + 4 : 0, rowHeight};
 }
 
-// Rows that touch [y0, y1): they stand in order.
+// Returns the rows that touch [y0, y1); rows are in order.
 export function rowsWithin(rows: readonly DisplayRow[], y0: number, y1: number): DisplayRow[] {
   let low = 0, high = rows.length;
   while (low < high) {

@@ -1,4 +1,4 @@
-// Marks: times with a note, kept in the address and beside the run.
+// Marks: times with a note, kept in the address and next to the run.
 import {t} from '../../i18n/i18n';
 import {exactMs} from '../../format';
 import type {PanelProps} from './panel_props';

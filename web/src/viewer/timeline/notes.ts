@@ -1,5 +1,5 @@
-// Marks and what is noted at them, kept in a file beside the run: by the server, which a report's page has not. It has
-// those that were there when it was written.
+// Keeps marks and their notes in a file next to the run. The server writes it, which a report's page lacks. A report
+// has the marks that existed when it was written.
 import {ApiError, type Api} from '../shell/api';
 import type {KeptMarks, Mark, Store} from './store';
 

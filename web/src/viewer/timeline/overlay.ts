@@ -1,5 +1,5 @@
-// What lies over the rows: arrows, the area, marks, outlines, the pointer's line with the clocks' uncertainty around
-// it. CSS pixels; the canvas is scaled once.
+// Draws the overlay of the rows: arrows, the area, marks, outlines, the pointer's line with the clocks' uncertainty
+// around it. Sizes are in CSS pixels; the canvas is scaled once.
 import {duration, exactMs} from '../../format';
 import type {Flow, Flows} from './flows';
 import {AXIS_HEIGHT} from './layout';
@@ -68,7 +68,7 @@ function arrow(pen: Pen, scene: Scene, flow: Flow, strong: boolean): void {
   pen.fill();
 }
 
-// What the area does not hold is paled, so that what it holds keeps its colours.
+// Everything outside the area is paled, so that its content keeps its colours.
 function paintArea(pen: Pen, scene: Scene, t0: number, t1: number, lanes: readonly number[] | null, y0: number,
   y1: number): void
 {
@@ -148,7 +148,7 @@ function paintUncertainty(pen: Pen, scene: Scene, t: number): void {
   pen.globalAlpha = 1;
 }
 
-// True when there was anything to draw; `clean`: the canvas is empty already, and may stay so.
+// Returns true when there was anything to draw; `clean`: the canvas is empty already, and may stay so.
 export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Flows, clean: boolean): boolean {
   const {ratio, store: {state}} = scene;
   const anything = isPointing(scene, pointed) || movesAlong(state, pointed, flows);
@@ -160,7 +160,7 @@ export function paintOverlay(pen: Pen, scene: Scene, pointed: Pointed, flows: Fl
 }
 const isPointing = (scene: Scene, {drag, x}: Pointed): boolean =>
   drag !== null || (x >= scene.gutter && x <= scene.width - RIGHT_MARGIN);
-// What stands at a time, so that it moves with the window; the pointer's line stays.
+// Returns true if the overlay has parts at fixed times, which move with the window; the pointer's line stays.
 export const movesAlong = (state: State, {drag, hovered}: Pointed, flows: Flows): boolean =>
   !!(drag || state.selected || state.second || state.area || state.marks.length > 0 || hovered ||
     (state.flows && flows.list.length > 0));

@@ -16,7 +16,7 @@ export function makeFrame(scene: Scene): Frame {
     texts: {left, right: left + width}};
 }
 
-// Which picture shows which stretch of the window: the newest wherever it reaches, older ones around it.
+// Returns which picture shows which stretch of the window: the newest wherever it reaches, older ones around it.
 function sources(entries: readonly Entry[], a: number, b: number): [Entry, Span][] {
   const out: [Entry, Span][] = [];
   let open: Span[] = [{a, b}];
@@ -93,7 +93,7 @@ export function paintAxis(context: CanvasRenderingContext2D, scene: Scene, frame
   context.fillRect(0, 0, scene.width * ratio, AXIS_HEIGHT * ratio);
   context.font = `${11 * ratio}px ${FONT}`;
   context.textBaseline = 'alphabetic';
-  // Deep in a long run the numbers count from a round time nearby, which stands at the left.
+  // Deep in a long run the numbers count from a round time nearby, which is printed at the left.
   const deep = span < 1e-4 * Math.max(Math.abs(view.t0), Math.abs(view.t1));
   const round = 10 ** Math.ceil(Math.log10(Math.max(span, 1)) + 1),
     zero = deep ? Math.floor(view.t0 / round) * round : 0;
@@ -167,7 +167,7 @@ function paintStepLines(context: CanvasRenderingContext2D, scene: Scene, frame: 
   context.globalAlpha = 1;
 }
 
-// What is below the axis, on paper that has the ground's colour.
+// Paints the part below the axis, on paper that has the ground's colour.
 export function paintRows(context: CanvasRenderingContext2D, scene: Scene, frame: Frame): Painted {
   const {ratio, colours, layout} = scene;
   const painted: Painted = {lanes: 0, missing: 0, rough: 0, slices: 0, labels: 0, ticks: []};

@@ -5,7 +5,7 @@ import type {DisplayRow} from './layout';
 import type {Frame, Painted} from './paint_slices';
 import {FONT, type Scene} from './scene';
 
-// A part of what moves along bears no number: it stands at the window's edge.
+// A strip of a moving picture has no number: it is at the window's edge.
 export const isWhole = (frame: Frame): boolean => Number.isFinite(frame.texts.left);
 export const LABEL_WIDTH = 72; // CSS pixels at the right that the number may take
 

@@ -10,8 +10,8 @@ import type {Lit, State} from './store';
 import type {Light} from '../evidence/staged';
 import type {Entry} from './tiles';
 
-// What is painted on: the plot, or a part of it. Texts keep within `texts`: in the window they begin at its edge where
-// a slice began before it, in a part of what moves they stay with their slice.
+// The painted part: the plot, or a strip of it. Texts keep within `texts`. In the window they start at its edge if a
+// slice started before it; in a moving strip they stay with their slice.
 export interface Frame {
   left: number;
   right: number;
@@ -21,7 +21,7 @@ export interface Frame {
   scale: number; // pixels a nanosecond
   texts: {left: number; right: number};
 }
-// `rough`: lanes that are not drawn at the window's own resolution. `ticks`: where numbers stand in the axis, CSS
+// `rough`: lanes that are not drawn at the window's own resolution. `ticks`: the places of numbers in the axis, CSS
 // pixels.
 export interface Painted {
   lanes: number;
@@ -81,7 +81,7 @@ const isDim = (lit: Lit | null, {name, dur, microBatch}: SlicesAnswer, i: number
 
 const DIM = 0.22;
 export const PEER = 0.5;
-// How bright a lane is in a scene: the guilty ones whole, their peers half, the others dim.
+// Returns the brightness of a lane in a scene: 1 for the accused lanes, half for their peers, dim for the others.
 export const laneLight = (scene: Light | null,
   lane: number): number => (scene === null || scene.lanes.size === 0 || scene.lanes.has(lane) ? 1
     : scene.peers.has(lane) ? PEER : DIM);

@@ -1,4 +1,4 @@
-// What every part of the drawer below the timeline is given.
+// The properties of every part of the drawer below the timeline.
 import type {Actions} from './actions';
 import type {Api} from '../shell/api';
 import type {Stage} from './stage';

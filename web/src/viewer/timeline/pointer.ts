@@ -128,7 +128,7 @@ export function listenToPointer(api: Api, store: Store, stage: Stage, actions: P
     actions.tip(null, 0, 0);
     stage.drawOverlay();
   });
-  // The drawer that the first click opens may stand where the second one falls: that is no click on it.
+  // The drawer that the first click opens may be where the second one falls: that does not count as a click on it.
   const second = (event: MouseEvent): boolean =>
     event.detail > 1 && event.target !== canvas && performance.now() - at.time < 800 &&
     Math.hypot(event.clientX - at.x, event.clientY - at.y) < 6;

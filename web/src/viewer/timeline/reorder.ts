@@ -92,7 +92,8 @@ export function dragLabel(element: HTMLElement, store: Store, row: DisplayRow): 
       removeEventListener('pointercancel', finish);
       clear();
       if (!moving) return;
-      const swallow = (click: Event): void => click.stopPropagation(); // the press that moved is no press on the button
+      // The press that moved it does not press the button.
+      const swallow = (click: Event): void => click.stopPropagation();
       addEventListener('click', swallow, {capture: true});
       setTimeout(() => removeEventListener('click', swallow, {capture: true}), 0);
       const at = event.type === 'pointerup' ? under(event) : null;

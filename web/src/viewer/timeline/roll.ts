@@ -8,8 +8,8 @@
 //        └──────────────────────────────────┘
 //
 // A whole window of rows costs as much to paint as a frame has time, and the browser as much again to take over a
-// canvas of this size. Texts stay with their slices meanwhile; the canvas beneath is painted once the window stands
-// still, and the roll goes.
+// canvas of this size. Texts stay with their slices meanwhile; the canvas beneath is painted once the window is at
+// rest, and the roll goes.
 import {h, styled} from '../../dom';
 import {LABEL_WIDTH} from './paint_counter';
 import {AXIS_HEIGHT, type Layout} from './layout';
@@ -28,8 +28,8 @@ interface Strip {
   seen: number;
 }
 
-// What has to stay as it is for pictures to be moved. Objects are compared by identity: they are made anew when they
-// change.
+// The parts of a scene that must stay the same for pictures to be moved. Objects are compared by identity: they are
+// replaced when they change.
 interface Ground {
   layout: Layout;
   lit: unknown;
@@ -78,7 +78,7 @@ export class Roll {
     this.rough = painted.rough + painted.missing > 0;
   }
 
-  // Whether the scene is what is painted, moved along by less than a window since the last frame.
+  // Returns true if the scene is what is painted, moved along by less than a window since the last frame.
   takes(scene: Scene): boolean {
     const {view} = scene, span = view.t1 - view.t0;
     if (!this.ground || !isSame(this.ground, groundOf(scene)) || Math.abs(span / this.span - 1) > SAME_SCALE)
@@ -120,7 +120,7 @@ export class Roll {
     return left;
   }
 
-  // The axis, and what of the overlay stands in it.
+  // Paints the axis, and the part of the overlay in it.
   paintHead(scene: Scene, pointed: Pointed, flows: Flows): void {
     const {ratio} = scene, ticks: Painted['ticks'] = [], pen = this.headPen;
     pen.setTransform(1, 0, 0, 1, 0, 0);
@@ -145,7 +145,7 @@ export class Roll {
     this.ground = null;
   }
 
-  // Pictures of a window that stands still are worth nothing: 4 B a pixel, at once, not when somebody collects garbage.
+  // Pictures of a window at rest are useless: 4 B per pixel are freed at once, and not by the garbage collector.
   private letGo(): void {
     for (const canvas of this.spare) canvas.width = canvas.height = 0;
     this.spare.length = 0;
@@ -177,7 +177,7 @@ export class Roll {
       this.strips.set(i, {canvas, complete: !this.rough, seen: pictures});
     }
     this.element.hidden = this.head.hidden = false;
-    // What is painted is copied with every frame, moved or not.
+    // The painted canvas is copied with every frame, moved or not.
     styled(this.under = under, {'content-visibility': 'hidden'});
   }
 

@@ -1,4 +1,5 @@
-// Everything a painter needs of one moment, and where times and rows stand in the window. CSS pixels unless said.
+// Everything that a painter needs for one moment, and the places of times and rows in the window, in CSS pixels by
+// default.
 import type {Viewport} from '../../chart/viewport';
 import type {Colours} from '../shell/colours';
 import type {Counters} from './counters';
@@ -52,7 +53,8 @@ export function rowAt(scene: Scene, y: number): {row: DisplayRow; top: number; s
   return null;
 }
 
-// Where a slice stands in the canvas; null when its lane is not shown at all. It may be out of sight.
+// Returns the place of a slice in the canvas; null when its lane is not shown at all. It may be outside the visible
+// part.
 export function boxOf(scene: Scene, slice: Pick<SliceRef, 'lane' | 'row' | 'start' | 'dur'>): {x: number; y: number;
   w: number; h: number} | null
 {
@@ -65,7 +67,7 @@ export function boxOf(scene: Scene, slice: Pick<SliceRef, 'lane' | 'row' | 'star
   return {x, w: xOf(scene, start + slice.dur) - x, y: top + sub * h, h};
 }
 
-// The row that shows a lane: its own, pinned or not, or that of its collapsed rank.
+// Returns the row that shows a lane: the lane's row, pinned or not, or that of its collapsed rank.
 export function rowOfLane(scene: Scene, lane: number): DisplayRow | null {
   const {layout, store} = scene;
   return layout.pinned.find(row => row.lane === lane) ??

@@ -4,8 +4,8 @@
 //        ·  ▁▁ ██ ·           the height of a colour is the share of the column's time
 //        █  ██ ██ ▁▁
 //
-// Slices wide enough to be drawn one by one are taken out of the shares first (`residual`), so that shares and
-// rectangles together are the tile, and an edge that falls within a column is not drawn twice.
+// Slices wide enough to be drawn one by one are removed from the shares first (`residual`). So shares and rectangles
+// together are the tile, and an edge that falls within a column is not drawn twice.
 export interface Coverage {
   kinds: number[];
   shares: Uint8Array[];
@@ -20,9 +20,9 @@ let scratch = new Uint8Array(0);
 
 export const BIG_COLUMNS = 3; // a slice this wide is a rectangle of its own
 
-// What is left of `coverage` without the slices [begin, end) that last `leastNs`. Rows do not overlap, so columns that
-// lie wholly within a slice hold nothing else. The answer is good until the next call: its columns are reused, as
-// thousands of rows a second would else be left to the collector. O(columns).
+// Returns the rest of `coverage` without the slices [begin, end) that last `leastNs`. Rows do not overlap, so columns
+// that are wholly within a slice contain nothing else. The result is valid until the next call: its columns are reused,
+// because thousands of rows per second would otherwise be left to the collector. O(columns).
 export function residual(coverage: Coverage, slices: Spans, begin: number, end: number, leastNs: number, t0: number,
   columnNs: number): Coverage
 {

@@ -1,5 +1,4 @@
-// The selected slice: what it is, whose it is, what it is tied to, every argument. Beside it the one it is compared
-// with.
+// The selected slice: its kind, its owner, its links, every argument, and next to it the one it is compared with.
 import {t, type Key} from '../../i18n/i18n';
 import type {ComponentChildren} from 'preact';
 import {duration, exactMs, percent} from '../../format';
@@ -18,7 +17,7 @@ const MISSING: Record<string, Key> = {
 };
 const kindOf = (store: Store, id: number) => store.run.kinds.find(kind => kind.id === id);
 
-// Why there are no arguments, in the reader's language where it is one of the usual reasons.
+// Returns why there are no arguments, in the reader's language where it is one of the usual reasons.
 function missing(why: string | undefined): string {
   if (!why) return t('args.none');
   const word = MISSING[why];
@@ -96,7 +95,7 @@ function Facts({slice, facts, store}: {slice: SliceRef; facts: SliceFacts | null
     ['slice.duration', exactMs(slice.dur)],
   ];
   if (facts) {
-    // Cells do not nest: what stands in the row below ran beside them.
+    // Cells do not nest: the cells in the row below ran in parallel.
     if (facts.self_ns !== slice.dur && store.run.lanes[slice.lane]!.type !== 'cells')
       rows.push([
         'slice.self',

@@ -35,13 +35,13 @@ export interface Stage {
   onFrame(step: (now: number) => boolean): void; // called every frame until it returns false
 }
 
-const REST_MS = 200; // without moving, and the window stands still
+const REST_MS = 200; // without moving, and the window is at rest
 const BLANK_MS = 150; // how long the first picture is waited for; then rows are drawn empty
 
 const gutterOf = (width: number): number => (width < 560 ? 104 : width < 900 ? 150 : 214);
 
-// `drawer`: what the drawer below takes of the height now. Rows keep the height that they have without it, so that what
-// was clicked stays where it was.
+// `drawer` is the current height of the drawer below. Rows keep the height that they have without it, so that a clicked
+// row stays in its place.
 export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
   const canvas = h('canvas', {class: 'rows', tabindex: '0', role: 'application'});
   const over = h('canvas', {class: 'over', 'aria-hidden': 'true'});
@@ -121,7 +121,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       }
       canvas.dispatchEvent(new Event('painted'));
     }
-    // The pointer's line stays where it is while the window moves; what it says stands in the head.
+    // The pointer's line stays where it is while the window moves; its text is in the head.
     const where = `${pointed.x},${pointed.y}`;
     if (roll.active) roll.paintHead(at, pointed, flows);
     const bare = roll.active && !movesAlong(store.state, pointed, flows);
@@ -245,7 +245,7 @@ export function makeStage(api: Api, store: Store, drawer: () => number): Stage {
       return;
     const lower = scroller.clientHeight < height, {selected, area} = store.state;
     resize();
-    // The drawer has opened: what it tells of is not left behind it.
+    // The drawer has opened: the selected lane must not be hidden behind it.
     const lane = selected?.lane ?? area?.lanes.at(-1);
     if (lower && lane !== undefined) stage.showLane(lane);
     labels.rebuild();

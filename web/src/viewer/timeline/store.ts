@@ -1,4 +1,4 @@
-// What is shown and what is chosen, as one value, and who wants to know when it changes.
+// The shown and chosen state, as one value, and its listeners.
 import {clamp, fit, type Viewport} from '../../chart/viewport';
 import type {Grouping, Run} from '../shell/api';
 import type {Theme} from '../shell/page';
@@ -15,8 +15,8 @@ export interface KeptMarks {
   keeps: boolean;
   why_not: '' | 'no-file' | 'read-only' | 'unreadable';
 }
-// Names to light up: everything else is dimmed. `query` finds them again, `from` says where they came from. With a
-// range only those durations.
+// The highlighted names: everything else is dimmed. `query` finds them again, `from` records where they came from. With
+// a range only those durations are highlighted.
 export interface Lit {
   ids: ReadonlySet<number>;
   label: string;
@@ -57,7 +57,7 @@ export interface State {
   spoken: string; // read out where the page shows it already
 }
 
-// What is hidden until someone asks.
+// Returns the lanes that are hidden until requested.
 export const repeatsOf = (run: Run): Set<number> =>
   new Set(run.lanes.filter(lane => lane.repeats).map(lane => lane.id));
 
@@ -73,7 +73,7 @@ export class Store {
   private readonly undone: Viewport[] = [];
   private undoAt = -Infinity;
   jumps = 0; // each is a place to come back to
-  notes: KeptMarks | null = null; // where marks are kept beside the address
+  notes: KeptMarks | null = null; // where marks are kept besides the address
 
   constructor(readonly run: Run, theme: Theme) {
     this.home = homeOf(run);

@@ -5,8 +5,8 @@
 //                     a sharp picture                          paint: newest sheets first, stretched ◀┘
 //
 // A sheet spans the window and half of it to either side at the window's own resolution, so moving needs no new one for
-// a while; then one more is put to its end, as wide as what is lacking. While a sharper one is on its way, the ones at
-// hand are drawn stretched: nothing is ever blank for long.
+// a while. Then one more, as wide as the missing part, is added at its end. While a sharper one is on its way, the
+// present ones are drawn stretched: nothing is ever blank for long.
 import type {Viewport} from '../../chart/viewport';
 import {ApiError, listOf, type Api, type SlicesAnswer, type TilesAnswer} from '../shell/api';
 import {BIG_COLUMNS, residual, shadeRow, type Coverage} from './shade';
@@ -71,7 +71,7 @@ export class Tiles {
   entriesOf(lane: number): readonly Entry[] {
     return this.entries.get(lane) ?? [];
   }
-  // Of all sheets that are kept.
+  // Counts the pixels of all sheets that are kept.
   pixelsHeld(): number {
     let pixels = 0;
     for (const sheet of this.sheets) pixels += sheet.canvas.width * sheet.canvas.height;
@@ -95,7 +95,7 @@ export class Tiles {
     this.sweep();
   }
 
-  // What paints call for every sheet they draw.
+  // Paints call this for every sheet they draw.
   touch(sheet: Sheet): void {
     sheet.used = this.frame;
   }
@@ -108,7 +108,7 @@ export class Tiles {
     return this.jobs.length > 0;
   }
 
-  // Whether the lanes of the last plan() lack nothing of this window either, without a look at each.
+  // Returns true if the lanes of the last plan() lack nothing of this window either, without a look at each.
   holds(view: Viewport): boolean {
     const {held} = this;
     return held !== null && held.pictures === this.pictures && isSameColumn(held.span, view.t1 - view.t0) &&
@@ -148,7 +148,7 @@ export class Tiles {
     }
     let t0 = Math.max(Math.min(home.t0, view.t0), view.t0 - span * margin);
     let t1 = Math.min(Math.max(home.t1, view.t1), view.t1 + span * margin);
-    if (have) { // only what is lacking at one end, column by column beside what is there
+    if (have) { // only the missing part at one end, column by column next to the present part
       const [before, after] = this.lacking(have, view, spare);
       // As wide each time as long as that will do: canvases are used again.
       const step = Math.round(widthPx * MARGIN) * columnNs, {t0: from, t1: to} = have;
@@ -184,7 +184,8 @@ export class Tiles {
     }
     return found && found.t0 < view.t1 && found.t1 > view.t0 ? found : null;
   }
-  // How much it lacks of the window with something to spare: before it and after it; nothing where that is below 0.
+  // Returns the part of the window that it lacks with something to spare: before it and after it; nothing where that is
+  // below 0.
   private lacking({t0, t1}: Stretch, view: Viewport, spare: number): [before: number, after: number] {
     const {home} = this.store;
     return [
@@ -294,7 +295,7 @@ export class Tiles {
     this.ready();
   }
 
-  // The newest, those beside it, the one of another resolution before them, and the whole run stay.
+  // The newest, those next to it, the one of another resolution before them, and the whole run stay.
   private add(lane: number, entry: Entry): void {
     const old = this.entries.get(lane) ?? [], {t0, t1} = stretchOf(entry.sheet);
     const isBeside = ({sheet, rows, rowPx}: Entry): boolean =>
@@ -355,7 +356,8 @@ interface Stretch {
 const stretchOf = ({t0, columns, columnNs}: Sheet): Stretch => ({t0, t1: t0 + columns * columnNs});
 const isSameColumn = (a: number, b: number): boolean => Math.abs(a / b - 1) < 1e-6;
 
-// Whether an answer on its way will do for this window: of its place or beside it, and not much coarser or finer.
+// Returns true if an answer on its way will do for this window: of its place or next to it, and not much coarser or
+// finer.
 function isUseful(request: Request, view: Viewport, columnNs: number): boolean {
   const ratio = request.columnNs / columnNs, near = (view.t1 - view.t0) * MARGIN;
   return ratio > 0.2 && ratio < 5 && request.t0 < view.t1 + near && request.t1 > view.t0 - near;

@@ -1,4 +1,4 @@
-// The timeline as a page: the bar, the rows, the drawer below.
+// Shows the timeline as a page: the bar, the rows, the drawer below.
 import {t} from '../../i18n/i18n';
 import {render} from 'preact';
 import {h} from '../../dom';

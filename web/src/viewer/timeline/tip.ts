@@ -1,4 +1,4 @@
-// The tooltip that follows the pointer: of a slice what it is, of a column too full for slices what it holds.
+// The tooltip that follows the pointer: it describes a slice, or the content of a column too full for slices.
 import {t} from '../../i18n/i18n';
 import {duration, percent} from '../../format';
 import {h, styled} from '../../dom';

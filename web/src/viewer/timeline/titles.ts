@@ -1,4 +1,4 @@
-// What ranks and lanes are called.
+// Returns names of ranks and lanes.
 import {t, type Key} from '../../i18n/i18n';
 import {duration} from '../../format';
 import type {Lane, Rank} from '../shell/api';
@@ -41,7 +41,7 @@ export const placeTitle = (store: Store, lane: number): string => {
   const at = store.run.lanes[lane]!;
   return `${rankTitle(store.run.ranks[at.rank_index]!)} · ${laneName(at)}`;
 };
-// Of an address: no number that a server might give out differently next time.
+// Part of an address: must not contain numbers that change when the server restarts.
 export const laneKey = (store: Store, lane: number): string => {
   const at = store.run.lanes[lane]!;
   return `${store.run.ranks[at.rank_index]!.rank}/${at.name}`;

@@ -50,7 +50,7 @@ export function toQuery(store: Store): string {
 }
 
 const ascending = (list: readonly number[]): boolean => list.every((value, i) => i === 0 || value > list[i - 1]!);
-// Lanes of the ranks whose lanes do not stand as they came, in their order.
+// Returns the lanes of ranks whose lanes were reordered, in their order.
 function movedLanes({run, state}: Store): number[] {
   const last = new Map<number, number>(), ranks = new Set<number>();
   for (const id of state.laneOrder) {
@@ -104,7 +104,7 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   patch.flows = query.get('flows') === '1';
   const height = Number(query.get('h'));
   if (height >= 3 && height <= 60) patch.rowHeight = height;
-  // Once they are in the run's file, an address of before is no reason to change that.
+  // Once they are in the run's file, an older address must not change them.
   if (!store.notes?.keeps)
     patch.marks = (query.get('marks') ?? '').split('~').filter(Boolean).map((one): Mark => {
       const at = one.indexOf(':');
@@ -140,7 +140,7 @@ export function fromQuery(store: Store, text: string, actions: Actions, api: Api
   restore(store, query, actions, api, lost).catch(actions.failed);
 }
 
-// What the server has to be asked for: the slices, and the names that are lit.
+// Requests data from the server: the slices, and the names that are highlighted.
 async function restore(store: Store, query: URLSearchParams, actions: Actions, api: Api,
   lost: (what: string) => void): Promise<void>
 {
