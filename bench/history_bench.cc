@@ -1,4 +1,4 @@
-// How often `stageline history check` finds a shift among runs that differ, held against what is possible at all.
+// Measures how often `stageline history check` finds a shift among runs that differ, and how often any test can.
 //
 //   stageline_history_bench [HISTORIES] [ONLY]     JSON: a row a case; HISTORIES simulated ones of each, 2 000 by
 //   default

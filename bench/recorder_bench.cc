@@ -1,4 +1,4 @@
-// What a call of the recorder costs while it writes to disk: recorder_bench FOLDER [FAKE_DRIVER]. JSON on stdout.
+// recorder_bench FOLDER [FAKE_DRIVER] measures a call of the recorder while it writes to disk. JSON on stdout.
 //
 // It makes bursts of 2 000 pairs of calls, then a pause, like a program that does other work too. Each pair is timed by
 // the processor's counter; the cost of reading the counter is measured the same way and subtracted. Times are counted

@@ -1,4 +1,4 @@
-// Clocks over time: snapshots of the host's, anchors of devices. Kept raw in the file; readers convert.
+// Clocks over time: snapshots of the host's, anchors of devices. The file keeps them raw; readers convert.
 #pragma once
 
 #include <atomic>

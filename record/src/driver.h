@@ -28,7 +28,7 @@ struct Driver {
   bool (*is_capture_error)(int code);                     // the stream is being captured
   bool (*is_lost)(int code);                              // the context is gone, or every further call will fail
   int (*read_uuid)(int device, uint8_t* uuid) = nullptr;  // 16 bytes; nullptr: the driver has none
-  // In a graph that is being captured: every replay stamps the event anew. nullptr: the driver cannot.
+  // In a graph that is being captured: every replay stamps the event again. nullptr: the driver cannot.
   int (*record_in_graph)(void* event, void* stream) = nullptr;
 };
 

@@ -30,7 +30,7 @@ struct DeviceCounts {
 extern DeviceCounts device_counts;
 
 void begin_guard();
-// Called once a second by the background thread; `records`: taken so far, `gpu_ns`: what one event costs a stream.
+// The background thread calls it once a second. `records` is the number so far, `gpu_ns` an event's cost on a stream.
 void judge_overhead(int64_t now_ns, uint64_t records, double gpu_ns);
 double estimated_overhead();
 

@@ -29,7 +29,7 @@ void drop(slr_drop reason, uint64_t count) {
 
 namespace {
 
-// When steps began, for ranges whose time is found out later. Written by whoever calls slr_step, one at a time.
+// When steps began, for ranges whose time is found out later. Callers of slr_step write it, one at a time.
 constexpr uint32_t kKeptSteps = 256;
 struct StepBegin {
   std::atomic<uint64_t> ticks;

@@ -31,7 +31,7 @@ char child_dir[1024], child_job[128];
 
 int begin(const slr_config* config);
 
-// Of the thread that forks. Not had: it met a fault while it held the lock, and its handler forks.
+// These belong to the thread that forks. False: it met a fault while it held the lock, and its handler forks.
 thread_local bool has_life __attribute__((tls_model("initial-exec"))) = false;
 thread_local bool has_names __attribute__((tls_model("initial-exec"))) = false;
 thread_local bool was_recording __attribute__((tls_model("initial-exec"))) = false;

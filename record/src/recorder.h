@@ -138,7 +138,7 @@ struct DoneRange {
 void record_done(const DoneRange& range);
 // A captured range that ran again: its record with the device's times. By the background thread, in a ring of its own.
 void record_replay(Record record, Extra extra);
-// The calling thread's ring has room for so many places more: for threads that would rather wait than drop.
+// The calling thread's ring has room for this number of places more, for threads that wait rather than drop.
 bool has_room(uint32_t places);
 // The step that the host was in at a time of the last 256 steps; −1: none.
 int32_t step_at(uint64_t ticks);

@@ -104,7 +104,7 @@ bool Writer::put_lanes() {
   for (uint32_t id = 1; id < count;) {
     uint32_t n = 0;
     {
-      // Entries get new names. Who holds the lock for so long met a fault there, and nobody adds any more.
+      // Entries get new names. A thread that holds the lock for so long met a fault there, and no thread adds more.
       const Held held(names, names_are_stuck_ ? 0 : kFaultNs);
       names_are_stuck_ = !held;
       for (; n < kRows && id < count; ++n, ++id) rows[n] = {id, 0, lanes[id].entry};
@@ -343,7 +343,7 @@ void Writer::run() {
     put_clocks(state.cold, false);
   }
   put_gaps(true);
-  // What the disk refused lies in the hot file, and the recording has no end until `stageline recover` gives it one.
+  // Records that the disk refused are in the hot file; the recording has no end until `stageline recover` adds one.
   if (!stuck_) put_end();
   publish_stats();
   state.cold.sync();

@@ -1,4 +1,5 @@
-"""What scripts of others stand on, read off the program and the page: commands and flags, lists, JSON, files, deep links."""
+"""The interface that other people's scripts depend on, read from the program and the page: commands and flags, lists,
+JSON, files, deep links."""
 import contextlib
 import json
 import re
@@ -41,7 +42,7 @@ def commands():
 
 
 def short_flags(command, flags, letters='dhmoq'):
-    """Those one-letter flags that the command takes, which its help does not all show."""
+    """Returns the one-letter flags that the command accepts; its help does not show all of them."""
     value = [] if command == 'help' else ['x']
     return [f'-{letter}' for letter in letters if run(command, f'-{letter}', *value, '--help').returncode == 0]
 
@@ -58,7 +59,7 @@ def refused_spellings(command, kept):
 
 
 def lists():
-    """Names of what is registered, analyses with their tables, options and rivals."""
+    """Returns the names of everything that is registered, analyses with their tables, options and --compat tools."""
     found = {topic: re.findall(r'^  (\S+)', said('help', topic), re.M) for topic in TOPICS}
     about = {name: said('help', name) for name in found['analyses']}
     for name, text in about.items():
@@ -216,7 +217,8 @@ def merge(into, found):
 
 
 def analyses(folder, names):
-    """{analysis, or analysis --compat rival: {table: {column: "type, unit"}}}, and how such an answer is made up."""
+    """Returns {analysis, or analysis --compat TOOL: {table: {column: "type, unit"}}}, and the structure of such an
+    answer."""
     shape, found = Shape(), {}
     for name, about in names.items():
         if 'options' in about and {'--control', '--test'} <= set(about['options']):

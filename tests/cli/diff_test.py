@@ -80,7 +80,7 @@ class Diff(Case):
         self.assertIn('调度：A 1f1b，B zb-h1', run('diff', a, b, '--lang', 'zh', check=0).out)
 
     def test_pauses_of_three_steps_are_enough(self):
-        # How many fall into a step differs; that they are there is no chance.
+        # The number of pauses per step differs at random; their existence does not.
         a = self.simulate('a', 'vpp', '--steps', 3, '--jitter', 0, '--stages', 8, '--micro-batches', 16, '--reduce', 2, '--format', 'cells')
         for seed in (507, 508, 509):
             with self.subTest(seed=seed):
@@ -105,7 +105,7 @@ class Diff(Case):
         run('diff', a, b, check=0)
         run('diff', a, b, '--fail-on', '3%', check=1)
         run('diff', a, b, '--fail-on', '60%', check=0)
-        run('diff', b, a, '--fail-on', '3%', check=0)  # faster is no failure
+        run('diff', b, a, '--fail-on', '3%', check=0)  # faster does not count as a failure
         self.assertIn('--fail-on 3%', run('diff', a, b, '--fail-on', 'x', check=2).err)
         self.assertIn('not "x"', run('diff', a, b, '--fail-on', 'x', check=2).err)
         run('diff', a, check=2)

@@ -1,5 +1,5 @@
-"""stageline explain of tables in which single rows are spoiled: stamps years away, rows that no reader can use, labels that mean
-something else. What is said of the rest must not follow from them."""
+"""stageline explain on tables in which single rows are spoiled: timestamps years away, rows that no reader can use,
+labels that mean something else. Findings about the rest must not follow from them."""
 import csv
 import json
 import unittest
@@ -94,7 +94,8 @@ class Impossible(Spoiled):
 
 
     def test_a_step_of_one_row_that_holds_later_steps_shortens_no_gap(self):
-        # Nothing beside the row tells that it is wrong: a hang, or a duration. The other steps' gaps are what they are.
+        # Nothing else shows if that row is wrong: it is a hang, or a wrong duration. The other steps' gaps are
+        # unaffected.
         rows = ''.join(f'0,F&B,{s},0,{s * 1100},{10**14 if s == 3 else 1000}\n' for s in range(8))
         path = self.write('one.csv', 'stage,kind,step,micro_batch,start_us,dur_us\n' + rows)
         found = json.loads(run('analyze', 'waterfall', path, '--format', 'json', '-q', check=0).out)

@@ -128,7 +128,8 @@ class Follow(Case):
             here.append([f['finding']['title_en'] for f in said['findings'] if not f['gone']])
             for f in said['findings']:
                 seen[f['finding']['title_en']] = f
-        # Beside step 7, the last that is over, stands what is found in step 8, the first slow one: all ranks have written it.
+        # The findings of step 8, the first slow one, may appear with step 7, the last finished one: all ranks have
+        # written it.
         self.assertEqual(here[:7], [[]] * 7)
         named = [step for step, titles in enumerate(here) if any('ank 5 ' in title for title in titles)]
         self.assertIn(named[0], (7, 8))  # within two steps
@@ -182,7 +183,7 @@ class Follow(Case):
         for step in range(steps - 1):
             recorder.step(2 if step == 0 else 1)
             said = self.shown(step)
-            self.assertLessEqual(self.bytes / 1024, 2000)  # bytes a step and rank
+            self.assertLessEqual(self.bytes / 1024, 2000)  # bytes per step and rank
             if named is None and any('ank 300 ' in f['finding']['title_en'] for f in said['findings'] if not f['gone']):
                 named = step
         self.assertIn(named, (5, 6))

@@ -37,7 +37,7 @@ class History(Case):
         said = json.loads(run('history', 'list', '--db', self.db, '--format', 'json', check=0).out)
         self.assertEqual([len(said['runs']), [c['run'] for c in said['changes']]], [12, [8]])
         self.assertEqual(len(run('history', '--db', self.db, check=0).out.splitlines()), 13)
-        # The other way round steps are faster, which is no fault.
+        # The other way round steps are faster, which does not count as a fault.
         with sqlite3.connect(self.db) as file:
             file.execute('update runs set step_ns = 1e9 - step_ns')
         self.assertIn('faster', run('history', 'check', '--db', self.db, check=0).out)

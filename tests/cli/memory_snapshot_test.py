@@ -19,7 +19,7 @@ def table(path, name, *options):
 
 
 def segsum(snapshot):
-    """The sums that torch.cuda._memory_viz prints for a snapshot, computed anew."""
+    """Returns the sums that torch.cuda._memory_viz prints for a snapshot, recomputed."""
     out = dict(reserved_bytes=0, allocated_bytes=0, free_internal_bytes=0, free_external_bytes=0)
     for segment in snapshot['segments']:
         out['reserved_bytes'] += segment['total_size']

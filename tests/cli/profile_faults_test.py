@@ -46,7 +46,7 @@ class ProfileFaults(Case):
                 self.assertEqual([f['id'] for f in reported['findings']], [who])
                 share = {part['id']: part['share'] for part in reported['parts']}
                 self.assertGreater(share['comm-wait'], 5 * share['comm'])
-                # The waiting, and what the late rank does itself meanwhile, are told; the transfer is left over.
+                # The waiting, and the activity of the late rank meanwhile, are reported; the transfer remains.
                 self.assertNotIn('waiting for other ranks', reported['closing_en'])
                 self.assertNotIn('waiting for the host', reported['closing_en'])
                 self.assertIn('exposed communication', reported['closing_en'])

@@ -170,7 +170,7 @@ class Manners(Case):
         run('simulate', '1f1b', '--stages', 4, '-o', self.dir / 'own', check=0)
         run('simulate', '1f1b', '--stages', 2, '-o', self.dir / 'own', check=0)
         self.assertEqual(info(self.dir / 'own')['ranks'], 2)
-        # A table of the name is no mark, nor is a mark any for a log that came or changed since.
+        # A table of that name does not count as a mark. Neither does a mark for a log that was added or changed since.
         truth = self.write('mine/truth.csv', 'what,measured\n')
         self.assertIn('no simulation', run('simulate', '1f1b', '-o', self.dir / 'mine', check=2).err)
         alone = self.write('table/truth.csv', 'what,measured\n')
@@ -403,8 +403,8 @@ class Outputs(Case):
         run('simulate', 'vpp', '--stages', 4, '--micro-batches', 8, '--steps', 1, '-o', self.dir / 'logs', check=0)
         run('export', self.dir / 'logs', '--ranks', '0-1', '-o', self.dir / 'x.json', check=0)
         arrows = [e for e in json.loads((self.dir / 'x.json').read_text())['traceEvents'] if e['ph'] == 's']
-        # Between ranks 0 and 1 only: 8 micro-batches x 2 chunks down and as many up; chunk 0 of rank 1
-        # does not lead to chunk 1 of rank 0, for ranks 2 and 3 lie between.
+        # There are arrows between ranks 0 and 1 only: 8 micro-batches x 2 chunks down and as many up. Chunk 0 of rank 1
+        # does not lead to chunk 1 of rank 0, because ranks 2 and 3 are between.
         self.assertEqual(len(arrows), 32)
 
     def test_same_bytes_for_any_number_of_threads(self):
@@ -416,7 +416,7 @@ class Outputs(Case):
     def test_both_bubbles_by_hand(self):
         self.two_ranks(steps=1)
         rows = table(self.dir, 'ranks')
-        # Rank 0: F 0–30, B 70–130; rank 1: F 10–40, B 50–110. Optimizer 150–155 on both.
+        # Rank 0 has F 0–30, B 70–130; rank 1 has F 10–40, B 50–110. Both have the optimizer at 150–155.
         got = [(r['rank'], *(int(r[c]) // 10**6 for c in ('span_ns', 'pipeline_span_ns', 'busy_ns', 'span_bubble_ns', 'inner_bubble_ns'))) for r in rows]
         self.assertEqual(got, [('0', 155, 130, 90, 40, 40), ('1', 155, 130, 90, 40, 10)])
 

@@ -201,7 +201,8 @@ class SimulateAscend(Case):
         own = self.dir / 'own'
         again = ('simulate', '1f1b', '--format', 'ascend', '--stages', 2, '--micro-batches', 2, '--steps', 1, '-o', own)
         run(*again, check=0)
-        theirs = own / 'node0_100000_20250101000000000_ascend_pt'  # beside truth.csv, and with a process number like ours
+        # The file is next to truth.csv, and has a process number like Stageline's.
+        theirs = own / 'node0_100000_20250101000000000_ascend_pt'
         (theirs / 'ASCEND_PROFILER_OUTPUT').mkdir(parents=True)
         info = theirs / 'profiler_info_0.json'
         info.write_text('{}')

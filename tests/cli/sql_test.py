@@ -1,5 +1,6 @@
-"""stageline sql: the questions of docs/howto/sql.md with answers added up from the files themselves, what is pushed down against what is
-not, the same rows in a real SQLite database, refusals, limits, forms of output."""
+"""stageline sql: the questions of docs/howto/sql.md with answers computed from the files themselves. It also tests
+pushed-down conditions against others, the same rows in a real SQLite database, refusals, limits, and forms of
+output."""
 import csv
 import io
 import itertools
@@ -27,7 +28,7 @@ DEVICE = ('kernel', 'gpu_memcpy', 'gpu_memset')
 
 
 def ask(path, query, *flags):
-    """The answer's rows as tuples."""
+    """Returns the answer's rows as tuples."""
     return [tuple(row) for row in json.loads(run('sql', path, query, '--format', 'json', '-q', *flags, check=0).out)['rows']]
 
 
@@ -98,7 +99,7 @@ class Profile(unittest.TestCase):
         self.assertEqual([r[:3] for r in rows], [t[:3] for t in truth])
         for row, known in zip(rows, truth):
             self.assertAlmostEqual(row[3], known[3], places=12)
-        # 2: the same without totals()
+        # Question 2 is the same without totals().
         plain = ask(self.path, 'SELECT name, count(*), sum(dur_ns) AS total FROM kernels GROUP BY name ORDER BY total DESC, name LIMIT 10')
         self.assertEqual(plain, [t[:3] for t in truth])
 
@@ -255,7 +256,7 @@ class Profile(unittest.TestCase):
             for start, rank in members:
                 count[rank] += start == max(members)[0]
         self.assertEqual(rows, sorted(((r, n) for r, n in count.items() if n), key=lambda r: (-r[1], r[0])))
-        # 14: bytes and bus time; the wait is until the last rank started
+        # Question 14: bytes and bus time; the wait is until the last rank started.
         rows = ask(self.path, 'SELECT name, dtype, count(*), sum(bytes), sum(dur_ns - coalesce(wait_ns, 0)) FROM collectives GROUP BY 1, 2')
         size = moved = bus = 0
         for e in self.work:
@@ -328,7 +329,7 @@ class Profile(unittest.TestCase):
         self.assertEqual(len(path), 3)
         below = dict(ask(self.path, f'SELECT id, distance FROM below({path[2][0]})'))
         self.assertEqual((below[path[2][0]], below[parent], below[child]), (0, 1, 2))
-        # What it launched is below, too: as many kernels as have an operator among these.
+        # Launched work is below, too: as many kernels as have an operator among these.
         work = ask(self.path, f'SELECT count(*) FROM kernels WHERE op_id IN (SELECT id FROM below({path[2][0]}))')
         self.assertEqual(work, ask(self.path, f'SELECT count(*) FROM below({path[2][0]}) b JOIN kernels k ON k.id = b.id'))
 

@@ -65,7 +65,8 @@ class Cells(Case):
         for name in ('out.svg', 'out.png', 'out.pdf', 'out.json', 'out.csv', 'out.pftrace', 'out.sqlite'):
             self.assertIn('cells', run('export', source, '-o', (self.dir / name), check=0).err, name)
         done = run('report', source, '-o', (self.dir / 'out.html'), '--fail-on', 'bubble', check=1)
-        # Waiting may be asked for by name and is no finding of its own: the report lists what explain lists.
+        # Waiting may be requested by name and does not count as a finding: the report lists the same findings as
+        # explain.
         listed = [line for line in run('explain', source, check=0).out.splitlines() if line[:1].isdigit() and '. ' in line[:4]]
         self.assertNotIn('Ranks wait', done.out)
         self.assertEqual([line for line in done.out.splitlines() if line[:1].isdigit() and '. ' in line[:4]], listed)
@@ -74,7 +75,7 @@ class Cells(Case):
         self.assertIn('idle', both)
 
     def test_cells_do_not_hide_the_profile(self):
-        # DeepSeek's shape: its cells fill the time, and what the devices do within them stands beside.
+        # DeepSeek's shape: its cells fill the time, and the activity of the devices within them is listed separately.
         kineto.generate(['--shape', 'dualpipe', '-o', self.dir / 'pair', '--format', 'json'])
         reported = json.loads(run('explain', self.dir / 'pair' / 'train.json', '--format', 'json', check=0).out)
         self.assertIn('comm', {part['id'] for part in reported['device_parts']})

@@ -46,7 +46,7 @@ class XplaneTest(unittest.TestCase):
         self.assertEqual({r['rank'] for r in rows if r['category'] == 'python_function'}, {'0'})
         self.assertEqual({r['name'] for r in rows if r['category'] == 'python_function'}, {'train.py(31): step'})
         kernels = [r for r in rows if r['category'] == 'kernel']
-        self.assertEqual(len(kernels), 2 * 3 * 3)  # what XProf derives is no work
+        self.assertEqual(len(kernels), 2 * 3 * 3)  # XProf's derived rows do not count as work
         self.assertEqual({(r['rank'], r['name']) for r in rows if r['category'] == 'gpu_memcpy'}, {('0', 'Memcpy HtoD'), ('1', 'Memcpy HtoD')})
         self.assertEqual(sum(int(r['dur_ns']) for r in kernels if r['rank'] == '0'), 3 * 450_000)
 

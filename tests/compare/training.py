@@ -3,8 +3,8 @@
 
 training.py [--only WAY[-FAULT],…] [--keep DIR]     exit 1 when something is not recorded or not named
 
-train_plainly.py beside this is the program: torch's DDP and FSDP2, transformers' Trainer, Accelerate, Lightning, on two processes over
-gloo. Of a way whose package cannot be installed nothing is asked.
+train_plainly.py is the program: torch's DDP and FSDP2, transformers' Trainer, Accelerate, Lightning, on two processes
+over gloo. A way whose package cannot be installed is skipped.
 """
 import argparse
 import collections
@@ -20,7 +20,7 @@ from recorded_jobs import BIN, HERE, SECONDS, find_torch, run, torchrun
 import pipelines
 
 PACKAGES = {'ddp': 'torch', 'fsdp2': 'torch', 'trainer': 'transformers, accelerate', 'accelerate': 'accelerate', 'lightning': 'lightning'}
-# fault → what explain's findings must have, and a word of its title
+# fault → the required finding of explain, and a word of its title.
 FAULTS = {'': (None, ''), 'data': ('input.loading', ''), 'straggler': ('rank.late', 'rank 1'), 'pause': ('step.outlier', 'rank 0'),
           'wire': ('comm.exposed', '')}
 STEPS = 20

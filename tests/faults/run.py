@@ -7,7 +7,7 @@ Each seed is a command on a small run and a plan of one to three lies (lying_fil
   1. the inputs are, byte for byte, what they were;
   2. an output is whole or absent: what was there before stays until then, and nothing unfinished is left behind;
   3. the program ends by itself, with 0, 1 or 2, and 2 comes with a message;
-  4. where there is an answer, it is the one that is given without the lie, or the input that could not be read is named beside it.
+  4. if there is an answer, it is the one without the lie, or the unreadable input is named with it.
 """
 import argparse
 import concurrent.futures
@@ -76,8 +76,9 @@ def whole(path):
 
 
 def content(path):
-    """What an output says. Of a database its rows: the pages of two that hold the same may differ; a history also keeps when a run was added."""
-    if path.is_dir():  # digests: their cells. What they are named after may have been unreadable when it was asked
+    """Returns the content of an output. For a database it is the rows: two with the same content may have different
+    pages; a history also keeps when a run was added."""
+    if path.is_dir():  # digests: their cells. The file after which one is named may have been unreadable then
         return subprocess.run([BIN, 'export', path, '--to', 'csv', '-o', '-', '-q'], capture_output=True).stdout
     if path.suffix != '.sqlite':
         return path.read_bytes()

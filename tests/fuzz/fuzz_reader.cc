@@ -1,8 +1,8 @@
-// Every reader of the registry on hostile files, then what stands on its Trace: layout, links, sums,
-// findings, tables and one exporter.
+// Runs every reader of the registry on hostile files, then the code that uses its Trace: layout, links, sums, findings,
+// tables and one exporter.
 //
-// Input: byte 0 chooses the reader (STAGELINE_FUZZ_READER=name fixes it; fuzz_replay tries all), byte 1
-// how the files are offered, byte 2 the exporter; the rest are files as split_texts() cuts them.
+// Input: byte 0 chooses the reader (STAGELINE_FUZZ_READER=name fixes it; fuzz_replay tries all), byte 1 the way the
+// files are offered, byte 2 the exporter. The rest are files as split_texts() cuts them.
 #include "base/parallel.h"
 #include "look_at_trace.h"
 #include "readers/reader.h"

@@ -1,6 +1,6 @@
-// What the pages ask in words: a line is the query of a what-if, of an answer and of the other run's chart, put to a
-// run with a pipeline that can be replayed. Whatever is asked is answered, or refused with words, and a world that was
-// priced has numbers.
+// Requests of the pages as text. A line is the query of a what-if, of an answer and of the other run's chart, sent to a
+// run with a pipeline that can be replayed. Every request is answered, or refused with a message, and a scenario with a
+// price has numbers.
 #include <cstring>
 #include <memory>
 

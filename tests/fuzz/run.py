@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs every fuzzer: run.py BUILD SECONDS, or run.py BUILD --hours N
+"""Runs every fuzzer: run.py BUILD SECONDS, or run.py BUILD --hours N.
 
-Each fuzzer of fuzzers.def runs for SECONDS (fuzz_reader once per registered reader), several at a
-time, on the committed seeds, the regressions and logs that `stageline simulate` makes on the fly. The
-corpus grows in BUILD/fuzz/corpus/ and is kept for the next run. One line per fuzzer says how it went;
-an input that breaks something is kept in BUILD/fuzz/findings/. Exit 1 on any finding.
+Each fuzzer of fuzzers.def runs for SECONDS (fuzz_reader once per registered reader), several at a time. Inputs are the
+committed seeds, the regressions and logs that `stageline simulate` makes on the fly. The corpus grows in
+BUILD/fuzz/corpus/ and is kept for the next run. One line per fuzzer reports the result; an input that breaks something
+is kept in BUILD/fuzz/findings/. Exits with 1 on any finding.
 
 With --hours the fuzzers share N hours. What the corpus then reaches and the tree's did not is put, minimised, into
 corpus/NAME.inputs beside this file, to be committed; hours.json counts the hours of processor time and the inputs of each fuzzer since the first such

@@ -1,4 +1,4 @@
-"""`stageline record -- COMMAND`: exit codes, signals, what is on the way, what is said at the end."""
+"""`stageline record -- COMMAND`: exit codes, signals, the state on the way, and the messages at the end."""
 import os
 import pathlib
 import shutil

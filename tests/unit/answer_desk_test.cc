@@ -1,4 +1,4 @@
-// Answers that take time: made once, kept within bounds, nobody held up; and the routes that stand on them.
+// Slow answers: each is made once, kept within bounds, and blocks no request; and the routes that use them.
 #include "server/http/answer_desk.h"
 
 #include <doctest/doctest.h>

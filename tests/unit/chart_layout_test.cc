@@ -146,7 +146,7 @@ TEST_CASE("charts of many shapes keep cells in their rows and numbers in their c
       {},                             // 1F1B
       {4, 8, 1, 1, 1, true, 1.0},     // I and W apart
       {4, 8, 2, 1, 1, false, 1.0},    // two chunks
-      {4, 8, 6, 1, 2, false, 1.0},    // chunks beyond what lightness tells apart
+      {4, 8, 6, 1, 2, false, 1.0},    // chunks beyond those that lightness distinguishes
       {16, 32, 1, 4, 1, false, 1.3},  // 64 ranks
       {4, 8, 1, 2, 12, false, 1.6},   // several steps
       {2, 4, 1, 1, 300, false, 1.0},  // far more steps than pixels for numbers
@@ -354,7 +354,7 @@ TEST_CASE("chart: ghosts stand in the gaps under their rows, phases have notches
   options.ghosts = Ghosts::kOff;
   CHECK(layout_of(trace, options).ghosts.empty());
 
-  // 100 ranks: rows without room. Asked for, they give some.
+  // 100 ranks have rows without room. On request they make some.
   const Trace many = stageline::testing::make_1f1b_trace({.stages = 4, .micro_batches = 8, .dp = 25});
   Theory same;
   same.schedule = "1f1b";

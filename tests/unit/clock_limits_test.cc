@@ -27,7 +27,7 @@ Trace run_of(int32_t stages, int32_t dp, int32_t steps, int64_t start_ns = kStar
   return trace;
 }
 
-// Offsets at the stamp where they are told, and drifts, within what is said to hold; offsets also within `within_ns`.
+// Offsets (at the stamp of their report) and drifts lie within the reported bounds; offsets also within `within_ns`.
 void check_held(const ClockAlignment& found, const std::vector<Clock>& clocks, int64_t middle_ns, double within_ns) {
   for (size_t p = 1; p < clocks.size(); ++p) {
     CAPTURE(p);

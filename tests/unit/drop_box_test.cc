@@ -30,7 +30,7 @@ TEST_CASE("a dropped file's name never leads out of its drop, and files of one d
   CHECK(second->drop == first->drop);
   CHECK(*box.path_of(1) == folder + "/drop-1/run");
   REQUIRE(box.place(1, "more.json"));
-  CHECK(*box.path_of(1) == folder + "/drop-1");  // no one file or folder holds all
+  CHECK(*box.path_of(1) == folder + "/drop-1");  // no single file or folder contains all
   CHECK(box.name_of(1) == "run");
   const auto other = box.place(0, "trace.json");
   REQUIRE(other);

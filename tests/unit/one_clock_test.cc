@@ -164,7 +164,7 @@ TEST_CASE("one clock: an alignment that breaks more dependencies than it repairs
   REQUIRE(map_clocks(trace, drawing()));
   CHECK(trace.alignment == AlignState::kRaw);
   CHECK(trace.diagnostics.count("clock.refused") == 1);
-  // The host's calls bound nothing: the same stamps then count for nothing, and gaps tie the ranks.
+  // The host's calls bound nothing: the same timestamps then count for nothing, and gaps align the ranks.
   trace.diagnostics = {};
   trace.messages_are_calls = true;
   REQUIRE(map_clocks(trace, drawing()));

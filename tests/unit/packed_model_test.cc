@@ -1,4 +1,4 @@
-// What a report carries of what-if says what the run itself says, to the last byte.
+// The what-if model in a report must give the same answers as the run itself, to the last byte.
 #include "diagnosis/what_if/packed_model.h"
 
 #include <doctest/doctest.h>
@@ -102,7 +102,7 @@ TEST_CASE("packed model: it answers as the run does") {
       CAPTURE(one);
       CHECK(said(restored->asked, "/api/pipeline/what-if?" + one) == said(run->asked, "/api/pipeline/what-if?" + one));
     }
-    // What is packed again is the same; what is cut is no model.
+    // Packing again gives the same bytes; a cut model is refused.
     CHECK(packed_model(restored->asked) == bytes);
     for (const size_t cut : {size_t{0}, size_t{1}, bytes.size() / 2, bytes.size() - 1})
       CHECK_FALSE(restored_model(bytes.substr(0, cut)));

@@ -43,7 +43,7 @@ class Decoder {
   size_t at_ = 0;
 };
 
-// Of one lane without cells: block after block, what follows the flags looked at for its length alone.
+// Reads one lane without cells: block after block; of the data after the flags only the length is checked.
 void read_block(Decoder& in, Read& lane, size_t count, uint64_t& unit) {
   const size_t begin = lane.start.size(), n = std::min(count - begin, kPageBlock);
   if (begin == 0) unit = in.number();

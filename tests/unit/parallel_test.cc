@@ -62,7 +62,7 @@ void write_logs(const std::string& folder) {
 }
 
 std::string content(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);  // not as the program reads its inputs, which are no outputs any more
+  std::ifstream in(path, std::ios::binary);  // unlike the program's inputs, this file stays an output
   REQUIRE(in.good());
   return {std::istreambuf_iterator<char>(in), {}};
 }

@@ -62,7 +62,7 @@ TEST_CASE("diff: times that changed on all stages are told by stage and kind, an
   slower.forward_ns += 1'000'000;
   const auto diff = diff_runs(linked(spec), linked(slower));
   REQUIRE(diff);
-  // 1F1B on p stages: (m + p − 1) · (F + B).
+  // 1F1B on p stages takes (m + p − 1) · (F + B).
   CHECK(diff->a.step_ns == 5.0 * (8'050'000 + 16'200'000) + 5'000'000);  // and the time between steps
   CHECK(diff->change_ns == 5'000'000);
   CHECK(diff->sure);

@@ -206,7 +206,7 @@ TEST_CASE("timeline: an area's sums are those of its slices") {
       CHECK(total.median_ns == sum.durations[(sum.durations.size() - 1) / 2]);
       self += total.self_ns;
     }
-    // What is not inside another slice of the area is busy time of the first row, once.
+    // Time outside all other slices of the area is busy time of the first row, once.
     CHECK(self == busy_within(lane, lane.rows[0], window.from_ns(), window.to_ns()));
   }
 }
@@ -317,8 +317,8 @@ TEST_CASE("timeline: quantiles of a large area are those of its durations within
   CHECK(counts.stretch_count() > 4);
   CHECK(counts.bytes() < timeline.slice_count() / 3);
   const auto span = static_cast<double>(timeline.span_ns());
-  // What stretches hold and something to add or to take away; all; fewer lanes, of which the others are taken away;
-  // few.
+  // The cases are stretches with something to add or to remove, all lanes, fewer lanes (from which the others are
+  // removed), and few lanes.
   struct Asked {
     std::vector<uint32_t> lanes;
     double from, to;

@@ -278,7 +278,7 @@ TEST_CASE("viewer: bins of durations follow each other without gaps") {
 
 namespace {
 
-// One thread of `count` slices, as a reader hands them over before it is through.
+// Returns one thread of `count` slices, as a reader passes them on before it has finished.
 Trace early_trace(size_t count) {
   Trace trace;
   trace.clock = ClockState::kShared;

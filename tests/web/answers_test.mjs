@@ -1,4 +1,4 @@
-// The viewer's pages beside the timeline: the first screen, answers, two runs compared. Every number is that of the
+// The viewer's pages other than the timeline: the first screen, answers, two runs compared. Every number is that of the
 // command line for the same input. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
@@ -175,7 +175,7 @@ export const cases = [
       await places.last().click();
       await page.waitForFunction(() => stageline.frames?.() > 0);
       await settle(page);
-      // The rank that is at fault, with its like beside it.
+      // The accused rank, with its peers next to it.
       const {pinned, guilty} = await page.evaluate(() => {
         const {pinned, scene} = stageline.state(),
           rankOf = id => stageline.run.ranks[stageline.run.lanes[id].rank_index].rank;

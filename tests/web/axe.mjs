@@ -1,5 +1,5 @@
-// What axe finds on a page, by the rules of WCAG 2.2 AA and its own good practice; what is minor or moderate is not
-// asked.
+// Returns axe's findings on a page, by the rules of WCAG 2.2 AA and its own good practice; minor and moderate ones are
+// ignored.
 import {createRequire} from 'node:module';
 import {readFileSync} from 'node:fs';
 

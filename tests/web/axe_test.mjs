@@ -1,4 +1,4 @@
-// What axe finds on every page, served and in a report, in both themes and languages: nothing serious. Run by
+// Axe must find nothing serious on every page, served and in a report, in both themes and languages. Run by
 // viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {serious} from './axe.mjs';

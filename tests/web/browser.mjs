@@ -1,5 +1,5 @@
-// What drives a page: a Chromium of the machine and playwright-core, installed once per state of the lock file.
-// Exits with 77 where there is nothing to drive with, and says how much is skipped for it.
+// Starts a browser for a page: a Chromium of the machine and playwright-core, installed once per state of the lock
+// file. Exits with 77 where there is nothing to drive with, and says how much is skipped for it.
 import {spawnSync} from 'node:child_process';
 import {createHash} from 'node:crypto';
 import {existsSync, readFileSync, writeFileSync} from 'node:fs';
@@ -65,7 +65,7 @@ export async function launch({args = [], env, what = ''} = {}) {
   }).catch(error => skip(`${executablePath} does not start: ${reasonOf(error)}`, what));
 }
 
-// What the browser itself said last, of all that playwright tells about its end.
+// Returns the browser's own last message, out of all that playwright reports about its end.
 function reasonOf({message}) {
   const said = message.split('\n').filter(line => /\[err\]/.test(line)).map(line => line.replace(/.*\[err\]\s*/, ''))
     .filter(Boolean);

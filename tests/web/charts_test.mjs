@@ -1,5 +1,5 @@
-// The charts of the answers, each beside the numbers of its table, in a report: profiles recorded and generated, and a
-// cluster of 16 simulated NPUs. Run by viewer_run.mjs.
+// The charts of the answers, each compared with the numbers of its table, in a report: profiles recorded and generated,
+// and a cluster of 16 simulated NPUs. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync} from 'node:fs';
@@ -295,7 +295,7 @@ export const cases = [
       return [right(table.tHead.rows[0].cells[2]), right(table.tBodies[0].rows[0].cells[2])];
     });
     assert.ok(Math.abs(ends[0] - ends[1]) < 1.5, `${ends}`);
-    // Waiting for a late rank is no transit: replicas' links of every stage are as fast as each other.
+    // Waiting for a late rank does not count as transit: replicas' links of every stage are as fast as each other.
     const rates = await page.$$eval('#topic-links table.heat td', cells =>
       cells.map(cell =>
         cell.title.match(/^(\d+) → (\d+): .* ([\d.]+) GB/)

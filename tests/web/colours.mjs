@@ -1,5 +1,5 @@
-// Colours as people see them: contrast as WCAG defines it, and how far two colours are apart (CIE 1976 ΔE) with any
-// kind of colour vision (Machado, Oliveira and Fernandes 2009, severity 1), as tests/unit/palette_test.cc has it.
+// Colours as people see them: contrast as WCAG defines it, and the difference of two colours (CIE 1976 ΔE) with any
+// kind of colour vision. Sources: Machado, Oliveira and Fernandes 2009, severity 1, as in tests/unit/palette_test.cc.
 const VISIONS = {
   normal: [[1, 0, 0], [0, 1, 0], [0, 0, 1]],
   protanopia: [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -8,7 +8,7 @@ const VISIONS = {
 };
 export const visions = Object.keys(VISIONS);
 
-// "#rrggbb" or "rgb(r g b)" or "rgb(r, g, b)".
+// Parses "#rrggbb" or "rgb(r g b)" or "rgb(r, g, b)".
 export const parse = text => (text[0] === '#' ? [1, 3, 5].map(i => parseInt(text.slice(i, i + 2), 16))
   : text.match(/[\d.]+/g).map(Number).slice(0, 3));
 const linear = rgb => rgb.map(v => v / 255).map(v => (v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));

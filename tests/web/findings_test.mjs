@@ -1,5 +1,5 @@
 // Every finding of the first screen leads to the place that shows it, over the ten faults that `stageline simulate`
-// puts in; and rows of a table past those that one answer carries. Run by viewer_run.mjs.
+// adds. It also tests rows of a table past those that one answer carries. viewer_run.mjs runs it.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {existsSync} from 'node:fs';
@@ -28,8 +28,8 @@ const USUAL = [
   '5',
 ];
 
-// `finds`: the finding's name; what of the run has to be in sight where its links lead. 8 ranks: stage 0 … 3 of two
-// replicas.
+// `finds` is the finding's name, with the part of the run that its links must show. There are 8 ranks: stage 0 … 3 of
+// two replicas.
 const FAULTS = [
   {fault: 'slow-stage:2,1.4', finds: 'stage.slow', stages: [2]},
   {fault: 'slow-rank:5,1.5', finds: 'rank.slow', ranks: [5]},
@@ -56,7 +56,7 @@ const overview = async (open, name) => {
   return page;
 };
 
-// The scene of the finding is staged, its words and numbers stand above, and something is chosen.
+// The scene of the finding is staged, its words and numbers are above it, and something is chosen.
 async function lightOfTimeline(page, finding) {
   assert.equal(await page.innerText('.evidence-words b'), finding.title_en);
   assert.ok((await page.innerText('.evidence-words')).replace(/\s/g, ' ').includes(finding.value.replace(/\s/g, ' ')));
@@ -126,10 +126,10 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
           )})
         );
         const number = await wantedStep(page, finding, fault), step = shown.steps.find(one => one.number === number);
-        // The whole step is in sight, and little beside it.
+        // The whole step is visible, and little else.
         assert.ok(shown.view.t0 <= step.start_ns + 1 && shown.view.t1 >= step.end_ns - 1,
           `${finding.id}: step ${number}`);
-        // A long step has its neighbours beside it: what it is longer than.
+        // A long step has its neighbours next to it, for comparison.
         const around = /^step\.|^run\.|^between/.test(finding.id) ? 3.5 : 1.5;
         assert.ok(shown.view.t1 - shown.view.t0 < around * (step.end_ns - step.start_ns),
           `${finding.id}: more than step ${number}`);
@@ -231,7 +231,7 @@ export const cases = [
         return [flag.x, stageline.xOf(start_ns)];
       }, reported.findings[0].step);
       assert.ok(Math.abs(where[0] - where[1]) < 3, `flag at ${where[0]}, its step at ${where[1]}`);
-      // Of the lane the flag of the second finding leads there again.
+      // In the lane the flag of the second finding leads there again.
       await page.locator('.flags button', {hasText: '2'}).click();
       await page.waitForFunction(wanted => stageline.state().scene?.key === wanted, second);
       await settle(page);

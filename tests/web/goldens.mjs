@@ -1,10 +1,10 @@
-// Pictures of the viewer that are compared with recorded ones. What draws them is fixed: DejaVu fonts and, for Chinese,
-// WenQuanYi Micro Hei and no others, one device pixel a pixel, no colour fringes on letters. Where the browser's major
-// version or a font file is not the one they were recorded with, they are skipped and counted.
+// Pictures of the viewer that are compared with recorded ones. The conditions of drawing are fixed: DejaVu fonts and,
+// for Chinese, WenQuanYi Micro Hei and no others, one device pixel a pixel, no colour fringes on letters. If the
+// browser's major version or a font file differs from the recording, they are skipped and counted.
 //
 // Two pictures are the same when no block of 8 × 8 pixels has 6 or more that differ by more than 64 of 255 in a
-// channel: the edge of a letter or a line may be smoothed differently; a cell that moved by a pixel, or a letter that
-// is missing, changes whole lines of pixels. A test of its own holds both (viewer_golden_test.mjs).
+// channel. The edge of a letter or a line may be smoothed differently. A cell that moved by a pixel, or a missing
+// letter, changes whole lines of pixels. A separate test checks both (viewer_golden_test.mjs).
 import {execFileSync} from 'node:child_process';
 import {createHash} from 'node:crypto';
 import {copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync} from 'node:fs';
@@ -71,7 +71,7 @@ export const surroundings = browser => ({
   chinese: hashOf(chineseFile()),
 });
 
-// Why pictures cannot be compared here; '' when they can. `chinese`: of a page in Chinese.
+// Returns the reason why pictures cannot be compared here; '' when they can. `chinese` means a page in Chinese.
 export function whyNot(browser, chinese = false) {
   if (!existsSync(RECORD)) return '';
   const was = JSON.parse(readFileSync(RECORD, 'utf8')), now = surroundings(browser);

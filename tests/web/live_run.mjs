@@ -1,7 +1,7 @@
-// node live_run.mjs STAGELINE FOLDER: a job records (tests/gen/live_job.py) while `stageline view --follow` shows it in
-// a headless Chromium: steps that come, a rank that becomes slow and is named, that is well again, the job's end, the
-// whole run. Screenshots are left in FOLDER. Exit 0 good, 1 a failure, 77 nothing to drive with. The job is slow enough
-// for a busy machine; nothing here waits for a time.
+// node live_run.mjs STAGELINE FOLDER lets a job record (tests/gen/live_job.py) while `stageline view --follow` shows it
+// in a headless Chromium. It checks new steps, a rank that becomes slow and is named, its recovery, the job's end, and
+// the whole run. Screenshots are left in FOLDER. It exits with 0 on success, 1 on a failure, 77 without a browser. The
+// job is slow enough for a busy machine; nothing here waits for a time.
 import {spawn} from 'node:child_process';
 import {createServer} from 'node:http';
 import {mkdirSync, rmSync} from 'node:fs';
@@ -14,7 +14,8 @@ const [stageline, folder] = process.argv.slice(2, 4).map(path => resolve(path));
 const browser = await launch({what: 'the page of a run that goes on'});
 const job = resolve(fileURLToPath(import.meta.url), '../../gen/live_job.py');
 const FAULT = {rank: 5, from: 12, to: 24}, STEPS = 60, MOST_MS = 120_000;
-// Of the rank and not of its first slow step, which is found before that step is over and then says "rank 5" too.
+// The message must name the rank and not its first slow step, which is found before that step is over and then has
+// "rank 5" too.
 const NAMED = `li:has(.title:text-matches("^Rank ${FAULT.rank} "))`;
 const children = [];
 process.on('exit', () => {

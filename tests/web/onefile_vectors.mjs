@@ -1,6 +1,6 @@
-// The report's own answers beside the server's: the same questions about the same run, put to `stageline view` and to
-// the store that a report's page has (web/src/viewer/file), and what they say, without numbers that each gives names of
-// its own.
+// Compares the report's answers with the server's. The same questions about the same run go to `stageline view` and to
+// the store of a report's page (web/src/viewer/file). Their contents must agree, except for numbers that each assigns
+// separately.
 import {readFileSync} from 'node:fs';
 import {dirname, join} from 'node:path';
 import {fileURLToPath, pathToFileURL} from 'node:url';
@@ -17,7 +17,7 @@ export async function moduleOf(folder, name, contents) {
 }
 export const storeModule = folder => moduleOf(folder, 'store', `export * from './viewer/file/store';`);
 
-// The blocks of a report, as they stand in it.
+// Returns the blocks of a report, in their order.
 const bytesOf = base64 => new Uint8Array(Buffer.from(base64, 'base64'));
 export function blocksOf(path) {
   const found = [
@@ -48,7 +48,7 @@ export function decode(buffer) {
 }
 
 const BINARY = new Set(['tiles', 'slices', 'flows', 'counter']);
-// What an answer says, by name and not by number.
+// Returns the content of an answer, by name and not by number.
 export function said(path, buffer, params) {
   if (path === 'tiles') {
     const {header, base} = decode(buffer);

@@ -1,5 +1,5 @@
-// What all pages share: bars to scale, colours that anyone tells apart, targets, a server that goes and comes back. Run
-// by viewer_run.mjs.
+// The shared properties of all pages: bars to scale, distinguishable colours, targets, a server that goes and comes
+// back. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {readFileSync} from 'node:fs';
 import {apart, contrast, visions} from './colours.mjs';
@@ -188,7 +188,7 @@ export const cases = [
     await page.locator('.kept input').first().press('Enter');
     await page.locator('.kept input').nth(1).focus();
     await page.waitForFunction(() => /kept=lighter/.test(decodeURIComponent(location.hash)));
-    // The same from the address alone, with the same prices.
+    // The address alone gives the same list, with the same prices.
     const rows = of =>
       of.$$eval('.kept tbody tr', list =>
         list.map(row => [row.querySelector('input')?.value, row.cells[1].textContent, row.cells[2].textContent]));

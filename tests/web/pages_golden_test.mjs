@@ -1,10 +1,10 @@
-// Pictures of the pages beside the timeline against recorded ones, small regions each, in both themes and languages;
-// and what a stranger without a mouse or without colours does with them. Run by viewer_run.mjs.
+// Compares pictures of the pages other than the timeline with recorded ones, small regions each, in both themes and
+// languages. It also tests use without a mouse and without colours. viewer_run.mjs runs it.
 import assert from 'node:assert/strict';
 import {apart, visions} from './colours.mjs';
 import {show, showBoth} from './pipeline_help.mjs';
 
-// What stands in the window of the first of `selector`, no larger than `width` × `height`.
+// Compares the visible part of the first match of `selector`, no larger than `width` × `height`.
 async function region(page, picture, name, selector, width = 760, height = 300) {
   await page.mouse.move(3, 3);
   await page.evaluate(async () => {
@@ -27,7 +27,7 @@ const answers = async (open, run, family, options) => {
 const SIZE = [1000, 760];
 const EN = {query: '?lang=en', size: SIZE}, ZH = {query: '?lang=zh', size: SIZE, dark: true};
 
-// The same picture in English and light, and in Chinese and dark.
+// Makes the same picture in English and light, and in Chinese and dark.
 const inBoth = (what, name, draw) => [
   [`picture: ${what}`, (open, {picture}) => draw(open, picture, name, EN)],
   [`picture: ${what}, in Chinese and dark`, (open, {picture}) => draw(open, picture, `${name}-dark-zh`, ZH), {
@@ -163,7 +163,7 @@ export const cases = [
         for (const fill of colours.groups)
           assert.ok(apart(colours.ink, fill, vision) >= 20, `a mark on ${fill}, ${vision}, ${dark}`);
       }
-      // Among themselves they are told apart by how their lines run.
+      // The direction of their lines distinguishes them from each other.
       const lines = await page.evaluate(() =>
         ['bubble', 'imbalance', 'jitter', 'comm', 'rest'].map(part => {
           const probe = document.createElement('i');

@@ -13,8 +13,8 @@ export async function show(open, run, hash = '', options = {}) {
   await atRest(page);
   return page;
 }
-// Opens it on two runs. Once both charts stand, and what is said of them above: later they would move down, and be
-// painted anew.
+// Opens it on two runs. It waits for both charts and the text above them: later they would move down, and be painted
+// again.
 export async function showBoth(open, run, hash = '', options = {}) {
   const page = await show(open, run, hash, options);
   await page.waitForFunction(() =>

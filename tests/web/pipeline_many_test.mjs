@@ -9,7 +9,7 @@ const known = async page => {
   await page.waitForFunction(() => stageline.pipeline.worst());
   await atRest(page);
 };
-// Of each row the rank, or of many together [stage, how many, whether that is all].
+// Returns for each row the rank, or for a row of many [stage, count, whether that is all].
 const rowsShown = page =>
   page.evaluate(() => {
     const {parts, rows, sumRows} = stageline.pipeline, sums = sumRows();
@@ -40,7 +40,7 @@ export const cases = [
       assert.deepEqual(await rowsShown(page), [[0, 40, true], 57, [1, 39, false], 130, [2, 39, false], [3, 40, true]]);
       assert.deepEqual(await page.locator('#worst tbody th').allTextContents(), ['57', '130']);
       const table = await page.locator('#worst tbody tr').first().textContent();
-      // Replica 14, what it takes beyond its peers.
+      // The row shows replica 14 and its time beyond its peers.
       assert.ok(/14.*71\.\d\u202fms.*1\.40×.*persistent/.test(table), table);
       assert.equal(await page.inputValue('#replica'), 'null');
       await clickName(page, 2); // "39 others"

@@ -176,7 +176,7 @@ export const cases = [
     const all = rowsOf(program('analyze', 'waterfall', runs.split, '--format', 'json'), 'waterfall-stages'),
       now = await bars();
     all.forEach((row, i) => assert.ok(now[i].startsWith(of(row)), `${now[i]}; ${of(row)}`));
-    // Of a run with replicas the chosen one's: both together are the program's.
+    // In a run with replicas it shows the chosen one's: both together are the program's.
     const two = await show(open, 'pipeline', '?step=2&dp=0'),
       read = async () => (await two.locator('.stages tbody .bars').evaluateAll(list =>
         list.map(one =>

@@ -77,7 +77,7 @@ export const cases = [
         ranks;
       assert.ok(Math.abs(waiting - (stage.pipeline_ns - stage.busy_ns)) <= 2, `stage ${stage.stage}: ${waiting}`);
     }
-    // The widest one in sight.
+    // Finds the widest visible one.
     const at = await page.evaluate(list => {
       const p = stageline.pipeline, {step} = p.state(), rows = p.rows();
       let best = -1;
@@ -184,9 +184,8 @@ export const cases = [
       await page.focus('.page-pipeline canvas');
       for (let i = 0; i < 3; ++i) await page.keyboard.press('w');
       await rest_(page);
-      // A move with every frame, each before the window stands still; on until the last was of strips. What stood over
-      // the canvas then, against the canvas once it has come to rest and against that two pixels aside: shares of
-      // pixels that differ.
+      // Moves with every frame, each before the window is at rest, until the last was of strips. The picture over the
+      // canvas then is compared with the canvas at rest and with that two pixels aside: shares of pixels that differ.
       const seen = await page.evaluate(async () => {
         const canvas = document.querySelector('.page-pipeline canvas'), frame = () =>
           new Promise(done => requestAnimationFrame(done));
@@ -231,7 +230,7 @@ export const cases = [
       });
       assert.ok(seen.strips >= 4, `${hash}: the last move was of strips: ${JSON.stringify(seen)}`);
       assert.ok(seen.stood, 'and the window stood still where it was');
-      // Words stand in the middle of what is seen of a cell.
+      // Words are in the middle of the visible part of a cell.
       assert.ok(seen.rest < seen.aside / 20, `${hash}: ${JSON.stringify(seen)}`);
     }
   }],
@@ -248,7 +247,7 @@ export const cases = [
   }],
   ['pipeline: arrows end on the cells that wait for each other', async open => {
     const page = await show(open, 'pipeline'), b = await cellWhere(page, {kind: BACKWARD, microBatch: 2, part: 1});
-    // What is dark where an arrow ends: its head is drawn there, and nothing was before.
+    // Counts dark pixels where an arrow ends: its head is drawn there, and nothing was before.
     const heads = points =>
       page.evaluate(list => {
         const canvas = document.querySelector('.page-pipeline canvas'),
@@ -430,7 +429,7 @@ export const cases = [
       own.saving_ns);
     assert.equal(Number(await page.getAttribute('#says', 'data-step')), own.step_ns);
     await shot(page, 'pipeline-what-if');
-    // Only what is shown was told; what is unfolded then comes too.
+    // Only the visible part was sent; unfolded rows are sent too.
     const folded = await page.evaluate(() => stageline.pipeline.cells());
     await page.click('#unfold');
     await page.waitForFunction(few => stageline.pipeline.world() !== null && stageline.pipeline.cells() === 2 * few,
@@ -495,7 +494,7 @@ export const cases = [
     }, step);
     assert.equal(worst.seen, 128);
     assert.equal(worst.saving, 0);
-    assert.ok(worst.most <= 3e6, `${worst.most} ns off`); // messages that nobody waited for are replayed at their least
+    assert.ok(worst.most <= 3e6, `${worst.most} ns off`); // messages without a wait are replayed at their minimum
   }],
   ['pipeline: the chart leaves as SVG and PNG', async open => {
     const page = await show(open, 'split');

@@ -1,5 +1,5 @@
 // `stageline view` without a run: a page on which runs are opened by path, from a list, by dropping them; two are
-// compared, four held against each other. Run by viewer_run.mjs.
+// compared, four form a trend. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
 import {readFileSync} from 'node:fs';

@@ -1,4 +1,4 @@
-// Theory beside fact on the pipeline page: ghosts, their toggle, key and words. Run by viewer_run.mjs.
+// Tests the theory on the pipeline page: ghosts, their toggle, key and words. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {atRest, cellWhere, show, state} from './pipeline_help.mjs';
 

@@ -302,7 +302,7 @@ export const cases = [
         pen = canvas.getContext('2d');
       const starts = stageline.run.steps.map(one => Math.round(stageline.xOf(one.start_ns) - at.left)),
         lane = stageline.laneBox(0);
-      // Between two lanes: nothing but the ground and the lines.
+      // There is nothing between two lanes but the ground and the lines.
       const rank = stageline.rows().find(row => row.kind === 'rank'), y = Math.round(rank.y + 34 + 4);
       const data = pen.getImageData(0, y, canvas.width, 1).data, lines = [];
       for (let x = Math.round(lane.x - at.left); x < canvas.width; ++x)

@@ -1,9 +1,9 @@
-// Colours of the timeline as the page paints them: told apart by anyone, and readable. Run by viewer_run.mjs.
+// Colours of the timeline as the page paints them must be distinguishable and readable. viewer_run.mjs runs it.
 import assert from 'node:assert/strict';
 import {apart, contrast, visions} from './colours.mjs';
 import {chosen, clickSlice, drag, listed, settle, textContrast, wideSlice} from './viewer_help.mjs';
 
-// Kinds that stand beside each other in one lane. Of chunks every tint meets every other.
+// Kinds that are adjacent in one lane. Every tint of a chunk meets every other.
 const TOGETHER = {
   compute: ['forward', 'backward', 'weight', 'optimizer'],
   stream: ['computing', 'communication', 'memory', 'device_other'],

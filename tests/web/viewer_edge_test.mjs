@@ -124,7 +124,7 @@ export const cases = [
       const address = await serve('profile'), page = await context.newPage();
       let done = 300e6;
       const whole = () => done >= 1e9;
-      // The server has read all: the page is told otherwise. What is routed last is asked first.
+      // The server has read all, but the page gets another answer. The last added route is used first.
       await page.route(/api\/run/, async route => {
         const answer = await route.fetch();
         await route.fulfill({response: answer,
@@ -157,7 +157,7 @@ export const cases = [
       const near = await view(page);
       done = 620e6;
       await page.waitForFunction(() => document.querySelector('.reading').getAttribute('aria-valuenow') === '62');
-      // In the middle of a gesture the page is not made anew.
+      // The page is not rebuilt in the middle of a gesture.
       await page.evaluate(() => {
         window.first = true;
       });
@@ -203,7 +203,7 @@ export const cases = [
     await theirs.waitForFunction(() => /pipeline \d{4,}/.test(document.title));
     await page.waitForFunction(() => /Opened in Perfetto/.test(document.querySelector('.say').textContent));
     await context.unroute('https://ui.perfetto.dev/**');
-    await patience(page, 0.1); // nobody will answer
+    await patience(page, 0.1); // no server will answer
     await context.route('https://ui.perfetto.dev/**', route =>
       route.fulfill({contentType: 'text/html', body: 'no one is here'}));
     const [download] = await Promise.all([page.waitForEvent('download'), page.click('#perfetto')]);

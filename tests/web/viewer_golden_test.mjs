@@ -14,7 +14,7 @@ async function step(page, number, zoomed = 0) {
 }
 const kindLane = (page, type) =>
   page.evaluate(wanted => stageline.run.lanes.find(lane => lane.type === wanted).id, type);
-// Of one case a picture of the timeline and its drawer: the bars above are other pages' too.
+// Compares a picture of the timeline and its drawer for one case: the bars above belong to other pages too.
 const whole = async (page, picture, name) => {
   await away(page);
   await settle(page);

@@ -18,7 +18,7 @@ export async function settle(page) {
   if (!still) throw new Error('the page does not come to rest');
 }
 
-// Everything about the chosen slice has come, and stands in the drawer: it is drawn a frame after the answer is there.
+// Waits until everything about the chosen slice is in the drawer: it is drawn a frame after the answer arrives.
 export async function chosen(page) {
   await page.waitForFunction(() => stageline.facts());
   await settle(page);
@@ -31,8 +31,8 @@ export async function resize(page, width, height) {
   await page.evaluate(() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done))));
 }
 
-// Stops the clock by which the page tells gestures apart: what is done now is one gesture, however slow the machine is.
-// Returns what lets time pass.
+// Stops the clock by which the page separates gestures: all actions now are one gesture, on any machine. Returns a
+// function that lets time pass.
 export async function stopClock(page) {
   await page.evaluate(() => {
     const stopped = performance.now();
@@ -45,7 +45,7 @@ export async function stopClock(page) {
     }, ms);
 }
 
-// What the page waits a while for (a second letter, another page's answer) it waits so many times as long for.
+// Multiplies the page's short waits (for a second letter, another page's answer) by this number.
 export const patience = (page, times) =>
   page.evaluate(by => {
     const {setTimeout} = window;
@@ -105,7 +105,7 @@ export const visibleTexts = page =>
     return texts;
   });
 
-// Every text of the page that can be read, against the ground it stands on: names what is below 4.5 to 1.
+// Checks every readable text of the page against its ground: returns texts with a contrast below 4.5 to 1.
 export const textContrast = page =>
   page.evaluate(() => {
     const parse = text => text.match(/[\d.]+/g).map(Number);
@@ -139,7 +139,7 @@ export const textContrast = page =>
   });
 export const poorContrast = async page => (await textContrast(page)).found;
 
-// What reaches past the right edge of the page that is shown: "TAG.CLASS words +PIXELS", outermost first.
+// Returns elements past the right edge of the visible page: "TAG.CLASS words +PIXELS", outermost first.
 export const tooWide = page =>
   page.evaluate(() => {
     const shown = [...document.querySelectorAll('.page')].find(one => !one.hidden),

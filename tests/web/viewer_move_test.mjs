@@ -1,12 +1,11 @@
-// The window while it moves along: pictures that are moved are those that are painted when it stands still. Run by
-// viewer_run.mjs.
+// The window while it moves along: moved pictures are equal to those that are painted at rest. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {settle, span, view} from './viewer_help.mjs';
 
-// Moves by whole pixels, one step a frame, then by a pixel to and fro until all that is in sight has come and the
-// strips are painted from it. What the last frame showed is compared with the canvas at rest, with the canvas before
-// and with itself two pixels aside: shares of pixels that differ. With `late` nothing comes before all steps are done:
-// `early` is what they showed.
+// Moves by whole pixels, one step a frame, then by a pixel to and fro until everything visible has arrived and the
+// strips are painted from it. The last frame is compared with the canvas at rest, with the canvas before and with
+// itself two pixels aside: shares of pixels that differ. With `late` nothing arrives before all steps are done: `early`
+// is the picture until then.
 const moved = (page, steps, late) =>
   page.evaluate(async ([pixels, keep]) => {
     const rows = document.querySelector('canvas.rows'), belt = document.querySelector('.belt'),
@@ -41,7 +40,7 @@ const moved = (page, steps, late) =>
     const step = async by => {
       const painted = new Promise(done => rows.addEventListener('painted', done, {once: true}));
       stageline.pan(by * columnNs);
-      await painted; // nothing but this frame lies between: the next move comes before the window stands still
+      await painted; // nothing but this frame lies between: the next move comes before the window is at rest
     };
     for (const by of pixels) await step(by);
     const early = keep ? {shown: strips(), unfinished: stageline.unfinished()} : null;

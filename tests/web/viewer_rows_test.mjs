@@ -187,7 +187,7 @@ export const cases = [
     await page.keyboard.press('?');
     const live = new Set(await page.locator('#live, .say').allTextContents()); // said before, in the language of then
     const chinese = (await visibleTexts(page)).filter(text => !live.has(text));
-    // What may stay: names, numbers, units, keys.
+    // Texts that may stay: names, numbers, units, keys.
     const allowed =
       /^(Stageline|Perfetto|pipeline|rank( \d+.*)?|[BF]|args?|[\d.,\s+−×%:]+(s|ms|µs|ns)?( ·.*)?|mb|Ctrl\+?.*|Alt\+.|Esc|Pg(Up|Dn)|F1|[A-Z]|workerlog.*|ns|paddle.*)$/;
     const kept = chinese.filter(text => english.has(text) && /[A-Za-z]{2,}/.test(text) && !allowed.test(text));

@@ -1,10 +1,10 @@
-// node viewer_run.mjs STAGELINE FOLDER: serves runs with `stageline view` and drives the viewer in a headless Chromium
-// with real input events. Screenshots are left in FOLDER. Exit 0 good, 1 a failure, 77 nothing to drive with. With
-// --update-goldens the pictures in goldens/ are recorded anew; STAGELINE_WEB_ONLY is a part of the names of the cases
-// to run, STAGELINE_WEB_SLOW how many times slower Chromium shall be, STAGELINE_WEB_LATE by how many milliseconds every
-// frame shall be late, as on a machine whose processors are busy with other things: every case has to hold then, too.
-// STAGELINE_WEB_BUNDLE is a folder whose viewer.js and viewer.css (`node web/build.mjs FOLDER`) stand in for the
-// program's own: a change of the page is tried without a build.
+// node viewer_run.mjs STAGELINE FOLDER serves runs with `stageline view` and drives the viewer in a headless Chromium
+// with real input events. Screenshots are left in FOLDER. It exits with 0 on success, 1 on a failure, 77 without a
+// browser. With --update-goldens the pictures in goldens/ are recorded again. STAGELINE_WEB_ONLY is a part of the names
+// of the cases to run, STAGELINE_WEB_SLOW a factor by which Chromium is slowed. STAGELINE_WEB_LATE delays every frame
+// by a number of milliseconds, as on a busy machine: every case must hold then, too. STAGELINE_WEB_BUNDLE is a folder
+// whose viewer.js and viewer.css (`node web/build.mjs FOLDER`) replace the program's own: a change of the page is tried
+// without a build.
 import {spawn} from 'node:child_process';
 import {mkdirSync} from 'node:fs';
 import {join, resolve} from 'node:path';
@@ -51,8 +51,8 @@ mkdirSync(folder, {recursive: true});
 const runs = makeRuns(stageline,
   join(folder, 'runs-of-a-model-whose-name-says-its-layers-heads-and-sequence-length', 'attempt-of-monday'));
 
-// One server a run, started when it is first asked for, and opened once it has read all: of a run that is still being
-// read the page shows what is there, and begins again when there is more.
+// Starts one server per run, at the first request, and opens it once it has read all. A page of a run that is still
+// being read shows the present part, and starts again when there is more.
 const servers = new Map();
 process.on('exit', () => {
   for (const {child} of servers.values()) child.kill('SIGINT');
@@ -115,7 +115,7 @@ async function newContext(drives, hasTouch = false) {
   const context = await drives.newContext({viewport: {width: 1440, height: 900}, reducedMotion: 'no-preference',
     hasTouch});
   context.setDefaultTimeout(MOST_MS);
-  // What the page does with a frame waits; what it is told by keys, the pointer and the server does not.
+  // The page's work in a frame is delayed; input by keys, the pointer and the server is not.
   if (frameDelay > 0)
     await context.addInitScript(by => {
       const soon = window.requestAnimationFrame.bind(window), waiting = new Map();

@@ -79,7 +79,7 @@ export function makeRuns(stageline, folder) {
   const profileOf = (name, ...args) =>
     once(name, out =>
       python('-o', out, '--ranks', '2', '--events', '6000', '--steps', '3', '--format', 'json', ...args));
-  // Beside the checkout, or not.
+  // The folder is next to the checkout, if it exists.
   const bytedance = join(gen, '../../../shared/data/pipeline_ops/bytedance/ideal-timeline-ST.json.gz');
   return {
     pipeline,

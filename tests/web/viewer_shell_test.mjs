@@ -1,5 +1,5 @@
-// The frame around the pages and what a first-time reader stumbles over: the header's one row, addresses that lead
-// nowhere, a drawer that hides nothing, rows and bars that say what they mean. Run by viewer_run.mjs.
+// Tests the frame around the pages and the problems of first-time readers. These are the header's one row, addresses
+// that lead nowhere, a drawer that hides nothing, and clear labels of rows and bars. It is run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {existsSync, readFileSync, rmSync, writeFileSync} from 'node:fs';
 import {openReport, reportOf} from './onefile_help.mjs';
@@ -46,7 +46,7 @@ export const cases = [
       const report = await openReport(files, reportOf({stageline, runs, folder}, 'noted'));
       await report.page.waitForFunction(t => stageline.state().marks[0]?.t === t, at);
       assert.deepEqual(report.problems, []);
-      // What is no file of notes is left alone, and the page says so.
+      // A file that does not contain notes is left alone, and the page reports it.
       writeFileSync(file, 'mine');
       assert.equal((await fetch(new URL('api/notes', page.url()), {method: 'PUT', body: '{"notes": 1}'})).status, 400);
     },

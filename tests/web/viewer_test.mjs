@@ -91,7 +91,7 @@ export const cases = [
   }],
   ['the pixels on the canvas are those shares', async open => {
     const page = await open('busy');
-    // Of a lane without rectangles: the colour's share of each column's height, added up over the plot.
+    // For a lane without rectangles: the colour's share of each column's height, added up over the plot.
     const [found, wanted] = await page.evaluate(() => {
       const canvas = document.querySelector('canvas.rows'), box = canvas.getBoundingClientRect(),
         at = stageline.laneBox(0), drawn = stageline.drawn(0);

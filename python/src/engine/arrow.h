@@ -1,4 +1,4 @@
-// A Frame as an Arrow stream. Nothing of Python: arrays may be let go by any thread, also after the interpreter's end.
+// Gives a Frame as an Arrow stream without Python: any thread may release arrays, also after the interpreter's end.
 #pragma once
 
 #include <memory>

@@ -76,7 +76,7 @@ int put_entries(const Entry (&entries)[N], SlotOf slot_of, Attach attach_behind)
   return put;
 }
 
-// Ids of ranges that programs get: ours, with theirs kept beside it. Where only they have one, its top bit is set.
+// Ids of ranges that programs get: ours, with theirs kept along with it. Where only they have one, its top bit is set.
 uint64_t joined_id(slr_range ours, uint64_t their);
 uint64_t their_id(uint64_t id);
 // Ends ours.
