@@ -279,7 +279,7 @@ TEST_CASE("recognise: where a run leaves its schedule") {
   CHECK(d.expected == "F2");
   CHECK(d.found == "B0");
   CHECK(d.is_order);
-  CHECK(d.sentence.en == "warms up with 2 forwards instead of 3: B0 comes before F2 (place 2)");
+  CHECK(d.sentence.en == "warms up with 2 forwards instead of 3: B0 comes before F2 (position 2)");
   std::vector<Finding> findings;
   add_order(trace, theory_of(trace).recognition, findings);
   add_late(trace, theory_of(trace), 1, findings);
@@ -450,7 +450,7 @@ TEST_CASE("recognise: a micro-batch that one step lacks everywhere is missing, n
   REQUIRE(r.divergences.size() == 4);
   for (const Divergence& d : r.divergences) {
     CHECK_FALSE(d.is_order);
-    CHECK(d.sentence.en.find("lacks F5") == 0);
+    CHECK(d.sentence.en.find("is missing F5") == 0);
   }
 }
 
