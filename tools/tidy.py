@@ -25,11 +25,10 @@ MAY_INCLUDE = {
     'facts': 'base model profile schedules pipeline',
     'plan': 'base model profile schedules pipeline facts',
     'diagnosis': 'base model profile schedules pipeline facts plan',
-    # What rivals do their own way: three stand below the analyses that offer it, two are commands and stand above engine.
+    # What rivals do their own way: two stand below the analyses that offer it, two are commands and stand above engine.
     'compat/hta': 'base model profile schedules pipeline facts plan diagnosis',
-    'compat/tb': 'base model profile schedules pipeline facts plan diagnosis',
     'compat/torch_tables': 'base model profile schedules pipeline facts plan diagnosis',
-    'analyses': 'base model profile schedules pipeline facts plan diagnosis compat/hta compat/tb compat/torch_tables',
+    'analyses': 'base model profile schedules pipeline facts plan diagnosis compat/hta compat/torch_tables',
     'engine': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses',
     'compat/msprof': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',
     'compat/paddle_timeline': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',

@@ -76,7 +76,6 @@ struct AnalysisInput {
   const Trace* test = nullptr;     // for kTwoRuns: the new run
   std::vector<std::string> paths;  // for kFiles
   bool hta = false;                // --compat hta: HTA's numbers, columns and refusals
-  bool tb = false;                 // --compat tb: those of TensorBoard's profiler plugin
   bool msprof = false;             // --compat msprof: those of msprof-analyze
   bool include_last_step = false;  // --include-last-profiler-step
   bool for_report = false;         // leaves out tables that have a row for each event
@@ -120,7 +119,7 @@ struct Analysis {
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  const char* compat = "";       // tools whose answers --compat gives, as a comma list: "hta", "tb", "msprof"
+  const char* compat = "";       // tools whose answers --compat gives, as a comma list: "hta", "msprof"
   const char* format = "";       // another tool's layout that --format accepts besides text, csv and json: "torch"
   bool takes_summaries = false;  // for kTorch: also answers for ranks that have sums for each step but no slices
   bool makes_overlay = false;    // takes --overlay FILE

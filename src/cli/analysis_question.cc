@@ -88,7 +88,6 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
   for (const Analysis* analysis : chosen)
     if (Status s = check_compat(arguments, analysis->compat, analysis->name); !s) return std::move(s).error();
   input.hta = compat == "hta";
-  input.tb = compat == "tb";
   input.msprof = compat == "msprof";
   if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
     return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};

@@ -46,9 +46,8 @@ Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOp
 std::vector<Flag> analysis_flags() {
   std::vector<Flag> flags = {
       {"compat", "NAME",
-       "Reproduce another tool's numbers and columns where supported: hta (HTA), tb (TensorBoard's plugin), "
-       "msprof (msprof-analyze)",
-       "hta,tb,msprof"},
+       "Reproduce another tool's numbers and columns where supported: hta (HTA), msprof (msprof-analyze)",
+       "hta,msprof"},
       {"format", "KIND", "text (default), csv or json; torch where an analysis prints the profiler's own table",
        "text,csv,json,torch"},
       {"overlay", "FILE", "Write the source trace with this answer marked on it", ""},

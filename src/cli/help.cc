@@ -104,9 +104,8 @@ std::string analysis_help_text(const Analysis& analysis) {
   for (const std::string_view rival : split(analysis.compat, ','))
     if (!rival.empty())
       out += entry("--compat " + std::string(rival),
-                   rival == "hta"  ? "HTA's numbers and columns, including its bugs"
-                   : rival == "tb" ? "The TensorBoard plugin's numbers and columns, including its bugs"
-                                   : "msprof-analyze's numbers and columns, including its bugs",
+                   rival == "hta" ? "HTA's numbers and columns, including its bugs"
+                                  : "msprof-analyze's numbers and columns, including its bugs",
                    26);
   if (analysis.format[0] != '\0')
     out += entry(std::string("--format ") + analysis.format, "The table as the PyTorch profiler prints it", 26);

@@ -35,24 +35,6 @@ double share_or_zero(Part part, Whole whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 0;
 }
 
-// Sums as numpy.sum does: halves blocks above 128 values, and adds eight partial sums within a block. O(n).
-inline double pairwise_sum(const double* values, size_t count) {
-  if (count > 128) {
-    const size_t half = count / 2 - count / 2 % 8;
-    return pairwise_sum(values, half) + pairwise_sum(values + half, count - half);
-  }
-  double sum = 0;
-  size_t i = 0;
-  if (count >= 8) {
-    double r[8] = {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
-    for (i = 8; i + 8 <= count; i += 8)
-      for (size_t k = 0; k < 8; ++k) r[k] += values[i + k];
-    sum = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
-  }
-  for (; i < count; ++i) sum += values[i];
-  return sum;
-}
-
 struct Description {  // pandas' describe(): n−1 standard deviation, linear percentiles
   int64_t count = 0;
   double mean = kNaN, std = mean, min = mean, p25 = mean, p50 = mean, p75 = mean, max = mean;

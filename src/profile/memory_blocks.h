@@ -3,8 +3,8 @@
 //   records   +512 @a   +64 @b   −512 @a            −32 @c
 //   blocks    a: 512 B, two times     b: 64 B, never freed     c: 32 B, there before the capture
 //
-// Addresses count per device; torch's own view (--compat tb) takes them as shared by all devices. A record without an
-// address (traces of torch 1.9 and before) is an allocation that is never freed, or a free of something unknown.
+// Addresses count per device; a record without an address (traces of torch 1.9 and before) is an allocation that
+// is never freed, or a free of something unknown.
 #pragma once
 
 #include <cstdint>

@@ -1,24 +1,20 @@
 // Tells by names which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could.
 //
-// A trace does not say this, so names are all there is. There are two answers: that of TensorBoard's profiler plugin,
-// whose list ends with Ampere, and ours. Definitions and limits: docs/analyses/tb-kernel.md.
+// A trace does not say this, so names are all there is. Definitions and limits: docs/analyses/tb-kernel.md.
 #pragma once
 
 #include <string_view>
 
 namespace stageline {
 
-// Our answer. It knows names of cuBLAS, cuDNN, CUTLASS, FlashAttention, of Hopper's and Blackwell's instructions, of
+// Knows names of cuBLAS, cuDNN, CUTLASS, FlashAttention, of Hopper's and Blackwell's instructions, of
 // Tensile with matrix instructions, and of Composable Kernel. Kernels whose names say nothing (Triton's) are not
 // recognised. O(length).
 bool uses_tensor_cores(std::string_view kernel);
-// The plugin's answer (torch_tb_profiler 0.4.3, from NVIDIA's PyProf): one of 18 texts is anywhere in the name.
-bool plugin_uses_tensor_cores(std::string_view kernel);
 
-// True for operators whose kernels can use these cores with the right types and sizes. Ours are what multiplies
-// matrices, today's names of backward operators, and attention. Callers of such operators are not on the list, since
-// analyses look at what is called.
+// True for operators whose kernels can use these cores with the right types and sizes. They multiply
+// matrices; the list has today's names of backward operators, and attention. Callers of such operators are not on the
+// list, since analyses look at what is called.
 bool may_use_tensor_cores(std::string_view op);
-bool plugin_may_use_tensor_cores(std::string_view op);
 
 }  // namespace stageline

@@ -126,7 +126,6 @@ class AnalysisSource : public TableSource {
                          {},
                          "it has " + std::string(analysis_.compat)};
           input.hta = value == "hta";
-          input.tb = value == "tb";
           input.msprof = value == "msprof";
         } else if (name == "include-last-profiler-step") {
           input.include_last_step = value != "false";

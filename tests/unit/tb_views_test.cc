@@ -1,4 +1,4 @@
-// Modules and memory of TensorBoard's plugin, and categories of memory: numbers by hand.
+// The modules and the memory of tb-module and tb-memory, and categories of memory: numbers by hand.
 #include "analyses/memory_categories/memory_classes.h"
 #include "torch_traces.h"
 
@@ -49,10 +49,9 @@ std::vector<std::string> net() {
           R"({"ph":"f","id":1,"pid":100,"tid":2,"ts":202,"cat":"fwdbwd","name":"fwdbwd","bp":"e"})"};
 }
 
-Table asked(const Trace& trace, const char* analysis, std::string_view table, bool tb = false) {
+Table asked(const Trace& trace, const char* analysis, std::string_view table) {
   AnalysisInput input;
   input.trace = &trace;
-  input.tb = tb;
   auto result = find_analysis(analysis)->run(input);
   REQUIRE_MESSAGE(result, (result ? "" : result.error().text()));
   return table_of(result->tables, table);
@@ -87,15 +86,6 @@ TEST_CASE("tb-module: calls, operators, host and device, backward by its forward
   CHECK(column(flat, "name") == Texts{"Linear_0", "Net_0"});
 }
 
-TEST_CASE("tb-module as the plugin: a row per call of the tree, each with the sums of all") {
-  const Table table = asked(torch_trace(net()), "tb-module", "modules", true);
-  CHECK(column(table, "path") == Texts{"Net_0", "Net_0/Linear_0", "Net_0/Linear_0"});
-  CHECK(column(table, "occurrences") == Texts{"1", "2", "2"});
-  CHECK(column(table, "device_ns") == Texts{"16000", "16000", "16000"});
-  CHECK(column(table, "self_device_ns") == Texts{"0", "16000", "16000"});
-  CHECK(column(table, "self_host_ns") == Texts{"35000", "20000", "20000"});
-}
-
 TEST_CASE("tb-module: Lightning's ranges are modules by their paths") {
   const auto range = [](const std::string& name, const std::string& ts, const std::string& dur) {
     return torch_event("user_annotation", name, 100, 1, ts, dur);
@@ -120,11 +110,9 @@ TEST_CASE("tb-module: a hundred thousand modules deep, and frames that are their
   events.push_back(frame("nn.Module: A_0", 3, "5", "5", kDeep + 2, std::to_string(kDeep + 3), 8));
   events.push_back(frame("nn.Module: B_0", 4, "5", "5", kDeep + 3, std::to_string(kDeep + 2), 9));
   const Trace trace = torch_trace(events);
-  for (const bool tb : {false, true}) {
-    const Table table = asked(trace, "tb-module", "modules", tb);
-    CHECK(table.row_count() >= kDeep);
-    CHECK(cell(table, "self_host_ns", "depth", std::to_string(kDeep - 1)) == "2000");
-  }
+  const Table table = asked(trace, "tb-module", "modules");
+  CHECK(table.row_count() >= kDeep);
+  CHECK(cell(table, "self_host_ns", "depth", std::to_string(kDeep - 1)) == "2000");
 }
 
 TEST_CASE("tb-memory: blocks, operators and peaks by hand") {
@@ -148,11 +136,10 @@ TEST_CASE("tb-memory: blocks, operators and peaks by hand") {
   CHECK(cell(peaks, "peak_time_ns") == "35000");
 }
 
-TEST_CASE("tb-memory: nested calls of one name count their bytes once; the plugin twice") {
+TEST_CASE("tb-memory: nested calls of one name count their bytes once") {
   const Trace trace = torch_trace({op("aten::cat", 1, "0", "100"), op("aten::cat", 1, "10", "50"),
                                    op("aten::copy_", 1, "70", "5"), memory("20", 8, 0xa0, 8)});
   CHECK(cell(asked(trace, "tb-memory", "memory-operators"), "allocation_size_bytes") == "8");
-  CHECK(cell(asked(trace, "tb-memory", "memory-operators", true), "allocation_size_bytes") == "16");
 }
 
 TEST_CASE("tb-memory: frees without allocation or address, addresses twice, damaged sizes") {
@@ -165,8 +152,6 @@ TEST_CASE("tb-memory: frees without allocation or address, addresses twice, dama
   CHECK(column(events, "size_bytes").size() == 10);  // 8, 16, 4, 4, 2, 2, three damaged, 5
   CHECK(cell(events, "free_ns", "size_bytes", "8").empty());
   CHECK(cell(events, "duration_ns", "size_bytes", "16") == "1000");
-  const Table plugin = asked(trace, "tb-memory", "memory-events", true);
-  CHECK(cell(plugin, "size_bytes", "size_bytes", "8") == "(no row)");  // its block is replaced
   CHECK(asked(trace, "memory-categories", "memory-category-peaks").row_count() == 2);
 }
 

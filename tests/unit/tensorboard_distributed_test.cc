@@ -138,67 +138,14 @@ TEST_CASE("kernels without arguments take those of the operator around their lau
         Row{"0", "_allgather_base", "1", "128", "128", "10000", "10000", "1", "7000", "7000", "3000"});
 }
 
-TEST_CASE("--compat tb: the n-th call of every rank, host interval and kernels alike") {
+TEST_CASE("collectives count the time of kernels alone, not of the calls that launch them") {
   const Trace trace = ranks_of({{op("nccl:all_reduce", 0, 30, 1, "100"), owned("ncclKernel_AllReduce", 10, 50, 1, 16),
                                  op("aten::add", 35, 15, 2), owned("gemm", 40, 50, 2, 7)},
                                 {op("nccl:all_reduce", 0, 20, 1, "100"), owned("ncclKernel_AllReduce", 15, 20, 1, 16),
                                  op("aten::add", 22, 20, 2), owned("gemm", 30, 50, 2, 7)}});
-  const auto tables = ask(trace, "tb-distributed", {.tb = true});
-  // The step is that of the host, 0–50 and 0–42: no launch tells which device work belongs to it.
-  const Table& overlap = table_of(tables, "overlap-by-step");
-  CHECK(row_of(overlap, 0) == Row{"0", "0", "0", "10", "40", "0"});
-  CHECK(row_of(overlap, 1) == Row{"1", "0", "7", "5", "30", "0"});
-  // Transfer: of the host's intervals the last 20 (10–30), of the kernels the last 20 (40–60).
-  const Table& waits = table_of(tables, "waits-by-step");
-  CHECK(row_of(waits, 0) == Row{"0", "0", "40", "20"});
-  CHECK(row_of(waits, 1) == Row{"1", "0", "35", "0"});
-  const Table& calls = table_of(tables, "collectives");
-  CHECK(row_of(calls, 0) == Row{"0", "nccl:all_reduce", "1", "400", "400", "60", "60", "40", "40"});
-  CHECK(row_of(calls, 1) == Row{"1", "nccl:all_reduce", "1", "400", "400", "35", "35", "35", "35"});
-  // Ours counts the kernels alone.
   const auto ours = ask(trace, "tb-distributed");
   CHECK(cell(table_of(ours, "collectives"), "latency_ns") == "50000");
   CHECK(cell(table_of(ours, "collectives"), "transfer_ns") == "20000");
-}
-
-TEST_CASE("--compat tb: the figures of the plugin's own two-rank example") {
-  const Trace trace =
-      ranks_of({{op("nccl:broadcast", 0, 75, 1, "53120"), owned("ncclKernel_Broadcast", 16, 16, 1, 16),
-                 op("aten::add_", 100, 20, 2), owned("elementwise", 130, 161, 2, 7),
-                 op("nccl:all_reduce", 160, 75, 3, "2049000", 2), owned("ncclKernel_AllReduce", 162, 1556, 3, 16)},
-                {op("nccl:broadcast", 0, 20, 1, "53120"), owned("ncclKernel_Broadcast", 8, 31, 1, 16),
-                 op("aten::add_", 25, 20, 2), owned("elementwise", 30, 161, 2, 7),
-                 op("nccl:all_reduce", 160, 75, 3, "2049000", 2), owned("ncclKernel_AllReduce", 562, 1058, 3, 16)}});
-  const auto tables = ask(trace, "tb-distributed", {.tb = true});
-  CHECK(row_of(table_of(tables, "overlap-by-step"), 0) == Row{"0", "0", "30", "75", "75", "55"});
-  CHECK(row_of(table_of(tables, "overlap-by-step"), 1) == Row{"1", "0", "121", "40", "74", "0"});
-  CHECK(row_of(table_of(tables, "waits-by-step"), 0) == Row{"0", "0", "1169", "464"});
-  CHECK(row_of(table_of(tables, "waits-by-step"), 1) == Row{"1", "0", "1169", "3"});
-  const Table& calls = table_of(tables, "collectives");
-  CHECK(row_of(calls, 0) == Row{"0", "nccl:broadcast", "1", "212480", "212480", "75", "75", "36", "36"});
-  CHECK(row_of(calls, 1) == Row{"0", "nccl:all_reduce", "1", "8196000", "8196000", "1558", "1558", "1133", "1133"});
-  CHECK(row_of(calls, 2) == Row{"1", "nccl:broadcast", "1", "212480", "212480", "39", "39", "36", "36"});
-  CHECK(row_of(table_of(ask(trace, "tb-overview", {.tb = true}), "step-breakdown"), 0) ==
-        Row{"0", "0", "105", "0", "0", "75", "0", "0", "20", "35", "235"});
-}
-
-TEST_CASE("--compat tb: without the plugin's calls on every rank, in equal number, there is no view") {
-  AnalysisInput input;
-  input.tb = true;
-  const auto refusal = [&](const std::vector<std::vector<std::string>>& ranks) {
-    const Trace trace = ranks_of(ranks);
-    input.trace = &trace;
-    const auto result = find_analysis("tb-distributed")->run(input);
-    return result ? std::string("shown") : result.error().what;
-  };
-  CHECK(refusal({{op("nccl:all_reduce", 0, 9, 1)}, {op("nccl:_all_gather_base", 0, 9, 1)}}).find("without nccl:") !=
-        std::string::npos);
-  CHECK(refusal({{op("nccl:reduce", 0, 9, 1)}, {op("nccl:reduce", 0, 9, 1), op("nccl:reduce", 20, 9, 2)}})
-            .find("number of calls") != std::string::npos);
-  CHECK(refusal({{op("nccl:reduce", 0, 9, 1)}, {op("nccl:reduce", 0, 9, 1), owned("ncclKernel", 2, 3, 1, 9)}})
-            .find("number of kernels") != std::string::npos);
-  CHECK(refusal({{op("nccl:reduce", 0, 9, 1), op("gloo:reduce", 20, 9, 2)}}).find("both") != std::string::npos);
-  CHECK(refusal({{op("gloo:reduce", 0, 9, 1)}, {op("gloo:reduce", 0, 5, 1)}}) == "shown");
 }
 
 TEST_CASE("bytes of an operator's inputs") {

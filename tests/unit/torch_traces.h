@@ -46,7 +46,7 @@ inline stageline::Trace torch_trace(const std::vector<std::string>& events) {
 }
 
 struct AskOptions {
-  bool hta = false, tb = false, msprof = false;
+  bool hta = false, msprof = false;
   std::vector<std::pair<std::string, std::string>> options = {};
 };
 
@@ -54,7 +54,6 @@ inline std::vector<stageline::Table> ask(const stageline::Trace& trace, const ch
   stageline::AnalysisInput input;
   input.trace = &trace;
   input.hta = how.hta;
-  input.tb = how.tb;
   input.msprof = how.msprof;
   for (const auto& [key, value] : how.options) input.options.set(key, value);
   const stageline::Analysis* analysis = stageline::find_analysis(name);

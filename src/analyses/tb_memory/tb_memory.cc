@@ -13,12 +13,6 @@ namespace {
 
 using Type = ColumnType;
 
-std::string device_text(MemoryDevice device, bool plugin) {
-  std::string text = memory_device_name(device);
-  if (plugin) std::erase(text, ' ');  // "GPU0"
-  return text;
-}
-
 int64_t time_or_null(int64_t time_ns) { return time_ns == MemoryEvent::kNullTime ? kNullInteger : time_ns; }
 
 std::vector<ColumnSpec> tb_memory_memory_peaks_columns() {
@@ -31,7 +25,7 @@ std::vector<ColumnSpec> tb_memory_memory_peaks_columns() {
           {"source", "source", Type::kText, "recorded: the allocator's totals; summed: sizes added up from 0"}};
 }
 
-Table peaks_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
+Table peaks_table(const std::vector<MemoryAnswer>& ranks) {
   Table table("memory-peaks", "Peak memory of every device", tb_memory_memory_peaks_columns());
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves) {
@@ -39,28 +33,28 @@ Table peaks_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
       int64_t reserved = -1;
       for (const MemoryPoint& point : curve.points) reserved = std::max(reserved, point.reserved);
       const MemoryPoint& peak = curve.points[curve.peak];
-      table.add_row({int64_t{answer.rank}, device_text(curve.device, plugin), peak.allocated, peak.time_ns,
+      table.add_row({int64_t{answer.rank}, memory_device_name(curve.device), peak.allocated, peak.time_ns,
                      reserved < 0 ? kNullInteger : reserved, static_cast<int64_t>(curve.points.size()),
                      std::string(curve.recorded ? "recorded" : "summed")});
     }
   return table;
 }
 
-std::vector<ColumnSpec> memory_curve_columns(bool plugin) {
+std::vector<ColumnSpec> memory_curve_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"device", "device", Type::kText, ""},
-          {"time_ns", "time", Type::kTime, plugin ? "From the rank's first event" : "From the run's first slice"},
+          {"time_ns", "time", Type::kTime, "From the run's first slice"},
           {"allocated_bytes", "allocated", Type::kInteger, "In use by tensors"},
           {"reserved_bytes", "reserved", Type::kInteger, "Held by the allocator, used or not"}};
 }
 
-Table curve_table(const std::vector<MemoryAnswer>& ranks, bool plugin, size_t max_points) {
-  Table table("memory-curve", "Memory over time", memory_curve_columns(plugin));
+Table curve_table(const std::vector<MemoryAnswer>& ranks, size_t max_points) {
+  Table table("memory-curve", "Memory over time", memory_curve_columns());
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves)
       for (const MemoryPoint& point :
            thin_series(curve.points, max_points, [](const MemoryPoint& p) { return p.allocated; }))
-        table.add_row({int64_t{answer.rank}, device_text(curve.device, plugin), point.time_ns, point.allocated,
+        table.add_row({int64_t{answer.rank}, memory_device_name(curve.device), point.time_ns, point.allocated,
                        point.reserved < 0 ? kNullInteger : point.reserved});
   return table;
 }
@@ -75,19 +69,14 @@ std::vector<ColumnSpec> memory_events_columns() {
           {"duration_ns", "held", Type::kDuration, "Between the two"}};
 }
 
-Table events_table(const std::vector<MemoryAnswer>& ranks, bool plugin) {
+Table events_table(const std::vector<MemoryAnswer>& ranks) {
   Table table("memory-events", "Blocks of memory", memory_events_columns());
   for (const MemoryAnswer& answer : ranks) {
-    std::vector<const MemoryEvent*> events;
-    for (const MemoryEvent& event : answer.events) events.push_back(&event);
-    if (plugin)  // one list for each device
-      std::stable_sort(events.begin(), events.end(),
-                       [](const MemoryEvent* a, const MemoryEvent* b) { return a->device < b->device; });
-    for (const MemoryEvent* e : events) {
-      const bool both = e->allocated_ns != MemoryEvent::kNullTime && e->freed_ns != MemoryEvent::kNullTime;
-      table.add_row({int64_t{answer.rank}, device_text(e->device, plugin), e->operator_name, e->bytes,
-                     time_or_null(e->allocated_ns), time_or_null(e->freed_ns),
-                     both ? e->freed_ns - e->allocated_ns : kNullInteger});
+    for (const MemoryEvent& e : answer.events) {
+      const bool both = e.allocated_ns != MemoryEvent::kNullTime && e.freed_ns != MemoryEvent::kNullTime;
+      table.add_row({int64_t{answer.rank}, memory_device_name(e.device), e.operator_name, e.bytes,
+                     time_or_null(e.allocated_ns), time_or_null(e.freed_ns),
+                     both ? e.freed_ns - e.allocated_ns : kNullInteger});
     }
   }
   return table;
@@ -109,11 +98,11 @@ std::vector<ColumnSpec> memory_operators_columns() {
            "Allocated bytes of the operator itself; frees are not counted"}};
 }
 
-Table operators_table(const TorchRun& run, const std::vector<MemoryAnswer>& ranks, bool plugin) {
+Table operators_table(const TorchRun& run, const std::vector<MemoryAnswer>& ranks) {
   Table table("memory-operators", "Memory by operator", memory_operators_columns());
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryOperator& op : answer.operators)
-      table.add_row({int64_t{answer.rank}, device_text(op.device, plugin), std::string(run.trace->names.text(op.name)),
+      table.add_row({int64_t{answer.rank}, memory_device_name(op.device), std::string(run.trace->names.text(op.name)),
                      op.calls, op.increase, op.self_increase, op.allocations, op.self_allocations, op.allocated,
                      op.self_allocated});
   return table;
@@ -142,9 +131,7 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
   if (!torch) return std::move(torch).error();
   std::vector<MemoryAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = input.tb ? plugin_memory(*torch, torch->parts[k]) : exact_memory(*torch, torch->parts[k]);
-  });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = memory_answer(*torch, torch->parts[k]); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return Error{ErrorCode::kBadInput,
@@ -152,22 +139,13 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
                  {},
                  "torch.profiler writes them with profile_memory=True"};
   }
-  if (input.tb)
-    for (const size_t p : torch->parts)
-      for (const MemoryRecord& record : input.trace->parts[p].memory)
-        if (record.device_type != 0 && record.device_type != 1 && record.address != 0)
-          return Error{ErrorCode::kBadInput,
-                       "TypeError: '<' not supported between instances of 'NoneType' and 'str'",
-                       {},
-                       "the plugin knows the memory of CPU and CUDA only (device types 0 and 1), and fails on type " +
-                           std::to_string(record.device_type) + "; without --compat tb it is shown"};
   AnalysisResult result;
-  result.tables.push_back(peaks_table(ranks, input.tb));
-  result.tables.push_back(operators_table(*torch, ranks, input.tb));
-  if (!input.for_report) result.tables.push_back(events_table(ranks, input.tb));
+  result.tables.push_back(peaks_table(ranks));
+  result.tables.push_back(operators_table(*torch, ranks));
+  if (!input.for_report) result.tables.push_back(events_table(ranks));
   const size_t points = input.for_report ? kReportPoints : static_cast<size_t>(*most);
-  result.tables.push_back(curve_table(ranks, input.tb, input.tb ? SIZE_MAX : points));
-  if (!input.tb) note_flaws(ranks, result.notes);
+  result.tables.push_back(curve_table(ranks, points));
+  note_flaws(ranks, result.notes);
   return result;
 }
 
@@ -180,10 +158,9 @@ const Analysis tb_memory_analysis = {
     .tables = {{"memory-peaks", "one row per device", tb_memory_memory_peaks_columns},
                {"memory-operators", "one row per device and operator", memory_operators_columns},
                {"memory-events", "one row per block of memory", memory_events_columns},
-               {"memory-curve", "allocated and reserved bytes over time", [] { return memory_curve_columns(false); }}},
+               {"memory-curve", "allocated and reserved bytes over time", memory_curve_columns}},
     .run = run_tb_memory,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"points", "N", "most points of a curve; peaks are kept (default 1000; all with --compat tb)", ""}},
-    .compat = "tb"};
+    .options = {{"points", "N", "most points of a curve; peaks are kept (default 1000)", ""}}};
 
 }  // namespace stageline

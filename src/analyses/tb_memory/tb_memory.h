@@ -1,4 +1,4 @@
-// The facts from which both modes of tb-memory make their tables.
+// The facts from which tb-memory makes its tables.
 #pragma once
 
 #include <cstdint>
@@ -41,17 +41,12 @@ struct MemoryAnswer {
   int32_t rank = 0;
   std::vector<MemoryCurve> curves;  // ascending by device
   std::vector<MemoryEvent> events;
-  std::vector<MemoryOperator> operators;  // by device, then descending by self_allocated (compatible mode: by name)
+  std::vector<MemoryOperator> operators;  // by device, then descending by self_allocated
   MemoryHistory history;
   int64_t outside = 0;  // number of records that are within no operator
 };
 
 // Uses the records that --range and --steps leave.
-MemoryAnswer exact_memory(const TorchRun& run, size_t part);
-// Gives the plugin's answer; docs/analyses/tb-memory.md lists the differences.
-MemoryAnswer plugin_memory(const TorchRun& run, size_t part);
-
-// Returns one curve for each device. `plugin`: uses only records that have an address and totals.
-std::vector<MemoryCurve> memory_curves(const Part& part, const MemoryHistory& history, int64_t zero_ns, bool plugin);
+MemoryAnswer memory_answer(const TorchRun& run, size_t part);
 
 }  // namespace stageline

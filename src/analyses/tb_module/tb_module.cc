@@ -26,58 +26,50 @@ std::string path_of(const ModuleAnswer& answer, size_t node) {
   return path;
 }
 
-std::vector<ColumnSpec> sum_columns(bool plugin) {
-  std::vector<ColumnSpec> columns = {
+std::vector<ColumnSpec> sum_columns() {
+  return {
       {"occurrences", "calls", Type::kInteger, "Calls of the module"},
       {"operators", "operators", Type::kInteger, "Operators that it calls itself, not through modules or operators"},
       {"host_ns", "host", Type::kDuration, "Host time of its calls"},
       {"self_host_ns", "host self", Type::kDuration, "Host time without the operators and modules that it calls"},
       {"device_ns", "device", Type::kDuration, "Device work launched within, modules below included"},
       {"self_device_ns", "device self", Type::kDuration, "Device work launched within, modules below left out"},
-      {"mean_ns", "mean", Type::kDuration,
-       "Mean device time of one call; mean host time when there is no device work"}};
-  if (!plugin)
-    for (ColumnSpec& spec : std::vector<ColumnSpec>{
-             {"backward_host_ns", "backward host", Type::kDuration,
-              "Host time of the backward of everything it called, modules below included"},
-             {"self_backward_host_ns", "backward host self", Type::kDuration, "The same without modules below"},
-             {"backward_device_ns", "backward device", Type::kDuration,
-              "Device work of that backward, modules below included"},
-             {"self_backward_device_ns", "backward device self", Type::kDuration, "The same without modules below"}})
-      columns.push_back(std::move(spec));
-  return columns;
+      {"mean_ns", "mean", Type::kDuration, "Mean device time of one call; mean host time when there is no device work"},
+      {"backward_host_ns", "backward host", Type::kDuration,
+       "Host time of the backward of everything it called, modules below included"},
+      {"self_backward_host_ns", "backward host self", Type::kDuration, "The same without modules below"},
+      {"backward_device_ns", "backward device", Type::kDuration,
+       "Device work of that backward, modules below included"},
+      {"self_backward_device_ns", "backward device self", Type::kDuration, "The same without modules below"}};
 }
 
-void append_sums(std::vector<Table::Value>& row, const ModuleSums& s, bool plugin) {
+void append_sums(std::vector<Table::Value>& row, const ModuleSums& s) {
   const int64_t calls = std::max<int64_t>(1, s.occurrences);
   for (const int64_t value : {s.occurrences, s.operators, s.host_ns, s.self_host_ns, s.device_ns, s.self_device_ns,
-                              (s.device_ns > 0 ? s.device_ns : s.host_ns) / calls})
+                              (s.device_ns > 0 ? s.device_ns : s.host_ns) / calls, s.backward_host_ns,
+                              s.self_backward_host_ns, s.backward_device_ns, s.self_backward_device_ns})
     row.emplace_back(value);
-  if (!plugin)
-    for (const int64_t value :
-         {s.backward_host_ns, s.self_backward_host_ns, s.backward_device_ns, s.self_backward_device_ns})
-      row.emplace_back(value);
 }
 
-std::vector<ColumnSpec> modules_columns(bool plugin) {
+std::vector<ColumnSpec> modules_columns() {
   std::vector<ColumnSpec> columns = {
       {"rank", "rank", Type::kInteger, "Global rank"},
       {"depth", "depth", Type::kInteger, "Number of modules around it; 0 when no module called it"},
       {"path", "path", Type::kText, "Names of the modules from the outermost one; only the last 64"},
       {"name", "module", Type::kText, "Class and number, as the profiler names the object"},
       {"module_id", "id", Type::kInteger, "Equal for calls of one object"}};
-  for (ColumnSpec& spec : sum_columns(plugin)) columns.push_back(std::move(spec));
+  for (ColumnSpec& spec : sum_columns()) columns.push_back(std::move(spec));
   return columns;
 }
 
-Table tree_table(const std::vector<ModuleAnswer>& ranks, bool plugin) {
-  Table table("modules", "Modules, as they call each other", modules_columns(plugin));
+Table tree_table(const std::vector<ModuleAnswer>& ranks) {
+  Table table("modules", "Modules, as they call each other", modules_columns());
   for (const ModuleAnswer& answer : ranks)
     for (size_t i = 0; i < answer.nodes.size(); ++i) {
       const ModuleNode& node = answer.nodes[i];
       std::vector<Table::Value> row = {int64_t{answer.rank}, int64_t{node.depth}, path_of(answer, i), node.name,
                                        node.module_id < 0 ? kNullInteger : node.module_id};
-      append_sums(row, node.sums, plugin);
+      append_sums(row, node.sums);
       table.add_row(std::move(row));
     }
   return table;
@@ -87,7 +79,7 @@ std::vector<ColumnSpec> module_totals_columns() {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "module", Type::kText, ""},
                                      {"module_id", "id", Type::kInteger, ""}};
-  for (ColumnSpec& spec : sum_columns(false)) columns.push_back(std::move(spec));
+  for (ColumnSpec& spec : sum_columns()) columns.push_back(std::move(spec));
   return columns;
 }
 
@@ -122,7 +114,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
     for (const auto& [key, sums] : rows) {
       std::vector<Table::Value> row = {int64_t{answer.rank}, std::string(key.first),
                                        key.second < 0 ? kNullInteger : key.second};
-      append_sums(row, *sums, false);
+      append_sums(row, *sums);
       table.add_row(std::move(row));
     }
   }
@@ -132,15 +124,8 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
 Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
   if (!torch) return std::move(torch).error();
-  std::vector<Result<ModuleAnswer>> answers(torch->parts.size(), ModuleAnswer{});
-  parallel_for(answers.size(), [&](size_t k) {
-    answers[k] = input.tb ? plugin_modules(*torch, torch->parts[k]) : exact_modules(*torch, torch->parts[k]);
-  });
-  std::vector<ModuleAnswer> ranks;
-  for (Result<ModuleAnswer>& answer : answers) {
-    if (!answer) return std::move(answer).error();
-    ranks.push_back(std::move(*answer));
-  }
+  std::vector<ModuleAnswer> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k]); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return Error{ErrorCode::kBadInput,
@@ -149,8 +134,8 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
                  "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)"};
   }
   AnalysisResult result;
-  result.tables.push_back(tree_table(ranks, input.tb));
-  if (!input.tb) result.tables.push_back(flat_table(ranks));
+  result.tables.push_back(tree_table(ranks));
+  result.tables.push_back(flat_table(ranks));
   return result;
 }
 
@@ -160,11 +145,9 @@ extern const Analysis tb_module_analysis;
 const Analysis tb_module_analysis = {
     .name = "tb-module",
     .summary = "time of every nn.Module, forward and backward: the module view of TensorBoard's profiler plugin",
-    .tables = {{"modules", "one row per module and place in the tree of modules",
-                [] { return modules_columns(false); }},
-               {"module-totals", "one row per module (not with --compat tb)", module_totals_columns}},
+    .tables = {{"modules", "one row per module and place in the tree of modules", modules_columns},
+               {"module-totals", "one row per module", module_totals_columns}},
     .run = run_tb_module,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "tb"};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -1,11 +1,10 @@
-// The facts from which both modes of tb-module make their tables.
+// The facts from which tb-module makes its tables.
 #pragma once
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "base/result.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -13,7 +12,7 @@ namespace stageline {
 struct ModuleSums {
   int64_t occurrences = 0, operators = 0;
   int64_t host_ns = 0, self_host_ns = 0, device_ns = 0, self_device_ns = 0;
-  // Time of backward operators whose forward operator the module called. Only in the exact mode.
+  // Time of backward operators whose forward operator the module called.
   int64_t backward_host_ns = 0, self_backward_host_ns = 0, backward_device_ns = 0, self_backward_device_ns = 0;
   void add(const ModuleSums& other);
 };
@@ -33,10 +32,7 @@ struct ModuleAnswer {
 };
 
 // Counts every call once, on whatever thread it is. O(slices), and O(n log n) in modules.
-ModuleAnswer exact_modules(const TorchRun& run, size_t part);
-// Gives the plugin's answer. Errors: kBadInput "KeyError: …" where the plugin raises that error, for a module whose
-// calls were all dropped.
-Result<ModuleAnswer> plugin_modules(const TorchRun& run, size_t part);
+ModuleAnswer module_answer(const TorchRun& run, size_t part);
 
 // Returns the name without the profiler's prefix: "nn.Module: ", "[pl][module]Type: ".
 std::string module_name(std::string_view slice_name);

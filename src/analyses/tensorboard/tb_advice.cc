@@ -78,9 +78,9 @@ void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const 
     if (event == TbEvent::kKernel) {
       kernel_ns += row.dur_ns;
       if (run.is(row.name, TbRun::kTensorCore)) tensor_ns += row.dur_ns;
-      out.uses_nccl |= row.kernel == KernelClass::kCommunication && !run.plugin;
-    } else if (event == TbEvent::kOperator || event == TbEvent::kAnnotation || event == TbEvent::kPython) {
-      out.uses_nccl |= run.is(row.name, TbRun::kNccl) || (!run.plugin && run.is(row.name, TbRun::kDeviceCollective));
+      out.uses_nccl |= row.kernel == KernelClass::kCommunication;
+    } else if (event == TbEvent::kOperator || event == TbEvent::kAnnotation) {
+      out.uses_nccl |= run.is(row.name, TbRun::kDeviceCollective);
       const std::string_view name = names.text(row.name);
       out.data_parallel |= name == "DataParallel.forward";
       out.distributed_data_parallel |= name == "DistributedDataParallel.forward";

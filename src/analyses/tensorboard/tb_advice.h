@@ -21,7 +21,6 @@ struct TbOverview {  // one rank
   TbCosts sums{};  // sums over the steps
   int64_t total_ns = 0;
   std::vector<TbDevice> devices;
-  bool any_device = false, any_communication = false;  // these decide which columns the plugin shows
   // The fields below are for recommendations.
   bool data_parallel = false, distributed_data_parallel = false, uses_nccl = false;
   double tensor_core_share = 0;  // share of the kernel time of the whole capture

@@ -89,7 +89,7 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
   const Part& part = *rank.rank.part;
   std::map<int64_t, std::vector<Kernel>> kernels;  // only a few devices
   for (const TorchRow& row : rank.rank.rows) {
-    if (!run.is_kernel(rank.rank, row) || (!run.plugin && row.kernel == KernelClass::kOther)) continue;
+    if (!run.is_kernel(rank.rank, row) || row.kernel == KernelClass::kOther) continue;
     Kernel k = {.start_ns = row.start_ns, .end_ns = row.end_ns()};
     k.tensor_cores = run.is(row.name, TbRun::kTensorCore);
     if (const KernelFact* fact = fact_of(part.kernels, row.slice)) {
@@ -107,10 +107,10 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
     if (const auto text = texts.find(number); text != texts.end()) describe_device(text->second, device);
     // Lanes may number devices in another way than deviceProperties does. When all devices are alike, the name is known
     // nevertheless.
-    if (!run.plugin && device.name.empty()) device.name = device_name(part);
+    if (device.name.empty()) device.name = device_name(part);
     if (!rank.steps.empty()) measure(list, rank.steps.front().start_ns, rank.steps.back().end_ns, device);
     // Names of NPU kernels do not tell whether the cube unit was used: that is unknown, which is not the same as zero.
-    if (!run.plugin && run.torch.trace->device_family == DeviceFamily::kNpu) device.tensor_cores = NAN;
+    if (run.torch.trace->device_family == DeviceFamily::kNpu) device.tensor_cores = NAN;
     devices.push_back(std::move(device));
   }
   return devices;

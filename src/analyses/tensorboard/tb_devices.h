@@ -22,12 +22,6 @@ struct TbDevice {  // values between 0 and 1; NaN when the trace does not tell
   double sm_efficiency = NAN;  // Σ over time of min(1, blocks per SM of the running kernels), in the same time
   double occupancy = NAN;      // estimated achieved occupancy, weighted by kernel time
   double tensor_cores = NAN;   // share of kernel time on tensor cores, told by kernel names
-
-  std::string compute_text() const {  // "7.0"; "" when unknown
-    return compute_major < 0
-               ? ""
-               : std::to_string(compute_major) + "." + std::to_string(std::max<int64_t>(0, compute_minor));
-  }
 };
 // Returns the devices that ran a kernel, by number. Shares refer to the time from the first step's start to the last
 // step's end. O(n log n).

@@ -26,11 +26,7 @@ TbRankWork work_of(const TbRun& run, size_t part) {
     o.other_ns = step.length_ns() - o.computation_ns - o.overlap_ns - o.communication_ns;
     out.overlaps.push_back(o);
   }
-  if (run.plugin) {
-    out.plugin = plugin_calls(run, rank);
-  } else {
-    out.calls = tb_collectives(run, rank);
-  }
+  out.calls = tb_collectives(run, rank);
   return out;
 }
 
@@ -63,26 +59,6 @@ void split_waits(TbRankWork& rank) {
   }
 }
 
-// Groups by step name in order of first appearance. Calls outside all steps form a step of their own, "None".
-void plugin_waits(TbRankWork& rank) {
-  std::vector<int32_t> order;
-  std::vector<std::vector<Interval>> talk(rank.steps.size() + 1), moving(rank.steps.size() + 1);
-  for (const PluginCall& call : rank.plugin.calls) {
-    const auto at = static_cast<size_t>(call.step + 1);
-    if (talk[at].empty()) order.push_back(call.step);
-    talk[at].insert(talk[at].end(), call.ranges.begin(), call.ranges.end());
-    moving[at].insert(moving[at].end(), call.transfer.begin(), call.transfer.end());
-  }
-  for (const int32_t step : order) {
-    const auto at = static_cast<size_t>(step + 1);
-    TbWait wait;
-    wait.step = step;
-    wait.transfer_ns = length_of(union_of(std::move(moving[at])));
-    wait.synchronizing_ns = length_of(union_of(std::move(talk[at]))) - wait.transfer_ns;
-    rank.waits.push_back(wait);
-  }
-}
-
 Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   Result<TbRun> made = make_tb_run(input);
   if (!made) return std::move(made).error();
@@ -90,12 +66,6 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   std::vector<TbRankWork> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = work_of(tb, tb.torch.parts[k]); });
   AnalysisResult result;
-  if (tb.plugin) {
-    if (Status s = split_plugin_ranks(tb, ranks); !s) return std::move(s).error();
-    parallel_for(ranks.size(), [&](size_t k) { plugin_waits(ranks[k]); });
-    result.tables = plugin_distributed_tables(tb, ranks, input.for_report);
-    return result;
-  }
   std::vector<std::vector<TbCollective>> calls(ranks.size());
   for (size_t k = 0; k < ranks.size(); ++k) calls[k] = std::move(ranks[k].calls);
   const TbJoin join = join_collectives(calls);
@@ -132,7 +102,6 @@ const Analysis tb_distributed_analysis = {
                {"overlap-by-step", "one row per rank and step", [] { return tb_overlap_columns(true); }},
                {"waits-by-step", "one row per rank and step", [] { return tb_wait_columns(true); }}},
     .run = run_tb_distributed,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "tb"};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -1,11 +1,10 @@
-// The tables of tb-distributed, in both modes.
+// The tables of tb-distributed.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "analyses/tensorboard/tb_collectives.h"
-#include "analyses/tensorboard/tb_plugin_waits.h"
 #include "analyses/tensorboard/tb_run.h"
 
 namespace stageline {
@@ -16,20 +15,16 @@ struct TbOverlap {  // parts of one step; they sum to its length
 struct TbWait {  // parts of one step's communication; they sum to it
   int64_t transfer_ns = 0, synchronizing_ns = 0, unknown_ns = 0;
   int64_t message_transfer_ns = 0, message_wait_ns = 0;  // how much of the first two belongs to sends and receives
-  int32_t step = -1;                                     // --compat tb: index into the rank's steps; −1: in no step
 };
 
 struct TbRankWork {
   int32_t rank = 0;
   std::vector<TbStep> steps;
   std::vector<TbOverlap> overlaps;  // for each step
-  std::vector<TbWait> waits;        // for each step; --compat tb: for each step that has calls
+  std::vector<TbWait> waits;        // for each step
   bool communicates = false;
-  std::vector<TbCollective> calls;  // for our own mode
-  PluginCalls plugin;               // for --compat tb
+  std::vector<TbCollective> calls;
 };
-
-Status split_plugin_ranks(const TbRun& run, std::vector<TbRankWork>& ranks);  // errors: those of split_plugin_calls
 
 std::vector<ColumnSpec> tb_overlap_columns(bool by_step);
 std::vector<ColumnSpec> tb_wait_columns(bool by_step);
@@ -38,6 +33,5 @@ std::vector<ColumnSpec> tb_sizes_columns();
 
 // Returns the tables in the descriptor's order. `brief` leaves out those with a row for each step.
 std::vector<Table> distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief);
-std::vector<Table> plugin_distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief);
 
 }  // namespace stageline

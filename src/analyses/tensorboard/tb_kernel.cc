@@ -33,16 +33,12 @@ struct KeyHash {
 struct Weighted {  // mean weighted by duration, over the calls that have the value
   double sum = 0, weight = 0;
   bool said = false;
-  std::vector<double> products;  // --compat tb: one for each call, for numpy's way of summing
 
-  void add(double value, int64_t dur_ns, bool keep) {
-    const bool known = value >= 0 && std::isfinite(value);
-    const double dur_us = to_us(dur_ns), product = known ? value * dur_us : 0;
-    if (keep) products.push_back(product);
-    if (!known) return;
+  void add(double value, int64_t dur_ns) {
+    if (value < 0 || !std::isfinite(value)) return;
     said = true;
-    sum += product;
-    weight += dur_us;
+    sum += value * to_us(dur_ns);
+    weight += to_us(dur_ns);
   }
 };
 
@@ -58,7 +54,7 @@ struct RankKernels {
   int64_t total_ns = 0;
 };
 
-// Returns kernels by start, which is the order in which the plugin sums.
+// Returns kernels by start: the order decides the last digit of a sum.
 std::vector<const TorchRow*> kernel_rows(const TbRun& run, const TorchRank& rank) {
   std::vector<const TorchRow*> rows;
   for (const TorchRow& row : rank.rows)
@@ -79,7 +75,7 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
     const KernelFact* fact = fact_of(part.kernels, row.slice);
     Key key;
     key.name = row.name;
-    if (!run.plugin) key.kind = row.kernel;
+    key.kind = row.kernel;
     if (by_launch) {
       const uint32_t owner = part.slices.parent[row.slice];
       if (owner != kNoSliceIndex) key.op = part.slices.name_id[owner];
@@ -101,8 +97,8 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
     out.total_ns += row.dur_ns;
     sum.max_ns = std::max(sum.max_ns, row.dur_ns);
     sum.min_ns = std::min(sum.min_ns, row.dur_ns);
-    sum.blocks.add(fact ? decimal_of(fact->blocks_per_sm) : -1, row.dur_ns, run.plugin);
-    sum.occupancy.add(fact ? decimal_of(fact->occupancy_percent) : -1, row.dur_ns, run.plugin);
+    sum.blocks.add(fact ? decimal_of(fact->blocks_per_sm) : -1, row.dur_ns);
+    sum.occupancy.add(fact ? decimal_of(fact->occupancy_percent) : -1, row.dur_ns);
   }
   const StringPool& names = run.torch.trace->names;
   const auto texts = [&](const Sum& s) {
@@ -117,21 +113,8 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
 
 // Kernels without a duration have no weight, so their mean is NaN.
 double weighted_mean(const Weighted& mean) { return mean.weight > 0 ? mean.sum / mean.weight : NAN; }
-// The plugin's mean: a call without the value counts as 0.
-double plugin_mean_of(const Weighted& mean, int64_t total_ns) {
-  const double sum = pairwise_sum(mean.products.data(), mean.products.size());
-  return total_ns > 0 ? round_exactly(sum / to_us(total_ns), 2) : 0;
-}
 
-std::vector<ColumnSpec> launch_columns(bool plugin) {
-  if (plugin)
-    return {{"Operator", "operator", Type::kText, ""},
-            {"Grid", "grid", Type::kText, ""},
-            {"Block", "block", Type::kText, ""},
-            {"Register Per Thread", "registers", Type::kInteger, ""},
-            {"Shared Memory", "shared memory", Type::kInteger, ""},
-            {"Kernel Uses TC", "uses tensor cores", Type::kText, ""},
-            {"Op is TC Eligible", "operator eligible", Type::kText, ""}};
+std::vector<ColumnSpec> launch_columns() {
   return {{"operator", "operator", Type::kText, "The innermost operator that launched it"},
           {"grid", "grid", Type::kText, "Blocks in three dimensions"},
           {"block", "block", Type::kText, "Threads of a block in three dimensions"},
@@ -142,63 +125,12 @@ std::vector<ColumnSpec> launch_columns(bool plugin) {
            "\"yes\" where the operator's kernels can use them with the right types"}};
 }
 
-Table plugin_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
-  std::vector<ColumnSpec> columns = {{"Worker", "rank", Type::kInteger, ""}, {"Name", "name", Type::kText, ""}};
-  if (by_launch) {
-    for (ColumnSpec& column : launch_columns(true)) columns.push_back(std::move(column));
-  } else {
-    columns.push_back({"Tensor Cores Used", "tensor cores", Type::kText, ""});
-  }
-  for (ColumnSpec column :
-       {ColumnSpec{"Calls", "calls", Type::kInteger, ""}, ColumnSpec{"Total Duration (us)", "total", Type::kReal, ""},
-        ColumnSpec{"Mean Duration (us)", "mean", Type::kReal, ""},
-        ColumnSpec{"Max Duration (us)", "max", Type::kReal, ""},
-        ColumnSpec{"Min Duration (us)", "min", Type::kReal, ""},
-        ColumnSpec{"Mean Blocks Per SM", "blocks per SM", Type::kReal, ""},
-        ColumnSpec{"Mean Est. Achieved Occupancy (%)", "occupancy %", Type::kReal, ""}})
-    columns.push_back(std::move(column));
-  Table table(by_launch ? "kernels-by-operator" : "kernels", "Kernel view (TensorBoard plugin)", std::move(columns));
-  const StringPool& names = run.torch.trace->names;
-  const auto yes = [](bool is) { return std::string(is ? "Yes" : "No"); };
-  // By name, the plugin rounds to whole microseconds; by launch, it rounds only the mean.
-  const auto shown = [&](int64_t ns) { return by_launch ? to_us(ns) : round_to(to_us(ns), 0); };
-  const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
-  for (const RankKernels& rank : ranks) {
-    bool says_blocks = false, says_occupancy = false;  // the plugin has separate columns for these
-    for (const Sum& s : rank.sums) {
-      says_blocks |= s.blocks.said;
-      says_occupancy |= s.occupancy.said;
-    }
-    for (const Sum& s : rank.sums) {
-      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(names.text(s.key.name))};
-      if (by_launch) {
-        row.emplace_back(s.key.op == 0 ? std::string("N/A") : std::string(names.text(s.key.op)));
-        row.emplace_back(std::string(names.text(s.key.grid)));
-        row.emplace_back(std::string(names.text(s.key.block)));
-        row.emplace_back(known(s.key.registers));
-        row.emplace_back(known(s.key.shared_bytes));
-      }
-      row.emplace_back(yes(run.is(s.key.name, TbRun::kTensorCore)));
-      if (by_launch) row.emplace_back(yes(run.is(s.key.op, TbRun::kTensorOperator)));
-      row.emplace_back(s.calls);
-      row.emplace_back(shown(s.total_ns));
-      row.emplace_back(round_to(to_us(s.total_ns) / static_cast<double>(s.calls), 0));
-      row.emplace_back(shown(s.max_ns));
-      row.emplace_back(shown(s.min_ns));
-      row.emplace_back(says_blocks ? plugin_mean_of(s.blocks, s.total_ns) : NAN);
-      row.emplace_back(says_occupancy ? plugin_mean_of(s.occupancy, s.total_ns) : NAN);
-      table.add_row(std::move(row));
-    }
-  }
-  return table;
-}
-
 std::vector<ColumnSpec> tb_kernels_columns(bool by_launch) {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "name", Type::kText, ""},
                                      {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"}};
   if (by_launch) {
-    for (ColumnSpec& column : launch_columns(false)) columns.push_back(std::move(column));
+    for (ColumnSpec& column : launch_columns()) columns.push_back(std::move(column));
   } else {
     columns.push_back({"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"});
   }
@@ -216,7 +148,7 @@ std::vector<ColumnSpec> tb_kernels_columns(bool by_launch) {
   return columns;
 }
 
-Table exact_tb_kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
+Table kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
   Table table(by_launch ? "kernels-by-operator" : "kernels", by_launch ? "Kernels by operator and launch" : "Kernels",
               tb_kernels_columns(by_launch));
   const StringPool& names = run.torch.trace->names;
@@ -285,7 +217,7 @@ Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
     if (use.row_count() > 0) result.tables.push_back(std::move(use));
     return result;
   }
-  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_launch) : exact_tb_kernel_table(tb, ranks, by_launch));
+  result.tables.push_back(kernel_table(tb, ranks, by_launch));
   return result;
 }
 
@@ -304,7 +236,6 @@ const Analysis tb_kernel_analysis = {
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by", "TEXT",
                  "kernel (the default), or kernel-and-operator: operator, grid, block, registers too",
-                 "kernel,kernel-and-operator"}},
-    .compat = "tb"};
+                 "kernel,kernel-and-operator"}}};
 
 }  // namespace stageline

@@ -37,7 +37,6 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
       out.sums.emplace_back();
       out.sums.back().name = call.name;
       out.sums.back().dims = dims;
-      out.sums.back().total.eligible = call.eligible;
     }
     Sum& sum = out.sums[it->second];
     ++sum.calls;
@@ -47,7 +46,7 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
     sum.total.self_device_ns += call.self_device_ns;
     sum.total.tensor_ns += call.tensor_ns;
     sum.total.self_tensor_ns += call.self_tensor_ns;
-    if (!run.plugin) sum.total.eligible |= call.eligible;  // the plugin uses the first call of the name
+    sum.total.eligible |= call.eligible;
   });
   out.any_device = std::any_of(rank.rows.begin(), rank.rows.end(), [](const TorchRow& row) { return row.on_device; });
   const StringPool& texts = run.torch.trace->names;
@@ -64,42 +63,6 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
 
 std::string shape_of(const StringPool& names, StringId dims) {
   return dims == 0 ? "[]" : std::string(names.text(dims));
-}
-
-Table plugin_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
-  std::vector<ColumnSpec> columns = {{"Worker", "rank", Type::kInteger, ""}, {"name", "name", Type::kText, ""}};
-  if (by_shape) columns.push_back({"input_shape", "input shape", Type::kText, ""});
-  for (ColumnSpec column : {ColumnSpec{"calls", "calls", Type::kInteger, ""},
-                            ColumnSpec{"device_self_duration", "device self", Type::kReal, ""},
-                            ColumnSpec{"device_total_duration", "device total", Type::kReal, ""},
-                            ColumnSpec{"host_self_duration", "host self", Type::kReal, ""},
-                            ColumnSpec{"host_total_duration", "host total", Type::kReal, ""},
-                            ColumnSpec{"tc_eligible", "TC eligible", Type::kText, ""},
-                            ColumnSpec{"tc_self_ratio", "TC self %", Type::kReal, ""},
-                            ColumnSpec{"tc_total_ratio", "TC total %", Type::kReal, ""}})
-    columns.push_back(std::move(column));
-  Table table(by_shape ? "operators-by-shape" : "operators", "Operator view, us (TensorBoard plugin)",
-              std::move(columns));
-  const auto us = [](int64_t ns) { return round_to(to_us(ns), 0); };
-  const auto ratio = [](int64_t part, int64_t whole) {
-    return whole > 0 ? round_exactly(100 * static_cast<double>(part) / static_cast<double>(whole), 2) : 0;
-  };
-  for (const RankOperators& rank : ranks)
-    for (const Sum& s : rank.sums) {
-      const TbOperator& t = s.total;
-      std::vector<Table::Value> row = {int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.name))};
-      if (by_shape) row.emplace_back(shape_of(run.torch.trace->names, s.dims));
-      row.emplace_back(s.calls);
-      row.emplace_back(rank.any_device ? us(t.self_device_ns) : NAN);
-      row.emplace_back(rank.any_device ? us(t.device_ns) : NAN);
-      row.emplace_back(us(t.self_host_ns));
-      row.emplace_back(us(t.host_ns));
-      row.emplace_back(std::string(t.eligible ? "Yes" : "No"));
-      row.emplace_back(ratio(t.self_tensor_ns, t.self_device_ns));
-      row.emplace_back(ratio(t.tensor_ns, t.device_ns));
-      table.add_row(std::move(row));
-    }
-  return table;
 }
 
 std::vector<ColumnSpec> tb_operators_columns(bool by_shape) {
@@ -126,7 +89,7 @@ std::vector<ColumnSpec> tb_operators_columns(bool by_shape) {
   return columns;
 }
 
-Table exact_tb_operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
+Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
   Table table(by_shape ? "operators-by-shape" : "operators", "Operators", tb_operators_columns(by_shape));
   const auto share = [](int64_t part, int64_t whole) {
     return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
@@ -157,7 +120,7 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
     ranks[k] = operators_of(tb, names, *torch_rank(tb.torch, tb.torch.parts[k]), by_shape);
   });
   AnalysisResult result;
-  result.tables.push_back(tb.plugin ? plugin_table(tb, ranks, by_shape) : exact_tb_operator_table(tb, ranks, by_shape));
+  result.tables.push_back(operator_table(tb, ranks, by_shape));
   return result;
 }
 
@@ -175,7 +138,6 @@ const Analysis tb_operator_analysis = {
     .needs = AnalysisNeeds::kTorch,
     .options = {{"group-by", "TEXT", "operator (the default), or operator-and-shape: input shapes too",
                  "operator,operator-and-shape"}},
-    .compat = "tb",
     .in_report = false};
 
 }  // namespace stageline

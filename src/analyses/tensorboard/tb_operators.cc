@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "compat/tb/tb_tree.h"
-
 namespace stageline {
 namespace {
 
@@ -24,61 +22,14 @@ bool is_work(TbEvent event) {
   return event == TbEvent::kKernel || event == TbEvent::kMemcpy || event == TbEvent::kMemset;
 }
 
-// Returns true for operators that the plugin's view lists: all but those that it shows elsewhere.
+// Returns true for operators that the plugin's view listed: all but those that it showed elsewhere.
 bool is_listed(std::string_view name) {
   return !name.starts_with("Optimizer.") && name != "DataParallel.forward" && name != "DistributedDataParallel.forward";
-}
-
-// Uses the plugin's own trees. Work on tensor cores is added to the node of the operator around the launch.
-int64_t plugin_operators(const TbRun& run, const TorchRank& rank, const Visit& visit) {
-  const Part& part = *rank.part;
-  const Slices& s = part.slices;
-  const TbTree tree = tb_tree(*run.torch.trace, part);
-  std::vector<CallFacts> facts(tree.nodes.size());
-  std::vector<bool> asked_for(s.size());  // marks the slices that --steps and --range leave
-  int64_t kernel_ns = 0;
-  for (const TorchRow& row : rank.rows) {
-    asked_for[row.slice] = true;
-    const TbEvent event = run.event(rank, row);
-    if (!is_work(event)) continue;
-    if (event == TbEvent::kKernel) kernel_ns += row.dur_ns;
-    const uint32_t owner = s.parent[row.slice];
-    if (row.partner < 0 || owner == kNoSliceIndex || tree.node_of_slice[owner] < 0) continue;
-    facts[tree.node_of_slice[owner]].add_work(row, event, run.is(row.name, TbRun::kTensorCore));
-  }
-  for (size_t i = tree.nodes.size(); i-- > 0;) {  // callees before callers
-    const TbNode& node = tree.nodes[i];
-    if (!node.counted || node.slice == kNoSliceIndex) continue;
-    CallFacts& own = facts[i];
-    // The launches of a caller that was merged into its callee are lost.
-    own.self_tensor_ns = std::min(own.self_tensor_ns, node.self_device_ns);
-    own.self_kernel_ns = std::min(own.self_kernel_ns, node.self_device_ns);
-    own.tensor_ns += own.self_tensor_ns;
-    own.eligible |= run.is(s.name_id[node.slice], TbRun::kTensorOperator);
-    const bool is_op = run.category_event[s.category_id[node.slice]] == TbEvent::kOperator;
-    own.eligible |= is_op && own.self_tensor_ns > 0;
-    if (node.parent < 0) continue;
-    CallFacts& caller = facts[node.parent];
-    const uint32_t above = tree.nodes[node.parent].slice;
-    caller.tensor_ns += own.tensor_ns;
-    caller.eligible_below |= own.eligible || own.eligible_below;
-    if (above != kNoSliceIndex && run.category_event[s.category_id[above]] == TbEvent::kOperator)
-      caller.eligible |= own.eligible;
-  }
-  for (size_t i = 0; i < tree.nodes.size(); ++i) {
-    const TbNode& node = tree.nodes[i];
-    if (!node.counted || node.type != TbNode::Type::kOperator || !asked_for[node.slice]) continue;
-    const CallFacts& f = facts[i];
-    visit({s.name_id[node.slice], node.slice, node.host_ns, node.self_host_ns, node.device_ns, node.self_device_ns,
-           f.tensor_ns, f.self_tensor_ns, f.self_kernel_ns, f.eligible, f.eligible && !f.eligible_below});
-  }
-  return kernel_ns;
 }
 
 }  // namespace
 
 int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const TorchRank& rank, const Visit& visit) {
-  if (run.plugin) return plugin_operators(run, rank, visit);
   const Part& part = *rank.part;
   const Slices& s = part.slices;
   const FunctionEvents tree = function_events(*run.torch.trace, part, names, {.python_frames = false});
@@ -121,12 +72,10 @@ int64_t for_each_tb_operator(const TbRun& run, const FunctionNames& names, const
 }
 
 double tb_eligible_share(const TbRun& run, const FunctionNames& names, const TorchRank& rank) {
-  int64_t eligible = 0, of_operators = 0;
-  const int64_t of_all = for_each_tb_operator(run, names, rank, [&](const TbOperator& call) {
-    of_operators += call.self_kernel_ns;
+  int64_t eligible = 0;
+  const int64_t all = for_each_tb_operator(run, names, rank, [&](const TbOperator& call) {
     if (call.bottom_eligible) eligible += call.self_kernel_ns;
   });
-  const int64_t all = run.plugin ? of_operators : of_all;
   return all > 0 ? static_cast<double>(eligible) / static_cast<double>(all) : 0;
 }
 

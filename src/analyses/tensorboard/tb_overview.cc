@@ -14,78 +14,6 @@ namespace {
 
 using Type = ColumnType;
 
-// Returns whether each role has a column in the plugin's tables. Roles without any event do not.
-std::array<bool, kTbRoleCount> shown_roles(const std::vector<TbOverview>& ranks) {
-  bool device = false, communication = false;
-  for (const TbOverview& r : ranks) {
-    device |= r.any_device;
-    communication |= r.any_communication;
-  }
-  return {device, device, device, communication, device, true, true, true};
-}
-
-Table plugin_averages(const std::vector<TbOverview>& ranks) {
-  Table table("step-averages", "Average step time (TensorBoard plugin)",
-              {{"Worker", "rank", Type::kInteger, ""},
-               {"Category", "category", Type::kText, ""},
-               {"Time Duration (us)", "time", Type::kReal, ""},
-               {"Percentage (%)", "%", Type::kReal, ""}});
-  const auto shown = shown_roles(ranks);
-  for (const TbOverview& r : ranks) {
-    if (r.steps.empty()) continue;
-    const double total = r.average_ns(r.total_ns);
-    table.add_row({int64_t{r.rank}, std::string("Average Step Time"), round_to(total / 1000, 0), 100.0});
-    for (size_t role = 0; role < kTbRoleCount; ++role) {
-      if (!shown[role]) continue;
-      const double ns = r.average_ns(r.sums[role]);
-      table.add_row({int64_t{r.rank}, std::string(tb_role_name(static_cast<TbRole>(role))), round_to(ns / 1000, 0),
-                     total > 0 ? round_exactly(100 * ns / total, 2) : NAN});
-    }
-  }
-  return table;
-}
-
-Table plugin_steps(const std::vector<TbOverview>& ranks) {
-  std::vector<ColumnSpec> columns = {{"Worker", "rank", Type::kInteger, ""}, {"Step", "step", Type::kText, ""}};
-  const auto shown = shown_roles(ranks);
-  for (size_t role = 0; role < kTbRoleCount; ++role)
-    if (shown[role]) {
-      const std::string name(tb_role_name(static_cast<TbRole>(role)));
-      columns.push_back({name, name, Type::kReal, ""});
-    }
-  columns.push_back({"Total", "total", Type::kReal, ""});
-  Table table("step-breakdown", "Step time breakdown, us (TensorBoard plugin)", std::move(columns));
-  for (const TbOverview& r : ranks)
-    for (size_t i = 0; i < r.steps.size(); ++i) {
-      std::vector<Table::Value> row = {int64_t{r.rank}, tb_step_name(r.steps[i])};
-      for (size_t role = 0; role < kTbRoleCount; ++role)
-        if (shown[role]) row.emplace_back(to_us(r.costs[i][role]));
-      row.emplace_back(to_us(r.steps[i].length_ns()));
-      table.add_row(std::move(row));
-    }
-  return table;
-}
-
-Table plugin_devices(const std::vector<TbOverview>& ranks) {
-  Table table("device-utilization", "GPU summary (TensorBoard plugin)",
-              {{"Worker", "rank", Type::kInteger, ""},
-               {"GPU", "device", Type::kInteger, ""},
-               {"Name", "name", Type::kText, ""},
-               {"Memory (GB)", "memory", Type::kReal, ""},
-               {"Compute Capability", "compute capability", Type::kText, ""},
-               {"GPU Utilization (%)", "utilisation", Type::kReal, ""},
-               {"Est. SM Efficiency (%)", "SM efficiency", Type::kReal, ""},
-               {"Est. Achieved Occupancy (%)", "occupancy", Type::kReal, ""},
-               {"Kernel Time using Tensor Cores (%)", "tensor cores", Type::kReal, ""}});
-  const auto percent_of = [](double share) { return round_exactly(100 * share, 2); };
-  for (const TbOverview& r : ranks)
-    for (const TbDevice& d : r.devices)
-      table.add_row({int64_t{r.rank}, d.number, d.name, round_exactly(d.memory_bytes / 1024 / 1024 / 1024, 2),
-                     d.compute_text(), percent_of(d.utilization), percent_of(d.sm_efficiency), percent_of(d.occupancy),
-                     percent_of(std::isnan(d.tensor_cores) ? 0 : d.tensor_cores)});
-  return table;
-}
-
 std::vector<ColumnSpec> step_averages_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"category", "category", Type::kText,
@@ -94,7 +22,7 @@ std::vector<ColumnSpec> step_averages_columns() {
           {"time_share", "share", Type::kShare, "Share of the mean step"}};
 }
 
-Table exact_averages(const std::vector<TbOverview>& ranks) {
+Table averages_table(const std::vector<TbOverview>& ranks) {
   Table table("step-averages", "The average step of every rank", step_averages_columns());
   for (const TbOverview& r : ranks) {
     if (r.steps.empty()) continue;
@@ -124,7 +52,7 @@ std::vector<ColumnSpec> step_breakdown_columns() {
       {"other_ns", "Other", Type::kDuration, "Time in none of these categories"}};
 }
 
-Table exact_steps(const std::vector<TbOverview>& ranks) {
+Table steps_table(const std::vector<TbOverview>& ranks) {
   Table table("step-breakdown", "Steps by category", step_breakdown_columns());
   for (const TbOverview& r : ranks)
     for (size_t i = 0; i < r.steps.size(); ++i) {
@@ -149,7 +77,7 @@ std::vector<ColumnSpec> device_utilization_columns() {
        "Kernel time of kernels whose name says that they use tensor or matrix cores"}};
 }
 
-Table exact_devices(const std::vector<TbOverview>& ranks) {
+Table devices_table(const std::vector<TbOverview>& ranks) {
   Table table("device-utilization", "How busy and how full the devices were", device_utilization_columns());
   for (const TbOverview& r : ranks)
     for (const TbDevice& d : r.devices)
@@ -180,15 +108,12 @@ TbOverview overview_of(const TbRun& run, const FunctionNames& names, size_t part
   out.part = rank.rank.part;
   out.steps = rank.steps;
   out.dropped_steps = rank.dropped_steps;
-  out.costs = tb_costs(run, rank);
+  out.costs = tb_costs(rank);
   for (size_t i = 0; i < out.costs.size(); ++i) {
     out.total_ns += out.steps[i].length_ns();
     for (size_t role = 0; role < kTbRoleCount; ++role) out.sums[role] += out.costs[i][role];
   }
   out.devices = tb_devices(run, rank);
-  out.any_communication = !rank.covered(TbRole::kCommunication).empty();
-  for (const TbRole role : {TbRole::kKernel, TbRole::kMemcpy, TbRole::kMemset, TbRole::kRuntime})
-    out.any_device |= !rank.covered(role).empty();
   tb_note_facts(run, names, rank.rank, out);
   return out;
 }
@@ -201,9 +126,9 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   std::vector<TbOverview> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overview_of(tb, names, tb.torch.parts[k]); });
   AnalysisResult result;
-  result.tables.push_back(tb.plugin ? plugin_averages(ranks) : exact_averages(ranks));
-  result.tables.push_back(tb.plugin ? plugin_steps(ranks) : exact_steps(ranks));
-  result.tables.push_back(tb.plugin ? plugin_devices(ranks) : exact_devices(ranks));
+  result.tables.push_back(averages_table(ranks));
+  result.tables.push_back(steps_table(ranks));
+  result.tables.push_back(devices_table(ranks));
   result.tables.push_back(advice_table(ranks));
   int64_t dropped = 0;
   for (const TbOverview& r : ranks) dropped += r.dropped_steps;
@@ -228,7 +153,6 @@ const Analysis tb_overview_analysis = {
                 device_utilization_columns},
                {"recommendations", "one row per rank and recommendation", recommendations_columns}},
     .run = run_tb_overview,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "tb"};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -9,28 +9,22 @@
 namespace stageline {
 namespace {
 
-constexpr std::array<std::string_view, 5> kPluginCollectives = {"broadcast", "reduce", "all_reduce", "all_gather",
-                                                                "reduce_scatter"};
-
 bool is_data_loader(std::string_view name) {
   return (name.starts_with("enumerate(DataLoader)#") && name.ends_with(".__next__")) ||
          name.starts_with("enumerate(DataPipe)#");
 }
 
-uint8_t facts_of(std::string_view name, bool plugin) {
+uint8_t facts_of(std::string_view name) {
   uint8_t facts = 0;
   if (is_data_loader(name)) facts |= TbRun::kDataLoader;
   if (const size_t colon = name.find(':'); colon != std::string_view::npos && name.substr(colon, 2) != "::") {
-    const std::string_view library = name.substr(0, colon), op = name.substr(colon + 1);
-    const bool known = std::find(kPluginCollectives.begin(), kPluginCollectives.end(), op) != kPluginCollectives.end();
-    if (library == "nccl" && known) facts |= TbRun::kNccl;
-    if (library == "gloo" && known) facts |= TbRun::kGloo;
+    const std::string_view library = name.substr(0, colon);
     if (library == "gloo" || library == "mpi") facts |= TbRun::kHostCollective;
     for (const std::string_view device : {"nccl", "rccl", "ucc", "xccl", "hccl"})
       if (library == device) facts |= TbRun::kDeviceCollective;
   }
-  if (plugin ? plugin_uses_tensor_cores(name) : uses_tensor_cores(name)) facts |= TbRun::kTensorCore;
-  if (plugin ? plugin_may_use_tensor_cores(name) : may_use_tensor_cores(name)) facts |= TbRun::kTensorOperator;
+  if (uses_tensor_cores(name)) facts |= TbRun::kTensorCore;
+  if (may_use_tensor_cores(name)) facts |= TbRun::kTensorOperator;
   return facts;
 }
 
@@ -54,33 +48,6 @@ TbEvent event_of(Category category) {
   }
 }
 
-// The plugin knows these texts, in upper or lower case. It ignores rows of other categories.
-TbEvent plugin_event_of(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  constexpr std::array<std::pair<std::string_view, TbEvent>, 16> kKnown = {{
-      {"cpu_op", TbEvent::kOperator},
-      {"operator", TbEvent::kOperator},
-      {"user_annotation", TbEvent::kAnnotation},
-      {"gpu_user_annotation", TbEvent::kAnnotation},
-      {"python", TbEvent::kPython},
-      {"runtime", TbEvent::kRuntime},
-      {"cuda_runtime", TbEvent::kRuntime},
-      {"mtia_runtime", TbEvent::kRuntime},
-      {"glow_runtime", TbEvent::kRuntime},
-      {"xpu_runtime", TbEvent::kRuntime},
-      {"privateuse1_runtime", TbEvent::kRuntime},
-      {"kernel", TbEvent::kKernel},
-      {"memcpy", TbEvent::kMemcpy},
-      {"gpu_memcpy", TbEvent::kMemcpy},
-      {"memset", TbEvent::kMemset},
-      {"gpu_memset", TbEvent::kMemset},
-  }};
-  for (const auto& [name, event] : kKnown)
-    if (name == lower) return event;
-  return TbEvent::kNone;
-}
-
 bool sets_memory(std::string_view name) {  // for ROCm, whose copies and fills run as kernels
   return name.find("fill") != std::string_view::npos || name.find("Fill") != std::string_view::npos ||
          name.starts_with("Memset");
@@ -97,17 +64,15 @@ class Sorter {
     const Interval at = {row.start_ns, row.end_ns()};
     switch (event) {
       case TbEvent::kKernel:
-        if (!run_.plugin && row.kernel == KernelClass::kOther) break;  // waits and starts among MTIA's rows
-        put(communicates(row) ? TbRole::kCommunication : TbRole::kKernel, at);
-        any_communication_kernel_ |= communicates(row);
+        if (row.kernel == KernelClass::kOther) break;  // waits and starts among MTIA's rows
+        any_communication_kernel_ |= row.kernel == KernelClass::kCommunication;
+        put(row.kernel == KernelClass::kCommunication ? TbRole::kCommunication : TbRole::kKernel, at);
         break;
       case TbEvent::kMemcpy: put(TbRole::kMemcpy, at); break;
       case TbEvent::kMemset: put(TbRole::kMemset, at); break;
       case TbEvent::kRuntime: put(TbRole::kRuntime, at); break;
       default: add_host(row, event, at);
     }
-    const bool spans = run_.plugin ? event == TbEvent::kOperator || event == TbEvent::kPython : true;
-    if (!spans && !run_.is_step(row, event)) return;
     first_ = std::min(first_, at.start);
     last_ = std::max(last_, at.end);
   }
@@ -115,7 +80,7 @@ class Sorter {
   void finish() {
     auto& communication = out_.cover[TbRole::kCommunication];
     out_.host_communicates = !any_communication_kernel_;
-    if (run_.plugin || !any_communication_kernel_)
+    if (!any_communication_kernel_)
       communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
     for (auto& role : out_.cover) role = union_of(std::move(role));
     std::stable_sort(steps_.begin(), steps_.end(), [](const auto& a, const auto& b) {
@@ -128,21 +93,12 @@ class Sorter {
  private:
   void put(TbRole role, Interval at) { out_.cover[role].push_back(at); }
 
-  bool communicates(const TorchRow& row) const {
-    if (!run_.plugin) return row.kernel == KernelClass::kCommunication;
-    const Slices& s = out_.rank.part->slices;
-    const uint32_t owner = s.parent[row.slice];
-    return owner != kNoSliceIndex && run_.is(s.name_id[owner], TbRun::kNccl | TbRun::kGloo);
-  }
-
   void add_host(const TorchRow& row, TbEvent event, Interval at) {
-    if (event != TbEvent::kPython && run_.is(row.name, TbRun::kDataLoader)) return put(TbRole::kDataLoader, at);
+    if (run_.is(row.name, TbRun::kDataLoader)) return put(TbRole::kDataLoader, at);
     if (run_.is_step(row, event)) {
       steps_.push_back({{run_.step_number[row.name], at.start, at.end}, row.index});
       return;
     }
-    if (run_.plugin)
-      return put(run_.is(row.name, TbRun::kNccl | TbRun::kGloo) ? TbRole::kCommunication : TbRole::kCpuExec, at);
     if (run_.is(row.name, TbRun::kHostCollective)) return put(TbRole::kCommunication, at);
     if (run_.is(row.name, TbRun::kDeviceCollective)) {
       host_collectives_.push_back(at);
@@ -163,7 +119,6 @@ struct Launch {  // a runtime call that launched device work
   int64_t start_ns = 0, end_ns = 0;
   uint32_t index = 0;
   int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, work_count = 0;
-  bool in_step = false;
 };
 
 struct DeviceWork {
@@ -203,8 +158,8 @@ struct StepWork {
   int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, count = 0;
 };
 
-// The plugin counts launches that are wholly inside a step; our mode counts launches that begin in it.
-std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>& steps, std::vector<Launch>& launches) {
+// A launch belongs to the step in which it begins.
+std::vector<StepWork> work_of_steps(const std::vector<TbStep>& steps, const std::vector<Launch>& launches) {
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
@@ -214,16 +169,13 @@ std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>&
   std::vector<StepWork> work(steps.size());
   size_t s = 0, k = 0;
   while (s < steps.size() && k < order.size()) {
-    Launch& launch = launches[order[k]];
+    const Launch& launch = launches[order[k]];
     if (launch.start_ns < steps[s].start_ns) {
       ++k;
-    } else if (launch.end_ns <= steps[s].end_ns || (!run.plugin && launch.start_ns < steps[s].end_ns)) {
+    } else if (launch.start_ns < steps[s].end_ns || launch.end_ns <= steps[s].end_ns) {
       work[s].first_ns = std::min(work[s].first_ns, launch.first_ns);
       work[s].last_ns = std::max(work[s].last_ns, launch.last_ns);
       work[s].count += launch.work_count;
-      launch.in_step = true;
-      ++k;
-    } else if (launch.start_ns < steps[s].end_ns) {
       ++k;
     } else {
       ++s;
@@ -233,8 +185,7 @@ std::vector<StepWork> work_of_steps(const TbRun& run, const std::vector<TbStep>&
 }
 
 // Returns the end of the last work that ended before the first step's own work and was launched before that step; when
-// there is none, the step's start. The plugin counts all work that no step launched, which includes everything that
-// driver calls launch.
+// there is none, the step's start.
 int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork& side, const StepWork& first) {
   const int64_t host_start = rank.steps[0].start_ns;
   int64_t start = host_start;
@@ -242,10 +193,9 @@ int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork&
   for (size_t i = 0; i < rank.rank.rows.size(); ++i) {
     const TorchRow& row = rank.rank.rows[i];
     if (!is_work(run.event(rank.rank, row)) || row.end_ns() >= first.first_ns) continue;
-    const Launch* launch = side.launch_of_row[i] < 0 ? nullptr : &side.launches[side.launch_of_row[i]];
-    const bool before =
-        run.plugin ? !launch || !launch->in_step : (launch ? launch->start_ns : row.start_ns) < host_start;
-    if (before) start = std::max(start, row.end_ns());
+    const int32_t launch = side.launch_of_row[i];
+    const int64_t launched_ns = launch < 0 ? row.start_ns : side.launches[launch].start_ns;
+    if (launched_ns < host_start) start = std::max(start, row.end_ns());
   }
   return start;
 }
@@ -253,8 +203,8 @@ int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork&
 // Moves the steps to when the devices ran them, and drops incomplete steps at the end.
 void move_steps(const TbRun& run, TbRank& rank) {
   if (rank.steps.empty()) return;
-  DeviceWork side = device_side(run, rank.rank);
-  const std::vector<StepWork> work = work_of_steps(run, rank.steps, side.launches);
+  const DeviceWork side = device_side(run, rank.rank);
+  const std::vector<StepWork> work = work_of_steps(rank.steps, side.launches);
   if (std::none_of(work.begin(), work.end(), [](const StepWork& w) { return w.count > 0; })) return;
   int64_t end_before = first_step_start(run, rank, side, work[0]);
   for (size_t i = 0; i < rank.steps.size(); ++i) {
@@ -282,11 +232,9 @@ std::string_view tb_role_name(TbRole role) {
   return kNames[role];
 }
 
-std::string tb_step_name(const TbStep& step) { return step.number == kNullInteger ? "0" : std::to_string(step.number); }
-
 TbEvent TbRun::event(const TorchRank& rank, const TorchRow& row) const {
   const TbEvent event = category_event[rank.part->slices.category_id[row.slice]];
-  if (!plugin && event == TbEvent::kKernel && row.kernel == KernelClass::kMemory)
+  if (event == TbEvent::kKernel && row.kernel == KernelClass::kMemory)
     return sets_memory(torch.trace->names.text(row.name)) ? TbEvent::kMemset : TbEvent::kMemcpy;
   return event;
 }
@@ -296,17 +244,15 @@ Result<TbRun> make_tb_run(const AnalysisInput& input) {
   if (!torch) return std::move(torch).error();
   TbRun run;
   run.torch = std::move(*torch);
-  run.plugin = input.tb;
   run.keeps_last_step = input.include_last_step;
   const StringPool& names = input.trace->names;
   run.name_facts.reserve(names.size());
   run.step_number.reserve(names.size());
   for (StringId id = 0; id < names.size(); ++id) {
-    run.name_facts.push_back(facts_of(names.text(id), run.plugin));
+    run.name_facts.push_back(facts_of(names.text(id)));
     run.step_number.push_back(step_number_of(names.text(id)));
   }
-  for (const CategoryInfo& category : input.trace->categories)
-    run.category_event.push_back(run.plugin ? plugin_event_of(category.text) : event_of(category.kind));
+  for (const CategoryInfo& category : input.trace->categories) run.category_event.push_back(event_of(category.kind));
   return run;
 }
 
@@ -320,23 +266,19 @@ TbRank tb_rank(const TbRun& run, size_t part) {
   return out;
 }
 
-std::vector<TbCosts> tb_costs(const TbRun& run, const TbRank& rank) {
+std::vector<TbCosts> tb_costs(const TbRank& rank) {
   std::vector<Interval> spans;
   for (const TbStep& step : rank.steps) spans.push_back({step.start_ns, step.end_ns});
-  spans = union_of(std::move(spans));
   std::vector<TbCosts> costs(rank.steps.size(), TbCosts{});
   const auto charge = [&](size_t role, std::vector<Interval> time) {
     const CoveredTime covered(std::move(time));
     for (size_t i = 0; i < rank.steps.size(); ++i)
       costs[i][role] = covered.within(rank.steps[i].start_ns, rank.steps[i].end_ns);
   };
-  std::vector<Interval> left = spans;
+  std::vector<Interval> left = union_of(std::move(spans));
   for (size_t role = 0; role < kTbCoverCount; ++role) {
-    // The plugin takes "nothing is left" for "nothing was taken yet" and starts again with all time
-    // (docs/analyses/tb-overview.md).
-    const bool anew = run.plugin && left.empty();
-    std::vector<Interval> taken = anew ? rank.cover[role] : shared_of(left, rank.cover[role]);
-    left = without(anew ? spans : left, taken);
+    std::vector<Interval> taken = shared_of(left, rank.cover[role]);
+    left = without(left, taken);
     charge(role, std::move(taken));
   }
   charge(static_cast<size_t>(TbRole::kOther), std::move(left));

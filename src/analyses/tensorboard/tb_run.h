@@ -6,8 +6,7 @@
 //   step    ├────────── 3 ───────────┤├───────── 4 ────────┤   a step ends when its device work does, and the next
 //                                                               begins there
 //
-// There are two modes: our own, and with --compat tb that of TensorBoard's profiler plugin (torch_tb_profiler 0.4.3).
-// Definitions and differences: docs/analyses/tb-overview.md.
+// Definitions, and what TensorBoard's profiler plugin did differently: docs/analyses/tb-overview.md.
 #pragma once
 
 #include <array>
@@ -28,12 +27,11 @@ inline constexpr size_t kTbRoleCount = 8;
 inline constexpr size_t kTbCoverCount = 7;   // all but kOther, which is the time that no category covers
 std::string_view tb_role_name(TbRole role);  // "CPU Exec"
 
-// What kind of event a row is for the plugin. Our mode decides by Category, the plugin by the category's text.
-enum class TbEvent : uint8_t { kNone, kOperator, kAnnotation, kPython, kRuntime, kKernel, kMemcpy, kMemset };
+// What kind of event a row is, by its Category.
+enum class TbEvent : uint8_t { kNone, kOperator, kAnnotation, kRuntime, kKernel, kMemcpy, kMemset };
 
 struct TbRun {
   TorchRun torch;
-  bool plugin = false;                  // --compat tb
   bool keeps_last_step = false;         // --include-last-profiler-step: keeps incomplete steps at the end
   std::vector<uint8_t> name_facts;      // indexed by name id
   std::vector<int64_t> step_number;     // indexed by name id; −1 for names that are no steps
@@ -41,12 +39,10 @@ struct TbRun {
 
   enum NameFact : uint8_t {
     kDataLoader = 1,
-    kNccl = 2,               // one of the plugin's five nccl: names
-    kGloo = 4,               // one of the plugin's five gloo: names
-    kHostCollective = 8,     // "gloo:…", "mpi:…": threads of the host do the work
-    kDeviceCollective = 16,  // "nccl:…", "ucc:…": the host only starts the work
-    kTensorCore = 32,        // as the mode defines it
-    kTensorOperator = 64,    // as the mode defines it
+    kHostCollective = 2,    // "gloo:…", "mpi:…": threads of the host do the work
+    kDeviceCollective = 4,  // "nccl:…", "ucc:…": the host only starts the work
+    kTensorCore = 8,
+    kTensorOperator = 16,
   };
   bool is(StringId name, uint8_t facts) const { return (name_facts[name] & facts) != 0; }
   TbEvent event(const TorchRank& rank, const TorchRow& row) const;
@@ -78,11 +74,8 @@ struct TbRank {
 // O(n log n) in the rows of the part.
 TbRank tb_rank(const TbRun& run, size_t part);
 
-// For each step: the time of each role. The times sum to the step's length (with the plugin: mostly).
+// For each step: the time of each role. The times sum to the step's length.
 using TbCosts = ByEnum<TbRole, int64_t, kTbRoleCount>;
-std::vector<TbCosts> tb_costs(const TbRun& run, const TbRank& rank);
-
-// Returns the name that the plugin uses for a step: its number, or "0" for the whole capture.
-std::string tb_step_name(const TbStep& step);
+std::vector<TbCosts> tb_costs(const TbRank& rank);
 
 }  // namespace stageline

@@ -7,9 +7,31 @@
 namespace stageline {
 namespace {
 
-class Exact {
+// Returns one curve for each device.
+std::vector<MemoryCurve> memory_curves(const Part& part, const MemoryHistory& history, int64_t zero_ns) {
+  std::vector<MemoryCurve> curves;
+  for (const MemoryDevice device : history.devices) {
+    MemoryCurve curve;
+    curve.device = device;
+    int64_t sum = 0;
+    for (const uint32_t i : history.by_time) {
+      const MemoryRecord& record = part.memory[i];
+      if (device_of(record) != device) continue;
+      const bool totals = record.total_allocated >= 0;
+      add_saturated(sum, bytes_of(record));
+      if (totals) sum = record.total_allocated;
+      curve.recorded &= totals;
+      curve.points.push_back({record.time_ns - zero_ns, sum, record.total_reserved});
+      if (curve.points.back().allocated > curve.points[curve.peak].allocated) curve.peak = curve.points.size() - 1;
+    }
+    if (!curve.points.empty()) curves.push_back(std::move(curve));
+  }
+  return curves;
+}
+
+class Answer {
  public:
-  Exact(const TorchRun& run, size_t part)
+  Answer(const TorchRun& run, size_t part)
       : run_(run), trace_(*run.trace), part_(trace_.parts[part]), s_(part_.slices), history_(memory_history(part_)) {
     answer_.rank = run.ranks[part];
   }
@@ -18,7 +40,7 @@ class Exact {
     find_operators();
     list_blocks();
     for (const MemoryDevice device : history_.devices) count(device);
-    answer_.curves = memory_curves(part_, history_, run_.zero_ns, false);
+    answer_.curves = memory_curves(part_, history_, run_.zero_ns);
     for (MemoryCurve& curve : answer_.curves) cut(curve);
     answer_.history = std::move(history_);
     return std::move(answer_);
@@ -156,29 +178,6 @@ class Exact {
 
 }  // namespace
 
-std::vector<MemoryCurve> memory_curves(const Part& part, const MemoryHistory& history, int64_t zero_ns, bool plugin) {
-  std::vector<MemoryCurve> curves;
-  for (const MemoryDevice device : history.devices) {
-    if (plugin && device.type != 0 && device.type != 1) continue;
-    MemoryCurve curve;
-    curve.device = device;
-    int64_t sum = 0;
-    for (const uint32_t i : history.by_time) {
-      const MemoryRecord& record = part.memory[i];
-      if (device_of(record) != device) continue;
-      const bool totals = record.total_allocated >= 0;
-      if (plugin && (record.address == 0 || !totals || record.total_reserved < 0)) continue;
-      add_saturated(sum, bytes_of(record));
-      if (totals) sum = record.total_allocated;
-      curve.recorded &= totals;
-      curve.points.push_back({record.time_ns - zero_ns, sum, record.total_reserved});
-      if (curve.points.back().allocated > curve.points[curve.peak].allocated) curve.peak = curve.points.size() - 1;
-    }
-    if (!curve.points.empty()) curves.push_back(std::move(curve));
-  }
-  return curves;
-}
-
-MemoryAnswer exact_memory(const TorchRun& run, size_t part) { return Exact(run, part).answer(); }
+MemoryAnswer memory_answer(const TorchRun& run, size_t part) { return Answer(run, part).answer(); }
 
 }  // namespace stageline

@@ -20,9 +20,9 @@ constexpr std::string_view kRoot = "autograd::engine::evaluate_function: ";
 constexpr std::string_view kAccumulate = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad";
 constexpr std::string_view kLightning = "[pl][module]";
 
-class Exact {
+class Answer {
  public:
-  Exact(const TorchRun& run, size_t part)
+  Answer(const TorchRun& run, size_t part)
       : trace_(*run.trace), part_(trace_.parts[part]), s_(part_.slices), n_(s_.size()) {
     answer_.rank = run.ranks[part];
     const auto held = torch_rank(run, part);  // without what --steps and --range remove
@@ -277,6 +277,6 @@ std::string module_name(std::string_view name) {
   return std::string(name);
 }
 
-ModuleAnswer exact_modules(const TorchRun& run, size_t part) { return Exact(run, part).answer(); }
+ModuleAnswer module_answer(const TorchRun& run, size_t part) { return Answer(run, part).answer(); }
 
 }  // namespace stageline
