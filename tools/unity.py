@@ -2,13 +2,14 @@
 """Groups sources into units that are compiled together: `unity.py OUT_FOLDER LINES SOURCE_FOLDER GROUP...`.
 
 Compiling one file of 200 lines costs more for the headers and templates it shares with its neighbours than for its own
-text, so files of one GROUP (a folder below SOURCE_FOLDER) are compiled as one text of at most LINES lines. Two files
+text, so files of one GROUP (folders below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines. Two files
 that give the same name to something of their own (in an unnamed namespace, or `static`) cannot share a unit; they are
-put into different ones here, so whoever writes a file need not know its neighbours' names. A name of a file's own that
-a header gives to something else may be ambiguous in any unit, or take calls that were meant for the other; such a file
-is compiled alone.
+put into different ones here, so whoever writes a file need not know its neighbours' names. The same holds for a name of a
+file's own that a header gives to something else: it would be ambiguous, or take calls that were meant for the other, in a
+unit where a neighbour includes that header. `using namespace` of a file holds for its neighbours too, so files share a unit
+with those that let in the same namespaces.
 
-Writes OUT_FOLDER/<group>_<n>.cc where its content changed, removes units that are no longer made, and prints the units'
+Writes OUT_FOLDER/<folder>_<n>.cc, after the first folder of the group, where its content changed, removes units that are no longer made, and prints the units'
 paths, one a line.
 """
 import pathlib
@@ -81,30 +82,86 @@ def scan(text):
     return own, shared
 
 
+def differ(kind, other):
+    """Whether one name may not mean both: two functions differ, for one may take the other's calls; equal aliases do not."""
+    return kind != other or not kind.startswith('using')
+
+
 def clash(these, those):
-    """Whether a name stands in both, and not for the same alias: two functions clash, for one may take the other's calls."""
-    return any(kind != those[name] or not kind.startswith('using') for name, kind in these.items() if name in those)
+    """Whether a name that stands in both means something else in each."""
+    return any(differ(kind, those[name]) for name, kind in these.items() if name in those)
 
 
-def grouped(files, max_lines, of_headers):
+class Headers:
+    """The headers of the folders: what each declares, and which ones a file includes, itself or through others."""
+
+    def __init__(self, folders):
+        self.folders, self.included, self.declaring = folders, {}, {}
+        for folder in folders:
+            for header in folder.rglob('*.h'):
+                for names in scan(header.read_text()):
+                    for name, kind in names.items():
+                        self.declaring.setdefault(name, {})[header] = kind
+
+    def direct(self, path):
+        for name in re.findall(r'^\s*#\s*include "([^"]+)"', path.read_text(), re.M):
+            for folder in [path.parent, *self.folders]:
+                if (folder / name).is_file():
+                    yield (folder / name).resolve()
+                    break
+
+    def of(self, path):
+        """All headers that a file sees."""
+        if path not in self.included:
+            found, wait = set(), [path]
+            while wait:
+                for header in self.direct(wait.pop()):
+                    if header not in found:
+                        found.add(header)
+                        wait.append(header)
+            self.included[path] = found
+        return self.included[path]
+
+
+class Source:
+    """A file, and what its neighbours in a unit have to know of it."""
+
+    def __init__(self, path, headers):
+        text = path.read_text()
+        own, shared = scan(text)
+        self.path, self.lines, self.headers = path, text.count('\n'), headers.of(path)
+        self.own, self.names = own, own | shared
+        self.spaces = frozenset(re.findall(r'^using namespace ([\w:]+);', text, re.M)) - {'stageline'}
+        # What `using namespace` lets in stands beside the names of the file and of its neighbours.
+        spaces = self.spaces | {'stageline'} if 'using namespace stageline;' in text else self.spaces
+        seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}
+        # (header, name) where a header that this file does not see means something else by a name of the file's own.
+        self.foreign = {header for name, kind in seen.items() for header, other in headers.declaring.get(name, {}).items()
+                        if header not in self.headers and differ(kind, other)}
+
+
+def fits(source, unit, max_lines):
+    return (unit['lines'] + source.lines <= max_lines and unit['spaces'] == source.spaces and
+            not source.foreign & unit['headers'] and not unit['foreign'] & source.headers and
+            not clash(source.names, unit['own']) and not clash(source.own, unit['names']))
+
+
+def grouped(files, max_lines, headers):
     """Files in units: first fit by name, so that a new file moves few others."""
     units = []
     for path in files:
-        text = path.read_text()
-        own, shared = scan(text)
-        lines = text.count('\n')
-        # What `using namespace` lets in stands beside the file's own names; beside its neighbours' nobody looks.
-        spaces = re.findall(r'^using namespace ([\w:]+);', text, re.M)
-        seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}
-        alone = clash(seen, of_headers) or bool(set(spaces) - {'stageline'})
+        source = Source(path, headers)
         for unit in units:
-            if not alone and not unit['alone'] and unit['lines'] + lines <= max_lines and not clash(own | shared, unit['names']):
+            if fits(source, unit, max_lines):
                 break
         else:
-            unit = {'lines': 0, 'names': {}, 'files': [], 'alone': alone}
+            unit = {'lines': 0, 'own': {}, 'names': {}, 'files': [], 'spaces': source.spaces, 'headers': set(), 'foreign': set()}
             units.append(unit)
-        unit['lines'] += lines
-        unit['names'] |= own
+        unit['lines'] += source.lines
+        unit['own'] |= source.own
+        unit['names'] |= source.names
+        unit['headers'] |= source.headers
+        unit['foreign'] |= source.foreign
         unit['files'].append(path)
     return units
 
@@ -112,18 +169,13 @@ def grouped(files, max_lines, of_headers):
 def main():
     out, max_lines, source, groups = pathlib.Path(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:]
     out.mkdir(parents=True, exist_ok=True)
-    of_headers = {}
-    for folder in {pathlib.Path(__file__).resolve().parents[1] / 'src', source.resolve()}:
-        for header in folder.rglob('*.h'):
-            for names in scan(header.read_text()):
-                of_headers |= names
-                if folder.name != 'src':  # tests call their helpers from any namespace
-                    of_headers |= {('', name): kind for (_, name), kind in names.items()}
+    headers = Headers([source.resolve(), pathlib.Path(__file__).resolve().parents[1] / 'src'])
     made = []
     for group in groups:
-        files = [path for path in sorted((source / group).rglob('*.cc')) if path.name != 'main.cc']
-        for number, unit in enumerate(grouped(files, max_lines, of_headers)):
-            path = out / f'{group.replace("/", "_")}_{number}.cc'
+        folders = group.split('+')
+        files = [path for folder in folders for path in sorted((source / folder).rglob('*.cc')) if path.name != 'main.cc']
+        for number, unit in enumerate(grouped(files, max_lines, headers)):
+            path = out / f'{folders[0].replace("/", "_")}_{number}.cc'
             content = ''.join(f'#include "{file.relative_to(source)}"\n' for file in unit['files'])
             if not path.exists() or path.read_text() != content:
                 path.write_text(content)
