@@ -1,10 +1,11 @@
-# stageline_sources(VARIABLE FOLDER GROUP...): the sources of the groups (folders below FOLDER, "plan+mcp") as what is compiled: units
+# stageline_sources(VARIABLE FOLDER GROUP...): the sources of the groups (folders and files below FOLDER, "plan+mcp") as what is compiled: units
 # of several files each, of one group, made by tools/unity.py, or with STAGELINE_UNITY=OFF the files themselves. main.cc is left out.
 # A unit holds at most 3,000 lines, which take some ten seconds to compile: what an edited file costs.
 function(stageline_sources variable folder)
   string(REPLACE "+" ";" patterns "${ARGN}")
   list(TRANSFORM patterns PREPEND "${folder}/")
   list(TRANSFORM patterns APPEND "/*.cc")
+  list(TRANSFORM patterns REPLACE "\\.cc/\\*\\.cc$" ".cc")
   file(GLOB_RECURSE files CONFIGURE_DEPENDS ${patterns})
   list(FILTER files EXCLUDE REGEX "/main\\.cc$")
   if(STAGELINE_UNITY)

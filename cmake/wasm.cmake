@@ -12,23 +12,24 @@ if(STAGELINE_WASM_CXX)
 endif()
 
 if(STAGELINE_WASM)
-  file(GLOB STAGELINE_WASM_SOURCES CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/src/wasm/*.cc ${CMAKE_SOURCE_DIR}/src/schedules/*.cc)
-  list(APPEND STAGELINE_WASM_SOURCES
+  set(STAGELINE_WASM_SOURCES wasm schedules
     base/freed_memory.cc base/json_writer.cc base/number.cc base/result.cc base/text.cc model/kind.cc model/schedule.cc
     pipeline/order/check_order.cc pipeline/replay/replay.cc pipeline/replay/schedule_numbers.cc pipeline/replay/step_replay.cc
     diagnosis/what_if/order_cells.cc diagnosis/what_if/order_measures.cc diagnosis/what_if/other_order.cc diagnosis/what_if/packed_model.cc
     diagnosis/what_if/what_if.cc diagnosis/what_if/what_if_answer.cc diagnosis/what_if/what_if_measures.cc
     engine/schedule_list.cc server/http/api_answer.cc server/http/query.cc server/pipeline/what_if_reply.cc)
+  string(JOIN "+" STAGELINE_WASM_SOURCES ${STAGELINE_WASM_SOURCES})
+  stageline_sources(STAGELINE_WASM_UNITS src ${STAGELINE_WASM_SOURCES})
   set(STAGELINE_WASM_OBJECTS)
-  foreach(source ${STAGELINE_WASM_SOURCES})
-    set(object ${CMAKE_BINARY_DIR}/wasm/${source}.o)
-    cmake_path(GET object PARENT_PATH folder)
-    file(MAKE_DIRECTORY ${folder})
+  foreach(source ${STAGELINE_WASM_UNITS})
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE object)
+    string(MAKE_C_IDENTIFIER ${object} object)
+    set(object ${CMAKE_BINARY_DIR}/wasm/${object}.o)
     add_custom_command(OUTPUT ${object}
       COMMAND ${STAGELINE_WASM_CXX} --target=wasm32-wasi -std=c++20 -Os -fno-exceptions -DNDEBUG -I${CMAKE_SOURCE_DIR}/src
-        -include ${CMAKE_SOURCE_DIR}/src/wasm/alone.h -MD -MF ${object}.d -c ${CMAKE_SOURCE_DIR}/src/${source} -o ${object}
-      DEPENDS ${CMAKE_SOURCE_DIR}/src/${source} ${CMAKE_SOURCE_DIR}/src/wasm/alone.h DEPFILE ${object}.d
-      COMMENT "Compiling ${source} to WebAssembly" VERBATIM)
+        -include ${CMAKE_SOURCE_DIR}/src/wasm/alone.h -MD -MF ${object}.d -c ${source} -o ${object}
+      DEPENDS ${source} ${CMAKE_SOURCE_DIR}/src/wasm/alone.h DEPFILE ${object}.d
+      COMMENT "Compiling to WebAssembly" VERBATIM)
     list(APPEND STAGELINE_WASM_OBJECTS ${object})
   endforeach()
   file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/web)

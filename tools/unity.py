@@ -2,7 +2,7 @@
 """Groups sources into units that are compiled together: `unity.py OUT_FOLDER LINES SOURCE_FOLDER GROUP...`.
 
 Compiling one file of 200 lines costs more for the headers and templates it shares with its neighbours than for its own
-text, so files of one GROUP (folders below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines. Two files
+text, so files of one GROUP (folders and files below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines. Two files
 that give the same name to something of their own (in an unnamed namespace, or `static`) cannot share a unit; they are
 put into different ones here, so whoever writes a file need not know its neighbours' names. The same holds for a name of a
 file's own that a header gives to something else: it would be ambiguous, or take calls that were meant for the other, in a
@@ -23,23 +23,26 @@ ALIAS = re.compile(r'using\s+(\w+)\s*=|using\s+(?:\w+::)+(\w+)$')
 VARIABLE_OR_FUNCTION = re.compile(r'.*?([A-Za-z_]\w*)\s*(?:\[[^\]]*\]\s*)*(?:=|\(|$)', re.S)
 
 
-def declared_name(declaration):
-    """(name, kind) that a declaration at namespace scope makes; kind is the text of a `using`, '()' of a function, else ''.
-
-    None where it makes no name.
-    """
+def declared_names(declaration):
+    """The (name, kind) that a declaration at namespace scope makes; kind is the text of a `using`, '()' of a function, else ''."""
     text = re.sub(r'^\s*#[^\n]*', '', declaration, flags=re.M).strip()
     if not text or re.match(r'enum\s*(:|$)', text) or re.match('extern|friend|static_assert|namespace|using namespace', text):
-        return None
+        return []
     if found := TYPE.match(text):
-        return found[1], ''
+        return [(found[1], '')]
     if found := ALIAS.match(text):
-        return found[1] or found[2], text
+        return [(found[1] or found[2], text)]
     while (flat := re.sub(r'<[^<>]*>', '', text)) != text:  # template arguments hold names of other things
         text = flat
     text = re.sub(r'\b(noexcept|alignas|decltype)\s*\([^()]*\)', '', text)
     found = VARIABLE_OR_FUNCTION.match(text)
-    return (found[1], '()' if text[found.end() - 1] == '(' else '') if found and not text.startswith('operator') else None
+    if not found or text.startswith('operator'):
+        return []
+    if text[found.end() - 1] == '(':
+        return [(found[1], '()')]
+    while (flat := re.sub(r'\([^()]*\)', '', text)) != text:  # commas in calls separate no names
+        text = flat
+    return [(name, '') for name in [found[1], *re.findall(r',\s*(\w+)\s*(?==|$)', text)]]
 
 
 def scan(text):
@@ -73,8 +76,8 @@ def scan(text):
             continue
         if at_namespace_scope:
             names = own if '' in scopes or declaration.lstrip().startswith('static ') else shared
-            if made := declared_name(declaration):
-                names['::'.join(filter(None, scopes)), made[0]] = made[1]
+            for name, kind in declared_names(declaration):
+                names['::'.join(filter(None, scopes)), name] = kind
             enumerators = names if token == '{' and re.match(r'\s*enum\b(?!\s+(class|struct))', declaration) else None
             declaration = ''
         if token == '{':
@@ -166,6 +169,10 @@ def grouped(files, max_lines, headers):
     return units
 
 
+def sources_of(path):
+    return [path] if path.is_file() else [found for found in sorted(path.rglob('*.cc')) if found.name != 'main.cc']
+
+
 def main():
     out, max_lines, source, groups = pathlib.Path(sys.argv[1]), int(sys.argv[2]), pathlib.Path(sys.argv[3]), sys.argv[4:]
     out.mkdir(parents=True, exist_ok=True)
@@ -173,9 +180,9 @@ def main():
     made = []
     for group in groups:
         folders = group.split('+')
-        files = [path for folder in folders for path in sorted((source / folder).rglob('*.cc')) if path.name != 'main.cc']
+        files = [path for folder in folders for path in sources_of(source / folder)]
         for number, unit in enumerate(grouped(files, max_lines, headers)):
-            path = out / f'{folders[0].replace("/", "_")}_{number}.cc'
+            path = out / f'{folders[0].removesuffix(".cc").replace("/", "_")}_{number}.cc'
             content = ''.join(f'#include "{file.relative_to(source)}"\n' for file in unit['files'])
             if not path.exists() or path.read_text() != content:
                 path.write_text(content)
