@@ -210,7 +210,7 @@ void sign(HttpRequest& request, const std::string& host, const std::string& path
   std::string canonical = request.method + "\n" + path + "\n" + query + "\n", names;
   for (const auto& [name, value] : headers) {
     canonical += name + ":" + value + "\n";
-    names += (names.empty() ? "" : ";") + name;
+    append_item(names, name, ";");
     if (name != "host") request.headers.push_back(name + ": " + value);
   }
   canonical += "\n" + names + "\n" + body;
@@ -270,7 +270,7 @@ HttpRequest s3_request(std::string_view bucket, std::string_view key, S3Query qu
   std::sort(query.begin(), query.end());
   std::string text;
   for (const auto& [name, value] : query)
-    text += (text.empty() ? "" : "&") + percent_encoded(name, false) + "=" + percent_encoded(value, false);
+    append_item(text, percent_encoded(name, false) + "=" + percent_encoded(value, false), "&");
   HttpRequest request;
   request.url = place.substr(0, place.size() - before.size()) + path + (text.empty() ? "" : "?" + text);
   if (!credentials.key.empty()) sign(request, host, path, text, region, credentials, now_s);

@@ -125,10 +125,7 @@ size_t take_header(char* bytes, size_t size, size_t count, void* to) {
   if (line.starts_with("HTTP/")) taken.response.headers.clear();
   const size_t colon = line.find(':');
   if (colon == std::string_view::npos || taken.response.headers.size() > 200) return size * count;
-  std::string name(line.substr(0, colon));
-  for (char& c : name)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  taken.response.headers[std::move(name)] = trim(line.substr(colon + 1));
+  taken.response.headers[to_lower(line.substr(0, colon))] = trim(line.substr(colon + 1));
   return size * count;
 }
 

@@ -2,17 +2,17 @@
 
 #include <algorithm>
 
+#include "base/text.h"
+
 namespace stageline {
 namespace {
-
-char lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 bool contains(std::string_view name, std::string_view wanted) {
   if (wanted.size() > name.size()) return false;
   const size_t last = name.size() - wanted.size();
   for (size_t i = 0; i <= last; ++i) {
     size_t k = 0;
-    while (k < wanted.size() && lower(name[i + k]) == wanted[k]) ++k;
+    while (k < wanted.size() && to_lower(name[i + k]) == wanted[k]) ++k;
     if (k == wanted.size()) return true;
   }
   return wanted.empty();
@@ -190,8 +190,7 @@ class NamePattern::Parser {
 
 NamePattern NamePattern::text(std::string_view what) {
   NamePattern pattern;
-  pattern.text_ = what;
-  std::transform(pattern.text_.begin(), pattern.text_.end(), pattern.text_.begin(), lower);
+  pattern.text_ = to_lower(what);
   return pattern;
 }
 

@@ -69,6 +69,23 @@ std::string valid_utf8(std::string_view bytes) {
   return out;
 }
 
+size_t character_start(std::string_view text, size_t at) {
+  while (at > 0 && at < text.size() && continues_character(text[at])) --at;
+  return at;
+}
+
+size_t character_end(std::string_view text, size_t at) {
+  do ++at;
+  while (at < text.size() && continues_character(text[at]));
+  return at;
+}
+
+std::string to_lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = to_lower(c);
+  return out;
+}
+
 bool natural_less(std::string_view a, std::string_view b) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   size_t i = 0, j = 0;
@@ -126,6 +143,11 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     if (at == std::string_view::npos) return parts;
     text.remove_prefix(at + 1);
   }
+}
+
+void append_item(std::string& list, std::string_view item, std::string_view between) {
+  if (!list.empty()) list += between;
+  list += item;
 }
 
 std::string dashed(std::string_view name) {

@@ -1,4 +1,4 @@
-// Text helpers: UTF-8 width, natural order, near-misses.
+// Text helpers: UTF-8 width and characters, natural order, near-misses, lists.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,18 @@ int display_width(std::string_view utf8);
 // Returns the text with invalid UTF-8 replaced by U+FFFD, so that output is always valid.
 std::string valid_utf8(std::string_view bytes);
 
+// Whether a byte belongs to a UTF-8 character that began before it.
+constexpr bool continues_character(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
+// Returns `at`, or where the character begins within which `at` lies: text.substr(0, character_start(text, most)) cuts
+// no character in two.
+size_t character_start(std::string_view text, size_t at);
+// Returns where the character ends that begins at `at`.
+size_t character_end(std::string_view text, size_t at);
+
+// ASCII letters only, whatever the locale.
+constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+std::string to_lower(std::string_view text);
+
 // Orders texts so that "workerlog.2" is before "workerlog.10": runs of digits compare as numbers.
 bool natural_less(std::string_view a, std::string_view b);
 
@@ -23,6 +35,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
 
 std::string_view trim(std::string_view text);
 std::vector<std::string_view> split(std::string_view text, char separator);
+// Appends an item to a list such as "a, b".
+void append_item(std::string& list, std::string_view item, std::string_view between = ", ");
 // Replaces `_` by `-`: "analyse_thing" -> "analyse-thing". Flags and names accept both.
 std::string dashed(std::string_view name);
 std::string file_name(std::string_view path);       // "a/b.json" -> "b.json"

@@ -48,7 +48,7 @@ Status check_table(const std::vector<const Analysis*>& chosen, const std::string
   for (const Analysis* analysis : chosen)
     for (const AnalysisTable& table : analysis->tables) {
       if (name == table.name) return {};
-      list += (list.empty() ? "" : ", ") + std::string(table.name);
+      append_item(list, table.name);
     }
   return Error{
       ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"", {}, "its tables are " + list};

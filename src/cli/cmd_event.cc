@@ -1,4 +1,5 @@
 #include "base/output_file.h"
+#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
 #include "profile/event_text.h"
@@ -13,7 +14,7 @@ Result<const Part*> part_of_rank(const Trace& trace, const Arguments& arguments)
   std::string ranks;
   for (const Part& part : trace.parts) {
     if (part.rank == *rank) return &part;
-    ranks += (ranks.empty() ? "" : ", ") + std::to_string(part.rank);
+    append_item(ranks, std::to_string(part.rank));
   }
   return Error{ErrorCode::kUsage,
                *rank < 0 ? "there are several ranks; --rank says whose event" : "no rank " + std::to_string(*rank),

@@ -29,11 +29,11 @@ Flag shared_option(const std::vector<std::pair<const Analysis*, const AnalysisOp
   for (const auto& [analysis, option] : uses) {
     alike &= std::string_view(option->help) == first.help && std::string_view(option->choices) == first.choices;
     any_text |= option->choices[0] == '\0';
-    names += (names.empty() ? "" : ", ") + std::string(analysis->name);
-    help += (help.empty() ? "" : "; ") + std::string(analysis->name) + ": " + option->help;
+    append_item(names, analysis->name);
+    append_item(help, std::string(analysis->name) + ": " + option->help, "; ");
     for (const std::string_view choice : split(option->choices, ','))
       if (const auto known = split(choices, ','); std::find(known.begin(), known.end(), choice) == known.end())
-        choices += (choices.empty() ? "" : ",") + std::string(choice);
+        append_item(choices, choice, ",");
   }
   if (alike) help = (uses.size() <= kFew ? names + ": " : "") + first.help;
   kept.push_back(std::move(help));

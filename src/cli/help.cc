@@ -46,8 +46,7 @@ std::vector<Item> topic_items(std::string_view topic) {
   if (topic == "analyses")
     for (const Analysis* analysis : analyses()) {
       std::string tables;
-      for (const AnalysisTable& table : analysis->tables)
-        tables += (tables.empty() ? "" : ", ") + std::string(table.name);
+      for (const AnalysisTable& table : analysis->tables) append_item(tables, table.name);
       items.push_back({analysis->name, std::string(analysis->summary) + ". Tables: " + tables});
     }
   if (topic == "exporters")
@@ -189,7 +188,7 @@ std::vector<std::string> flag_words(const Command& command) {
 
 std::string join(const std::vector<std::string>& words) {
   std::string out;
-  for (const std::string& word : words) out += (out.empty() ? "" : " ") + word;
+  for (const std::string& word : words) append_item(out, word, " ");
   return out;
 }
 
@@ -248,7 +247,7 @@ std::vector<Flag> every_flag() {
 
 std::string bash_completion() {
   std::string commands;
-  for (const Command& command : command_table()) commands += std::string(commands.empty() ? "" : " ") + command.name;
+  for (const Command& command : command_table()) append_item(commands, command.name, " ");
   std::string out =
       "# bash completion for stageline\n_stageline() {\n  local cur=${COMP_WORDS[COMP_CWORD]} "
       "prev=${COMP_WORDS[COMP_CWORD-1]}\n"

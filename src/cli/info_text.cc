@@ -27,7 +27,7 @@ std::string ranges(const std::vector<int64_t>& numbers) {
   for (size_t i = 0; i < numbers.size(); ++i) {
     size_t last = i;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    out += (out.empty() ? "" : ", ") + std::to_string(numbers[i]);
+    append_item(out, std::to_string(numbers[i]));
     if (last > i) out += (last == i + 1 ? ", " : "-") + std::to_string(numbers[last]);
     i = last;
   }
@@ -82,8 +82,8 @@ void ascend_lines(const Trace& trace, const std::vector<size_t>& parts, Lines& l
   const std::pair<const char*, int64_t> kSizes[] = {
       {"tp", sizes.tp}, {"cp", sizes.cp}, {"dp", sizes.dp}, {"pp", sizes.pp}, {"ep", sizes.ep}};
   for (const auto& [name, size] : kSizes)
-    if (size > 0) text += (text.empty() ? "" : ", ") + std::string(name) + " " + std::to_string(size);
-  if (sizes.world > 1) text += (text.empty() ? "" : "; ") + std::to_string(sizes.world) + " ranks in all";
+    if (size > 0) append_item(text, std::string(name) + " " + std::to_string(size));
+  if (sizes.world > 1) append_item(text, std::to_string(sizes.world) + " ranks in all", "; ");
   if (!text.empty()) lines.emplace_back("parallel", text);
 }
 
@@ -133,8 +133,8 @@ void slice_lines(const Trace& trace, Lines& lines) {
       text =
           grouped(counts.message_kernels) + (counts.message_kernels == 1 ? " send or receive" : " sends and receives");
     if (counts.collective_kernels > 0)
-      text += (text.empty() ? "" : ", ") + grouped(counts.collective_kernels) +
-              (counts.collective_kernels == 1 ? " collective" : " collectives");
+      append_item(
+          text, grouped(counts.collective_kernels) + (counts.collective_kernels == 1 ? " collective" : " collectives"));
     lines.emplace_back("communicate", text + ", of the kernels");
   }
   if (counts.memory > 0) lines.emplace_back("memory", grouped(counts.memory) + " allocations and frees");

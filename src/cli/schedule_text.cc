@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace stageline {
 namespace {
 
@@ -11,7 +13,7 @@ constexpr char kRule = 1, kIdle = 2;  // for a row with one byte for each column
 std::string label_of(const ScheduleCell& cell, bool with_chunk) {
   std::string text;
   for (const Action& a : cell.actions()) {
-    text += (text.empty() ? "" : "&") + std::string(kind_code(a.kind)) + std::to_string(a.micro_batch);
+    append_item(text, std::string(kind_code(a.kind)) + std::to_string(a.micro_batch), "&");
     if (!with_chunk) continue;
     if (a.chunk < 26) {
       text += static_cast<char>('a' + a.chunk);

@@ -185,15 +185,8 @@ LineEditor::Event LineEditor::escape(unsigned char byte) {
 }
 
 void LineEditor::move(int letters) {
-  const auto inside = [&] {
-    return cursor_ < text_.size() && (static_cast<unsigned char>(text_[cursor_]) & 0xc0) == 0x80;
-  };
-  if (letters > 0 && cursor_ < text_.size()) do
-      ++cursor_;
-    while (inside());
-  if (letters < 0 && cursor_ > 0) do
-      --cursor_;
-    while (cursor_ > 0 && inside());
+  if (letters > 0 && cursor_ < text_.size()) cursor_ = character_end(text_, cursor_);
+  if (letters < 0 && cursor_ > 0) cursor_ = character_start(text_, cursor_ - 1);
 }
 
 void LineEditor::erase(size_t from, size_t to) {
@@ -247,10 +240,8 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
   LineEditor editor([&](const std::string& beginning) {
     std::vector<std::string> found;
     for (const std::string& word : words)
-      if (word.size() >= beginning.size() &&
-          std::equal(beginning.begin(), beginning.end(), word.begin(), [](char a, char b) {
-            return tolower(static_cast<unsigned char>(a)) == tolower(static_cast<unsigned char>(b));
-          }))
+      if (word.size() >= beginning.size() && std::equal(beginning.begin(), beginning.end(), word.begin(),
+                                                        [](char a, char b) { return to_lower(a) == to_lower(b); }))
         found.push_back(word);
     return found;
   });
@@ -297,7 +288,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
         } else if (statement.empty() && word.starts_with(".columns")) {
           ask("SELECT name, type, unit, help FROM columns(" + sql_text(trim(word.substr(8))) + ")");
         } else {
-          statement += (statement.empty() ? "" : "\n") + line;
+          append_item(statement, line, "\n");
           if (trim(statement).ends_with(";"))
             ask(std::exchange(statement, std::string()));
           else if (trim(statement).empty())

@@ -224,7 +224,7 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
       at->second += ", " + source.files[i].rel;
   }
   std::string names;
-  for (const auto& [why, of] : by_reason) names += (names.empty() ? "" : "; ") + of + " (" + why + ")";
+  for (const auto& [why, of] : by_reason) append_item(names, of + " (" + why + ")", "; ");
   if (passed > static_cast<int64_t>(kMaxNamed))
     names += " and " + std::to_string(passed - static_cast<int64_t>(kMaxNamed)) + " more";
   if (passed > 0)

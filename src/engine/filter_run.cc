@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "facts/flight_facts.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/link_cells.h"
@@ -39,7 +40,7 @@ std::string number_ranges(const std::vector<int64_t>& numbers) {
   for (size_t i = 0; i < numbers.size(); ++i) {
     size_t last = i;
     while (last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1) ++last;
-    out += (out.empty() ? "" : ",") + std::to_string(numbers[i]);
+    append_item(out, std::to_string(numbers[i]), ",");
     if (last > i) out += "-" + std::to_string(numbers[last]);
     i = last;
   }

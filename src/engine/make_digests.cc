@@ -388,7 +388,7 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
                  "digests would lie among the files they are made of",
                  {folder},
                  "choose a folder outside of " + among};
-  for (const std::string& path : paths) plan.root += (plan.root.empty() ? "" : " ") + absolute(path);
+  for (const std::string& path : paths) append_item(plan.root, absolute(path), " ");
   plan.root = valid_utf8(plan.root);
   std::error_code ec;
   fs::create_directories(folder, ec);

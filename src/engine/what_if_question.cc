@@ -28,7 +28,7 @@ Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, 
 
 Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish) {
   WhatIfQuestion a;
-  const auto also = [&](const std::string& text) { a.name += (a.name.empty() ? "" : "; ") + text; };
+  const auto also = [&](const std::string& text) { append_item(a.name, text, "; "); };
   for (const std::string& text : wish.scales) {
     const Result<CellScale> scale = parse_scale(text);
     if (!scale) return std::move(scale).error();

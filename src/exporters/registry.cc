@@ -34,7 +34,7 @@ Result<const Exporter*> choose_exporter(std::string_view to, std::string_view pa
   std::string list;
   for (const Exporter* exporter : exporters()) {
     names.emplace_back(exporter->name);
-    list += (list.empty() ? "" : ", ") + names.back();
+    append_item(list, names.back());
   }
   const bool compressed = path.ends_with(".gz") || path.ends_with(".zst");
   const auto checked = [&](const Exporter* exporter) -> Result<const Exporter*> {

@@ -7,6 +7,7 @@
 
 #include "base/output_file.h"
 #include "base/sqlite_db.h"
+#include "base/text.h"
 #include "exporters/exporter.h"
 #include "exporters/run_meta.h"
 #include "exporters/table_text.h"
@@ -31,13 +32,9 @@ struct Output {
 // Returns a name that is not taken. SQLite's names are case-insensitive (ASCII), so a second "F" beside "f" becomes
 // "f_2".
 std::string unique(std::string_view name, std::set<std::string>& taken) {
-  const auto lower = [](std::string text) {
-    for (char& c : text)
-      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-    return text;
-  };
   std::string candidate(name);
-  for (int n = 2; !taken.insert(lower(candidate)).second; ++n) candidate = std::string(name) + "_" + std::to_string(n);
+  for (int n = 2; !taken.insert(to_lower(candidate)).second; ++n)
+    candidate = std::string(name) + "_" + std::to_string(n);
   return candidate;
 }
 

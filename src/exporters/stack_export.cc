@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/json_writer.h"
+#include "base/text.h"
 #include "exporters/export_sink.h"
 #include "profile/function_events.h"
 #include "profile/python_stacks.h"
@@ -181,7 +182,7 @@ Result<StackMetric> stack_metric(std::string_view name) {
   std::string wanted(name), list;
   std::replace(wanted.begin(), wanted.end(), '-', '_');
   if (const auto it = kMetrics.find(wanted); it != kMetrics.end()) return it->second;
-  for (const auto& [known, metric] : kMetrics) list += (list.empty() ? "" : ", ") + std::string(known);
+  for (const auto& [known, metric] : kMetrics) append_item(list, known);
   return Error{ErrorCode::kUsage, "no metric \"" + std::string(name) + "\"", {}, "the metrics are " + list};
 }
 

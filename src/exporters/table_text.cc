@@ -129,8 +129,7 @@ void append_aligned(std::string& out, std::string_view text, int width, bool rig
 size_t wrap_point_anywhere(std::string_view text, int width) {
   size_t end = 0;
   for (int used = 0; end < text.size();) {
-    size_t next = end + 1;
-    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
+    const size_t next = character_end(text, end);
     used += display_width(text.substr(end, next - end));
     if (used > width) break;
     end = next;
@@ -143,8 +142,7 @@ size_t wrap_point(std::string_view text, int width) {
   size_t end = 0, space = 0;
   int used = 0;
   while (end < text.size()) {
-    size_t next = end + 1;
-    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
+    const size_t next = character_end(text, end);
     used += display_width(text.substr(end, next - end));
     if (used > width && end > 0) return text[end] == ' ' || space == 0 ? end : space;
     if (text[end] == ' ') space = end;
@@ -173,8 +171,7 @@ std::string shortened(const std::string& text, int width) {
   const size_t head = wrap_point_anywhere(text, width * 2 / 3);
   size_t tail = text.size();
   for (int used = 1 + display_width(std::string_view(text).substr(0, head)); tail > head;) {
-    size_t next = tail - 1;
-    while (next > head && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) --next;
+    const size_t next = std::max(head, character_start(text, tail - 1));
     used += display_width(std::string_view(text).substr(next, tail - next));
     if (used > width) break;
     tail = next;

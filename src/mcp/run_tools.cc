@@ -189,7 +189,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   std::string list;
   for (const Table& one : result->tables) {
     if (!table && (wanted.empty() || one.name() == wanted)) table = &one;
-    list += (list.empty() ? "" : ", ") + one.name();
+    append_item(list, one.name());
   }
   if (!table) return wrong(name + " has no table \"" + clean_text(wanted, 60) + "\" of this run", "it has " + list);
   const int64_t rows = std::min<int64_t>(limits_.max_rows, arguments["rows"].integer().value_or(50));

@@ -30,8 +30,7 @@ std::vector<std::string> words_of(std::string_view text) {
       i = std::min(text.find('\n', i), text.size());
     } else if (letter(text[i])) {
       std::string word;
-      for (; i < text.size() && (letter(text[i]) || (text[i] >= '0' && text[i] <= '9')); ++i)
-        word += static_cast<char>(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+      for (; i < text.size() && (letter(text[i]) || (text[i] >= '0' && text[i] <= '9')); ++i) word += to_lower(text[i]);
       --i;
       if (std::find(out.begin(), out.end(), word) == out.end()) out.push_back(word);
     }

@@ -233,7 +233,7 @@ Status check_arguments(const Tool& tool, const Value& given) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
     const std::string near = nearest(name, names);
     std::string list;
-    for (const std::string& known : names) list += (list.empty() ? "" : ", ") + known;
+    for (const std::string& known : names) append_item(list, known);
     return wrong(std::string(tool.name) + " takes no \"" + clean_text(name, 60) + "\"",
                  near.empty() ? "it takes " + list : "did you mean " + near + "?");
   }

@@ -158,7 +158,7 @@ Result<Tools::Opened*> Tools::opened(const Value& arguments, const char* name) {
       return &runs_.front();
     }
   std::string list;
-  for (const Opened& run : runs_) list += (list.empty() ? "" : ", ") + run.id;
+  for (const Opened& run : runs_) append_item(list, run.id);
   return wrong("no run \"" + clean_text(id, 20) + "\" is open", list.empty() ? "call open first" : "there are " + list);
 }
 

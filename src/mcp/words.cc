@@ -61,11 +61,7 @@ std::string clean_text(std::string_view text, size_t most) {
     }
   }
   if (out.size() <= most) return out;
-  const auto whole = [&](size_t at) {  // moves out of a letter of several bytes
-    while (at > 0 && (static_cast<unsigned char>(out[at]) & 0xc0) == 0x80) --at;
-    return at;
-  };
-  const size_t head = whole(most * 2 / 3), tail = whole(out.size() - most / 3);
+  const size_t head = character_start(out, most * 2 / 3), tail = character_start(out, out.size() - most / 3);
   return out.substr(0, head) + "…" + out.substr(tail);
 }
 

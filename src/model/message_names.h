@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/text.h"
+
 namespace stageline {
 
 inline bool is_message_name(std::string_view name) {
-  std::string lower(name);
-  for (char& c : lower)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string lower = to_lower(name);
   for (const std::string_view part : {"send", "recv", "receive"})
     if (lower.find(part) != std::string::npos) return true;
   return false;

@@ -1,5 +1,7 @@
 #include "model/schedule.h"
 
+#include "base/text.h"
+
 namespace stageline {
 
 const char* layout_name(ChunkLayout layout) {
@@ -24,8 +26,10 @@ int32_t virtual_stage_count(const Schedule& schedule) {
 std::string cell_text(const ScheduleCell& cell, bool with_chunk) {
   std::string text;
   for (const Action& a : cell.actions())
-    text += (text.empty() ? "" : "&") + std::string(kind_code(a.kind)) + std::to_string(a.micro_batch) +
-            (with_chunk ? ".c" + std::to_string(a.chunk) : "");
+    append_item(text,
+                std::string(kind_code(a.kind)) + std::to_string(a.micro_batch) +
+                    (with_chunk ? ".c" + std::to_string(a.chunk) : ""),
+                "&");
   return text;
 }
 

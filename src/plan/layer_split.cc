@@ -215,7 +215,7 @@ std::string paddle_seg_method(const std::vector<int32_t>& layers) {
 
 std::string layers_text(const std::vector<int32_t>& layers) {
   std::string text;
-  for (const int32_t n : layers) text += (text.empty() ? "" : ", ") + std::to_string(n);
+  for (const int32_t n : layers) append_item(text, std::to_string(n));
   return text;
 }
 

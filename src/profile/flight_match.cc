@@ -127,8 +127,8 @@ class Matcher {
       if (usual) problem.culprits.push_back(rank(c.part));
     }
     for (const auto& [what, ranks] : others)
-      problem.found += (problem.found.empty() ? "" : "; ") + std::string(ranks.size() == 1 ? "rank " : "ranks ") +
-                       list_text(ranks) + ": " + what;
+      append_item(problem.found, std::string(ranks.size() == 1 ? "rank " : "ranks ") + list_text(ranks) + ": " + what,
+                  "; ");
     return false;
   }
 
@@ -137,7 +137,7 @@ class Matcher {
     std::string key;
     if (compares_inputs(op)) key += std::string(text(call.in_sizes));
     if (compares_outputs(op) && (key.empty() || call.out_sizes != call.in_sizes))
-      key += (key.empty() ? "" : " → ") + std::string(text(call.out_sizes));
+      append_item(key, std::string(text(call.out_sizes)), " → ");
     return key;
   }
 

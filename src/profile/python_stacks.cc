@@ -99,10 +99,8 @@ std::string without_address(std::string_view frame) {
 }
 
 std::string shortened_frame(std::string_view frame) {
-  const auto continues = [&](size_t at) { return (static_cast<unsigned char>(frame[at]) & 0xc0) == 0x80; };
-  size_t head = PythonStacks::kMaxFrameBytes / 2, tail = frame.size() - head;
-  while (head > 0 && continues(head)) --head;
-  while (tail < frame.size() && continues(tail)) ++tail;
+  const size_t half = PythonStacks::kMaxFrameBytes / 2, head = character_start(frame, half);
+  const size_t tail = character_end(frame, frame.size() - half - 1);
   return std::string(frame.substr(0, head)) + "…" + std::string(frame.substr(tail));
 }
 

@@ -25,7 +25,7 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
     std::string list;
     for (const ScheduleDef* known : schedules()) {
       names.emplace_back(known->name);
-      list += (list.empty() ? "" : ", ") + names.back();
+      append_item(list, names.back());
     }
     const std::string near = nearest(dashed(name), names);
     return Error{ErrorCode::kUsage,

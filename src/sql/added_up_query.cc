@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 
+#include "base/text.h"
 #include "sql/slice_sums.h"
 #include "sql/tokens.h"
 
@@ -428,7 +429,7 @@ class Block {
   void name_table() {
     const auto list = [](const std::set<std::string>& names) {
       std::string out;
-      for (const std::string& name : names) out += (out.empty() ? "" : ",") + name;
+      for (const std::string& name : names) append_item(out, name, ",");
       return out;
     };
     const Token& table = at(table_token_);

@@ -181,19 +181,14 @@ std::string answer_text(const AnswerTable& answer, size_t widest, bool colour) {
     if (widest == 0 || width_of(text) <= widest) return text;
     // Letters of several bytes are kept whole; as many as fit are taken from both ends.
     size_t head = 0, tail = text.size();
-    const auto is_inside = [&](size_t at) {
-      return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
-    };
     const auto room = [&](size_t left) { return width_of(text.substr(0, head)) + left + 1 > widest; };
     while (head < text.size() && !room(width_of(text.substr(tail)))) {
-      size_t next = head + 1;
-      while (is_inside(next)) ++next;
+      const size_t next = character_end(text, head);
       if (width_of(text.substr(0, next)) > (widest - 1) * 2 / 3) break;
       head = next;
     }
     while (tail > head) {
-      size_t next = tail - 1;
-      while (next > head && is_inside(next)) --next;
+      const size_t next = std::max(head, character_start(text, tail - 1));
       if (width_of(text.substr(0, head)) + width_of(text.substr(next)) + 1 > widest) break;
       tail = next;
     }

@@ -36,7 +36,7 @@ std::string meant(std::string_view word, const std::vector<std::string>& known) 
     const bool alike =
         word.size() >= 3 && (name.find(word) != std::string::npos || name.starts_with(word.substr(0, 3)));
     if (!alike || count >= 6) continue;
-    list += (list.empty() ? "" : ", ") + name;
+    append_item(list, name);
     ++count;
   }
   return list.empty() ? "" : "there are " + list;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/text.h"
+
 namespace stageline::sql {
 namespace {
 
@@ -54,8 +56,7 @@ std::vector<Token> tokens_of(std::string_view sql) {
     }
     i = std::min(i, sql.size());
     std::string text(sql.substr(begin, i - begin));
-    if (kind == Kind::kWord)
-      for (char& letter : text) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+    if (kind == Kind::kWord) text = to_lower(text);
     out.push_back({kind, begin, i, std::move(text)});
   }
   return out;

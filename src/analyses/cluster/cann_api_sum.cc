@@ -7,6 +7,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"
 
@@ -198,9 +199,8 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
     for (const auto& [rank, one] : list) {
       squares += static_cast<double>(one.count - 1) * one.std * one.std +
                  static_cast<double>(one.count) * (one.average - f.average) * (one.average - f.average);
-      if (one.least == f.least) line.min_ranks += (line.min_ranks.empty() ? "" : ", ") + std::to_string(rank);
-      if (one.longest == f.longest)
-        line.longest_ranks += (line.longest_ranks.empty() ? "" : ", ") + std::to_string(rank);
+      if (one.least == f.least) append_item(line.min_ranks, std::to_string(rank));
+      if (one.longest == f.longest) append_item(line.longest_ranks, std::to_string(rank));
     }
     f.std = list.size() == 1 ? list[0].second.std
             : f.count > 1    ? std::sqrt(squares / static_cast<double>(f.count - 1))

@@ -17,18 +17,11 @@ namespace {
 constexpr std::array<std::string_view, 7> kLeaveEarly = {"broadcast", "reduce",         "gather",      "scatter",
                                                          "wait",      "_broadcast_oop", "barrier_wait"};
 
-std::string lower_of(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 }  // namespace
 
 OpNames::OpNames(const StringPool& names) {
   for (StringId id = 0; id < names.size(); ++id) {
-    const std::string lower = lower_of(names.text(id));
+    const std::string lower = to_lower(names.text(id));
     const auto holds = [&](std::string_view part) { return lower.find(part) != std::string::npos; };
     const bool receive = holds("recv") || holds("receive");
     messages.push_back(receive || holds("send"));

@@ -13,6 +13,7 @@
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"
@@ -57,16 +58,9 @@ struct RankAnswer {
   std::vector<Gap> longest;
 };
 
-std::string lower_of(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 // Returns the reason that a host row's name suggests.
 Reason host_reason(std::string_view name) {
-  const std::string lower = lower_of(name);
+  const std::string lower = to_lower(name);
   const auto holds = [&](const char* part) { return lower.find(part) != std::string::npos; };
   if (holds("dataloader")) return kDataLoader;
   if (lower == "gc" || holds("gc.collect") || holds("gc_collect") || holds("garbage")) return kGarbage;

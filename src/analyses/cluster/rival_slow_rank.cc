@@ -11,6 +11,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/text.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -99,7 +100,7 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
       Vote vote{"", name, group, INT64_MAX, {}, 0};
       for (const size_t i : slow) {
         ++counts[list[i].rank];
-        vote.ranks += (vote.ranks.empty() ? "" : ",") + std::to_string(list[i].rank);
+        append_item(vote.ranks, std::to_string(list[i].rank), ",");
         vote.at = std::min(vote.at, list[i].start_ns);
       }
       vote.times = describe(times);

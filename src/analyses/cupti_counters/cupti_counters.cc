@@ -13,6 +13,7 @@
 #include "base/json_events.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "model/numpy_order.h"
 #include "profile/event_text.h"
 #include "profile/torch_view.h"
@@ -246,7 +247,7 @@ Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCoun
       const TorchRow& r = m.range;
       const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };
       std::string stack;
-      for (const StringId op : m.ops) stack += (stack.empty() ? "" : " > ") + text(op);
+      for (const StringId op : m.ops) append_item(stack, text(op), " > ");
       std::vector<Table::Value> row = {int64_t{own.part->rank},
                                        own.part->lanes[r.lane].pid,
                                        text(r.name),

@@ -6,6 +6,7 @@
 #include "analyses/memory_categories/memory_classes.h"
 #include "base/by_enum.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "profile/python_stacks.h"
 #include "profile/thin_series.h"
 #include "profile/torch_view.h"
@@ -136,7 +137,7 @@ class Answerer {
       group.kind = std::get<0>(key);
       group.operator_name = std::string(trace_.names.text(std::get<1>(key)));
       for (const std::string_view entry : stacks_.entries(std::get<2>(key), kStackEntries))
-        group.stack += (group.stack.empty() ? "" : " < ") + std::string(entry);
+        append_item(group.stack, entry, " < ");
       group.blocks = sums.first;
       group.bytes = sums.second;
       out.push_back(std::move(group));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.h"
 #include "model/torch_facts.h"
 
 namespace stageline::operators {
@@ -76,7 +77,7 @@ Result<SortKey> sort_key(std::string_view name) {
   std::string list;
   for (const auto& [known, value] : kKeys) {
     if (key == known) return value;
-    list += (list.empty() ? "" : ", ") + std::string(known);
+    append_item(list, known);
   }
   return Error{ErrorCode::kUsage,
                "--sort-by knows no \"" + std::string(name) + "\"",

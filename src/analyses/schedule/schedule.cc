@@ -1,6 +1,7 @@
 // Which schedule a run follows, how certain that is, and where the run's lists differ from it. Definitions:
 // docs/analyses/schedule.md.
 #include "analyses/analysis.h"
+#include "base/text.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "pipeline/order/recognise.h"
@@ -76,7 +77,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
   std::string apart;  // schedules that differ from the best one only in weight gradients and kinds of backward
   for (const ScheduleCandidate& c : r.candidates)
     if (&c != &r.best() && c.score == r.best().score && c.order_score < r.best().order_score)
-      apart += (apart.empty() ? "" : ", ") + c.name;
+      append_item(apart, c.name);
   if (r.recognised && !apart.empty())
     result.notes.add("schedule.with_w", Severity::kInfo,
                      "forwards and backwards alone fit " + apart + " as well; " + r.best().name +
@@ -93,7 +94,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
   if (const std::string labels = labels_text(r); !labels.empty() && !r.renumbered)
     result.notes.add("schedule.labels", Severity::kInfo, labels);
   std::string others;
-  for (const std::string& name : r.same_as) others += (others.empty() ? "" : ", ") + name;
+  for (const std::string& name : r.same_as) append_item(others, name);
   if (r.recognised && !others.empty())
     result.notes.add("schedule.ambiguous", Severity::kInfo,
                      "with these sizes " + r.best().name + " has the same lists as " + others);

@@ -6,6 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
+#include "base/text.h"
 
 namespace stageline {
 namespace {
@@ -22,7 +23,7 @@ std::string path_of(const ModuleAnswer& answer, size_t node) {
   int32_t at = static_cast<int32_t>(node);
   for (; at >= 0 && names.size() < kMaxPathNames; at = answer.nodes[at].parent) names.push_back(answer.nodes[at].name);
   std::string path = at >= 0 ? "…" : "";
-  for (size_t k = names.size(); k-- > 0;) path += (path.empty() ? "" : "/") + std::string(names[k]);
+  for (size_t k = names.size(); k-- > 0;) append_item(path, names[k], "/");
   return path;
 }
 

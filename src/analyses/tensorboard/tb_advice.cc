@@ -5,6 +5,7 @@
 
 #include "analyses/tensorboard/tb_operators.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -33,7 +34,7 @@ std::pair<int64_t, int64_t> peak_memory(const Part& part, const std::vector<TbDe
 
 std::string list_of(const std::vector<int64_t>& numbers) {
   std::string out;
-  for (const int64_t number : numbers) out += (out.empty() ? "" : ", ") + std::to_string(number);
+  for (const int64_t number : numbers) append_item(out, std::to_string(number));
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/json_members.h"
+#include "base/text.h"
 #include "compat/msprof/dualpipev_rows.h"
 #include "model/overlapped_pairs.h"
 #include "model/torch_facts.h"
@@ -17,8 +18,7 @@ using What = DualPipeVRow::What;
 // Accepts "dualpipev", "DualPipeV" and "dualpipe-v-mindspeed".
 bool is_dualpipev(std::string text) {
   std::erase_if(text, [](char c) { return c == '-' || c == '_' || c == ' '; });
-  for (char& c : text)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  text = to_lower(text);
   return text == "dualpipev" || text == "dualpipevmindspeed";
 }
 

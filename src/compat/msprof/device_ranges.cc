@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/hash_seed.h"
+#include "base/text.h"
 
 namespace stageline {
 namespace {
@@ -19,8 +20,7 @@ bool contains_like(std::string_view text, std::string_view before, std::string_v
   for (size_t at = 0; at + before.size() <= text.size(); ++at) {
     if (!same_at(at, before)) continue;
     if (after.empty()) return true;
-    size_t next = at + before.size() + 1;
-    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
+    const size_t next = character_end(text, at + before.size());
     if (same_at(next, after)) return true;
   }
   return false;

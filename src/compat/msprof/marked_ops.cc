@@ -6,6 +6,7 @@
 
 #include "base/hash_seed.h"
 #include "base/number.h"
+#include "base/text.h"
 #include "compat/msprof/communication.h"
 #include "model/hccl_names.h"
 
@@ -52,20 +53,13 @@ std::string unescaped(std::string_view text) {
   return out;
 }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 // Returns the name that a Level1 profile has for "HcclSend": "hcom_send".
 std::string level1_name(const std::string& op) {
   if (!op.starts_with("Hccl") || op.size() < 5) return op;
   std::string rest = op.substr(4);
   if (rest == "Recv") return "hcom_receive";
   if (rest == "Allreduce") return "hcom_allReduce";
-  rest[0] = lower(rest.substr(0, 1))[0];
+  rest[0] = to_lower(rest.substr(0, 1))[0];
   return "hcom_" + rest;
 }
 
@@ -89,7 +83,7 @@ Result<std::unordered_map<int64_t, Message, SeededHash>> messages_of(const Sqlit
 Result<std::unordered_map<std::string, int64_t>> data_types_of(const SqliteDb& db) {
   std::unordered_map<std::string, int64_t> types;
   SqliteRows rows = rows_of(db, "ENUM_HCCL_DATA_TYPE", {"id", "name"});
-  while (rows.next()) types[lower(rows.text(1))] = rows.integer(0);
+  while (rows.next()) types[to_lower(rows.text(1))] = rows.integer(0);
   if (!rows.ok()) return rows.status().error();
   return types;
 }

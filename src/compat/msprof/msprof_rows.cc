@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/text.h"
 #include "compat/msprof/dualpipev_rows.h"
 
 namespace stageline {
@@ -134,9 +135,7 @@ MsprofPlan msprof_plan(const SqliteDb& first, bool msmonitor, const MsprofSizes&
   MsprofPlan plan;
   const std::string text = metadata_of(first, "pp_info");
   const JsonObject info(text);
-  std::string kind = info.ok() ? info.text("pp_type").value_or("") : "";
-  for (char& c : kind)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string kind = to_lower(info.ok() ? info.text("pp_type").value_or("") : "");
   plan.dualpipev = kind == "dualpipev" && !msmonitor;
   if (!plan.dualpipev) {
     if (!text.empty() && kind.empty()) plan.remark = "pp_info of META_DATA is not an object with pp_type: FP and BP";

@@ -6,6 +6,8 @@
 #include <set>
 #include <string>
 
+#include "base/text.h"
+
 namespace stageline {
 
 inline constexpr size_t kMaxStepsListed = 10'000;
@@ -16,7 +18,7 @@ inline std::string step_list(const std::set<int64_t>& steps) {
   if (steps.empty()) return {};
   if (steps.size() > kMaxNamed) return std::to_string(*steps.begin()) + " to " + std::to_string(*steps.rbegin());
   std::string text;
-  for (const int64_t step : steps) text += (text.empty() ? "" : ", ") + std::to_string(step);
+  for (const int64_t step : steps) append_item(text, std::to_string(step));
   return text;
 }
 

@@ -23,7 +23,7 @@ struct Row {  // one line of the table, with times in µs
 
 // ---- text as Python counts it: in code points -------------------------------------------------------------------
 
-bool starts_code_point(char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }
+bool starts_code_point(char c) { return !continues_character(c); }
 int64_t length_of(std::string_view text) { return std::count_if(text.begin(), text.end(), starts_code_point); }
 
 // Returns the byte at which code point `n` starts.

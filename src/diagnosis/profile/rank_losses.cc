@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "base/parallel.h"
+#include "base/text.h"
 #include "model/intervals.h"
 #include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"
@@ -453,9 +454,7 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
 std::string cut_name(std::string text) {
   constexpr size_t kMost = 90;
   if (text.size() <= kMost) return text;
-  size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return text.substr(0, end) + "…";
+  return text.substr(0, character_start(text, kMost)) + "…";
 }
 
 }  // namespace

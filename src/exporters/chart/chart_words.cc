@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "model/cells.h"
 
 namespace stageline {
@@ -44,7 +45,7 @@ std::string chart_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
   Text by{evidence_list(clocks.by), {}};
   for (const ClockEvidence one : clocks.by) {
     const std::string name(evidence_name(one)), known = "clocks.by." + name;
-    by.zh += (by.zh.empty() ? "" : "、") + (has_words(known) ? words(known).zh : name);
+    append_item(by.zh, has_words(known) ? words(known).zh : name, "、");
   }
   Args args;
   args.set("by", by).set("error", clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns));

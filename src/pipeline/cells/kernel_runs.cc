@@ -5,6 +5,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/text.h"
+
 namespace stageline {
 namespace {
 
@@ -32,8 +34,7 @@ bool is_optimizer(std::string_view name) {
 
 enum class Talk : uint8_t { kNone, kSend, kReceive, kBoth };
 Talk talk_of(std::string_view name) {
-  std::string low;
-  for (const char c : name) low += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  std::string low = to_lower(name);
   if (low.starts_with("hccl")) low.erase(0, 4);
   if (has(low, "batchsendrecv")) return Talk::kBoth;
   if (low.starts_with("send")) return Talk::kSend;

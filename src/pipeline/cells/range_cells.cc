@@ -307,7 +307,7 @@ std::string named_schedule(const Trace& trace) {
   for (const Part& part : trace.parts) {
     std::string type = json_text(json_member(meta_json(part, "pp_info"), "pp_type"));
     std::erase_if(type, [](char c) { return c == '-' || c == '_' || c == ' '; });
-    for (char& c : type) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    type = to_lower(type);
     if (type == "dualpipev") return "dualpipe-v-mindspeed";
     if (type == "dualpipe" || type == "1f1b" || type == "vpp" || type == "fthenb") return type;
     if (type == "interleaved") return "vpp";

@@ -38,7 +38,7 @@ GroupKind group_kind(std::string_view description) {
   std::set<std::string, std::less<>> words;
   std::string word;
   for (const char c : description) {
-    const char low = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    const char low = to_lower(c);
     if ((low >= 'a' && low <= 'z') || (low >= '0' && low <= '9')) {
       word += low;
     } else {

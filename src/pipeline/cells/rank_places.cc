@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/text.h"
 #include "pipeline/cells/layout_check.h"
 
 namespace stageline {
@@ -61,7 +62,7 @@ std::string order_of(const Trace& trace, const RankMap& map) {
     if (!fits) continue;
     std::string order;
     for (const int w : index) {
-      order += (order.empty() ? "" : "-") + std::string(words[w]);
+      append_item(order, words[w], "-");
       if (words[w] == "cp") order += "-ep";
     }
     return order;
@@ -189,7 +190,7 @@ bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
     size_t reported = 0;
     for (const int32_t rank : missing) {
       if (++reported > 8) break;
-      list += (list.empty() ? "" : ", ") + std::to_string(rank);
+      append_item(list, std::to_string(rank));
     }
     trace.diagnostics.add("cells.ranks_missing", Severity::kWarning,
                           "pipelines lack ranks that were not given (" + list + (missing.size() > 8 ? ", …" : "") +

@@ -139,7 +139,7 @@ void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vec
     const SetMatches found = match_names(trace, rules, s, used);
     if (!found.matches.empty() || found.out_of_range > 0) return;
     count += set.end - set.begin;
-    source += (source.empty() ? "" : ", ") + set.name;
+    append_item(source, set.name);
   }
   if (count > 0)
     diagnostics.add("cells.rules_unused", Severity::kWarning,

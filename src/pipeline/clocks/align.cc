@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/number.h"
+#include "base/text.h"
 #include "pipeline/clocks/clock_graph.h"
 #include "pipeline/clocks/gather_net.h"
 
@@ -164,7 +165,7 @@ class Report {
       const Edge& e = net_.edges[dropped.edge];
       std::string around;
       for (const size_t k : dropped.cycle)
-        around += (around.empty() ? "" : "; ") + name(net_.edges[k].a) + " – " + name(net_.edges[k].b);
+        append_item(around, name(net_.edges[k].a) + " – " + name(net_.edges[k].b), "; ");
       Point at;
       e.bounds.upper.support(e.fit.slope, &at);
       notes.add("clock.bad_match", Severity::kWarning,

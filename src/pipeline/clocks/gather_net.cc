@@ -8,6 +8,7 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "pipeline/clocks/stamp_grain.h"
 
 namespace stageline::align {
@@ -211,7 +212,7 @@ class Gatherer {
     int64_t dropped = 0;
     for (size_t n = 0; n < odd.size(); ++n) {
       if (!odd[n]) continue;
-      names += (names.empty() ? "" : ", ") + matches_.names[n];
+      append_item(names, matches_.names[n]);
       ++dropped;
       for (Edge& edge : net_.edges)
         if (edge.name == static_cast<int32_t>(n)) edge.dropped = true;

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "base/text.h"
 
 namespace stageline::align {
 namespace {
@@ -21,7 +22,7 @@ constexpr size_t kMaxNames = 256;
 bool synchronises(std::string_view name) {
   std::string word;
   for (const char c : name)
-    if (c != '_' && c != '-' && c != ' ') word += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    if (c != '_' && c != '-' && c != ' ') word += to_lower(c);
   constexpr std::array<std::string_view, 5> kAll = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier"};
   return std::any_of(kAll.begin(), kAll.end(), [&](std::string_view all) { return word.find(all) != word.npos; });
 }

@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/spares.h"
+#include "base/text.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/cells/link_cells.h"
 
@@ -326,8 +327,7 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
   const auto add = [&](const char* name, std::string text) {
     if (text.empty()) return;
     if (text.ends_with('.')) text.pop_back();
-    if (text.front() == 'O' || text.front() == 'R' || text.front() == 'T')
-      text.front() = static_cast<char>(text.front() - 'A' + 'a');
+    if (text.front() == 'O' || text.front() == 'R' || text.front() == 'T') text.front() = to_lower(text.front());
     notes.add(prefix + name, Severity::kWarning, text);
   };
   add(".part_of_run", part_note().en);

@@ -137,7 +137,7 @@ Result<ChunkLayout> chunks_of_stages(std::vector<Row>& rows, const std::string& 
     return layout;
   }
   std::string stages;
-  for (const int32_t stage : held[0]) stages += (stages.empty() ? "" : ", ") + std::to_string(stage);
+  for (const int32_t stage : held[0]) append_item(stages, std::to_string(stage));
   return Error{
       ErrorCode::kBadInput,
       "the virtual stages lie neither in a loop nor in a V over the ranks (rank 0 holds " + stages.substr(0, 60) + ")",

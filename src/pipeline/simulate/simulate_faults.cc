@@ -228,7 +228,7 @@ Status check_link(const Fault& fault, const Schedule& schedule) {
   size_t count = 0;
   for (const auto& [a, b] : pairs) {
     if (count++ == kMaxNamed) break;
-    named += (named.empty() ? "" : "; ") + std::to_string(a) + " and " + std::to_string(b);
+    append_item(named, std::to_string(a) + " and " + std::to_string(b), "; ");
   }
   return Error{
       ErrorCode::kUsage,
@@ -243,8 +243,7 @@ Status check_link(const Fault& fault, const Schedule& schedule) {
 
 std::string fault_forms() {
   std::string text;
-  for (const Form& form : kForms)
-    text += (text.empty() ? "" : "\n") + std::string(form.text) + ": " + std::string(form.meaning);
+  for (const Form& form : kForms) append_item(text, std::string(form.text) + ": " + std::string(form.meaning), "\n");
   return text;
 }
 

@@ -144,7 +144,7 @@ class Analysis {
       for (const auto& [transport, bytes] : by_transport) {
         const size_t which = transport == "SDMA" || transport == "RDMA" ? 0 : 1;
         sum[which] = std::min(std::max(sum[which], 0.0) + bytes, kMaxBytes);
-        if (bytes > 0) of[which] += (of[which].empty() ? "" : " ") + transport;
+        if (bytes > 0) append_item(of[which], transport, " ");
       }
       const size_t which = sum[0] > 0 || sum[1] < 0 ? 0 : 1;
       out_.communication.ops[op].bytes = sum[which];

@@ -86,8 +86,7 @@ void say_missing_tables(const std::vector<RankPart>& parts, Diagnostics& diagnos
     if (part.error || part.tables.empty()) continue;
     std::string missing;
     for (const std::string& table : all)
-      if (!std::binary_search(part.tables.begin(), part.tables.end(), table))
-        missing += (missing.empty() ? "" : ", ") + table;
+      if (!std::binary_search(part.tables.begin(), part.tables.end(), table)) append_item(missing, table);
     if (!missing.empty())
       diagnostics.add(
           "ascend.missing_table", Severity::kLoss,

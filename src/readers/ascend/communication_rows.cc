@@ -56,14 +56,13 @@ std::string plain_name(std::string_view name) {
     name = name.substr(0, name.find("__"));
     while (name.ends_with("_")) name.remove_suffix(1);
     std::string plain(name);
-    if (!plain.empty()) plain[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(plain[0])));
+    if (!plain.empty()) plain[0] = to_lower(plain[0]);
     return plain == "recv" ? "receive" : plain;
   }
   if (name.starts_with("Hccl")) name.remove_prefix(4);
   name = name.substr(0, name.find("__"));
   while (name.ends_with("_")) name.remove_suffix(1);
-  std::string lower;
-  for (const char c : name) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const std::string lower = to_lower(name);
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKnown = {{
       {"allreduce", "allReduce"},
       {"allgather", "allGather"},
@@ -78,7 +77,7 @@ std::string plain_name(std::string_view name) {
   for (const auto& [from, to] : kKnown)
     if (lower == from) return std::string(to);
   std::string plain(name);
-  if (!plain.empty()) plain[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(plain[0])));
+  if (!plain.empty()) plain[0] = to_lower(plain[0]);
   return plain;
 }
 

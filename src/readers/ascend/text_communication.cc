@@ -46,7 +46,7 @@ void read_bandwidth(std::string_view info, CommunicationRow& row) {
     double& sum = is_whole ? whole : parts;
     std::string& of = is_whole ? of_whole : of_parts;
     sum = std::min((sum < 0 ? 0 : sum) + bytes, kMaxBytes);
-    if (bytes > 0) of += (of.empty() ? "" : " ") + std::string(m.key);
+    if (bytes > 0) append_item(of, m.key, " ");
   }
   row.bytes = whole > 0 || parts < 0 ? whole : parts;
   row.transport = whole > 0 || parts < 0 ? of_whole : of_parts;

@@ -149,9 +149,8 @@ class KernelReader {
 };
 
 bool begins_with(std::string_view text, std::string_view lower) {
-  return text.size() >= lower.size() && std::equal(lower.begin(), lower.end(), text.begin(), [](char a, char b) {
-           return a == (b >= 'A' && b <= 'Z' ? b + ('a' - 'A') : b);
-         });
+  return text.size() >= lower.size() &&
+         std::equal(lower.begin(), lower.end(), text.begin(), [](char a, char b) { return a == to_lower(b); });
 }
 
 }  // namespace

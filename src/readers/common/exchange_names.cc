@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/text.h"
 #include "model/slice_facts.h"
 
 namespace stageline {
@@ -12,9 +13,7 @@ bool is_exchange_annotation(std::string_view name) {
 }
 
 bool is_exchange_kernel(std::string_view name) {
-  std::string function = short_kernel_name(name);
-  for (char& c : function)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  const std::string function = to_lower(short_kernel_name(name));
   for (const std::string_view word : {"dispatch", "combine", "notify", "all_to_all", "alltoall", "a2a"})
     if (function.find(word) != std::string::npos) return true;
   return false;

@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/text.h"
+
 namespace stageline {
 namespace {
 
@@ -76,7 +78,7 @@ std::optional<CellKind> kind_of_op(std::string_view op_type) {
   char text[kLongestName];
   for (size_t i = 0; i < op_type.size(); ++i) {
     const char c = op_type[i];
-    text[i] = c == '_' || c == ' ' ? '-' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    text[i] = c == '_' || c == ' ' ? '-' : to_lower(c);
   }
   const std::string_view word(text, op_type.size());
   for (const auto& [name, kind] : kWords)

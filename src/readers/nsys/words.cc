@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "base/text.h"
 
 namespace stageline::nsys {
 
@@ -52,8 +53,7 @@ TorchRange torch_range(std::string_view text) {
 
 std::optional<int64_t> step_of(std::string_view name, bool* counted) {
   *counted = false;
-  std::string lower;
-  for (const char c : name.substr(0, 64)) lower += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string lower = to_lower(name.substr(0, 64));
   for (const std::string_view word : {"iteration", "train_step", "training_step", "step"}) {
     if (!lower.starts_with(word)) continue;
     std::string_view rest = std::string_view(lower).substr(word.size());

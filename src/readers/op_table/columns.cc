@@ -67,8 +67,7 @@ bool is_time(Column column) {
 }
 
 std::optional<std::pair<Column, int>> meaning(std::string_view name) {
-  std::string word = dashed(trim(name));
-  for (char& c : word) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  const std::string word = to_lower(dashed(trim(name)));
   for (const Word& known : kWords)
     if (known.name == word) return std::pair(known.column, is_time(known.column) ? kSeconds : 0);
   for (const Word& time : kTimes)
@@ -118,7 +117,7 @@ Columns parse_header(std::string_view line) {
 std::string missing_columns(const Columns& columns) {
   std::string missing;
   const auto need = [&](bool there, const char* words) {
-    if (!there) missing += (missing.empty() ? "" : ", ") + std::string(words);
+    if (!there) append_item(missing, words);
   };
   need(columns.has(Column::kRank) || columns.has(Column::kStage), "rank (or stage, with dp)");
   need(columns.has(Column::kKind), "kind (or optype)");

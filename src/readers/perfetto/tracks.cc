@@ -157,7 +157,7 @@ std::string Tracks::path(uint32_t track) const {
     return true;
   });
   std::string out;
-  for (size_t k = names.size(); k-- > 0;) out += (out.empty() ? "" : " / ") + names[k]->name;
+  for (size_t k = names.size(); k-- > 0;) append_item(out, names[k]->name, " / ");
   if (out.empty() && tracks_[track].is_thread) out = tracks_[track].thread_name;
   if (out.empty() && tracks_[track].is_process) out = tracks_[track].process_name;
   if (!out.empty()) return out;

@@ -264,7 +264,7 @@ class HostReader {
   }
 
   static void add_argument(std::string_view key, std::string_view value, Facts& facts) {
-    facts.arguments += (facts.arguments.empty() ? "" : ",") + std::string(key) + "=" + std::string(value);
+    append_item(facts.arguments, std::string(key) + "=" + std::string(value), ",");
     const auto number = parse_int(value);
     if (!number) return;
     if (key == "micro_batch" || key == "microbatch" || key == "mb" || key == "microbatch_id")
@@ -685,7 +685,7 @@ class HostReader {
     out_.host = facts_.hostnames.empty() ? "" : facts_.hostnames.front();
     for (const auto& [key, value] : facts_.versions)
       if (key == "jax_version" || key == "tensorflow_version" || key == "torch_xla_version")
-        out_.writer += (out_.writer.empty() ? "" : ", ") + key.substr(0, key.rfind('_')) + " " + value;
+        append_item(out_.writer, key.substr(0, key.rfind('_')) + " " + value);
     for (const std::string& text : facts_.errors)
       out_.notes.add("xplane.writer_error", Severity::kLoss, "the profiler says: " + text.substr(0, 300), {path_});
     for (const std::string& text : facts_.warnings)

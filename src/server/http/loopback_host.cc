@@ -4,11 +4,12 @@
 #include <cctype>
 #include <string>
 
+#include "base/text.h"
+
 namespace stageline {
 
 bool is_loopback_host(std::string_view host) {
-  std::string name(host);
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  std::string name = to_lower(host);
   const size_t colon = name.rfind(':');
   const bool bracketed = name.starts_with('[');
   if (colon != std::string::npos && (!bracketed || name[colon - 1] == ']')) {

@@ -8,19 +8,12 @@
 namespace stageline {
 namespace {
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return out;
-}
-
 uint32_t kinds_called(std::string_view value) {
   uint32_t kinds = 0;
-  const std::string wanted = lower(value);
+  const std::string wanted = to_lower(value);
   for (uint8_t k = 0; k < kViewKindCount; ++k) {
     const ViewKindInfo& info = view_kind_info(k);
-    if (wanted == lower(info.code) || wanted == lower(info.name.en) || wanted == info.name.zh)
+    if (wanted == to_lower(info.code) || wanted == to_lower(info.name.en) || wanted == info.name.zh)
       kinds |= uint32_t{1} << k;
   }
   return kinds;
@@ -61,7 +54,7 @@ Result<FacetText> split_facets(std::string_view text) {
   bool any = false;
   for (std::string_view word : words_of(text)) {
     const size_t colon = word.find(':');
-    const std::string key = lower(word.substr(0, colon));
+    const std::string key = to_lower(word.substr(0, colon));
     std::optional<int64_t>* number = colon == std::string_view::npos ? nullptr : number_of(out.facets, key);
     if (!number && (colon == std::string_view::npos || key != "kind")) {
       any = any || (word.size() > 1 && word.front() == '"');

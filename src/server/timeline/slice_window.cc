@@ -96,9 +96,7 @@ SliceWindow slices_within(const Timeline& timeline, const std::vector<uint32_t>&
 
 std::string short_name(std::string_view text) {
   if (text.size() <= kMaxNameBytes) return valid_utf8(text);
-  size_t end = kMaxNameBytes;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) --end;
-  return valid_utf8(text.substr(0, end)) + "…";
+  return valid_utf8(text.substr(0, character_start(text, kMaxNameBytes))) + "…";
 }
 
 std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {

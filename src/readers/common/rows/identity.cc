@@ -14,13 +14,6 @@ namespace {
 constexpr int64_t kMaxRank = 1 << 24;
 constexpr std::string_view kDigits = "0123456789";
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + 32);
-  return out;
-}
-
 // Returns the number after text[at], past one separator; nullopt when there is none.
 std::optional<int32_t> number_at(std::string_view text, size_t at) {
   if (at < text.size() && std::string_view("-_.=:#").find(text[at]) != std::string_view::npos) ++at;
@@ -50,7 +43,7 @@ std::string handler_worker(const std::string& path) {
 }  // namespace
 
 std::optional<int32_t> rank_in_name(std::string_view given) {
-  const std::string name = lower(given);
+  const std::string name = to_lower(given);
   for (size_t at = name.rfind("rank"); at != std::string::npos;
        at = at == 0 ? std::string::npos : name.rfind("rank", at - 1))
     if (const auto number = number_at(name, at + 4)) return number;
