@@ -39,6 +39,87 @@ std::string cannot(const char* name) {
   return cannot_answer(why.name, why.meaning, why.help);
 }
 
+constexpr size_t kMaxDrawn = 32, kMaxReportedCount = 64, kHost = kWork.size();
+
+// The window that a timeline shows, and the ranks that have slices in it.
+struct Window {
+  int64_t from = INT64_MAX, to = INT64_MIN;
+  std::vector<size_t> parts;
+  int64_t length() const { return to - from; }
+};
+// From the first slice to the last, or of the step.
+Window window_of(const sql::RunData& data, const Trace& trace, const std::optional<int64_t>& step) {
+  Window out;
+  const auto take = [&](size_t p, int64_t start_ns, int64_t end_ns) {
+    out.from = std::min(out.from, data.time_ns(p, start_ns));
+    out.to = std::max(out.to, data.time_ns(p, end_ns));
+  };
+  for (size_t p = 0; p < trace.parts.size(); ++p) {
+    const Part& part = trace.parts[p];
+    if (!data.has_part(p) || part.slices.size() == 0) continue;
+    out.parts.push_back(p);
+    for (const ProfilerStep& one : part.steps)
+      if (step && one.number == *step) take(p, one.start_ns, one.end_ns);
+    for (size_t i = 0; !step && i < part.slices.size(); ++i) take(p, part.slices.start_ns[i], part.slices.end_ns(i));
+  }
+  return out;
+}
+
+// What a rank does within the window. Each nanosecond of the device counts once: where several kinds of work run, it
+// belongs to the one that comes first in the key.
+struct RankCover {
+  std::vector<CoveredTime> upto;  // [kind]: that kind and those before it
+  CoveredTime host{{}};
+};
+RankCover cover_of(const sql::RunData& data, const Part& part, size_t p, const Window& window) {
+  std::array<std::vector<Interval>, kHost + 1> by_kind;
+  for (const Lane& lane : part.lanes)
+    for (size_t i = lane.begin; i < lane.end; ++i) {
+      const auto kind =
+          static_cast<size_t>(part.slices.kernel_class.empty() ? KernelClass::kNone : part.slices.class_of(i));
+      const bool is_device = data.is_device(p, i) && kind >= 1 && kind <= kHost;
+      if (!is_device && lane.kind != LaneKind::kHostThread) continue;
+      const int64_t begin = data.time_ns(p, part.slices.start_ns[i]);
+      const int64_t start = std::max(window.from, begin);
+      const int64_t end = std::min(window.to, sum_or_limit(begin, part.slices.dur_ns[i]));
+      if (start < end) by_kind[is_device ? kind - 1 : kHost].push_back({start, end});
+    }
+  RankCover out;
+  std::vector<Interval> all;
+  for (size_t c = 0; c < kHost; ++c) {
+    all.insert(all.end(), by_kind[c].begin(), by_kind[c].end());
+    all = union_of(std::move(all));
+    out.upto.emplace_back(all);
+  }
+  out.host = CoveredTime(union_of(std::move(by_kind[kHost])));
+  return out;
+}
+
+void draw_rank(const RankCover& cover, int32_t rank, const Window& window, Bands& bands) {
+  BandRow device = {"rank " + std::to_string(rank), {}}, calls = {"  host", {}};
+  const int columns = bands_columns(bands.width);
+  for (int x = 0; x < columns; ++x) {
+    const auto edge = [&](int at) {
+      return window.from + static_cast<int64_t>(static_cast<double>(window.length()) * at / columns);
+    };
+    const int64_t begin = edge(x), end = std::max(edge(x + 1), begin + 1);
+    const auto share = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(end - begin); };
+    std::vector<double> shares;
+    int64_t before = 0;
+    for (const CoveredTime& upto : cover.upto) {
+      const int64_t covered = upto.within(begin, end);
+      shares.push_back(share(covered - before));
+      before = covered;
+    }
+    device.shares.push_back(std::move(shares));
+    std::vector<double> busy(kHost + 1);
+    busy[kHost] = share(cover.host.within(begin, end));
+    calls.shares.push_back(std::move(busy));
+  }
+  bands.rows.push_back(std::move(device));
+  if (cover.host.total() > 0) bands.rows.push_back(std::move(calls));
+}
+
 }  // namespace
 
 Result<std::string> Tools::chart(const Value& arguments) {
@@ -51,111 +132,54 @@ Result<std::string> Tools::chart(const Value& arguments) {
 }
 
 Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
-  const sql::RunData& data = *run.data;
-  const Trace& trace = run.trace;
-  // The time from the first slice to the last, or of the step, or as asked for.
-  int64_t from = INT64_MAX, to = INT64_MIN;
   const auto step = arguments["step"].integer();
-  std::vector<size_t> parts;
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
-    if (!data.has_part(p) || trace.parts[p].slices.size() == 0) continue;
-    parts.push_back(p);
-    for (const ProfilerStep& one : trace.parts[p].steps)
-      if (step && one.number == *step) {
-        from = std::min(from, data.time_ns(p, one.start_ns));
-        to = std::max(to, data.time_ns(p, one.end_ns));
-      }
-    for (size_t i = 0; !step && i < trace.parts[p].slices.size(); ++i) {
-      from = std::min(from, data.time_ns(p, trace.parts[p].slices.start_ns[i]));
-      to = std::max(to, data.time_ns(p, trace.parts[p].slices.end_ns(i)));
-    }
-  }
-  if (parts.empty()) return cannot("no_profiler_slices");
-  if (from > to) return cannot("not_recorded:steps");
+  Window window = window_of(*run.data, run.trace, step);
+  if (window.parts.empty()) return cannot("no_profiler_slices");
+  if (window.from > window.to) return cannot("not_recorded:steps");
   if (const Value range = arguments["range"]; !range.is_none()) {
     const Result<TimeRange> time = parse_time_range(range.text());
     if (!time) return time.error();
-    from = std::max(from, time->from_ns);
-    to = std::min(to, time->to_ns);
+    window.from = std::max(window.from, time->from_ns);
+    window.to = std::min(window.to, time->to_ns);
   }
-  if (from >= to) return cannot("not_recorded");
-  constexpr size_t kMaxDrawn = 32, kMaxReportedCount = 64, kHost = kWork.size();
+  if (window.from >= window.to) return cannot("not_recorded");
   const Theme& theme = light_theme();
   Bands bands;
   bands.width = static_cast<int>(arguments["width"].integer().value_or(1200));
-  bands.from = human_duration(static_cast<double>(from));
-  bands.to = human_duration(static_cast<double>(to));
+  bands.from = human_duration(static_cast<double>(window.from));
+  bands.to = human_duration(static_cast<double>(window.to));
   for (size_t c = 0; c < kWork.size(); ++c) bands.colours.emplace_back(kWork[c].shown, theme.kernel[c]);
   bands.colours.emplace_back("host: any thread in a call", theme.muted);
   JsonWriter ranks;
   ranks.begin_array();
   size_t reported = 0;
   bool any = false;
-  for (const size_t p : parts) {
+  for (const size_t p : window.parts) {
     if (reported++ == kMaxReportedCount) break;
-    const Part& part = trace.parts[p];
-    std::array<std::vector<Interval>, kHost + 1> by_kind;
-    for (size_t l = 0; l < part.lanes.size(); ++l)
-      for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {
-        const auto kind =
-            static_cast<size_t>(part.slices.kernel_class.empty() ? KernelClass::kNone : part.slices.class_of(i));
-        const bool is_device = data.is_device(p, i) && kind >= 1 && kind <= kHost;
-        if (!is_device && part.lanes[l].kind != LaneKind::kHostThread) continue;
-        const int64_t start = std::max(from, data.time_ns(p, part.slices.start_ns[i]));
-        const int64_t end = std::min(to, sum_or_limit(data.time_ns(p, part.slices.start_ns[i]), part.slices.dur_ns[i]));
-        if (start < end) by_kind[is_device ? kind - 1 : kHost].push_back({start, end});
-      }
-    // Each nanosecond counts once: where several kinds of work run, it belongs to the one that comes first in the key.
-    std::vector<CoveredTime> upto;
-    std::vector<Interval> all;
-    for (size_t c = 0; c < kHost; ++c) {
-      all.insert(all.end(), by_kind[c].begin(), by_kind[c].end());
-      all = union_of(std::move(all));
-      upto.emplace_back(all);
-    }
-    const CoveredTime host(union_of(std::move(by_kind[kHost])));
-    any = any || upto.back().total() > 0 || host.total() > 0;
+    const Part& part = run.trace.parts[p];
+    const RankCover cover = cover_of(*run.data, part, p, window);
+    const auto& upto = cover.upto;
+    any = any || upto.back().total() > 0 || cover.host.total() > 0;
     ranks.begin_object().field("rank", part.rank);
     for (size_t c = 0; c < kHost; ++c) ranks.field(kWork[c].name, upto[c].total() - (c == 0 ? 0 : upto[c - 1].total()));
-    ranks.field("nothing_ns", to - from - upto.back().total()).field("host_ns", host.total()).end_object();
-    if (reported > kMaxDrawn) continue;
-    BandRow device = {"rank " + std::to_string(part.rank), {}}, calls = {"  host", {}};
-    const int columns = bands_columns(bands.width);
-    for (int x = 0; x < columns; ++x) {
-      const auto edge = [&](int at) {
-        return from + static_cast<int64_t>(static_cast<double>(to - from) * at / columns);
-      };
-      const int64_t begin = edge(x), end = std::max(edge(x + 1), begin + 1);
-      const auto share = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(end - begin); };
-      std::vector<double> shares;
-      int64_t before = 0;
-      for (const CoveredTime& cover : upto) {
-        const int64_t covered = cover.within(begin, end);
-        shares.push_back(share(covered - before));
-        before = covered;
-      }
-      device.shares.push_back(std::move(shares));
-      std::vector<double> busy(kHost + 1);
-      busy[kHost] = share(host.within(begin, end));
-      calls.shares.push_back(std::move(busy));
-    }
-    bands.rows.push_back(std::move(device));
-    if (host.total() > 0) bands.rows.push_back(std::move(calls));
+    ranks.field("nothing_ns", window.length() - upto.back().total()).field("host_ns", cover.host.total()).end_object();
+    if (reported <= kMaxDrawn) draw_rank(cover, part.rank, window, bands);
   }
   ranks.end_array();
   if (!any) return cannot(step || !arguments["range"].is_none() ? "not_recorded" : "no_profiler_slices");
-  std::string alt = "Timeline of " + grouped(static_cast<int64_t>(parts.size())) +
-                    (parts.size() == 1 ? " rank, " : " ranks, ") + human_duration(static_cast<double>(to - from)) +
+  std::string alt = "Timeline of " + grouped(static_cast<int64_t>(window.parts.size())) +
+                    (window.parts.size() == 1 ? " rank, " : " ranks, ") +
+                    human_duration(static_cast<double>(window.length())) +
                     ": what devices do and whether the host is in a call.";
-  if (parts.size() > kMaxDrawn) alt += " The first " + std::to_string(kMaxDrawn) + " ranks are drawn.";
-  bands.title = "Devices and hosts over " + human_duration(static_cast<double>(to - from));
+  if (window.parts.size() > kMaxDrawn) alt += " The first " + std::to_string(kMaxDrawn) + " ranks are drawn.";
+  bands.title = "Devices and hosts over " + human_duration(static_cast<double>(window.length()));
   if (step) bands.title += ", step " + std::to_string(*step);
   const Result<BandsPng> picture = bands_png(bands);
   if (!picture) return picture.error();
   JsonWriter json;
   json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
-  json.field("span_ns", to - from).key("ranks").raw(ranks.text());
-  json.field("ranks_count", static_cast<int64_t>(parts.size()));
+  json.field("span_ns", window.length()).key("ranks").raw(ranks.text());
+  json.field("ranks_count", static_cast<int64_t>(window.parts.size()));
   json.field("handle", handle_of(run, "chart", arguments)).end_object();
   png_ = base64(picture->bytes);
   return json.take();

@@ -93,6 +93,161 @@ OomReason reason_of(const AllocatorOom& oom, bool is_known) {
   return sum_or_limit(oom.free_bytes, oom.device_free_bytes) >= oom.wanted_bytes ? OomReason::kSplit : OomReason::kFull;
 }
 
+// Goes backwards: begins with what is held at the end and undoes the history, event by event.
+class Backwards {
+ public:
+  explicit Backwards(const AllocatorSnapshot& all) : all_(all) {
+    for (const AllocatorSegment& segment : all.segments) take_segment(segment);
+  }
+
+  AllocatorReplay replay() {
+    out_.held.resize(all_.events.size());
+    out_.reserved.resize(all_.events.size());
+    for (size_t i = all_.events.size(); i-- > 0;) undo(i);
+    find_peaks();
+    for (const auto& [device, sum] : sums_) out_.sums.push_back(sum);
+    std::reverse(out_.ooms.begin(), out_.ooms.end());
+    sort_lives();
+    return std::move(out_);
+  }
+
+ private:
+  AllocatorSum& sum_of(int32_t device) {
+    const auto [at, is_new] = sums_.try_emplace(device);
+    if (is_new) at->second.device = device;
+    return at->second;
+  }
+
+  void take_segment(const AllocatorSegment& segment) {
+    AllocatorSum& sum = sum_of(segment.device);
+    ++sum.segments;
+    add(sum.reserved_bytes, segment.bytes);
+    add(reserved_[segment.device], segment.bytes);
+    State& state = states_[segment.device];
+    state.segments[segment.address] = {segment.bytes, segment.stream, segment.is_expandable};
+    int64_t active = 0;
+    for (uint32_t b = segment.first_block; b < segment.first_block + segment.block_count; ++b) {
+      const AllocatorBlock& block = all_.blocks[b];
+      ++sum.blocks;
+      if (block.state == BlockState::kActive) {
+        add(sum.allocated_bytes, block.requested);
+        add(sum.free_internal_bytes, block.bytes - block.requested);
+        add(active, block.bytes);
+      } else {
+        add(sum.free_external_bytes, block.bytes);
+        if (block.state == BlockState::kAwaitingFree) add(sum.awaiting_bytes, block.bytes);
+        if (block.state == BlockState::kInactive)
+          sum.largest_free_bytes = std::max(sum.largest_free_bytes, block.bytes);
+      }
+      if (block.state == BlockState::kInactive) continue;
+      add(held_[segment.device], block.requested);
+      state.blocks[block.address] = block.bytes;
+      alive_[{segment.device, block.address}] = static_cast<uint32_t>(out_.lives.size());
+      out_.lives.push_back({AllocatorLife::kNone, AllocatorLife::kNone, b, segment.device, block.requested});
+    }
+    if (active < segment.bytes / 10) ++sum.sparse_segments, add(sum.sparse_bytes, segment.bytes - active);
+  }
+
+  void undo(size_t i) {
+    const AllocatorEvent& event = all_.events[i];
+    AllocatorSum& sum = sum_of(event.device);
+    State& state = states_[event.device];
+    int64_t &now = held_[event.device], &cached = reserved_[event.device];
+    out_.held[i] = now;
+    out_.reserved[i] = cached;
+    ++sum.events;
+    switch (event.action) {
+      case AllocatorAction::kAlloc:
+        ++sum.allocations;
+        add(now, -event.bytes);
+        undo_allocation(i);
+        break;
+      case AllocatorAction::kFreeCompleted:
+        ++sum.frees;
+        add(now, event.bytes);
+        undo_free(i);
+        break;
+      case AllocatorAction::kSegmentAlloc:
+      case AllocatorAction::kSegmentMap: add(cached, -event.bytes); break;
+      case AllocatorAction::kSegmentFree:
+      case AllocatorAction::kSegmentUnmap: add(cached, event.bytes); break;
+      case AllocatorAction::kOutOfMemory:
+        ++sum.ooms;
+        out_.ooms.push_back(out_of_memory(i, state, now, cached));
+        break;
+      default: break;
+    }
+    state.undo(event);
+  }
+
+  void undo_allocation(size_t i) {
+    const AllocatorEvent& event = all_.events[i];
+    const auto at = alive_.find({event.device, event.address});
+    if (at == alive_.end()) return add(out_.unlike, event.bytes);  // it is neither freed nor held at the end
+    out_.lives[at->second].allocated = static_cast<uint32_t>(i);
+    alive_.erase(at);
+  }
+
+  void undo_free(size_t i) {
+    const AllocatorEvent& event = all_.events[i];
+    const auto life = static_cast<uint32_t>(out_.lives.size());
+    const auto [at, is_new] = alive_.try_emplace({event.device, event.address}, life);
+    if (!is_new) {  // freed and held at the same time: snapshot and history are not of one run
+      add(out_.unlike, event.bytes);
+      at->second = life;
+    }
+    out_.lives.push_back(
+        {AllocatorLife::kNone, static_cast<uint32_t>(i), AllocatorLife::kNone, event.device, event.bytes});
+  }
+
+  AllocatorOom out_of_memory(size_t i, State& state, int64_t now, int64_t cached) {
+    const AllocatorEvent& event = all_.events[i];
+    AllocatorOom oom;
+    oom.event = static_cast<uint32_t>(i);
+    oom.device = event.device;
+    oom.wanted_bytes = event.bytes;
+    oom.device_free_bytes = event.device_free;
+    oom.reserved_bytes = cached;
+    oom.allocated_bytes = now;
+    const bool looks = looked_++ < kMaxOoms;
+    if (looks) state.free_pieces(event.stream, oom.free_bytes, oom.largest_free_bytes);
+    oom.reason = reason_of(oom, looks && state.is_known && !state.segments.empty());
+    return oom;
+  }
+
+  // After the history is undone `held_` and `reserved_` are what existed before it.
+  void find_peaks() {
+    for (auto& [device, sum] : sums_) {
+      sum.peak_bytes = sum.events > 0 ? held_[device] : -1;
+      sum.peak_reserved_bytes = sum.events > 0 ? reserved_[device] : -1;
+      sum.peak_ns = -1;
+    }
+    for (size_t i = 0; i < all_.events.size(); ++i) {
+      AllocatorSum& sum = sums_[all_.events[i].device];
+      if (out_.held[i] > sum.peak_bytes) sum.peak_bytes = out_.held[i], sum.peak_ns = all_.events[i].time_ns;
+      sum.peak_reserved_bytes = std::max(sum.peak_reserved_bytes, out_.reserved[i]);
+    }
+  }
+
+  void sort_lives() {
+    for (const AllocatorLife& life : out_.lives)
+      out_.unmatched_frees += life.allocated == AllocatorLife::kNone && life.freed != AllocatorLife::kNone;
+    const auto order = [](const AllocatorLife& life) {
+      return life.allocated == AllocatorLife::kNone ? 0 : int64_t{life.allocated} + 1;
+    };
+    std::stable_sort(out_.lives.begin(), out_.lives.end(),
+                     [&](const AllocatorLife& a, const AllocatorLife& b) { return order(a) < order(b); });
+  }
+
+  const AllocatorSnapshot& all_;
+  AllocatorReplay out_;
+  std::map<int32_t, AllocatorSum> sums_;
+  std::map<int32_t, State> states_;
+  std::map<int32_t, int64_t> held_, reserved_;
+  std::map<std::pair<int32_t, uint64_t>, uint32_t> alive_;  // lives by their address
+  size_t looked_ = 0;
+};
+
 }  // namespace
 
 const char* oom_reason_name(OomReason reason) {
@@ -106,128 +261,6 @@ const char* oom_reason_name(OomReason reason) {
   return "";
 }
 
-AllocatorReplay replay_allocator(const AllocatorSnapshot& all) {
-  AllocatorReplay out;
-  std::map<int32_t, AllocatorSum> sums;
-  std::map<int32_t, State> states;
-  std::map<int32_t, int64_t> held, reserved;
-  // Lives by their address: first what is held at the end, then undone event by event.
-  std::map<std::pair<int32_t, uint64_t>, uint32_t> alive;
-  const auto sum_of = [&](int32_t device) -> AllocatorSum& {
-    const auto [at, is_new] = sums.try_emplace(device);
-    if (is_new) at->second.device = device;
-    return at->second;
-  };
-  for (const AllocatorSegment& segment : all.segments) {
-    AllocatorSum& sum = sum_of(segment.device);
-    ++sum.segments;
-    add(sum.reserved_bytes, segment.bytes);
-    add(reserved[segment.device], segment.bytes);
-    State& state = states[segment.device];
-    state.segments[segment.address] = {segment.bytes, segment.stream, segment.is_expandable};
-    int64_t active = 0;
-    for (uint32_t b = segment.first_block; b < segment.first_block + segment.block_count; ++b) {
-      const AllocatorBlock& block = all.blocks[b];
-      ++sum.blocks;
-      if (block.state == BlockState::kActive) {
-        add(sum.allocated_bytes, block.requested);
-        add(sum.free_internal_bytes, block.bytes - block.requested);
-        add(active, block.bytes);
-      } else {
-        add(sum.free_external_bytes, block.bytes);
-        if (block.state == BlockState::kAwaitingFree) add(sum.awaiting_bytes, block.bytes);
-        if (block.state == BlockState::kInactive)
-          sum.largest_free_bytes = std::max(sum.largest_free_bytes, block.bytes);
-      }
-      if (block.state == BlockState::kInactive) continue;
-      add(held[segment.device], block.requested);
-      state.blocks[block.address] = block.bytes;
-      alive[{segment.device, block.address}] = static_cast<uint32_t>(out.lives.size());
-      out.lives.push_back({AllocatorLife::kNone, AllocatorLife::kNone, b, segment.device, block.requested});
-    }
-    if (active < segment.bytes / 10) ++sum.sparse_segments, add(sum.sparse_bytes, segment.bytes - active);
-  }
-  // Goes backwards; after this loop `held` and `reserved` are what existed before the history.
-  out.held.resize(all.events.size());
-  out.reserved.resize(all.events.size());
-  size_t looked = 0;
-  for (size_t i = all.events.size(); i-- > 0;) {
-    const AllocatorEvent& event = all.events[i];
-    AllocatorSum& sum = sum_of(event.device);
-    State& state = states[event.device];
-    int64_t &now = held[event.device], &cached = reserved[event.device];
-    out.held[i] = now;
-    out.reserved[i] = cached;
-    ++sum.events;
-    switch (event.action) {
-      case AllocatorAction::kAlloc: {
-        ++sum.allocations;
-        add(now, -event.bytes);
-        const auto at = alive.find({event.device, event.address});
-        if (at == alive.end()) {
-          add(out.unlike, event.bytes);  // it is neither freed nor held at the end
-        } else {
-          out.lives[at->second].allocated = static_cast<uint32_t>(i);
-          alive.erase(at);
-        }
-        break;
-      }
-      case AllocatorAction::kFreeCompleted: {
-        ++sum.frees;
-        add(now, event.bytes);
-        const auto [at, is_new] =
-            alive.try_emplace({event.device, event.address}, static_cast<uint32_t>(out.lives.size()));
-        if (!is_new) {  // freed and held at the same time: snapshot and history are not of one run
-          add(out.unlike, event.bytes);
-          at->second = static_cast<uint32_t>(out.lives.size());
-        }
-        out.lives.push_back(
-            {AllocatorLife::kNone, static_cast<uint32_t>(i), AllocatorLife::kNone, event.device, event.bytes});
-        break;
-      }
-      case AllocatorAction::kSegmentAlloc:
-      case AllocatorAction::kSegmentMap: add(cached, -event.bytes); break;
-      case AllocatorAction::kSegmentFree:
-      case AllocatorAction::kSegmentUnmap: add(cached, event.bytes); break;
-      case AllocatorAction::kOutOfMemory: {
-        ++sum.ooms;
-        AllocatorOom oom;
-        oom.event = static_cast<uint32_t>(i);
-        oom.device = event.device;
-        oom.wanted_bytes = event.bytes;
-        oom.device_free_bytes = event.device_free;
-        oom.reserved_bytes = cached;
-        oom.allocated_bytes = now;
-        const bool looks = looked++ < kMaxOoms;
-        if (looks) state.free_pieces(event.stream, oom.free_bytes, oom.largest_free_bytes);
-        oom.reason = reason_of(oom, looks && state.is_known && !state.segments.empty());
-        out.ooms.push_back(oom);
-        break;
-      }
-      default: break;
-    }
-    state.undo(event);
-  }
-  for (auto& [device, sum] : sums) {
-    sum.peak_bytes = sum.events > 0 ? held[device] : -1;
-    sum.peak_reserved_bytes = sum.events > 0 ? reserved[device] : -1;
-    sum.peak_ns = -1;
-  }
-  for (size_t i = 0; i < all.events.size(); ++i) {
-    AllocatorSum& sum = sums[all.events[i].device];
-    if (out.held[i] > sum.peak_bytes) sum.peak_bytes = out.held[i], sum.peak_ns = all.events[i].time_ns;
-    sum.peak_reserved_bytes = std::max(sum.peak_reserved_bytes, out.reserved[i]);
-  }
-  for (const auto& [device, sum] : sums) out.sums.push_back(sum);
-  std::reverse(out.ooms.begin(), out.ooms.end());
-  for (const AllocatorLife& life : out.lives)
-    out.unmatched_frees += life.allocated == AllocatorLife::kNone && life.freed != AllocatorLife::kNone;
-  const auto order = [](const AllocatorLife& life) {
-    return life.allocated == AllocatorLife::kNone ? 0 : int64_t{life.allocated} + 1;
-  };
-  std::stable_sort(out.lives.begin(), out.lives.end(),
-                   [&](const AllocatorLife& a, const AllocatorLife& b) { return order(a) < order(b); });
-  return out;
-}
+AllocatorReplay replay_allocator(const AllocatorSnapshot& all) { return Backwards(all).replay(); }
 
 }  // namespace stageline

@@ -279,53 +279,25 @@ Error Session::error_at(const std::string& statement, size_t begin, std::string_
   return error;
 }
 
-Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSink& sink,
-                             const std::vector<Parameter>& parameters) {
-  if (text.size() > kMaxSqlBytes)
-    return Error{ErrorCode::kLimit, "a query of " + std::to_string(text.size()) + " bytes is longer than 1 MB", {}, ""};
-  const std::vector<std::string_view> statements = statements_of(text);
-  if (statements.empty())
-    return Error{ErrorCode::kUsage, "the query is empty", {}, "SELECT name, help FROM tables says what can be asked"};
-  Watch watch = {limits, std::chrono::steady_clock::now() + limits.timeout, sqlite3_memory_used(),
-                 Watch::Why::kNothing};
-  const GiveUpScope given_up([&watch] { return watch.stops(); });
-  sqlite3_progress_handler(
-      db_, kStepsBetweenLooks, [](void* at) { return static_cast<Watch*>(at)->stops() ? 1 : 0; }, &watch);
-  struct Unwatch {
-    sqlite3* db;
-    ~Unwatch() { sqlite3_progress_handler(db, 0, nullptr, nullptr); }
-  } const unwatch = {db_};
-  Outcome outcome;
-  // `told`: the statement is not in the asker's words, so there is no place in their text to show.
-  const auto failed = [&](const std::string& statement, size_t begin, bool reported) -> Error {
-    // A question that contains this one may be given up too.
-    if (watch.why != Watch::Why::kNothing || given_up.is_over()) return watch.error();
-    if (stopped_.problem) return *stopped_.problem;
-    if (!stopped_.refused.empty())
-      return {ErrorCode::kUsage, stopped_.refused, {}, "a query reads a run and changes nothing"};
-    const int code = sqlite3_errcode(db_);
-    if (code == SQLITE_NOMEM)
-      return {ErrorCode::kLimit, "there is not enough memory for this query", {}, "narrow it by rank, step or time"};
-    if (code == SQLITE_CANTOPEN || code == SQLITE_FULL || code == SQLITE_IOERR)
-      return {ErrorCode::kIo,
-              std::string("sorting needs a folder for temporary files: ") + sqlite3_errmsg(db_),
-              {},
-              "TMPDIR names another"};
-    if (code == SQLITE_TOOBIG) return {ErrorCode::kLimit, "a text of this query is longer than 64 MiB", {}, ""};
-    if (reported) return {ErrorCode::kUnavailable, sqlite3_errmsg(db_), {}, ""};
-    return error_at(statement, begin, text);
-  };
-  // Runs one statement that stands `begin` bytes into the text; `told`: as rewritten by added_up_query().
-  const auto run = [&](const std::string& statement, size_t begin, bool is_last, bool reported) -> Status {
-    stopped_.problem.reset();
-    stopped_.refused.clear();
-    stopped_.adding_up = reported;
-    sqlite3_stmt* prepared = nullptr;
-    const int code =
-        sqlite3_prepare_v3(db_, statement.data(), static_cast<int>(statement.size()), 0, &prepared, nullptr);
-    const Statement owner(prepared);
-    if (code != SQLITE_OK) return failed(statement, begin, reported);
-    if (!prepared) return {};
+// One question: its limits, what watches over them, and what came out so far.
+struct Session::Question {
+  std::string_view text;
+  const Limits& limits;
+  RowSink& sink;
+  const std::vector<Parameter>& parameters;
+  Watch watch;
+  const GiveUpScope given_up;
+  Outcome outcome = {};
+
+  Question(std::string_view asked, const Limits& l, RowSink& s, const std::vector<Parameter>& p)
+      : text(asked),
+        limits(l),
+        sink(s),
+        parameters(p),
+        watch{l, std::chrono::steady_clock::now() + l.timeout, sqlite3_memory_used(), Watch::Why::kNothing},
+        given_up([this] { return watch.stops(); }) {}
+
+  void bind(sqlite3_stmt* prepared) const {
     for (size_t i = 0; i < parameters.size(); ++i) {
       int place = static_cast<int>(i) + 1;
       if (!parameters[i].name.empty()) {
@@ -342,49 +314,99 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
       else if (const auto* words = std::get_if<std::string>(&value))
         sqlite3_bind_text64(prepared, place, words->data(), words->size(), SQLITE_STATIC, SQLITE_UTF8);
     }
-    const int width = sqlite3_column_count(prepared);
-    outcome.is_query = width > 0;
-    std::vector<SqlValue> values(static_cast<size_t>(width));
-    std::vector<std::string> blobs(static_cast<size_t>(width));
-    for (bool begun = false;;) {
-      const int step = sqlite3_step(prepared);
-      if (step != SQLITE_DONE && step != SQLITE_ROW) return failed(statement, begin, reported);
-      if (is_last && !begun) {
-        std::vector<ResultColumn> columns;
-        for (int c = 0; c < width; ++c) {
-          const char* name = sqlite3_column_name(prepared, c);
-          columns.push_back({valid_utf8(name ? name : ""), unit_of(name ? name : "")});
-        }
-        sink.begin(columns);
-        begun = true;
-      }
-      if (step == SQLITE_DONE) return {};
-      if (!is_last) continue;
-      if (outcome.rows >= limits.max_rows) {
-        outcome.truncated = true;
-        return {};
-      }
-      for (int c = 0; c < width; ++c) values[c] = value_of(prepared, c, blobs[c]);
-      ++outcome.rows;
-      if (!sink.row(values)) return {};
-      if ((outcome.rows & 1023) == 0 && watch.stops()) return watch.error();
+  }
+  void begin_rows(sqlite3_stmt* prepared) const {
+    std::vector<ResultColumn> columns;
+    for (int c = 0; c < sqlite3_column_count(prepared); ++c) {
+      const char* name = sqlite3_column_name(prepared, c);
+      columns.push_back({valid_utf8(name ? name : ""), unit_of(name ? name : "")});
     }
-  };
+    sink.begin(columns);
+  }
+};
+
+// `rewritten`: the statement is not in the asker's words, so there is no place in their text to show.
+Error Session::error_of(const Question& q, const std::string& statement, size_t begin, bool rewritten) {
+  // A question that contains this one may be given up too.
+  if (q.watch.why != Watch::Why::kNothing || q.given_up.is_over()) return q.watch.error();
+  if (stopped_.problem) return *stopped_.problem;
+  if (!stopped_.refused.empty())
+    return {ErrorCode::kUsage, stopped_.refused, {}, "a query reads a run and changes nothing"};
+  const int code = sqlite3_errcode(db_);
+  if (code == SQLITE_NOMEM)
+    return {ErrorCode::kLimit, "there is not enough memory for this query", {}, "narrow it by rank, step or time"};
+  if (code == SQLITE_CANTOPEN || code == SQLITE_FULL || code == SQLITE_IOERR)
+    return {ErrorCode::kIo,
+            std::string("sorting needs a folder for temporary files: ") + sqlite3_errmsg(db_),
+            {},
+            "TMPDIR names another"};
+  if (code == SQLITE_TOOBIG) return {ErrorCode::kLimit, "a text of this query is longer than 64 MiB", {}, ""};
+  if (rewritten) return {ErrorCode::kUnavailable, sqlite3_errmsg(db_), {}, ""};
+  return error_at(statement, begin, q.text);
+}
+
+// Runs one statement that stands `begin` bytes into the text; `rewritten`: as added_up_query() wrote it.
+Status Session::run(Question& q, const std::string& statement, size_t begin, bool is_last, bool rewritten) {
+  stopped_.problem.reset();
+  stopped_.refused.clear();
+  stopped_.adding_up = rewritten;
+  sqlite3_stmt* prepared = nullptr;
+  const int code = sqlite3_prepare_v3(db_, statement.data(), static_cast<int>(statement.size()), 0, &prepared, nullptr);
+  const Statement owner(prepared);
+  if (code != SQLITE_OK) return error_of(q, statement, begin, rewritten);
+  if (!prepared) return {};
+  q.bind(prepared);
+  const int width = sqlite3_column_count(prepared);
+  q.outcome.is_query = width > 0;
+  std::vector<SqlValue> values(static_cast<size_t>(width));
+  std::vector<std::string> blobs(static_cast<size_t>(width));
+  for (bool begun = false;;) {
+    const int step = sqlite3_step(prepared);
+    if (step != SQLITE_DONE && step != SQLITE_ROW) return error_of(q, statement, begin, rewritten);
+    if (is_last && !begun) q.begin_rows(prepared);
+    begun = true;
+    if (step == SQLITE_DONE) return {};
+    if (!is_last) continue;
+    if (q.outcome.rows >= q.limits.max_rows) {
+      q.outcome.truncated = true;
+      return {};
+    }
+    for (int c = 0; c < width; ++c) values[c] = value_of(prepared, c, blobs[c]);
+    ++q.outcome.rows;
+    if (!q.sink.row(values)) return {};
+    if ((q.outcome.rows & 1023) == 0 && q.watch.stops()) return q.watch.error();
+  }
+}
+
+Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSink& sink,
+                             const std::vector<Parameter>& parameters) {
+  if (text.size() > kMaxSqlBytes)
+    return Error{ErrorCode::kLimit, "a query of " + std::to_string(text.size()) + " bytes is longer than 1 MB", {}, ""};
+  const std::vector<std::string_view> statements = statements_of(text);
+  if (statements.empty())
+    return Error{ErrorCode::kUsage, "the query is empty", {}, "SELECT name, help FROM tables says what can be asked"};
+  Question q(text, limits, sink, parameters);
+  sqlite3_progress_handler(
+      db_, kStepsBetweenLooks, [](void* at) { return static_cast<Watch*>(at)->stops() ? 1 : 0; }, &q.watch);
+  struct Unwatch {
+    sqlite3* db;
+    ~Unwatch() { sqlite3_progress_handler(db, 0, nullptr, nullptr); }
+  } const unwatch = {db_};
   for (const std::string_view& view : statements) {
     const bool is_last = &view == &statements.back();
     const auto begin = static_cast<size_t>(view.data() - text.data());
     // A session that has made its own tables may have one called slices, so its queries are not rewritten.
     const std::string added_up = stopped_.spent ? std::string() : added_up_query(view);
     if (!added_up.empty()) {
-      Status s = run(added_up, begin, is_last, true);
+      Status s = run(q, added_up, begin, is_last, true);
       if (s) continue;
       // What sums cannot answer is asked of the slices themselves. So is a query with an error, so that the error is in
       // the asker's own words.
-      if (outcome.rows > 0 || watch.why != Watch::Why::kNothing) return std::move(s).error();
+      if (q.outcome.rows > 0 || q.watch.why != Watch::Why::kNothing) return std::move(s).error();
     }
-    if (Status s = run(std::string(view), begin, is_last, false); !s) return std::move(s).error();
+    if (Status s = run(q, std::string(view), begin, is_last, false); !s) return std::move(s).error();
   }
-  return outcome;
+  return q.outcome;
 }
 
 Result<SessionPool::Lent> SessionPool::lend() {

@@ -86,6 +86,9 @@ class Session {
 
  private:
   struct Watch;
+  struct Question;
+  Error error_of(const Question& q, const std::string& statement, size_t begin, bool rewritten);
+  Status run(Question& q, const std::string& statement, size_t begin, bool is_last, bool rewritten);
   explicit Session(std::shared_ptr<const RunData> data) : data_(std::move(data)) {}
   Status start();
   Error error_at(const std::string& statement, size_t offset_in_text, std::string_view text) const;

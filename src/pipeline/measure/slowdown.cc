@@ -48,6 +48,39 @@ void mark_slowest(const Trace& trace, std::vector<SlowdownWorker>& workers) {
   for (size_t i = 0; i < count; ++i) workers[order[i]].replaced = true;
 }
 
+// Returns the operations of the graph by type, with their mean and their fair time.
+std::vector<SlowdownType> operations_of(const StepGraph& graph) {
+  const OpTimes ideal = ideal_times(graph);
+  std::vector<SlowdownType> out(graph.types.size());
+  for (size_t t = 0; t < graph.types.size(); ++t)
+    out[t] = {graph.types[t].name, graph.types[t].kind, graph.types[t].communicates, 0, 0, 0};
+  for (const GraphStep& step : graph.steps)
+    for (uint32_t i = step.begin; i < step.end; ++i) {
+      SlowdownType& type = out[graph.type[i]];
+      type.fair_ns = ideal.dur_ns[i];
+      if (!step.counts) continue;
+      ++type.count;
+      type.mean_ns += graph.dur_ns[i];
+    }
+  for (SlowdownType& type : out)
+    if (type.count > 0) type.mean_ns /= static_cast<double>(type.count);
+  return out;
+}
+
+// Returns the mean step in which the replaced workers take fair times.
+double ns_without(const StepGraph& graph, size_t parts, const std::vector<SlowdownWorker>& workers,
+                  const std::vector<double>& fair_of_type) {
+  std::vector<bool> fair(parts, false);
+  for (const SlowdownWorker& worker : workers)
+    if (worker.replaced) fair[worker.part] = true;
+  const WorldTimes without =
+      replay_worlds(graph, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
+        dur_ns[0] = fair[graph.part[op]] ? fair_of_type[graph.type[op]] : graph.dur_ns[op];
+        delay_ns[0] = 0;
+      });
+  return without.mean_ns(0);
+}
+
 }  // namespace
 
 std::string slowdown_group(const GraphType& type, GraphSource source) {
@@ -59,23 +92,9 @@ std::string slowdown_group(const GraphType& type, GraphSource source) {
 Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   Slowdown out;
   const size_t n = graph.size();
-  std::vector<double> fair_of_type(graph.types.size(), 0);
-  {
-    const OpTimes ideal = ideal_times(graph);
-    out.operations.resize(graph.types.size());
-    for (size_t t = 0; t < graph.types.size(); ++t)
-      out.operations[t] = {graph.types[t].name, graph.types[t].kind, graph.types[t].communicates, 0, 0, 0};
-    for (const GraphStep& step : graph.steps)
-      for (uint32_t i = step.begin; i < step.end; ++i) {
-        SlowdownType& type = out.operations[graph.type[i]];
-        type.fair_ns = fair_of_type[graph.type[i]] = ideal.dur_ns[i];
-        if (!step.counts) continue;
-        ++type.count;
-        type.mean_ns += graph.dur_ns[i];
-      }
-    for (SlowdownType& type : out.operations)
-      if (type.count > 0) type.mean_ns /= static_cast<double>(type.count);
-  }
+  out.operations = operations_of(graph);
+  std::vector<double> fair_of_type;
+  for (const SlowdownType& type : out.operations) fair_of_type.push_back(type.fair_ns);
 
   Choices replicas, stages;
   std::vector<bool> works(trace.parts.size(), false);
@@ -161,15 +180,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   if (!(out.s >= kMinSlowdown)) return out;
   const double lost = out.no_delay_ns - out.ideal_ns;
   out.m_s = (out.no_delay_ns - times.mean_ns(kFairLast)) / lost;
-  std::vector<bool> fair(trace.parts.size(), false);
-  for (const SlowdownWorker& worker : out.workers)
-    if (worker.replaced) fair[worker.part] = true;
-  const WorldTimes without =
-      replay_worlds(graph, 1, [&](uint32_t op, size_t, std::span<double> dur_ns, std::span<double> delay_ns) {
-        dur_ns[0] = fair[graph.part[op]] ? fair_of_type[graph.type[op]] : graph.dur_ns[op];
-        delay_ns[0] = 0;
-      });
-  out.m_w = (out.no_delay_ns - without.mean_ns(0)) / lost;
+  out.m_w = (out.no_delay_ns - ns_without(graph, trace.parts.size(), out.workers, fair_of_type)) / lost;
   return out;
 }
 

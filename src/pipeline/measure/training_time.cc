@@ -111,15 +111,13 @@ size_t ranks_known(std::string_view name) {
   return count;
 }
 
-}  // namespace
-
-TrainingTime training_time(const Trace& trace) {
-  TrainingTime out;
-  if (trace.format != "recording" || trace.cells.size() == 0) return out;
+// Returns the pieces of each part; none where the run is a pipeline or was not recorded by the hooks for plain
+// training.
+std::vector<RankPieces> pieces_of_ranks(const Trace& trace) {
   std::vector<std::vector<size_t>> cells(trace.parts.size());
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     const auto p = static_cast<size_t>(trace.cells.part[i]);
-    if (is_message(trace.cells.kind[i]) || trace.parts[p].stage > 0) return out;
+    if (is_message(trace.cells.kind[i]) || trace.parts[p].stage > 0) return {};
     cells[p].push_back(i);
   }
   std::vector<RankPieces> all(trace.parts.size());
@@ -129,67 +127,124 @@ TrainingTime training_time(const Trace& trace) {
     all[p] = pieces_of(trace, p, cells[p]);
     marked |= all[p].marked;
   }
-  if (!marked) return out;
+  return marked ? std::move(all) : std::vector<RankPieces>();
+}
 
-  // A step lasts until the next one begins, the last one to its last end. Only steps that every rank has count.
-  std::vector<std::map<int32_t, Interval>> extent(trace.parts.size());
+// The steps that every rank has, without the first one where enough of them remain.
+struct CommonSteps {
+  std::vector<std::map<int32_t, Interval>> extent;  // [part]: a step lasts until the next one begins
+  std::vector<int32_t> numbers;
+  int32_t first_left_out = -1;
+};
+CommonSteps common_steps(const std::vector<RankPieces>& all) {
+  CommonSteps out;
+  out.extent.resize(all.size());
   std::map<int32_t, size_t> have;
   size_t ranks = 0;
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
+  for (size_t p = 0; p < all.size(); ++p) {
     if (all[p].pieces.empty()) continue;
     ++ranks;
+    std::map<int32_t, Interval>& extent = out.extent[p];
     for (const Piece& piece : all[p].pieces) {
       if (piece.step < 0) continue;
-      const auto [at, is_new] = extent[p].try_emplace(piece.step, piece.time);
+      const auto [at, is_new] = extent.try_emplace(piece.step, piece.time);
       if (is_new) continue;
       at->second.start = std::min(at->second.start, piece.time.start);
       at->second.end = std::max(at->second.end, piece.time.end);
     }
-    for (auto at = extent[p].begin(); at != extent[p].end(); ++at) {
-      if (const auto next = std::next(at); next != extent[p].end()) at->second.end = next->second.start;
+    for (auto at = extent.begin(); at != extent.end(); ++at) {
+      if (const auto next = std::next(at); next != extent.end()) at->second.end = next->second.start;
       ++have[at->first];
     }
   }
-  std::vector<int32_t> steps;
   for (const auto& [step, count] : have)
-    if (count == ranks) steps.push_back(step);
-  if (steps.size() >= kFewestWithWarmUp) {
-    out.first_left_out = steps[0];
-    steps.erase(steps.begin());
+    if (count == ranks) out.numbers.push_back(step);
+  if (out.numbers.size() >= kFewestWithWarmUp) {
+    out.first_left_out = out.numbers[0];
+    out.numbers.erase(out.numbers.begin());
   }
+  return out;
+}
+
+// Divides the steps of one rank; `calls` gets its collectives of each step.
+std::vector<TrainingStep> steps_of_rank(std::vector<Piece>& pieces, const std::vector<int32_t>& steps,
+                                        const std::map<int32_t, Interval>& extent, std::vector<Calls>& calls) {
+  std::vector<TrainingStep> out;
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
+  for (const int32_t number : steps) {
+    TrainingStep step;
+    step.step = number;
+    step.start_ns = extent.at(number).start;
+    step.end_ns = std::max(step.start_ns, extent.at(number).end);
+    out.push_back(step);
+  }
+  // Pieces are assigned by time, not by the step under which they were recorded. An optimizer that runs forward and
+  // backward itself (Lightning) started before either, when the previous step was the last one known.
+  std::vector<std::vector<Piece>> within(steps.size());
+  calls.resize(steps.size());
+  for (const Piece& piece : pieces) {
+    auto at = std::upper_bound(out.begin(), out.end(), piece.time.start,
+                               [](int64_t time, const TrainingStep& step) { return time < step.end_ns; });
+    for (; at != out.end() && at->start_ns < piece.time.end; ++at) within[at - out.begin()].push_back(piece);
+    const auto own = std::lower_bound(steps.begin(), steps.end(), piece.step);
+    if (piece.part == TrainingPart::kCollective && own != steps.end() && *own == piece.step)
+      calls[own - steps.begin()][piece.name].push_back(piece.time);
+  }
+  for (size_t k = 0; k < steps.size(); ++k) share_out(within[k], out[k]);
+  return out;
+}
+
+// Splits the calls of one name in step `k` into transfer and waiting: the rank that came last waited least, so its time
+// is the transfer, and what others take beyond it is waiting.
+void split_calls(const std::vector<std::vector<Calls>>& calls, size_t k, std::string_view name, TrainingCollective& sum,
+                 std::vector<TrainingRank>& ranks) {
+  size_t together = SIZE_MAX;  // number of calls that all ranks made
+  for (const auto& of_rank : calls) {
+    const auto at = of_rank[k].find(name);
+    together = std::min(together, at == of_rank[k].end() ? 0 : at->second.size());
+  }
+  if (const size_t said = ranks_known(name); calls.size() < 2 || (said != 0 && said != calls.size())) together = 0;
+  for (size_t r = 0; r < calls.size(); ++r) {
+    const auto at = calls[r][k].find(name);
+    if (at == calls[r][k].end()) continue;
+    for (size_t c = 0; c < at->second.size(); ++c) {
+      const auto length = [&](size_t rank) {
+        const Interval& call = calls[rank][k].find(name)->second[c];
+        return static_cast<double>(call.end - call.start);
+      };
+      double least = length(r);
+      if (c < together)
+        for (size_t other = 0; other < calls.size(); ++other) least = std::min(least, length(other));
+      ++sum.count;
+      sum.transfer_ns += least;
+      sum.waiting_ns += length(r) - least;
+      ranks[r].steps[k].transfer_ns += least;
+      ranks[r].steps[k].waiting_ns += length(r) - least;
+    }
+  }
+}
+
+}  // namespace
+
+TrainingTime training_time(const Trace& trace) {
+  TrainingTime out;
+  if (trace.format != "recording" || trace.cells.size() == 0) return out;
+  std::vector<RankPieces> all = pieces_of_ranks(trace);
+  const CommonSteps common = common_steps(all);
+  const std::vector<int32_t>& steps = common.numbers;
+  out.first_left_out = common.first_left_out;
   if (steps.empty()) return out;
 
   std::vector<std::vector<Calls>> calls;  // [rank][step]
   std::map<std::string_view, double> bytes;
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
+  for (size_t p = 0; p < all.size(); ++p) {
     if (all[p].pieces.empty()) continue;
+    std::vector<Calls> of_rank;
     TrainingRank rank;
     rank.part = static_cast<int32_t>(p);
     rank.rank = trace.parts[p].rank;
-    std::vector<Calls> of_rank;
-    std::stable_sort(all[p].pieces.begin(), all[p].pieces.end(),
-                     [](const Piece& a, const Piece& b) { return a.time.start < b.time.start; });
-    for (const int32_t number : steps) {
-      TrainingStep step;
-      step.step = number;
-      step.start_ns = extent[p][number].start;
-      step.end_ns = std::max(step.start_ns, extent[p][number].end);
-      rank.steps.push_back(step);
-    }
-    // Pieces are assigned by time, not by the step under which they were recorded. An optimizer that runs forward and
-    // backward itself (Lightning) started before either, when the previous step was the last one known.
-    std::vector<std::vector<Piece>> within(steps.size());
-    of_rank.resize(steps.size());
-    for (const Piece& piece : all[p].pieces) {
-      auto at = std::upper_bound(rank.steps.begin(), rank.steps.end(), piece.time.start,
-                                 [](int64_t time, const TrainingStep& step) { return time < step.end_ns; });
-      for (; at != rank.steps.end() && at->start_ns < piece.time.end; ++at)
-        within[at - rank.steps.begin()].push_back(piece);
-      const auto own = std::lower_bound(steps.begin(), steps.end(), piece.step);
-      if (piece.part == TrainingPart::kCollective && own != steps.end() && *own == piece.step)
-        of_rank[own - steps.begin()][piece.name].push_back(piece.time);
-    }
-    for (size_t k = 0; k < steps.size(); ++k) share_out(within[k], rank.steps[k]);
+    rank.steps = steps_of_rank(all[p].pieces, steps, common.extent[p], of_rank);
     for (const Piece& piece : all[p].hidden)
       if (std::binary_search(steps.begin(), steps.end(), piece.step))
         out.hidden_ns += static_cast<double>(piece.time.end - piece.time.start);
@@ -203,39 +258,12 @@ TrainingTime training_time(const Trace& trace) {
   const auto cases = static_cast<double>(out.ranks.size() * steps.size());
   out.hidden_ns /= cases;
 
-  // The rank that came last into a call waited least. Its time is the transfer; what others take beyond it is waiting.
   std::map<std::string_view, TrainingCollective> sums;
   for (size_t k = 0; k < steps.size(); ++k) {
     std::set<std::string_view> names;
     for (const auto& of_rank : calls)
       for (const auto& [name, list] : of_rank[k]) names.insert(name);
-    for (const std::string_view name : names) {
-      size_t together = SIZE_MAX;  // number of calls that all ranks made
-      for (const auto& of_rank : calls) {
-        const auto at = of_rank[k].find(name);
-        together = std::min(together, at == of_rank[k].end() ? 0 : at->second.size());
-      }
-      if (const size_t said = ranks_known(name); calls.size() < 2 || (said != 0 && said != calls.size())) together = 0;
-      for (size_t r = 0; r < calls.size(); ++r) {
-        const auto at = calls[r][k].find(name);
-        if (at == calls[r][k].end()) continue;
-        for (size_t c = 0; c < at->second.size(); ++c) {
-          const auto length = [&](size_t rank) {
-            const Interval& call = calls[rank][k].find(name)->second[c];
-            return static_cast<double>(call.end - call.start);
-          };
-          double least = length(r);
-          if (c < together)
-            for (size_t other = 0; other < calls.size(); ++other) least = std::min(least, length(other));
-          TrainingCollective& sum = sums[name];
-          ++sum.count;
-          sum.transfer_ns += least;
-          sum.waiting_ns += length(r) - least;
-          out.ranks[r].steps[k].transfer_ns += least;
-          out.ranks[r].steps[k].waiting_ns += length(r) - least;
-        }
-      }
-    }
+    for (const std::string_view name : names) split_calls(calls, k, name, sums[name], out.ranks);
   }
   for (auto& [name, sum] : sums) {
     sum.name = std::string(name);

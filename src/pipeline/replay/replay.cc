@@ -9,120 +9,135 @@ namespace {
 // When F and I or B of each (micro-batch, virtual stage) end, or when what they send arrives; −1 while they have not
 // run.
 struct Done {
+  explicit Done(size_t slots) : forward(slots, -1), backward(slots, -1) {}
   std::vector<int64_t> forward, backward;
 };
 
-}  // namespace
+class Replay {
+ public:
+  Replay(const Schedule& schedule, const ReplayCosts& costs)
+      : schedule_(schedule),
+        costs_(costs),
+        ranks_(schedule.ranks.size()),
+        virtual_stages_(virtual_stage_count(schedule)),
+        two_ways_(schedule.layout == ChunkLayout::kBidirectional),
+        rank_of_(static_cast<size_t>(virtual_stages_) * (two_ways_ ? 2 : 1)),
+        done_(slots()),
+        arrived_(costs.arrival_ns ? slots() : 0),
+        result_(ranks_),
+        free_at_(ranks_, 0),
+        is_awake_(ranks_, true) {
+    for (size_t r = 0; r < ranks_; ++r)
+      for (int32_t c = 0; c < schedule.sizes.chunks; ++c)
+        rank_of_[holder(virtual_stage(schedule, static_cast<int32_t>(r), c), c)] = static_cast<int32_t>(r);
+    for (size_t r = ranks_; r-- > 0;) awake_.push_back(static_cast<int32_t>(r));
+  }
 
-Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, const ReplayCosts& costs) {
-  const auto ranks = static_cast<int32_t>(schedule.ranks.size());
-  const int32_t chunks = schedule.sizes.chunks;
-  const int32_t virtual_stages = virtual_stage_count(schedule);
-  const bool two_ways = schedule.layout == ChunkLayout::kBidirectional;
-  const auto slots = static_cast<size_t>(virtual_stages) * static_cast<size_t>(schedule.sizes.micro_batches);
-  Done done{std::vector<int64_t>(slots, -1), std::vector<int64_t>(slots, -1)};
-  const size_t messages = costs.arrival_ns ? slots : 0;
-  Done arrived{std::vector<int64_t>(messages, -1), std::vector<int64_t>(messages, -1)};
-  std::vector<int32_t> ranks_of(static_cast<size_t>(virtual_stages) * (two_ways ? 2 : 1));
-  // The rank that holds a virtual stage; with two directions it also depends on the chunk.
-  const auto rank_of = [&](int32_t stage, int32_t chunk) -> int32_t& {
-    return ranks_of[static_cast<size_t>(stage) + (two_ways && chunk == 1 ? static_cast<size_t>(virtual_stages) : 0)];
-  };
-  for (int32_t r = 0; r < ranks; ++r)
-    for (int32_t c = 0; c < chunks; ++c) rank_of(virtual_stage(schedule, r, c), c) = r;
-  const auto slot = [&](int32_t mb, int32_t stage) {
-    return static_cast<size_t>(mb) * static_cast<size_t>(virtual_stages) + static_cast<size_t>(stage);
-  };
-
-  // Returns the earliest start that the dependencies of one action allow; −1 while one of them has not run.
-  const auto ready_at = [&](int32_t rank, const Action& action) -> int64_t {
-    const int32_t stage = virtual_stage(schedule, rank, action.chunk);
-    const auto after = [&](const std::vector<int64_t>& ends, const std::vector<int64_t>& arrivals,
-                           int32_t other_stage) -> int64_t {
-      const size_t at = slot(action.micro_batch, other_stage);
-      if (ends[at] < 0 || rank_of(other_stage, action.chunk) == rank) return ends[at];
-      return costs.arrival_ns ? arrivals[at] : ends[at] + costs.latency_ns;
-    };
-    switch (action.kind) {
-      case CellKind::kForward: return stage == 0 ? 0 : after(done.forward, arrived.forward, stage - 1);
-      case CellKind::kWeightGrad: return done.backward[slot(action.micro_batch, stage)];
-      default:
-        return stage == virtual_stages - 1 ? done.forward[slot(action.micro_batch, stage)]
-                                           : after(done.backward, arrived.backward, stage + 1);
+  Result<std::vector<std::vector<ReplayedCell>>> run() {
+    while (!awake_.empty()) {
+      const int32_t rank = awake_.back();
+      awake_.pop_back();
+      is_awake_[rank] = false;
+      run_rank(rank);
     }
-  };
+    for (size_t r = 0; r < ranks_; ++r)
+      if (result_[r].size() < schedule_.ranks[r].size())
+        return Error{ErrorCode::kBadInput,
+                     "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
+                         std::to_string(result_[r].size()) + ", " + cell_text(schedule_.ranks[r][result_[r].size()]),
+                     {},
+                     "choose other sizes; for vpp, micro-batches a multiple of the group and the group no smaller than "
+                     "the stages"};
+    return std::move(result_);
+  }
 
-  std::vector<std::vector<ReplayedCell>> result(static_cast<size_t>(ranks));
-  std::vector<int64_t> free_at(static_cast<size_t>(ranks), 0);
-  size_t remaining = 0;
-  for (const RankOrder& order : schedule.ranks) remaining += order.size();
-  // The ranks that may be able to go on. When a cell ends, the ranks that its message goes to are woken.
-  std::vector<int32_t> awake;
-  std::vector<bool> is_awake(static_cast<size_t>(ranks), true);
-  for (int32_t r = ranks - 1; r >= 0; --r) awake.push_back(r);
-  const auto wake = [&](int32_t stage, int32_t chunk) {
-    if (stage < 0 || stage >= virtual_stages) return;
-    const int32_t r = rank_of(stage, chunk);
-    if (!is_awake[r]) {
-      is_awake[r] = true;
-      awake.push_back(r);
-    }
-  };
-  const auto send = [&](int32_t from, int32_t to_stage, const Action& action, int64_t end_ns,
-                        std::vector<int64_t>& arrivals) {
-    if (!costs.arrival_ns || to_stage < 0 || to_stage >= virtual_stages) return;
-    const int32_t to = rank_of(to_stage, action.chunk);
-    if (to != from)
-      arrivals[slot(action.micro_batch, virtual_stage(schedule, from, action.chunk))] =
-          costs.arrival_ns(from, to, action, end_ns);
-  };
-  while (!awake.empty()) {
-    const int32_t rank = awake.back();
-    awake.pop_back();
+ private:
+  size_t slots() const {
+    return static_cast<size_t>(virtual_stages_) * static_cast<size_t>(schedule_.sizes.micro_batches);
+  }
+  size_t slot(int32_t mb, int32_t stage) const {
+    return static_cast<size_t>(mb) * static_cast<size_t>(virtual_stages_) + static_cast<size_t>(stage);
+  }
+  // Where the rank stands that holds a virtual stage; with two directions it also depends on the chunk.
+  size_t holder(int32_t stage, int32_t chunk) const {
+    return static_cast<size_t>(stage) + (two_ways_ && chunk == 1 ? static_cast<size_t>(virtual_stages_) : 0);
+  }
+  int32_t rank_of(int32_t stage, int32_t chunk) const { return rank_of_[holder(stage, chunk)]; }
+
+  // Runs the cells of a rank up to the first one whose inputs are not ready.
+  void run_rank(int32_t rank) {
     const auto r = static_cast<size_t>(rank);
-    is_awake[r] = false;
-    result[r].reserve(schedule.ranks[r].size());
-    while (result[r].size() < schedule.ranks[r].size()) {
-      const ScheduleCell& cell = schedule.ranks[r][result[r].size()];
-      int64_t start = free_at[r];
+    result_[r].reserve(schedule_.ranks[r].size());
+    while (result_[r].size() < schedule_.ranks[r].size()) {
+      const ScheduleCell& cell = schedule_.ranks[r][result_[r].size()];
+      int64_t start = free_at_[r];
       bool ready = true;
       for (const Action& action : cell.actions()) {
         const int64_t at = ready_at(rank, action);
         ready &= at >= 0;
         start = std::max(start, at);
       }
-      if (!ready) break;
-      if (costs.delay_ns) start += costs.delay_ns(rank, cell);
-      const int64_t end = start + costs.cell_ns(rank, cell);
-      result[r].push_back({start, end});
-      free_at[r] = end;
-      --remaining;
-      for (const Action& action : cell.actions()) {
-        const int32_t stage = virtual_stage(schedule, rank, action.chunk);
-        const size_t at = slot(action.micro_batch, stage);
-        if (action.kind == CellKind::kForward) {
-          done.forward[at] = end;
-          send(rank, stage + 1, action, end, arrived.forward);
-          wake(stage + 1, action.chunk);
-        } else if (action.kind != CellKind::kWeightGrad) {
-          done.backward[at] = end;
-          send(rank, stage - 1, action, end, arrived.backward);
-          wake(stage - 1, action.chunk);
-        }
-      }
+      if (!ready) return;
+      if (costs_.delay_ns) start += costs_.delay_ns(rank, cell);
+      const int64_t end = start + costs_.cell_ns(rank, cell);
+      result_[r].push_back({start, end});
+      free_at_[r] = end;
+      for (const Action& action : cell.actions()) finish(rank, action, end);
     }
   }
-  if (remaining > 0) {
-    for (size_t r = 0; r < result.size(); ++r)
-      if (result[r].size() < schedule.ranks[r].size())
-        return Error{ErrorCode::kBadInput,
-                     "the schedule deadlocks: rank " + std::to_string(r) + " waits for ever at position " +
-                         std::to_string(result[r].size()) + ", " + cell_text(schedule.ranks[r][result[r].size()]),
-                     {},
-                     "choose other sizes; for vpp, micro-batches a multiple of the group and the group no smaller than "
-                     "the stages"};
+
+  // Returns the earliest start that the dependencies of one action allow; −1 while one of them has not run.
+  int64_t ready_at(int32_t rank, const Action& action) const {
+    const int32_t stage = virtual_stage(schedule_, rank, action.chunk);
+    const auto after = [&](const std::vector<int64_t>& ends, const std::vector<int64_t>& arrivals,
+                           int32_t other_stage) -> int64_t {
+      const size_t at = slot(action.micro_batch, other_stage);
+      if (ends[at] < 0 || rank_of(other_stage, action.chunk) == rank) return ends[at];
+      return costs_.arrival_ns ? arrivals[at] : ends[at] + costs_.latency_ns;
+    };
+    switch (action.kind) {
+      case CellKind::kForward: return stage == 0 ? 0 : after(done_.forward, arrived_.forward, stage - 1);
+      case CellKind::kWeightGrad: return done_.backward[slot(action.micro_batch, stage)];
+      default:
+        return stage == virtual_stages_ - 1 ? done_.forward[slot(action.micro_batch, stage)]
+                                            : after(done_.backward, arrived_.backward, stage + 1);
+    }
   }
-  return result;
+
+  void finish(int32_t rank, const Action& action, int64_t end_ns) {
+    if (action.kind == CellKind::kWeightGrad) return;
+    const int32_t stage = virtual_stage(schedule_, rank, action.chunk);
+    const bool forward = action.kind == CellKind::kForward;
+    (forward ? done_.forward : done_.backward)[slot(action.micro_batch, stage)] = end_ns;
+    const int32_t to_stage = forward ? stage + 1 : stage - 1;
+    if (to_stage < 0 || to_stage >= virtual_stages_) return;
+    const int32_t to = rank_of(to_stage, action.chunk);
+    if (costs_.arrival_ns && to != rank)
+      (forward ? arrived_.forward : arrived_.backward)[slot(action.micro_batch, stage)] =
+          costs_.arrival_ns(rank, to, action, end_ns);
+    if (is_awake_[to]) return;
+    is_awake_[to] = true;
+    awake_.push_back(to);
+  }
+
+  const Schedule& schedule_;
+  const ReplayCosts& costs_;
+  size_t ranks_;
+  int32_t virtual_stages_;
+  bool two_ways_;
+  std::vector<int32_t> rank_of_;
+  Done done_, arrived_;
+  std::vector<std::vector<ReplayedCell>> result_;
+  std::vector<int64_t> free_at_;
+  // The ranks that may be able to go on. When a cell ends, the ranks that its message goes to are woken.
+  std::vector<int32_t> awake_;
+  std::vector<bool> is_awake_;
+};
+
+}  // namespace
+
+Result<std::vector<std::vector<ReplayedCell>>> replay(const Schedule& schedule, const ReplayCosts& costs) {
+  return Replay(schedule, costs).run();
 }
 
 }  // namespace stageline

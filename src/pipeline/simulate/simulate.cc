@@ -133,141 +133,197 @@ void post_receives(const Schedule& schedule, const std::vector<std::vector<Repla
         m.begin_ns, std::max(m.posted_ns, ready(static_cast<size_t>(m.to), m.sent, receiving_chunk(schedule, m))));
 }
 
+// One step of every replica; times of cells and messages count from its start.
+struct StepTimes {
+  int32_t step = 0;
+  int64_t start_ns = 0;
+  std::vector<std::vector<std::vector<ReplayedCell>>> replicas;  // [replica][stage]
+  std::vector<std::vector<Message>> messages;                    // [replica]
+  std::vector<int64_t> stage_end_ns;                             // on the slowest replica, on the run's clock
+  int64_t end_ns(int64_t reduce_ns) const {
+    return *std::max_element(stage_end_ns.begin(), stage_end_ns.end()) + reduce_ns;
+  }
+};
+
+class Simulation {
+ public:
+  Simulation(const SimulateOptions& o, Schedule schedule)
+      : o_(o),
+        stages_(o.schedule.sizes.stages),
+        ranks_(stages_ * o.dp * o.peers),
+        random_{o.seed},
+        link_random_{o.seed ^ 0x6c696e6b73ULL},
+        place_(placed(o, ranks_)),
+        faults_(o, place_) {
+    run_.schedule = std::move(schedule);
+    run_.trace.format = "simulated";
+    run_.trace.pipeline_stages = stages_;
+    run_.trace.clock = o.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
+    add_parts();
+  }
+
+  Result<SimulatedRun> run() {
+    int64_t start_ns = o_.start_ns;
+    for (int32_t step = 0; step < o_.steps; ++step) {
+      StepTimes times{step, start_ns, {}, {}, std::vector<int64_t>(static_cast<size_t>(stages_), start_ns)};
+      for (int32_t dp = 0; dp < o_.dp; ++dp)
+        if (Status s = replay_replica(dp, times); !s) return std::move(s).error();
+      start_ns = add_cells(times) + o_.step_gap_ns;
+    }
+    return std::move(run_);
+  }
+
+ private:
+  static std::vector<int32_t> placed(const SimulateOptions& o, int32_t ranks) {
+    std::vector<int32_t> place(static_cast<size_t>(ranks));
+    for (int32_t i = 0; i < ranks; ++i) place[o.rank_of.empty() ? i : o.rank_of[i]] = i / o.peers;
+    return place;
+  }
+  // Blocks of ranks are as equal as possible, so that no machine stays empty.
+  int32_t machine_of(int32_t rank) const { return static_cast<int32_t>(int64_t{rank} * o_.machines / ranks_); }
+
+  void add_parts() {
+    for (int32_t machine = 0; machine < o_.machines; ++machine)
+      run_.clock_offset_ns.push_back(
+          std::llround((random_.uniform() * 2 - 1) * static_cast<double>(o_.clock_skew_ns) / 1000.0) * 1000);
+    for (int32_t rank = 0; rank < ranks_; ++rank) {
+      Part part;
+      part.rank = rank;
+      part.machine = machine_of(rank);
+      part.device = rank > 0 && machine_of(rank - 1) == part.machine ? run_.trace.parts.back().device + 1 : 0;
+      part.stage = place_[rank] % stages_;
+      part.dp = place_[rank] / stages_;
+      if (o_.machines > 1) part.machine_name = "machine" + std::to_string(part.machine);
+      run_.trace.parts.push_back(std::move(part));
+    }
+  }
+
+  // Worker logs hold whole microseconds (gettimeofday), so simulated times are whole microseconds too.
+  int64_t jittered_ns(double mean_ns, Random& random) const {
+    const double jittered = o_.jitter > 0 ? mean_ns * std::max(0.1, 1 + o_.jitter * random.normal()) : mean_ns;
+    return std::llround(jittered / 1000.0) * 1000;
+  }
+  int64_t cost_ns(int64_t usual_ns, double factor) {
+    return std::max<int64_t>(1000, jittered_ns(static_cast<double>(usual_ns) * factor, random_));
+  }
+  int64_t transfer_ns(int32_t dp, int32_t from, int32_t to) {
+    return jittered_ns(static_cast<double>(faults_.transfer_ns(dp, from, to)), link_random_);
+  }
+
+  Status replay_replica(int32_t dp, StepTimes& all) {
+    LinkTimes links(run_.schedule, [&](int32_t from, int32_t to) { return transfer_ns(dp, from, to); });
+    ReplayCosts costs;
+    costs.latency_ns = o_.costs.latency_ns;
+    costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
+      return cost_ns(o_.costs.of(cell), faults_.cell_factor(all.step, dp, stage, cell));
+    };
+    if (faults_.delays())
+      costs.delay_ns = [&](int32_t stage, const ScheduleCell& cell) {
+        return faults_.delay_ns(all.step, dp, stage, cell);
+      };
+    if (o_.messages)
+      costs.arrival_ns = [&](int32_t from, int32_t to, const Action& sent, int64_t sent_ns) {
+        return links.send(from, to, sent, sent_ns);
+      };
+    else if (faults_.slow_links())
+      costs.arrival_ns = [&](int32_t from, int32_t to, const Action&, int64_t sent_ns) {
+        return sent_ns + faults_.transfer_ns(dp, from, to);
+      };
+    auto times = replay(run_.schedule, costs);
+    if (!times) return std::move(times).error();
+    for (size_t stage = 0; stage < times->size(); ++stage)
+      if (!(*times)[stage].empty())
+        all.stage_end_ns[stage] = std::max(all.stage_end_ns[stage], all.start_ns + (*times)[stage].back().end_ns);
+    post_receives(run_.schedule, *times, links.messages);
+    all.replicas.push_back(std::move(*times));
+    all.messages.push_back(std::move(links.messages));
+    return {};
+  }
+
+  // Returns the messages of a step as cells, by dp · stages + stage.
+  std::vector<std::vector<Cell>> message_cells(const StepTimes& times) const {
+    std::vector<std::vector<Cell>> cells(static_cast<size_t>(stages_) * static_cast<size_t>(o_.dp));
+    for (int32_t dp = 0; dp < o_.dp; ++dp)
+      for (const Message& m : times.messages[dp]) {
+        const bool forward = m.sent.kind == CellKind::kForward;
+        cells[dp * stages_ + m.from].push_back({times.step, 0,
+                                                forward ? CellKind::kSendForward : CellKind::kSendBackward,
+                                                m.sent.chunk, m.sent.micro_batch, m.begin_ns, m.end_ns, kNoSlice});
+        cells[dp * stages_ + m.to].push_back({times.step, 0, forward ? CellKind::kRecvForward : CellKind::kRecvBackward,
+                                              receiving_chunk(run_.schedule, m), m.sent.micro_batch, m.posted_ns,
+                                              m.end_ns, kNoSlice});
+      }
+    return cells;
+  }
+
+  // Returns the cells of a rank in a step, but for the optimizer.
+  std::vector<Cell> cells_of(int32_t rank, const StepTimes& step, const std::vector<Cell>& messages) const {
+    const Part& part = run_.trace.parts[rank];
+    const std::vector<ReplayedCell>& times = step.replicas[part.dp][part.stage];
+    const RankOrder& order = run_.schedule.ranks[part.stage];
+    std::vector<Cell> own;
+    for (size_t i = 0; i < times.size(); ++i)
+      for (const Action& action : order[i].actions())
+        own.push_back({step.step, rank, action.kind, action.chunk, action.micro_batch,
+                       step.start_ns + times[i].start_ns, step.start_ns + times[i].end_ns, kNoSlice});
+    if (o_.messages) {
+      for (Cell cell : messages) {
+        cell.part = rank;
+        cell.start_ns += step.start_ns;
+        cell.end_ns += step.start_ns;
+        own.push_back(cell);
+      }
+      std::stable_sort(own.begin(), own.end(), [](const Cell& a, const Cell& b) { return a.start_ns < b.start_ns; });
+    }
+    if (o_.collectives && o_.reduce_ns > 0 && !times.empty())
+      own.push_back({step.step, rank, CellKind::kCollective, 0, kUnknown, step.start_ns + times.back().end_ns,
+                     step.stage_end_ns[part.stage] + o_.reduce_ns, kNoSlice});
+    return own;
+  }
+
+  // Writes a step's cells by the clock of each rank's machine. Returns when its last optimizer ends.
+  int64_t add_cells(const StepTimes& step) {
+    const int64_t step_end = step.end_ns(o_.reduce_ns);
+    // The optimizer waits for every rank, as clipping by the norm of all gradients makes it.
+    std::vector<int64_t> optimizer_ns;  // index dp · stages + stage
+    for (int32_t i = 0; i < stages_ * o_.dp && o_.optimizer_ns > 0; ++i)
+      optimizer_ns.push_back(cost_ns(o_.optimizer_ns, faults_.optimizer_factor(step.step, i)));
+    int64_t optimizer_end = step_end;
+    const std::vector<std::vector<Cell>> messages = message_cells(step);
+    for (int32_t rank = 0; rank < ranks_; ++rank) {
+      const auto own_place = static_cast<size_t>(place_[rank]);
+      std::vector<Cell> own = cells_of(rank, step, messages[own_place]);
+      if (o_.optimizer_ns > 0) {
+        const int64_t end = step_end + optimizer_ns[own_place];
+        own.push_back({step.step, rank, CellKind::kOptimizer, 0, kUnknown, step_end, end, kNoSlice});
+        optimizer_end = std::max(optimizer_end, end);
+      }
+      const int64_t offset = run_.clock_offset_ns[run_.trace.parts[rank].machine];
+      for (Cell& cell : own) {
+        cell.start_ns += offset;
+        cell.end_ns += offset;
+        run_.trace.cells.add(cell);
+      }
+    }
+    return optimizer_end;
+  }
+
+  const SimulateOptions& o_;
+  int32_t stages_, ranks_;
+  Random random_;
+  Random link_random_;          // a generator of its own, so that messages change no other random number
+  std::vector<int32_t> place_;  // rank → dp · stages + stage
+  FaultModel faults_;
+  SimulatedRun run_;
+};
+
 }  // namespace
 
 Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   if (Status s = check(o); !s) return std::move(s).error();
-  const int32_t p = o.schedule.sizes.stages;
-  const int32_t grid = p * o.dp, ranks = grid * o.peers;
-  // Blocks of ranks are as equal as possible, so that no machine stays empty.
-  const auto machine_of = [&](int32_t rank) { return static_cast<int32_t>(int64_t{rank} * o.machines / ranks); };
-  Result<Schedule> order_that_runs = faulty_order(o);
-  if (!order_that_runs) return std::move(order_that_runs).error();
-  SimulatedRun run;
-  run.schedule = std::move(*order_that_runs);
-  run.trace.format = "simulated";
-  run.trace.pipeline_stages = p;
-  run.trace.clock = o.machines > 1 ? ClockState::kUnaligned : ClockState::kShared;
-
-  Random random{o.seed};
-  for (int32_t machine = 0; machine < o.machines; ++machine)
-    run.clock_offset_ns.push_back(
-        std::llround((random.uniform() * 2 - 1) * static_cast<double>(o.clock_skew_ns) / 1000.0) * 1000);
-  std::vector<int32_t> place(static_cast<size_t>(ranks));  // rank → dp · stages + stage
-  for (int32_t i = 0; i < ranks; ++i) place[o.rank_of.empty() ? i : o.rank_of[i]] = i / o.peers;
-  for (int32_t rank = 0; rank < ranks; ++rank) {
-    Part part;
-    part.rank = rank;
-    part.machine = machine_of(rank);
-    part.device = rank > 0 && machine_of(rank - 1) == part.machine ? run.trace.parts.back().device + 1 : 0;
-    part.stage = place[rank] % p;
-    part.dp = place[rank] / p;
-    if (o.machines > 1) part.machine_name = "machine" + std::to_string(part.machine);
-    run.trace.parts.push_back(std::move(part));
-  }
-  const FaultModel faults(o, place);
-  // Worker logs hold whole microseconds (gettimeofday), so simulated times are whole microseconds too.
-  const auto cost_ns = [&](int64_t usual_ns, double factor) {
-    const double mean = static_cast<double>(usual_ns) * factor;
-    const double jittered = o.jitter > 0 ? mean * std::max(0.1, 1 + o.jitter * random.normal()) : mean;
-    return std::max<int64_t>(1000, std::llround(jittered / 1000.0) * 1000);
-  };
-
-  // A generator of its own, so that messages change no other random number.
-  Random link_random{o.seed ^ 0x6c696e6b73ULL};
-  const auto transfer_ns = [&](int32_t dp, int32_t from, int32_t to) {
-    const auto mean = static_cast<double>(faults.transfer_ns(dp, from, to));
-    const double jittered = o.jitter > 0 ? mean * std::max(0.1, 1 + o.jitter * link_random.normal()) : mean;
-    return int64_t{std::llround(jittered / 1000.0) * 1000};
-  };
-
-  int64_t step_start = o.start_ns;
-  for (int32_t step = 0; step < o.steps; ++step) {
-    int64_t step_end = step_start;
-    std::vector<std::vector<std::vector<ReplayedCell>>> replicas;
-    std::vector<std::vector<Message>> messages;                          // for each replica
-    std::vector<int64_t> stage_end(static_cast<size_t>(p), step_start);  // on the slowest replica
-    for (int32_t dp = 0; dp < o.dp; ++dp) {
-      LinkTimes links(run.schedule, [&](int32_t from, int32_t to) { return transfer_ns(dp, from, to); });
-      ReplayCosts costs;
-      costs.latency_ns = o.costs.latency_ns;
-      costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
-        return cost_ns(o.costs.of(cell), faults.cell_factor(step, dp, stage, cell));
-      };
-      if (faults.delays())
-        costs.delay_ns = [&](int32_t stage, const ScheduleCell& cell) {
-          return faults.delay_ns(step, dp, stage, cell);
-        };
-      if (o.messages)
-        costs.arrival_ns = [&](int32_t from, int32_t to, const Action& sent, int64_t sent_ns) {
-          return links.send(from, to, sent, sent_ns);
-        };
-      else if (faults.slow_links())
-        costs.arrival_ns = [&](int32_t from, int32_t to, const Action&, int64_t sent_ns) {
-          return sent_ns + faults.transfer_ns(dp, from, to);
-        };
-      auto times = replay(run.schedule, costs);
-      if (!times) return std::move(times).error();
-      for (size_t stage = 0; stage < times->size(); ++stage)
-        if (!(*times)[stage].empty())
-          stage_end[stage] = std::max(stage_end[stage], step_start + (*times)[stage].back().end_ns);
-      post_receives(run.schedule, *times, links.messages);
-      replicas.push_back(std::move(*times));
-      messages.push_back(std::move(links.messages));
-    }
-    step_end = *std::max_element(stage_end.begin(), stage_end.end()) + o.reduce_ns;
-    // The optimizer waits for every rank, as clipping by the norm of all gradients makes it.
-    std::vector<int64_t> optimizer_ns;  // index dp · stages + stage
-    for (int32_t i = 0; i < grid && o.optimizer_ns > 0; ++i)
-      optimizer_ns.push_back(cost_ns(o.optimizer_ns, faults.optimizer_factor(step, i)));
-    int64_t optimizer_end = step_end;
-    std::vector<std::vector<Cell>> message_cells(static_cast<size_t>(grid));
-    for (int32_t dp = 0; dp < o.dp; ++dp)
-      for (const Message& m : messages[dp]) {
-        const bool forward = m.sent.kind == CellKind::kForward;
-        message_cells[dp * p + m.from].push_back({step, 0, forward ? CellKind::kSendForward : CellKind::kSendBackward,
-                                                  m.sent.chunk, m.sent.micro_batch, m.begin_ns, m.end_ns, kNoSlice});
-        message_cells[dp * p + m.to].push_back({step, 0, forward ? CellKind::kRecvForward : CellKind::kRecvBackward,
-                                                receiving_chunk(run.schedule, m), m.sent.micro_batch, m.posted_ns,
-                                                m.end_ns, kNoSlice});
-      }
-    for (int32_t rank = 0; rank < ranks; ++rank) {
-      const Part& part = run.trace.parts[rank];
-      const auto own_place = static_cast<size_t>(place[rank]);
-      const int64_t offset = run.clock_offset_ns[part.machine];
-      const auto& times = replicas[part.dp][part.stage];
-      const RankOrder& order = run.schedule.ranks[part.stage];
-      std::vector<Cell> own;
-      for (size_t i = 0; i < times.size(); ++i)
-        for (const Action& action : order[i].actions())
-          own.push_back({step, rank, action.kind, action.chunk, action.micro_batch, step_start + times[i].start_ns,
-                         step_start + times[i].end_ns, kNoSlice});
-      if (o.messages) {
-        for (Cell cell : message_cells[own_place]) {
-          cell.part = rank;
-          cell.start_ns += step_start;
-          cell.end_ns += step_start;
-          own.push_back(cell);
-        }
-        std::stable_sort(own.begin(), own.end(), [](const Cell& a, const Cell& b) { return a.start_ns < b.start_ns; });
-      }
-      if (o.collectives && o.reduce_ns > 0 && !times.empty())
-        own.push_back({step, rank, CellKind::kCollective, 0, kUnknown, step_start + times.back().end_ns,
-                       stage_end[part.stage] + o.reduce_ns, kNoSlice});
-      if (o.optimizer_ns > 0) {
-        const int64_t end = step_end + optimizer_ns[own_place];
-        own.push_back({step, rank, CellKind::kOptimizer, 0, kUnknown, step_end, end, kNoSlice});
-        optimizer_end = std::max(optimizer_end, end);
-      }
-      for (Cell& cell : own) {
-        cell.start_ns += offset;
-        cell.end_ns += offset;
-        run.trace.cells.add(cell);
-      }
-    }
-    step_start = optimizer_end + o.step_gap_ns;
-  }
-  return run;
+  Result<Schedule> order = faulty_order(o);
+  if (!order) return std::move(order).error();
+  return Simulation(o, std::move(*order)).run();
 }
 
 }  // namespace stageline

@@ -313,131 +313,171 @@ uint32_t ShapeTree::child_for(uint32_t parent, std::string_view literal, const S
   return id;
 }
 
-void ShapeTree::learn(std::string_view text) {
+// Cuts an event at its values. It reads members one by one.
+class ShapeTree::Cutter {
+ public:
   struct Cut {
     size_t literal_end;  // where the value begins (after its opening quote)
     size_t value_end;
     Step step;
   };
+
+  explicit Cutter(std::string_view text) : text_(text) {}
+
+  // Returns false where the event has a shape that is not learnt.
+  bool cut() {
+    if (text_.empty() || text_[0] != '{') return false;
+    for (;;) {
+      skip_blanks();
+      if (at_ >= text_.size()) return false;
+      if (text_[at_] == ',') {
+        ++at_;
+      } else if (text_[at_] == '}') {
+        ++at_;
+        if (!in_args_) return phase != '\0' && at_ == text_.size() && !cuts.empty();
+        in_args_ = false;
+      } else if (!member()) {
+        return false;
+      }
+    }
+  }
+
   std::vector<Cut> cuts;
   char phase = '\0';
   std::string_view category;
   bool has_category = false;
   size_t phase_cut = 0, category_cut = 0;  // the cuts whose literals contain phase and category
-  size_t at = 1;
-  bool in_args = false;
-  const auto skip_blanks = [&] {
-    while (at < text.size() && is_blank(text[at])) ++at;
-  };
-  if (text.empty() || text[0] != '{') return;
-  for (;;) {
+
+ private:
+  void skip_blanks() {
+    while (at_ < text_.size() && is_blank(text_[at_])) ++at_;
+  }
+
+  bool member() {
+    if (text_[at_] != '"') return false;
+    const char* key_end = closing_quote(text_.data() + at_ + 1, text_.data() + text_.size());
+    if (!key_end) return false;
+    const std::string_view key(text_.data() + at_ + 1, static_cast<size_t>(key_end - text_.data()) - at_ - 1);
+    at_ = static_cast<size_t>(key_end - text_.data()) + 1;
     skip_blanks();
-    if (at >= text.size()) return;
-    if (text[at] == ',') {
-      ++at;
-      continue;
-    }
-    if (text[at] == '}') {
-      ++at;
-      if (!in_args) break;
-      in_args = false;
-      continue;
-    }
-    if (text[at] != '"') return;
-    const char* key_end = closing_quote(text.data() + at + 1, text.data() + text.size());
-    if (!key_end) return;
-    const std::string_view key(text.data() + at + 1, static_cast<size_t>(key_end - text.data()) - at - 1);
-    at = static_cast<size_t>(key_end - text.data()) + 1;
+    if (at_ >= text_.size() || text_[at_] != ':') return false;
+    ++at_;
     skip_blanks();
-    if (at >= text.size() || text[at] != ':') return;
-    ++at;
-    skip_blanks();
-    if (at >= text.size()) return;
-    const char c = text[at];
-    if (!in_args && key == "args" && c == '{' && !keeps_args_text(phase)) {
-      if (phase == '\0') return;  // the kind of event, which decides about its args, comes later
-      in_args = true;
-      ++at;
-      continue;
+    if (at_ >= text_.size()) return false;
+    const char c = text_[at_];
+    if (!in_args_ && key == "args" && c == '{' && !keeps_args_text(phase)) {
+      if (phase == '\0') return false;  // the kind of event, which decides about its args, comes later
+      in_args_ = true;
+      ++at_;
+      return true;
     }
-    Cut cut{at, 0, {}};
-    cut.step.quoted = c == '"';
+    Cut cut{at_, 0, {}};
+    if (!find_value(cut)) return false;
+    const std::string_view value = text_.substr(cut.literal_end, cut.value_end - cut.literal_end);
+    if (!in_args_ && (key == "ph" || key == "cat")) return c == '"' && kind(key, value);
+    if (in_args_)
+      argument(key, c, value, cut.step);
+    else if (!field(key, c, value, cut.step))
+      return false;
+    cuts.push_back(cut);
+    return true;
+  }
+
+  // Finds the end of the value that begins at at_, and moves behind it.
+  bool find_value(Cut& cut) {
+    const char c = text_[at_], *const begin = text_.data() + at_, *const end = text_.data() + text_.size();
     const char* value_end = nullptr;
+    cut.step.quoted = c == '"';
     if (c == '"') {
       ++cut.literal_end;
-      value_end = closing_quote(text.data() + at + 1, text.data() + text.size());
+      value_end = closing_quote(begin + 1, end);
       cut.step.action = Action::kSkipText;
     } else if (c == '[' || c == '{') {
-      value_end = after_nested(text.data() + at, text.data() + text.size());
+      value_end = after_nested(begin, end);
       cut.step.action = Action::kSkipNested;
     } else {
-      value_end = after_scalar(text.data() + at);
+      value_end = after_scalar(begin);
       cut.step.action = Action::kSkipScalar;
     }
-    if (!value_end || value_end > text.data() + text.size()) return;
-    cut.value_end = static_cast<size_t>(value_end - text.data());
-    if (cut.value_end == cut.literal_end && c != '"') return;
-    at = cut.value_end + (c == '"' ? 1 : 0);
-    const std::string_view value = text.substr(cut.literal_end, cut.value_end - cut.literal_end);
-    const bool scalar = c != '[' && c != '{';
-    if (!in_args && key == "args" && c == '{') {
-      cut.step.action = Action::kArgsText;
-    } else if (!in_args) {
-      if (key == "args" && c == '[') return;  // the shape would accept objects too, and skip them
-      if (key == "ph" || key == "cat") {
-        if (c != '"') return;
-        if (key == "ph") {
-          phase = value.empty() ? '\0' : value[0];
-          phase_cut = cuts.size();
-        } else {
-          category = value;
-          has_category = true;
-          category_cut = cuts.size();
-        }
-        continue;  // becomes part of the next literal
-      }
-      const std::array<std::pair<std::string_view, Action>, 7> known = {{{"ts", Action::kTs},
-                                                                         {"dur", Action::kDur},
-                                                                         {"name", Action::kName},
-                                                                         {"pid", Action::kPid},
-                                                                         {"tid", Action::kTid},
-                                                                         {"id", Action::kId},
-                                                                         {"bp", Action::kBinding}}};
-      for (const auto& [name, action] : known) {
-        if (key != name) continue;
-        if (!scalar || (!cut.step.quoted && value == "null")) return;
-        if ((action == Action::kTs || action == Action::kDur) && cut.step.quoted) return;
-        cut.step.action = action;
-      }
-      if (key == "id2") return;
-    } else if (const rows::ArgKey array = rows::arg_key(key); c == '[' && rows::keeps_array(array)) {
-      cut.step.key = array;
-      cut.step.action = Action::kArgArray;
-    } else if (const rows::ArgKey arg = rows::arg_key(key); arg != rows::ArgKey::kNone && scalar) {
-      int64_t ignored = 0;
-      cut.step.key = arg;
-      const bool whole =
-          !cut.step.quoted && whole_field(arg) && parse_whole(value.data(), ignored) == value.data() + value.size();
-      cut.step.action = whole ? Action::kWhole : Action::kArgText;
-    }
-    cuts.push_back(cut);
+    if (!value_end || value_end > end) return false;
+    cut.value_end = static_cast<size_t>(value_end - text_.data());
+    if (cut.value_end == cut.literal_end && c != '"') return false;
+    at_ = cut.value_end + (c == '"' ? 1 : 0);
+    return true;
   }
-  if (phase == '\0' || at != text.size() || cuts.empty()) return;
+
+  // "ph" or "cat", whose value becomes part of the next literal.
+  bool kind(std::string_view key, std::string_view value) {
+    if (key == "ph") {
+      phase = value.empty() ? '\0' : value[0];
+      phase_cut = cuts.size();
+    } else {
+      category = value;
+      has_category = true;
+      category_cut = cuts.size();
+    }
+    return true;
+  }
+
+  bool field(std::string_view key, char c, std::string_view value, Step& step) const {
+    if (key == "args" && c == '{') {
+      step.action = Action::kArgsText;
+      return true;
+    }
+    if (key == "args" && c == '[') return false;  // the shape would accept objects too, and skip them
+    const std::array<std::pair<std::string_view, Action>, 7> known = {{{"ts", Action::kTs},
+                                                                       {"dur", Action::kDur},
+                                                                       {"name", Action::kName},
+                                                                       {"pid", Action::kPid},
+                                                                       {"tid", Action::kTid},
+                                                                       {"id", Action::kId},
+                                                                       {"bp", Action::kBinding}}};
+    for (const auto& [name, action] : known) {
+      if (key != name) continue;
+      if (c == '[' || c == '{' || (!step.quoted && value == "null")) return false;
+      if ((action == Action::kTs || action == Action::kDur) && step.quoted) return false;
+      step.action = action;
+    }
+    return key != "id2";
+  }
+
+  void argument(std::string_view key, char c, std::string_view value, Step& step) const {
+    const rows::ArgKey arg = rows::arg_key(key);
+    if (c == '[' && rows::keeps_array(arg)) {
+      step.key = arg;
+      step.action = Action::kArgArray;
+    } else if (arg != rows::ArgKey::kNone && c != '[' && c != '{') {
+      int64_t ignored = 0;
+      step.key = arg;
+      const bool whole =
+          !step.quoted && whole_field(arg) && parse_whole(value.data(), ignored) == value.data() + value.size();
+      step.action = whole ? Action::kWhole : Action::kArgText;
+    }
+  }
+
+  std::string_view text_;
+  size_t at_ = 1;
+  bool in_args_ = false;
+};
+
+void ShapeTree::learn(std::string_view text) {
+  Cutter event(text);
+  if (!event.cut()) return;
   uint32_t node = 0;
   size_t begin = 0;
-  for (size_t k = 0; k <= cuts.size(); ++k) {
-    const bool last = k == cuts.size();
-    const size_t end = last ? text.size() : cuts[k].literal_end;
-    node = child_for(node, text.substr(begin, end - begin), last ? Step{} : cuts[k].step);
+  for (size_t k = 0; k <= event.cuts.size(); ++k) {
+    const bool last = k == event.cuts.size();
+    const size_t end = last ? text.size() : event.cuts[k].literal_end;
+    node = child_for(node, text.substr(begin, end - begin), last ? Step{} : event.cuts[k].step);
     if (node == 0) return;
-    if (k == phase_cut) nodes_[node].phase = phase;
-    if (has_category && k == category_cut && nodes_[node].category < 0) {
+    if (k == event.phase_cut) nodes_[node].phase = event.phase;
+    if (event.has_category && k == event.category_cut && nodes_[node].category < 0) {
       size_t known = 0;
-      while (known < categories_.size() && *categories_[known] != category) ++known;
-      if (known == categories_.size()) categories_.push_back(std::make_unique<std::string>(category));
+      while (known < categories_.size() && *categories_[known] != event.category) ++known;
+      if (known == categories_.size()) categories_.push_back(std::make_unique<std::string>(event.category));
       nodes_[node].category = static_cast<int32_t>(known);
     }
-    if (!last) begin = cuts[k].value_end;
+    if (!last) begin = event.cuts[k].value_end;
   }
 }
 

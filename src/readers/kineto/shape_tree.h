@@ -69,6 +69,7 @@ class ShapeTree {
     std::vector<uint32_t> children;
   };
   struct Step;  // a literal and what follows it, used while learning
+  class Cutter;
 
   const char* act(const Node& node, const char* p, const char* end, rows::Event& event);
   uint32_t child_for(uint32_t parent, std::string_view literal, const Step& step);

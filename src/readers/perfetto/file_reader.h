@@ -179,6 +179,10 @@ class FileReader {
   void add_flows(uint32_t at, bool at_end, int64_t time);
 
   // gpu_events.cc
+  struct GpuStage;
+  bool read_gpu_stage(const Packet& p, Sequence& s, GpuStage& out);
+  void gpu_extra_data(std::string_view bytes);
+  void gpu_specifications(std::string_view bytes);
   void gpu_stage(const Packet& p, Sequence& s);
   void gpu_counter(const Packet& p, Sequence& s);
   void gpu_launch(std::string_view bytes, const Sequence& s);

@@ -94,118 +94,132 @@ void FileReader::gpu_launch(std::string_view bytes, const Sequence& s) {
   }
 }
 
-void FileReader::gpu_stage(const Packet& p, Sequence& s) {
-  int64_t time = 0;
-  if (!time_of(p, s, time)) return;
+// The fields of one packet about work on a device.
+struct FileReader::GpuStage {
   uint64_t event_id = 0, duration = 0, queue = 0, stage = 0, context = 0, old_queue = 0, old_stage = 0;
   int64_t gpu = 0;
   bool has_old_queue = false, has_old_stage = false, has_kernel = false;
   uint32_t name = 0;
   std::vector<uint64_t> waits;
+
+  void add_waits(const ProtoScan& scan) {
+    if (!scan.is_bytes()) return waits.push_back(scan.value);
+    const char *at = scan.bytes.data(), *end = at + scan.bytes.size();
+    for (uint64_t value = 0; at != end && ProtoScan::read_varint(at, end, value);) waits.push_back(value);
+  }
+};
+
+void FileReader::gpu_extra_data(std::string_view bytes) {
+  std::string_view key;
+  std::string& text = annotations_.scratch();
+  for (ProtoScan extra(bytes); extra.next();) {
+    if (extra.id == 1 && extra.is_bytes()) key = extra.bytes;
+    if (extra.id == 2 && extra.is_bytes()) text = valid_utf8(extra.bytes);
+  }
+  annotations_.set(annotation_name(key), text, facts_);
+}
+
+void FileReader::gpu_specifications(std::string_view bytes) {
+  old_specs_ = {};
+  for (ProtoScan list(bytes); list.next();) {
+    if ((list.id != gpu_specs::kQueue && list.id != gpu_specs::kStage) || !list.is_bytes()) continue;
+    std::string& text = (list.id == gpu_specs::kQueue ? old_specs_.queues : old_specs_.stages).emplace_back();
+    for (ProtoScan one(list.bytes); one.next();)
+      if (one.id == gpu_specs::kName && one.is_bytes()) text = valid_utf8(one.bytes);
+  }
+}
+
+// Returns false where the packet is damaged.
+bool FileReader::read_gpu_stage(const Packet& p, Sequence& s, GpuStage& out) {
   facts_ = {};
   annotations_.clear();
   ProtoScan scan(p.body);
   while (scan.next()) {
     switch (scan.id) {
-      case gpu_stage::kEventId: event_id = scan.value; break;
-      case gpu_stage::kDuration: duration = scan.value; break;
-      case gpu_stage::kQueueIid: queue = scan.value; break;
-      case gpu_stage::kStageIid: stage = scan.value; break;
+      case gpu_stage::kEventId: out.event_id = scan.value; break;
+      case gpu_stage::kDuration: out.duration = scan.value; break;
+      case gpu_stage::kQueueIid: out.queue = scan.value; break;
+      case gpu_stage::kStageIid: out.stage = scan.value; break;
       case gpu_stage::kOldQueue:
-        old_queue = scan.value;
-        has_old_queue = true;
+        out.old_queue = scan.value;
+        out.has_old_queue = true;
         break;
       case gpu_stage::kOldStage:
-        old_stage = scan.value;
-        has_old_stage = true;
+        out.old_stage = scan.value;
+        out.has_old_stage = true;
         break;
-      case gpu_stage::kContext: context = scan.value; break;
-      case gpu_stage::kGpuId: gpu = scan.as_signed(); break;
+      case gpu_stage::kContext: out.context = scan.value; break;
+      case gpu_stage::kGpuId: out.gpu = scan.as_signed(); break;
       case gpu_stage::kKernelIid:
         if (const uint32_t* known = s.kernels.get(scan.value)) {
-          name = *known;
-          has_kernel = true;
+          out.name = *known;
+          out.has_kernel = true;
         }
         break;
       case gpu_stage::kNameIid:
-        if (const uint32_t* known = s.event_names.get(scan.value); known && !has_kernel) name = *known;
+        if (const uint32_t* known = s.event_names.get(scan.value); known && !out.has_kernel) out.name = *known;
         break;
       case gpu_stage::kName:
-        if (scan.is_bytes() && !has_kernel && !scan.bytes.empty()) name = text_id(scan.bytes);
+        if (scan.is_bytes() && !out.has_kernel && !scan.bytes.empty()) out.name = text_id(scan.bytes);
         break;
-      case gpu_stage::kWaitIds:
-        if (!scan.is_bytes()) {
-          waits.push_back(scan.value);
-        } else {
-          const char *at = scan.bytes.data(), *end = at + scan.bytes.size();
-          for (uint64_t value = 0; at != end && ProtoScan::read_varint(at, end, value);) waits.push_back(value);
-        }
-        break;
+      case gpu_stage::kWaitIds: out.add_waits(scan); break;
       case gpu_stage::kLaunch:
         if (scan.is_bytes()) gpu_launch(scan.bytes, s);
         break;
       case gpu_stage::kExtraData:
-        if (scan.is_bytes()) {
-          std::string_view key;
-          std::string& text = annotations_.scratch();
-          for (ProtoScan extra(scan.bytes); extra.next();) {
-            if (extra.id == 1 && extra.is_bytes()) key = extra.bytes;
-            if (extra.id == 2 && extra.is_bytes()) text = valid_utf8(extra.bytes);
-          }
-          annotations_.set(annotation_name(key), text, facts_);
-        }
+        if (scan.is_bytes()) gpu_extra_data(scan.bytes);
         break;
       case gpu_stage::kSpecifications:
-        if (!scan.is_bytes()) break;
-        old_specs_ = {};
-        for (ProtoScan list(scan.bytes); list.next();) {
-          if ((list.id != gpu_specs::kQueue && list.id != gpu_specs::kStage) || !list.is_bytes()) continue;
-          std::string& text = (list.id == gpu_specs::kQueue ? old_specs_.queues : old_specs_.stages).emplace_back();
-          for (ProtoScan one(list.bytes); one.next();)
-            if (one.id == gpu_specs::kName && one.is_bytes()) text = valid_utf8(one.bytes);
-        }
+        if (scan.is_bytes()) gpu_specifications(scan.bytes);
         break;
       default: break;
     }
   }
-  if (scan.is_damaged())
+  return !scan.is_damaged();
+}
+
+void FileReader::gpu_stage(const Packet& p, Sequence& s) {
+  int64_t time = 0;
+  if (!time_of(p, s, time)) return;
+  GpuStage work;
+  if (!read_gpu_stage(p, s, work))
     return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
   const auto texts = [&](uint32_t id) { return builder_.dictionaries().names.text(id); };
-  const uint32_t* queue_text = queue != 0 ? s.gpu_specs.get(queue) : nullptr;
-  const uint32_t* stage_text = stage != 0 ? s.gpu_specs.get(stage) : nullptr;
-  if ((queue != 0 && !queue_text) || (stage != 0 && !stage_text))
+  const uint32_t* queue_text = work.queue != 0 ? s.gpu_specs.get(work.queue) : nullptr;
+  const uint32_t* stage_text = work.stage != 0 ? s.gpu_specs.get(work.stage) : nullptr;
+  if ((work.queue != 0 && !queue_text) || (work.stage != 0 && !stage_text))
     return lose("pftrace.unknown_queue", "device work whose queue or stage was never described was left out", p.offset);
   const auto listed = [](const std::vector<std::string>& list, uint64_t at) {
     return at < list.size() ? std::string_view(list[at]) : std::string_view();
   };
-  const std::string stage_name(stage_text      ? texts(*stage_text)
-                               : has_old_stage ? listed(old_specs_.stages, old_stage)
-                                               : std::string_view());
-  const std::string queue_name(queue_text      ? texts(*queue_text)
-                               : has_old_queue ? listed(old_specs_.queues, old_queue)
-                                               : std::string_view());
-  if (name == 0) name = text_id(stage_name);
+  const std::string stage_name(stage_text           ? texts(*stage_text)
+                               : work.has_old_stage ? listed(old_specs_.stages, work.old_stage)
+                                                    : std::string_view());
+  const std::string queue_name(queue_text           ? texts(*queue_text)
+                               : work.has_old_queue ? listed(old_specs_.queues, work.old_queue)
+                                                    : std::string_view());
+  if (work.name == 0) work.name = text_id(stage_name);
   if (facts_.stream < 0) facts_.stream = stream_in(queue_name);
-  if (duration > static_cast<uint64_t>(kMaxTimeNs - time)) {
+  if (work.duration > static_cast<uint64_t>(kMaxTimeNs - time)) {
     lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", p.offset);
     return;
   }
   rows::Row row;
   row.start_ns = time;
-  row.dur_ns = static_cast<int64_t>(duration);
+  row.dur_ns = static_cast<int64_t>(work.duration);
   row.offset = p.offset;
-  row.name = name;
-  row.thread = gpu_track(gpu, queue_text ? queue : old_queue, queue_name, facts_.stream);
+  row.name = work.name;
+  row.thread = gpu_track(work.gpu, queue_text ? work.queue : work.old_queue, queue_name, facts_.stream);
   row.category = category_id(stage_category(stage_name)) & 0x7fff;
   facts_.cat = builder_.dictionaries().categories.text(row.category);
-  facts_.name = texts(name);
+  facts_.name = texts(work.name);
   mark_used(row.thread);
   const uint32_t number = builder_.add_row(row, facts_);
   if (number == kNoRow) return;
   last_ns_ = std::max(last_ns_, row.start_ns + row.dur_ns);
-  if (event_id != 0) gpu_events_.emplace_back(event_id, number);
-  for (const uint64_t id : waits) waits_.emplace_back(id, number);
-  if (const int64_t* pid = context != 0 ? s.context_pids.get(context) : nullptr)
+  if (work.event_id != 0) gpu_events_.emplace_back(work.event_id, number);
+  for (const uint64_t id : work.waits) waits_.emplace_back(id, number);
+  if (const int64_t* pid = work.context != 0 ? s.context_pids.get(work.context) : nullptr)
     row_pid_.insert_or_assign(row.thread, *pid);
 }
 

@@ -154,12 +154,15 @@ Meta parse_meta(std::string_view json) {
   return meta;
 }
 
-std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics,
-                                       int64_t newest_bytes) {
+namespace {
+
+// Returns the files that are recordings, by their first bytes. When they are asked for again and again (`newest_bytes`
+// above 0), their names must do.
+std::vector<File> files_of(const Source& source, Diagnostics& diagnostics, int64_t newest_bytes) {
   std::vector<File> files;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string name = file_name(source.files[i].path);
-    if (newest_bytes > 0) {  // this is asked again and again, so names must do
+    if (newest_bytes > 0) {
       if (name.ends_with(".slhot") || name.find(".slrec") != std::string::npos)
         files.push_back({source.files[i].path, name.ends_with(".slhot"), {}, {}});
       continue;
@@ -176,6 +179,72 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
       diagnostics.add("recording.unusable_file", Severity::kLoss, "a file that is no recording was left out",
                       {source.files[i].path});
   }
+  return files;
+}
+
+// The files of one process.
+struct Group {
+  std::vector<File*> cold;
+  File* hot = nullptr;
+};
+
+// Adds what was still in memory when the process ended, or what another folder has of it.
+void append_hot(Recording& r, HotContent& hot, std::map<uint32_t, uint64_t>& next) {
+  if (!r.content.head.good) r.content.head = hot.content.head;
+  if (r.content.meta.empty()) r.content.meta = hot.content.meta;
+  const size_t before = r.content.rows.size();
+  const auto said = r.content.drops;
+  const auto in_memory = hot.content.drops;
+  append_rows(r.content, blocks_in_order({&hot.content}), next, r);
+  append_tables(r.content, hot.content);
+  for (size_t i = 0; i < said.size(); ++i)
+    r.content.drops[i] = std::max(said[i], in_memory[i]);  // GAPs repeat the counters
+  r.hot_rows = static_cast<int64_t>(r.content.rows.size() - before);
+  r.open = std::move(hot.open);
+}
+
+Recording joined_files(Group& group, Diagnostics& diagnostics) {
+  std::stable_sort(group.cold.begin(), group.cold.end(), [](const File* a, const File* b) {
+    return (*a->cold_content)->head.part < (*b->cold_content)->head.part;
+  });
+  Recording r;
+  std::map<uint32_t, uint64_t> next;
+  std::vector<const Content*> contents;
+  for (File* file : group.cold) {
+    Content& content = **file->cold_content;
+    if (!r.content.head.good) r.content.head = content.head;
+    if (!content.meta.empty()) r.content.meta = content.meta;
+    r.paths.push_back(file->path);
+    report_damage(content.counts, file->path, diagnostics);
+    r.content.counts.torn |= content.counts.torn;
+    append_tables(r.content, content);
+    contents.push_back(&content);
+  }
+  append_rows(r.content, blocks_in_order(contents), next, r);
+  std::optional<Result<HotContent>> found;
+  const std::string elsewhere = parse_meta(r.content.meta).hot;
+  if (!group.hot && !r.content.ended && !elsewhere.empty() && r.content.head.good &&
+      std::filesystem::path(elsewhere).extension() == ".slhot") {
+    std::error_code ignored;
+    if (std::filesystem::is_regular_file(elsewhere, ignored)) found.emplace(read_hot(elsewhere));
+    if (found && (!*found || (**found).content.head.uuid != r.content.head.uuid)) found.reset();
+  }
+  r.drops_in_files = r.content.drops;
+  if (HotContent* const hot = group.hot ? &**group.hot->hot_content : found ? &**found : nullptr) {
+    r.hot_path = group.hot ? group.hot->path : elsewhere;
+    append_hot(r, *hot, next);
+  }
+  r.meta = parse_meta(r.content.meta);
+  if (r.meta.rank < 0)
+    r.meta.rank = r.content.head.rank >= 0 && r.content.head.rank < 1 << 24 ? r.content.head.rank : -1;
+  return r;
+}
+
+}  // namespace
+
+std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics,
+                                       int64_t newest_bytes) {
+  std::vector<File> files = files_of(source, diagnostics, newest_bytes);
   // Hot files are read before cold ones: what a ring gives away in between is then in the cold file.
   parallel_for(files.size(), [&](size_t i) {
     if (files[i].hot) files[i].hot_content.emplace(read_hot(files[i].path));
@@ -184,10 +253,6 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
     if (!files[i].hot) files[i].cold_content.emplace(read_cold(files[i].path, progress, newest_bytes));
   });
 
-  struct Group {
-    std::vector<File*> cold;
-    File* hot = nullptr;
-  };
   std::map<std::string, Group> groups;
   for (File& file : files) {
     if (file.hot ? !*file.hot_content : !*file.cold_content) {
@@ -204,53 +269,7 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
       group.cold.push_back(&file);
   }
   std::vector<Recording> recordings;
-  for (auto& [key, group] : groups) {
-    std::stable_sort(group.cold.begin(), group.cold.end(), [](const File* a, const File* b) {
-      return (*a->cold_content)->head.part < (*b->cold_content)->head.part;
-    });
-    Recording r;
-    std::map<uint32_t, uint64_t> next;
-    std::vector<const Content*> contents;
-    for (File* file : group.cold) {
-      Content& content = **file->cold_content;
-      if (!r.content.head.good) r.content.head = content.head;
-      if (!content.meta.empty()) r.content.meta = content.meta;
-      r.paths.push_back(file->path);
-      report_damage(content.counts, file->path, diagnostics);
-      r.content.counts.torn |= content.counts.torn;
-      append_tables(r.content, content);
-      contents.push_back(&content);
-    }
-    append_rows(r.content, blocks_in_order(contents), next, r);
-    std::optional<Result<HotContent>> found;
-    const std::string elsewhere = parse_meta(r.content.meta).hot;
-    if (!group.hot && !r.content.ended && !elsewhere.empty() && r.content.head.good &&
-        std::filesystem::path(elsewhere).extension() == ".slhot") {
-      std::error_code ignored;
-      if (std::filesystem::is_regular_file(elsewhere, ignored)) found.emplace(read_hot(elsewhere));
-      if (found && (!*found || (**found).content.head.uuid != r.content.head.uuid)) found.reset();
-    }
-    r.drops_in_files = r.content.drops;
-    HotContent* hot = group.hot ? &**group.hot->hot_content : found ? &**found : nullptr;
-    if (hot) {
-      r.hot_path = group.hot ? group.hot->path : elsewhere;
-      if (!r.content.head.good) r.content.head = hot->content.head;
-      if (r.content.meta.empty()) r.content.meta = hot->content.meta;
-      const size_t before = r.content.rows.size();
-      const auto said = r.content.drops;
-      const auto in_memory = hot->content.drops;
-      append_rows(r.content, blocks_in_order({&hot->content}), next, r);
-      append_tables(r.content, hot->content);
-      for (size_t i = 0; i < said.size(); ++i)
-        r.content.drops[i] = std::max(said[i], in_memory[i]);  // GAPs repeat the counters
-      r.hot_rows = static_cast<int64_t>(r.content.rows.size() - before);
-      r.open = std::move(hot->open);
-    }
-    r.meta = parse_meta(r.content.meta);
-    if (r.meta.rank < 0)
-      r.meta.rank = r.content.head.rank >= 0 && r.content.head.rank < 1 << 24 ? r.content.head.rank : -1;
-    recordings.push_back(std::move(r));
-  }
+  for (auto& [key, group] : groups) recordings.push_back(joined_files(group, diagnostics));
   std::stable_sort(recordings.begin(), recordings.end(), [](const Recording& a, const Recording& b) {
     if (a.meta.rank != b.meta.rank) return a.meta.rank < b.meta.rank;
     if (a.meta.start_realtime_ns != b.meta.start_realtime_ns)
