@@ -32,8 +32,8 @@ struct AccountFacts {
 // `told`: ids of the lines that have a finding of their own.
 Account account_of(const CauseList& causes, const std::set<std::string_view>& reported, const AccountFacts& facts);
 
-// CauseList::left without what the price of long sequences holds already: dealt evenly they take jitter away too,
-// beyond what they cost as against the usual length. That counts with the findings.
+// CauseList::left without the jitter that the saving of long sequences already includes: an even distribution removes
+// jitter beyond the cost of the long ones. That part counts as a finding.
 std::vector<AccountLine> undealt(const CauseList& causes);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// What explain says of a run: where its time went, and findings in the order of what their fixes save.
+// The result of explain for a run: where its time went, and findings in the order of their savings.
 #pragma once
 
 #include <string>
@@ -25,9 +25,9 @@ struct Explanation {
   int64_t parts_of_steps = 0;
   double lost_ns = 0;  // the part that all priced causes lose together; for a profile, what its largest finding loses
   double lost_error_ns = 0;
-  // What the findings are about where that is not a whole run with numbered steps; "" otherwise.
+  // The subject of the findings if it is not a whole run with numbered steps; "" otherwise.
   std::string note_en, note_zh;
-  std::string doubt_en, doubt_zh;  // a sentence on what these steps are too few to tell; "" where nothing is left open
+  std::string doubt_en, doubt_zh;  // what these steps are too few to decide; "" when nothing is left open
   std::string next_en, next_zh;    // what will cost time once the found causes are gone; "" where nothing will
   Account account;                 // of the mean period; empty where causes have no price
   double gap_ns = 0;               // the part of the step between its work and the next step's

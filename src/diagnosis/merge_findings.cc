@@ -20,7 +20,7 @@ double share_of_parts(const Headline& headline, std::string_view prefix) {
   return share;
 }
 
-// What ranks wait for within the pipeline, whatever the reason.
+// Returns the waiting of ranks within the pipeline, for any reason.
 double waiting_share(const Headline& headline) {
   double share = 0;
   for (const char* cause : {"bubble", "imbalance", "jitter", "message", "rest"})
@@ -44,7 +44,7 @@ bool is_idle(const Finding& x) {
          x.id == "host.collective" || x.id == "launch.bound";
 }
 
-// While a rank waits for a message, its device stands idle or runs a receive kernel. So if the pipeline's waits are at
+// While a rank waits for a message, its device is idle or runs a receive kernel. So if the pipeline's waits are at
 // least half of idle time and exposed communication together, these are taken to be such waits.
 void explain_by_bubble(Findings& pipeline, Findings& devices) {
   Finding* bubble = find(pipeline.list, "bubble");

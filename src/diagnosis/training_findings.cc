@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// A smaller loss is not worth a sentence; a rank is late when it is last in this share of the steps; a step pauses when
+// A smaller loss is not worth a sentence. A rank is late when it is last in this share of the steps. A step pauses when
 // a rank's own part of it exceeds the usual by this share of the median step.
 constexpr double kLeast = 0.03, kMostlyLast = 0.6, kPause = 0.3;
 
@@ -99,8 +99,8 @@ class Teller {
   }
 
   // Finds steps in which a rank did its own part much longer than usual, so that the others waited for it in the next
-  // collective. Where all ranks took longer, by the same part, nobody waited for anybody; what they have in common is
-  // one pause of all.
+  // collective. If all ranks took longer, by the same part, no rank waited for another; their common part is one pause
+  // of all.
   void add_pauses() {
     struct Pauses {
       double ns = 0, longest_ns = 0;
@@ -140,7 +140,7 @@ class Teller {
       const bool together = ranks() > 1 && std::all_of(worst.begin(), worst.end(), [&](const Worst& w) {
                               return w.part != 0 && w.part == worst[0].part;
                             });
-      double said = 0;  // ranks that stand still together hold the step up only once
+      double said = 0;  // ranks that pause together delay the step only once
       if (together) found[{kAll, worst[0].part}].add(said = least->more, least->more, number);
       for (size_t r = 0; r < ranks(); ++r) {
         const double beyond_ns = worst[r].more - said;
@@ -150,7 +150,7 @@ class Teller {
       }
     }
     for (const auto& [at, p] : found) {
-      // What happens in more than half of the steps is no pause.
+      // An event in more than half of the steps does not count as a pause.
       if (p.ns < kLeast * step_ns_ * static_cast<double>(steps()) || 2 * p.steps.size() > steps()) continue;
       Finding f = finding("step.outlier", p.ns / static_cast<double>(steps()));
       std::string list;
@@ -197,7 +197,7 @@ class Teller {
       lost.push_back((sum - static_cast<double>(ranks()) * time_.ranks[least].steps[k].waiting_ns) /
                      static_cast<double>(ranks() - 1));
     }
-    const double price = median_of(std::move(lost));  // the pauses tell what single steps take longer
+    const double price = median_of(std::move(lost));  // the extra time of single steps belongs to the pauses
     if (price < kLeast * step_ns_) return;
     const size_t who = static_cast<size_t>(std::max_element(last.begin(), last.end()) - last.begin());
     const double share = last[who] / static_cast<double>(steps());
@@ -232,7 +232,7 @@ class Teller {
     e_.findings.push_back(std::move(f));
   }
 
-  // Takes the rank that waits least for input: where only some ranks wait, the others wait for those, which is told
+  // Takes the rank that waits least for input: if only some ranks wait, the others wait for those, which is reported
   // above.
   void add_input() {
     double least = INFINITY;
@@ -263,7 +263,7 @@ class Teller {
     e_.findings.push_back(std::move(f));
   }
 
-  // Tells what every rank does beside its recorded work, step by step.
+  // Reports the time of every rank besides its recorded work, step by step.
   void add_rest() {
     double least = INFINITY;
     for (size_t r = 0; r < ranks(); ++r) least = std::min(least, median_over_steps(r, TrainingPart::kOther));

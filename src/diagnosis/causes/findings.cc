@@ -20,7 +20,7 @@ namespace stageline {
 namespace {
 
 constexpr double kSlowRatio = 1.1;  // of a stage to the median of the others, of a rank to its peers
-// Of one kind: a slow stage's median cell to the others', from which the kind is named.
+// The ratio for one kind: a slow stage's median cell to the others', from which the kind is named.
 constexpr double kSlowKind = 1.05;
 // Share of the step; if all compute takes less, no stage's compute is what others wait for.
 constexpr double kComputeShare = 0.1;
@@ -140,8 +140,8 @@ void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
   if (p.slowest_in == 0) return;
   double mean = 0;
   for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
-  // What evening the stages out would save. Where it is too little of the step, or of the waiting, nobody should move
-  // layers.
+  // The saving of balanced stages. If it is too little of the step, or of the waiting, moving layers is not worth
+  // it.
   const double saved = f.compute * (1 - mean / slow->per_micro_batch_ns);
   if (f.compute < kComputeShare || saved < kSavedShare || saved < kSavedOfWait * (1 - f.compute)) return;
   Args args;
@@ -289,14 +289,14 @@ void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-// If only one in many links is early, no clock is at fault: a clock that is off spoils all links of a pair.
+// If only one in many links is early, no clock is wrong: a wrong clock spoils all links of a pair.
 bool few_are_early(const FindingFacts& f) {
   constexpr int64_t kFewOf = 20;
   return f.early.count * kFewOf <= static_cast<int64_t>(f.trace.links.size());
 }
 
 void see_early_links(FindingFacts& f) {
-  if (f.coverage.repeats() || !f.trace.comparable()) return;  // nobody knows which repetition waits for which
+  if (f.coverage.repeats() || !f.trace.comparable()) return;  // which repetition waits for which is unknown
   constexpr int64_t kToleranceNs = 50'000;                    // stamps of one machine differ by tens of microseconds
   f.early = early_links(f.trace, kToleranceNs);
   std::vector<double> own;
@@ -382,8 +382,8 @@ Findings find_findings(const Run& run) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
-  // What a replay of the steps can price is told by the causes: who is slow, what runs in another order, which steps
-  // are long.
+  // Slow ranks, deviating orders and long steps are reported by causes_of() whenever a replay can estimate their
+  // cost.
   const bool replayed = graph_of(run, LaunchRule::kInOrder).graph != nullptr;
   const bool steps_reported = replayed && !causes_of(run).not_analysable;
   FindingFacts facts = collect(run);
@@ -397,7 +397,7 @@ Findings find_findings(const Run& run) {
   }
   if (!replayed) add_slow_stage(facts, result.list);
   const Recognition& recognition = theory.recognition;
-  // Findings that ranks wait say nothing of whose fault it is; beside priced causes they are not listed.
+  // Findings that ranks wait do not name a cause; next to causes with a price they are not listed.
   std::vector<Finding>& waits = replayed ? result.others : result.list;
   if (!facts.contradictory) add_bubble(facts, recognition, waits);
   if (!replayed) add_slow_rank(facts, result.list);

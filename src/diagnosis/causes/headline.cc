@@ -75,7 +75,7 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   const bool unsure = !f.trace.comparable();
   Args args;
   args.set("step", step).flag("unsure", unsure).set("waiting", waiting_share);
-  // Where work repeats within a step, nobody knows when that step began.
+  // If work repeats within a step, the start of that step is unknown.
   set_title(h, words(f.coverage.repeats() ? "headline.repeats" : "headline.title", args));
   const auto number = [&](const std::string& name, int64_t n) { args.set(name, n).flag(name + ".one", n == 1); };
   Text part = f.coverage.part();

@@ -193,8 +193,8 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
 
 }  // namespace
 
-// Weight gradients that were split off but always run right after their input gradients gain nothing over whole
-// backwards.
+// Weight gradients that were split off but always run right after their input gradients save no time compared with
+// whole backwards.
 void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out) {
   if (!run.sizes.empty() && delays_none(run.sizes.front().schedule)) return;
   const Cells& cells = trace.cells;

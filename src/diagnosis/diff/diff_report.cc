@@ -15,7 +15,7 @@ namespace {
 constexpr double kMaxOf = 0.6;  // least share of the change that is called most of it
 constexpr size_t kMaxReportedCount = 12;
 constexpr double kSameMean = 0.005;  // means that differ by a smaller share are called the same
-// Share of A's step; a change this large that may be chance is worth recording more steps.
+// Share of A's step; for a change this large that may be noise, more steps should be recorded.
 constexpr double kLargeChange = 0.05;
 constexpr int64_t kManySteps = 20;  // with this many steps, recording more would not help
 
@@ -28,9 +28,9 @@ Text stage_words(int32_t stage) {
   return words("diff.stage", Args().set("stage", int64_t{stage}).flag("unknown", stage == kUnknown));
 }
 
-// ", 10.0 ms in A": what A had, or that the mean is the same. If 32 operations of a rank's step became 0.2 ms longer
-// each, they can cost it 6.4 ms; where the effect is more than twice that, the change is in few of them, or comes from
-// elsewhere, and the words say so.
+// Returns ", 10.0 ms in A": A's value, or that the mean is the same. Example: 32 operations of 0.2 ms each can explain
+// 6.4 ms. If the effect is more than twice that, the change is in few of them, or comes from elsewhere, and the text
+// reports it.
 Text against(const DiffGroup& g) {
   constexpr double kBeyondMean = 2;
   const double longer_ns = g.b_ns - g.a_ns;
@@ -95,7 +95,7 @@ Text headline(const RunDiff& diff) {
   args.set("share", diff.a.step_ns > 0 ? percent(std::abs(diff.change_ns) / diff.a.step_ns) : "");
   args.flag("slower", diff.change_ns > 0).set("change", signed_duration(diff.change_ns) + noise);
   if (diff.sure) return words("diff.sure", args);
-  // A change this large may be real, and nobody should read that there is none.
+  // A change this large may be real, so the text must not deny it.
   if (std::abs(diff.change_ns) >= kLargeChange * diff.a.step_ns && diff.a.step_ns > 0)
     return words("diff.perhaps", args.count("steps", diff.independent).flag("few", diff.independent < kManySteps));
   const bool none = std::none_of(diff.groups.begin(), diff.groups.end(), [](const DiffGroup& g) { return g.sure; });

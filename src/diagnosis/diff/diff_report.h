@@ -1,4 +1,4 @@
-// What run_diff found, in words and in tables. Definitions: docs/howto/diff.md.
+// Writes the results of run_diff as sentences and as tables. Definitions: docs/howto/diff.md.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace stageline {
 
 // The lines below are clauses without a full stop.
 
-// "1f1b · 4 stages × 2 replicas · 8 micro-batches · 20 steps · 512 ms a step".
+// Returns a line such as "1f1b · 4 stages × 2 replicas · 8 micro-batches · 20 steps", with the step time.
 Text run_line(const DiffRun& run);
 // "B takes 48.7 ms (9.5 %) longer a step, ± 0.4 ms", or that nothing differs beyond noise.
 Text headline(const RunDiff& diff);
@@ -23,14 +23,14 @@ bool other_size(const RunDiff& diff);
 // Whether B is slower by more than `share` of A's step, beyond noise. Where steps have different numbers of
 // micro-batches, times of one micro-batch are compared.
 bool slower_by_more(const RunDiff& diff, double share);
-// What most of the change is: one group, one stage, or one kind of cause; empty where it is none of these.
+// Returns the main part of the change: one group, one stage, or one kind of cause; empty if there is none.
 Text main_cause(const RunDiff& diff);
 Text group_line(const RunDiff& diff, const DiffGroup& group);
 // The name of a cause in tables and JSON, for example "long-steps".
 const char* cause_id(DiffCause cause);
 
-// The groups that text output lists: the first dozen that are sure, then the rest, to which groups that are not listed
-// are added. They add up to change_ns.
+// Returns the groups that text output lists: the first dozen certain ones, then the rest, which includes all other
+// groups. They add up to change_ns.
 std::vector<DiffGroup> merged_groups(const RunDiff& diff);
 
 // Tables "runs" (A and B) and "groups" (all of them, kRest last; the effects add up to the change of the mean step).

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kOrderShare = 0.1;  // least share of the lists of work that must follow the schedule in one run only
+constexpr double kOrderShare = 0.1;  // minimum share of operation orders that follow the schedule in one run only
 
 struct Shape {
   Recognition recognition;

@@ -105,7 +105,7 @@ Findings allocator_findings(const Run& run) {
       out.list.push_back(std::move(f));
     }
   }
-  // Weights only keep the order: a snapshot has no times that a fix could win back.
+  // Weights only keep the order: a snapshot has no times that a fix could save.
   for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / static_cast<double>(i + 1);
   Args args;
   args.count("snapshots", static_cast<int64_t>(trace.parts.size())).count("devices", devices);

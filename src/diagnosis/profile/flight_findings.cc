@@ -54,7 +54,7 @@ const FlightCall* call_of(const Trace& trace, int32_t part, uint32_t slice) {
   return fact_of(trace.parts[part].flight_calls, slice);
 }
 
-// What a rank that never came did last.
+// Returns the last call of a rank that never arrived.
 Text last_call(const Trace& trace, const FlightProblem& p) {
   Args args;
   args.set("rank", int64_t{trace.parts[p.part].rank});
@@ -151,7 +151,7 @@ Findings flight_findings(const Run& run) {
     if (said.insert({problem.group, problem.verdict, problem.src, problem.dst}).second)
       out.list.push_back(finding_of(trace, problem));
   }
-  // Weights only keep the order: a dump has no times that a fix could win back.
+  // Weights only keep the order: a dump has no times that a fix could save.
   for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / static_cast<double>(i + 1);
   const bool roots = !out.list.empty() && !report.roots.empty() && report.cycle.empty();
   Args args;

@@ -45,7 +45,7 @@ const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
 }
 
-// Why a rank is late, where the tables tell: its device waits for its host, or it computes longer.
+// The reason why a rank is late, if the tables show it: its device waits for its host, or it computes longer.
 enum class Why : uint8_t { kUnknown, kHost, kComputing };
 Why why_late(const ProfileFacts& f, const RankFacts& late) {
   const double compute = others_computing(f, late);
@@ -96,7 +96,7 @@ Waits read_waits(const std::vector<Table>& tables) {
   Waits w;
   const TableReader waits(tables, "waits"), overlap(tables, "overlap");
   for (size_t i = 0; i < waits.row_count(); ++i) {
-    // Sends and receives belong to a pipeline and are no collectives; their waits are its bubble.
+    // Sends and receives belong to a pipeline and are not collectives; their waits are its bubble.
     const auto waited = static_cast<double>(waits.integer(i, "synchronizing_ns") - waits.integer(i, "message_wait_ns"));
     w.transfer += static_cast<double>(waits.integer(i, "transfer_ns") - waits.integer(i, "message_transfer_ns"));
     w.waiting += waited;
@@ -143,7 +143,7 @@ void see_waits(const std::vector<Table>& tables, ProfileFacts& f) {
   const double known = w.known();
   if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;
   const double share = share_or_zero(w.waiting, known);
-  // What is hidden under computation costs nothing; of the exposed part, waiting is at most its own length.
+  // Hidden communication costs nothing; of the exposed part, waiting is at most its own length.
   const double exposed = std::min(w.waiting, w.exposed), weight = share_or_zero(exposed, w.step);
   if (share < kMostlyWaiting || weight < kWaitingShare) return;
   std::sort(w.by_rank.begin(), w.by_rank.end());

@@ -14,11 +14,11 @@
 namespace stageline {
 namespace {
 
-// Every program feeds its device, loads its input and now and then waits for a number, so these are told from a
-// twentieth on. Python and operators between launches are told sooner, and what no healthy step has soonest of all.
+// Every program feeds its device, loads its input and sometimes waits for a number, so these are reported from a
+// twentieth on. Python and operators between launches are reported sooner, losses that no healthy step has soonest.
 constexpr double kUsualShare = 0.05, kWorkShare = 0.03, kFaultShare = 0.02, kContentionShare = 0.03;
 constexpr double kOneRank = 2;  // a rank that loses this many times the median of the others is named
-constexpr double kOnce = 0.5;   // a piece that is this share of a loss is told as a single event
+constexpr double kOnce = 0.5;   // a piece that is this share of a loss is reported as a single event
 constexpr double kMaxOf = 0.5;
 
 double min_share(const RankLoss& x) {
@@ -85,7 +85,7 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
   return out;
 }
 
-// Which finding tells a loss, and its sentence.
+// The finding that reports a loss, and its sentence.
 struct Reported {
   const char *id, *sentence;
 };
@@ -257,7 +257,7 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
 }  // namespace
 
 void take_account(const ProfileAccount& account, ProfileFacts& f) {
-  // Where launches are not linked, nobody knows what a gap waited for.
+  // If launches are not linked, the reason of a gap is unknown.
   const bool linked = std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
   if (account.empty() || !linked || account.size() != f.ranks.size()) return;
   const double comm_ns = f.whole.comm_ns;
@@ -334,7 +334,7 @@ std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccou
     if (pageable && pageable->weight > kMaxOf * x->weight)
       std::erase_if(out, [](const Finding& y) { return y.id == "memory.exposed"; });
   }
-  // A long step with a known cause is told by that cause. The devices' steps end with their last work, so a pause at
+  // A long step with a known cause belongs to that cause. The devices' steps end with their last work, so a pause at
   // the end of a step lengthens the next one.
   if (const Finding* step = find(out, "step.outlier")) {
     const auto cause = std::find_if(out.begin(), out.end(), [&](const Finding& x) {

@@ -52,8 +52,8 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-// Whether most exposed communication is waiting: collectives that wait for late ranks, or messages, whose exposed time
-// is nearly all a pipeline's bubble. `apart`: the collectives' waiting is told by a finding of its own.
+// Returns true if most exposed communication is waiting: collectives that wait for late ranks, or messages, whose
+// exposed time is nearly all a pipeline's bubble. `apart`: the collectives' waiting has a separate finding.
 bool mostly_waits(const std::vector<Table>& tables, bool apart) {
   const TableReader ranks(tables, "cluster-time-ranks");
   double waits = 0, exposed = 0;
@@ -106,8 +106,8 @@ void add_pageable(const ProfileFacts& f, std::vector<Finding>& out) {
   if (share < kPageableShare) return;
   Finding x;
   x.id = "copies.pageable";
-  // What is hidden under other work costs nothing. How much of the exposed copies are these was not recorded, so it is
-  // at most all.
+  // Hidden copies cost nothing. The share of these among the exposed copies was not recorded, so it is at most
+  // all.
   x.weight = std::min(share, share_or_zero(f.whole.exposed_memory_ns, f.whole.span_ns));
   x.value = percent(share);
   set_note(x, words("profile.note.devices"));
@@ -232,7 +232,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   add_waiting(facts, list);
   add_step_findings(facts, tables, list);
   add_link_findings(facts, tables, list);
-  std::vector<std::string> reported;  // ids of findings that others tell
+  std::vector<std::string> reported;  // ids of findings that others cover
   if (owned) reported = name_culprits(facts, account, list);
   result.headline.step_ns = facts.accounted ? facts.step_ns : 0;
   result.headline.steps = facts.accounted ? static_cast<int64_t>(facts.step_count) : 0;

@@ -19,7 +19,7 @@ namespace {
 // A node's time is about that child which holds this share of it, if one does.
 constexpr double kMostly = 0.7;
 constexpr size_t kMaxCandidates = 10;
-// Kernels count as beside communication when at least half of their time is, and as alone when next to nothing is.
+// Kernels count as overlapping communication if at least half of their time does, and as alone if almost none does.
 constexpr double kBeside = 0.5, kAlone = 0.05, kSlowed = 1.15;
 constexpr size_t kFewestTwins = 3;
 constexpr double kSteadyTwins = 1.15;  // most that a tenth of the twins may exceed, times their median
@@ -122,7 +122,7 @@ class LossFinder {
 
   void split(uint32_t node, IdleOwner owner, const std::vector<int64_t>& held,
              const std::vector<std::vector<uint32_t>>& children) {
-    // Idle time of the other owners is told as a whole, whatever it consists of.
+    // Idle time of the other owners is reported as a whole.
     const bool whole = owner != IdleOwner::kBlocked && owner != IdleOwner::kWork && owner != IdleOwner::kUnseen;
     const uint32_t top = node;
     for (;;) {  // goes down to where the time is, without recursion while there is a single way
@@ -134,7 +134,7 @@ class LossFinder {
     }
     int64_t rest = held[node];
     std::vector<uint32_t> apart;
-    // Calls and lines that hold the host up are told one by one.
+    // Calls and lines that delay the host are reported one by one.
     if (!whole)
       for (const uint32_t child : children[node])
         if (static_cast<double>(held[child]) >= 2 * kMinLoss * window()) apart.push_back(child);
@@ -153,7 +153,7 @@ class LossFinder {
   struct Candidate {
     uint32_t named, node;
     IdleOwner owner;
-    std::vector<uint32_t> without;  // subtrees that are told apart
+    std::vector<uint32_t> without;  // subtrees that are reported separately
     int64_t idle_ns;
   };
 
@@ -198,7 +198,7 @@ class LossFinder {
       });
       if (next != t_.host.end() && next->slice != kNoSliceIndex) x.next = culprit_of(next->node);
     }
-    // Work that could then run earlier, beside other work, is another gain and does not belong to this gap.
+    // Work that could then run earlier, in parallel with other work, is another saving and does not belong to this gap.
     x.recorded_ns -= fixed;
     x.price_ns = std::min(won(out) + pauses, x.recorded_ns);
     // Fused kernels would save between none and all of the fixed time that kernels take whatever they do.
@@ -243,9 +243,9 @@ class LossFinder {
     }
   }
 
-  // A gap after a wait has two owners: the wait, without which work would have been queued, and what the host did
-  // before it launched again. The one whose absence saves more is told, with the other beside it. Where they are nearly
-  // equal the work is told, because whoever makes the work faster does not need to remove the wait.
+  // A gap after a wait has two owners: the wait, without which work would have been queued, and the host's work before
+  // it launched again. The one whose absence saves more is reported, together with the other. If they are nearly equal
+  // the work is reported, because faster work makes it unnecessary to remove the wait.
   void settle_drains() {
     constexpr double kClearlyMore = 1.15, kNearly = 0.8;
     std::vector<bool> gone(losses_.size(), false);
@@ -264,8 +264,8 @@ class LossFinder {
         best = std::max(best, losses_[k].price_ns);
       }
       if (works.empty()) continue;
-      // Launches are never quick enough to refill a queue that a wait has emptied, so of those two the wait is to
-      // blame.
+      // Launches are never fast enough to refill a queue that a wait has emptied, so of those two the wait is the
+      // cause.
       const bool launches =
           std::all_of(works.begin(), works.end(), [&](size_t k) { return losses_[k].owner == IdleOwner::kDispatch; });
       if (wait.price_ns > (launches ? kNearly : kClearlyMore) * contested) {

@@ -1,5 +1,5 @@
-// What a rank of a profile loses, by whom, and what a step would gain without it: the account of its devices' time and
-// the owners of the time in which they did not compute, each priced by the replay of profile/device_timeline.
+// Splits the device time of each rank of a profile into parts, and attributes time without compute to its cause. The
+// saving of each cause is estimated by the replay in profile/device_timeline.
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ namespace stageline {
 
 // The slices in which a loss lies, the innermost of each kind; "" where there is none.
 struct Culprit {
-  // Of the runtime or driver ("cudaLaunchKernel"), or of Python's built-ins ("<built-in function sleep>").
+  // The call of the runtime or driver ("cudaLaunchKernel"), or of Python's built-ins ("<built-in function sleep>").
   std::string call;
   std::string op;      // "aten::copy_"
   std::string range;   // a range of the user or of torch: "Optimizer.step#AdamW.step"
@@ -31,11 +31,11 @@ struct Culprit {
 };
 
 enum class LossKind : uint8_t {
-  kIdle,        // devices stand idle while the host works; `owner` says at what
+  kIdle,        // devices are idle while the host works; `owner` is the work
   kDrain,       // the host waited for the devices with nothing queued behind; its work after that left them idle
   kCollective,  // communication during which nothing is computed
   kCopy,        // copies during which nothing else runs
-  kContention,  // computation that takes longer while communication runs beside it
+  kContention,  // computation that takes longer while communication runs at the same time
 };
 
 struct RankLoss {

@@ -50,7 +50,7 @@ StepShares step_shares(const std::vector<Table>& tables) {
   return s;
 }
 
-// The device waits for a host that waits for its input; this is one cause and is told once.
+// The device waits for a host that waits for its input; this is one cause and is reported once.
 void tell_idle_from_loading(const ProfileFacts& facts, double loading, std::vector<Finding>& out) {
   Finding* idle = find(out, "device.idle");
   if (!idle || main_idle_cause(facts) != &facts.host_wait) return;
@@ -90,8 +90,8 @@ void add_tensor_cores(const TableReader& advice, size_t row, std::vector<Finding
   out.push_back(std::move(x));
 }
 
-// What most of the memory's peak is, where blocks were sorted into classes. The sorting guesses, so only a class that
-// is at least half is named.
+// Returns the largest class of the memory's peak, if blocks were sorted into classes. The sorting guesses, so only a
+// class that is at least half is named.
 Text largest_class(const std::vector<Table>& tables, int64_t rank) {
   static constexpr const char* kClasses[] = {"activation_bytes", "gradient_bytes", "optimizer_state_bytes",
                                              "parameter_bytes", "temporary_bytes"};
@@ -166,7 +166,7 @@ void add_host_parts(const std::vector<Table>& tables, Headline& h) {
   part("comm", "profile.host.communication", communication);
   part("idle-input", "profile.part.idle-input", loading);
   part("rest", "profile.host.other", std::max(0.0, 1 - communication - operators - loading));
-  // Rows are sorted by self device time, else by self host time; here is no device.
+  // Rows are sorted by self device time, else by self host time; here there is no device.
   const TableReader table(tables, "operators");
   size_t longest = SIZE_MAX;
   for (size_t i = 0; i < table.row_count(); ++i)

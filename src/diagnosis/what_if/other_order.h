@@ -1,4 +1,4 @@
-// What a run's steps would take if its cells ran in another order: another schedule, other chunks, more micro-batches.
+// Estimates a run's steps if its cells ran in another order: another schedule, other chunks, more micro-batches.
 //
 //   step = first cell's start + replay of the order with the run's own cells, messages and delays + what came after
 //          ├ as recorded ┤  ├──────────── the longest replica's ────────────┤ ├ the last cell to the step's end ┤
@@ -31,8 +31,8 @@ inline constexpr size_t kMaxPlanCells = 2'000'000;
 // Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMaxPlanCells.
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
 
-// What operations take in a world: the graph's own with less launch delay, or what a rule says when an operation is
-// asked for, since columns of all of a large run's would take a quarter of its graph. References must outlive it.
+// Durations of operations in a scenario: those of the graph with shorter launch delays, or computed by a rule on
+// request. Storing them for a large run would need a quarter of the memory of its graph. References must outlive it.
 class OpTimesView {
  public:
   struct OpTime {
@@ -40,7 +40,7 @@ class OpTimesView {
   };
   using Rule = std::function<OpTime(uint32_t op)>;  // from several threads
   explicit OpTimesView(const Rule& rule) : rule_(&rule) {}
-  // `max_ns`: by type, of what is no compute.
+  // `max_ns`: by type, for types other than compute.
   explicit OpTimesView(const std::vector<double>& max_ns) : launch_ns_(max_ns) {}
   OpTime of(const StepGraph& graph, uint32_t op) const {
     if (rule_) return (*rule_)(op);
@@ -57,8 +57,8 @@ class OpTimesView {
 class OrderModel {
  public:
   // `recognition` is of this trace. Nothing is known without a recognised schedule, where jobs are cut into pieces, or
-  // where no step is whole; why_not() says which. `lists`: rank_lists() by the recognition's rule, if the caller has
-  // them.
+  // where no step is whole; why_not() says which. `lists`: rank_lists() by the recognition's rule, if the caller made
+  // the lists already.
   static OrderModel of(const Trace& trace, const StepGraph& graph, Recognition recognition,
                        const RankLists* lists = nullptr);
 

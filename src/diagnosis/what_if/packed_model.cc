@@ -247,7 +247,7 @@ class PackedModel {
     p.column(back);
     if constexpr (Pack::kReads) {
       if (g.wait_begin.size() != g.size() + 1 || g.wait_begin.back() != back.size())
-        return;  // not whole, so nobody will ask it
+        return;  // not whole, so it is not used
       for (uint32_t op = 0; op < g.size(); ++op)
         for (uint32_t w = g.wait_begin[op]; w < std::min<size_t>(g.wait_begin[op + 1], back.size()); ++w)
           g.wait_on.push_back(op - back[w]);
@@ -255,8 +255,8 @@ class PackedModel {
     starts(p, g);
   }
 
-  // Of each operation 0 without a cell, else how far its cell stands behind the one before of the same part: one more
-  // where it stands there or after, so that no distance is 0. Nearly all are 1 or 2 apart.
+  // Encodes, for each operation, the distance of its cell from the previous cell of the same part; 0 means no cell.
+  // Non-negative distances are stored plus one, so that 0 stays free. Nearly all values are 1 or 2.
   template <class Pack, class Graph>
   static void cells(Pack& p, Graph& g) {
     std::vector<int64_t> distance, last(g.stage_of.size());
@@ -279,8 +279,8 @@ class PackedModel {
     }
   }
 
-  // An operation starts when what it waits for has ended, and its delay later (step_graph.h): what is told is by how
-  // much it was recorded at another time than that, which is nothing but where stamps contradict each other.
+  // The model predicts each start: end of its last dependency plus its delay (step_graph.h). Only the difference from
+  // the recorded start is stored. It is 0 unless timestamps contradict each other.
   template <class Pack, class Graph>
   static void starts(Pack& p, Graph& g) {
     std::vector<int64_t> off;

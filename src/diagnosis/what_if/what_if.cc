@@ -47,7 +47,7 @@ Changes combined(const Changes& a, const Changes& b) {
   return both;
 }
 
-// Replaced workers stand in a table, so that each operation finds its own at once.
+// Replaced ranks are in a table, so that each operation finds its own at once.
 struct WhatIf::World {
   const Changes* changes = nullptr;
   std::vector<uint8_t> replaced;  // [dp · stages + stage]
@@ -184,8 +184,8 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
         "what_if.stages_missing", Severity::kInfo,
         "some stages have no operations: what the others waited for is not known, and links and launch delays are "
         "not priced");
-  // When cells should have run is not asked for here, and of a large run it takes 28 B a cell, so only the schedule is
-  // recognised where nobody has made the theory before.
+  // The theoretical times of cells are not needed here, and for a large run they take 28 B per cell. So only the
+  // schedule is recognised unless the theory has been made before.
   if (const TheoryRun* theory = made_theory_of(run)) {
     w.order_ = OrderModel::of(trace, *w.graph_, theory->recognition, &theory->lists);
   } else {
@@ -260,7 +260,7 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
   return price;
 }
 
-// The order that a world asks for; the present schedule's where the world names none.
+// Returns the order that a scenario asks for; the present schedule's if the scenario names none.
 Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
   if (!order_.known())
     return Error{ErrorCode::kUnavailable,
@@ -305,7 +305,7 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
   std::vector<Price> prices(worlds.size());
   std::vector<World> kept;  // worlds that keep the order
   std::vector<size_t> index, plain_index;
-  std::vector<OrderPlan> plain;  // plans of worlds in which only the order changes
+  std::vector<OrderPlan> plain;  // plans of scenarios in which only the order changes
   for (size_t i = 0; i < worlds.size(); ++i) {
     if (!worlds[i].changes_order()) {
       kept.push_back(world_of(worlds[i]));

@@ -1,11 +1,11 @@
-// What-if: a run's steps under changes that nobody has made yet.
+// What-if: simulates a run's steps under changes.
 //
 //   recorded run ──▶ StepGraph ──┬─ changes that keep the order: operations take other times ──▶ replay_worlds()
 //                                └─ another order (schedule, chunks, micro-batches) ──▶ OrderModel::step_ns()
 //
-// A price is the difference of two replays of the same model, never of a replay and a recording, so that what the model
-// gets wrong about the present cancels out. All questions are pure functions of a WhatIf that was built once: a viewer
-// may ask at every move of a slider. Definitions: docs/analyses/what-if.md.
+// A price is the difference of two replays of the same model, never of a replay and a recording, so that errors of the
+// model about the present cancel out. All questions are pure functions of a WhatIf that was built once: a viewer may
+// ask at every move of a slider. docs/analyses/what-if.md has the definitions.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct CellScale {
   bool operator==(const CellScale&) const = default;
 };
 
-// One world. What keeps its default stays as recorded.
+// One scenario. Members with their default value stay as recorded.
 struct Changes {
   // NOLINTBEGIN(readability-redundant-member-init): GCC wants it
   std::vector<CellScale> scales = {};  // applied in order, each to what the earlier ones left
@@ -69,7 +69,7 @@ struct Price {
   double held = 0;      // most activations that a rank holds, in units of one stage's for one micro-batch; NaN: unknown
   std::string why_not;  // why it could not be priced; empty where it was
   double share() const { return recorded_ns > 0 ? saving_ns / recorded_ns : 0; }
-  // Whether it saves time beyond chance: more than kSureErrors standard errors, and at least kMinShare of the step.
+  // True when it saves time above noise: more than kSureErrors standard errors, and at least kMinShare of the step.
   bool gains() const;
 };
 inline constexpr double kSureErrors = 2, kMinShare = 0.001;
@@ -81,7 +81,7 @@ struct ModelError {
   double order_ns = 0;  // replay of the recognised schedule; NaN where there is none
 };
 
-// What a model will be asked for.
+// The intended use of a model.
 enum class WhatIfUse : uint8_t {
   kAll,
   // Only other orders and Changes::stage_factor; what other changes need is not measured, so they have no effect.
@@ -95,8 +95,8 @@ class WhatIf {
   static WhatIf of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagnostics& notes,
                    WhatIfUse use = WhatIfUse::kAll);
 
-  // One price for each world. Thread-safe; the result does not depend on the number of threads. A world that is
-  // impossible (an unknown schedule, a worker that does not exist) says why. O(operations · worlds).
+  // Returns one price for each scenario. Thread-safe; the result does not depend on the number of threads. A scenario
+  // that is impossible (an unknown schedule, a rank that does not exist) gets the reason. O(operations · scenarios).
   std::vector<Price> prices(std::span<const Changes> worlds) const;
   Price price(const Changes& world) const { return prices({&world, 1}).front(); }
   // Step times of one world, indexed as StepGraph::steps and scaled as Price::step_ns; NaN for steps that cannot be
@@ -109,10 +109,10 @@ class WhatIf {
   };
   Priced priced(const Changes& world) const;
 
-  // Cells of one step of a world, in time from the step's start. Where the world keeps the order these are all recorded
-  // operations, with `part` and `cell` as in StepGraph; otherwise only the pipelines' cells, with kUnknown and kNoCell.
-  // Empty where it cannot be replayed. `step` is an index of StepGraph::steps; with `dp`, only cells of that replica
-  // and of ranks in no replica. O(operations of the step), or O(operations) with another order.
+  // Returns cells of one step of a scenario, in time from the step's start. If the scenario keeps the order these are
+  // all recorded operations, with `part` and `cell` as in StepGraph; otherwise only the pipelines' cells, with kUnknown
+  // and kNoCell. Empty where it cannot be replayed. `step` is an index of StepGraph::steps; with `dp`, only cells of
+  // that replica and of ranks in no replica. O(operations of the step), or O(operations) with another order.
   struct WorldCell {
     int32_t part = kUnknown, dp = kUnknown, stage = kUnknown, chunk = kUnknown, micro_batch = kUnknown;
     uint32_t cell = kNoCell;
@@ -127,14 +127,14 @@ class WhatIf {
   const StepGraph& graph() const { return *graph_; }
   const OrderModel& order() const { return order_; }
   const ModelError& error() const { return error_; }
-  // The layers of each virtual stage that order changes assume; they tell which part of the end stages' cost is
+  // The layers of each virtual stage that order changes assume; they determine which part of the end stages' cost is
   // embedding and head. By default all stages have equally many.
   void set_layers(const std::vector<int32_t>& layers) { layers_ = layer_costs(order_.stages(), layers); }
   const LayerCosts& layers() const { return layers_; }
   // Whether every stage of the run has operations. If not, what a rank waits for is missing, and waits look like its
   // own delays.
   bool whole() const { return whole_; }
-  const std::vector<uint8_t>& counts() const { return counts_; }  // for each step: it is no outlier
+  const std::vector<uint8_t>& counts() const { return counts_; }  // for each step: true if it is not an outlier
   bool has_stage(int32_t stage, int32_t dp) const;
   // For [step][dp · stages + stage]: sums over a worker's cells of their times and of the times of the same cells in
   // other replicas. Empty without other replicas, and where most workers have no cells. O(operations).
@@ -157,7 +157,7 @@ class WhatIf {
   // Writes the operations' times in the first world of the stretch.
   void apply(const World& world, const WorldStretch& stretch) const;
   OpTimesView::Rule rule_of(const World& world) const;                   // `world` must outlive it
-  OpTimesView present_times() const { return OpTimesView(launch_ns_); }  // of the world without changes
+  OpTimesView present_times() const { return OpTimesView(launch_ns_); }  // of the scenario without changes
   void measure_others();
   void measure_usual();
   void measure_links(const Trace& trace);
@@ -172,7 +172,7 @@ class WhatIf {
   std::vector<uint8_t> counts_;       // by step
   double gap_ns_ = 0;                 // between steps; no change that is tried moves it
   uint32_t step_of(size_t op) const;  // index into steps
-  std::vector<double> launch_ns_;     // by type: most launch delay of what is no compute cell
+  std::vector<double> launch_ns_;     // by type: maximum launch delay, for types other than compute cells
   std::vector<double> others_ns_;     // by operation: the other replicas' mean of the same cell; NaN
   std::vector<double> usual_ns_;      // the means of each rank's kinds and chunks; NaN
   std::vector<float> link_factor_;    // by link: to be at the median of its class
