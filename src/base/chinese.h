@@ -1,6 +1,6 @@
-// The program's own words in Chinese, used by terminal, report and viewer alike. Two dictionaries from web/src/i18n are
-// built into the program: columns_zh.json has names of tables and columns and the few words that columns hold, and
-// sentences_zh.json has sentences by their templates. What only one analysis says stands under the same names in
+// The program's words in Chinese, used by terminal, report and viewer alike. Two dictionaries from web/src/i18n are
+// built into the program. columns_zh.json has names of tables and columns and the few words that columns hold;
+// sentences_zh.json has sentences by their templates. Sentences of a single analysis have the same keys in
 // src/analyses/FOLDER/words.json:
 //
 //     "{0} stages follow from {1}": "由{1}得出 {0} 级"

@@ -1,7 +1,7 @@
 // Diagnostics: the flaws in the data that did not stop the work. Each kind of flaw is one entry with its count (losses
 // have one entry for each file) and the place where it was first seen. The list goes with the Trace to every output.
 //
-// Names are stable, dotted and lower-case: "paddle.truncated_line". Messages tell what was kept.
+// Names are stable, dotted and lower-case: "paddle.truncated_line". A message reports which part of the input was kept.
 #pragma once
 
 #include <cstdint>

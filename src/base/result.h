@@ -1,5 +1,5 @@
-// Result<T>: a value, or an Error that tells what failed, where, and what to do about it. It is used where work cannot
-// continue; flaws that do not stop the work go to Diagnostics instead.
+// Result<T>: a value, or an Error: the problem, its place, and a remedy. It is used where work cannot continue;
+// problems that do not stop the work go to Diagnostics instead.
 #pragma once
 
 #include <cassert>
@@ -37,7 +37,7 @@ struct Error {
   Where where;
   std::string hint;
 
-  // One to three lines for a terminal, without a trailing newline: "where: what\n  hint: ..."
+  // Returns one to three lines for a terminal, without a trailing newline: "where: what\n hint: ..."
   std::string text() const;
 };
 

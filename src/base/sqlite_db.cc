@@ -42,8 +42,8 @@ uint32_t big_endian(const char* at) {
   return value;
 }
 
-// Returns the length of the file according to its header; 0 when the header does not tell. The count of pages is valid
-// when the last writer knew of it: then the change counter is equal to the number beside the count
+// Returns the length of the file according to its header; 0 when the header does not record it. The count of pages is
+// valid when the last writer maintained it: then the change counter equals the number next to the count
 // (https://sqlite.org/fileformat.html, 1.3.7).
 int64_t bytes_by_header(const char* head) {
   const uint32_t page = big_endian(head + 16) >> 16;
@@ -118,8 +118,8 @@ Error error_of(sqlite3* db, int code, const std::string& path, const std::string
   return {kind, doing + ": " + (db ? sqlite3_errmsg(db) : sqlite3_errstr(code)), {path}, ""};
 }
 
-// Switches off SQLite's statistics of memory: nobody uses them, and for them every allocation of every thread would
-// wait for one lock.
+// Turns off SQLite's statistics of memory. They are not used, and every allocation of every thread would wait for their
+// lock.
 int open_handle(const std::string& name, sqlite3** handle, int flags) {
   [[maybe_unused]] static const int once = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   return sqlite3_open_v2(name.c_str(), handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);

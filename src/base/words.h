@@ -21,7 +21,7 @@
 
 namespace stageline {
 
-// One text in both languages.
+// Holds one text in both languages.
 struct Text {
   std::string en, zh;
   bool empty() const { return en.empty(); }
@@ -57,8 +57,8 @@ class Args {
 Text words(std::string_view name, const Args& args = {});
 bool has_words(std::string_view name);
 
-// Returns what is wrong with the sentences themselves, each with the sentence's name: a missing language, braces that
-// do not close, arguments that only one language has, or a letter of the other language's script.
+// Returns the problems of the sentences themselves, each with the sentence's name. A problem is a missing language, an
+// unclosed brace, an argument that only one language has, or a letter of the other language's script.
 std::vector<std::string> flaws_of_words();
 
 }  // namespace stageline

@@ -83,7 +83,7 @@ int run_analyze(const Arguments& given) {
     if (Status s = check_table(*chosen, only); !s) return fail(s.error());
   const std::string format = arguments.get("format", "text");
   if (Status s = check_format(*chosen, format, only); !s) return fail(s.error());
-  // On a terminal, a table of thousands of rows is cut, because nobody can read it there. CSV and JSON always have all
+  // On a terminal, a table of thousands of rows is cut, because it is unreadable there. CSV and JSON always have all
   // rows.
   Result<int64_t> row_limit = arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX);
   if (!row_limit) return fail(row_limit.error());

@@ -10,7 +10,7 @@
 // a percent is found; with runs that differ by one percent, it never is.
 //
 // Profilers write SQLite databases too, and SQLite would add the tables to whatever database has the name. So an
-// existing file is written to only when it is a history: it has the mark kHistoryMark, or it has these two tables and
+// existing file is written to only when it is a history. A history has the mark kHistoryMark, or these two tables and
 // no other (as histories from before there was a mark).
 #include <errno.h>
 #include <sqlite3.h>
@@ -137,7 +137,7 @@ class HistoryFile {
             {path_},
             "choose another name for the history: --db FILE"};
   }
-  // Of a file that is there, before anything is written to it.
+  // Checks an existing file before anything is written to it.
   Status check_own(const std::string& opened, const struct stat& facts) {
     if (!S_ISREG(facts.st_mode)) return foreign();
     if (facts.st_size == 0) return input_file_of(opened, facts).empty() ? Status() : foreign();
@@ -204,7 +204,7 @@ std::string folder_of(std::string path) {
   return slash == std::string::npos ? "." : slash == 0 ? "/" : path.substr(0, slash);
 }
 
-// Returns what `explain` tells about the run: its mean step, and the parts of it.
+// Returns the part of `explain` that a history keeps of the run: its mean step, and the parts of it.
 Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal, const std::string& path) {
   Result<Trace> trace = open_run(arguments, terminal, {path}, "", Clocks::kCompared);
   if (!trace) return trace.error();

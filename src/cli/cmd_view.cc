@@ -62,7 +62,7 @@ std::unique_ptr<LiveRun> live_run(const Arguments& arguments, const std::string&
 }
 
 // Returns the paths that must stay readable: those that the user named, and the targets of links in a folder; for a
-// recording also its memory file beside it.
+// recording also its memory file next to it.
 std::vector<std::string> readable_paths(const std::vector<std::vector<std::string>>& runs) {
   namespace fs = std::filesystem;
   std::vector<std::string> out;
@@ -132,7 +132,7 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
   auto shelf = std::make_unique<RunShelf>(RunShelf::Options{
       std::move(*real), *drops,
       [&options, &terminal, keep, drops = *drops](ViewRun& run, const std::vector<std::string>& paths) {
-        // What was dropped goes when the program ends, and notes beside it would go too.
+        // Dropped files are removed when the program ends, and notes next to them would be lost.
         const bool lasts = drops.empty() || !paths[0].starts_with(drops + "/");
         run.set_notes(lasts ? std::make_unique<RunNotes>(notes_path(paths), keep) : std::make_unique<RunNotes>());
         read_into(run, paths, options, terminal);

@@ -177,7 +177,7 @@ std::string priced_title(const Terminal& terminal, const std::string& title, con
   };
   const int room = price.empty() ? terminal.width : terminal.width - display_width(price) - 2;
   if (display_width(title) <= room) return line(title);
-  // The price stands at the end of the first line, and the sentence continues below it.
+  // The price is at the end of the first line, and the sentence continues below it.
   const std::string lines = wrapped(title, std::max(room, 20), 0);
   const size_t first = lines.find('\n');
   std::string rest = lines.substr(first + 1);

@@ -1,4 +1,4 @@
-// Messages to people on stderr: errors, notes, progress, findings. Data goes to stdout elsewhere.
+// Prints messages to people on stderr: errors, notes, progress, findings. Data goes to stdout elsewhere.
 #pragma once
 
 #include <memory>
@@ -36,7 +36,7 @@ int fail(const Error& error);
 void note(const Terminal& terminal, std::string_view text);
 std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic);  // in the terminal's language
 // Prints "2 notes on the input …:" and one line for each, the first dozen: losses and warnings, and with `facts` also
-// plain facts (Severity::kInfo). `about` is " on the input (…)"; `rest` tells where all of them are. Prints nothing
+// plain facts (Severity::kInfo). `about` is " on the input (…)"; `rest` is the place of the full list. Prints nothing
 // when there are none.
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
                  std::string_view rest, bool facts = false);
@@ -45,8 +45,8 @@ void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const
 // Returns headline, span bars and findings as text for stdout.
 std::string findings_text(const Terminal& terminal, const Findings& findings);
 
-// Returns a finding's value with what it refers to: "−17.8 % a step", "29.0 % of the host's step"; "" when there is no
-// value.
+// Returns a finding's value with the base that it refers to, for example "29.0 % of the host's step" or a share of each
+// step; "" when there is no value.
 std::string price_of(const Finding& finding, bool zh);
 
 // Returns `title` with `price` at the right edge of its first line. A long title continues below, indented. Ends with a

@@ -15,7 +15,7 @@ namespace stageline {
 namespace {
 
 constexpr std::string_view kNoJson = "its name says JSON, and its text does not begin and end as such";
-constexpr size_t kMaxNamed = 40;  // so many files that were passed over are named one by one
+constexpr size_t kMaxNamed = 40;  // this number of skipped files is listed one by one
 
 // Returns a name without numbers and compression, "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json"; files of one kind
 // differ only in these.
@@ -36,7 +36,7 @@ bool all_zeros(std::string_view head) {
   return !head.empty() && std::all_of(head.begin(), head.end(), [](char c) { return c == '\0'; });
 }
 
-// True for an output of Stageline that was not finished: "out.json.partial.4711.a1b2c3".
+// Returns true for an output of Stageline that was not finished: "out.json.partial.4711.a1b2c3".
 bool is_unfinished_output(const std::string& path) {
   const std::string name = file_name(path);
   const size_t at = name.find(".partial.");
@@ -55,8 +55,8 @@ std::string flaw_of_bytes(const Source& source, size_t file) {
   const bool packed = name.ends_with(".gz") || name.ends_with(".zst");
   if (packed && opens != '{' && opens != '[' && source.head_as_it_is(file))
     return "its name says that it is compressed, and its bytes are not";
-  // This is checked only for files that are in the head as a whole. A longer one is somebody's measurement, and its
-  // reader looks at it.
+  // This is checked only for files that are in the head as a whole. A longer one is a measurement, and its reader
+  // checks it.
   if (file_extension(name) != "json" || source.head_error(file) || head.size() >= size_t{1} << 16) return {};
   const char closes = opens == '{' ? '}' : opens == '[' ? ']' : '\0';
   return closes != '\0' && head[last] == closes ? std::string() : std::string(kNoJson);
@@ -156,7 +156,7 @@ std::optional<Error> damage_of(const Source& source) {
     const SourceFile& file = source.files[i];
     const std::string flaw = source.files.size() < 64 ? flaw_of_bytes(source, i) : "";
     if (flaw.empty()) continue;
-    // What the bytes are says more than that they are not what the name says.
+    // The kind of the bytes is more useful than the fact that they do not fit the name.
     if (flaw == kNoJson && (foreign_format(source.head(i), file.path) || unknown_content(source.head(i), file.path)))
       continue;
     return Error{
@@ -199,8 +199,8 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
   for (const size_t i : rest) {
     const std::string& path = source.files[i].path;
     const std::string flaw = flaw_of_bytes(source, i);
-    // A file that looks like those that were read, and that no reader reported on, is missed. Of an Ascend profiler's
-    // files some are needed only where others are missing, so these are not.
+    // A file that looks like those that were read, and that no reader reported on, is missed. Some files of an Ascend
+    // profiler are needed only where others are missing, so these are not.
     const bool of_the_kind = shapes.contains(shape_of(path)) && all_wanted && !named.contains(path) &&
                              (!flaw.empty() || !is_ascend_file(file_name(path)));
     const bool named_so = path.ends_with(".gz") || path.ends_with(".zst") || file_extension(path) == "json";

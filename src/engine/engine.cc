@@ -65,8 +65,8 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
-// Whether trace.links, which clocks were found from, are still those that link_cells() would make: neither cells nor
-// parts were left out since, and no clock has a say in how several chunks lie on the ranks.
+// True when trace.links, from which the clocks were found, are still those that link_cells() would make: no cells or
+// parts were left out since, and clocks do not decide how several chunks lie on the ranks.
 bool links_stand(const Trace& trace, size_t cells, size_t parts) {
   return !trace.links.empty() && trace.cells.size() == cells && trace.parts.size() == parts &&
          extent_of(trace).chunk_count < 2;
@@ -104,7 +104,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   Result<CellRules> rules = rules_for(options);
   if (!rules) return std::move(rules).error();
   Result<Trace> trace = (*reader)->read(*source, read_options);
-  // A reader keeps what it got of a file that it could not read to the end. After a cancellation nobody waits for that.
+  // A reader keeps the part of a file that it could read. After a cancellation there is no use for that.
   if (options.progress && options.progress->cancelled())
     return Error{ErrorCode::kUnavailable, "reading was given up", {paths.empty() ? "" : paths[0]}, ""};
   if (!trace) return with_names(std::move(trace).error(), *source);
@@ -113,7 +113,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
     trace->diagnostics.add("filter.no_devices", Severity::kWarning,
                            std::string("--devices means nothing to ") + (*reader)->name + "; --ranks chooses ranks");
   for (const std::string& path : source->unreadable) {
-    // What its reader says of such a file follows from this.
+    // The reader's note on such a file follows from this.
     std::erase_if(trace->diagnostics.items(),
                   [&](const Diagnostic& d) { return d.severity == Severity::kLoss && d.first.file == path; });
     trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
@@ -169,8 +169,8 @@ bool suits(const Analysis& analysis, const Trace& trace) {
 }
 
 void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics) {
-  // A capture without memory records, or of one rank whose place nobody wrote down, has no flaw: a warning is only for
-  // what a report asks of all runs and this one spoils.
+  // A capture without memory records, or of one rank without a recorded place, has no flaw. A warning is only for data
+  // that a report needs from all runs and that this run lacks.
   const bool missed = analysis.in_report && error.code != ErrorCode::kNotFound;
   diagnostics.add(missed ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
                   missed ? Severity::kWarning : Severity::kInfo,

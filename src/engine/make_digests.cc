@@ -74,7 +74,7 @@ std::string key_of(const DigestPlan& plan, const DigestUnit& unit) {
     key += " rank " + std::to_string(who.rank) + " machine " + std::to_string(who.machine) + " device " +
            std::to_string(who.device) + " " + who.machine_name;
   for (const std::string& path : unit.rank.paths) key += " | " + path + " " + version_of(path);
-  // A whole source may have thousands of files, and its key stands in each of its digests, so a long key is shortened.
+  // A whole source may have thousands of files, and its key is in each of its digests, so a long key is shortened.
   constexpr size_t kLongest = 4096;
   if (key.size() > kLongest) {
     char sum[32];
@@ -308,7 +308,7 @@ void make_whole(const DigestPlan& plan, const DigestUnit& unit, DigestCount& cou
   }
 }
 
-// Makes digests. Those of ranks that are read one by one appear together, so that they are put on the disk together;
+// Makes digests. Digests of ranks that are read one by one appear together, so that they are put on the disk together;
 // those of a whole source appear as they are made.
 DigestCount make_together(const DigestPlan& plan, std::span<const DigestUnit> units) {
   DigestCount count;
@@ -333,8 +333,8 @@ DigestCount make_together(const DigestPlan& plan, std::span<const DigestUnit> un
   return count;
 }
 
-// Returns where the units begin that appear together: few enough that all threads have work and that a run that is
-// killed loses little of it.
+// Returns the first unit of each batch, whose digests appear together. Batches are small enough that all threads have
+// work and that a killed run loses little of it.
 std::vector<size_t> batches(const DigestPlan& plan) {
   constexpr size_t kMost = 32, kPerThread = 8;
   constexpr int64_t kMaxBytes = int64_t{256} << 20;

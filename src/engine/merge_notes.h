@@ -7,8 +7,8 @@
 
 namespace stageline {
 
-// Adds what another analysis of the same data noted. Where both have a note of the same kind, the larger count is kept,
-// since both saw the same occurrences. What the one has said in the same words under a name of its own is left out.
+// Adds the notes of another analysis of the same data. Where both have a note of the same kind, the larger count is
+// kept, since both saw the same occurrences. A note that exists with the same text under another name is skipped.
 inline void merge_notes(Diagnostics& all, const Diagnostics& own) {
   for (const Diagnostic& d : own.items()) {
     const bool said = std::any_of(all.items().begin(), all.items().end(), [&](const Diagnostic& other) {

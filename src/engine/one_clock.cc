@@ -117,8 +117,8 @@ std::string why_refused(const Trace& trace, const ClockAlignment& alignment) {
          ": outputs keep the stamps as recorded. What ties the ranks is not what it seems to be";
 }
 
-// True when only whole replicas are unconnected, each of which is on one clock. A replica is a pipeline of its own, so
-// its bubbles are right whatever the other replicas' clocks show.
+// Returns true when only whole replicas are unconnected, each of which is on one clock. A replica is a pipeline of its
+// own, so its bubbles are right whatever the other replicas' clocks show.
 bool only_replicas_apart(const Trace& trace) {
   std::map<int32_t, int32_t> clock_of;  // for each replica
   for (const Part& part : trace.parts) {

@@ -1,5 +1,5 @@
-// SQLite: every table as a table, with descriptions of its columns inside the file. Values are raw, units are in the
-// names ("dur_ns"), and unknown values are NULL. The schema is in docs/exporters/tables.md.
+// Writes every table as a table of an SQLite file, with descriptions of its columns inside the file. Values are raw,
+// units are in the names ("dur_ns"), and unknown values are NULL. The schema is in docs/exporters/tables.md.
 //
 // SQLite always opens a file by name, so it writes to the partial file that OutputFile has already made; commit() then
 // renames it. There is no journal, because an unfinished file is thrown away as a whole.
@@ -29,8 +29,8 @@ struct Output {
   }
 };
 
-// Returns a name that is not taken. SQLite's names are case-insensitive (ASCII), so a second "F" beside "f" becomes
-// "f_2".
+// Returns a name that is not taken. SQLite's names are case-insensitive (ASCII), so an "F" after an "f" becomes
+// "F_2".
 std::string unique(std::string_view name, std::set<std::string>& taken) {
   std::string candidate(name);
   for (int n = 2; !taken.insert(to_lower(candidate)).second; ++n)

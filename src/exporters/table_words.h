@@ -23,7 +23,7 @@ bool holds_names(const ColumnSpec& spec);
 
 // Writes what a page needs, because a page has no dictionary. "sentences" is [[English, Chinese], …]: titles, texts of
 // the first `max_rows` rows of text columns, and `notes`. Each appears once, and only when its translation is known.
-// Names are written beside them under their keys: "table.NAME", "column.NAME", "value.TABLE.COLUMN.TEXT", "flaw.NAME".
+// Names are written next to them under their keys: "table.NAME", "column.NAME", "value.TABLE.COLUMN.TEXT", "flaw.NAME".
 void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t max_rows);
 
 }  // namespace stageline

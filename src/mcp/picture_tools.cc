@@ -18,7 +18,7 @@
 namespace stageline::mcp {
 namespace {
 
-// What the picture shows of one rank.
+// The sums that the picture shows of one rank.
 struct RankSums {
   int32_t stage = kUnknown;
   int64_t cells = 0, busy_ns = 0, first_ns = INT64_MAX, last_ns = INT64_MIN;
@@ -255,7 +255,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   const DrawnRun drawn(std::make_shared<const Run>(*trace));
   const Result<ChartPicture> picture = chart_picture(drawn, drawing);
   if (!picture) return picture.error();
-  // The answer also gives the numbers that the picture shows, so that nobody has to read them off pixels.
+  // The answer also gives the numbers that the picture shows, so that they need not be read off pixels.
   const Cells& cells = drawn.trace().cells;
   std::map<int32_t, RankSums> ranks;
   int64_t first = INT64_MAX, last = INT64_MIN;

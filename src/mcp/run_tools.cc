@@ -20,8 +20,8 @@ namespace {
 // The column of a sort order: "total_ns", or "-total_ns" for the smallest first.
 std::string sorted_column(std::string_view sort) { return std::string(sort.starts_with("-") ? sort.substr(1) : sort); }
 
-// Whether row a comes before row b by a column's value: the largest first (with `ascending` the smallest), unknown ones
-// last.
+// Returns true if row a comes before row b by a column's value: the largest first (with `ascending` the smallest),
+// unknown ones last.
 bool stands_before(const Table& table, size_t column, bool ascending, size_t a, size_t b) {
   const bool null_a = table.is_null(a, column), null_b = table.is_null(b, column);
   if (null_a || null_b) return !null_a && null_b;

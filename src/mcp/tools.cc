@@ -31,7 +31,7 @@ int64_t resident_bytes() {
   return pages ? *pages * sysconf(_SC_PAGESIZE) : 0;
 }
 
-// What is at `paths`: one line for each file with its size and the time of its last change, sorted.
+// Lists the files at `paths`: one line for each file with its size and the time of its last change, sorted.
 std::string files_at(const std::vector<std::string>& paths) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& path) {

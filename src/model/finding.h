@@ -1,6 +1,6 @@
-// Finding: one thing worth saying about a run, with its evidence, what it costs and what its fix is worth. The rooms of
-// diagnosis/ make findings; each carries its sentences in English and Chinese and is ordered by weight.
-// diagnosis/explain merges findings with the same cause and orders the rest by the time lost.
+// Finding: one fact worth reporting about a run, with its evidence, its cost and the saving of its fix. The rooms of
+// diagnosis/ make findings; each carries its sentences in English and Chinese and is ordered by weight. In
+// diagnosis/explain, findings with the same cause are merged, and the rest is ordered by the time lost.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct FindingEvidence {
   std::string table;     // the table of its answer, "by_link"; "" means the whole answer
 };
 
-// What would help, and what that is worth, from a replay (diagnosis/what_if/what_if) or from sums.
+// The advice and its saving, from a replay (diagnosis/what_if/what_if) or from sums.
 struct FindingPrice {
   std::string fix_en, fix_zh;  // the advice, a clause without a full stop: "Move about two layers away from stage 3"
   // The command to type or the setting: "stageline what-if … --micro-batches 8", a layout string; may be "".
@@ -36,11 +36,11 @@ struct Finding {
   std::string title_en, title_zh;    // one sentence
   std::string detail_en, detail_zh;  // evidence and what to try; one or two sentences
 
-  // Fields of findings that have a price. Times are per step, the mean over the steps looked at; outlier steps are left
-  // out where the finding is not about them. Two findings with the same cause are one: `explain` keeps the one with the
-  // better price and puts the other's evidence beside its own.
-  // What is at fault: "stage:3", "link:1-2", "host". Where a cause has several names, blanks part them and the best
-  // comes first. A finding whose cause is "" is never merged.
+  // Fields of findings that have a price. Times are per step, the mean over the steps looked at; outlier steps are
+  // excluded unless the finding is about them. Findings with the same cause are merged: `explain` keeps the one with
+  // the larger saving and appends the other's evidence. The `cause` is a key such as "stage:3", "link:1-2", "host". If
+  // a cause has several names, blanks separate them and the best comes first. A finding whose cause is "" is never
+  // merged.
   std::string cause = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   // The step and the rank that a page should bring into sight: set where the finding is about one step, or names a rank
   // that `cause` does not.

@@ -55,12 +55,12 @@ class Table {
   const std::vector<ColumnSpec>& columns() const { return specs_; }
   size_t row_count() const { return row_count_; }
 
-  // A table with a row for every event of a large run would take hundreds of bytes a row, while an output needs only
-  // some thousands of rows at once. later() makes a table that has the columns of `head` and `row_count` rows, but
-  // makes the rows when they are asked for. `make` appends the rows [first, first + count) to `out`, and may be called
-  // by several threads at once. It must own what it reads, unless its caller has promised that the data outlives the
-  // table (AnalysisInput::rows_later). Reading single values of such a table makes it whole first, so readers need not
-  // know of this; outputs go through it block by block with for_each_block().
+  // A table with a row for every event of a large run would take hundreds of bytes per row, while an output needs only
+  // some thousands of rows at once. So later() makes a table with the columns of `head` and `row_count` rows, but
+  // computes the rows on request. `make` appends the rows [first, first + count) to `out`, and may be called by several
+  // threads at once. It must own what it reads, unless its caller has promised that the data outlives the table
+  // (AnalysisInput::rows_later). Reading a single value of such a table first computes all of it, so readers need no
+  // special case. Outputs go through it block by block with for_each_block().
   using MakeRows = std::function<void(size_t first, size_t count, Table& out)>;
   static Table later(Table head, size_t row_count, MakeRows make);
   bool is_later() const { return later_ != nullptr; }
@@ -97,10 +97,10 @@ class Table {
   std::shared_ptr<Later> later_;
 };
 
-inline constexpr size_t kBlockRows = 4096;  // a block of so many rows takes some hundreds of KiB
+inline constexpr size_t kBlockRows = 4096;  // a block of this size takes some hundreds of KiB
 
 // Calls visit(const Table& block, size_t begin, size_t end) until all rows [begin, end) of `table` have been seen in
-// order: once with the table itself, or with one block of a later() table after another.
+// order. It is called once with the table itself, or with one block of a later() table after another.
 template <class Visit>
 void for_each_block(const Table& table, size_t begin, size_t end, Visit&& visit) {
   if (!table.is_later()) return visit(table, begin, end);

@@ -1,6 +1,6 @@
-// Theory: when every cell would have run if its schedule had been followed with mean durations and without latency. The
-// pipeline layer makes it, and exporters draw it beside what happened. Phases stand here too, though they need no
-// theory.
+// Theory: the time of every cell if its schedule had been followed with mean durations and without latency. The
+// pipeline layer computes it, and exporters draw it next to the measured cells. Phases are defined here too, though
+// they need no theory.
 #pragma once
 
 #include <cstdint>
@@ -47,9 +47,9 @@ struct RankPhases {
 };
 std::vector<RankPhases> rank_phases(const Trace& trace);  // sorted by step, then part. Expects sorted cells. O(cells)
 
-// The phases of a whole pipeline in one step: they begin with the first start, the first backward of any rank, the end
-// of the last forward of any rank, and end with the last end. Ordered by step, then replica. Times are common times;
-// they mean nothing where ranks share no clock.
+// The phases of a whole pipeline in one step. They start with the first start, the first backward of any rank, and the
+// end of the last forward of any rank; the last one ends with the last end. Ordered by step, then replica. Times are
+// common times; they mean nothing where ranks share no clock.
 struct PipelinePhases {
   int32_t step = 0, dp = 0;
   int64_t start_ns = 0, steady_ns = 0, cool_down_ns = 0, end_ns = 0;

@@ -36,11 +36,11 @@ struct Slices {
   std::vector<uint32_t> file_index;  // position in the source's own order
 
   std::vector<uint32_t> parent;  // the enclosing slice of the thread; for device work, the operator that owns it
-  // CUPTI's number, which a launch and its device work share; kNoCorrelation when there is none
+  // CUPTI's number, which a launch and its device work share; kNoCorrelation when there is none.
   std::vector<uint32_t> correlation;
   // For device work its launch; for a launch the last work it launched; else kNoSliceIndex.
   std::vector<uint32_t> partner;
-  // Low 32 bits of the position of the event's text in Part::files, decompressed.
+  // Holds the low 32 bits of the position of the event's text in Part::files, decompressed.
   std::vector<uint32_t> args_offset_low;
   std::vector<uint8_t> args_offset_high;  // and the 8 bits above
   std::vector<uint16_t> stream_id;        // index into Part::streams; 0 when the event names no stream
@@ -72,7 +72,7 @@ struct Lane {
       tid = {};  // NOLINT(readability-redundant-member-init): Chrome JSON: as the events say, "" for other sources
 };
 
-struct SourceRef {  // one file of a part; files stand in the order of reading
+struct SourceRef {  // one file of a part; files are kept in the order of reading
   std::string path;
   int64_t first_offset = 0;  // position of its first byte, counting the decompressed bytes of all files of the part
   uint32_t first_index = 0;  // Slices::file_index of its first event
@@ -181,11 +181,11 @@ struct Part {
   int64_t base_time_ns = 0;  // baseTimeNanoseconds: times in the file count from here, start_ns counts from the epoch
   int64_t event_count = 0;   // entries of traceEvents, of every kind
   bool fractional_time = false;  // some event has a fractional ts or none; HTA then rounds every event
-  // Where several recordings of the rank were joined (a profiler's schedule that repeats writes one file each time):
-  // when each but the first begins, in order. What lies before, back to the last event, nobody recorded.
+  // When several recordings of one rank were joined (a repeating profiler schedule writes one file per cycle): the
+  // start of each except the first, in order. The time between the previous event and such a start was not recorded.
   std::vector<int64_t> later_recordings_ns;
 
-  // Whether a recording ended and another began within (from_ns, to_ns]: that time is no idleness.
+  // Returns true when a recording ended and another started within (from_ns, to_ns]: that time is not idle time.
   bool recorded_anew(int64_t from_ns, int64_t to_ns) const {
     const auto next = std::upper_bound(later_recordings_ns.begin(), later_recordings_ns.end(), from_ns);
     return next != later_recordings_ns.end() && *next <= to_ns;
@@ -223,12 +223,12 @@ struct CategoryInfo {
 };
 inline constexpr size_t kMaxCategories = 255;  // categories beyond this number share one entry, "(more categories)"
 
-// Which slices analyses look at. Readers fill whole parts, whatever was asked.
+// The slices that analyses read. Readers always fill whole parts.
 struct SliceFilter {
   int64_t first_step = INT64_MIN, last_step = INT64_MAX;  // ProfilerStep numbers
   int64_t from_ns = INT64_MIN, to_ns = INT64_MAX;         // counted from the first slice of the run
   std::vector<int32_t> ranks;                             // sorted; when empty, all ranks
-  // True where times or steps are restricted; ranks choose parts, not slices.
+  // Returns true where times or steps are restricted; ranks choose parts, not slices.
   bool any() const {
     return first_step != INT64_MIN || last_step != INT64_MAX || from_ns != INT64_MIN || to_ns != INT64_MAX;
   }
@@ -265,16 +265,16 @@ struct Trace {
   AlignState alignment = AlignState::kRaw;
   std::vector<int32_t> lossy_steps;    // ascending: steps of which rows could not be used
   bool steps_laid_end_to_end = false;  // the source restarts its time at every step
-  // Chunk numbers tell apart the pieces of one forward or backward (Paddle's overlap mode cuts them into slices); they
-  // are no virtual stages.
+  // Chunk numbers distinguish the pieces of one forward or backward (Paddle's overlap mode cuts them into slices); they
+  // are not virtual stages.
   bool chunks_are_pieces = false;
-  // Cells of messages are calls of the host, which may return before the message is through (isend, irecv). They say
-  // who sends what, and not when it arrived.
+  // Cells of messages are calls of the host, which may return before the message is complete (isend, irecv). They
+  // record the sender and the receiver, but not the time of arrival.
   bool messages_are_calls = false;
   // Sequence numbers of sends and receives count on each rank by itself, so number 3 on two ranks is not one message.
   bool numbers_messages_per_rank = false;
   DeviceFamily device_family = DeviceFamily::kUnstated;
-  // So many of the pipelines side by side (Part::dp) work on parts of the same micro-batches; the others are replicas.
+  // This number of neighbouring pipelines (Part::dp) work on parts of the same micro-batches; the others are replicas.
   int32_t context_parallel = 1;
   // Stages of the whole run, whatever ranks were filtered out; 0 when the places of ranks are guesses.
   int32_t pipeline_stages = 0;
@@ -289,7 +289,7 @@ struct Trace {
   int64_t common_ns(int32_t part, int64_t stamp_ns) const {
     return alignment == AlignState::kMapped ? parts[part].clock_map.common_ns(stamp_ns) : stamp_ns;
   }
-  // True where times of different ranks can be compared.
+  // Returns true where times of different ranks can be compared.
   bool comparable() const { return clock != ClockState::kPerRank || alignment != AlignState::kRaw; }
   // A cell, its start and its end in common time; where clocks are not mapped these are the recorded ones.
   int64_t common_start_ns(size_t cell) const { return common_ns(cells.part[cell], cells.start_ns[cell]); }
@@ -303,7 +303,7 @@ struct Trace {
   Trace(const Trace&) = default;
 };
 
-// What aligning the clocks led to; each output says it in its own words.
+// The result of aligning the clocks; each output words it differently.
 struct ClockSummary {
   // The kinds of evidence for the clocks, the best first; empty when nothing was aligned.
   std::vector<ClockEvidence> by;

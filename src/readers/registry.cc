@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kNamedFiles = 64;  // so many files are looked at for a known name when no reader takes the source
+constexpr size_t kNamedFiles = 64;  // this number of files is searched for a known name when no reader takes the source
 
 }  // namespace
 

@@ -17,8 +17,8 @@ inline void push(RankOrder& order, CellKind kind, int32_t micro_batch, int32_t c
 // Returns a warm-up of `warm` forwards, then (B, F) until the forwards are used up, then the remaining B.
 RankOrder warm_alternate(int32_t warm, int32_t micro_batches);
 
-// The same with I instead of B, where weight gradients are owed: after each I, while more than `owed` W are pending,
-// the oldest of them runs; the rest runs at the end.
+// Does the same with I instead of B, where weight gradients are owed. After each I, while more than `owed` W are
+// pending, the oldest of them runs; the rest runs at the end.
 RankOrder warm_alternate_split(int32_t warm, int32_t micro_batches, int32_t owed);
 
 // Returns the table that interleaved schedules go through: groups of `group` micro-batches (the last may be shorter),
@@ -28,8 +28,8 @@ std::vector<std::pair<int32_t, int32_t>> interleaving_table(const ScheduleSizes&
 // Returns PyTorch's group size: m ÷ max(1, m ÷ p), which makes all groups about equal.
 int32_t even_group(const ScheduleSizes& sizes);
 
-// Returns the forwards before the first backward in ZB-V: 2(p−r)−1 on chunk 0 and r + 1 on chunk 1, as far as there are
-// so many micro-batches.
+// Returns the forwards before the first backward in ZB-V: 2(p−r)−1 on chunk 0 and r + 1 on chunk 1, limited by the
+// number of micro-batches.
 inline int32_t v_warm_up(const ScheduleSizes& sizes, int32_t rank) {
   return std::min(sizes.micro_batches, 2 * sizes.stages - rank - 1) + std::min(sizes.micro_batches, rank + 1);
 }

@@ -112,7 +112,7 @@ class Planner {
     max_allowed_ = *std::max_element(allowance_.begin(), allowance_.end());
   }
 
-  // Returns when the job on the neighbouring rank ends that this one waits for: 0 at the ends of the V, where there is
+  // Returns the end of the job on the neighbouring rank that this one waits for: 0 at the ends of the V, where there is
   // none, and −1 while it has not been planned. Odd chunks are on the way back, so their forwards go to lower ranks.
   int64_t dependency_end(CellKind kind, int32_t c, int32_t r) {
     const bool from_above = (kind == CellKind::kForward) == (c % 2 == 0);
@@ -166,7 +166,7 @@ class Planner {
     put(kind, c, r);
   }
 
-  // True when the next forward of a chunk would end by `limit`.
+  // Returns true when the next forward of a chunk would end by `limit`.
   bool in_time(int32_t c, int32_t r, int64_t limit) {
     return std::max(rank(r).now, dependency_end(CellKind::kForward, c, r) + cost_.latency) + cost_.forward <= limit;
   }

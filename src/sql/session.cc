@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kMaxSqlBytes = 1'000'000;
 constexpr int kStepsBetweenLooks = 10'000;
 
-// The word after `what` in a message: "no such column: durns" → "durns".
+// Returns the word after `what` in a message: "no such column: durns" → "durns".
 std::string word_after(std::string_view message, std::string_view what) {
   const size_t at = message.find(what);
   if (at == std::string_view::npos) return {};
@@ -26,7 +26,7 @@ std::string word_after(std::string_view message, std::string_view what) {
   return name;
 }
 
-// What a wrong name may have meant: the nearest known name, else those that share its first letters or contain it.
+// Suggestions for a wrong name: the nearest known name, else those that share its first letters or contain it.
 std::string meant(std::string_view word, const std::vector<std::string>& known) {
   const std::string near = nearest(word, known);
   if (!near.empty()) return "did you mean " + near + "?";

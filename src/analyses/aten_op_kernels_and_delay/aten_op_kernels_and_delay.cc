@@ -1,5 +1,5 @@
-// Which kernels an operator launches, and how long its launches take to arrive.
-// Definitions: docs/analyses/aten-op-kernels-and-delay.md.
+// Computes which kernels an operator launches, and how long its launches take to arrive. Definitions:
+// docs/analyses/aten-op-kernels-and-delay.md.
 #include <algorithm>
 #include <optional>
 
@@ -229,7 +229,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
     }
     const TorchRow& launch = rank.rows[kernel.partner];
     uint32_t at = operator_above(launch.slice);
-    // The launch was called on another thread; the profile tells for which operator.
+    // The launch was called on another thread; the profile records for which operator.
     if (at == kNoSliceIndex) at = operator_above(kernel.slice);
     if (at == kNoSliceIndex || row_of[at] < 0) {
       ++result.unowned;

@@ -32,7 +32,7 @@ OpNames::OpNames(const StringPool& names) {
 
 namespace {
 
-// Returns for each group the ranks that the tasks of its collectives name. It is used when no other record tells the
+// Returns for each group the ranks that the tasks of its collectives name. It is used when no other record contains the
 // group's size.
 std::map<StringId, std::set<int32_t>> named_ranks(const Part& part, const OpNames& names) {
   std::map<StringId, std::set<int32_t>> out;

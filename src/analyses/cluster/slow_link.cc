@@ -1,5 +1,5 @@
-// Links that are slower than others of their kind. It also tells whether the cause is a single link, a rank that sends
-// slowly to all, or a rank that all reach slowly. Definitions: docs/analyses/slow-link.md.
+// Finds links that are slower than others of their kind. The cause may be a single link, a rank that sends slowly to
+// all, or a rank that all reach slowly. Definitions: docs/analyses/slow-link.md.
 //
 //              to 0   1   2   3
 //   from 0      ·    ▪   ▫   ▫      a slow row: the source;   a slow column: the destination;

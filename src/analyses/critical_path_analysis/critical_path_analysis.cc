@@ -294,8 +294,8 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
   for (const TorchRow& row : a.rank().rows)
     overlay.leave_out[row.index] =
         row.category != Category::kUserAnnotation && row.category != Category::kPythonFunction;
-  // The profiler's own span over the whole trace is not a row; HTA leaves it out with the other events that are no
-  // rows.
+  // The profiler's own span over the whole trace is not a row; HTA skips it, as it does other events without a
+  // row.
   for (size_t i = 0; a.hta && i < p.slices.size(); ++i)
     if (a.run.trace->categories[p.slices.category_id[i]].kind == Category::kSpan)
       overlay.leave_out[p.slices.file_index[i]] = true;
@@ -348,8 +348,8 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
         where, stream_waits);
 }
 
-// Returns the error for a window that does not exist. It tells how many rows have the annotation in their names, and
-// which annotations there are.
+// Returns the error for a window that does not exist. It reports the number of rows with the annotation in their names,
+// and lists the annotations.
 Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions& options, size_t matches) {
   std::string text = std::to_string(matches) + (matches == 1 ? " row" : " rows") + " of rank " +
                      std::to_string(rank.rank) + (matches == 1 ? " has \"" : " have \"") + options.annotation +

@@ -1,5 +1,5 @@
-// The calls of a flight recorder: which calls belong together, which did not finish, and which rank waits for which.
-// Definitions: docs/analyses/flight-recorder.md.
+// Lists the calls of a flight recorder that belong together, calls that did not finish, and the rank that each rank
+// waits for. Definitions: docs/analyses/flight-recorder.md.
 #include <string>
 
 #include "analyses/analysis.h"

@@ -206,7 +206,7 @@ RankIdle exact_idle(const TorchRank& rank, int64_t zero_ns, const Options& optio
   // far.
   std::vector<int64_t> stream_end(idle.streams.size(), INT64_MIN);
   int64_t end = INT64_MIN, unrecorded_ns = 0;
-  // What lies between two recordings of the rank is neither idle nor a part of the span.
+  // Time between two recordings of the rank is neither idle nor a part of the span.
   const auto idles = [&](int64_t from, int64_t to) {
     return from != INT64_MIN && to > from && !rank.part->recorded_anew(zero_ns + from, zero_ns + to);
   };

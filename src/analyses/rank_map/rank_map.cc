@@ -1,5 +1,5 @@
-// Where every rank stands in the parallel strategy, who its peers are, and how it fared. It is the arrangement diagram
-// of MindStudio Insight as a table. Definitions: docs/analyses/rank-map.md.
+// Finds the position of every rank in the parallel strategy, its peers, and its speed. It is the arrangement diagram of
+// MindStudio Insight as a table. Definitions: docs/analyses/rank-map.md.
 #include <cmath>
 #include <map>
 #include <tuple>

@@ -20,12 +20,12 @@ namespace {
 
 using Type = ColumnType;
 
-// The most that a device does, as published or as options say. 0 where it is not known.
+// The maximum rates of a device, as published or as options give them; 0 if unknown.
 struct Roof {
   double flops_per_ns = 0, bytes_per_ns = 0;
 
-  // Additions and multiplications need half a FLOP for each byte at the most, far below the ridge of any device in the
-  // table of peaks, so their arithmetic needs no peak.
+  // Additions and multiplications need at most half a FLOP for each byte. That is far below the ridge of every device
+  // in the table of peaks, so their arithmetic needs no peak.
   bool known(bool is_matrix) const { return bytes_per_ns > 0 && (flops_per_ns > 0 || !is_matrix); }
   double compute_ns(int64_t flops) const { return share_or_zero(flops, flops_per_ns); }
   double memory_ns(int64_t bytes) const { return share_or_zero(bytes, bytes_per_ns); }

@@ -1,4 +1,4 @@
-// Which schedule a run follows, how certain that is, and where the run's lists differ from it. Definitions:
+// Computes which schedule a run follows, how certain that is, and where the run's lists differ from it. Definitions:
 // docs/analyses/schedule.md.
 #include "analyses/analysis.h"
 #include "base/text.h"
@@ -71,7 +71,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(recognition_table(r));
   result.tables.push_back(divergence_table(*input.trace, r));
-  // What stands in the tables is then an order of fewer stages than the run has.
+  // The tables then describe an order of fewer stages than the run has.
   if (const RunCoverage& coverage = coverage_of(input.run()); coverage.by_warm_up())
     coverage.note("schedule", result.notes);
   std::string apart;  // schedules that differ from the best one only in weight gradients and kinds of backward

@@ -1,5 +1,5 @@
-// What stragglers cost: the job is compared with itself when every operation takes the usual time of its type.
-// Definitions: docs/analyses/slowdown.md.
+// Computes the cost of stragglers: the job is compared with itself when every operation takes the usual time of its
+// type. Definitions: docs/analyses/slowdown.md.
 #include "pipeline/measure/slowdown.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Theory beside fact: what the recognised schedule would give with this run's own mean durations, which cells start
-// later than that and why, and the phases of every rank. Definitions: docs/analyses/theory.md.
+// Compares theory with fact: the times that the recognised schedule gives with this run's mean durations, the cells
+// that start later and why, and the phases of every rank. Definitions: docs/analyses/theory.md.
 #include <algorithm>
 #include <cmath>
 #include <limits>

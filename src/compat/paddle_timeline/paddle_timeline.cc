@@ -1,5 +1,5 @@
-// Passes: find the logs; scan a few at a time; clean what V3 cannot handle; write both files; then write the steps,
-// merged over all logs; then the names of rows.
+// The passes are: find the logs, scan a few at a time, clean what V3 cannot handle, and write both files. The steps
+// follow, merged over all logs, then the names of rows.
 #include "compat/paddle_timeline/paddle_timeline.h"
 
 #include <algorithm>

@@ -35,7 +35,7 @@ class ImpossibleTimes {
       if (group.step != kUnknown && group.computes()) of_part[group.part].push_back(group);
       groups_.push_back(group);
     }
-    // Later steps first, then earlier ones first: what a step has lost does not judge the next one.
+    // Later steps come first, then earlier ones, so that the missing cells of one step do not judge the next one.
     for (std::vector<Group>& steps : of_part) {
       for (size_t g = steps.size(); g-- > 1;)
         judge(steps[g - 1], steps[g], steps[g - 1].last_ns > steps[g].last_ns,
@@ -91,8 +91,8 @@ class ImpossibleTimes {
       if (is_compute(cells_.kind[i])) found.push_back(stamps[i]);
     return found;
   }
-  // Whether the rank did the two one after the other: three quarters of the earlier one were over before three quarters
-  // of the later one began.
+  // Returns true if the rank did the two one after the other: three quarters of the earlier one were over before three
+  // quarters of the later one began.
   bool follow(const Group& a, const Group& b) const {
     const Group &before = a.step < b.step ? a : b, &next = a.step < b.step ? b : a;
     std::vector<int64_t> ends = compute(before, cells_.end_ns), starts = compute(next, cells_.start_ns);

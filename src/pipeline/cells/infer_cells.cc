@@ -36,8 +36,8 @@ struct Flow {
   int64_t known = 0;
 };
 
-// The neighbours of every part in the ring of its pipeline. The order of stages is that of process groups, else that of
-// rank numbers.
+// Lists the neighbours of every part in the ring of its pipeline. The order of stages is that of process groups, else
+// that of rank numbers.
 struct Ring {
   std::vector<int32_t> next, previous;
   bool from_groups = false;
@@ -106,7 +106,7 @@ class FlowFinder {
  private:
   using Ids = std::vector<uint32_t>;
 
-  // Looks at ranks that have both forwards whose result was kept (sent to nobody) and forwards whose input nobody sent.
+  // Checks ranks that have both forwards with a kept result (sent to no rank) and forwards whose input no rank sent.
   // They are the bend of a V when each result was kept before the input that it becomes; otherwise the rank holds both
   // the first and the last stage.
   void bend() {
@@ -163,7 +163,7 @@ class FlowFinder {
       uint32_t at = n;
       // A node is fed once at most, so a path has no circle.
       while (flow_.nodes[at].next != kNoStretch) at = flow_.nodes[at].next, ++length;
-      // Skips paths that end in a message to a rank that is not in the input, and work that was for nobody.
+      // Skips paths that end in a message to a rank that is not in the input, and work without a receiver.
       if (flow_.nodes[at].to != kNobody || length < 2) continue;
       paths.emplace_back(n, length);
       ++lengths[length];
@@ -184,8 +184,8 @@ class FlowFinder {
       if (node.stage == kUnknown) node.micro_batch = kUnknown;
   }
 
-  // True where a stage stays on its rank from one micro-batch to the next and every rank belongs to one pipeline. In
-  // rings of attention every rank begins paths, so neither holds.
+  // Returns true where a stage stays on its rank from one micro-batch to the next and every rank belongs to one
+  // pipeline. In rings of attention every rank begins paths, so neither holds.
   bool stages_stand_still(const std::vector<std::pair<uint32_t, int32_t>>& paths) const {
     std::map<uint32_t, std::vector<uint32_t>> ways;  // first part → parts by stage
     std::map<uint32_t, uint32_t> pipeline_of;        // part → first part

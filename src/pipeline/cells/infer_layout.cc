@@ -115,8 +115,8 @@ std::vector<size_t> by_machines(const Trace& trace, const std::vector<LayoutFact
   return order;
 }
 
-// Finds stages from the numbers of warm-up forwards: with ranks in their own order or, where no pipeline has such
-// numbers in that order, with machines in the order of by_machines(). `order` becomes the order that fits.
+// Finds stages from the numbers of warm-up forwards. Ranks are taken in their own order; if no pipeline has such
+// numbers in that order, machines are taken in the order of by_machines(). `order` becomes the order that fits.
 Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, std::vector<size_t>& order) {
   if (const Layout layout = from_warm_up(facts); layout.stages > 0) return layout;
   const std::vector<size_t> machines = by_machines(trace, facts);
@@ -142,7 +142,7 @@ Seats seats_of(const Trace& trace, int64_t first) {
     if (trace.parts[p].rank <= trace.parts[p - 1].rank) return seats;
   if (trace.parts.empty()) return seats;
   const int64_t count = trace.parts.back().rank - first + 1;
-  // Where hardly any rank is there, numbers are no seats.
+  // With few ranks present, numbers are not seats.
   if (count > 2 * static_cast<int64_t>(trace.parts.size())) return seats;
   seats.count = static_cast<size_t>(count);
   for (size_t p = 0; p < trace.parts.size(); ++p) seats.of_part[p] = static_cast<size_t>(trace.parts[p].rank - first);
@@ -163,8 +163,8 @@ Layout one_pipeline_with_gaps(const std::vector<LayoutFacts>& facts, const Seats
   return {static_cast<int32_t>(seats.count), 1, kWithGaps};
 }
 
-// Finds stages from the numbers of warm-up forwards where ranks are missing: a missing one has that of the ranks which
-// stand where it does in other replicas. In the order of numbers alone.
+// Finds stages from the numbers of warm-up forwards when ranks are missing. A missing rank gets the number of the ranks
+// at the same position in other replicas. Only the order of rank numbers is tried.
 Layout from_warm_up_with_gaps(const std::vector<LayoutFacts>& facts, const Seats& seats) {
   std::vector<LayoutFacts> all(seats.count);
   for (size_t p = 0; p < facts.size(); ++p) {
@@ -191,7 +191,7 @@ Layout from_warm_up_with_gaps(const std::vector<LayoutFacts>& facts, const Seats
 }
 
 Layout from_time(const std::vector<LayoutFacts>& facts) {
-  // Neighbouring stages start one forward apart, so half of that tells neighbours from tensor-parallel peers.
+  // Neighbouring stages start one forward apart, so half of that separates neighbours from tensor-parallel peers.
   std::vector<int64_t> forwards;
   for (const LayoutFacts& f : facts) forwards.push_back(f.forward_ns);
   const int64_t apart = median(forwards) / 2;
@@ -237,7 +237,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
     seats = seats_of(trace, first);
     if (seats.count == trace.parts.size()) continue;
     layout = from_warm_up_with_gaps(facts_of(trace), seats);
-    // By the user's word ranks stand by their numbers too.
+    // The user's --stages also places ranks by their numbers.
     if (stages > 0 && layout.stages != stages && seats.count % static_cast<size_t>(stages) == 0)
       layout = {stages, 1, "--stages"};
     if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) break;

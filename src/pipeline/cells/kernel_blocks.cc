@@ -52,7 +52,7 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
       for (KernelBlock* block : blocks)
         if (is_compute(block->kind)) block->micro_batch = schedule->ranks[stage][at++].actions()[0].micro_batch;
       // When all forwards come first, backwards may run in the same order or in reverse, and the order of kinds does
-      // not tell which.
+      // not show which.
       if (def->name == std::string_view("fthenb") && forwards > 1)
         for (KernelBlock* block : blocks)
           if (block->kind == CellKind::kBackward) block->micro_batch = kUnknown;
@@ -62,8 +62,8 @@ bool number_by_schedule(const StepStages& stages, int32_t stage_count) {
   return false;
 }
 
-// True when no forward starts before the same forward of the previous stage did, and no backward before that of the
-// next stage.
+// Returns true when no forward starts before the same forward of the previous stage did, and no backward before that of
+// the next stage.
 bool in_causal_order(const StepStages& stages) {
   std::map<std::pair<CellKind, int32_t>, int64_t> last;  // the starts on the stage looked at before
   for (const auto& [stage, blocks] : stages) {
@@ -107,7 +107,7 @@ Proof number_blocks(const Trace& trace, std::vector<PartBlocks>& parts, const Ra
   return proof;
 }
 
-// What a message carried follows from the blocks around it: the result of the block before, or the input of the block
+// The content of a message follows from the blocks around it: the result of the block before, or the input of the block
 // after.
 void add_messages(const PartBlocks& part, int32_t part_index, int32_t stage, int32_t stages, Cells& cells) {
   std::vector<const KernelBlock*> work;
@@ -117,8 +117,8 @@ void add_messages(const PartBlocks& part, int32_t part_index, int32_t stage, int
   for (size_t m = 0; m < part.messages.size(); ++m) {
     const PipelineMessage& message = part.messages[m];
     while (next < work.size() && work[next]->start_ns < message.start_ns) ++next;
-    // Of several operations in a row, sends carry the result of the block before, and receives bring the input of the
-    // block after.
+    // If several operations follow each other, sends carry the result of the block before, and receives bring the input
+    // of the block after.
     const KernelBlock* const before = next > 0 ? work[next - 1] : nullptr;
     const KernelBlock* const after = next < work.size() ? work[next] : nullptr;
     Cell cell;

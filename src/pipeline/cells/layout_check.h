@@ -13,8 +13,8 @@ namespace stageline {
 // count as 1. Whether the words of the order are dimensions at all is checked by check_rank_order().
 Status check_rank_layout(const RankLayoutOptions& options);
 
-// Returns the reason why these ranks cannot have this layout, told by process groups and messages; "" when nothing
-// speaks against it. known_layout() ignores options with such a reason, and outputs that show a layout give the reason.
+// Returns the reason why these ranks cannot have this layout, according to process groups and messages; "" when nothing
+// contradicts it. known_layout() ignores options with such a reason, and outputs that show a layout give the reason.
 std::string contradiction_of(const Trace& trace, const RankLayout& said);
 
 }  // namespace stageline

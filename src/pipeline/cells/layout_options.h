@@ -1,4 +1,4 @@
-// What the user says about which rank is which stage, and the layout that results.
+// The stages of ranks as the user gives them, and the layout that results.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,14 @@
 
 namespace stageline {
 
-// What the user said; 0 and "" stand for nothing.
+// The user's options; 0 and "" mean that an option was not given.
 struct RankLayoutOptions {
   int32_t pp = 0, tp = 0, dp = 0;
   std::string order;  // dimensions from the fastest to the slowest, as Megatron writes it: "tp-cp-ep-dp-pp"
   int32_t cp = 0;     // context-parallel ranks of one replica
   // expert-parallel ranks; outside of experts they are data-parallel ranks, so stages do not depend on them.
   int32_t ep = 0;
-  // True where the options place every rank by its number. --pp alone only gives the number of stages.
+  // Returns true where the options place every rank by its number. --pp alone only gives the number of stages.
   bool explicit_order() const { return pp > 0 && (tp > 0 || dp > 0 || cp > 0 || !order.empty()); }
 };
 

@@ -18,7 +18,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMaxOffRanks = 16;  // so many ranks' deviations are reported one by one
+constexpr size_t kMaxOffRanks = 16;  // the deviations of this number of ranks are reported one by one
 
 class RangeCellMaker {
  public:
@@ -41,8 +41,8 @@ class RangeCellMaker {
  private:
   RangeRows& rows() { return found_.rows; }
 
-  // Nothing says which rank is which stage. What messages say about their own ranks is used, else the order of the
-  // rows.
+  // The assignment of ranks to stages is not recorded. The stages that messages give for their own ranks are used, else
+  // the order of the rows.
   void lay_out_by_rows() {
     bool said = true;
     std::map<int32_t, int32_t> replicas;
@@ -149,7 +149,7 @@ class RangeCellMaker {
     for (const Cell& cell : messages_.cells) trace_.cells.add(cell);
   }
 
-  // Adds collectives that run beside the work; those within a piece of work are part of its time.
+  // Adds collectives that run next to the work; collectives within a cell are part of its time.
   void add_collectives() {
     std::vector<std::vector<RowList>> lists(trace_.parts.size());
     for (const RowList& list : found_.lists.lists)

@@ -14,8 +14,8 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMaxSampled = 256;     // where no schedule fits all lists, each is compared with so many of them
-constexpr size_t kMaxAligned = 32;      // at most so many schedules that fit equally well are kept
+constexpr size_t kMaxSampled = 256;     // where no schedule fits all lists, each is compared with this number of them
+constexpr size_t kMaxAligned = 32;      // at most this number of schedules that fit equally well is kept
 constexpr int64_t kMaxEditShare = 4;    // at most a quarter of a list's rows may be edits
 constexpr int64_t kMaxWrongShare = 50;  // at most a fiftieth of the neighbours may be out of order
 constexpr int64_t kMaxForwards = int64_t{1} << 21;  // limit for one schedule over all its sizes and stages
@@ -73,7 +73,7 @@ class Labeller {
     return can_be(rows_.parts[list.part][list.begin + i], expected[j], h.offset, h.schedule.sizes.micro_batches);
   }
 
-  // True when the list is the rows `shift`, `shift` + 1, … of the schedule, and with `whole` up to its end.
+  // Returns true when the list is the rows `shift`, `shift` + 1, … of the schedule, and with `whole` up to its end.
   bool equals(const RowHypothesis& h, const RowList& list, size_t shift) const {
     const std::vector<ExpectedRow>* expected = expected_of(h, list);
     const size_t n = list.end - list.begin;
@@ -134,8 +134,8 @@ class Labeller {
   RangeLabels label(const RowHypothesis& h) const;
 
  private:
-  // The micro-batches of this list's step where every rank has the same number of forwards in it, else those of most
-  // steps.
+  // Returns the micro-batches of this list's step if every rank has the same number of forwards in it, else the usual
+  // number.
   int32_t own_micro_batches(const RowList& list, const RowHypothesis& usual) const {
     const auto own = own_forwards_.find(list.step);
     const int32_t forwards = own == own_forwards_.end() ? 0 : own->second;
@@ -205,8 +205,8 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
 }
 
 // A row within an edit can be any of the expected rows between the two alignments. It gets a label when time excludes
-// all but one: with too early a label the work that takes its result would begin before it ends, with too late a label
-// the work that makes its input would end after it begins.
+// all but one. With too early a label the work that takes its result would start before it ends. With too late a label
+// the work that makes its input would end after it starts.
 void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowList& list, const RowAlignment& way,
                       std::vector<ExpectedRow>& labels) const {
   const std::vector<ExpectedRow>& expected = *expected_of(h, list);

@@ -1,9 +1,9 @@
 // Finds micro-batch and chunk of rows, from what the rows say or from a schedule that they prove.
 //
-// No row is labelled for its position alone. A schedule is proven when three things hold: every rank's rows are the
-// schedule's, or become so by few edits that are reported; no number that a row gives contradicts it; and with its
-// labels no work begins before what it waits for has ended. Where several schedules are proven, a row gets the label
-// they agree on.
+// No row is labelled for its position alone. A schedule is proven when three conditions hold. Every rank's rows are
+// the schedule's, or become so by few edits that are reported. No number that a row gives contradicts it. With its
+// labels no work starts before its input is ready. Where several schedules are proven, a row gets the label they agree
+// on.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct OffSchedule {
 struct RangeLabels {
   // The proven schedule, once for each number of micro-batches that steps have; empty when none was proven.
   std::vector<RowHypothesis> made;
-  // What each row of each part is; action_count is 0 where that stays unknown.
+  // The meaning of each row of each part; action_count is 0 if it stays unknown.
   std::vector<std::vector<ExpectedRow>> rows;
   std::vector<char> list_proven;  // for each list
   std::vector<OffSchedule> off;

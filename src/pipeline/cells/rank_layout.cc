@@ -32,8 +32,8 @@ RankLayout empty_layout(const Trace& trace, std::string how) {
 
 enum class GroupKind : uint8_t { kOther, kPipeline, kTensor, kData };
 
-// Tells the kind of a group by the words of its description: "mesh_pp", "pp", "PIPELINE_MODEL_PARALLEL_GROUP". Groups
-// over several dimensions ("EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", "mesh_dp_cp") are of none of these kinds.
+// Returns the kind of a group by the words of its description: "mesh_pp", "pp", "PIPELINE_MODEL_PARALLEL_GROUP". Groups
+// over several dimensions ("EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", "mesh_dp_cp") have none of these kinds.
 GroupKind group_kind(std::string_view description) {
   std::set<std::string, std::less<>> words;
   std::string word;
@@ -54,7 +54,7 @@ GroupKind group_kind(std::string_view description) {
   return pipeline ? GroupKind::kPipeline : tensor ? GroupKind::kTensor : GroupKind::kData;
 }
 
-// Parses "[0, 1, 2]"; returns an empty list when the text was cut (", ...") or is no list of ranks.
+// Parses "[0, 1, 2]"; returns an empty list when the text was cut (", ...") or is not a list of ranks.
 std::vector<int32_t> rank_list(std::string_view text) {
   std::vector<int32_t> ranks;
   for (const JsonMember& item : json_members(text, kMaxGroupRanks)) {

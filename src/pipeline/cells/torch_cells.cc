@@ -21,7 +21,7 @@
 namespace stageline {
 namespace {
 
-// What was made of the marks of one part.
+// The cells made of the marks of one part.
 struct PartCells {
   std::vector<Cell> cells;
   StepSource steps = StepSource::kOne;
@@ -34,8 +34,8 @@ struct PartCells {
   bool calls = false;  // some message has the times of the call on the host
 };
 
-// Cuts overlaps on the compute lane, where the last kernels of one cell run beside the first of the next. The later
-// start becomes the border, so that no time counts for two cells. Halves of an overlapped pair keep their common times.
+// Cuts overlaps on the compute lane, where the last kernels of one cell overlap the first of the next. The later start
+// becomes the border, so that no time counts for two cells. Halves of an overlapped pair keep their common times.
 int64_t clip_overlaps(std::vector<Cell>& cells) {
   std::vector<uint32_t> order;
   for (uint32_t i = 0; i < cells.size(); ++i)
@@ -67,8 +67,8 @@ class CellMaker {
     if (!std::is_sorted(marks_.begin(), marks_.end(), before)) std::stable_sort(marks_.begin(), marks_.end(), before);
   }
 
-  // With `number`, micro-batches that no name gives are counted. With `unsure`, chunks cannot be told apart, so nothing
-  // is counted.
+  // With `number`, micro-batches that no name gives are counted. With `unsure`, chunks cannot be distinguished, so
+  // nothing is counted.
   bool make(const RankLayoutOptions& options, bool number, bool unsure) {
     lay_out(options);
     std::vector<std::pair<size_t, size_t>> ranges(trace_.parts.size());  // marks of each part

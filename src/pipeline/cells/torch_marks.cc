@@ -77,7 +77,7 @@ std::vector<uint8_t> used_names(const Trace& trace, const Lookup& lookup) {
   return used;
 }
 
-// True when ranks send to each other: names such as "gloo:send" or "nccl:recv 1<-0" occur.
+// Returns true when ranks send to each other: names such as "gloo:send" or "nccl:recv 1<-0" occur.
 bool has_messages(const Trace& trace, const std::vector<uint8_t>& used) {
   for (StringId name = 0; name < used.size(); ++name) {
     if (used[name] == 0) continue;
@@ -90,7 +90,7 @@ bool has_messages(const Trace& trace, const std::vector<uint8_t>& used) {
   return false;
 }
 
-// What the rules of one set match among the names.
+// The matches of the rules of one set among the names.
 struct SetMatches {
   std::vector<RuleMatch> matches;
   std::unordered_map<uint64_t, uint32_t> at;  // key: name · kWheres + where; value: index of matches
@@ -230,7 +230,7 @@ class MarkMaker {
   std::vector<uint32_t> match_of_;  // for each name and where: the set in the high 4 bits, the match below
 };
 
-// What shows that there is a pipeline when the names found are used outside of pipelines too.
+// The evidence for a pipeline when the names found are used outside of pipelines too.
 enum class Proof : uint8_t {
   kNone,
   kMessages,  // ranks send to each other; rings of attention do as well, so sends_flow() decides

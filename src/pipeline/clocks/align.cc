@@ -62,7 +62,7 @@ class Report {
   int32_t root_domain(int32_t node) const {
     return static_cast<int32_t>(net_.domain_of_node(solution_.nodes[node].root));
   }
-  // True where the source says that all ranks share one clock; it then counts for ranks that nothing connects.
+  // Returns true where the source says that all ranks share one clock; it then counts for ranks that nothing connects.
   bool stated_shared() const { return trace_.clock == ClockState::kShared; }
   bool tied(size_t domain) const {
     if (stated_shared()) return true;

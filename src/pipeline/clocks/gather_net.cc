@@ -69,7 +69,7 @@ void cut_at_steps(const Matches& matches, Net& net) {
     }
 }
 
-// Gives each clock a rough offset along a tree of ties, messages first. All later differences are small beside it.
+// Gives each clock a rough offset along a tree of ties, messages first. All later differences are much smaller.
 void set_coarse(const Matches& matches, Net& net) {
   // For each domain: (other domain, tie).
   std::vector<std::vector<std::pair<size_t, size_t>>> ties_of(net.domains.size());
@@ -186,7 +186,7 @@ class Gatherer {
       parallel_for(net_.edges.size(), [&](size_t k) {
         const Edge& edge = net_.edges[k];
         if (edge.kind == TieKind::kCollectives) return;
-        // A jump that is small beside the room that causality leaves may be the network's doing.
+        // A jump that is small compared with the room that causality leaves may be the network's doing.
         const Slopes slopes = admissible_slopes(edge.points.causal, net_.drift_limit);
         const double room = slopes.possible ? edge.points.causal.room(slopes.roomiest) : 0;
         jumps[k] = find_jumps(edge.points, edge.kind, net_.drift_limit);

@@ -77,8 +77,8 @@ struct Range {
   int64_t size() const { return high - low + 1; }
 };
 
-// Whether some work may occur twice in one rank's step; false is certain. Ordinary labels lie close together and are
-// checked in a table, without sorting. `seen` is scratch memory. O(work).
+// Returns true if some work may occur twice in one rank's step; false is certain. Ordinary labels lie close together
+// and are checked in a table, without sorting. `seen` is scratch memory. O(work).
 bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
   constexpr int64_t kKinds = 5;  // F, B, I, W, F&B
   if (work.size() < 2) return false;
@@ -368,7 +368,7 @@ void RunCoverage::find_repetitions() {
   }
   if (repeated_.empty()) return;
   std::sort(repeated_.begin(), repeated_.end());
-  // The two pieces of the last stage's backward (its loss, and the rest) are no repetition.
+  // The two pieces of the last stage's backward (its loss, and the rest) are not a repetition.
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
   std::vector<bool> pieces(cells.size(), false);
   for (size_t i = 0; i < loss_of.size(); ++i)
@@ -423,7 +423,7 @@ void RunCoverage::find_holes() {
       const int64_t group = (int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1);
       int32_t number = cells.micro_batch[i];
       if (number == kUnknown) {
-        // Without any micro-batch numbers nobody can say which are missing. Where only some have none, they are
+        // Without any micro-batch numbers, missing ones cannot be determined. Where only some have none, they are
         // counted.
         if (!numbered) return;
         number = unnumbered[group]++;

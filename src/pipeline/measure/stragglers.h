@@ -1,5 +1,5 @@
-// Finds the workers that hold the others up, and how each does: always, now and then, by pauses, by late launches, or
-// not by itself at all (long sequences, a heavy stage). What that costs is found in diagnosis/causes. Definitions:
+// Finds ranks that delay others and classifies how: always, in some steps, by pauses, by late launches, or by their
+// load (long sequences, a heavy stage). diagnosis/causes computes the cost. Definitions:
 // docs/analyses/stragglers.md.
 #pragma once
 
@@ -16,13 +16,13 @@ namespace stageline {
 
 enum class StragglerVerdict : uint8_t {
   kFine,
-  kPersistent,  // slower than its peers in most steps
+  kPersistent,  // slower than its peers in at least kStragglerSteps of its steps
   kNowAndThen,  // slower than its peers in some steps
   kLateLaunch,  // all its cells start later than they could
   kPauses,      // some of its cells start much later than they could
-  kAlone,       // no other rank holds its stage: slow worker and slow stage cannot be told apart
+  kAlone,       // no other rank holds its stage: slow rank and slow stage cannot be distinguished
 };
-std::string_view straggler_verdict_name(StragglerVerdict verdict);  // "persistent", "now and then", …
+std::string_view straggler_verdict_name(StragglerVerdict verdict);  // "persistent", "late launches", …
 
 // A ratio counts only if it also exceeds 1 by four of its standard errors.
 inline constexpr double kStragglerRatio = 1.05;     // least ratio of a slow worker to its peers
@@ -45,7 +45,7 @@ struct StragglerWorker {
   double period_ns = 0;           // time between pauses where that is steady; otherwise NaN
   double late_ns = 0;             // lower quartile of how much later its cells start than they could
   StragglerVerdict verdict = StragglerVerdict::kFine;
-  // What it takes of a mean step beyond its peers: longer cells, pauses and, where all its cells start late, these
+  // Returns the time of a mean step beyond its peers: longer cells, pauses and, where all its cells start late, these
   // delays.
   double beyond_ns() const;
 };
@@ -59,8 +59,8 @@ struct StragglerStep {  // one stage in one step
   bool slow = false;          // the slowest worker's ratio exceeds what scatter explains
 };
 
-// Whether long forwards have long backwards, for one stage: each micro-batch is compared with the mean of those of the
-// same worker and step.
+// Compares forwards with backwards, for one stage: each micro-batch is compared with the mean of those of the same rank
+// and step.
 struct FbCorrelation {
   int32_t stage = 0;
   int64_t pairs = 0;
@@ -73,7 +73,7 @@ struct FbCorrelation {
 struct SlowStep {
   int32_t step = 0;
   double ratio = 1;    // to the median step
-  double lost_ns = 0;  // what it takes beyond the median step, spread over all steps
+  double lost_ns = 0;  // time beyond the median step, spread over all steps
 };
 
 struct Stragglers {
@@ -91,7 +91,7 @@ Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const Run
 // others, each worst first, equal ones in order of parts.
 std::vector<size_t> worst_workers(const Stragglers& stragglers);
 
-// What a row says of a worker: "1.50× its peers, slow in 8 of 8 steps".
+// Returns the text of a row about a worker: "1.50× its peers, slow in 8 of 8 steps".
 std::string straggler_words(const StragglerWorker& worker);
 
 }  // namespace stageline

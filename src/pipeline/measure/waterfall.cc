@@ -21,7 +21,7 @@ namespace {
 // A gap counts as its message up to this many times what messages of its link usually take.
 constexpr double kMaxOfMedian = 2;
 
-// Of one stage of one pipeline: how many ranks it has, and their busy time with equal costs and with their own.
+// One stage of one pipeline: its number of ranks, and their busy time with equal costs and with measured ones.
 struct StageBusy {
   int32_t stage = 0;
   double ranks = 0, equal_ns = 0, own_ns = 0;
@@ -107,7 +107,7 @@ class Splitter {
       for (uint32_t u = graph.list_begin[l]; u < graph.list_begin[l + 1]; ++u) {
         const OrderUnit& unit = graph.units[u];
         int64_t came = INT64_MIN;  // when the last of its inputs was ready
-        double max_ns = 0;         // the most that a message to it may take
+        double max_ns = 0;         // the maximum time of a message to it
         for (size_t w = 0; w < 2; ++w) {
           if (unit.after[w] == kNoUnit || graph.units[unit.after[w]].list == l) continue;
           const OrderUnit& producer = graph.units[unit.after[w]];
@@ -157,8 +157,8 @@ class Splitter {
     return schedule.as_it_ran ? 0 : p.level_ns[0] - replayer.equal_costs(schedule.order);
   }
 
-  // Collects for each pair of ranks the median of the gaps between the end of the producer that a unit waited for and
-  // the unit's start, where the unit's own rank was free before.
+  // Collects the gaps of each pair of ranks between the end of the producer that a unit waited for and the unit's
+  // start. The unit's own rank must have been free before. Keeps their median.
   void collect_gaps(Pipeline& p, const OrderGraph& graph) const {
     struct Gap {
       uint32_t from;

@@ -41,12 +41,12 @@ struct WaterfallStep {
   double held_ns = 0;      // part of the message latency: ranks sat in a receive whose input was there
   double span_ns = 0;      // of the step
   double pipeline_ns = 0;  // of this replica's compute cells
-  // Measured on every rank's own clock, the longest over the replica's ranks: first start to last end of its compute
-  // cells, the same of all its cells but messages, and the time in which it computes.
+  // These are on every rank's own clock, the longest over the replica's ranks: first start to last end of its compute
+  // cells, the same of all cells but messages, and the time in which it computes.
   double own_pipeline_ns = 0, own_span_ns = 0, busiest_ns = 0;
 };
 
-// Means over the ranks of one stage, over pipelines that are no outliers. The parts add up to pipeline_ns.
+// Means over the ranks of one stage, over pipelines that are not outliers. The parts add up to pipeline_ns.
 struct WaterfallStage {
   int32_t stage = 0;
   int64_t ranks = 0;                                        // number of (step, rank) in the mean
@@ -54,7 +54,7 @@ struct WaterfallStage {
   double pipeline_ns = 0;
 };
 
-// How many directed pairs of ranks have their message latency from which evidence.
+// The number of directed pairs of ranks by the evidence for their message latency.
 struct LatencyEvidence {
   int64_t by_messages = 0, by_gaps = 0, unknown = 0;  // unknown pairs take the median of the others
   double median_ns = 0;                               // over all pairs
@@ -73,15 +73,15 @@ struct Waterfall {
 };
 
 // One stretch in which a rank waits: before one of its units, or after its last one until the pipeline ends. The same
-// replays tell, rank by rank, which part causes how much of it; summed over a stage's ranks this gives the stage's row
-// in `stages`.
+// replays divide it among its causes, rank by rank; summed over a stage's ranks this gives the stage's row in
+// `stages`.
 struct WaterfallBubble {
   int32_t step = 0, part = 0;
   int64_t start_ns = 0, end_ns = 0;                 // common time; both are equal where only the replays wait
   std::array<float, kPipelineParts - 1> part_ns{};  // kSchedule … kRest, may be below 0; they add up to its duration
 };
 
-// The mean over pipelines that are no outliers; its step and dp are kUnknown. When there is none, its times are 0 and
+// The mean over pipelines that are not outliers; its step and dp are kUnknown. When there is none, its times are 0 and
 // order_ns is NaN.
 WaterfallStep mean_of(const Waterfall& waterfall);
 

@@ -37,10 +37,10 @@ struct Recognition {
   // these labels.
   bool own_labels = false;
   int32_t lowest_label = 0, highest_label = 0;
-  // Schedules whose lists are those of the best candidate in every kind and place, so that nothing in this run tells
-  // them apart.
+  // Schedules whose lists are those of the best candidate in every kind and place, so that this run cannot distinguish
+  // them.
   std::vector<std::string> same_as;
-  // Those of the best candidate, recognised or not; those found in most lists come first; at most kMaxDivergences.
+  // Divergences from the best candidate, recognised or not; those in most lists come first; at most kMaxDivergences.
   std::vector<Divergence> divergences;
 
   const ScheduleCandidate& best() const { return candidates.front(); }
@@ -49,11 +49,11 @@ struct Recognition {
 inline constexpr double kRecognisedScore = 0.6;
 inline constexpr size_t kMaxDivergences = 100;
 
-// Expects sorted cells; stages may be unknown (see work_lists()). Never fails. There are no candidates where there are
-// no lists, where sizes exceed those of make_schedule(), or where stages are only the order of ranks
+// Finds the schedule. Expects sorted cells; stages may be unknown (see work_lists()). It never fails. There are no
+// candidates if there are no lists, if sizes exceed those of make_schedule(), or if stages are only the order of ranks
 // (Trace::pipeline_stages is 0). When there are more than 2048 different lists, evenly spaced ones of them score all
-// candidates but the best. At worst O(cells log cells + candidates · cells · kExactDistance). `lists`, if given,
-// receives rank_lists() under the best candidate's rule.
+// candidates but the best. It takes at worst O(cells log cells + candidates · cells · kExactDistance). `lists`, if
+// given, receives rank_lists() under the best candidate's rule.
 Recognition recognise(const Trace& trace, RankLists* lists = nullptr);
 
 // Returns "1f1b, 4 stages, 8 micro-batches, 100 % of lists match" or "not recognised; nearest …"; "" without

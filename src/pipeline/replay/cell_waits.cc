@@ -1,10 +1,10 @@
-// Waits of jobs that recorded compute cells, and perhaps collectives, but no message that could be trusted: the order
-// of every rank, trace.links between stages, and a message of its own between two ranks. Where receives were recorded
-// beside the compute cells it lasts until its own one ended, else as messages between these two stages in this
-// direction usually do.
+// Finds the waits of jobs that recorded compute cells, and perhaps collectives, but no reliable messages. They are the
+// order of every rank, trace.links between stages, and a separate message between two ranks. If receives were recorded
+// next to the compute cells, the message lasts until its own one ended, else as messages between these two stages in
+// this direction usually do.
 //
-// A collective that begins while a cell of its rank runs, as a reduction behind the last backward does, is begun by
-// that cell: it waits for all that the cell waits for, and what follows waits for both.
+// A collective that starts while a cell of its rank runs, as a reduction behind the last backward does, is launched by
+// that cell. It has the same waits as the cell, and later operations wait for both.
 //
 //     cells        ▐▐▐▐ B6 ▐▐▐▐        ▐▐▐▐▐▐ B7 ▐▐▐▐▐▐
 //     message                  ├──────▶│
@@ -96,7 +96,7 @@ class CellWaits {
     std::vector<uint32_t> before;  // by operation: the one of its rank that it follows
     std::vector<std::pair<uint32_t, uint32_t>>
         beside;  // (collective, cell of its rank that runs when it begins), by cell
-    std::vector<std::pair<uint32_t, uint32_t>> after;  // (operation, cell that it follows beside `before`)
+    std::vector<std::pair<uint32_t, uint32_t>> after;  // (operation, cell that it follows in addition to `before`)
     std::map<Edge, std::vector<int64_t>> gaps;
     std::vector<size_t> first_seen;  // types in the order of their first cells
     // Index of the first message forward, and of the first backward.
@@ -158,8 +158,8 @@ class CellWaits {
     }
     rank_order(draft, step.before);
     find_beside(draft, step);
-    // The smallest part of the gaps is transfer, the rest is somebody being late: the lower quartile of the gaps of
-    // those that did wait for it stands for the class.
+    // The smallest part of the gaps is transfer; the rest is a late rank. The lower quartile of the gaps of cells that
+    // did wait for it is the value of the class.
     std::array<std::pair<Edge, std::vector<int64_t>*>, 2> known{};  // by direction: the one before, mostly the same
     for (const Link& link : step.links) {
       if (!usable(link) || on_one_rank(link)) continue;
@@ -178,12 +178,12 @@ class CellWaits {
     step.together = gradients_together(draft, 0);
   }
 
-  // Each operation follows the one of its rank that ended last before it started; what overlaps it runs beside it.
-  // Rounded stamps overlap where work does not: seconds since 1970 in a double are good to a quarter of a microsecond,
-  // a table in milliseconds to one millisecond. So an operation counts as ended at the start of another if it reaches
-  // over that start by at most kSameNs, or for compute a tenth of its own length (a start that is late by less than
-  // that does not matter), but never by more than half of its length. It still began first, so it never waits for the
-  // other.
+  // Each operation follows the one of its rank that ended last before it started; operations that overlap it run in
+  // parallel. Rounded timestamps overlap where work does not: seconds since 1970 in a double are exact to a quarter of
+  // a microsecond, a table in milliseconds to one millisecond. So an operation counts as ended at the start of another
+  // if it exceeds that start by at most kSameNs. For compute it may exceed it by a tenth of its own length, because a
+  // smaller delay of a start does not matter, but never by more than half of its length. It still started first, so it
+  // never waits for the other.
   static int64_t surely_ended_ns(const DraftOp& o) {
     const int64_t dur = o.end_ns - o.start_ns;
     const int64_t rounded = is_compute(o.kind) ? std::max(kSameNs, dur / 10) : kSameNs;
@@ -311,9 +311,9 @@ class CellWaits {
     return {cells_.part[cell], cells_.step[cell], std::get<bool>(edge_of(link)), std::max(cells_.chunk[cell], 0),
             cells_.micro_batch[cell]};
   }
-  // Returns how long a message took: from the end of its producer to the end of its receive, minus the time by which
-  // the receive was posted after the send, because a receiver that comes late does not make a message slow. nullopt
-  // when the receive was not recorded.
+  // Returns the time of a message: from the end of its producer to the end of its receive. If the receive was posted
+  // after the send, that delay is subtracted, because a late receiver does not make a message slow. nullopt when the
+  // receive was not recorded.
   std::optional<int64_t> recorded_ns(const Link& link, int64_t produced_ns) const {
     const auto* received = recorded_.received(place_of(link, link.to_cell));
     if (!received) return std::nullopt;
@@ -359,8 +359,8 @@ class CellWaits {
     }
   }
 
-  // The k-th collectives of one name on the ranks of a stage are one collective over its replicas, provided that all
-  // ranks have the same number of them and no member had ended before another began.
+  // The k-th collectives of one name on the ranks of a stage are one collective over its replicas. All ranks must have
+  // the same number of them, and no member may have ended before another started.
   void collectives(StepDraft& draft) const {
     draft.group.assign(draft.ops.size(), kNoGroup);
     std::map<std::tuple<int32_t, std::string_view>, std::map<int32_t, std::vector<uint32_t>>> lists;

@@ -1,5 +1,5 @@
 // Finds the waits of recorded operations by the rules of the what-if paper's artifact (its README, and §3 of the
-// paper): from names, order of start and virtual stages alone, it says which operation starts after which.
+// paper). The rules use only names, order of start and virtual stages.
 //
 //   compute    after the compute before it on its rank; forward after its receive, backward after its receive (of a
 //              split backward its first half, the input gradients, receives and sends; the paper's jobs have none);
@@ -14,8 +14,8 @@
 //   groups     the k-th send with the k-th receive on the other side; data-parallel collectives over replicas;
 //              embedding gradients over first and last stage; clip over all
 //
-// Receives that start after the last compute they could feed, and sends that end before the first compute they could
-// carry, were recorded but not launched; they belong to no message.
+// Some operations were recorded but not launched: receives that start after the last compute they could feed, and sends
+// that end before the first compute they could carry. They belong to no message.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -176,9 +176,9 @@ class ReplicaWaits {
     return at != places.end() && at->first == name ? at->second : places.size();
   }
 
-  // True when messages say which work they belong to: they give their micro-batch, with several chunks also their own
-  // rank's chunk, and each belongs to different work. Where the chunk they give is counted on another rank, the times
-  // do not fit that work.
+  // Returns true when messages say which work they belong to: they give their micro-batch, with several chunks also
+  // their own rank's chunk, and each belongs to different work. Where the chunk they give is counted on another rank,
+  // the times do not fit that work.
   bool named(const std::vector<uint32_t>& work, const std::vector<std::pair<Name, size_t>>& places,
              const std::vector<uint32_t>& messages, bool sends) const {
     if (chunks_ == 1)
@@ -209,7 +209,7 @@ class ReplicaWaits {
     // Messages that say which work they belong to are matched by that, in whatever order they came.
     const auto places = by_name(work);
     const bool said = named(work, places, launched, sends);
-    // Where some messages are missing, times tell which ones are there.
+    // If some messages are missing, the times identify the ones that exist.
     const bool gaps = launched.size() + next != work.size();
     uint64_t count = 0;
     const int64_t towards = (compute == kF) == sends ? 1 : -1;
@@ -367,8 +367,8 @@ void follow_links(const Trace& trace, const Cells& cells, const StepRange& range
   }
 }
 
-// True where chunks do not all lie from the first stage to the last, as the rules assume. Then the model turns round at
-// the last stage, so that what leaves a chunk there enters the next chunk on the same rank, or some chunks run
+// Returns true where chunks do not all lie from the first stage to the last, as the rules assume. Then the model turns
+// round at the last stage, so that what leaves a chunk there enters the next chunk on the same rank, or some chunks run
 // backwards.
 bool turns_round(const Trace& trace) {
   const Cells& cells = trace.cells;

@@ -14,7 +14,7 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kGraphBytes = 100;  // about what a cell takes in a graph: 113 were measured of 16.8 million cells
+constexpr size_t kGraphBytes = 100;  // approximate bytes of a cell in a graph: 113 were measured for 16.8 million cells
 
 // One step in its final order. Numbers count from the step's first operation.
 struct OrderedStep {
@@ -25,7 +25,7 @@ struct OrderedStep {
   int64_t cut = 0, negative = 0;
 };
 
-// What is known of the operations of each type and each part.
+// Facts about the operations of each type and each part.
 struct OrderFacts {
   std::vector<uint8_t> communicates;  // for each type
   std::vector<uint32_t> pipeline_of;  // for each part the number of its replica
@@ -48,11 +48,11 @@ struct OrderSpace {
   std::vector<int64_t> ends;              // in the final order, counted from the step's start
 };
 
-// A unit is what proceeds together: a group, or an operation of its own. Units are ordered by Kahn's algorithm. Where
-// units wait for each other in a circle, the one that started first goes on. With compute cells, one pipeline goes as
-// far as it can before the next one does, so that what waits for each other stands together, in the cache and in the
-// graph. Writes the columns of the graph from `base` on; waits, groups and their numbers count from the step's first
-// operation.
+// A unit is a set of operations that proceed together: a group, or a single operation. Units are ordered by Kahn's
+// algorithm. If units wait for each other in a circle, the one that started first goes on. With compute cells, one
+// pipeline goes as far as it can before the next one does. So units that wait for each other are adjacent, in the cache
+// and in the graph. It writes the columns of the graph from `base` on; waits, groups and their numbers count from the
+// step's first operation.
 class Orderer {
  public:
   Orderer(OrderSpace& space, const OrderFacts& facts, uint32_t base, StepGraph& graph)
@@ -282,7 +282,7 @@ class Orderer {
         int64_t ready = begins[k] == waits_end ? 0 : INT64_MIN;
         for (size_t w = begins[k]; w < waits_end; ++w) ready = std::max(ready, ends[out_.wait_on[w]]);
         durations[k] = at_least(static_cast<double>(ends[k] - latest));
-        // Messages and collectives are posted early and wait within their own time, so an early start is no flaw to
+        // Messages and collectives are posted early and wait within their own time, so an early start is not a flaw to
         // report.
         const auto delay = static_cast<double>(starts[k] - ready);
         delays[k] = communicates(k) && !(delay > StepGraph::kMinNs) ? 0 : at_least(delay);
@@ -294,9 +294,9 @@ class Orderer {
 
   bool communicates(uint32_t place) const { return facts_.communicates[graph_.type[base_ + place]] != 0; }
 
-  // Handles a message or collective that is stamped as one transfer on all its members. Members that were there first
-  // waited in time that nobody recorded, so only the smallest of the delays can be a launch delay, and the others are
-  // set to 0. This does not apply where a member's stamps show its waiting, since such a member starts earlier.
+  // Handles a message or collective that is stamped as one transfer on all its members. Members that arrived first
+  // waited in unrecorded time, so only the smallest of the delays can be a launch delay, and the others are set to 0.
+  // This does not apply if a member's timestamps show its waiting, since such a member starts earlier.
   void one_transfer(uint32_t begin, uint32_t end, int64_t latest) {
     double* const delays = graph_.delay_ns.data() + base_;
     uint32_t least = begin;
@@ -364,7 +364,7 @@ bool gradients_together(StepDraft& draft, uint16_t type) {
     draft.ops.push_back({kNoCell, type, CellKind::kCollective, part, kUnknown, kUnknown, last_end, first_start});
     draft.group.push_back(kNoGroup);
     for (const auto& [number, op] : last) draft.wait(together, op);
-    if (collectives)  // one that is over sooner does not end the cells beside it
+    if (collectives)  // one that is over sooner does not end the cells that run in parallel
       for (const auto& [number, op] : last_operations(draft, false))
         if (last.at(number) != op) draft.wait(together, op);
     for (const uint32_t op : optimizers) draft.wait(op, together);
@@ -393,7 +393,7 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
     graph.dp_count = std::max(graph.dp_count, part.dp + 1);
     graph.stage_of.push_back(part.stage);
     graph.dp_of.push_back(part.dp);
-    // With recorded operations, collectives tie the pipelines together, so all are ordered as one.
+    // Recorded collectives connect the pipelines, so all are ordered as one.
     const int32_t pipeline = source == GraphSource::kComputeCells ? part.dp : 0;
     facts.pipeline_of.push_back(pipelines.try_emplace(pipeline, pipelines.size()).first->second);
   }

@@ -56,7 +56,7 @@ double take_median(std::vector<double>& values) {
   return (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
 
-// Returns nullopt where messages and collectives were not recorded, or not under names that say what waits for what.
+// Returns nullopt if messages and collectives were not recorded, or have names from which waits cannot be derived.
 std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& notes, LaunchRule rule) {
   std::vector<GraphType> types;
   std::vector<StepDraft> drafts = draft_operations(trace, false, rule, types, notes);

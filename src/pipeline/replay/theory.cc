@@ -16,10 +16,10 @@
 namespace stageline {
 namespace {
 
-constexpr size_t kMaxSizes = 4;  // so many different numbers of micro-batches per step are replayed
+constexpr size_t kMaxSizes = 4;  // this number of different micro-batch counts per step is replayed
 constexpr size_t kKinds = 5;     // F, B, I, W, F&B
 constexpr double kLongestNs = 1e18;
-// A step is replayed at its own pace only if at least one in so many of the schedule's cells is there.
+// A step is replayed at its own pace only if at least one in this number of the schedule's cells is present.
 constexpr size_t kMinFilled = 4;
 
 // Mean durations by stage, chunk and kind.
@@ -205,7 +205,7 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   return own;
 }
 
-// What one step of one replica adds to a theory besides the times of its cells.
+// The data that one step of one replica adds to a theory besides the times of its cells.
 struct PlacedLists {
   int64_t without = 0;
   std::vector<size_t> fused;  // indices of cells
@@ -213,8 +213,8 @@ struct PlacedLists {
   std::optional<ScheduleNumbers> own_numbers;
 };
 
-// Puts the replay of lists [first, last) beside their cells, such that the first cell starts where it really did.
-// Writes only the times of these lists' cells.
+// Places the replay of lists [first, last) on the time of their cells, such that the first cell starts at its recorded
+// start. Writes only the times of these lists' cells.
 PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& slots, size_t first, size_t last,
                         TheoryRun& run) {
   PlacedLists placed;

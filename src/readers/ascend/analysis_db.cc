@@ -225,7 +225,7 @@ Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, D
     StepSummary step;
     bool good = fields.size() == width;
     if (good && step_at != SIZE_MAX) {
-      // "13", or "13.0" if the writer's table had gaps among its numbers
+      // "13", or "13.0" if the writer's table had gaps among its numbers.
       const std::string_view number = trim(fields[step_at]);
       step.step = step_number(number.ends_with(".0") ? number.substr(0, number.size() - 2) : number);
     }

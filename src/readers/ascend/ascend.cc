@@ -34,7 +34,7 @@ Match sniff(const Source& source) {
   return Match::kNo;
 }
 
-// Reports ranks that the run has, by the world size that ranks give, and that are not in the input.
+// Reports ranks that are missing in the input, according to the number of ranks that the files give.
 void check_world(Trace& trace) {
   int64_t world = 0;
   for (const Part& part : trace.parts)
@@ -62,7 +62,7 @@ std::string describe(const Trace& trace) {
   return out;
 }
 
-// Reads a rank from its database; if there is none, or it cannot be read, from the text exports beside it.
+// Reads a rank from its database; if there is none, or it cannot be read, from the text exports next to it.
 RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
   const bool text = !files.kernel_details.empty() || !files.trace_view.empty();
   if (files.profiler_db.empty()) return read_rank_text(files, options);

@@ -30,7 +30,7 @@ std::string unwrapped(std::string_view value) {
   return looks.starts_with("{") || looks.starts_with("[") ? inner : std::string(value);
 }
 
-// META_DATA has plain words ("1.2.0") beside JSON, but MetaField needs JSON.
+// META_DATA contains plain words ("1.2.0") as well as JSON, but MetaField needs JSON.
 std::string as_json(std::string_view value) {
   const std::string text = unwrapped(value);
   const std::string_view looks = trim(text);
@@ -105,7 +105,7 @@ void read_identity(RankDb& rank) {
   });
   const int64_t device = own >= 0 ? own : devices == 1 ? only : -1;
   if (device >= 0 && device <= INT32_MAX) part.device = static_cast<int32_t>(device);
-  // NPUs by number, in the form in which Kineto lists devices
+  // NPUs by number, in the form in which Kineto lists devices.
   std::string devices_json;
   rank.scan("NPU_INFO", {"id", "name"}, [&](const SqliteRows& rows) {
     if (devices_json.size() > 65536) return;

@@ -34,7 +34,7 @@ std::string_view RankDb::enum_name(const std::string& table, int64_t id) {
   return found == it->second.end() ? std::string_view() : std::string_view(found->second);
 }
 
-// True when the database has anything that would fill a lane.
+// Returns true when the database has anything that would fill a lane.
 static bool is_profile(const SqliteDb& db) {
   for (const char* table : {"TASK", "MSTX_EVENTS", "COMMUNICATION_OP", "CANN_API", "PYTORCH_API", "STEP_TIME"})
     if (db.has_table(table)) return true;

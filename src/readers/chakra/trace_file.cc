@@ -58,7 +58,7 @@ enum : uint32_t {
 };
 }
 
-// The messages of a file, one after the other.
+// Reads the messages of a file, one after the other.
 class Messages {
  public:
   explicit Messages(Input& input) : input_(input) {}
@@ -145,7 +145,7 @@ Attribute attribute_of(std::string_view bytes) {
   return out;
 }
 
-// CollectiveCommType, in torch's words.
+// Converts CollectiveCommType to torch's names.
 std::string_view collective_name(int64_t type) {
   constexpr std::string_view kNames[] = {"allreduce", "reduce",   "allgather",      "gather",         "scatter",
                                          "broadcast", "alltoall", "reduce_scatter", "reduce_scatter", "barrier"};

@@ -117,7 +117,7 @@ void take_facts(Trace& trace, Trace& one) {
   trace.device_family = one.device_family;
 }
 
-// Estimates the cells of all files from this one, and a little more. Room for so many is reserved at once, since a
+// Estimates the cells of all files from this one, and a little more. Room for all of them is reserved at once, since a
 // column that outgrows its memory exists twice for a while. A cell takes more than a byte.
 size_t likely_cells(const File& file, int64_t total_bytes) {
   const double per_byte =
@@ -125,7 +125,7 @@ size_t likely_cells(const File& file, int64_t total_bytes) {
   return static_cast<size_t>(static_cast<double>(total_bytes) * std::min(per_byte, 1.0));
 }
 
-// Names begin with the rank, so parts come in order of ranks unless somebody renamed files.
+// Names begin with the rank, so parts come in order of ranks unless files were renamed.
 void order_parts(Trace& trace) {
   std::vector<Part>& parts = trace.parts;
   const auto by_rank = [](const Part& a, const Part& b) { return a.rank < b.rank; };

@@ -12,7 +12,7 @@
 namespace stageline::digest {
 namespace {
 
-// A row of Diagnostics or of counters, flattened.
+// Holds a row of Diagnostics or of counters, flattened.
 struct Flaw {
   std::string name, message, file;
   Severity severity = Severity::kInfo;
@@ -129,8 +129,8 @@ int64_t minus(int64_t a, int64_t b) {
 int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
 
 // ---- whether a digest is a trace ---------------------------------------------------------------
-// A digest's sums say that its bytes are those that were written, not that its writer was honest. What the rest of the
-// program takes for granted of a trace is checked here, as tests/fuzz/trace_invariants.h states it.
+// A digest's checksums prove that its bytes are those that were written, but not that its writer was honest. The
+// assumptions of the rest of the program about a trace are checked here, as tests/fuzz/trace_invariants.h states them.
 
 constexpr int64_t kMaxReported = int64_t{1} << 50;  // of bytes and elements: sums of thousands fit
 constexpr int64_t kMaxCounted = int64_t{1} << 38;   // of events and flaws: so do sums over all ranks
@@ -249,7 +249,7 @@ bool cells_are_sound(const Trace& trace) {
   return all_below_or_none(cells.slice, trace.parts[0].slices.size());
 }
 
-// What the source's own profiler summed up: durations, and −1 where it said nothing.
+// Checks the sums of the source's own profiler: durations, and −1 where there is none.
 bool sums_are_sound(const Part& part) {
   const auto duration = [](int64_t ns) { return between(ns, -1, kMaxTimeNs); };
   for (const StepSummary& s : part.step_summaries)

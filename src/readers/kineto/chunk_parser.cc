@@ -9,12 +9,12 @@ namespace {
 
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-// Returns the place after the brace that closes the object at p. Two things show that the object is damaged: a line end
-// inside a text (a quote is missing or one too many), and an object without a key within objects (a brace is missing).
-// Then `broken` is set, and the object is taken to end where the next event visibly begins.
+// Returns the place after the brace that closes the object at p. An object is damaged if it has a line end inside a
+// text (a quote is missing or one too many). It is also damaged if it has an object without a key within objects (a
+// brace is missing). Then `broken` is set, and the object ends where the next event visibly starts.
 const char* after_event(const char* p, const char* end, bool& broken) {
   int depth = 0, arrays = 0;
-  char before = '\0';  // the last byte that is no blank
+  char before = '\0';  // the last byte that is not a blank
   bool in_text = false;
   broken = false;
   const char* const limit = end - p > static_cast<std::ptrdiff_t>(kMaxEventBytes) ? p + kMaxEventBytes : end;
@@ -133,7 +133,7 @@ ChunkParser::Place ChunkParser::parse(const char* p, const char* const end, cons
       continue;
     }
     if (*p == ']') return {p + 1, Stop::kClosed};
-    // This is no event: a lone value, a log line, or a brace too many.
+    // This is not an event: a lone value, a log line, or a brace too many.
     rows_.lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
                offset + (p - begin));
     ++p;

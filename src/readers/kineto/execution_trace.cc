@@ -16,7 +16,7 @@ namespace {
 
 namespace od = simdjson::ondemand;
 
-constexpr size_t kMaxBytes = (size_t{1} << 32) - simdjson::SIMDJSON_PADDING;  // the most that the JSON parser takes
+constexpr size_t kMaxBytes = (size_t{1} << 32) - simdjson::SIMDJSON_PADDING;  // the maximum that the JSON parser takes
 constexpr size_t kLongestText = size_t{1} << 16;                              // for the tensors of a node
 constexpr double kAlike = 0.9;  // so large a share of the nodes that have an event must have its name
 

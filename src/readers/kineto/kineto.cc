@@ -29,14 +29,14 @@ namespace {
 
 Match sniff(const Source& source) {
   Match best = Match::kNo;
-  // JSON that JAX writes beside a profile of XLA is the same recording with less in it, so it is left to that reader.
+  // JSON that JAX writes next to a profile of XLA is the same recording with less in it, so it is left to that reader.
   const std::vector<size_t> twins = xplane_files(source).json_twins;
   for (size_t i = 0; i < source.files.size() && best != Match::kCertain; ++i)
     if (std::find(twins.begin(), twins.end(), i) == twins.end()) best = std::max(best, sniff_file(source, i));
   return best;
 }
 
-// Where some files say that they are Kineto's, other Chrome traces beside them (exports, overlays) are left alone. With
+// If some files are marked as Kineto's, other Chrome traces next to them (exports, overlays) are skipped. With
 // --reader, everything that may hold events is tried.
 std::vector<size_t> files_to_read(const Source& source) {
   std::vector<size_t> certain, maybe, possible;

@@ -1,12 +1,12 @@
-// A Chrome trace is one of
+// A Chrome trace is one of:
 //
 //   {"schemaVersion": 1, …, "traceEvents": [ {event}, … ], "traceName": "…"}     members before and after
 //   [ {event}, … ]                                                               also without the last ]
 //   {event} {event} …                                                            one per line or not
 //
-// or several of these in a row. The outer level is read here, and the events by chunk parsers. With several workers the
-// window is cut where events seem to begin, and all stretches are parsed at once. A stretch counts only when the one
-// before it ended exactly where this one began; otherwise it is parsed again from there.
+// It may also contain several of these in a row. The outer level is read here, and the events by chunk parsers. With
+// several workers the window is cut where events seem to start, and all stretches are parsed at once. A stretch counts
+// only when the one before it ended exactly where this one started; otherwise it is parsed again from there.
 #include "readers/kineto/read_file.h"
 
 #include <algorithm>
@@ -156,7 +156,7 @@ class FileReader {
     }
   }
 
-  // True when an object of the outer level is an event itself, as its first key shows.
+  // Returns true when an object of the outer level is an event itself, as its first key shows.
   bool is_event(const char* p) const {
     ++p;
     while (p < window_.end() && is_blank(*p)) ++p;

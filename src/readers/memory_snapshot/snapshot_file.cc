@@ -122,7 +122,7 @@ class SnapshotReader {
                                             : BlockState::kAwaitingFree;
     out.requested = bytes_of_value(block["requested_size"]);
     out.stack = stack_of(block["frames"]);
-    // Up to torch 2.0, the last allocation of a block stood in its history, with the size that was asked for.
+    // Up to torch 2.0, the last allocation of a block is in its history, with the requested size.
     if (const Value history = block["history"]; history.is_list() && history.size() > 0) {
       const Value last = history.item(0);
       if (out.requested < 0) out.requested = bytes_of_value(last["real_size"]);
@@ -213,8 +213,8 @@ class SnapshotReader {
     out_.part.add_lane("allocator", lane);
   }
 
-  // Computes what was held after every event, for memory records and counters. What was held before the first event
-  // follows from what is held at the end.
+  // Computes the memory held after every event, for memory records and counters. The memory before the first event
+  // follows from that at the end.
   void replay() {
     std::map<int32_t, int64_t> held, reserved;
     for (const AllocatorSegment& segment : all_.segments) {

@@ -77,7 +77,7 @@ void Process::project() {
     out.notes.add("nsys.not_projected", Severity::kLoss,
                   "so many launches lie in nested ranges that the last of these were not drawn on the devices",
                   {out.part.source});
-  launched = {};  // it is as large as the rows, and nobody asks it again
+  launched = {};  // it is as large as the rows, and is not needed again
 }
 
 void Process::add_steps(Diagnostics& notes) {

@@ -105,7 +105,7 @@ class RangeReader {
     if (said.is_step) p.steps.push_back({tid, said.step_number, start, end, said.full});
   }
 
-  // What NCCL's call says of itself, for the kernels it launches.
+  // Records the arguments of NCCL's call, for the kernels it launches.
   void add_call(Process& p, const SqliteRows& rows, uint32_t name, int64_t tid, int64_t start, int64_t end) {
     if (rows.is_null(8)) return;
     const NcclPayload said = schemas_.read(rows.text(8));

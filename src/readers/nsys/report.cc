@@ -87,8 +87,8 @@ class ReportReader {
                  });
   }
 
-  // Whose work a row of a device is. Where an old export does not say, it is the process's whose call alone has its
-  // number; else of the process that worked on the device before, or of the only one.
+  // Returns the process of a row of a device. If an old export does not record it, it is the process whose call alone
+  // has its number. Otherwise it is the process that worked on the device before, or the only one.
   Process* device_process(const SqliteRows& rows) {
     if (!rows.is_null(6)) return tables_.process(rows.integer(6));
     Process*& worked_before = on_device_[rows.integer_or(2, 0)];
@@ -274,7 +274,7 @@ class ReportReader {
     int64_t gpu = 0;
     CounterSeries series;
   };
-  // The metrics of a GPU stand at the rank that works on it; those of no rank's at the first.
+  // The metrics of a GPU belong to the rank that works on it; those of no rank's to the first.
   void place_metrics(Part& part, bool is_last) {
     for (Metric& metric : metrics_)
       if (!metric.series.time_ns.empty() && (metric.gpu == part.device || is_last)) {

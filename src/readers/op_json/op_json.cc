@@ -35,7 +35,7 @@ Match match_of(const Event& event) {
   return known ? Match::kMaybe : Match::kNo;
 }
 
-// True for files of the same form that other tools write.
+// Returns true for files of the same form that other tools write.
 bool is_foreign(std::string_view head) {
   for (const std::string_view mark : {"\"schemaVersion\"", "\"deviceProperties\"", "\"External id\"", "\"Ev Idx\"",
                                       "\"baseTimeNanoseconds\"", "pipeline timeline\""})

@@ -59,7 +59,7 @@ Identity identify(const Thread& thread) {
   return identity;
 }
 
-// Handles StragglerAnalysis files without thread names (these stand at the end of the file, where files get cut): the
+// Handles StragglerAnalysis files without thread names (these are at the end of the file, where files get cut): the
 // ranks of one data-parallel index are the stages in order.
 void infer_stages(FileOps& file, std::vector<Identity>& threads) {
   std::map<int32_t, std::map<int32_t, int32_t>> stage_of;  // dp → rank → stage
@@ -89,7 +89,7 @@ std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) 
   std::vector<Identity> threads;
   for (const Thread& thread : file.threads) threads.push_back(identify(thread));
   infer_stages(file, threads);
-  // What some events of a thread or process say is valid for the others that say nothing.
+  // The fields of some events of a thread or process are valid for its events without such fields.
   std::map<std::string, Identity> processes;
   for (const Op& op : file.ops) {
     Identity& thread = threads[op.lane];

@@ -16,7 +16,7 @@ namespace {
 constexpr int kMicroseconds = 3;  // Chrome's ts and dur are in µs; as a power of ten of nanoseconds
 constexpr uint32_t kPlaceArgs = kArgStage | kArgChunk | kArgMicroBatch | kArgSequence | kArgRank | kArgDp;
 
-// What a name says; looked up once for each distinct name.
+// The content of a name; looked up once for each distinct name.
 struct NameFacts {
   std::optional<CellKind> kind;
   int32_t micro_batch = kUnknown, chunk = kUnknown;
@@ -198,7 +198,7 @@ class TimelineReader {
     auto at = stack.rbegin();
     if (!event.name.empty()) {
       const StringId wanted = name_id(event);
-      // Only in damaged files does a stack grow without bound, and there a name far down is no partner.
+      // A stack grows without bound only in damaged files, and there a name far down is not a partner.
       constexpr size_t kDeepestPartner = 4096;
       const auto limit = stack.rbegin() + static_cast<std::ptrdiff_t>(std::min(stack.size(), kDeepestPartner));
       at = std::find_if(stack.rbegin(), limit, [&](const OpenEvent& open) { return open.name_id == wanted; });
@@ -214,7 +214,7 @@ class TimelineReader {
     const auto end_ns = parse_decimal_ns(event.ts, kMicroseconds);
     if (!open.start_ns || !end_ns || !sane_interval(*open.start_ns, *end_ns))
       return bad_time(open.args.step == kUnknown ? event.args.step : open.args.step, offset);
-    // What E says completes what B said (MegatronApp writes micro-batch and chunk at the end).
+    // The fields of E complete those of B (MegatronApp writes micro-batch and chunk at the end).
     EventArgs args = open.args;
     const auto merge = [&](int32_t& to, int32_t from) {
       if (to == kUnknown) to = from;

@@ -26,7 +26,7 @@ Match sniff_head(const SourceFile& file, std::string_view head) {
     return Match::kNo;
   const Columns columns = parse_header(line);
   if (missing_columns(columns).empty()) return Match::kCertain;
-  // A table that lacks something is still taken, so that the user is told what it lacks.
+  // A table that lacks something is still taken, so that the user learns which part is missing.
   const bool timed = columns.has(Column::kStart) || columns.has(Column::kDuration);
   const std::string extension = file_extension(file.path);
   const bool csv = extension == "csv" || extension == "tsv";
@@ -97,8 +97,8 @@ std::map<int32_t, uint16_t> clocks_of(const std::vector<Op>& ops, const std::vec
   return clock_of_rank;
 }
 
-// A table can say which ranks share a clock: where all name one, their stamps are compared as they are; where they name
-// several, each is a machine's, and only machines are put on one clock by their messages.
+// A table can name the clocks of ranks. If all name one, their timestamps are compared as they are. If they name
+// several, each is a machine's, and only machines are aligned by their messages.
 void declare_clocks(const StringPool& clocks, const std::map<int32_t, uint16_t>& clock_of_rank,
                     const std::vector<std::string>& paths, Trace& trace) {
   if (clock_of_rank.empty()) return;

@@ -78,8 +78,8 @@ class TableReader {
   }
 
  private:
-  // For the rows of the whole file, when the others are as long as those of the first window: a column of ten million
-  // that doubles again and again is there three times over for a while.
+  // Reserves room for the rows of the whole file, assuming that the others are as long as those of the first window. A
+  // column of ten million that doubles again and again exists three times over for a while.
   void make_room(size_t window_bytes) {
     constexpr double kMaxRows = 1 << 25;
     std::error_code unknown;
@@ -176,7 +176,7 @@ class TableReader {
     if (clock != last_clock_) {
       last_clock_ = clock;
       const StringId id = clock.empty() ? UINT16_MAX : out_.clocks.intern(clock);
-      clock_ = id < UINT16_MAX ? static_cast<uint16_t>(id + 1) : 0;  // what is not counted is told as unknown
+      clock_ = id < UINT16_MAX ? static_cast<uint16_t>(id + 1) : 0;  // values that are not counted are unknown
     }
     op.clock = clock_;
     op.file = file_;

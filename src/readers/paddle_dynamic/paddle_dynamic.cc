@@ -53,7 +53,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             "a file without records of the pipeline timeline was left out", {file.path});
     }
   }
-  // A joined file beside the files that it was made of contains nothing new.
+  // A joined file next to the files that it was made of contains nothing new.
   if (!records.empty() && !joined.empty()) {
     trace.diagnostics.add("paddle_dynamic.joined_file_ignored", Severity::kInfo,
                           "a joined file beside the files of single ranks was not read", {source.files[joined[0]].path},

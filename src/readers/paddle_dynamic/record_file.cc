@@ -4,7 +4,7 @@
 //   {"name": "F0_VP1", "cat": "virtual pipeline timeline", …}           with several chunks
 //
 // tid is stage + 1. The numbers count micro-batches and start again at every step, which is the only sign of a new
-// step: a cell that begins although the step already has it opens the next step.
+// step. A cell that starts although the step already has it opens the next step.
 #include "readers/paddle_dynamic/record_file.h"
 
 #include <simdjson.h>

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-// Both kinds of line contain this text, and what follows tells them apart, so one search finds both.
+// Both kinds of line contain this text, and the rest distinguishes them, so one search finds both.
 constexpr std::string_view kAnchor = "Profiler ";
 constexpr size_t kAnchorProbe = 3;  // looks for 'P' with 'f' three bytes further on
 constexpr std::string_view kJobRest = "Info: Job (";
@@ -49,12 +49,12 @@ bool is_word(char c) {
          static_cast<unsigned char>(c) >= 0x80;
 }
 
-// A time as Paddle's regular expression `\d+.\d+` accepts it: digits, any one character but a line end, digits. Without
-// that character it needs at least three digits, since the expression then takes one of them for it.
+// A time as Paddle's regular expression `\d+.\d+` accepts it: digits, any one character but a line end, digits. If that
+// character is missing, the expression takes a digit for it, so at least three digits are needed.
 struct TimeText {
   std::string_view text;
   bool has_separator = false;
-  char separator = 0;  // '.', or what stands in its place; machines that crashed leave NULs too
+  char separator = 0;  // '.', or the byte in its place; machines that crashed leave NULs too
   size_t decimals = 0;
 };
 
@@ -118,7 +118,7 @@ int type_index(PaddleLog& log, std::string_view type) {
   return static_cast<int>(log.types.size()) - 1;
 }
 
-// Parses what follows "Profiler Info: Job (". Returns false when it is no complete record.
+// Parses what follows "Profiler Info: Job (". Returns false when it is not a complete record.
 bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
   PaddleJob job{};
   if (!small_number(c.digits(), job.id) || !c.take("), type = ")) return false;
@@ -139,8 +139,8 @@ bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
   const int index = type_index(log, type);
   if (index < 0) return false;
   job.type = static_cast<uint16_t>(index);
-  // Both times have the same number of decimals. A time with fewer was cut: it lost its point, or it stands at the very
-  // end of the file.
+  // Both times have the same number of decimals. A time with fewer was cut: it lost its point, or it is at the very end
+  // of the file.
   const bool ends_file = at_end && c.at == c.end;
   if (end.decimals < start.decimals && (!end.has_separator || ends_file)) job.flags |= kJobCut;
   if (!(job.flags & (kJobCut | kJobBadNumber))) {

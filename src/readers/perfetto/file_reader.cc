@@ -24,7 +24,7 @@ bool is_ascii(std::string_view text) {
   return std::none_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 128; });
 }
 
-// How other profilers that write this format call what Kineto has a word for.
+// Translates category names of other profilers that write this format into Kineto's.
 std::string_view known_category(std::string_view text) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"kernel_dispatch", "kernel"},       {"memory_copy", "gpu_memcpy"},        {"hip_api", "cuda_runtime"},

@@ -1,4 +1,4 @@
-// One Perfetto file: packets in, rows out.
+// Reads one Perfetto file: packets in, rows out.
 //
 //   packets ─▶ state of sequences ─▶ events: rows, a log of begins and ends, counters, flows, device work
 //        end of the file: pair ─▶ states ─▶ flows ─▶ tracks become lanes ─▶ parts (ranks) ─▶ FileRows
@@ -37,7 +37,7 @@ struct CellRow {
   std::string process;  // the machine, as the export calls it
 };
 
-// What becomes a part.
+// The rows of one part.
 struct RankRows {
   rows::FileRows rows;
   int64_t rank = -1;  // −1: the file does not say
@@ -65,7 +65,7 @@ Result<FileResult> read_file(const std::string& path, int64_t size_bytes, Progre
 
 class FileReader {
  public:
-  // `book`: snapshots of an earlier reading of the same file; null at first.
+  // `book` holds snapshots of an earlier reading of the same file; null at first.
   FileReader(std::string path, const ClockBook* book);
   Status read(int64_t size_bytes, Progress* progress);
   // A stamp came before the snapshots that its clock needs: read again with clocks().
@@ -147,7 +147,7 @@ class FileReader {
   void read_defaults(std::string_view data, Sequence& s);
   void snapshot(const Packet& p, Sequence& s);
   void gpu_info(std::string_view bytes);
-  // A packet's stamp on the trace's clock. Returns false, and says so, where it has none that can be used.
+  // Computes a packet's timestamp on the trace's clock. Returns false, and reports it, if it has none that can be used.
   bool time_of(const Packet& p, Sequence& s, int64_t& out);
   void bad_time(int64_t offset);
   void unknown_clock(int64_t offset);
@@ -244,7 +244,7 @@ class FileReader {
   rows::ChunkRows rows_;
 };
 
-// What is done for every event stands here, so that the walk over plain events takes no calls for it.
+// Work for every event is defined here, so that the walk over plain events needs no calls for it.
 
 // Clocks 64 to 127 are a sequence's own.
 inline uint64_t clock_key(uint64_t clock, uint32_t sequence) {

@@ -1,4 +1,4 @@
-// The end of a file: begins and ends find each other, tracks become lanes, and lanes are dealt to ranks.
+// Finishes a file: begins and ends find each other, tracks become lanes, and lanes are distributed to ranks.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -61,7 +61,7 @@ void assemble(rows::ChunkRows chunk, rows::Dictionaries texts, rows::FileRows& r
 
 }  // namespace
 
-// A state lasts until the track's next one; nobody says how long the last one lasts.
+// A state lasts until the track's next one; the length of the last one is unknown.
 void FileReader::settle_states() {
   std::stable_sort(states_.begin(), states_.end(), [](const StateChange& a, const StateChange& b) {
     return a.track != b.track ? a.track < b.track : a.time < b.time;
@@ -87,8 +87,8 @@ void FileReader::settle_states() {
   }
 }
 
-// Every slice with an id is tied to the one before it, in order of time; an id that ends begins anew. An arrow from a
-// launch call to device work that knows no launch is that launch.
+// Every slice with an id is linked to the one before it, in order of time; an id that ends starts again. An arrow from
+// a launch call to device work without a launch is that launch.
 void FileReader::settle_flows() {
   std::stable_sort(flows_.begin(), flows_.end(),
                    [](const FlowPoint& a, const FlowPoint& b) { return a.time < b.time; });
@@ -145,8 +145,8 @@ void FileReader::settle_flows() {
   }
 }
 
-// Field 3000 ties a call to device work by the work's own number; the correlation says the same, and more where a graph
-// was launched, so the number counts only where that is missing.
+// Field 3000 links a call to device work by the work's own number. The correlation gives the same link, and more if a
+// graph was launched. So the number counts only if the correlation is missing.
 void FileReader::link_gpu_work() {
   if (submissions_.empty() && waits_.empty()) return;
   std::unordered_map<uint64_t, uint32_t> work;
@@ -198,11 +198,11 @@ void FileReader::settle_lanes() {
   }
   for (Mark& mark : rows_.marks) mark.lane = lane_of(mark.lane);
   for (rows::Flow& flow : rows_.flows) flow.thread = lane_of(flow.thread);
-  // What names a lane is said once for each track; of two the later would win, so the first stands last.
+  // Each track names its lane once; of two names the later would win, so the first is put last.
   std::reverse(rows_.thread_names.begin(), rows_.thread_names.end());
 }
 
-// Which part every track belongs to; −1: none.
+// Returns which part every track belongs to; −1: none.
 std::vector<int32_t> FileReader::choose_parts(FileResult& out) {
   std::vector<int32_t> part(tracks_.size(), 0);
   std::vector<uint8_t> used = has_rows_;

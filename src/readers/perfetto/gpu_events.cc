@@ -14,7 +14,7 @@ using namespace perfetto;
 
 namespace {
 
-// "[07] stream 7" → "stream 7".
+// Turns "[07] stream 7" into "stream 7".
 std::string_view queue_label(std::string_view name) {
   if (!name.starts_with("[")) return name;
   const size_t close = name.find("] ");
@@ -235,7 +235,7 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
     for (ProtoScan spec(scan.bytes); spec.next();) {
       if (spec.id != gpu_counter::kSpec || !spec.is_bytes()) continue;
       CounterSpec& one = inline_set.specs.emplace_back();
-      one.looks_back = true;  // what a session-wide descriptor leaves unsaid, it means so
+      one.looks_back = true;  // fields that a session-wide descriptor omits keep their earlier values
       for (ProtoScan field(spec.bytes); field.next();) {
         if (field.id == gpu_counter::kCounterId) one.id = field.value;
         if (field.id == gpu_counter::kSpecName && field.is_bytes()) one.name = valid_utf8(field.bytes);

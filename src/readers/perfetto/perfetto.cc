@@ -31,7 +31,7 @@ Match sniff(const Source& source) {
   return files.certain ? Match::kCertain : Match::kMaybe;
 }
 
-// "F3 (8.05 ms)": our exporter writes durations into names; they are no part of the name.
+// "F3 (8.05 ms)": Stageline's exporter writes durations into names; they do not belong to the name.
 std::string_view without_duration(std::string_view name) {
   if (!name.ends_with("s)")) return name;
   const size_t open = name.rfind(" (");
@@ -44,7 +44,7 @@ int32_t small(int64_t value, int64_t most) {
   return value >= 0 && value <= most ? static_cast<int32_t>(value) : kUnknown;
 }
 
-// Cells that stand in the files as our exporter wrote them.
+// Adds cells that are in the files as Stageline's exporter wrote them.
 void add_cells(const std::vector<FileResult>& files, Trace& trace) {
   std::vector<Op> ops;
   std::vector<std::string> paths;
@@ -84,7 +84,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
       if (const auto at = machine_of.find(part.rank); at != machine_of.end()) part.machine_name = at->second;
     return;
   }
-  // Beside a profiler's slices: the parts are there, and the cells have no slices of their own among theirs.
+  // The run also has a profiler's slices: the parts exist, and the cells have no slices of their own among theirs.
   std::map<int32_t, int32_t> part_of;
   for (size_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, static_cast<int32_t>(p));
   for (const Op& op : ops) {
@@ -146,7 +146,7 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
   return placed;
 }
 
-// What the writer of torch's files leaves out, or shortens: said where the layout shows that it was torch.
+// Reports what the writer of torch's files omits or shortens, if the layout shows that it was torch.
 void say_losses(const Trace& trace, const std::vector<FileResult>& files, Diagnostics& notes) {
   for (const FileResult& file : files) {
     if (file.paired_by_index == 0) continue;

@@ -134,7 +134,7 @@ void FileReader::too_many_rows(int64_t offset) {
   lose("pftrace.too_many", "events beyond four thousand million were left out", offset);
 }
 
-// What the annotations of an event say of its row.
+// Copies the annotations of an event into its row.
 void FileReader::annotate(uint32_t number, const Sequence& s) {
   rows::Row& row = builder_.rows()[number];
   facts_ = {};
@@ -258,7 +258,7 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
       if (e.legacy.data()) return legacy_event(p, s, time, track);
       lose("pftrace.unknown_type", "events of a type that this version does not know were left out", p.offset);
   }
-  // A second meaning beside the first: Chrome's flows bound to slices by an id.
+  // This is the second meaning: Chrome's flows bound to slices by an id.
   if (e.legacy.data()) {
     for (ProtoScan scan(e.legacy); scan.next();)
       if (scan.id == legacy_event::kBindId && e.type == kBegin && builder_.row_count() > 0)

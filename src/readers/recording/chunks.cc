@@ -22,7 +22,7 @@ class Window {
   using Read = std::function<Result<size_t>(char*, size_t)>;
   explicit Window(Read read) : read_(std::move(read)) {}
 
-  // Reads until `bytes` from `at` on are in the window, as far as the file has them.
+  // Reads until `bytes` from `at` on are in the window, or until the file ends.
   Status want(int64_t at, size_t bytes) {
     if (at > begin_ + static_cast<int64_t>(kReadBytes)) {
       data_.erase(0, static_cast<size_t>(at - begin_));

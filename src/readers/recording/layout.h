@@ -31,7 +31,7 @@ inline constexpr size_t kRecordBytes = 32, kLaneRowBytes = 72, kLaneEntryBytes =
                         kGapRowBytes = 32;
 inline constexpr uint32_t kMaxLanes = 4096, kMaxNames = 65535, kMaxOpen = 64, kMaxRings = 1024, kDropReasons = 16;
 
-// Offsets of the fields of FileHeader.
+// The offsets of the fields of FileHeader are given in bytes.
 inline constexpr size_t kFileVersionAt = 8, kFileCrcAt = 12, kFileClockAt = 16, kFileTickShiftAt = 17, kFilePartAt = 20,
                         kFileTicksAt = 24, kFileRealtimeAt = 32, kFilePidAt = 40, kFileRankAt = 44, kFileUuidAt = 48;
 // Offsets in ChunkHeader.

@@ -373,7 +373,7 @@ class Maker {
   std::map<int32_t, std::map<std::string, std::vector<std::pair<int64_t, double>>>> counters_;
 };
 
-// Of several recordings of one rank, keeps those of the newest one's job; the others are runs of their own.
+// If there are several recordings of one rank, keeps those of the newest one's job; the others are separate runs.
 void keep_one_run(std::vector<Recording>& recordings, Diagnostics& diagnostics) {
   std::vector<Recording> kept;
   for (size_t i = 0; i < recordings.size();) {

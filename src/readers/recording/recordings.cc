@@ -57,7 +57,7 @@ struct BlockOf {
 };
 
 // Returns the blocks of files in the order in which they were written. Where chunks, or files with damaged headers,
-// come in another order, they are ordered by ring and place. What came in order stays so, including the order of
+// come in another order, they are ordered by ring and place. Blocks that came in order stay so, including the order of
 // different rings' blocks.
 std::vector<BlockOf> blocks_in_order(const std::vector<const Content*>& files) {
   std::vector<BlockOf> blocks;
@@ -105,7 +105,7 @@ void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint
   }
 }
 
-// The same for everything else.
+// Does the same for everything else.
 void append_tables(Content& all, Content& file) {
   for (auto& [id, name] : file.names) all.names.try_emplace(id, std::move(name));
   for (auto& [id, lane] : file.lanes) all.lanes[id] = std::move(lane);

@@ -146,7 +146,7 @@ class TablesReader {
     }
   }
 
-  // Tables of device work that rocprofv3 wrote itself name no process: they belong to the one whose calls stand beside
+  // Tables of device work that rocprofv3 wrote itself name no process: they belong to the one whose calls are next to
   // them.
   Process* process_of(const Row& row) {
     const int64_t pid = row.number("Process_Id", -1);
@@ -176,8 +176,8 @@ class TablesReader {
     int64_t device = 0;  // number among the GPUs
     std::string name;
   };
-  // Splits "Agent 4" and "4", which are the number of the machine's node or, with --agent-index relative, the one that
-  // the process sees; and "GPU 0", a number among the GPUs.
+  // Splits "Agent 4" and "4". These are the number of the machine's node or, with --agent-index relative, the one that
+  // the process sees. "GPU 0" is a number among the GPUs.
   static std::pair<std::string_view, int64_t> agent_number(std::string_view text) {
     const size_t space = text.rfind(' ');
     const std::string_view digits = space == std::string_view::npos ? text : text.substr(space + 1);
@@ -239,7 +239,7 @@ class TablesReader {
   int64_t bad_ = 0;
 };
 
-// rocprofv3 writes HOST/PID_….csv unless it is told another place.
+// rocprofv3 writes HOST/PID_….csv unless another place is given.
 std::string folder_name(std::string_view path) {
   const size_t slash = path.rfind('/');
   return slash == std::string_view::npos ? std::string() : file_name(path.substr(0, slash));

@@ -191,7 +191,7 @@ class JsonReader {
     const Result<JsonTree> all = parse_json_tree("[" + batch_, path_);
     if (all && all->broken_at < 0) {
       for (size_t i = 0; i < all->tree.root().size(); ++i) take_record(all->tree.root().item(i));
-    } else {  // one of them is no JSON
+    } else {  // one of them is not JSON
       for (const auto& [at, size] : pieces_) {
         const Result<JsonTree> one = parse_json_tree(valid_utf8(std::string_view(batch_).substr(at, size)), path_);
         if (one && one->broken_at < 0)

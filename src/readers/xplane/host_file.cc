@@ -120,7 +120,7 @@ bool is_api_call(std::string_view name) {
   return name.starts_with("cu") || name.starts_with("hip") || name.starts_with("cuda");
 }
 
-// True for names of XLA's own spans, as opposed to those that a program's author wrote.
+// Returns true for names of XLA's own spans, as opposed to those that a program's author wrote.
 bool is_internal(std::string_view name) {
   constexpr std::string_view kOwn[] = {
       "ParseArguments",          "Handle inputs", "AllocateOutputBuffersWithInputReuse",

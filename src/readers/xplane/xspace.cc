@@ -49,7 +49,7 @@ class FieldStream {
       default: return damage();
     }
   }
-  // Appends so many bytes to `to`; false, with what there was, when the file ends before.
+  // Appends this number of bytes to `to`; false, with the available ones, when the file ends before.
   bool take(uint64_t length, std::string& to) {
     while (length > 0) {
       if (!have(1)) return cut();
@@ -132,7 +132,7 @@ void append_message(std::string& to, std::string_view message) {
   to += message;
 }
 
-// True for a stat that holds bytes, such as a program; it is not drawn.
+// Returns true for a stat that holds bytes, such as a program; it is not drawn.
 bool holds_bytes(std::string_view stat) {
   for (ProtoScan scan(stat); scan.next();)
     if ((scan.id == 6 || scan.id == 8) && scan.is_bytes()) return true;

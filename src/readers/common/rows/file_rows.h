@@ -1,4 +1,4 @@
-// What one file contains, in the order of the file: rows of slices, and lists of everything rarer.
+// The content of one file, in the order of the file: rows of slices, and lists of everything rarer.
 //
 // A file is parsed in chunks, several of them perhaps at once. Each parser has its own dictionaries, and the rows of a
 // chunk have that parser's ids until FileRows::append() maps them to the file's, chunk after chunk in file order. So
@@ -60,8 +60,8 @@ struct Dictionaries {
   std::unordered_map<int64_t, uint16_t> stream_ids;
 };
 
-// The rows of one chunk, with one parser's ids. `slice` in facts is a row of this chunk; `file_index` counts from its
-// start.
+// Holds the rows of one chunk, with one parser's ids. `slice` in facts is a row of this chunk; `file_index` counts from
+// its start.
 struct ChunkRows {
   std::vector<Row> rows;
   std::vector<CopyFact> copies;
@@ -97,9 +97,9 @@ class RowBuilder {
   ChunkRows take();
   const Dictionaries& dictionaries() const { return dictionaries_; }
 
-  // For sources whose events are no JSON: adds a row with ids of the dictionaries, and optionally what its event says
-  // beside it (facts, correlation and stream, as add() would). file_index is counted here. Returns UINT32_MAX when
-  // there are too many rows.
+  // Adds a row with ids of the dictionaries, for sources whose events are not JSON. `event` optionally adds its further
+  // data (facts, correlation and stream), as in add(). file_index is counted here. Returns UINT32_MAX when there are
+  // too many rows.
   uint32_t add_row(Row row);
   uint32_t add_row(Row row, const Event& event);
   // The same of a row that is nothing but these values. They are written to the row's own place, one by one.
@@ -111,10 +111,10 @@ class RowBuilder {
                              uint16_t{0}, category, uint16_t{0});
     return static_cast<uint32_t>(chunk_.rows.size() - 1);
   }
-  // What add_row() does with an event, for a row that is there.
+  // Processes an event as add_row() does, for an existing row.
   void describe(uint32_t row, const Event& event);
   void add_mark(Mark mark);
-  // Makes room for as many rows, and for facts of half of them. What is not used of it is never touched.
+  // Makes room for as many rows, and for facts of half of them. Unused room is never touched.
   void reserve(size_t rows) {
     chunk_.rows.reserve(rows);
     chunk_.copies.reserve(rows / 2);

@@ -104,7 +104,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
       diagnostics.add(note_name("rank_said_twice"), Severity::kWarning,
                       "distributedInfo stands twice with different ranks; the last one counts", {files[f].path});
   }
-  // Processes that each take themselves for rank 0 (in tensor-parallel serving) are told apart by their files' names.
+  // Several processes may claim to be rank 0 (in tensor-parallel serving); their files' names distinguish them.
   for (const auto& [rank, group] : said) {
     bool at_once = false;
     std::set<int32_t> named;

@@ -19,7 +19,7 @@ uint32_t small_id(int64_t value) {
 }
 
 bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
-// True for arrows of launches, which only repeat what correlations say.
+// Returns true for arrows of launches, which only repeat what correlations say.
 bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async_"); }
 
 }  // namespace
@@ -101,7 +101,7 @@ void RowBuilder::add_operator_facts(const Event& event, uint32_t row) {
   const auto small = [](int64_t value) { return value >= 0 && value <= INT32_MAX ? static_cast<int32_t>(value) : -1; };
   if (event.has_inputs) {
     // FLOPs of convolutions depend on stride, padding and so on, those of attention on its mask; sends and receives
-    // name their peer in these values
+    // name their peer in these values.
     const bool needs_values = event.name == "aten::conv2d" || event.name.starts_with("aten::convolution") ||
                               event.name.starts_with("aten::_scaled_dot_product_") || event.name == "c10d::send" ||
                               event.name == "c10d::recv_";
