@@ -1,4 +1,4 @@
-// The shapes of what the program tells: tables and findings, and the run as the pipeline page has it
+// Declares the shapes of the program's answers: tables and findings, and the run as the pipeline page receives it
 // (src/server/pipeline/pipeline_json.cc).
 
 export type Both = [en: string, zh: string];
@@ -38,14 +38,14 @@ export interface Finding {
   detail: Both;
   lost_ns?: number;
   uncertainty_ns?: number;
-  saving_ns?: number; // of the mean step, where a replay tells
+  saving_ns?: number; // of the mean step, if a replay gives it
   cause?: string;
   causes?: readonly string[];
   analysis?: string;
   table?: string;
   command?: string; // where its numbers are, and what to type to see them
   step?: number | null;
-  rank?: number | null; // where it shows, beside what the cause names
+  rank?: number | null; // where it shows, in addition to the names of the cause
 }
 export interface SpanPart {
   id: string;
@@ -76,12 +76,12 @@ export interface PayloadColumn {
   count: number;
 }
 
-// What the pipeline page draws.
+// The data that the pipeline page draws.
 export interface Report {
   contextParallel?: number; // of pipelines side by side, as many are one replica
   palette: {light: Palette; dark: Palette};
   parts: Part[];
-  // Of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
+  // The theory of the recognised schedule; steps are [step, replica, end], the end on the axis of cells.
   theory?: {schedule: string; byRank: boolean; outliers: number[]; steps: [number, number, number][]};
   // leftOut: where not all cells came, the numbers of the steps of which none did.
   cells: {count: number; total: number; steps: number; leftOut?: number[]; columns: PayloadColumn[]; names: string[]};

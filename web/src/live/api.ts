@@ -1,4 +1,4 @@
-// What the server says of a run that goes on: /api/live (docs/viewer-protocol.md).
+// The server's description of a running job: /api/live (docs/viewer-protocol.md).
 import type {Palette} from '../data/report';
 
 export interface Step {

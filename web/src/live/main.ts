@@ -9,7 +9,7 @@ import {PipelineView} from './pipeline';
 import {stepTimes} from './step_time';
 
 const ASK_MS = 200;
-const LATE_STEPS = 5; // so many usual steps without a new one are worth a word
+const LATE_STEPS = 5; // this number of usual step times without a new step is worth a message
 const MOST_FINDINGS_GONE = 8;
 
 const say = (en: string, zh: string): string => (currentLang() === 'zh' ? zh || en : en || zh);
@@ -178,7 +178,7 @@ const against = (ns: number,
     : ns > usual ? t('live.step.longer', percent(ns / usual - 1), duration(usual))
     : t('live.step.shorter', percent(1 - ns / usual), duration(usual)));
 
-// Whoever computed longest is said where it shows in two figures behind the point.
+// The rank that computed longest is named if the difference shows in two decimals.
 function facts(step: Step): string[] {
   const out: string[] = [];
   if (step.bubble_share !== null) out.push(t('live.bubble', percent(step.bubble_share)));

@@ -1,6 +1,6 @@
-// What a finding accuses: kinds of work, on which ranks, against which others. The server names the culprit ("stage:2",
-// "rank:5", "link:1-2", "call:aten__item"); what of it is to be seen follows from the finding's name. Plain data, for
-// the timeline and the pipeline's chart alike.
+// Translates a finding into its scene: kinds of work, on which ranks, compared with which others. The server names the
+// culprit ("stage:2", "rank:5", "link:1-2", "call:aten__item"); the finding's name decides which work is shown. It is
+// plain data, for the timeline and the pipeline's chart alike.
 import type {Finding} from '../../data/report';
 import type {Kind, Rank} from '../shell/api';
 
@@ -12,11 +12,11 @@ export interface Court {
 export type Groups = readonly string[]; // of kinds, as /api/run names them
 export interface Accused {
   groups: Groups; // kinds that are lit; empty: all
-  ranks: ReadonlySet<number>; // guilty ones, indexes into run.ranks; empty: all are
-  peers: ReadonlySet<number>; // what they are held against
+  ranks: ReadonlySet<number>; // the accused ranks, indexes into run.ranks; empty: all are
+  peers: ReadonlySet<number>; // the ranks that they are compared with
   microBatch: number; // −1: any
   names: string; // an expression for the names that are lit; '': any
-  // What is chosen: a usual cell, the longest slice, the longest pause of a device, the time before a step, or nothing.
+  // The selection: a usual cell, the longest slice, the longest pause of a device, the time before a step, or nothing.
   choose: 'usual' | 'longest' | 'pause' | 'between' | 'nothing';
   around: number; // steps in sight before and after the finding's own
 }
@@ -83,8 +83,8 @@ function guiltyRanks(run: Court, finding: Finding): Set<number> {
   return new Set(typeof finding.rank === 'number' ? of(rank => rank.rank === finding.rank) : []);
 }
 
-// Who is like the guilty ones and not accused: of a stage the other stages of the same replica, of a rank the others of
-// its stage, of a rank that has no like all others.
+// Returns the peers of the accused ranks. For a stage they are the other stages of the same replica, for a rank the
+// others of its stage, for a rank without such peers all others.
 function peersOf(run: Court, guilty: ReadonlySet<number>): Set<number> {
   if (guilty.size === 0) return new Set();
   const own = [...guilty].map(i => run.ranks[i]!), stages = new Set(own.map(rank => rank.stage)), first = own[0]!;
@@ -96,7 +96,8 @@ function peersOf(run: Court, guilty: ReadonlySet<number>): Set<number> {
   return new Set((like.length > 0 ? like : others).map(({i}) => i));
 }
 
-// What a call, a frame or an operator of a cause is called among slices: the server wrote "_" for what parts keys.
+// Returns the names of slices for a call, a frame or an operator of a cause: the server wrote "_" in place of
+// characters that separate keys.
 function namesOf(finding: Finding, choose: Accused['choose']): string {
   if (finding.id === 'copies.pageable') return 'pageable';
   for (const cause of choose === 'pause' ? finding.causes ?? [] : []) { // else it names who launched what is accused

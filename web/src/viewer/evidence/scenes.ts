@@ -30,7 +30,7 @@ export function stepsOf(run: Run, list: readonly AnswerTable[]): readonly Step[]
   );
 }
 
-// Offers are no evidence: they are replayed on the pipeline page.
+// Offers are not evidence: they are replayed on the pipeline page.
 export async function scenesOf(shell: Shell): Promise<Scenes> {
   const {api, run} = shell;
   const desk = deskOf(api),
@@ -45,7 +45,7 @@ export async function scenesOf(shell: Shell): Promise<Scenes> {
     known: new Set(offers.answers.map(one => one.name))};
 }
 
-// What differs between two runs, line by line, as scenes of the pipeline's chart, in which one run stands above the
+// The differences between two runs, line by line, as scenes of the pipeline's chart, in which one run is above the
 // other.
 export const DIFF = 'diff-';
 export const isOfDiff = (key: string | null): boolean => key?.startsWith(DIFF) ?? false;

@@ -51,7 +51,7 @@ function FixList({fixes, chosen, choose}: {fixes: Fix[]; chosen: number; choose(
   );
 }
 
-// What a scenario is called until somebody names it.
+// Returns the name of a scenario until the user names it.
 function nameOf(asked: Asked, fixes: Fixes): string {
   if (asked.fix >= 0) return zh(fixes.fixes[asked.fix]!.name, fixes.fixes[asked.fix]!.name_zh);
   const parts: string[] = [];
@@ -64,7 +64,7 @@ function nameOf(asked: Asked, fixes: Fixes): string {
   return parts.join(currentLang() === 'zh' ? '，' : ', ');
 }
 
-// The kept ones beside each other, the recorded step above them, the best marked.
+// Lists the kept scenarios, the recorded step above them, the best marked.
 function KeptList(
   {kept, now, fixes, show, rename, remove}: {kept: readonly Kept[]; now: string; fixes: Fixes; show(one: Kept): void;
     rename(one: Kept, name: string): void; remove(one: Kept): void},
@@ -147,7 +147,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
       take(bench.now, bench.kept, answer);
     }, (error: unknown) => setFailed(error instanceof Error ? error.message : String(error)));
   }, []);
-  // The world went, with its step or by a key: what is shown is recorded.
+  // The scenario is gone, with its step or by a key: the recorded run is shown.
   useEffect(() => {
     if (pipe.world === own.current) return;
     own.current = pipe.world;
@@ -184,7 +184,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
     shell.moved();
   }
 
-  // Ranks are unfolded, or another replica: of the world only what was shown had come.
+  // Ranks are unfolded, or another replica is shown: only the visible part of the scenario had been fetched.
   useEffect(() => {
     const {world} = pipe;
     if (fixes && world && world.dp !== null && world.dp !== shownAlone(pipe)) void ask(latest.current, fixes);

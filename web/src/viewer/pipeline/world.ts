@@ -43,7 +43,7 @@ export interface Fixes {
 }
 type Answer = Price & {this_recorded_ns?: number | null; this_step_ns?: number | null; columns: Column[]};
 
-// What the panel's controls say. Everything at its default is the run as it is.
+// The values of the panel's controls. Everything at its default is the run as it is.
 export interface Asked {
   stage: number;
   by: number;
@@ -64,7 +64,7 @@ export function paramsOf(asked: Asked, fixes: Fixes): Record<string, string | nu
   };
 }
 
-// What gives the same number in a terminal; '' of a fix, which the table of fixes there has.
+// Returns the command that prints the same number in a terminal; '' for a fix, which is in the table of fixes there.
 export function commandOf(asked: Asked, fixes: Fixes, paths: readonly string[]): string {
   if (asked.fix >= 0) return '';
   const {scale, micro_batches, schedule, latency_ns} = paramsOf(asked, fixes), flags: string[] = [];
@@ -78,7 +78,8 @@ export function commandOf(asked: Asked, fixes: Fixes, paths: readonly string[]):
 export async function askWorld(api: Api, pipe: Pipe, params: Record<string, string | number | undefined>,
   signal: AbortSignal): Promise<{price: Answer; world: World | null}>
 {
-  const {state: {step}} = pipe.app, {recorded} = pipe, dp = shownAlone(pipe); // what is shown is quicker told
+  // A short answer is faster: it has only the shown part.
+  const {state: {step}} = pipe.app, {recorded} = pipe, dp = shownAlone(pipe);
   const wire = await api.wire<Answer>('pipeline/what-if', {...params, step: step ?? undefined, dp: dp ?? undefined},
       signal), price = wire.header;
   if (step === null || !price.columns.some(column => column.name === 'start') || price.why_not)
