@@ -1,6 +1,7 @@
-"""./dev bench incidents: how often `explain` names what was planted, at what price. Runs with one planted cause (tests/gen/planted.py, the cases of
-tests/cli/explain_planted_test.py) and, where ../shared/tools/incidents is there, the runs of its independent simulator, by its own rules: those that
-come with it, and others drawn by chance (bench/drawn_incidents.py). The truth is the run without the cause: the same random numbers, one difference."""
+"""./dev bench incidents: how often `explain` names what was planted, at what price. It uses runs with one planted cause
+(tests/gen/planted.py, the cases of tests/cli/explain_planted_test.py). If ../shared/tools/incidents exists, it also
+uses the runs of its independent simulator, by its own rules: those that come with it, and random ones
+(bench/drawn_incidents.py). The truth is the run without the cause: the same random numbers, one difference."""
 import json
 import os
 import re

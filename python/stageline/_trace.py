@@ -41,7 +41,7 @@ def _notes(tuples):
 
 
 def set_threads(count):
-    """How many threads the engine uses; None for all that this process may."""
+    """Sets how many threads the engine uses; None for all that this process may."""
     global _threads
     _threads = count
 
@@ -82,7 +82,7 @@ def open(paths, *, ranks=None, steps=None, range=None, align=None, align_on=(), 
 
 
 class Info(Mapping):
-    """What was found, as `stageline info --json` has it: keys are attributes, too."""
+    """A description of the run, as in `stageline info --json`: keys are attributes, too."""
 
     def __init__(self, values, text=''):
         self._values, self._text = values, text
@@ -150,13 +150,13 @@ class Answer(Mapping):
         return next(iter(self._tables.values()))
 
     def to_pandas(self, **how):
-        """Of one table its DataFrame, of several a dictionary of them."""
+        """Returns the DataFrame of a single table, or a dictionary of the DataFrames of several."""
         if len(self._tables) == 1:
             return self.table.to_pandas(**how)
         return {name: table.to_pandas(**how) for name, table in self._tables.items()}
 
     def text(self, wide=False, lang='en'):
-        """What `stageline analyze` prints."""
+        """Returns the text that `stageline analyze` prints."""
         if self.foreign:
             return self.foreign
         return '\n'.join((f'{t.title}:\n' if len(self._tables) > 1 and len(t) else '') + t.text(wide=wide, lang=lang)
@@ -171,7 +171,7 @@ class Answer(Mapping):
 
 @dataclasses.dataclass(frozen=True)
 class Finding:
-    """One thing worth saying about a run, what it costs and what its fix is worth; times are ns a step."""
+    """One fact worth reporting about a run, its cost and the saving of its fix; times are ns per step."""
     id: str
     cause: str
     title: str
@@ -195,7 +195,7 @@ class Finding:
         return f'{self.title}. {self.detail}' if self.detail else self.title
 
     def answer(self):
-        """The analysis that the finding stands on, asked."""
+        """Runs the analysis that gives the evidence of the finding."""
         analysis, table = self.evidence
         if not analysis:
             raise _usage(f'{self.id} stands on no analysis', '')
@@ -203,7 +203,7 @@ class Finding:
 
 
 class Findings(Sequence):
-    """Where the time went and what is at fault; str() is what `stageline explain` prints."""
+    """The breakdown of step time and its causes; str() is what `stageline explain` prints."""
 
     def __init__(self, trace, lang):
         reported, en, zh, notes = trace._run.explain()
@@ -291,7 +291,7 @@ class WhatIf:
 
     @property
     def base(self):
-        """What was replayed, and how far the replay of what ran is from it."""
+        """The replayed run, and the error of its replay."""
         return self._tables['what-if-base']
 
     @property
@@ -313,7 +313,7 @@ class WhatIf:
 
 
 class Diff:
-    """Why a step of b takes longer or shorter than one of a."""
+    """Explains why a step of b takes longer or shorter than one of a."""
 
     def __init__(self, frames, notes, reported):
         self._tables = {frame.name: Table(frame) for frame in frames}
@@ -331,7 +331,7 @@ class Diff:
 
     @property
     def groups(self):
-        """What the change is made of; effects add up to it."""
+        """The parts of the change; effects add up to it."""
         return self._tables['groups']
 
     def to_dict(self):
@@ -362,7 +362,7 @@ class Trace:
 
     @property
     def info(self):
-        """What was found, and what was wrong with it."""
+        """A description of the run, and the problems of its input."""
         def make():
             reported, text = self._run.info()
             return Info(json.loads(reported), text)
@@ -370,7 +370,7 @@ class Trace:
 
     @property
     def findings(self):
-        """Where the time went, what is at fault and what each fix is worth."""
+        """The breakdown of step time, its causes and the saving of each fix."""
         return self._once('findings', lambda: Findings(self, 'en'))
 
     @property
@@ -379,12 +379,12 @@ class Trace:
         return self._once('figures', lambda: Figures(self._run))
 
     def explain(self, lang='en'):
-        """The findings in English ('en') or Chinese ('zh')."""
+        """Returns the findings in English ('en') or Chinese ('zh')."""
         return self.findings if lang != 'zh' else self._once('findings zh', lambda: Findings(self, 'zh'))
 
     @property
     def diagnostics(self):
-        """What was flawed in the input and what was done about it."""
+        """The problems of the input, and how each was handled."""
         return self._once('diagnostics', lambda: _notes(self._run.diagnostics()))
 
     @property
@@ -464,7 +464,7 @@ class Trace:
 
     @property
     def cells(self):
-        """The pipeline's cells: forward, backward, messages …"""
+        """The pipeline's cells are forward, backward, messages …"""
         return Table(self._run.cells([]))
 
     @property
@@ -500,7 +500,7 @@ class Trace:
 
     def what_if(self, *, scale=(), schedule=None, chunks=None, group=None, micro_batches=None, latency=None, layers=None,
                 more_memory=False):
-        """Prices the fixes of the run and, where one is given, a change of your own: scale={'stage': 3, 'by': 0.9}."""
+        """Prices the fixes of the run and, if one is given, your change: scale={'stage': 3, 'by': 0.9}."""
         asked = {'scale': scale or None, 'schedule': schedule, 'chunks': chunks, 'group': group, 'micro_batches': micro_batches,
                  'latency': latency, 'layers': layers, 'more_memory': more_memory}
         return WhatIf(*self._run.what_if(words('what-if', asked)))
@@ -533,7 +533,8 @@ class Trace:
         return os.path.basename(os.path.abspath(self.paths[0])) if self.paths else 'run'
 
     def view(self, *, height=720, lang='en'):
-        """The viewer: in a notebook as a part of the page, else in the browser. It needs no server: the page holds the run."""
+        """Opens the viewer: in a notebook as a part of the page, else in the browser. It needs no server: the page
+        holds the run."""
         from ._notebook import View
         return View(self, height, lang)
 
@@ -556,7 +557,7 @@ class Trace:
 
 
 def diff(a, b):
-    """Why a step of run b takes longer or shorter than one of run a."""
+    """Explains why a step of run b takes longer or shorter than one of run a."""
     return Diff(*_engine.diff(a._run, b._run))
 
 
@@ -576,7 +577,7 @@ class AnalysisInfo:
 
 
 def analyses():
-    """What can be asked, a list of AnalysisInfo."""
+    """Lists the available analyses as AnalysisInfo."""
     return [AnalysisInfo(n, s, needs, [c for c in compat.split(',') if c], form, overlay, tables, options,
                          {table: [Column(*c) for c in own] for (table, _), own in zip(tables, columns)})
             for n, s, needs, compat, form, overlay, tables, options, columns in _engine.analyses()]

@@ -10,7 +10,7 @@ READERS = SOURCE / 'tests/golden/readers'
 
 
 def dictionary(section):
-    """What all analyses share, and what one alone says in its own folder."""
+    """Reads the sentences that all analyses share, and those of single analyses in their folders."""
     files = [SOURCE / f'web/src/i18n/{section}.json', *sorted(SOURCE.glob('src/analyses/*/words.json'))]
     read = [json.loads(file.read_text(encoding='utf-8')) for file in files]
     return {key: chinese for part in [read[0], *(own.get(section, {}) for own in read[1:])] for key, chinese in part.items()}
@@ -92,7 +92,8 @@ class Dictionary(unittest.TestCase):
         self.assertGreater(min(len(of_links), len(of_ends)), 5)
         for table, readings in (('links', of_links), ('link-endpoints', of_ends)):
             for reading in readings:
-                with self.subTest(table=table, reading=reading):  # a single word stands beside the column's name, others are sentences
+                # A single word is listed with the column's name, others are sentences.
+                with self.subTest(table=table, reading=reading):
                     self.assertTrue(f'value.{table}.reading.{reading}' in names or (' ' in reading and reading in SENTENCES))
 
     def test_no_note_on_an_answer_lacks_its_chinese(self):

@@ -70,7 +70,7 @@ class LinksThatNobodyRecorded(Doubts):
 
 class GapsThatTieClocks(Doubts):
     def test_a_late_rank_keeps_its_whole_price(self):
-        # One replica and no messages: clocks are tied by the very gaps that the late launches make longer.
+        # One replica and no messages: clocks are aligned by the very gaps that the late launches make longer.
         for schedule, rank, by in [('1f1b', 1, 4), ('1f1b', 2, 3), ('dualpipe-v', 2, 3), ('vpp', 2, 3)]:
             with self.subTest(schedule=schedule, rank=rank):
                 well = self.reported(self.made('well', schedule=schedule))
@@ -221,7 +221,7 @@ class BehindAnotherCause(Doubts):
 
 
 class OneDirection(Doubts):
-    """What takes longer one way in some steps is no clock that was set."""
+    """A delay of one direction in some steps does not look like a clock that was set."""
     def test_a_link_slow_in_some_steps_sets_no_clock(self):
         for source, to in ((1, 2), (2, 1)):
             for dp in (1, 2):
@@ -244,7 +244,8 @@ class RealJobs(Doubts):
     def test_waiting_for_replicas_is_explained(self):
         first = self.reported(SHARED / 'pipeline_ops/bytedance/trace-SE.csv.gz')['findings'][0]
         self.assertEqual(first['id'], 'sequence.long')
-        # What all waits for the last replica come to is what dealing sequences evenly saves, within a tenth.
+        # The sum of all waits for the last replica equals the saving of an even distribution of sequences, within a
+        # tenth.
         self.assertAlmostEqual(first['saving_share'], 0.237, delta=0.024)
         self.assertIn('Replicas spend 23.7 % of each step waiting', first['detail_en'].replace('\u202f', ' '))
         self.assertIn('等待的', first['detail_zh'])

@@ -1,5 +1,6 @@
-"""stageline explain on runs of kinds that no list of faults has: what is said must follow from what was measured. Slow ranks that take turns, work that
-is late in one direction, hosts that are late everywhere, cells that go with their number, time in a step that no work fills, steps that are not alike."""
+"""stageline explain on runs with causes that no list of faults contains: findings must follow from measurements. There
+are slow ranks that take turns, work that is late in one direction, and hosts that are late everywhere. Others are cells
+whose time depends on their number, time in a step that no work fills, and steps that differ."""
 import json
 import os
 import sys
@@ -124,7 +125,7 @@ class ExplainKinds(Case):
         self.assertIn('Micro-batch 0 takes', found['findings'][0]['title_en'])
 
     def idle(self, planted, ms, name=''):
-        """All ranks do something that is no work for `ms` between the reductions and the optimizer."""
+        """All ranks spend `ms` without work between the reductions and the optimizer."""
         rows = []
         for d, s, step, kind, what, start, end, mb in planted.rows:
             later = ms * step + (ms if kind == 'O' else 0)

@@ -187,7 +187,7 @@ class LateStarts(Limits):
                     self.assertAlmostEqual(late['findings'][0]['lost_ns'] / lost, 1, delta=0.05)
 
     def test_one_way_of_a_link_that_clocks_were_tied_by(self):
-        # Gaps alone cannot tell which of two directions is slow.
+        # Gaps alone cannot show which of two directions is slow.
         found = self.reported(self.made('link', '--latency', 0.3, '--steps', 6, '--fault', 'slow-link:1,2,+4ms'))['findings']
         self.assertEqual([f['cause'] for f in found], ['link:1-2'])
         self.assertIn('between stages 1 and 2', found[0]['title_en'])

@@ -1,5 +1,6 @@
-"""stageline explain and diff on runs with one planted cause each, of which the same run without it says what it costs: it is named with its
-place, priced, and said with its time where it has one; the account of a step closes; nothing that is lost is denied."""
+"""stageline explain and diff on runs with one planted cause each; the same run without it gives its cost. The cause
+must be named with its place and its price, and with its time if it has one. The breakdown of a step must add up, and no
+loss may be denied."""
 import json
 import os
 import shlex
@@ -24,7 +25,8 @@ def experts(st, d, s, mb):
     return max(0.6, 1 + 0.15 * noise('experts', st, d, s, mb))
 
 
-# name → (what is planted, how the run is beside, words of the key, words that some text of the finding holds)
+# name → (the planted cause, the other options of the run, words of the key, words that some text of the finding
+# contains).
 CASES = {
     'data before every step': (dict(gaps=lambda s: [('', 60)]), {}, 'between-steps', 'between steps'),
     'data, recorded': (dict(gaps=lambda s: [('load_batch', 60)]), {}, 'between-steps:load-batch', 'load_batch'),
@@ -257,7 +259,7 @@ class ExplainPlanted(Case):
         slow, warm = (lambda st, d, s, k, mb: 1.5 if s == 2 else 1), (lambda st, d, s, k, mb: 5 if st == 0 else 1)
         both = Planted(**options, cost=lambda *at: slow(*at) * warm(*at))
         self.priced(self.reported('warm-slow', both)[1], 'all', (both.period - Planted(**options, cost=slow).period) * 1e6, both.period)
-        # What a rank does before its steps it does before the long one too.
+        # Work of a rank before its steps also precedes the long one.
         begins = lambda st, d, s, k, mb: 90 if (d, s, k, mb) == (1, 2, 'F', 0) else 0  # noqa: E731
         both = Planted(**dict(options, dp=4), pause=begins, cost=lambda st, d, s, k, mb: 2 if st == 7 else 1)
         self.priced(self.reported('warm-late', both)[1], 'all', (both.period - Planted(**dict(options, dp=4), pause=begins).period) * 1e6, both.period)
@@ -338,7 +340,7 @@ class ExplainPlanted(Case):
         self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['cause'].split()])
 
     def test_pauses_stand_out_from_late_starts_everywhere(self):
-        # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone stops for long, now and then.
+        # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone has occasional long pauses.
         busy = lambda st, d, s, k, mb: 3.0 if chance('busy', st, s, k, mb) < 0.2 else 0.0  # noqa: E731
         stops = lambda st, d, s, k, mb: 150.0 if (s, k, mb) == (2, 'F', 5) and st % 2 else busy(st, d, s, k, mb)  # noqa: E731
         options = dict(WELL, steps=20, messages=True)
@@ -360,7 +362,7 @@ class ExplainPlanted(Case):
                 self.assertEqual(found['lost_ns'], 0)
 
     def test_nothing_that_is_lost_is_denied(self):
-        # Short tails and gaps are no fault, and yet a line of the account.
+        # Short tails and gaps are not faults, and yet a line of the breakdown.
         _, found = self.reported('account', Planted(**WELL, tail=lambda s: (8.0, 9.0)))
         self.assertEqual(found['findings'], [])
         self.assertNotIn('Nothing', found['closing_en'])

@@ -1,4 +1,5 @@
-"""Dumps of the flight recorder: who is missing, who differs, who waits for whom; damaged, strange and hostile dumps."""
+"""Dumps of the flight recorder: missing ranks, ranks that differ, and waits between ranks; damaged, strange and hostile
+dumps."""
 import csv
 import io
 import json

@@ -88,7 +88,7 @@ class RemoteTest(Case):
         said = run('info', 's3://bucket/runs/42', env={**of_files, 'AWS_PROFILE': 'made'}, check=2).err
         self.assertIn('credential_process', said)
         self.assertIn('export-credentials', said)
-        # The container's, with a session's token; then the instance's.
+        # The container's credentials come first, with a session's token; then the instance's.
         given = json.dumps({'AccessKeyId': remote_server.KEY, 'SecretAccessKey': remote_server.SECRET, 'Token': 'session 7', 'Expiration': '2099-01-01T00:00:00Z'}).encode()
         server.token = 'session 7'
         server.answers['GET', '/creds'] = given
@@ -103,7 +103,7 @@ class RemoteTest(Case):
                                           '<SessionToken>session 7</SessionToken><Expiration>2099-01-01T00:00:00Z</Expiration></r>').encode()
         run('info', 's3://bucket/runs/42', check=0, env={**none, 'AWS_WEB_IDENTITY_TOKEN_FILE': str(self.dir / 'token'), 'AWS_ROLE_ARN': 'arn:aws:iam::1:role/r',
                                                          'AWS_ENDPOINT_URL_STS': server.address + '/sts'})
-        # Nobody's: for a public bucket enough, else refused in words, with what would help.
+        # No credentials suffice for a public bucket; other buckets are refused with a remedy.
         said = run('info', 's3://bucket/runs/42', env=none, check=2).err
         self.assertIn('AccessDenied', said)
         self.assertIn('AWS_PROFILE', said)
@@ -118,7 +118,7 @@ class RemoteTest(Case):
         self.assertIn('the environment', said)
         self.assertNotIn('not this one', said)
         self.assertIn('no such file or folder', run('explain', 's3://bucket/runs/43', env=server.variables(), check=2).err)
-        with socket.socket() as unused:  # nobody listens there
+        with socket.socket() as unused:  # no server listens there
             unused.bind(('127.0.0.1', 0))
             began = run('explain', f'http://127.0.0.1:{unused.getsockname()[1]}/x.json', env=server.variables(), check=2).err
         self.assertIn('cannot be reached', began)

@@ -18,7 +18,7 @@ class Training(Case):
         return answer, {f['id']: f for f in answer['findings']}
 
     def first(self, fault, id_, ms, within=0.02):
-        """The first finding, whose price is the planted one in ms a step."""
+        """Returns the first finding, whose price is the planted one in ms per step."""
         answer, _ = self.reported(fault)
         found = answer['findings'][0]
         self.assertEqual(found['id'], id_, [f['title_en'] for f in answer['findings']])

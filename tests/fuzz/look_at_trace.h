@@ -1,4 +1,4 @@
-// What stands on a Trace, whoever read it: layout, links, sums, findings, tables and one exporter.
+// Runs all code that uses a Trace of any reader: layout, links, sums, findings, tables and one exporter.
 #pragma once
 
 #include <simdjson.h>

@@ -3,12 +3,13 @@
 
 run.py [--only NAME,…] [--keep DIR] [--table]     DIR: where runs stay, and those that are there are asked again; exit 1 when a fault is not named or a price is off by more than it may be
 
-program.py beside this is what runs. A pair is four runs, without the fault, with it, with it, without it, so that a machine that grows slower meanwhile
-slows both. What a step takes is the program's own clock: of the steps in which the same is planted the median over both runs, and of these medians
-the mean. The truth is the difference; the noise, how far two equal runs are apart. The price is that of the finding that has one of the incident's keys, the mean of both runs
-with the fault. A price may be off by 8 points of the step, or by twice the noise where that is more; the mean of all by 3.
-What else is told is counted: of runs with a fault what names none of its keys, of runs without one anything, at 1 % of a step or more.
---table prints rows for bench/README.md.
+It runs program.py. A pair is four runs, without the fault, with it, with it, without it, so that a machine that grows
+slower meanwhile slows both. Step times come from the program's own clock. They are the median over both runs for the
+steps with the same fault, and the mean of these medians. The truth is the difference; the noise is the difference of
+two equal runs. The price is that of the finding that has one of the incident's keys, the mean of both runs with the
+fault. A price may deviate by 8 points of the step, or by twice the noise if that is more; the mean of all by 3. Other
+findings of 1 % of a step or more are counted: in runs with a fault those without any of its keys, in runs without one
+all. --table prints rows for bench/README.md.
 """
 import argparse
 import fnmatch
@@ -112,7 +113,8 @@ def run_program(python, setup, folder, profile):
 
 
 def class_of(fault, step):
-    """Steps in which the same is planted. What a rank does at the end of a step, rank 0, whose clock it is, waits for in the next one."""
+    """Returns the class of steps with the same fault. Rank 0, whose clock is used, waits in the next step for work of
+    another rank at the end of a step."""
     if 'grow' in fault:
         return step
     own = step - (1 if fault['do'] == 'between' and fault.get('rank', 0) != 0 else 0)
@@ -120,7 +122,7 @@ def class_of(fault, step):
 
 
 def step_ns(runs, fault):
-    """Of the steps in which the same is planted the median, and of these the mean."""
+    """Returns the median of the steps with the same fault, and the mean of these."""
     classes = [class_of(fault, step) for step in range(STEPS)]
     medians = {c: statistics.median(run[i] for run in runs for i in range(STEPS) if classes[i] == c) for c in set(classes)}
     return statistics.mean(medians[c] for c in classes)

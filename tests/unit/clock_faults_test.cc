@@ -1,5 +1,5 @@
-// Clocks and matches that are wrong in unkind ways: set twice, drifting wildly, hours apart; ties that contradict each
-// other around a cycle; messages of chunks in a V; collectives of profiles.
+// Clocks and matches that are wrong in unkind ways: clocks that are set twice, drift wildly, or are hours apart; ties
+// that contradict each other around a cycle. There are also messages of chunks in a V, and collectives of profiles.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -55,7 +55,7 @@ double worst_error(const Trace& trace, const Cells& truth, const ClockAlignment&
   return worst;
 }
 
-// Messages between the virtual stages of every chunk, as the layout has them.
+// Adds messages between the virtual stages of every chunk, in the given layout.
 void add_chunk_messages(Trace& trace, const Schedule& schedule) {
   const Cells cells = trace.cells;
   const int32_t last = virtual_stage_count(schedule) - 1;
@@ -117,7 +117,7 @@ TEST_CASE("clock faults: drifts far beyond those of quartz are followed and repo
   CHECK(found.notes.count("clock.wild_drift") == 2);
   CHECK(found.notes.count("clock.step") == 0);
   CHECK(found.clocks[1].segments[0].drift == doctest::Approx(-2e-3 / 1.001).epsilon(1e-3));
-  // Of usual clocks nothing is said, and the bounds stay those of usual drifts.
+  // Usual clocks get no note, and the bounds stay those of usual drifts.
   Trace usual = run_of(3, 1, 40);
   add_messages(usual, {}, 3);
   disturb(usual, random_clocks(3, 3), middle);
@@ -199,7 +199,7 @@ TEST_CASE("clock faults: half of a tie's matches are never left out as a few") {
   const int64_t middle = middle_of(trace);
   add_messages(trace, {}, 2);
   std::vector<Clock> clocks = random_clocks(2, 4);
-  clocks[1].jump_ns = 7e6;  // with too few messages to tell a clock that was set
+  clocks[1].jump_ns = 7e6;  // with too few messages to detect a clock that was set
   clocks[1].jump_at_ns = middle;
   disturb(trace, clocks, middle);
   const ClockAlignment found = align_clocks(trace);

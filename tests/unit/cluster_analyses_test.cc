@@ -248,7 +248,7 @@ TEST_CASE("communication-matrix: a message whose copies name one rank, told once
   CHECK(cell(links, "transfer_count") == "1");
   CHECK(cell(links, "bytes", "src_rank", "0") == "1000");
   CHECK(cell(links, "transit_ns") == "10000");
-  maker.trace.parts.erase(maker.trace.parts.begin());  // the sender's profile is missing: the receiver tells of it
+  maker.trace.parts.erase(maker.trace.parts.begin());  // the sender's profile is missing: the receiver reports it
   CHECK(cell(ask(maker.trace, "communication-matrix")[0], "transfer_count", "src_rank", "0") == "1");
 }
 

@@ -1,4 +1,4 @@
-// What the default critical path infers where a trace says nothing, on tiny traces; windows that are not there.
+// The inferences of the default critical path without recorded evidence, on tiny traces; windows that do not exist.
 #include "analyses/critical_path_analysis/exact_path.h"
 #include "profile/torch_view.h"
 #include "tiny_traces.h"

@@ -43,10 +43,10 @@ TEST_CASE("when most links are slow, the usual time is that of the quick ones") 
   CHECK(usual_link_ns({0.2, 0.2, 1.7, 1.7, 1.7, 1.7}) == 0.2);
   CHECK(usual_link_ns({1.0, 1.2, 1.4, 1.9}) == 1.2);      // they scatter, and are one kind
   CHECK(usual_link_ns({0.2, 0.2, 0.2, 3.2}) == 0.2);      // the slow one is alone: the middle says the same
-  CHECK(usual_link_ns({0.2, 3, 3, 3, 3, 3, 3, 3}) == 3);  // one of eight is quick: that one is the exception
+  CHECK(usual_link_ns({0.2, 3, 3, 3, 3, 3, 3, 3}) == 3);  // one of eight is fast: that one is the exception
   CHECK(usual_link_ns({0.2, 3.2, 3.3, 9}, 0) == 3.3);     // one that does not count
   CHECK(usual_link_ns({7}, 0) == 0);
-  CHECK(usual_link_ns({0, 3, 3}) == 3);  // nothing takes no time: that one tells nothing
+  CHECK(usual_link_ns({0, 3, 3}) == 3);  // no message takes no time: that one is ignored
 }
 
 Links found(const Trace& trace) {

@@ -74,7 +74,7 @@ TEST_CASE("profile findings: the rank with the least time in collectives is late
   const RankTimes waits{.compute = 50 * kMs, .exposed_comm = 45 * kMs, .comm = 50 * kMs};
   const RankTimes late{.compute = 92 * kMs, .exposed_comm = 2 * kMs, .comm = 4 * kMs};
   const Findings f = profile_findings({}, tables_of({waits, late, waits, waits}));
-  // It is late because it computes longer: one finding, and the others' waiting is no loss beside it.
+  // It is late because it computes longer: one finding, and the others' waiting does not count as another loss.
   REQUIRE(ids(f).front() == "rank.slow");
   CHECK_FALSE(holds(f, "rank.late"));
   CHECK_FALSE(holds(f, "comm.exposed"));
@@ -117,7 +117,7 @@ TEST_CASE("profile findings: matched collectives outweigh the guess") {
   matched.add_row({int64_t{0}, int64_t{10}, int64_t{4}, 3 * kMs});
   matched.add_row({int64_t{2}, int64_t{10}, int64_t{3}, 2 * kMs});
   tables.push_back(matched);
-  CHECK_FALSE(holds(profile_findings({}, tables), "rank.late"));  // nobody comes last in half of them
+  CHECK_FALSE(holds(profile_findings({}, tables), "rank.late"));  // no rank comes last in half of them
 }
 
 TEST_CASE("profile findings: idle time names its cause, and a trace without device work says so") {
@@ -158,7 +158,7 @@ Table averages_of(int64_t loading_ns, int64_t step_ns) {
   return table;
 }
 
-// Of every rank: transfer, waiting, unknown.
+// Makes for every rank: transfer, waiting, unknown.
 std::vector<Table> waits_of(const std::vector<std::array<int64_t, 3>>& ranks, int64_t exposed_ns, int64_t step_ns) {
   Table waits("waits", "",
               {{"rank", "", Type::kInteger, ""},
@@ -320,7 +320,7 @@ TEST_CASE("merged findings: idle devices of a pipeline are its waiting, and rank
                   finding("tensor_cores.unused", 0.05)};
   const Findings explained = merge_findings(pipeline(0.4), devices);
   CHECK(explained.headline.title_en == "pipeline");
-  CHECK(explained.headline.device_parts.size() == 3);  // beside the pipeline's own
+  CHECK(explained.headline.device_parts.size() == 3);  // in addition to the pipeline's own
   CHECK(ids(explained) == std::vector<std::string>{"stage.slow", "bubble", "tensor_cores.unused"});
   CHECK(explained.list[1].detail_en.find("are idle 30.0\u202f% and spend") != std::string::npos);
   const Findings apart = merge_findings(pipeline(0.06), devices);

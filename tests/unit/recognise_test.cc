@@ -211,17 +211,17 @@ TEST_CASE("recognise: odd traces") {
   const Recognition own_numbers = recognise(mindspeed);
   CHECK_MESSAGE(own_numbers.best().name == "dualpipe-v-mindspeed", said(own_numbers));
   CHECK(own_numbers.best().score == 1);
-  // A chunk that nobody knows, where chunks are numbered on their own.
+  // A chunk is unknown, where chunks are numbered separately.
   for (size_t i = 0; i < mindspeed.cells.size(); i += 37) {
     mindspeed.cells.chunk[i] = kUnknown;
     mindspeed.cells.micro_batch[i] += 1000;
   }
   CHECK(recognise(mindspeed).best().name == "dualpipe-v-mindspeed");
-  // Nobody knows the micro-batches.
+  // The micro-batches are unknown.
   Trace unlabelled = simulated("1f1b", 4, 8);
   std::fill(unlabelled.cells.micro_batch.begin(), unlabelled.cells.micro_batch.end(), kUnknown);
   CHECK(recognise(unlabelled).candidates.empty());
-  // Nobody knows the stages.
+  // The stages are unknown.
   Trace placeless = simulated("1f1b", 4, 8, 2, 0, 1, 2);
   for (Part& part : placeless.parts) part.stage = part.dp = kUnknown;
   placeless.pipeline_stages = 0;
@@ -238,7 +238,7 @@ TEST_CASE("recognise: odd traces") {
   CHECK(r.best().equal_lists == 16);
   CHECK(r.divergences.size() == 4);
   for (const Divergence& d : r.divergences) CHECK_FALSE(d.is_order);
-  // Steps of different sizes, as a batch-size ramp has them.
+  // Steps have different sizes, as in a batch-size ramp.
   Trace ramp = simulated("1f1b", 4, 8, 3);
   const Trace larger = simulated("1f1b", 4, 16, 3);
   for (size_t i = 0; i < larger.cells.size(); ++i) {
@@ -248,7 +248,7 @@ TEST_CASE("recognise: odd traces") {
   }
   ramp.cells.sort();
   CHECK(recognise(ramp).best().equal_lists == 24);
-  // What a hostile file may claim: few cells, huge sizes.
+  // A hostile file may claim few cells and huge sizes.
   Trace huge = simulated("1f1b", 2, 2, 1);
   huge.parts[1].stage = 4095;
   huge.cells.chunk[0] = 63;
@@ -309,7 +309,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "schedule.late_start");
   CHECK(findings[0].title_en == "Stage 1's F0 starts only after stage 0's F1");
-  // Where machines' clocks are not aligned nothing is said: it may be the clock.
+  // If machines' clocks are not aligned there is no conclusion: it may be the clock.
   trace.clock = ClockState::kUnaligned;
   trace.parts[0].machine = 0;
   trace.parts[1].machine = 1;

@@ -126,7 +126,7 @@ TEST_CASE("theory: the parts of the loss add up to the span") {
     CHECK(c.steps == 9);
     CHECK(c.theory_ns + c.longer_ns + c.message_ns + c.launch_ns + c.blocked_ns + c.unexplained_ns - c.slack_ns ==
           doctest::Approx(c.actual_ns));
-    CHECK(c.unexplained_ns > 0);  // latency, of messages that nobody recorded
+    CHECK(c.unexplained_ns > 0);  // latency of messages that were not recorded
     CHECK(c.message_ns == 0);
   }
 }
@@ -199,7 +199,7 @@ TEST_CASE("theory: a step that is long or late moves no other") {
   REQUIRE(run.theory.known());
   for (size_t i = 0; i < cells.size(); ++i) {
     if (cells.step[i] == 2) continue;
-    CHECK(run.theory.start_ns[i] == cells.start_ns[i]);  // the outlier is no measure for the others either
+    CHECK(run.theory.start_ns[i] == cells.start_ns[i]);  // the outlier does not affect the others
     CHECK(run.theory.end_ns[i] == cells.end_ns[i]);
   }
   const TheoryStep& outlier = run.theory.steps[2];
@@ -286,7 +286,7 @@ TEST_CASE("late cells: a recorded receive or send makes it a message") {
                  sent,
                  sent + 3'000'000,
                  kNoSlice};
-    // All but the producer and what it runs beside it moves.
+    // Everything moves except the producer and the cells that run in parallel.
     const int64_t at = trace.cells.start_ns[f0];
     for (size_t i = 0; i < trace.cells.size(); ++i)
       if (trace.cells.step[i] == 1 && trace.cells.start_ns[i] >= at) {

@@ -1,4 +1,4 @@
-// What the user says of stages and ranks, held against what the traces say; rules that fit nothing; coalesced messages.
+// The user's stages and ranks, compared with those of the traces; rules that fit nothing; coalesced messages.
 #include <doctest/doctest.h>
 
 #include <string>

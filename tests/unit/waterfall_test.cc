@@ -85,9 +85,9 @@ TEST_CASE("waterfall: a healthy run of every schedule is compute and schedule bu
 }
 
 TEST_CASE("waterfall: a slow stage alone is imbalance") {
-  // 1F1B of p stages and m micro-batches takes (m + p − 1) c with equal costs c of F and B together; when the last
-  // stage takes c' and the others c it takes (m − 1) c' + the sum of all. 30 ms a micro-batch, stage 3 45 ms:
-  // mean 33.75 ms.
+  // 1F1B of p stages and m micro-batches takes (m + p − 1) c with equal costs c of F and B together. When the last
+  // stage takes c' and the others c it takes (m − 1) c' + the sum of all. Here each micro-batch takes 30 ms, on stage 3
+  // 45 ms: mean 33.75 ms.
   SimulateOptions o;
   o.schedule = schedule_of("1f1b", 4, 8);
   o.faults = {{"slow-stage", 3, 1.5}};
@@ -158,7 +158,7 @@ TEST_CASE("waterfall: jitter alone is jitter") {
     const WaterfallStep& step = w.steps.at(0);
     CHECK(std::abs(part(step, WaterfallPart::kLatency)) < kNs);
     CHECK(std::abs(part(step, WaterfallPart::kRest)) < kNs);
-    // What remains of the span with every (stage, chunk, kind) at its mean: replayed by the schedule's own replay.
+    // The rest of the span with every (stage, chunk, kind) at its mean: replayed by the schedule's own replay.
     const TheoryRun theory = theory_of(trace);
     REQUIRE(theory.sizes.size() == 1);
     const auto expected = static_cast<double>(theory.numbers(0, theory.sizes[0]).span_ns);
@@ -385,7 +385,7 @@ TEST_CASE("waterfall: real jobs") {
     const char* file;
     double compute, schedule, imbalance, jitter, latency, rest;  // of the prototype; below 0 compute: none
   };
-  // The prototype knows latency as one number and no receives that hold a rank up: its rest has them.
+  // The prototype has one number for latency and no receives that delay a rank: its rest includes them.
   for (const Real& real :
        {Real{"bytedance/trace-ST.csv.gz", 48.6, 36.4, 14.9, -0.1, 0.1, 0.1},
         Real{"bytedance/trace-SE.csv.gz", 74.6, 9.3, 13.0, 2.0, 0.2, 0.8},
@@ -449,7 +449,7 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
   CHECK(headline.title_en.find(std::to_string(std::lround(100 - 100 * headline.parts[0].share)) + "\u202f%") !=
         std::string::npos);
 
-  // Without the ranks of three stages nobody knows what the fourth one waits for.
+  // Without the ranks of three stages, the waits of the fourth one are unknown.
   filter_trace(trace, {1, 5}, INT64_MIN, INT64_MAX);
   link_cells(trace);
   CHECK(ids_of(find_findings(trace).headline) == std::vector<std::string>{"compute", "bubble", "outside", "between"});

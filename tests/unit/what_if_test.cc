@@ -50,7 +50,7 @@ WhatIf model_of(const Trace& trace) {
 
 double step_of(const SimulateOptions& o) { return model_of(simulated(o)).error().recorded_ns; }
 
-// Every chunk of half a stage.
+// Returns the costs for chunks of half a stage.
 UnitCosts halved(UnitCosts c) {
   for (int64_t* ns : {&c.forward_ns, &c.input_ns, &c.weight_ns, &c.backward_ns, &c.overlapped_ns}) *ns /= 2;
   return c;
@@ -61,7 +61,7 @@ constexpr double kWithin = 0.01;  // of the step: the promise of docs/analyses/w
 }  // namespace
 
 TEST_CASE("what-if: a change of two cells, by hand") {
-  // F0 10, F1 10, B1 20, B0 20: 60 ms, one after the other.
+  // F0 takes 10, F1 10, B1 20, B0 20: 60 ms, one after the other.
   SimulateOptions o = options_for("1f1b", 2, 1);
   o.steps = 1;
   const Trace trace = simulated(o);
@@ -75,7 +75,7 @@ TEST_CASE("what-if: a change of two cells, by hand") {
   CHECK(price.saving_ns == doctest::Approx(5e6));
   CHECK(price.step_ns == doctest::Approx(55e6));
   CHECK(price.share() == doctest::Approx(5.0 / 60));
-  CHECK(std::isnan(price.error_ns));  // a single step tells no error
+  CHECK(std::isnan(price.error_ns));  // a single step gives no error
   Changes set;
   set.scales = {{.rank = 0, .set_ns = 1e6}};  // all of rank 0: F 1, B 1
   CHECK(model.price(set).step_ns == doctest::Approx(32e6));
@@ -224,7 +224,7 @@ TEST_CASE("what-if: half the latency") {
   }
 }
 
-// What takes a fault's effect away, told to a model of the run that has it.
+// Returns the changes that remove a fault's effect, for a model of the run that has it.
 Changes without(const Fault& f, const SimulateOptions& o, const WhatIf& model) {
   const Schedule& schedule = o.schedule;
   Changes c;
@@ -265,7 +265,7 @@ TEST_CASE("what-if: a fault taken away is the run without it, whatever the sched
       SimulateOptions o = options_for(def->name, 4, 8);
       o.dp = 2;
       o.costs.latency_ns = 300'000;
-      // Half of an overlapped cell cannot be told: its share of the fault is spread over both.
+      // The halves of an overlapped cell cannot be separated: its share of the fault is spread over both.
       bool overlaps = false;
       for (const RankOrder& order : o.schedule.ranks)
         for (const ScheduleCell& cell : order) overlaps |= cell.overlapped();

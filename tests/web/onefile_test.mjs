@@ -28,7 +28,7 @@ async function ready(server) {
   }
 }
 
-// What a report leaves out: arguments, recorded stacks, the profiler's own word for a category.
+// A report lacks these: arguments, recorded stacks, the profiler's own word for a category.
 function withoutFileWords(path, answer) {
   if (path !== 'slice') return answer;
   const {args: _, args_missing: __, category: ___, ...rest} = answer;
@@ -97,7 +97,7 @@ export const cases = [
       ['spread', 6],
     ])
       asked += await sameAnswers(tools, name, rounds, rounds + 5);
-    // Recorded stacks stay with the run.
+    // The recorded stacks stay with the run.
     asked += await sameAnswers(tools, 'stacks', 8, 3, ({stack: _, ...rest}) => rest);
     asked += await sameAnswers(tools, 'ascend', 8, 4, ({stack: _, ...rest}) => rest);
     assert.ok(asked > 500, `${asked} questions`);
@@ -389,7 +389,7 @@ export const cases = [
       return shortDurations({count: dur.length, kind: new Uint8Array(dur.length),
         pair: new Int32Array(dur.length).fill(-1), dur})[0];
     };
-    assert.equal(short([148, 16], [20, 1]), 16); // DualPipeV: gradients of the loss beside backwards
+    assert.equal(short([148, 16], [20, 1]), 16); // DualPipeV: gradients of the loss next to backwards
     assert.equal(short([10, 16], [100, 2]), 2);
     assert.equal(short([1, 7]), 7);
   }],

@@ -60,7 +60,7 @@ PyObject* run_object(std::shared_ptr<const OpenRun> run) {
   return self;
 }
 
-// What a worker found out, as Python's: the value, or its error raised.
+// Returns the result of a worker as a Python value, or raises its error.
 template <class T>
 std::optional<T> taken(std::optional<Result<T>> result) {
   if (!result) return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<T> taken(std::optional<Result<T>> result) {
   return std::move(**result);
 }
 
-// Flags as a command of the program reads them. What it is asked of came from Python: `operands` stand in its place.
+// Parses flags as a command of the program does. The input came from Python, so `operands` replace it.
 Result<Arguments> arguments_of(const char* command, std::vector<std::string> words,
                                const std::vector<std::string>& operands = {}) {
   const Command* const known = find_command(command);
@@ -99,7 +99,7 @@ PyObject* notes_list(const Diagnostics& notes) {
 // ---- opening
 // ---------------------------------------------------------------------------------------------------------
 
-// As a question needs it: with clocks compared, which every output but a rival's can stand on.
+// Opens the run as a question needs it: with clocks compared, which suits all outputs except those of --compat.
 Result<std::shared_ptr<OpenRun>> open_now(const std::vector<std::string>& paths, const std::vector<std::string>& words,
                                           Clocks clocks, const std::shared_ptr<Progress>& progress,
                                           std::string_view compat = {}) {
@@ -142,7 +142,7 @@ struct Answered {
   std::string foreign;
 };
 
-// (frames, notes, foreign text)
+// Returns (frames, notes, foreign text).
 PyObject* answer(std::optional<Answered> a) {
   if (!a) return nullptr;
   const Ref frames(frame_list(std::move(a->tables)));
@@ -218,7 +218,7 @@ Result<Answered> analyze_now(const std::shared_ptr<const OpenRun>& run, const st
   return Answered{std::move(result->tables), std::move(result->notes), std::move(result->foreign)};
 }
 
-// A rival's answer is made of the stamps as recorded: a run whose clocks were put on one is read again without.
+// An answer of --compat uses the recorded timestamps: a run with aligned clocks is read again without alignment.
 bool needs_raw(const OpenRun& run, const std::vector<std::string>& words) {
   return run.trace.alignment != AlignState::kRaw &&
          std::any_of(words.begin(), words.end(), [](const std::string& w) { return w.starts_with("--compat"); });
@@ -241,7 +241,7 @@ PyObject* analyze(PyObject*, PyObject* arguments) {
   })));
 }
 
-// (JSON, text for people)
+// Returns (JSON, text for people).
 PyObject* info(PyObject* self, PyObject*) {
   const auto run = run_of(self);
   if (!run) return nullptr;
@@ -550,7 +550,7 @@ PyObject* export_to(PyObject* self, PyObject* arguments, PyObject* keywords) {
   return notes ? PyTuple_Pack(2, paths.get(), notes.get()) : nullptr;
 }
 
-// (diff's JSON, frames, notes)
+// Returns (diff's JSON, frames, notes).
 PyObject* diff(PyObject*, PyObject* arguments) {
   PyObject *a_arg = nullptr, *b_arg = nullptr;
   if (!PyArg_ParseTuple(arguments, "OO", &a_arg, &b_arg)) return nullptr;
@@ -640,7 +640,7 @@ PyObject* names(PyObject* self, PyObject*) {
   return list.release();
 }
 
-// Where the start column of a rank stands in memory, for the test that nothing is copied; None where there is no such.
+// Returns the address of a rank's start column in memory, for the test that nothing is copied; None if there is none.
 PyObject* start_address(PyObject* self, PyObject* arguments) {
   Py_ssize_t part = 0;
   if (!PyArg_ParseTuple(arguments, "n", &part)) return nullptr;
