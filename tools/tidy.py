@@ -364,15 +364,25 @@ def check_tracked_files():
             problem(path, 0, f'{path.stat().st_size} bytes are tracked; generate large files instead')
 
 
+def sentences_of(path):
+    """Returns the sentences of a words.json by name; the titles and columns of an analysis are in the same file."""
+    return {name: said for name, said in json.loads(path.read_text()).items() if isinstance(said, dict) and 'en' in said}
+
+
 def check_words():
-    """A key given twice loses its first words without a sound."""
-    for path in [*sorted((ROOT / 'web' / 'src' / 'i18n').glob('*.json')), SRC / 'words.json', *sorted(SRC.glob('analyses/*/words.json'))]:
+    """Checks that no key is given twice, in one file or in two: its first words would be lost without a message."""
+    owner = {}
+    for path in [*sorted((ROOT / 'web' / 'src' / 'i18n').glob('*.json')), *sorted(SRC.rglob('words.json'))]:
         def once(pairs, path=path):
             keys = [key for key, _ in pairs]
             for key in sorted({key for key in keys if keys.count(key) > 1}):
-                problem(path, 0, f'"{key}" stands twice; keep one')
+                problem(path, 0, f'"{key}" is given twice; keep one')
             return dict(pairs)
         json.loads(path.read_text(), object_pairs_hook=once)
+        for name in sentences_of(path) if SRC in path.parents else ():
+            if name in owner:
+                problem(path, 0, f'"{name}" is in {owner[name].relative_to(ROOT)} too; keep one')
+            owner[name] = path
 
 
 def check_words_of_analyses():
@@ -404,11 +414,12 @@ def check_sentences():
         if re.search(r'[\u4e00-\u9fff]', re.sub(r'//.*', '', text)):
             problem(path, 0, 'Chinese between code; write the sentence into src/words.json (base/words.h)')
     literals = set(re.findall(r'"([^"\n]*)"', '\n'.join(code.values())))
-    for name in json.loads((SRC / 'words.json').read_text()):
-        parts = name.split('.')
-        stems = {'.'.join(parts[:i]) for i in range(1, len(parts) + 1)}
-        if not any(stem in literals or stem + '.' in literals for stem in stems):
-            problem(SRC / 'words.json', 0, f'no source names "{name}"; delete it')
+    for path in sorted(SRC.rglob('words.json')):
+        for name in sentences_of(path):
+            parts = name.split('.')
+            stems = {'.'.join(parts[:i]) for i in range(1, len(parts) + 1)}
+            if not any(stem in literals or stem + '.' in literals for stem in stems):
+                problem(path, 0, f'no source names "{name}"; delete it')
 
 
 def check_findings():

@@ -10,7 +10,7 @@
 namespace stageline {
 
 // cmake/chinese.cmake writes these.
-extern const std::string_view kChineseNames, kChineseSentences, kAnalysesWords;
+extern const std::string_view kChineseNames, kChineseSentences, kWords;
 
 namespace {
 
@@ -32,7 +32,7 @@ class Dictionary {
     if (!parser.parse(kChineseNames.data(), kChineseNames.size()).get(names)) add_names(names);
     if (!parser.parse(kChineseSentences.data(), kChineseSentences.size()).get(sentences)) add_sentences(sentences);
     simdjson::dom::array folders;
-    if (parser.parse(kAnalysesWords.data(), kAnalysesWords.size()).get(folders)) return;
+    if (parser.parse(kWords.data(), kWords.size()).get(folders)) return;
     for (const auto& folder : folders) {
       if (!folder["columns_zh"].get(names)) add_names(names);
       if (!folder["sentences_zh"].get(sentences)) add_sentences(sentences);

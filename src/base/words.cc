@@ -20,13 +20,19 @@ const Sentences& sentences() {
   static const Sentences all = [] {
     Sentences read;
     simdjson::dom::parser parser;
-    simdjson::dom::object names;
-    if (parser.parse(kWords.data(), kWords.size()).get(names)) return read;
-    for (const auto& [name, languages] : names) {
-      std::string_view en, zh;
-      if (languages["en"].get(en)) en = {};
-      if (languages["zh"].get(zh)) zh = {};
-      read.emplace(name, Text{std::string(en), std::string(zh)});
+    simdjson::dom::array files;
+    if (parser.parse(kWords.data(), kWords.size()).get(files)) return read;
+    for (const auto& file : files) {
+      simdjson::dom::object names;
+      if (file.get(names)) return Sentences();
+      for (const auto& [name, languages] : names) {
+        // The titles and columns of an analysis are in the same file as its sentences.
+        if (name == "answers" || name == "columns_zh" || name == "sentences_zh") continue;
+        std::string_view en, zh;
+        if (languages["en"].get(en)) en = {};
+        if (languages["zh"].get(zh)) zh = {};
+        read.emplace(name, Text{std::string(en), std::string(zh)});
+      }
     }
     return read;
   }();
@@ -148,7 +154,7 @@ bool has_words(std::string_view name) { return sentences().contains(name); }
 
 Text words(std::string_view name, const Args& args) {
   const auto at = sentences().find(name);
-  assert(at != sentences().end() && "a sentence that src/words.json has not");
+  assert(at != sentences().end() && "a sentence that no words.json has");
   Text text;
   if (at == sentences().end()) return text;
   fill(at->second.en, args, false, text.en);
@@ -158,7 +164,7 @@ Text words(std::string_view name, const Args& args) {
 
 std::vector<std::string> flaws_of_words() {
   std::vector<std::string> flaws;
-  if (sentences().empty()) flaws.emplace_back("src/words.json cannot be read");
+  if (sentences().empty()) flaws.emplace_back("a words.json cannot be read");
   for (const auto& [name, text] : sentences()) {
     std::set<std::string> en, zh;
     if (text.en.empty() || text.zh.empty()) flaws.push_back(name + ": one language has no sentence");
