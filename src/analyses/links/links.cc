@@ -189,7 +189,7 @@ Result<AnalysisResult> run_links(const AnalysisInput& input) {
   if (!made.graph) return *made.error;
   Links links = find_links(trace, *made.graph, sums_of(input.run()));
   const TheoryRun& theory = theory_of(input.run());
-  const CauseList causes = find_slow_links(input.run(), *made.graph);
+  const CauseList& causes = causes_of(input.run());
   read_as_causes(trace, causes, links);
   if (links.evidence == LinkEvidence::kNone)
     result.notes.add("links.none", Severity::kInfo,

@@ -120,10 +120,9 @@ Verdict take(Cause& cause, CauseList& list, bool evened, const Gain& beside = {}
 // is.
 class Search {
  public:
-  Search(const Run& run, const StepGraph& graph, bool links_alone)
+  Search(const Run& run, const StepGraph& graph)
       : trace_(run.trace()),
         graph_(graph),
-        links_alone_(links_alone),
         theory_(theory_of(run)),
         coverage_(coverage_of(run)),
         sums_(sums_of(run)),
@@ -131,39 +130,26 @@ class Search {
         periods_(tells_periods() ? periods_of(run) : no_periods_) {}
   Search(const Search&) = delete;
 
-  // What every list says of the run alone.
-  CauseList list_without_causes() {
-    begin();
-    return std::move(list_);
-  }
-
   CauseList list() {
     if (!begin()) return std::move(list_);
     scene_.emplace(CauseScene{trace_, graph_, counts_, coverage_, CellTimes(trace_, graph_, counts_)});
     scene_->two_ways =
         theory_.recognition.recognised && theory_.recognition.best().layout == ChunkLayout::kBidirectional;
     drafts_ = drafts_of(*scene_);
-    const auto is_of_link = [](const CauseDraft& d) { return d.cause.kind == CauseKind::kSlowLink; };
-    suspects_links_ = std::any_of(drafts_.begin(), drafts_.end(), is_of_link);
-    if (links_alone_) std::erase_if(drafts_, std::not_fn(is_of_link));
-    if (links_alone_ && drafts_.empty()) return std::move(list_);
     model_.emplace(*scene_);
     replay_each();
     judge_each();
     judge_behind_others();
     replay_together();
-    if (!links_alone_ && recorded_.size() < graph_.steps.size()) explain_rest_of_long_steps();
+    if (recorded_.size() < graph_.steps.size()) explain_rest_of_long_steps();
     price_together();
-    if (!links_alone_) close_account();
+    close_account();
     sort_causes(list_.causes);
     for (std::vector<Cause>* others : {&list_.doubtful, &list_.hidden})
       std::stable_sort(others->begin(), others->end(),
                        [](const Cause& a, const Cause& b) { return a.lost_ns > b.lost_ns; });
     return std::move(list_);
   }
-
-  // Whether list() tried some link, whatever came of it.
-  bool suspects_links() const { return suspects_links_; }
 
  private:
   using World = CauseWorlds::World;
@@ -364,7 +350,7 @@ class Search {
   }
 
   bool explains_long_step(size_t draft) const {
-    if (links_alone_ || recorded_.size() == graph_.steps.size()) return false;
+    if (recorded_.size() == graph_.steps.size()) return false;
     const double usual_ns = median_of(recorded_);
     for (size_t s = 0; s < counts_.size(); ++s) {
       const double span_ns = static_cast<double>(graph_.steps[s].span_ns);
@@ -610,7 +596,6 @@ class Search {
 
   const Trace& trace_;
   const StepGraph& graph_;
-  const bool links_alone_;
   const TheoryRun& theory_;
   const RunCoverage& coverage_;
   const PipelineSums& sums_;
@@ -618,7 +603,6 @@ class Search {
   const StepPeriods no_periods_{};
   const StepPeriods& periods_;
   CauseList list_;
-  bool suspects_links_ = false;
   std::vector<bool> counts_;      // for each step of the graph
   std::vector<double> recorded_;  // times of the steps that counted from the beginning
   std::optional<CauseScene> scene_;
@@ -636,31 +620,16 @@ class Search {
   std::vector<AccountLine> left_;
 };
 
-struct SearchedCauses {
-  CauseList list;
-  bool suspects_links = false;
-};
-
 struct CausesFact {
-  using Value = SearchedCauses;
+  using Value = CauseList;
   static Value make(const Run& run) {
     const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
-    if (!made.graph) return {};
-    Search search(run, *made.graph, false);
-    CauseList list = search.list();
-    return {std::move(list), search.suspects_links()};
+    return made.graph ? Search(run, *made.graph).list() : CauseList{};
   }
 };
 
 }  // namespace
 
-const CauseList& causes_of(const Run& run) { return run.fact<CausesFact>().list; }
-
-CauseList find_slow_links(const Run& run, const StepGraph& graph) {
-  Search search(run, graph, true);
-  // When the search for all causes has run and no link was suspect there, none is suspect here.
-  const SearchedCauses* known = run.made<CausesFact>();
-  return known && !known->suspects_links ? search.list_without_causes() : search.list();
-}
+const CauseList& causes_of(const Run& run) { return run.fact<CausesFact>(); }
 
 }  // namespace stageline

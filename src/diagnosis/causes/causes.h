@@ -60,8 +60,5 @@ struct CauseList {
 // Outlier steps do not count. The steps are replayed on graph_of(run, LaunchRule::kInOrder); where the run has no such
 // graph the list is empty. Computed once per Run. O(operations · causes).
 const CauseList& causes_of(const Run& run);
-// Only the slow links among the causes, with the same prices. Worlds of other causes are not replayed, and nothing is
-// where no link is suspect. together_ns and doubtful refer to links only. Expects the same graph.
-CauseList find_slow_links(const Run& run, const StepGraph& graph);
 
 }  // namespace stageline
