@@ -18,7 +18,7 @@ FUZZ_TARGET(kineto_event) {
   const std::unique_ptr<char[]> copy(new char[size]);
   if (size > 0) memcpy(copy.get(), data, size);
   const std::string_view text(copy.get(), size);
-  Event b;
+  rows::Event b;
   const Fault fb = tolerant.parse(text, b);
   FUZZ_CHECK(tolerant.end() <= size, "end");
   size_t sum = 0;  // every view can be read
@@ -31,7 +31,7 @@ FUZZ_TARGET(kineto_event) {
   padded.append(kJsonPaddingBytes, ' ');
   simdjson::dom::element root;
   if (judge.parse(padded).get(root) || !root.is_object()) return 0;
-  Event a;
+  rows::Event a;
   const Fault fa = strict.parse(std::string_view(padded).substr(0, size), a);
   if (fa == Fault::kMalformed) return 0;
   FUZZ_CHECK(fa == fb, std::string(text));

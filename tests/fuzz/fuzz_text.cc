@@ -182,7 +182,7 @@ void order(Bytes input) {
   dashed(words[0]);
 }
 
-void rows(Bytes input) {
+void row_counts(Bytes input) {
   std::vector<int64_t> start, end;
   int64_t at = -1000;
   while (input.size > 0 && start.size() < 1000) {
@@ -225,7 +225,7 @@ void options(Bytes input) {
 FUZZ_TARGET(text) {
   using namespace stageline::fuzz;
   Bytes input{data, size};
-  constexpr void (*kChecks[])(Bytes) = {decimals, doubles, csv, utf8, order, rows, options};
+  constexpr void (*kChecks[])(Bytes) = {decimals, doubles, csv, utf8, order, row_counts, options};
   const uint8_t choice = input.byte();
   kChecks[choice % std::size(kChecks)](input);
   return 0;
