@@ -15,7 +15,7 @@ using namespace stageline::kineto;
 namespace {
 
 // Returns every field of an event as text.
-std::string dump(const Event& e) {
+std::string dump(const rows::Event& e) {
   std::string out;
   const auto put = [&](const char* name, const auto& value) {
     out += name;
@@ -253,7 +253,7 @@ TEST_CASE("the shape tree gives what the general parser gives") {
     std::string text = writer.event();
     for (int k = 0; k < 8; ++k) {
       const std::string buffer = padded(text + ",\n");
-      Event general, predicted;
+      rows::Event general, predicted;
       const Fault fault = parser.parse(std::string_view(buffer).substr(0, text.size()), general);
       const char* after = tree.match(buffer.data(), buffer.data() + text.size(), predicted);
       if (after) {
@@ -280,7 +280,7 @@ TEST_CASE("an event cut anywhere fits no shape") {
       "2,\n    \"args\": {\n      "
       "\"stream\": 7, \"grid\": [1, 2, 3]\n    }\n  }";
   tree.learn(event);
-  Event out;
+  rows::Event out;
   const std::string whole = padded(event);
   REQUIRE(tree.match(whole.data(), whole.data() + event.size(), out) == whole.data() + event.size());
   for (size_t cut = 0; cut < event.size(); ++cut) {
@@ -301,10 +301,10 @@ TEST_CASE("a file parsed in stretches has the rows of one parsed whole") {
   const std::string path = folder.add("trace.json", text);
   const auto one = read_file(path, 1, nullptr);
   REQUIRE(one);
-  const auto rows_of = [](const FileRows& file) {
+  const auto rows_of = [](const rows::FileRows& file) {
     std::vector<std::string> rows;
     for (const auto& block : file.blocks)
-      for (const Row& row : block)
+      for (const rows::Row& row : block)
         rows.push_back(std::to_string(row.offset) + " " + std::to_string(row.file_index) + " " +
                        std::to_string(row.start_ns) + " " + std::to_string(row.dur_ns) + " " +
                        std::string(file.dictionaries.names.text(row.name)) + " " +

@@ -21,7 +21,7 @@ std::string padded(std::string text) {
   return text;
 }
 
-bool same(const Event& a, const Event& b) {
+bool same(const rows::Event& a, const rows::Event& b) {
   return a.phase == b.phase && a.binding == b.binding && a.has_cat == b.has_cat && a.has_ts == b.has_ts &&
          a.has_dur == b.has_dur && a.fractional_ts == b.fractional_ts && a.has_collective == b.has_collective &&
          a.has_memory == b.has_memory && a.has_copy == b.has_copy && a.has_sync == b.has_sync &&
@@ -56,7 +56,7 @@ struct Differ {
     const std::string text = padded(event);
     simdjson::dom::element root;
     if (judge.parse(text).get(root) || !root.is_object()) return;
-    Event a, b;
+    rows::Event a, b;
     const Fault fa = strict.parse(std::string_view(text).substr(0, event.size()), a);
     if (fa == Fault::kMalformed) return;  // a lone surrogate in a name
     const Fault fb = tolerant.parse(event, b);
@@ -73,10 +73,10 @@ struct Differ {
   }
 };
 
-Event parsed(const std::string& given, TolerantParser& parser, Fault expected = Fault::kNone) {
+rows::Event parsed(const std::string& given, TolerantParser& parser, Fault expected = Fault::kNone) {
   static std::deque<std::string> kept;  // events point into their texts
   const std::string& text = kept.emplace_back(given);
-  Event event;
+  rows::Event event;
   const Fault fault = parser.parse(text, event);
   CHECK_MESSAGE(fault == expected, text);
   return event;
@@ -119,7 +119,7 @@ TEST_CASE("tolerant parser: agrees with the strict one on real traces and their 
             mutant.replace(at, std::min(piece.size(), mutant.size() - at), piece);
           }
           differ.compare(mutant);
-          Event any;
+          rows::Event any;
           differ.tolerant.parse(mutant, any);  // whatever it is, it is survived
         }
       }
@@ -139,7 +139,7 @@ TEST_CASE("tolerant parser: quotes that were not escaped") {
        {std::string("{\"device\": \"cpu\"}"), std::string("f(\"x\", \"y\")"), std::string("a\"b"),
         std::string("{\"a\": {\"b\", \"x\": 1}}"), std::string("say \"}, {\" twice"), std::string("\"quoted\"")}) {
     CAPTURE(name);
-    const Event event = parsed(with_name(name), parser);
+    const rows::Event event = parsed(with_name(name), parser);
     CHECK(event.name == name);
     CHECK(event.pid == "7");
     CHECK(event.ts_ns == 10'500);
@@ -153,7 +153,7 @@ TEST_CASE("tolerant parser: quotes that were not escaped") {
     CHECK(parsed(two, parser).name == name);
     CHECK(parser.end() == with_name(name).size());
   }
-  const Event kwargs = parsed(
+  const rows::Event kwargs = parsed(
       "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"k\", \"pid\": 1, \"tid\": 2, \"ts\": 1, \"dur\": 1, "
       "\"args\": {\"External id\": 4, \"kernel_file\": \"a \"b\" c\", \"Concrete Inputs\": [\"{\"k\": \"v\"\", \"\"], "
       "\"stream\": 7}}",
@@ -183,13 +183,13 @@ TEST_CASE("tolerant parser: values that are no JSON, commas too many, a brace to
   TolerantParser parser;
   const std::string head = "{\"ph\":\"X\",\"name\":\"k\",\"pid\":1,\"tid\":1,\"ts\":1,";
   for (const char* word : {"NaN", "inf", "-Infinity", "N/A", "None", "nan"}) {
-    const Event event = parsed(head + "\"dur\":4,\"args\":{\"warps per SM\":" + word + ",\"bytes\":" + word +
-                                   ",\"stream\":7, \"memory bandwidth (GB/s)\": " + word + "}}",
-                               parser);
+    const rows::Event event = parsed(head + "\"dur\":4,\"args\":{\"warps per SM\":" + word + ",\"bytes\":" + word +
+                                         ",\"stream\":7, \"memory bandwidth (GB/s)\": " + word + "}}",
+                                     parser);
     CHECK(event.stream == 7);
     CHECK(event.bytes == -1);
     CHECK(event.bandwidth_gbps == 0);
-    const Event without = parsed(head + "\"dur\":" + word + "}", parser);
+    const rows::Event without = parsed(head + "\"dur\":" + word + "}", parser);
     CHECK(without.has_ts);
     CHECK_FALSE(without.has_dur);
   }
@@ -198,7 +198,7 @@ TEST_CASE("tolerant parser: values that are no JSON, commas too many, a brace to
   CHECK(parsed(head + "\"dur\":4,\"args\":{\"External id\": ,\"stream\": 6}}", parser).stream == 6);
   CHECK(parsed(head + "\"dur\":4,\"args\":{\"stream\": 6}", parser).stream == 6);
   CHECK(parsed(head + "\"dur\":4,\"args\":{\"stream\": 6}\n]}", parser).stream == 6);
-  const Event lost_brace = parsed(head + "\"dur\":4,\"args\":{\"stream\": 6},\n" + head + "\"dur\":5}", parser);
+  const rows::Event lost_brace = parsed(head + "\"dur\":4,\"args\":{\"stream\": 6},\n" + head + "\"dur\":5}", parser);
   CHECK(lost_brace.stream == 6);
   CHECK(lost_brace.dur_ns == 4000);
   parsed(head + "\"dur\":\"soon\"}", parser, Fault::kBadField);
