@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/words.h"
+#include "diagnosis/causes/cause_kind.h"
 
 namespace stageline {
 namespace {
@@ -26,7 +27,7 @@ AccountPart part_of(const AccountLine& line, bool rows_missing = false) {
 std::vector<AccountLine> undealt(const CauseList& causes) {
   double dealt = 0;
   for (const Cause& cause : causes.causes)
-    if (cause.kind == CauseKind::kLongSequences) dealt += std::max(0.0, cause.saving_ns - cause.lost_ns);
+    if (cause.kind->takes("jitter")) dealt += std::max(0.0, cause.price.saving_ns - cause.price.lost_ns);
   std::vector<AccountLine> lines = causes.left;
   for (const std::string_view id : {"jitter", "replica-jitter"})
     for (AccountLine& line : lines) {

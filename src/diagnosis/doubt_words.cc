@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "diagnosis/account_words.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/share_findings.h"
 
 namespace stageline {
@@ -12,7 +13,7 @@ namespace {
 constexpr int64_t kManySteps = 20;  // with this many steps, more would not help
 
 Text suspicion(const Cause& c) {
-  return words("suspicion." + std::string(cause_info(c.kind).suspicion), Args().set("stage", int64_t{c.stage}));
+  return words("suspicion." + std::string(c.kind->suspicion), Args().set("stage", int64_t{c.figures.stage}));
 }
 
 }  // namespace
@@ -24,13 +25,13 @@ Text doubt_words(const CauseList& causes) {
   args.set("steps", words("steps", Args().set("count", grouped(causes.steps)).flag("one", causes.steps == 1)));
   if (!causes.doubtful.empty()) {
     const Cause& c = causes.doubtful.front();
-    args.set("what", suspicion(c)).set("share", percent(c.lost_ns / causes.step_ns));
+    args.set("what", suspicion(c)).set("share", percent(c.price.lost_ns / causes.step_ns));
     return words("doubt.cause", args);
   }
   // An estimate that may be off by more than the least cost worth telling could hide a cause.
   for (const Cause& c : causes.causes)
-    if (c.kind == CauseKind::kRouting && c.guessed && 2 * c.error_ns >= kMinLost * causes.step_ns)
-      return words("doubt.estimate", args.set("share", percent(2 * c.error_ns / causes.step_ns)));
+    if (const double error_ns = c.price.lost_error_ns; c.estimated && 2 * error_ns >= kMinLost * causes.step_ns)
+      return words("doubt.estimate", args.set("share", percent(2 * error_ns / causes.step_ns)));
   double jitter = 0;
   for (const AccountLine& line : undealt(causes))
     if (line.id == "jitter") jitter += line.ns / causes.step_ns;
@@ -42,7 +43,7 @@ Text hidden_words(const CauseList& causes) {
   if (causes.hidden.empty()) return {};
   const Cause& c = causes.hidden.front();
   Args args;
-  args.set("what", suspicion(c)).set("share", percent(c.lost_ns / causes.step_ns));
+  args.set("what", suspicion(c)).set("share", percent(c.price.lost_ns / causes.step_ns));
   return words("doubt.hidden", args.flag("one", causes.causes.size() == 1));
 }
 

@@ -7,7 +7,7 @@
 
 #include "base/chinese.h"
 #include "base/number.h"
-#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/long_step_words.h"
 #include "diagnosis/doubt_words.h"
@@ -186,11 +186,11 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       }
       // What replicas that were not read would take with another order or more micro-batches nobody knows.
       const bool offers = with_offers && coverage.replicas_unread() == 0;
-      if (whole && (offers || has_slow_stage(causes))) {
+      if (whole && (offers || has_layers_to_move(causes))) {
         if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
           Diagnostics notes;
           WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);
-          price_in_layers(model, causes);
+          price_in_layers(model, trace, causes);
           if (offers) make_offers(std::move(model), e);
         }
       }

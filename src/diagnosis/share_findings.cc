@@ -11,6 +11,7 @@
 
 #include "base/number.h"
 #include "base/words.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
@@ -116,19 +117,11 @@ LastReplica last_replica(const StepGraph& graph) {
 
 // Whether a cause can make one replica later than the others.
 bool is_of_a_replica(const Cause& c) {
-  switch (c.kind) {
-    case CauseKind::kSlowWorker:
-    case CauseKind::kSlowGroup:
-    case CauseKind::kLongSequences:
-    case CauseKind::kRouting:
-    case CauseKind::kPauses:
-    case CauseKind::kLateWorker:
-    case CauseKind::kLateStarts:
-    case CauseKind::kMessageTail: return true;
-    case CauseKind::kSlowLink: return c.dp != kUnknown;
-    default: return false;
-  }
+  return c.kind->takes("replica-jitter") ||
+         std::any_of(c.places.begin(), c.places.end(), [](const Place& place) { return place.replica != kUnknown; });
 }
+// Whether a cause compares links with each other.
+bool compares_links(const Cause& c) { return c.kind->takes("message") && c.kind->measured == Measured::kInferred; }
 
 void add_replicas(const Trace& trace, double share, const CauseList& causes, const StepGraph& graph,
                   ShareFindings& out) {
@@ -152,7 +145,7 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
   // holds all of them up is not part of this.
   double by_causes_ns = 0, max_ns = 0;
   for (const Cause& c : causes.causes)
-    if (is_of_a_replica(c)) by_causes_ns += c.lost_ns, max_ns = std::max(max_ns, c.lost_ns);
+    if (is_of_a_replica(c)) by_causes_ns += c.price.lost_ns, max_ns = std::max(max_ns, c.price.lost_ns);
   const double half_ns = share * causes.step_ns / 2;
   const bool explained = by_causes_ns >= half_ns && left_share(causes, "replica-jitter") * causes.step_ns < half_ns;
   if (max_ns >= half_ns || explained) return;
@@ -179,16 +172,13 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   const bool alike = usual.alike && !usual.words.empty();
   for (const std::vector<Cause>* suspected : {&causes.doubtful, &causes.hidden})
     for (const Cause& c : *suspected) {
-      const bool by_starts = c.kind == CauseKind::kPauses || c.kind == CauseKind::kLateWorker ||
-                             c.kind == CauseKind::kLateStarts || c.kind == CauseKind::kBlockingSends;
-      if (by_starts) rest -= c.lost_ns / causes.step_ns;
-      if (c.kind == CauseKind::kMessageTail || (c.kind == CauseKind::kSlowLink && !alike))
-        messages -= c.lost_ns / causes.step_ns;
+      const double share = c.price.lost_ns / causes.step_ns;
+      if (c.kind->takes("late")) rest -= share;
+      if (c.kind->takes("message") && !(compares_links(c) && alike)) messages -= share;
     }
   if (messages >= kLargePart) {
-    const bool by_links = std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) {
-      return c.kind == CauseKind::kSlowLink || c.kind == CauseKind::kMessageTail;
-    });
+    const bool by_links = std::any_of(causes.causes.begin(), causes.causes.end(),
+                                      [](const Cause& c) { return c.kind->takes("message"); });
     double error_ns = left_error_ns(causes, {"message"});
     // As of every cause, what it costs in the run as it was; what links are named for is told there.
     if (!by_links && causes.messages_ns > 0)
@@ -199,8 +189,7 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     Args args;
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
     args.flag("recorded", graph.source != GraphSource::kComputeCells || graph.messages_recorded);
-    args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(),
-                                   [](const Cause& c) { return c.kind == CauseKind::kSlowLink; }));
+    args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(), compares_links));
     say(f, "messages.slow", args);
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));

@@ -2,7 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/cause_findings.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/cell_times.h"
 #include "diagnosis/explain.h"
 #include "pipeline/cells/link_cells.h"
@@ -23,6 +24,12 @@ CauseList causes_of_linked(Trace& trace) {
   const Run run(trace);
   REQUIRE(graph_of(run, LaunchRule::kInOrder).graph);
   return causes_of(run);
+}
+
+const CauseKind* kind_of(std::string_view id) {
+  for (const CauseKind* kind : cause_kinds())
+    if (kind->id == id) return kind;
+  return nullptr;
 }
 
 }  // namespace
@@ -70,8 +77,8 @@ TEST_CASE("causes: micro-batches that are long forward and backward are sequence
             doctest::Approx(graph->dur_ns[op] / (graph->kind[op] == CellKind::kForward ? 10e6 : 20e6)));
   const CauseList list = causes_of_linked(trace);
   REQUIRE_FALSE(list.causes.empty());
-  CHECK(list.causes[0].kind == CauseKind::kLongSequences);
-  for (const Cause& c : list.causes) CHECK(c.kind != CauseKind::kSlowStage);
+  CHECK(list.causes[0].kind->id == "long_sequences");
+  for (const Cause& c : list.causes) CHECK(c.kind->id != "slow_stage");
 }
 
 TEST_CASE("causes: every finding speaks both languages and names its price") {
@@ -90,20 +97,12 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
     r.divergences.insert(r.divergences.begin(), d);
     return r;
   }();
-  for (const CauseKind kind :
-       {CauseKind::kSlowStage, CauseKind::kSlowWorker, CauseKind::kSlowLink, CauseKind::kLongSequences,
-        CauseKind::kPauses, CauseKind::kLateWorker, CauseKind::kLateStarts, CauseKind::kOrder, CauseKind::kUnsplit}) {
+  for (const CauseKind* kind : cause_kinds()) {
     Cause c;
     c.kind = kind;
-    c.stage = 3;
-    c.from_stage = 2;
-    c.part = 7;
-    c.dp = 1;
-    c.ratio = 1.5;
-    c.count = 3;
-    c.of = 10;
-    c.lost_ns = 20e6;
-    c.times = {{CellKind::kForward, 15e6, 10e6}};
+    c.places = {{.kind = PlaceKind::kStage, .ranks = {7}, .stage = 3, .replica = 1, .from_stage = 2}};
+    c.figures = {.ratio = 1.5, .each_ns = 15e6, .count = 3, .of = 10, .rank = 7, .stage = 3};
+    c.price.lost_ns = 20e6;
     list.causes = {c};
     const auto findings = cause_findings(trace, list, recognition);
     REQUIRE(findings.size() == 1);
@@ -129,16 +128,12 @@ TEST_CASE("causes: pipelines of one replica are not called replicas, several lin
   CauseList list;
   list.step_ns = 100e6;
   Cause link;
-  link.kind = CauseKind::kSlowLink;
-  link.from_stage = 1;
-  link.stage = 2;
-  link.dp = 1;
-  link.lost_ns = 5e6;
-  link.times = {{CellKind::kOther, 3e6, 1e6}};
+  link.kind = kind_of("slow_link");
+  link.together = {"slow_link", Together::Role::kEqual};
+  link.places = {{.kind = PlaceKind::kLink, .stage = 2, .replica = 1, .from_stage = 1}};
+  link.price.lost_ns = 5e6;
   list.causes = {link, link};
-  list.causes[1].from_stage = 2;
-  list.causes[1].stage = 3;
-  list.causes[1].both_ways = true;
+  list.causes[1].places = {{.kind = PlaceKind::kLink, .stage = 3, .replica = 1, .from_stage = 2, .both_ways = true}};
   const auto findings = cause_findings(trace, list, Recognition{});
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].title_en.find("of pipeline 1 ") != std::string::npos);
@@ -172,10 +167,9 @@ TEST_CASE("causes: an order that is left has words where the recognition holds n
   CauseList list;
   list.step_ns = 100;
   Cause order;
-  order.kind = CauseKind::kOrder;
-  order.count = 3;
-  order.of = 8;
-  order.lost_ns = 20;
+  order.kind = kind_of("order");
+  order.figures = {.count = 3, .of = 8};
+  order.price.lost_ns = 20;
   list.causes.push_back(order);
   const std::vector<Finding> findings = cause_findings(trace, list, Recognition{});
   REQUIRE(findings.size() == 1);

@@ -6,7 +6,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/cause_findings.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/simulate/simulate.h"
@@ -100,10 +101,10 @@ TEST_CASE("stragglers: by hand, two replicas of one stage") {
   CHECK(s.workers[0].beyond_ns() == 0);
   const CauseList list = causes_of(trace);
   CHECK(list.step_ns - list.gap_ns == doctest::Approx(90'000));
-  const auto worker = std::find_if(list.causes.begin(), list.causes.end(),
-                                   [](const Cause& c) { return c.kind == CauseKind::kSlowWorker; });
+  const auto worker =
+      std::find_if(list.causes.begin(), list.causes.end(), [](const Cause& c) { return c.kind->id == "slow_rank"; });
   REQUIRE(worker != list.causes.end());
-  CHECK(worker->price_ns() == doctest::Approx(30'000));
+  CHECK(worker->price.best_ns() == doctest::Approx(30'000));
   REQUIRE(s.steps.size() == 2);
   CHECK(s.steps[0].busy_ns == 75'000);
   CHECK(s.steps[0].slowest_part == 1);
@@ -157,21 +158,21 @@ TEST_CASE("stragglers: each fault is the first cause, and priced as the run with
   const double healthy_ns = mean_step_ns(simulated(usual()));
   struct Case {
     const char* fault;
-    CauseKind cause;
+    std::string_view cause;
   };
-  for (const Case& c : {Case{"slow-rank:5,1.3", CauseKind::kSlowWorker},
-                        {"slow-stage:2,1.3", CauseKind::kSlowStage},
-                        {"heavy-head:0.8", CauseKind::kSlowStage},
-                        {"gc:30ms,0.02", CauseKind::kPauses},
-                        {"late-launch:5,2ms", CauseKind::kLateWorker}}) {
+  for (const Case& c : {Case{"slow-rank:5,1.3", "slow_rank"},
+                        {"slow-stage:2,1.3", "slow_stage"},
+                        {"heavy-head:0.8", "slow_stage"},
+                        {"gc:30ms,0.02", "pauses"},
+                        {"late-launch:5,2ms", "late_launch"}}) {
     CAPTURE(c.fault);
     const Trace trace = simulated(usual(), {c.fault});
     const CauseList list = causes_of(trace);
     REQUIRE(list.causes.size() == 1);
-    CHECK(list.causes[0].kind == c.cause);
+    CHECK(list.causes[0].kind->id == c.cause);
     // Of a step's first cell no pause can be told.
-    const double tolerance = c.cause == CauseKind::kPauses ? 0.1 : 0.05;
-    CHECK(list.causes[0].lost_ns == doctest::Approx(mean_step_ns(trace) - healthy_ns).epsilon(tolerance));
+    const double tolerance = c.cause == "pauses" ? 0.1 : 0.05;
+    CHECK(list.causes[0].price.lost_ns == doctest::Approx(mean_step_ns(trace) - healthy_ns).epsilon(tolerance));
   }
 }
 
@@ -180,8 +181,8 @@ TEST_CASE("stragglers: a heavy last stage is no slow worker") {
   for (const StragglerWorker& worker : found(trace).workers) CHECK(worker.verdict == StragglerVerdict::kFine);
   const CauseList list = causes_of(trace);
   REQUIRE(list.causes.size() == 1);
-  CHECK(list.causes[0].stage == 3);
-  CHECK(list.causes[0].ratio == doctest::Approx(2).epsilon(0.02));
+  CHECK(list.causes[0].place().stage == 3);
+  CHECK(list.causes[0].figures.ratio == doctest::Approx(2).epsilon(0.02));
 }
 
 TEST_CASE("stragglers: long sequences show in every stage and blame no worker") {
@@ -194,7 +195,7 @@ TEST_CASE("stragglers: long sequences show in every stage and blame no worker") 
   }
   const CauseList list = causes_of(trace);
   REQUIRE(!list.causes.empty());
-  CHECK(list.causes[0].kind == CauseKind::kLongSequences);
+  CHECK(list.causes[0].kind->id == "long_sequences");
   for (const StragglerWorker& worker : s.workers) CHECK(worker.verdict != StragglerVerdict::kPersistent);
 }
 
@@ -209,8 +210,8 @@ TEST_CASE("stragglers: pauses of one rank are its own") {
   CHECK(worker.verdict == StragglerVerdict::kPauses);
   const CauseList list = causes_of(trace);
   REQUIRE(!list.causes.empty());
-  CHECK(list.causes[0].kind == CauseKind::kPauses);
-  CHECK(list.causes[0].part == 3);
+  CHECK(list.causes[0].kind->id == "pauses");
+  CHECK(list.causes[0].figures.rank == 3);
 }
 
 TEST_CASE("stragglers: a slow step is named, and not mixed with the rest") {
@@ -234,7 +235,7 @@ TEST_CASE("stragglers: without peers nobody is blamed") {
   }
   const CauseList list = causes_of(trace);
   REQUIRE(list.causes.size() == 1);
-  CHECK(list.causes[0].kind == CauseKind::kSlowStage);
+  CHECK(list.causes[0].kind->id == "slow_stage");
 }
 
 TEST_CASE("stragglers: odd input is answered without words that are not so") {

@@ -4,7 +4,8 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/cause_findings.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
 #include "facts/pipeline_facts.h"
 #include "pipeline/replay/theory.h"
@@ -17,12 +18,18 @@ using Type = ColumnType;
 std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 ? "two" : ""; }
 std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 
+// Whether a cause is a link that is slow, not one with single late messages.
+bool is_slow_link(const Cause& cause) {
+  return cause.place().stage != kUnknown && cause.place().kind == PlaceKind::kLink && !cause.kind->of_events;
+}
+
 // Returns true when a link is one of those that a cause is about.
 bool covers(const Trace& trace, const Cause& cause, const LinkEdge& edge) {
   const Part &from = trace.parts[edge.from_part], &to = trace.parts[edge.to_part];
-  if (cause.kind != CauseKind::kSlowLink || (cause.dp != kUnknown && cause.dp != from.dp)) return false;
-  return (from.stage == cause.from_stage && to.stage == cause.stage) ||
-         (cause.both_ways && from.stage == cause.stage && to.stage == cause.from_stage);
+  const Place& link = cause.place();
+  if (!is_slow_link(cause) || (link.replica != kUnknown && link.replica != from.dp)) return false;
+  return (from.stage == link.from_stage && to.stage == link.stage) ||
+         (link.both_ways && from.stage == link.stage && to.stage == link.from_stage);
 }
 
 // Makes this table and `explain` name the same links. A link whose loss the replay of `explain` prices is slow here
@@ -46,8 +53,8 @@ void read_as_causes(const Trace& trace, const CauseList& causes, Links& links) {
     if (!slow && (alone || edge.ratio >= kSlowLinkRatio))
       edge.reading = alone ? LinkReading::kCell : LinkReading::kBoundary;
     if (!alone) continue;
-    edge.saving_ns = cause.lost_ns;
-    edge.saving_share = causes.step_ns > 0 ? cause.lost_ns / causes.step_ns : 0;
+    edge.saving_ns = cause.price.lost_ns;
+    edge.saving_share = causes.step_ns > 0 ? cause.price.lost_ns / causes.step_ns : 0;
   }
 }
 
@@ -66,7 +73,7 @@ Table slow_table(const Trace& trace, const Links& links, const CauseList& causes
   Table table("slow-links", "Links that are slow, and what they cost", links_slow_links_columns());
   bool slow = false;
   for (const Cause& cause : causes.causes) {
-    if (cause.kind != CauseKind::kSlowLink) continue;
+    if (!is_slow_link(cause)) continue;
     slow = true;
     const Finding f = cause_finding(trace, causes, cause, recognition);
     table.add_row({f.id, f.price.saving_ns / causes.step_ns, f.title_en, f.detail_en});

@@ -7,7 +7,8 @@
 
 #include "analyses/analysis.h"
 #include "base/number.h"
-#include "diagnosis/cause_words.h"
+#include "diagnosis/causes/cause_findings.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"
@@ -60,17 +61,14 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
   const auto share = [&](double ns) { return list.step_ns > 0 ? ns / list.step_ns : std::nan(""); };
   std::vector<CauseRow> rows;
   for (const Cause& c : list.causes) {
-    const Part* part = c.part != kUnknown ? &trace.parts[c.part] : nullptr;
-    const bool by_steps = c.kind == CauseKind::kSlowWorker || c.kind == CauseKind::kSlowStage;
-    const int64_t count = by_steps ? c.slowest_in : c.count, of = by_steps ? c.steps : c.of;
-    const bool has_ratio = by_steps || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kSlowLink;
-    rows.push_back({c.price_ns(),
-                    {std::string(cause_info(c.kind).name), part ? int64_t{part->rank} : kNullInteger,
-                     part ? known_integer(part->stage) : known_integer(c.stage), kNullInteger,
-                     has_ratio && c.ratio > 0 ? c.ratio : std::nan(""), count > 0 ? count : kNullInteger,
-                     of > 0 ? of : kNullInteger, c.pause_ns > 0 ? whole_ns(c.pause_ns) : kNullInteger,
-                     whole_ns(c.lost_ns), share(c.lost_ns), whole_ns(c.error_ns), whole_ns(c.price_ns()),
-                     share(c.price_ns()), cause_finding(trace, list, c, recognition).title_en}});
+    const CauseFigures& f = c.figures;
+    const double saving_ns = c.price.best_ns();
+    rows.push_back({saving_ns,
+                    {std::string(c.kind->name), known_integer(f.rank), known_integer(f.stage), kNullInteger,
+                     f.ratio > 0 ? f.ratio : std::nan(""), f.count > 0 ? f.count : kNullInteger,
+                     f.of > 0 ? f.of : kNullInteger, f.each_ns > 0 ? whole_ns(f.each_ns) : kNullInteger,
+                     whole_ns(c.price.lost_ns), share(c.price.lost_ns), whole_ns(c.price.lost_error_ns),
+                     whole_ns(saving_ns), share(saving_ns), cause_finding(trace, list, c, recognition).title_en}});
   }
   for (const SlowStep& step : s.slow_steps) {
     if (!(share(step.lost_ns) >= kMinLost)) continue;
@@ -196,8 +194,8 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   if (!launched.graph) return *launched.error;
   CauseList list = causes_of(run);  // price_in_layers() adds to it
   Diagnostics assumed;
-  if (!list.not_analysable && coverage.whole() && has_slow_stage(list))
-    if (Result<WhatIf> model = what_if_of(run, assumed)) price_in_layers(*model, list);
+  if (!list.not_analysable && coverage.whole() && has_layers_to_move(list))
+    if (Result<WhatIf> model = what_if_of(run, assumed)) price_in_layers(*model, trace, list);
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
   if (causes.row_count() == 0 && !list.not_analysable)

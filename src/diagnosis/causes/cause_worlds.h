@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "diagnosis/causes/cause_drafts.h"
+#include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
 #include "pipeline/replay/step_replay.h"
 

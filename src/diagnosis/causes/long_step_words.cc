@@ -133,7 +133,7 @@ std::string shared_places(std::string_view some, std::string_view others) {
 namespace {
 
 std::string message_tail_keys(const Cause& cause) {
-  return "message-tail:" + std::to_string(cause.from_stage) + "-" + std::to_string(cause.stage);
+  return "message-tail:" + std::to_string(cause.place().from_stage) + "-" + std::to_string(cause.place().stage);
 }
 
 }  // namespace
@@ -226,7 +226,7 @@ void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_s
     // link's late messages.
     const bool longest = same != out.end() && steps.late_ns > 0 &&
                          std::any_of(causes.causes.begin(), causes.causes.end(), [&](const Cause& cause) {
-                           return cause.kind == CauseKind::kMessageTail && cause.lengths.may_hold(steps.late_ns) &&
+                           return cause.events && cause.events->may_hold(steps.late_ns) &&
                                   !shared_places(message_tail_keys(cause), own.cause).empty();
                          });
     if (same == out.end() || (steps.count < 2 && !longest)) {

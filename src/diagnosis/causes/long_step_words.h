@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/words.h"
-#include "diagnosis/causes/causes.h"
+#include "diagnosis/causes/cause_list.h"
 #include "model/finding.h"
 
 namespace stageline {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <vector>
 
-#include "diagnosis/causes/cause_drafts.h"
 #include "diagnosis/causes/received_messages.h"
+#include "diagnosis/causes/suspect.h"
 
 namespace stageline {
 

@@ -17,12 +17,15 @@
 #include <utility>
 #include <vector>
 
-#include "diagnosis/causes/cause_drafts.h"
-#include "diagnosis/causes/own_sends.h"
+#include "diagnosis/causes/blocking_sends/own_sends.h"
 #include "diagnosis/causes/received_messages.h"
+#include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
 
 namespace stageline {
+
+// Workers that are late, and by how much.
+using LateWorkers = std::vector<std::pair<uint32_t, double>>;
 
 inline constexpr double kRareLate = 0.1;  // most of the cells that pauses may hit; what is late more often is no pause
 inline constexpr int64_t kMinCertain = 16;  // late cells of a rank below which they may be chance
@@ -143,20 +146,5 @@ class StartDelays {
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;
   std::shared_ptr<const OwnSends> sends_;
 };
-
-// Drafts late workers. `begins` holds, for those that begin their steps just as late as other cells, the world without
-// that.
-void draft_late_workers(const StartDelays& starts, const std::map<uint32_t, CauseWorld>& begins,
-                        std::vector<CauseDraft>& out);
-
-// Whether at most half of the links (by direction) are late, or there is only one pair of stages: then they can be
-// named.
-bool few_links_are_late(const StartDelays& starts);
-// Drafts links for whose messages, which nobody recorded or whose receives show it, cells are late. Returns the
-// directions whose late cells they explain.
-std::set<WorkerWay> draft_late_links(const StartDelays& starts, std::vector<CauseDraft>& out);
-
-// Drafts the pauses of hosts: cells that start late though nothing holds them up, but those of `linked`.
-void draft_pauses(const StartDelays& starts, const std::set<WorkerWay>& linked, std::vector<CauseDraft>& out);
 
 }  // namespace stageline

@@ -14,8 +14,7 @@ constexpr double kMaxOfPauses = 0.5;  // least share of the time before work tha
 
 // Compares the first cell of a rank that waits for nobody with those of the same stage in other replicas: a rank that
 // begins its steps late does something before them. Delays common to all ranks stay a line of the account.
-std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const LateWorkers& late_workers,
-                                                 double cell_ns, size_t cells, std::vector<CauseDraft>& out) {
+std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& late_workers, double cell_ns) {
   // A late worker's beginnings may be up to this many times as late as its other cells, or that many times less.
   constexpr double kAsLate = 2;
   const StepGraph& graph = scene.graph;
@@ -62,49 +61,37 @@ std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const 
   }
   std::sort(worst.begin(), worst.end());
   if (worst.size() > kMaxWorkerCauses) worst.resize(kMaxWorkerCauses);
-  std::map<uint32_t, CauseWorld> as_late;
+  std::vector<LateBegins> found;
   for (const auto& [ns, w] : worst) {
-    CauseDraft draft;
-    draft.cause.kind = CauseKind::kPauses;
-    draft.cause.part = workers[w].part;
-    draft.cause.ranks = 1;
-    draft.cause.count = static_cast<int64_t>(late[w].size());
-    draft.cause.of = static_cast<int64_t>(cells);
-    std::vector<BeforeStep> pauses;
-    std::map<uint32_t, double> less;
+    LateBegins own;
+    own.worker = w;
+    own.count = static_cast<int64_t>(late[w].size());
+    auto less = std::make_shared<std::map<uint32_t, double>>();
     double max_ns = 0;
     for (const Begin& begin : late[w]) max_ns = std::max(max_ns, begin.late_ns);
     for (const Begin& begin : in_long_steps[w])  // what usual steps do not know has a reason of its own
-      if (begin.late_ns <= kMaxOfUsual * max_ns) less[begin.op] = begin.late_ns;
+      if (begin.late_ns <= kMaxOfUsual * max_ns) (*less)[begin.op] = begin.late_ns;
     for (const Begin& begin : late[w]) {
-      draft.cause.pause_ns += begin.late_ns / static_cast<double>(late[w].size());
-      less[begin.op] = begin.late_ns;
+      own.each_ns += begin.late_ns / static_cast<double>(late[w].size());
+      (*less)[begin.op] = begin.late_ns;
       if (graph.cell[begin.op] == kNoCell) continue;
       const int64_t start = scene.trace.cells.start_ns[graph.cell[begin.op]];
-      pauses.push_back({start - static_cast<int64_t>(begin.late_ns), start});
+      own.pauses.push_back({start - static_cast<int64_t>(begin.late_ns), start});
     }
-    name_what_comes_first(scene, std::move(pauses), draft.cause);
-    draft.without = [less = std::move(less)](uint32_t op, double&, double& delay) {
-      if (const auto at = less.find(op); at != less.end()) delay -= at->second;
-    };
+    own.late_ns = std::move(less);
     const auto other = std::find_if(late_workers.begin(), late_workers.end(),
                                     [worker = w](const auto& late_one) { return late_one.first == worker; });
-    if (other != late_workers.end() && draft.cause.pause_ns <= kAsLate * other->second &&
-        kAsLate * draft.cause.pause_ns >= other->second) {
-      as_late[w] = std::move(draft.without);
-      continue;
-    }
-    out.push_back(std::move(draft));
+    own.as_late =
+        other != late_workers.end() && own.each_ns <= kAsLate * other->second && kAsLate * own.each_ns >= other->second;
+    found.push_back(std::move(own));
   }
-  return as_late;
+  return found;
 }
 
-void name_what_comes_first(const CauseScene& scene, std::vector<BeforeStep> pauses, Cause& cause) {
-  cause.first_of_step = true;
-  cause.steps = std::count(scene.counts.begin(), scene.counts.end(), true);
-  std::vector<RankWindow> windows;
-  for (const BeforeStep& pause : pauses) windows.push_back({cause.part, pause.from_ns, pause.to_ns});
-  cause.name = name_that_fills(scene.trace, std::move(windows));
+CauseWorld LateBegins::without() const {
+  return [less = late_ns](uint32_t op, double&, double& delay) {
+    if (const auto at = less->find(op); at != less->end()) delay -= at->second;
+  };
 }
 
 std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/causes/cause_drafts.h"
+#include "diagnosis/causes/start_delays.h"
 
 namespace stageline {
 
@@ -15,14 +15,21 @@ struct BeforeStep {
   int64_t from_ns, to_ns;
 };
 
-// Drafts ranks that wait for nobody and begin their steps later than the same stage of other replicas, at most
-// kMaxWorkerCauses of them. `cell_ns` is the time of the median compute cell; `cells` the number of cells that tell
-// their delay. O(cells).
-//
-// A worker of `late` that begins its steps about as late as it starts everything else has no cause of its own here; the
-// world without its late beginnings is returned, by worker.
-std::map<uint32_t, CauseWorld> draft_late_begins(const CauseScene& scene, const LateWorkers& late, double cell_ns,
-                                                 size_t cells, std::vector<CauseDraft>& out);
+// A rank that waits for nobody and begins its steps later than the same stage of other replicas.
+struct LateBegins {
+  uint32_t worker = 0;
+  bool as_late = false;  // it starts everything else about as late: then that is why
+  int64_t count = 0;
+  double each_ns = 0;  // mean delay beyond the others
+  std::shared_ptr<const std::map<uint32_t, double>>
+      late_ns;  // by operation, in long steps as far as usual ones know it
+  std::vector<BeforeStep> pauses;
+
+  CauseWorld without() const;
+};
+// At most kMaxWorkerCauses of them, those that lose most. `late` are ranks whose other cells start late; `cell_ns` is
+// the time of the median compute cell. O(cells).
+std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& late, double cell_ns);
 
 // A stretch of time on some rank, by its own clock.
 struct RankWindow {
@@ -32,9 +39,5 @@ struct RankWindow {
 // The name of the recorded rows of kind "other" that fill at least half of these windows; "" where none do. O(cells log
 // windows).
 std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows);
-
-// Says in `cause`, which is about one rank, that its pauses are before the first cells of steps, and what the rank did
-// then, by the recorded rows of kind "other" that fill the pauses.
-void name_what_comes_first(const CauseScene& scene, std::vector<BeforeStep> pauses, Cause& cause);
 
 }  // namespace stageline

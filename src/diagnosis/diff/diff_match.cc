@@ -14,12 +14,12 @@ namespace stageline {
 namespace {
 
 // The place of an operation within its step, which means the same in both runs.
-struct Place {
+struct OpPlace {
   int32_t dp, stage, peer, what, chunk, micro_batch;
-  auto operator<=>(const Place&) const = default;
+  auto operator<=>(const OpPlace&) const = default;
 };
 struct PlacedOp {
-  Place place;
+  OpPlace place;
   uint32_t op;
 };
 
@@ -86,7 +86,7 @@ struct Side {
     for (uint32_t op = step.begin; op < step.end; ++op) {
       // An operation that stands for all ranks at once is attached to whichever rank was last, so its place is 0.
       const bool of_all = graph.cell[op] == kNoCell && !is_message(graph.kind[op]);
-      Place place{0, 0, 0, what(op), std::max(graph.chunk[op], 0), number(op)};
+      OpPlace place{0, 0, 0, what(op), std::max(graph.chunk[op], 0), number(op)};
       if (!of_all) {
         place.dp = std::max(graph.dp(op), 0);
         place.stage = graph.stage(op);
@@ -200,10 +200,10 @@ std::optional<Times> composed(CellKind kind, const OfA& of_a, const OfB& of_b) {
 }
 
 // The first operation at a place; nullopt where there is none.
-std::optional<uint32_t> at_place(const std::vector<PlacedOp>& ops, Place place, CellKind kind) {
+std::optional<uint32_t> at_place(const std::vector<PlacedOp>& ops, OpPlace place, CellKind kind) {
   place.what = id(kind);
   const auto at = std::lower_bound(ops.begin(), ops.end(), place,
-                                   [](const PlacedOp& op, const Place& wanted) { return op.place < wanted; });
+                                   [](const PlacedOp& op, const OpPlace& wanted) { return op.place < wanted; });
   return at != ops.end() && at->place == place ? std::optional(at->op) : std::nullopt;
 }
 

@@ -10,9 +10,10 @@
 
 #include "base/number.h"
 #include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
+#include "diagnosis/causes/gap_times.h"
 #include "diagnosis/causes/long_step_words.h"
-#include "diagnosis/causes/period_causes.h"
 #include "diagnosis/diff/diff_groups.h"
 #include "diagnosis/diff/diff_match.h"
 #include "diagnosis/diff/diff_shape.h"
@@ -184,28 +185,30 @@ std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<ui
 // Causes that B has and A has not; each names its operations here too, wherever they ran.
 class NewCauses {
  public:
-  NewCauses(const CauseList& b, const StepGraph& graph, const Trace& a_trace) : graph_(graph) {
+  NewCauses(const CauseList& b, const StepGraph& graph, const Trace& a_trace, const Trace& b_trace) : graph_(graph) {
     if (b.causes.empty()) return;
     const Run a_run(a_trace);
-    for (const Cause& cause : b.causes) {
-      const auto& known = causes_of(a_run).causes;
+    const std::vector<Cause>& known = causes_of(a_run).causes;
+    for (const Cause& cause : b.causes)
       if (std::none_of(known.begin(), known.end(), [&](const Cause& c) { return is_same(c, cause); }))
         causes_.push_back(&cause);
-    }
     // A cause that is everywhere does not say where work became longer, if there are other new causes.
     const bool alone = std::none_of(causes_.begin(), causes_.end(), [](const Cause* c) {
-      return !c->merged_into_data_cause && (c->kind == CauseKind::kSlowStage || c->kind == CauseKind::kSlowWorker ||
-                                            c->kind == CauseKind::kSlowGroup || c->kind == CauseKind::kPosition);
+      return c->kind->of_work && !c->places.empty() && !c->together.follows();
     });
     for (uint32_t i = 0; i < causes_.size(); ++i) {
       const Cause& c = *causes_[i];
-      if (c.kind == CauseKind::kPosition && c.stage == kUnknown) by_micro_batch_.emplace(c.micro_batch, i);
-      // Groups of ranks are told stage by stage, which names them; but a whole replica has all stages.
-      if (c.kind == CauseKind::kSlowGroup && !c.merged_into_data_cause && (c.graded || c.whole_replica))
-        for (const int32_t part : c.parts) by_part_.emplace(part, i);
-      const bool everywhere =
-          c.kind == CauseKind::kRouting || c.kind == CauseKind::kLongSequences || c.kind == CauseKind::kAllSlow;
-      if (everywhere && alone && everywhere_ == kNoCause) everywhere_ = i;
+      if (!c.kind->of_work || c.together.follows()) continue;
+      if (c.places.empty() && alone && everywhere_ == kNoCause) everywhere_ = i;
+      // Stages and ranks are reported stage by stage, which names them; but a whole replica has all stages.
+      for (const Place& place : c.places) {
+        if (place.kind == PlaceKind::kMicroBatches && place.first != kUnknown)
+          for (int32_t mb = place.first; mb <= place.last; ++mb) by_micro_batch_.emplace(mb, i);
+        if (place.kind != PlaceKind::kReplicas) continue;
+        for (size_t part = 0; part < b_trace.parts.size(); ++part)
+          if (std::find(place.ranks.begin(), place.ranks.end(), b_trace.parts[part].rank) != place.ranks.end())
+            by_part_.emplace(static_cast<int32_t>(part), i);
+      }
     }
   }
 
@@ -219,28 +222,31 @@ class NewCauses {
 
   Text what(uint32_t number) const {
     const Cause& c = *causes_[number];
-    switch (c.kind) {
-      case CauseKind::kPosition: return words("diff.what.micro_batch", Args().set("number", int64_t{c.micro_batch}));
-      case CauseKind::kRouting: return words("diff.what.routing");
-      case CauseKind::kLongSequences: return words("diff.what.sequences");
-      case CauseKind::kAllSlow: return words("diff.what.all");
-      default: break;
-    }
-    if (c.graded) return words("diff.what.graded");
-    return words("diff.what.replica", Args().set("replica", int64_t{c.dp}));
+    const Place& place = c.place();
+    if (c.places.empty()) return words("diff.what." + std::string(c.kind->id));
+    if (place.kind == PlaceKind::kMicroBatches)
+      return words("diff.what.micro_batch", Args().set("number", int64_t{place.first}));
+    if (c.price.otherwise_ns != 0) return words("diff.what.graded");
+    return words("diff.what.replica", Args().set("replica", int64_t{place.replica}));
   }
 
  private:
-  static bool is_same(const Cause& a, const Cause& b) {
-    return a.kind == b.kind && a.stage == b.stage && a.from_stage == b.from_stage && a.part == b.part &&
-           a.micro_batch == b.micro_batch;
-  }
+  static bool is_same(const Cause& a, const Cause& b) { return a.kind == b.kind && same_place(a.place(), b.place()); }
 
   const StepGraph& graph_;
   std::vector<const Cause*> causes_;
   std::map<int32_t, uint32_t> by_micro_batch_, by_part_;
   uint32_t everywhere_ = kNoCause;
 };
+
+// Whether a cause is about the work of a stage, or of one rank of it.
+bool is_about(const Cause& cause, const DiffGroup& group, const Trace& trace) {
+  const Place& place = cause.place();
+  if (!cause.kind->of_work || place.stage != group.stage) return false;
+  if (place.kind == PlaceKind::kStage) return true;
+  return place.kind == PlaceKind::kRanks &&
+         (group.part == kUnknown || place.ranks.front() == trace.parts[group.part].rank);
+}
 
 }  // namespace
 
@@ -276,7 +282,7 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   diff.unused = match.unused;
   const Run b_run(b_trace);
   const CauseList& b_causes = causes_of(b_run);
-  const NewCauses fresh(b_causes, b.graph, a_trace);
+  const NewCauses fresh(b_causes, b.graph, a_trace, b_trace);
   DiffGroups groups =
       group_operations(b.graph, match.a_times, b.usual, kMaxDiffGroups, [&](uint32_t op) { return fresh.of(op); });
 
@@ -321,20 +327,19 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   // Delays that B's own causes blame on a message are named after that link here too.
   const auto name_message = [&](DiffGroup& group) {
     if (group.cause != DiffCause::kDelay || group.stage == kUnknown || !group.type.empty()) return;
-    for (const Cause& cause : b_causes.causes)
-      if ((cause.kind == CauseKind::kMessageTail || (cause.kind == CauseKind::kSlowLink && !cause.both_ways)) &&
-          cause.stage == group.stage && group.effect_ns <= 2 * cause.lost_ns)
-        group.from_stage = cause.from_stage, group.guessed = cause.guessed;
+    for (const Cause& cause : b_causes.causes) {
+      const Place& link = cause.place();
+      if (link.kind == PlaceKind::kLink && !link.both_ways && link.stage == group.stage &&
+          group.effect_ns <= 2 * cause.price.lost_ns)
+        group.from_stage = link.from_stage, group.guessed = !cause.or_else.empty();
+    }
   };
   // What a cause of B is certain of is no chance here, even if it is in some steps only.
   const auto is_certain = [&](const DiffGroup& group, uint32_t named) {
     if (group.cause != DiffCause::kCompute || !(group.effect_ns > group.error_ns)) return false;
     return std::any_of(fresh.list().begin(), fresh.list().end(), [&](const Cause* cause) {
-      const bool own = named != kNoCause ? cause == &fresh.cause(named)
-                       : cause->kind == CauseKind::kSlowWorker
-                           ? cause->stage == group.stage && (group.part == kUnknown || cause->part == group.part)
-                           : cause->kind == CauseKind::kSlowStage && cause->stage == group.stage;
-      return own && cause->certain && group.effect_ns <= 2 * cause->lost_ns;
+      const bool own = named != kNoCause ? cause == &fresh.cause(named) : is_about(*cause, group, b_trace);
+      return own && cause->certain && group.effect_ns <= 2 * cause->price.lost_ns;
     });
   };
   const auto add = [&](DiffGroup group, std::pair<double, double> effect, uint32_t named = kNoCause) {
@@ -396,9 +401,8 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
   // Time between steps and long steps are not replayed; what was recorded is the price.
   std::map<std::pair<bool, std::string>, std::pair<double, double>> between;  // by (sometimes, name): A's, B's
   for (const bool of_b : {false, true})
-    for (const Cause& cause : between_causes((of_b ? b : a).periods))
-      (of_b ? between[{cause.sometimes, cause.name}].second : between[{cause.sometimes, cause.name}].first) +=
-          cause.lost_ns;
+    for (const GapTime& gap : gap_times((of_b ? b : a).periods))
+      (of_b ? between[{gap.sometimes, gap.name}].second : between[{gap.sometimes, gap.name}].first) += gap.mean_ns;
   const auto gap_error = [](const StepPeriods& periods) {
     std::vector<double> usual;
     for (size_t i = 0; i < periods.gaps.size(); ++i)
@@ -439,15 +443,16 @@ Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
         if (group.part != kUnknown) group.rank = b_trace.parts[group.part].rank;
       } else if (!b_causes.causes.empty()) {
         // All long steps are long for what the causes tell of the other steps too.
-        const Cause& most = *std::max_element(b_causes.causes.begin(), b_causes.causes.end(),
-                                              [](const Cause& x, const Cause& y) { return x.lost_ns < y.lost_ns; });
+        const Cause& most =
+            *std::max_element(b_causes.causes.begin(), b_causes.causes.end(),
+                              [](const Cause& x, const Cause& y) { return x.price.lost_ns < y.price.lost_ns; });
         size_t longest_step = b.graph.steps.size();
         for (size_t s = 0; s < b.graph.steps.size(); ++s)
           if (!b.usual[s] &&
               (longest_step == b.graph.steps.size() || b.graph.steps[s].span_ns > b.graph.steps[longest_step].span_ns))
             longest_step = s;
-        if (most.kind == CauseKind::kPauses || most.kind == CauseKind::kMessageTail) {
-          group.why = words(most.kind == CauseKind::kPauses ? "diff.long.pauses" : "diff.long.messages");
+        if (most.kind->of_events) {
+          group.why = words(most.place().kind == PlaceKind::kHost ? "diff.long.pauses" : "diff.long.messages");
           if (longest_step < b.graph.steps.size()) group.step = b.graph.steps[longest_step].step;
         }
       }

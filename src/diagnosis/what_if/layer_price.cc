@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/number.h"
+#include "base/words.h"
+#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/what_if/what_if_fixes.h"
 #include "plan/layer_split.h"
 
@@ -11,39 +13,45 @@ namespace {
 
 constexpr size_t kMaxQuoted = 16;  // most virtual stages whose layout is quoted; longer ones are shown by what-if only
 
-}  // namespace
-
-bool has_slow_stage(const CauseList& causes) {
-  return std::any_of(causes.causes.begin(), causes.causes.end(),
-                     [](const Cause& c) { return c.kind == CauseKind::kSlowStage; });
+// What whole layers would save, in a sentence; "" for a cause whose layers bring nothing elsewhere. `stages` is the
+// number of ranks in a pipeline; with `paddle` the split is written as Paddle takes it.
+Text layer_words(const CausePrice& price, const std::vector<int32_t>& layers, double step_ns, int32_t stages,
+                 bool paddle) {
+  const double saving_ns = price.fix.saving_ns;
+  if (!(saving_ns > 0) || layers.empty() || price.unmovable) return {};
+  Args args;
+  args.flag("chunks", layers.size() > static_cast<size_t>(stages)).flag("little", price.fix_brings_little());
+  args.flag("beats", price.saving_ns > 0 && saving_ns > price.saving_ns);
+  args.set("now", grouped(kAssumedLayers)).set("less", percent(saving_ns / step_ns));
+  if (layers.size() <= kMaxQuoted)
+    args.set("then", layers_text(layers))
+        .flag("paddle", paddle)
+        .set("layout", paddle ? paddle_seg_method(layers) : megatron_layout(layers));
+  return words("layers.split", args);
 }
 
-void price_in_layers(WhatIf& model, CauseList& causes) {
-  if (!has_slow_stage(causes)) return;
+}  // namespace
+
+bool has_layers_to_move(const CauseList& causes) {
+  return std::any_of(causes.causes.begin(), causes.causes.end(), [](const Cause& c) { return c.kind->of_layers; });
+}
+
+void price_in_layers(WhatIf& model, const Trace& trace, CauseList& causes) {
+  if (!has_layers_to_move(causes)) return;
   FixOptions options;
   options.only_layers = true;
   const FixList list = price_fixes(model, options);
   const auto fix = std::find_if(list.fixes.begin(), list.fixes.end(), [](const Fix& x) { return x.id == "balance"; });
   if (fix == list.fixes.end()) return;
+  int32_t stages = 1;
+  for (const Part& part : trace.parts) stages = std::max(stages, part.stage + 1);
   for (Cause& c : causes.causes) {
-    if (c.kind != CauseKind::kSlowStage || c.sometimes) continue;  // layers do not come and go
-    c.new_layers = list.new_layers;
-    c.layers_ns = fix->price.saving_ns;
+    if (!c.kind->of_layers || c.sometimes) continue;  // layers do not come and go
+    c.price.fix.saving_ns = fix->price.saving_ns;
+    c.price.fix.words =
+        layer_words(c.price, list.new_layers, causes.step_ns, stages, trace.format.starts_with("paddle"));
   }
   sort_causes(causes.causes);
-}
-
-Text layer_words(const Cause& c, double step_ns, int32_t stages, bool paddle) {
-  if (!(c.layers_ns > 0) || c.new_layers.empty() || c.unmovable) return {};
-  Args args;
-  args.flag("chunks", c.new_layers.size() > static_cast<size_t>(stages)).flag("little", c.layers_bring_little());
-  args.flag("beats", c.saving_ns > 0 && c.layers_ns > c.saving_ns);
-  args.set("now", grouped(kAssumedLayers)).set("less", percent(c.layers_ns / step_ns));
-  if (c.new_layers.size() <= kMaxQuoted)
-    args.set("then", layers_text(c.new_layers))
-        .flag("paddle", paddle)
-        .set("layout", paddle ? paddle_seg_method(c.new_layers) : megatron_layout(c.new_layers));
-  return words("layers.split", args);
 }
 
 }  // namespace stageline

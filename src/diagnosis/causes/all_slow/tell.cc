@@ -1,0 +1,50 @@
+#include "diagnosis/causes/all_slow/all_slow.h"
+#include "diagnosis/causes/telling.h"
+
+namespace stageline {
+
+namespace {
+
+std::string steps_key(const std::string& shape) { return "all " + shape; }
+
+}  // namespace
+
+Telling tell_all_slow(std::span<const Cause* const> causes, const Told& told) {
+  const Cause& c = *causes.front();
+  const Course& course = c.course;
+  const bool trend = course.kind == CourseKind::kTrend, every = course.kind == CourseKind::kEvery;
+  const int32_t at = told.step_number(course.from);
+  Args args = told.args(c);
+  Telling said;
+  if (course.kind == CourseKind::kSome) {
+    constexpr size_t kShown = 8;
+    std::vector<std::string> steps;
+    for (size_t s = 0; s < course.level.size(); ++s)
+      if (course.level[s] == course.high) steps.push_back(std::to_string(told.step_number(s)));
+    said = say_cause("run.slower", "run.slower.some", args.set("which", some_of(steps, kShown)));
+    for (size_t s = course.level.size(); s-- > 0;)
+      if (course.level[s] == course.high) said.step = told.step_number(s);
+    said.key = steps_key("steps");
+    said.cause = "steps:" + steps.front() + " all";
+  } else if (course.high < course.low) {  // it is over after a while
+    args.flag("trend", trend).set("at", int64_t{at});
+    said = say_cause("run.slower", "run.slower.first", args);
+    if (!trend) said.step = told.list.first_step;
+    said.key = steps_key(trend ? "trend" : "until:" + std::to_string(at));
+    said.cause = trend ? "trend all" : "steps:" + std::to_string(told.list.first_step) + " all";
+  } else {
+    args.flag("trend", trend).set("at", int64_t{at}).set("nth", nth_text(course.every));
+    said = say_cause("run.slower", every ? "run.slower.every" : "run.slower", args);
+    if (!trend) said.step = at;
+    said.key = steps_key(trend   ? "trend"
+                         : every ? "every:" + std::to_string(course.every)
+                                 : "onset:" + std::to_string(at));
+    said.cause = trend   ? "trend all"
+                 : every ? "every:" + std::to_string(course.every) + " all"
+                         : "onset:" + std::to_string(at) + " onset all";
+  }
+  said.table = {"stragglers", ""};
+  return said;
+}
+
+}  // namespace stageline

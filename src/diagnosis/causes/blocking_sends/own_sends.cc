@@ -1,0 +1,72 @@
+#include "diagnosis/causes/blocking_sends/own_sends.h"
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace stageline {
+namespace {
+
+constexpr double kAtOnce = 0.05;  // share of the median cell; a cell that starts this soon after a send waited for it
+// Least share of the late time around own sends that must belong to cells that start when the send ends.
+constexpr double kByOwnSend = 0.8;
+
+struct Send {
+  int32_t part, step;
+  int64_t start_ns, end_ns;
+  auto place() const { return std::pair(part, step); }
+};
+
+// All sends, sorted by rank, step and end.
+std::vector<Send> sorted_sends(const Cells& cells) {
+  std::vector<Send> sends;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward)
+      sends.push_back({cells.part[i], cells.step[i], cells.start_ns[i], cells.end_ns[i]});
+  std::sort(sends.begin(), sends.end(), [](const Send& a, const Send& b) {
+    return std::tuple(a.part, a.step, a.end_ns, a.start_ns) < std::tuple(b.part, b.step, b.end_ns, b.start_ns);
+  });
+  return sends;
+}
+
+}  // namespace
+
+// A send that does not block runs beside whatever its rank does, so few of the cells that are late while one runs start
+// just when it ends. Where nearly all do, they waited for it.
+std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double cell_ns) {
+  const StepGraph& graph = scene.graph;
+  if (graph.source != GraphSource::kComputeCells) return nullptr;
+  const std::vector<Send> sends = sorted_sends(scene.trace.cells);
+  if (sends.empty()) return nullptr;
+  auto found = std::make_shared<OwnSends>();
+  std::set<int32_t> ranks;
+  double late_ns = 0;  // delays of cells that started while an own send ran, or just after its end
+  scene.each_op([&](uint32_t op, size_t) {
+    const double delay = graph.delay_ns[op];
+    if (!scene.tells_delay(op) || graph.cell[op] == kNoCell || !(delay > kLateStart * cell_ns)) return;
+    const Cell cell = scene.trace.cells.at(graph.cell[op]);
+    const auto begin = cell.start_ns - static_cast<int64_t>(delay);
+    const auto slack = static_cast<int64_t>(kAtOnce * cell_ns);
+    // Finds the last send that ended by the cell's start, and whether one still ran then.
+    auto at = std::partition_point(sends.begin(), sends.end(), [&](const Send& s) {
+      return std::tuple(s.part, s.step, s.end_ns) <= std::tuple(cell.part, cell.step, cell.start_ns + slack);
+    });
+    if (at != sends.end() && at->place() == std::pair(cell.part, cell.step) && at->start_ns < cell.start_ns) {
+      late_ns += delay;  // one runs on, so this cell did not wait for it
+      return;
+    }
+    if (at == sends.begin() || (--at)->place() != std::pair(cell.part, cell.step) || at->end_ns <= begin) return;
+    late_ns += delay;
+    if (cell.start_ns - at->end_ns > slack) return;
+    const auto blocked = static_cast<double>(std::min(at->end_ns, cell.start_ns) - std::max(begin, at->start_ns));
+    if (!(blocked > 0)) return;
+    found->ns += found->blocked_ns[op] = std::min(blocked, delay);
+    ++found->count;
+    ranks.insert(cell.part);
+  });
+  found->ranks = static_cast<int64_t>(ranks.size());
+  return found->count >= kMinLateCells && found->ns >= kByOwnSend * late_ns ? found : nullptr;
+}
+
+}  // namespace stageline

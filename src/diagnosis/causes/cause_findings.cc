@@ -1,0 +1,83 @@
+#include "diagnosis/causes/cause_findings.h"
+
+#include <cmath>
+#include <span>
+
+#include "diagnosis/causes/telling.h"
+#include "model/finding_words.h"
+
+namespace stageline {
+namespace {
+
+using Causes = std::vector<const Cause*>;
+
+double known_error(double ns) { return std::isnan(ns) ? 0 : ns; }
+
+// What causes that are reported as one cost together. Evening out already is about all of them.
+void set_joint_price(const CauseList& list, const Cause& first, Finding& f) {
+  f.lost_ns_per_step = first.price.joint_ns;
+  f.uncertainty_ns = known_error(first.price.joint_error_ns);
+  f.weight = list.step_ns > 0 ? first.price.joint_ns / list.step_ns : 0;
+  if (first.together.role == Together::Role::kEqual && first.price.saving_ns > 0) return;
+  f.price.saving_ns = first.price.joint_ns;
+  f.value = "−" + percent(f.weight);
+}
+
+Finding finding_of(const Told& told, const Causes& causes) {
+  const Cause& first = *causes.front();
+  const CauseList& list = told.list;
+  Telling said = first.kind->tell(std::span(causes), told);
+  Finding f;
+  f.id = said.id;
+  f.cause = std::move(said.cause);
+  set_title(f, said.title);
+  set_detail(f, said.detail);
+  add_detail(f, told.when(first.lost_course));
+  add_detail(f, said.more);
+  set_fix(f, said.fix);
+  f.price.assumption_en = said.assumption.en, f.price.assumption_zh = said.assumption.zh;
+  f.evidence = std::move(said.table);
+  f.step = said.step, f.rank = said.rank;
+  f.lost_ns_per_step = first.price.lost_ns;
+  f.uncertainty_ns = known_error(first.price.lost_error_ns);
+  f.weight = list.step_ns > 0 ? first.price.lost_ns / list.step_ns : 0;
+  f.price.saving_ns = first.price.best_ns();
+  const bool of_period = first.price.base == PriceBase::kPeriod && list.wall_ns > 0;
+  f.value = "−" + percent(f.price.saving_ns / (of_period ? list.wall_ns : list.step_ns));
+  set_note(f, words(of_period ? "cause.value.period" : "cause.value"));
+  if (causes.size() > 1 && first.price.joint_ns > 0) set_joint_price(list, first, f);
+  return f;
+}
+
+// All causes of the list that are reported with this one, it first.
+Causes reported_with(const CauseList& list, const Cause& first) {
+  Causes causes = {&first};
+  if (first.together.id.empty()) return causes;
+  for (const Cause& other : list.causes)
+    if (&other != &first && other.together.id == first.together.id) causes.push_back(&other);
+  return causes;
+}
+
+}  // namespace
+
+Finding cause_finding(const Trace& trace, const CauseList& list, const Cause& cause, const Recognition& recognition) {
+  return finding_of(Told(trace, list, recognition), {&cause});
+}
+
+std::vector<Finding> cause_findings(const Trace& trace, const CauseList& list, const Recognition& recognition) {
+  const Told told(trace, list, recognition);
+  std::vector<Finding> findings;
+  std::vector<std::string_view> reported;  // ids of groups
+  for (const Cause& cause : list.causes) {
+    const Together& together = cause.together;
+    if (together.follows()) continue;
+    if (!together.id.empty()) {
+      if (std::find(reported.begin(), reported.end(), together.id) != reported.end()) continue;
+      reported.push_back(together.id);
+    }
+    findings.push_back(finding_of(told, reported_with(list, cause)));
+  }
+  return findings;
+}
+
+}  // namespace stageline

@@ -1,0 +1,64 @@
+// A kind of cause: what the search, the breakdown, the order of findings, diff and tables know of it. causes.def lists
+// all kinds; each is a folder with the search (suspect.cc) and the words (tell.cc) of its own.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnosis/causes/cause.h"
+
+namespace stageline {
+
+struct CauseScene;
+struct Suspect;
+struct Findings;
+struct JudgeFacts;
+struct KnownFacts;
+class Told;
+struct Telling;
+
+// How its time is known, by which it may be chance.
+enum class Measured : uint8_t {
+  kRecorded,  // the time itself was recorded: it is never chance
+  kCounted,   // events were counted that are no chance by themselves; only their number per step is
+  kInferred,  // cells were compared, and differ by chance too
+};
+
+// What the search does with a suspicion.
+enum class CauseUse : uint8_t {
+  kCause,  // a cause, if it costs enough
+  kLine,   // only a line of the breakdown
+  kDrop,
+};
+
+struct CauseKind {
+  std::string_view id;         // "slow_stage": the folder, and the first part of its words
+  std::string_view name;       // "slow stage": what tables call it
+  std::string_view suspicion;  // what it is called where it is only suspected, suspicion.NAME in words
+  Measured measured = Measured::kInferred;
+  // Lines of the breakdown that its time is taken from; with "replica-jitter" it makes replicas wait for the slowest
+  // one.
+  std::span<const std::string_view> takes_from = {};
+  bool of_work = false;    // compute cells take longer: diff tells changes of compute by it
+  bool of_layers = false;  // its work is layers, which can be moved: it is named even where moving them saves little
+  bool of_events = false;  // single events that come now and then; a long step may be one of them
+  // Adds suspicions. Kinds are asked in the order of causes.def; later ones see what earlier ones divided out. Null:
+  // another kind's search finds these too.
+  void (*suspect)(CauseScene& scene, std::vector<Suspect>& out) = nullptr;
+  // Decides on a suspicion, and may widen its error. Null: it is a cause if it costs enough.
+  CauseUse (*judge)(Cause& cause, const JudgeFacts& facts) = nullptr;
+  // Adds causes whose price is known without a replay of their own, after all others. Null: there are none.
+  void (*known)(const KnownFacts& facts, std::vector<Cause>& out) = nullptr;
+  // Puts causes that are reported as one into words, the first of them first.
+  Telling (*tell)(std::span<const Cause* const> causes, const Told& told) = nullptr;
+
+  bool takes(std::string_view line) const;
+};
+
+// All kinds, in the order of causes.def.
+std::span<const CauseKind* const> cause_kinds();
+
+}  // namespace stageline

@@ -1,0 +1,42 @@
+// The causes of a run, and what is left of a step without them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "diagnosis/causes/cause.h"
+#include "diagnosis/causes/long_steps.h"
+
+namespace stageline {
+
+struct CauseList {
+  // Those that cost at least kMinLost of the step, and more than chance; sorted by price.best_ns().
+  std::vector<Cause> causes;
+  // Mean period: from one step's start to the next one's. Long gaps are left out, and so are long steps except those
+  // that the causes explain.
+  double step_ns = 0;
+  double gap_ns = 0;                 // the part of step_ns between steps
+  double error_ns = 0;               // standard error of that mean
+  double wall_ns = 0;                // mean period of all steps, including long ones
+  int64_t steps = 0;                 // steps that are no outliers
+  int64_t mean_of_steps = 0;         // steps that step_ns is the mean of: those, and long ones that the causes explain
+  std::vector<LongStep> long_steps;  // outliers that the causes do not explain, by step
+  int64_t all_steps = 0;             // including long ones
+  int32_t first_step = 0;
+  std::vector<int32_t> step_numbers;  // for each step of the graph its number; Cause::course has the same order
+  // step_ns = schedule_ns + together_ns + the sum of these; without the part of together_ns that only a few steps lost.
+  std::vector<AccountLine> left;
+  // Without all messages, the rest as it was; what of that other causes name is in it. And its standard error.
+  double messages_ns = 0, messages_error_ns = 0;
+  double schedule_ns = 0;  // what compute and the schedule's own waiting take, with equal stages and no messages
+  // Those that cost it only once the others are gone, which hide them; lost_ns is of such a step; the largest first.
+  std::vector<Cause> hidden;
+  std::vector<Cause> doubtful;  // causes that cost as much but may be chance with so few steps; by lost_ns
+  // Gain without any of the causes; for those outside the replay (order, time between steps) their lost_ns is added.
+  double together_ns = 0;
+  double together_error_ns = 0;  // its standard error over steps; NaN with one step
+  bool not_analysable = false;   // true: nothing was looked for, because of RunCoverage::untold()
+  bool replicas_unread = false;  // whether some replicas were not read
+};
+
+}  // namespace stageline

@@ -1,0 +1,26 @@
+// What lies between steps: for every name in the gaps, the time that each usual gap holds, and the time that a few gaps
+// hold beyond that. Sums of recorded times, since nothing else runs there. Part of causes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "pipeline/measure/step_periods.h"
+
+namespace stageline {
+
+struct GapTime {
+  std::string name;                   // "": time that nobody recorded
+  bool sometimes = false;             // beyond what is usual, before some steps only
+  int32_t part = kUnknown;            // the only part that recorded it
+  std::vector<int32_t> steps;         // the steps after the gaps
+  std::map<int32_t, double> by_step;  // its length before each of the run's steps
+  double each_ns = 0;                 // mean of these gaps
+  double mean_ns = 0;                 // mean over all periods
+};
+
+std::vector<GapTime> gap_times(const StepPeriods& periods);
+
+}  // namespace stageline

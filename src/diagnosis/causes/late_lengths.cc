@@ -1,0 +1,23 @@
+#include "diagnosis/causes/late_lengths.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stageline {
+
+LateLengths::LateLengths(const std::vector<double>& late_ns) {
+  if (late_ns.size() < 3) return;
+  min_ns_ = *std::min_element(late_ns.begin(), late_ns.end());
+  if (!(min_ns_ > 0)) return;
+  count_ = static_cast<double>(late_ns.size());
+  // The shortest adds nothing, so it is not counted.
+  for (const double ns : late_ns) spread_ += std::log(ns / min_ns_) / (count_ - 1);
+}
+
+bool LateLengths::may_hold(double ns) const {
+  constexpr double kChance = 0.01;
+  if (!(spread_ > 0) || !(ns > min_ns_)) return count_ > 0 && ns <= min_ns_;
+  return (count_ + 1) * std::pow(ns / min_ns_, -1 / spread_) >= kChance;
+}
+
+}  // namespace stageline

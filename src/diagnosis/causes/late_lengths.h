@@ -1,0 +1,24 @@
+// How late the late messages of a link are. Such delays follow Pareto's law from the shortest one on, as delays by
+// retransmission do.
+//
+//     late by 8 … 60 ms, thirteen of them        320 ms: one of fourteen by the same law in one run of eight
+#pragma once
+
+#include <vector>
+
+namespace stageline {
+
+class LateLengths {
+ public:
+  LateLengths() = default;
+  explicit LateLengths(const std::vector<double>& late_ns);
+  // Whether a message that is late by `ns` may be of the same kind as these: that among so many one is as late, or
+  // later, happens in at least one run of a hundred.
+  bool may_hold(double ns) const;
+
+ private:
+  // spread_: mean logarithm of the ratios to the shortest one (Hill's estimator).
+  double min_ns_ = 0, spread_ = 0, count_ = 0;
+};
+
+}  // namespace stageline

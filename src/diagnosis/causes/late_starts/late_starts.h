@@ -1,0 +1,18 @@
+// Late starts: work starts late on most ranks, and too often for pauses.
+#pragma once
+
+#include "diagnosis/causes/cause_kind.h"
+
+namespace stageline {
+
+struct LateStartsOwn {
+  // Cells that wait only for their own rank are not late, so no host is to blame.
+  bool hosts_prompt = false;
+  bool messages_unknown = false;  // no messages were recorded, so these may be late as well
+  int64_t ranks = 0;              // on how many ranks
+  double worst_share = 0;         // share of the cells of the rank that has most late ones
+};
+
+Telling tell_late_starts(std::span<const Cause* const> causes, const Told& told);
+
+}  // namespace stageline

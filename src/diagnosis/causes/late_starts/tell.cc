@@ -1,0 +1,19 @@
+#include "diagnosis/causes/late_starts/late_starts.h"
+#include "diagnosis/causes/telling.h"
+
+namespace stageline {
+
+Telling tell_late_starts(std::span<const Cause* const> causes, const Told& told) {
+  const Cause& c = *causes.front();
+  const auto& own = c.own.as<LateStartsOwn>();
+  Args args = told.args(c);
+  args.set("ranks", grouped(own.ranks)).set("by", percent(own.worst_share));
+  args.flag("guessed", own.messages_unknown).flag("prompt", own.hosts_prompt);
+  Telling said = say_cause("host.late_starts", "host.late_starts", args);
+  said.rank = c.figures.rank;
+  said.cause = own.hosts_prompt ? "messages" : own.messages_unknown ? "host messages" : "host";
+  said.table = {"theory", "late-reasons"};
+  return said;
+}
+
+}  // namespace stageline

@@ -1,0 +1,77 @@
+#include "base/text.h"
+#include "diagnosis/causes/pauses/pauses.h"
+#include "diagnosis/causes/telling.h"
+
+namespace stageline {
+
+namespace {
+
+// "rank 1's F0, rank 2's B1 and 3 more"
+Text places_text(const PausesOwn& own, const Trace& trace) {
+  constexpr size_t kShown = 2;
+  Text text;
+  for (size_t i = 0; i < std::min(own.at.size(), kShown); ++i) {
+    const Cell cell = trace.cells.at(own.at[i]);
+    Args args;
+    args.flag("further", i > 0).flag("last", own.at.size() == kShown);
+    args.set("rank", int64_t{trace.parts[cell.part].rank}).set("cell", cell_label(cell, cell.chunk > 0));
+    text += words("place", args);
+  }
+  if (own.at.size() > kShown)
+    text += words("place.more", Args().set("more", grouped(static_cast<int64_t>(own.at.size() - kShown))));
+  return text;
+}
+
+Telling tell(const Cause& c, const PausesOwn& own, Args& args, const Told& told) {
+  const int32_t rank = c.figures.rank;
+  Telling said;
+  if (own.first_of_step) {  // of one rank: what it does before its step begins
+    args.set("name", c.places.back().name).set("late_in_steps", in_steps_text(c.in_steps));
+    said = say_cause("host.pauses", "host.pauses.first", args);
+    said.rank = rank;
+  } else if (!own.at.empty()) {  // a garbage collector would not choose one place either
+    args.set("places", places_text(own, told.trace)).flag("one_place", own.at.size() == 1);
+    args.flag("numbered", told.trace.diagnostics.count("cells.schedule") > 0);
+    said = say_cause("host.pauses", "host.pauses.place", args);
+    said.rank = told.trace.parts[told.trace.cells.at(own.at[0]).part].rank;
+  } else if (rank != kUnknown) {  // one rank alone, which no garbage collector would choose
+    said = say_cause("host.pauses", "host.pauses.rank", args);
+  } else {
+    said = say_cause("host.pauses", own.collector ? "host.pauses.collector" : "host.pauses.many", args);
+  }
+  if (!own.at_steps.empty()) said.step = own.at_steps.front();
+  return said;
+}
+
+}  // namespace
+
+Telling tell_pauses(std::span<const Cause* const> causes, const Told& told) {
+  const Cause& c = *causes.front();
+  const auto& own = c.own.as<PausesOwn>();
+  Args args = told.args(c);
+  args.set("ranks", grouped(own.ranks)).flag("guessed", !c.or_else.empty());
+  if (!c.or_else.empty()) {
+    const Place& link = c.or_else.front();
+    args.set("from", int64_t{link.from_stage}).set("stage", int64_t{link.stage}).flag("both_ways", link.both_ways);
+  }
+  std::vector<std::string> steps;
+  for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
+  if (!steps.empty()) args.set("in", some_of(steps, steps.size())).flag("in_one", steps.size() == 1);
+  Telling said = tell(c, own, args, told);
+  said.cause = "host";
+  const std::string rank = std::to_string(c.figures.rank);
+  if (c.figures.rank != kUnknown) said.cause += " host:" + rank + " rank:" + rank;
+  if (!c.or_else.empty()) {
+    const Place& l = c.or_else.front();
+    const std::string link = std::to_string(l.from_stage) + "-" + std::to_string(l.stage);
+    said.cause += " message-tail:" + link + " link:" + link;
+    const std::string back = std::to_string(l.stage) + "-" + std::to_string(l.from_stage);
+    if (l.both_ways) said.cause += " message-tail:" + back + " link:" + back;
+  }
+  if (own.first_of_step)
+    said.cause += " between-steps" + (c.places.back().name.empty() ? "" : ":" + dashed(c.places.back().name));
+  said.table = {"stragglers", "straggler-workers"};
+  return said;
+}
+
+}  // namespace stageline

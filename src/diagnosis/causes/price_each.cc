@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "diagnosis/causes/search.h"
+#include "model/statistics.h"
+
+namespace stageline {
+
+using World = CauseWorlds::World;
+
+Gain Search::gain(const WorldTimes& times, size_t from, size_t to) const {
+  const std::vector<double> gains = gains_of(times, from, to, steps.counts);
+  return {mean_of(gains), standard_error(gains)};
+}
+
+double Search::gain_of_all(const WorldTimes& times, size_t from, size_t to) const {
+  return mean_of(gains_of(times, from, to, std::vector<bool>(steps.counts.size(), true)));
+}
+
+namespace {
+
+// The suspicions of each group, in their order.
+std::map<std::string_view, std::vector<size_t>> groups_of(const std::vector<Suspect>& suspects) {
+  std::map<std::string_view, std::vector<size_t>> groups;
+  for (size_t i = 0; i < suspects.size(); ++i)
+    if (const Together& together = suspects[i].cause.together; !together.id.empty()) groups[together.id].push_back(i);
+  return groups;
+}
+
+World without(const std::vector<Suspect>& suspects, const std::vector<size_t>& gone, size_t but = SIZE_MAX) {
+  World world;
+  for (const size_t i : gone)
+    if (i != but) world.push_back(suspects[i].without);
+  return world;
+}
+
+// Of causes that are alike each may hide what the others cost.
+void add_worlds_of_equals(const std::vector<size_t>& alike, PricedSuspects& priced, std::vector<World>& worlds) {
+  if (alike.size() < 2) return;
+  const size_t joint = worlds.size() + alike.size();
+  for (const size_t one : alike) {
+    priced.worlds[one].others_gone = worlds.size(), priced.worlds[one].all_gone = joint;
+    worlds.push_back(without(priced.all, alike, one));
+  }
+  worlds.push_back(without(priced.all, alike));
+}
+
+// Followers hide a part of what the cause that leads them costs.
+void add_worlds_of_leader(const std::vector<size_t>& group, PricedSuspects& priced, std::vector<World>& worlds) {
+  const auto leader = std::find_if(group.begin(), group.end(), [&](size_t i) {
+    return priced.all[i].cause.together.role == Together::Role::kLeads;
+  });
+  if (leader == group.end() || group.size() < 2) return;
+  priced.worlds[*leader].others_gone = worlds.size(), priced.worlds[*leader].all_gone = worlds.size() + 1;
+  worlds.push_back(without(priced.all, group, *leader));
+  worlds.push_back(worlds.back());
+  worlds.back().push_back(priced.all[*leader].without);
+}
+
+}  // namespace
+
+// Worlds: as recorded; without each suspicion; with work evened out, and by another reading, for those that have such
+// worlds; without several at once; without messages.
+PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
+  PricedSuspects priced{std::move(suspects), {}, {}};
+  std::vector<World> worlds(1);
+  const auto add = [&](const CauseWorld& change) {
+    if (!change) return size_t{0};
+    worlds.push_back({change});
+    return worlds.size() - 1;
+  };
+  priced.worlds.resize(priced.all.size());
+  for (size_t i = 0; i < priced.all.size(); ++i) priced.worlds[i].without = add(priced.all[i].without);
+  for (size_t i = 0; i < priced.all.size(); ++i) priced.worlds[i].evened = add(priced.all[i].evened);
+  for (size_t i = 0; i < priced.all.size(); ++i) priced.worlds[i].otherwise = add(priced.all[i].otherwise);
+  for (const auto& [id, group] : groups_of(priced.all)) {
+    if (priced.all[group.front()].cause.together.role == Together::Role::kEqual)
+      add_worlds_of_equals(group, priced, worlds);
+    else
+      add_worlds_of_leader(group, priced, worlds);
+  }
+  const CauseWorld at_once = [&graph = search.scene.graph](uint32_t op, double& dur, double&) {
+    if (is_message(graph.kind[op])) dur = std::min(dur, 0.0);
+  };
+  worlds.push_back({at_once});
+  priced.times = search.model.replay(worlds);
+  const Gain of_messages = search.gain(priced.times, 0, worlds.size() - 1);
+  search.list.messages_ns = of_messages.ns, search.list.messages_error_ns = of_messages.error_ns;
+  for (size_t i = 0; i < priced.all.size(); ++i) {
+    const PricedSuspects::Worlds& of = priced.worlds[i];
+    CausePrice& price = priced.all[i].cause.price;
+    const Gain alone = search.gain(priced.times, 0, of.without);
+    price.lost_ns = alone.ns, price.lost_error_ns = alone.error_ns;
+    if (of.evened > 0) price.saving_ns = search.gain(priced.times, 0, of.evened).ns;
+    if (of.otherwise == 0) continue;
+    // The error is widened so that twice the error reaches the other reading.
+    price.otherwise_ns = search.gain(priced.times, 0, of.otherwise).ns;
+    price.lost_error_ns = std::hypot(price.lost_error_ns, (price.lost_ns - price.otherwise_ns) / 2);
+  }
+  return priced;
+}
+
+GoneTogether price_together(const Search& search, const PricedSuspects& priced, const Kept& kept) {
+  GoneTogether together;
+  std::vector<World> worlds = {{}, kept.gone};
+  std::map<std::string_view, std::vector<size_t>> groups;  // indexes of list.causes
+  std::vector<Cause>& causes = search.list.causes;
+  for (size_t i = 0; i < kept.taken.size(); ++i)
+    if (!causes[i].together.id.empty()) groups[causes[i].together.id].push_back(i);
+  for (auto& [id, group] : groups) {
+    const auto leader = std::find_if(group.begin(), group.end(),
+                                     [&](size_t i) { return causes[i].together.role == Together::Role::kLeads; });
+    const bool equals = causes[group.front()].together.role == Together::Role::kEqual;
+    if (!equals && leader == group.end())
+      for (const size_t i : group) causes[i].together = {};
+    if (group.size() < 2 || (!equals && leader == group.end())) continue;
+    if (!equals) std::rotate(group.begin(), leader, leader + 1);  // what the leader changes is changed first
+    World world;
+    for (const size_t i : group) world.push_back(priced.all[kept.taken[i]].without);
+    if (!equals) group.resize(1);
+    together.groups.push_back({std::move(group), worlds.size()});
+    worlds.push_back(std::move(world));
+  }
+  together.times = search.model.replay(worlds);
+  return together;
+}
+
+}  // namespace stageline

@@ -1,0 +1,87 @@
+// The passes of the search for causes, and what they hand on. causes.cc calls them in their order. Part of causes.
+//
+//   suspects ── price_each ──▶ each as if it were the only one ── judge_each ──▶ kept, doubtful, little
+//   little ── look_behind ──▶ what comes up once the kept ones are gone: hidden, or kept too
+//   kept ── price_together ──▶ all of them gone, and those that are reported as one
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "diagnosis/causes/cause_list.h"
+#include "diagnosis/causes/cause_worlds.h"
+
+namespace stageline {
+
+// The steps that count: those that are no outliers, later also long steps that the causes explain.
+struct CountedSteps {
+  std::vector<bool> counts;      // for each step of the graph
+  std::vector<double> usual_ns;  // times of those that counted from the beginning
+  bool all() const { return usual_ns.size() == counts.size(); }
+};
+
+struct Gain {
+  double ns = 0, error_ns = 0;  // mean and standard error over steps
+};
+
+// What the passes look at.
+struct Search {
+  const CauseScene& scene;
+  CauseWorlds& model;
+  const JudgeFacts& facts;
+  CountedSteps& steps;
+  CauseList& list;
+
+  // How much shorter a step that counts is in world `to` than in world `from`.
+  Gain gain(const WorldTimes& times, size_t from, size_t to) const;
+  // Mean over all steps: in a step that something else makes long, a cause costs what the replay of that step says,
+  // often nothing.
+  double gain_of_all(const WorldTimes& times, size_t from, size_t to) const;
+};
+
+// Each suspicion gone alone.
+struct PricedSuspects {
+  // Indexes of a suspicion's worlds in `times`; 0: it has no such world.
+  struct Worlds {
+    size_t without = 0, evened = 0, otherwise = 0;
+    // Where several are reported as one: the world without all others, and the one without it as well.
+    size_t others_gone = 0, all_gone = 0;
+  };
+  std::vector<Suspect> all;
+  std::vector<Worlds> worlds;
+  WorldTimes times;  // world 0: as recorded
+};
+PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects);
+
+// Those that were kept, and those that cost little as the step is.
+struct Kept {
+  std::vector<size_t> taken;                     // for each of list.causes the index of its suspicion
+  CauseWorlds::World gone;                       // without all that were kept
+  std::vector<std::pair<Cause, size_t>> little;  // what costs little, and the index of its suspicion
+  std::vector<AccountLine> lines;                // of the breakdown
+};
+Kept judge_each(const Search& search, const PricedSuspects& priced);
+
+// What costs little as the step is may be next to hold it up once the causes that were kept are gone. A stage that
+// alone costs enough, and whose layers bring nothing elsewhere only because another cause holds the step up there, is a
+// cause too. With it gone others may come up, so all are judged again as long as a cause was added.
+void look_behind(const Search& search, const PricedSuspects& priced, Kept& kept);
+
+// All that were kept gone together, and those that are reported as one gone alone.
+struct GoneTogether {
+  struct Group {
+    std::vector<size_t> causes;  // indexes of list.causes that get its price
+    size_t world;
+  };
+  std::vector<Group> groups;
+  WorldTimes times;  // world 0: as recorded; world 1: without all
+};
+GoneTogether price_together(const Search& search, const PricedSuspects& priced, const Kept& kept);
+
+// Takes a cause whose price is known into the list, if it costs enough beyond chance; returns whether it did.
+bool take_known(const Search& search, Cause& cause);
+
+// The line of the breakdown that a cause is where it is not named.
+AccountLine line_of(const Cause& cause);
+
+}  // namespace stageline

@@ -1,0 +1,120 @@
+#include <set>
+
+#include "diagnosis/causes/link_times.h"
+#include "diagnosis/causes/slow_link/slow_link.h"
+#include "diagnosis/causes/start_reasons.h"
+
+namespace stageline {
+
+extern const CauseKind slow_link_cause;
+
+namespace {
+
+// Where clocks were aligned by gaps, two directions whose times differ by a smaller share are one cause.
+constexpr double kAlike = 0.25;
+
+void add(Suspect suspect, SlowLinkOwn own, std::vector<Suspect>& out) {
+  suspect.cause.kind = &slow_link_cause;
+  suspect.cause.together = {"slow_link", Together::Role::kEqual};
+  suspect.cause.figures.stage = suspect.cause.place().stage;
+  suspect.cause.own = own;
+  out.push_back(std::move(suspect));
+}
+
+// By the cells that wait for its messages.
+void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
+  const StartReasons& reasons = scene.measured<StartReasons>();
+  const StartDelays& starts = reasons.starts;
+  for (const LateLink& link : reasons.links) {
+    if (link.tail) continue;
+    Suspect suspect = suspect_of(starts, link);
+    Cause& cause = suspect.cause;
+    const LateStarts late = starts.sum_of(link.ways);
+    int64_t whole = 0;
+    for (const StartDelays::StepLate& step : starts.late_by_step(worst_way(starts, link))) {
+      const bool slow = step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
+      cause.in_steps.count += slow;
+      whole += slow && step.count >= kMinLateCells;
+      cause.in_steps.all += step.of > 0;
+    }
+    // In steps in which it is slow, how much that costs may differ; that it is slow is certain.
+    cause.certain = cause.in_steps.count < cause.in_steps.all && (late.count >= kMinCertain || whole >= kMinWholeSteps);
+    add(std::move(suspect), {.own_ns = late.ns / static_cast<double>(late.count)}, out);
+  }
+}
+
+// By recorded messages that are late beside the quick ones of the same link, in whole steps.
+void suspect_by_late_messages(const CauseScene& scene, std::vector<Suspect>& out) {
+  for (const LateTransfer& late : scene.measured<LinkTimes>().late) {
+    if (!late.slow) continue;
+    Suspect suspect;
+    Cause& cause = suspect.cause;
+    const Part* part = late.part == kUnknown ? nullptr : &scene.trace.parts[late.part];
+    cause.places = {place_of(late.link, late.dp)};
+    cause.figures = {.each_ns = late.each_ns, .count = late.count, .of = late.of};
+    if (part) cause.figures.rank = part->rank;
+    cause.in_steps = {late.whole_steps, late.steps};
+    cause.sometimes = late.shaped;
+    cause.certain = late.certain;
+    suspect.without = late.without;
+    add(std::move(suspect), {.own_ns = late.own_ns, .others_ns = late.others_ns}, out);
+  }
+}
+
+// By their median beside the other links.
+void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
+  const LinkTimes& links = scene.measured<LinkTimes>();
+  std::vector<SlowTransfer> found = links.slow;
+  // Clocks that were aligned by the gaps of both directions share out to both what one of them takes longer.
+  const bool by_gaps = !links.all.recorded && scene.trace.alignment == AlignState::kMapped;
+  size_t kept = 0;
+  for (size_t i = 0; i < found.size() && kept < kMaxWorkerCauses; ++i) {
+    SlowTransfer& link = found[i];
+    if (link.factors.empty()) continue;  // reported together with its other direction
+    Suspect suspect;
+    Place place = place_of(link.link, link.dp);
+    for (size_t j = i + 1; by_gaps && j < found.size(); ++j) {
+      SlowTransfer& back = found[j];
+      if (back.link != StagePair{link.link.second, link.link.first} || back.dp != link.dp ||
+          back.own_ns < (1 - kAlike) * link.own_ns)
+        continue;
+      link.factors.merge(back.factors);
+      back.factors.clear();
+      place.both_ways = true;
+    }
+    if (place.both_ways && place.from_stage > place.stage) std::swap(place.from_stage, place.stage);
+    suspect.cause.places = {place};
+    suspect.cause.figures.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
+    suspect.cause.certain = links.slow_in_nearly_every_step(scene, link);
+    suspect.without = [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns](
+                          uint32_t op, double& dur, double&) {
+      const uint32_t edge = (*edges)[op];
+      const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
+      if (it == factors.end()) return;
+      const double known_ns = std::min(dur, kMaxOfUsual * max_ns[edge]);
+      dur -= known_ns * (1 - it->second);
+    };
+    add(std::move(suspect), {.own_ns = link.own_ns, .others_ns = link.others_ns, .unrecorded = !links.all.recorded},
+        out);
+    ++kept;
+  }
+}
+
+void suspect_slow_links(CauseScene& scene, std::vector<Suspect>& out) {
+  suspect_by_starts(scene, out);
+  suspect_by_late_messages(scene, out);
+  suspect_by_median(scene, out);
+}
+
+constexpr std::string_view kLines[] = {"message"};
+
+}  // namespace
+
+const CauseKind slow_link_cause = {.id = "slow_link",
+                                   .name = "slow link",
+                                   .suspicion = "link",
+                                   .takes_from = kLines,
+                                   .suspect = suspect_slow_links,
+                                   .tell = tell_slow_link};
+
+}  // namespace stageline

@@ -1,0 +1,58 @@
+#include <algorithm>
+
+#include "diagnosis/causes/slow_link/slow_link.h"
+#include "diagnosis/causes/telling.h"
+
+namespace stageline {
+
+namespace {
+
+Args args_of(const Cause& c, const Told& told) {
+  const auto& own = c.own.as<SlowLinkOwn>();
+  Args args = told.args(c);
+  args.set("own", human_duration(own.own_ns)).set("others", own.others_ns > 0 ? human_duration(own.others_ns) : "");
+  args.flag("unrecorded", own.unrecorded).flag("pipelines", told.trace.context_parallel > 1);
+  return args.flag("part_of_steps", c.in_steps.count > 0 && c.in_steps.count < c.in_steps.all);
+}
+
+// Whether the slow links are all links between neighbouring stages in one direction.
+bool is_one_direction(std::span<const Cause* const> all, const Told& told) {
+  if (told.stages < 3 || all.size() + 1 != static_cast<size_t>(told.stages)) return false;
+  const int32_t way = all.front()->place().from_stage < all.front()->place().stage ? 1 : -1;
+  return std::all_of(all.begin(), all.end(), [&](const Cause* c) {
+    const Place& place = c->place();
+    return !place.both_ways && place.replica == kUnknown && place.stage - place.from_stage == way;
+  });
+}
+
+std::string key_temp(const Cause& c) {
+  const Place& p = c.place();
+  const std::string stage = std::to_string(p.stage), from = std::to_string(p.from_stage);
+  return "link:" + from + "-" + stage + (p.both_ways ? " link:" + stage + "-" + from : "");
+}
+
+}  // namespace
+
+Telling tell_slow_link(std::span<const Cause* const> causes, const Told& told) {
+  const Cause& c = *causes.front();
+  Args args = args_of(c, told);
+  Telling said = say_cause("link.slow", "link.slow", args);
+  said.cause = key_temp(c);
+  if (is_one_direction(causes, told) && !c.lost_course.varies()) {
+    args.flag("forward", c.place().from_stage < c.place().stage);
+    said.title = words("link.slow.direction.title", args), said.detail = words("link.slow.direction.detail", args);
+  }
+  for (const Cause* further : causes.subspan(1)) {
+    said.more += words("link.slow.further", args_of(*further, told));
+    said.cause += " " + key_temp(*further);
+  }
+  if (causes.size() > 1 && c.price.joint_ns > 0) {
+    Args joint;
+    joint.set("joint", told.share(c.price.joint_ns)).set("alone", told.share(c.price.lost_ns));
+    said.more += words("link.slow.joint", joint);
+  }
+  said.table = {"links", ""};
+  return said;
+}
+
+}  // namespace stageline

@@ -1,0 +1,10 @@
+// Slow rank: its compute takes longer than that of the same stage's ranks in other replicas.
+#pragma once
+
+#include "diagnosis/causes/cause_kind.h"
+
+namespace stageline {
+
+Telling tell_slow_rank(std::span<const Cause* const> causes, const Told& told);
+
+}  // namespace stageline

@@ -1,0 +1,523 @@
+// Slow ranks, alone or together: their compute takes longer than that of their peers, the ranks of the same stage in
+// other replicas.
+#include "diagnosis/causes/suspect.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/causes/slow_rank/slow_rank.h"
+#include "diagnosis/causes/slow_ranks/slow_ranks.h"
+#include "pipeline/sums/stage_costs.h"
+#include "model/statistics.h"
+
+namespace stageline {
+
+extern const CauseKind slow_rank_cause, slow_ranks_cause;
+
+namespace {
+
+constexpr size_t kMaxCells = 10'000'000;  // most workers × steps that are looked at
+
+// A worker's step is slow if its ratio exceeds 1 by this many times the scatter of ratios of equal workers.
+constexpr double kScatters = 5;
+// Least share of the slower one's excess that another must have so that both are slow together.
+constexpr double kAlikeSlow = 0.75;
+// A quarter of all normally distributed values lie within this many standard deviations.
+constexpr double kQuarter = 0.3186;
+constexpr int64_t kMinSlowSteps = 3;    // fewer are single outliers
+constexpr double kMaxSlowSteps = 0.75;  // share of all steps; if more are slow, the worker is slow all the time
+
+// [worker][step of the graph], ratio to the median of its peers; NaN: unknown.
+using Ratios = std::vector<std::vector<double>>;
+
+struct Slow {
+  size_t worker = 0;
+  double ratio = 1, mean = 1;  // mean over the steps in which it is slow; over all steps
+  int64_t slow_in = 0, steps = 0;
+  bool certain = false, sometimes = false;
+  Course course;
+  std::vector<bool> slow_at;  // where it is slow in some steps: whether it is, for each step of the graph
+};
+
+using ByStage = std::map<int32_t, std::vector<size_t>>;  // workers of each stage
+
+// Of three workers of a stage two may be slow, and one of these is half of what the other is compared with: workers
+// that are slow beyond doubt are compared again, with those of the stage that are not.
+//
+//     load           1.3   1.0   1.3
+//     to the others  1.13  0.77  1.13     medians 1.15, 1.3, 1.15
+//     once more      1.30  0.77  1.30
+void leave_slow_peers_out(const std::vector<std::vector<double>>& loads, const std::vector<size_t>& workers,
+                          Ratios& ratios) {
+  std::vector<size_t> slow, others;
+  for (const size_t w : workers) {
+    const std::vector<double> values = known_ratios(ratios[w]);
+    const bool is_slow = mean_of(values) >= kSlowCause && certainly_slow(values);
+    (is_slow ? slow : others).push_back(w);
+  }
+  if (slow.size() < 2) return;
+  for (size_t s = 0; s < ratios[slow.front()].size(); ++s) {
+    std::vector<double> beside;
+    for (const size_t w : others)
+      if (!std::isnan(ratios[w][s])) beside.push_back(loads[w][s]);
+    if (beside.empty()) continue;
+    const double usual = median_of(std::move(beside));
+    for (const size_t w : slow)
+      if (!std::isnan(ratios[w][s]) && usual > 0) ratios[w][s] = loads[w][s] / usual;
+  }
+}
+
+Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
+  const auto loads = scene.times.worker_loads();
+  Ratios ratios(loads.size(), std::vector<double>(scene.graph.steps.size(), std::nan("")));
+  for (const auto& [stage, workers] : by_stage) {
+    for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
+      if (!scene.counts[s]) continue;
+      std::vector<double> sorted;
+      for (const size_t w : workers)
+        if (!std::isnan(loads[w][s])) sorted.push_back(loads[w][s]);
+      if (sorted.size() < 2) continue;
+      std::sort(sorted.begin(), sorted.end());
+      for (const size_t w : workers) {
+        if (std::isnan(loads[w][s])) continue;
+        const auto own =
+            static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), loads[w][s]) - sorted.begin());
+        const double others = median_of_others(sorted, own);
+        if (others > 0) ratios[w][s] = loads[w][s] / others;
+      }
+    }
+    leave_slow_peers_out(loads, workers, ratios);
+  }
+  return ratios;
+}
+
+// By how much a ratio must exceed 1 in a slow step: more than ratios of the stage's workers scatter. The quarter of
+// them that is nearest to 1 tells that scatter, whoever is slow in however many steps.
+double slow_beyond(const Ratios& ratios, const std::vector<size_t>& workers) {
+  std::vector<double> off;
+  for (const size_t w : workers)
+    for (const double r : ratios[w])
+      if (!std::isnan(r)) off.push_back(std::abs(r - 1));
+  if (off.empty()) return kSlowCause - 1;
+  const auto quarter = off.begin() + static_cast<std::ptrdiff_t>(off.size() / 4);
+  std::nth_element(off.begin(), quarter, off.end());
+  return std::max(kSlowCause - 1, kScatters * *quarter / kQuarter);
+}
+
+// For each replica and step of the graph, the number of its workers that are slower than their peers.
+using SlowOnes = std::map<int32_t, std::vector<int32_t>>;
+
+bool rather_slow(double ratio) { return ratio - 1 >= (kSlowCause - 1) / 2; }
+
+SlowOnes slow_ones(const CauseScene& scene, const Ratios& ratios) {
+  SlowOnes ones;
+  for (size_t w = 0; w < ratios.size(); ++w) {
+    std::vector<int32_t>& of_replica = ones.try_emplace(scene.times.workers()[w].dp, ratios[w].size(), 0).first->second;
+    for (size_t s = 0; s < ratios[w].size(); ++s) of_replica[s] += rather_slow(ratios[w][s]);
+  }
+  return ones;
+}
+
+// A worker that is slow in some steps, as a device is that gets hot. Where most of its replica's workers are slow in
+// these steps too, the reason is the micro-batches, and it counts as slow in none.
+Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t>& slow_ones, int32_t of_replica,
+                    size_t worker, double beyond) {
+  Slow slow{.worker = worker,
+            .ratio = 0,
+            .mean = mean_of(known_ratios(ratios)),
+            .certain = true,
+            .sometimes = true,
+            .course = {},
+            .slow_at = std::vector<bool>(ratios.size(), false)};
+  int64_t shared = 0;
+  for (size_t s = 0; s < ratios.size(); ++s) {
+    if (std::isnan(ratios[s])) continue;
+    ++slow.steps;
+    if (ratios[s] - 1 < beyond) continue;
+    ++slow.slow_in;
+    slow.slow_at[s] = true;
+    slow.ratio += ratios[s];
+    shared += 2 * slow_ones[s] > of_replica && slow_ones[s] > 1;  // it is one of them itself
+  }
+  slow.ratio /= static_cast<double>(std::max<int64_t>(slow.slow_in, 1));
+  if (2 * shared > slow.slow_in) slow.slow_in = 0;
+  return slow;
+}
+
+// How many workers a replica has, and how many of them are slow all the time.
+struct OfReplica {
+  size_t workers = 0, slow = 0;
+  double beyond = 0;  // sum of the excesses of its slow workers
+  bool whole() const { return workers > 0 && slow == workers; }
+};
+std::map<int32_t, OfReplica> by_replica(const CauseScene& scene, const std::vector<Slow>& slow) {
+  std::map<int32_t, OfReplica> replicas;
+  for (const CellTimes::Worker& w : scene.times.workers()) ++replicas[w.dp].workers;
+  for (const Slow& s : slow) {
+    if (s.sometimes) continue;
+    OfReplica& replica = replicas[scene.times.workers()[s.worker].dp];
+    ++replica.slow, replica.beyond += s.mean - 1;
+  }
+  return replicas;
+}
+
+// Whether two workers are slow at the same times. If one becomes slow where the other becomes quick, they have
+// different causes.
+//
+//     rank 5    1.3 1.3 1.3 1.0 1.0 1.0        both change at step 3, and have nothing else in common
+//     rank 10   1.0 1.0 1.0 1.3 1.3 1.3
+bool same_shape(const Course& a, const Course& b) {
+  if (a.kind != b.kind) return false;
+  if (!a.varies()) return true;
+  if ((a.high > a.low) != (b.high > b.low)) return false;
+  if (a.kind == CourseKind::kTrend) return true;
+  double both = 0, any = 0;
+  for (size_t s = 0; s < std::min(a.level.size(), b.level.size()); ++s) {
+    const bool in_a = 2 * a.level[s] > a.low + a.high, in_b = 2 * b.level[s] > b.low + b.high;
+    both += in_a && in_b, any += in_a || in_b;
+  }
+  return both >= kAlikeSlow * any;
+}
+
+// How slow a worker is in the steps that its shape calls slow; without a shape, in the steps that were found slow.
+double slow_ratio(const CauseScene& scene, const Slow& one) {
+  if (!one.course.varies()) return one.ratio;
+  double sum = 0, steps = 0;
+  for (size_t s = 0; s < one.course.level.size(); ++s)
+    if (scene.counts[s] && one.course.level[s] >= kSlowCause) sum += one.course.level[s], ++steps;
+  return steps > 0 ? sum / steps : one.ratio;
+}
+
+// Groups slow workers that are one cause: all stages of a replica, workers of one machine, or several with the same
+// excess. They must be joined, because one of them alone changes nothing while the others hold the step up.
+std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std::vector<Slow>& slow) {
+  const auto machine = [&](const Slow& s) -> const std::string& {
+    return scene.trace.parts[scene.times.workers()[s.worker].part].machine_name;
+  };
+  std::map<std::string, size_t> workers_of;  // for each machine
+  for (const CellTimes::Worker& w : scene.times.workers()) ++workers_of[scene.trace.parts[w.part].machine_name];
+  const auto same_steps = [&](const Slow& a, const Slow& b) {
+    double both = 0, any = 0;
+    for (size_t s = 0; s < a.slow_at.size(); ++s)
+      both += a.slow_at[s] && b.slow_at[s], any += a.slow_at[s] || b.slow_at[s];
+    return both >= kAlikeSlow * any;
+  };
+  const auto together = [&](const Slow& a, const Slow& b) {
+    if (a.sometimes != b.sometimes || !same_shape(a.course, b.course)) return false;
+    if (a.sometimes && !same_steps(a, b)) return false;
+    const double more = std::max(a.mean, b.mean) - 1, less = std::min(a.mean, b.mean) - 1;
+    const bool same_replica = scene.times.workers()[a.worker].dp == scene.times.workers()[b.worker].dp;
+    const bool same_machine = !machine(a).empty() && machine(a) == machine(b) && workers_of.size() > 1;
+    return less >= kAlikeSlow * more || (less >= kAlikeSlow / 2 * more && (same_replica || same_machine));
+  };
+  // Where all workers of a replica are slow, the cause is the replica as a whole: graded data, or a machine of its own.
+  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
+  const auto whole_replica = [&](const Slow& s) {
+    const OfReplica& own = replicas.at(scene.times.workers()[s.worker].dp);
+    return own.workers > 1 && own.whole() && !s.sometimes;
+  };
+  const auto alike = [&](const Slow& a, const Slow& b) {
+    if (whole_replica(a) != whole_replica(b)) return false;
+    if (!whole_replica(a)) return together(a, b);
+    const int32_t own = scene.times.workers()[a.worker].dp, other = scene.times.workers()[b.worker].dp;
+    const auto [less, more] = std::minmax(replicas.at(own).beyond, replicas.at(other).beyond);
+    return own == other || (less >= kAlikeSlow * more && same_shape(a.course, b.course));
+  };
+  std::vector<std::vector<Slow>> groups;
+  for (const Slow& one : slow) {  // the slowest first
+    const auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return alike(g.front(), one); });
+    if (group == groups.end())
+      groups.push_back({one});
+    else
+      group->push_back(one);
+  }
+  return groups;
+}
+
+// Levels of whole replicas, as means over their workers: where data are uneven, single workers scatter too much.
+struct ReplicaLevels {
+  std::map<int32_t, std::vector<double>> by_step;  // for each replica; NaN: unknown
+  double mean(int32_t dp) const { return mean_of(known_ratios(by_step.at(dp))); }
+  double error(int32_t dp) const {
+    const std::vector<double> values = known_ratios(by_step.at(dp));
+    return sample_std(values) / std::sqrt(static_cast<double>(values.size()));
+  }
+};
+ReplicaLevels levels_of(const CauseScene& scene, const Ratios& values) {
+  ReplicaLevels levels;
+  std::map<int32_t, std::vector<double>> count;
+  for (size_t w = 0; w < values.size(); ++w) {
+    const int32_t dp = scene.times.workers()[w].dp;
+    auto& sum = levels.by_step.try_emplace(dp, values[w].size(), 0.0).first->second;
+    auto& n = count.try_emplace(dp, values[w].size(), 0.0).first->second;
+    for (size_t s = 0; s < values[w].size(); ++s)
+      if (!std::isnan(values[w][s])) sum[s] += values[w][s], ++n[s];
+  }
+  for (auto& [dp, sum] : levels.by_step)
+    for (size_t s = 0; s < sum.size(); ++s) sum[s] = count[dp][s] > 0 ? sum[s] / count[dp][s] : std::nan("");
+  return levels;
+}
+
+// Adds the other workers of a replica that as a whole is slow beyond chance, though not each worker is by itself.
+void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vector<Slow>& slow) {
+  const ReplicaLevels levels = levels_of(scene, ratios);
+  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
+  for (const auto& [dp, by_step] : levels.by_step) {
+    if (replicas.at(dp).workers < 2 || replicas.at(dp).whole()) continue;
+    const std::vector<double> values = known_ratios(by_step);
+    const auto steps = static_cast<int64_t>(values.size());
+    if (values.empty() || levels.mean(dp) < kSlowCause || !beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps))
+      continue;
+    std::vector<Slow> others;
+    bool all = true;
+    for (size_t w = 0; w < ratios.size() && all; ++w) {
+      if (scene.times.workers()[w].dp != dp) continue;
+      const auto own = std::find_if(slow.begin(), slow.end(), [&](const Slow& s) { return s.worker == w; });
+      const std::vector<double> of_worker = known_ratios(ratios[w]);
+      const double mean = mean_of(of_worker);
+      // Each must be about as slow as the replica, as far as can be told; otherwise not the whole replica is slow.
+      all = own != slow.end() ? !own->sometimes && !own->course.varies()
+                              : !of_worker.empty() && mean - 1 >= kAlikeSlow / 2 * (levels.mean(dp) - 1);
+      if (all && own == slow.end())
+        others.push_back(
+            {.worker = w,
+             .ratio = mean,
+             .mean = mean,
+             .slow_in = std::count_if(of_worker.begin(), of_worker.end(), [](double v) { return v >= kSlowCause; }),
+             .steps = static_cast<int64_t>(of_worker.size()),
+             .certain = certainly_slow(values),
+             .course = {},
+             .slow_at = {}});
+    }
+    if (all) slow.insert(slow.end(), others.begin(), others.end());
+  }
+}
+
+// Drafts replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
+// slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
+void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vector<Suspect>& out) {
+  constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
+  const Ratios loads = scene.times.worker_loads();
+  const ReplicaLevels levels = levels_of(scene, loads);
+  const size_t replicas = levels.by_step.size();
+  if (replicas < 3) return;
+  int32_t fastest = levels.by_step.begin()->first, slowest = fastest;
+  size_t max_alike = 0;
+  for (const auto& [own, values] : levels.by_step) {
+    if (known_ratios(values).size() < 2) return;
+    if (levels.mean(own) < levels.mean(fastest)) fastest = own;
+    if (levels.mean(own) > levels.mean(slowest)) slowest = own;
+    size_t alike = 0;
+    for (const auto& [other, theirs] : levels.by_step) {
+      const double mine = levels.mean(own), its = levels.mean(other);
+      alike += std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
+                                               kErrors * std::hypot(levels.error(own), levels.error(other)));
+    }
+    max_alike = std::max(max_alike, alike);
+  }
+  if (2 * max_alike > replicas) return;
+  std::vector<double> ratios;  // of the slowest replica to the fastest, by step
+  for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
+    const double ratio = levels.by_step.at(slowest)[s] / levels.by_step.at(fastest)[s];
+    if (!std::isnan(ratio)) ratios.push_back(ratio);
+  }
+  if (!certainly_slow(ratios) || course_of(ratios).varies()) return;
+  const auto to_fastest = std::make_shared<std::vector<double>>(loads.size(), 1.0);
+  const auto to_median = std::make_shared<std::vector<double>>(loads.size(), 1.0);
+  std::vector<double> means;
+  for (const auto& [dp, values] : levels.by_step) means.push_back(levels.mean(dp));
+  const double median = median_of(means);
+  std::map<int32_t, std::vector<int32_t>> ranks;  // by replica
+  for (const auto& [stage, workers] : by_stage) {
+    double best = 0;
+    for (const size_t w : workers)
+      if (scene.times.workers()[w].dp == fastest) best = mean_of(known_ratios(loads[w]));
+    if (!(best > 0)) return;
+    for (const size_t w : workers) {
+      const int32_t dp = scene.times.workers()[w].dp;
+      const double own = mean_of(known_ratios(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
+      if (dp == fastest) continue;
+      // One slow rank does not make a slow replica.
+      if (!(own / best - 1 >= kAlikeSlow / 2 * beyond)) return;
+      (*to_fastest)[w] = own / best;
+      (*to_median)[w] = std::max(1.0, levels.mean(dp) / median);
+      ranks[dp].push_back(scene.trace.parts[scene.times.workers()[w].part].rank);
+    }
+  }
+  Suspect suspect;
+  suspect.cause.kind = &slow_ranks_cause;
+  for (auto& [dp, own] : ranks) {
+    std::sort(own.begin(), own.end());
+    suspect.cause.places.push_back({.kind = PlaceKind::kReplicas, .ranks = std::move(own), .replica = dp});
+  }
+  // The slowest replica comes first.
+  std::stable_partition(suspect.cause.places.begin(), suspect.cause.places.end(),
+                        [&](const Place& place) { return place.replica == slowest; });
+  suspect.cause.own = SlowRanksOwn{.fastest = fastest};
+  suspect.cause.figures.ratio = levels.mean(slowest) / levels.mean(fastest);
+  suspect.cause.in_steps = {std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; }),
+                            static_cast<int64_t>(ratios.size())};
+  suspect.cause.certain = true;
+  const auto by = [&scene](std::shared_ptr<std::vector<double>> factors) {
+    return [&scene, factors](uint32_t op, double& dur, double&) {
+      if (const uint32_t w = scene.times.worker_of(op); w != CellTimes::kNone) dur /= (*factors)[w];
+    };
+  };
+  suspect.without = by(to_fastest);
+  suspect.otherwise = by(to_median);
+  out.push_back(std::move(suspect));
+  for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, (*to_fastest)[w]);
+}
+
+// Ranks that are slow together: whole replicas, the ranks of one machine, or any.
+std::vector<Place> places_of(const Trace& trace, std::vector<int32_t> parts, bool whole_replica) {
+  std::sort(parts.begin(), parts.end());
+  std::map<int32_t, std::vector<int32_t>> by_replica;
+  std::set<std::string> machines;
+  Place all{.kind = PlaceKind::kRanks};
+  for (const int32_t p : parts) {
+    const Part& part = trace.parts[p];
+    all.ranks.push_back(part.rank);
+    by_replica[part.dp].push_back(part.rank);
+    machines.insert(part.machine_name);
+  }
+  size_t ranks_of_them = 0, replicas = 1;
+  for (const Part& part : trace.parts) {
+    ranks_of_them += by_replica.contains(part.dp);
+    replicas = std::max(replicas, static_cast<size_t>(part.dp + 1));
+  }
+  if (whole_replica || (by_replica.size() < replicas && parts.size() == ranks_of_them)) {
+    std::vector<Place> places;
+    for (auto& [dp, ranks] : by_replica)
+      places.push_back({.kind = PlaceKind::kReplicas, .ranks = std::move(ranks), .replica = dp});
+    return places;
+  }
+  if (machines.size() == 1) all.name = *machines.begin();
+  return {all};
+}
+
+// Compares each worker with the same stage's workers in other replicas.
+void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
+  if (scene.times.workers().size() * scene.graph.steps.size() > kMaxCells) return;
+  ByStage by_stage;
+  for (size_t w = 0; w < scene.times.workers().size(); ++w) by_stage[scene.times.workers()[w].stage].push_back(w);
+  draft_graded_replicas(scene, by_stage, out);
+  const auto ratios = std::make_shared<const Ratios>(ratios_to_peers(scene, by_stage));
+  const SlowOnes ones = slow_ones(scene, *ratios);
+  std::map<int32_t, int32_t> workers_of;  // for each replica, the number of its workers
+  for (const CellTimes::Worker& worker : scene.times.workers()) ++workers_of[worker.dp];
+  std::vector<Slow> slow;
+  for (const auto& [stage, workers] : by_stage) {
+    if (workers.size() < 2) continue;
+    const double beyond = slow_beyond(*ratios, workers);
+    for (const size_t w : workers) {
+      const std::vector<double> values = known_ratios((*ratios)[w]);
+      if (values.empty()) continue;
+      const auto steps = static_cast<int64_t>(values.size());
+      const Course course = course_of((*ratios)[w]);
+      const bool shaped =
+          slow_course(course) && (course.kind == CourseKind::kOnset || course.kind == CourseKind::kTrend);
+      const int32_t dp = scene.times.workers()[w].dp;
+      const Slow now_and_then = slow_sometimes((*ratios)[w], ones.at(dp), workers_of.at(dp), w, beyond);
+      if (!shaped && now_and_then.slow_in >= kMinSlowSteps &&
+          static_cast<double>(now_and_then.slow_in) <= kMaxSlowSteps * static_cast<double>(steps)) {
+        slow.push_back(now_and_then);
+        continue;
+      }
+      const double mean = mean_of(values);
+      const double error = sample_std(values) / std::sqrt(static_cast<double>(steps));
+      if (!shaped && (mean < kSlowCause || !beyond_noise(mean - 1, error, steps))) continue;
+      slow.push_back({w,
+                      mean,
+                      mean,
+                      std::count_if(values.begin(), values.end(), [](double v) { return v >= kSlowCause; }),
+                      steps,
+                      shaped || certainly_slow(values),
+                      false,
+                      slow_course(course) ? course : Course{},
+                      {}});
+    }
+  }
+  add_whole_replicas(scene, *ratios, slow);
+  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
+  std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.mean > b.mean; });
+  const auto faster = [&scene, ratios](const Slow& found, uint32_t op, double& dur) {
+    if (scene.times.worker_of(op) != found.worker) return;
+    if (found.course.varies()) {
+      dur /= course_factor(found.course, step_of(scene.graph, op));
+    } else if (!found.sometimes) {
+      dur /= found.ratio;
+    } else if (const double ratio = (*ratios)[found.worker][step_of(scene.graph, op)]; ratio >= kSlowCause) {
+      dur /= ratio;
+    }
+  };
+  size_t reported = 0;
+  for (const std::vector<Slow>& group : slow_together(scene, slow)) {
+    if (reported++ == kMaxWorkerCauses) break;
+    const Slow& found = group.front();
+    const CellTimes::Worker& worker = scene.times.workers()[found.worker];
+    Suspect suspect;
+    Cause& cause = suspect.cause;
+    cause.kind = group.size() > 1 ? &slow_ranks_cause : &slow_rank_cause;
+    cause.sometimes = found.sometimes;
+    cause.course = found.course;
+    cause.in_steps = {found.slow_in, found.steps};
+    if (found.course.varies()) {  // counts the steps in which it is slow
+      cause.in_steps.count = 0;
+      for (size_t s = 0; s < found.course.level.size(); ++s)
+        cause.in_steps.count += scene.counts[s] && found.course.level[s] >= kSlowCause;
+      cause.sometimes = cause.in_steps.count > 0;
+    }
+    std::vector<int32_t> parts;
+    for (const Slow& one : group) {
+      parts.push_back(scene.times.workers()[one.worker].part);
+      cause.figures.ratio += slow_ratio(scene, one) / static_cast<double>(group.size());
+      cause.certain = cause.certain || one.certain;
+    }
+    cause.figures.rank = scene.trace.parts[worker.part].rank, cause.figures.stage = worker.stage;
+    const bool whole_replica = !found.sometimes && replicas.at(worker.dp).whole();
+    if (group.size() > 1) {
+      cause.places = places_of(scene.trace, std::move(parts), whole_replica);
+    } else {
+      cause.places = {
+          {.kind = PlaceKind::kRanks, .ranks = {cause.figures.rank}, .stage = worker.stage, .replica = worker.dp}};
+      cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
+    }
+    // A replica that has more work all along may have the data to thank for it.
+    if (whole_replica && !cause.course.varies()) cause.together = {"uneven_data", Together::Role::kFollows};
+    suspect.without = [group, faster](uint32_t op, double& dur, double&) {
+      for (const Slow& one : group) faster(one, op, dur);
+    };
+    out.push_back(std::move(suspect));
+  }
+  for (const Slow& found : slow) {
+    scene.times.even_out(found.worker, found.mean);
+    if (found.sometimes || found.course.varies()) scene.times.leave_out(found.worker);
+  }
+}
+
+constexpr std::string_view kLines[] = {"replica-jitter"};
+
+}  // namespace
+
+const CauseKind slow_rank_cause = {.id = "slow_rank",
+                                   .name = "slow worker",
+                                   .suspicion = "worker",
+                                   .takes_from = kLines,
+                                   .of_work = true,
+                                   .suspect = suspect_slow_ranks,
+                                   .tell = tell_slow_rank};
+const CauseKind slow_ranks_cause = {.id = "slow_ranks",
+                                    .name = "slow ranks together",
+                                    .suspicion = "group",
+                                    .takes_from = kLines,
+                                    .of_work = true,
+                                    .tell = tell_slow_ranks};
+
+}  // namespace stageline

@@ -1,0 +1,17 @@
+// Slow ranks together: those of a replica, of a machine, or several with the same excess. slow_rank/suspect.cc finds
+// them.
+#pragma once
+
+#include "diagnosis/causes/cause_kind.h"
+
+namespace stageline {
+
+struct SlowRanksOwn {
+  // No two replicas are alike, so none of them is the usual one: the replica that the others are compared with.
+  int32_t fastest = kUnknown;
+  bool graded() const { return fastest != kUnknown; }
+};
+
+Telling tell_slow_ranks(std::span<const Cause* const> causes, const Told& told);
+
+}  // namespace stageline

@@ -1,0 +1,329 @@
+// Causes in how long compute takes: stages, or single chunks, that are slow beside the others.
+#include "diagnosis/causes/suspect.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <memory>
+
+#include "diagnosis/causes/slow_stage/slow_stage.h"
+#include "pipeline/measure/op_values.h"
+
+namespace stageline {
+
+extern const CauseKind slow_stage_cause;
+
+namespace {
+
+constexpr double kSlowKind = 1.03;      // least ratio of one kind of cell of a slow stage at which that kind is named
+constexpr double kSlowKindAlone = 1.1;  // least ratio of one kind of cell where the stage's work as a whole is not slow
+constexpr double kMaxOfStage = 2.0 / 3;  // least share of a stage's excess that one chunk must hold to be named
+constexpr int64_t kMinSlowSteps = 3;     // it must be slow in at least one of this many steps
+
+// For each place (stage, chunk, kind): its mean, its number of cells, what other places of the kind take, and what all
+// would take if evened out.
+struct PlaceTimes {
+  std::vector<double> mean, count, others, even;
+};
+
+PlaceTimes place_times(const CauseScene& scene) {
+  PlaceTimes t;
+  t.mean = scene.times.place_means();
+  t.count.resize(t.mean.size());
+  t.others = t.even = std::vector<double>(t.mean.size(), std::nan(""));
+  const OpBlocks blocks(counted_ops(scene.graph, scene.counts), t.count.size());
+  std::vector<double> of_block(blocks.size() * t.count.size());
+  blocks.each([&](size_t b, uint32_t op) {
+    if (scene.times.worker_of(op) != CellTimes::kNone) ++of_block[b * t.count.size() + scene.times.place_of(op)];
+  });
+  for (size_t i = 0; i < of_block.size(); ++i) t.count[i % t.count.size()] += of_block[i];
+  // A place is compared with those of all chunks, since only one stage has the first chunk and only one the last.
+  for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
+    std::vector<std::pair<double, size_t>> all;
+    for (size_t p = kind; p < t.mean.size(); p += CellTimes::kKinds)
+      if (!std::isnan(t.mean[p])) all.emplace_back(t.mean[p], p);
+    if (all.size() < 2) continue;
+    std::sort(all.begin(), all.end());
+    std::vector<double> sorted;
+    double sum = 0, n = 0;
+    for (const auto& [mean, p] : all) sorted.push_back(mean), sum += mean * t.count[p], n += t.count[p];
+    for (size_t i = 0; i < all.size(); ++i) {
+      t.others[all[i].second] = median_of_others(sorted, i);
+      t.even[all[i].second] = sum / n;
+    }
+  }
+  return t;
+}
+
+// For each step of the graph, what the cells of each stage and chunk take, and what those of other stages take on
+// average.
+class StageSteps {
+ public:
+  StageSteps(const CauseScene& scene, const std::vector<double>& others)
+      : stages_(scene.times.stages()),
+        chunks_(scene.times.chunks()),
+        steps_(scene.graph.steps.size()),
+        times_(static_cast<size_t>(stages_) * static_cast<size_t>(chunks_) * steps_) {
+    scene.each_op([&](uint32_t op, size_t step) {
+      if (scene.times.worker_of(op) == CellTimes::kNone || scene.times.left_out(op)) return;
+      const double other = others[scene.times.place_of(op)];
+      if (std::isnan(other)) return;
+      Times& times = times_[at(scene.graph.stage(op), scene.graph.chunk[op], step)];
+      times.own += scene.times.time_ns(op);
+      times.theirs += other;
+    });
+    for (int32_t stage = 0; stage < stages_; ++stage) levels_.push_back(levels(stage));
+    sorted_levels_.resize(steps_);
+    for (const std::vector<double>& own : levels_)
+      for (size_t step = 0; step < steps_; ++step)
+        if (own[step] > 0) sorted_levels_[step].push_back(own[step]);
+    for (std::vector<double>& sorted : sorted_levels_) std::sort(sorted.begin(), sorted.end());
+  }
+
+  // For each step, the time of the stage, or of one chunk of it, relative to what other stages' cells take in that
+  // step; NaN where the step does not count. What lengthens all stages in a step is no stage's own and is divided out.
+  std::vector<double> ratios(int32_t stage, int32_t chunk) const {
+    std::vector<double> ratios(steps_, std::nan(""));
+    for (size_t step = 0; step < steps_; ++step) {
+      const Times times = of(stage, chunk, step);
+      if (times.theirs > 0) ratios[step] = times.own / times.theirs / level_beside(stage, step);
+    }
+    return ratios;
+  }
+
+ private:
+  struct Times {
+    double own = 0, theirs = 0;
+  };
+
+  // Cells with an unknown chunk count as the first one's, as in CellTimes::place().
+  size_t at(int32_t stage, int32_t chunk, size_t step) const {
+    const auto row = static_cast<size_t>(stage * chunks_ + std::max(chunk, 0));
+    return row * steps_ + step;
+  }
+
+  // The lower median of the other stages' levels in a step; 1 where there is none. O(log stages).
+  double level_beside(int32_t stage, size_t step) const {
+    const std::vector<double>& sorted = sorted_levels_[step];
+    const double own = levels_[static_cast<size_t>(stage)][step];
+    const bool counts = own > 0;
+    const size_t others = sorted.size() - (counts ? 1 : 0);
+    if (others == 0) return 1;
+    const size_t middle = (others - 1) / 2;
+    const auto before = counts
+                            ? static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin())
+                            : sorted.size();
+    return sorted[middle < before ? middle : middle + 1];
+  }
+
+  // Sums over all chunks of the stage where `chunk` is kUnknown.
+  Times of(int32_t stage, int32_t chunk, size_t step) const {
+    if (chunk != kUnknown) return times_[at(stage, chunk, step)];
+    Times sum;
+    for (int32_t c = 0; c < chunks_; ++c) {
+      sum.own += times_[at(stage, c, step)].own;
+      sum.theirs += times_[at(stage, c, step)].theirs;
+    }
+    return sum;
+  }
+
+  // For each step, how much longer than usual the stage takes, relative to the lower quartile of its steps.
+  std::vector<double> levels(int32_t stage) const {
+    std::vector<double> level(steps_, std::nan("")), known;
+    for (size_t step = 0; step < steps_; ++step)
+      if (const Times times = of(stage, kUnknown, step); times.theirs > 0)
+        known.push_back(level[step] = times.own / times.theirs);
+    if (known.empty()) return level;
+    const auto quarter = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 4);
+    std::nth_element(known.begin(), quarter, known.end());
+    for (double& value : level) value /= *quarter;
+    return level;
+  }
+
+  int32_t stages_, chunks_;
+  size_t steps_;
+  std::vector<Times> times_;                        // by stage, chunk and step
+  std::vector<std::vector<double>> levels_;         // by stage, then step
+  std::vector<std::vector<double>> sorted_levels_;  // by step: those above 0
+};
+
+bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
+
+// Whether some cells of the stage's chunk are no halves of overlapped pairs.
+bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, int32_t chunk) {
+  for (size_t kind = 0; kind < CellTimes::kKinds; ++kind)
+    if (!is_overlapped(kind) && !std::isnan(t.others[scene.times.place(stage, chunk, static_cast<CellKind>(kind))]))
+      return true;
+  return false;
+}
+
+// Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
+bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps, int32_t stage, Cause& cause,
+             double& beyond_ns) {
+  double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
+  int32_t slow_chunks = 0, slowest = kUnknown;
+  using Kinds = std::map<size_t, std::array<double, 3>>;  // own time, others' time, number of cells
+  Kinds kinds, of_slowest;
+  for (int32_t chunk = 0; chunk < scene.times.chunks(); ++chunk) {
+    double of_chunk = 0, of_others = 0;
+    Kinds in_chunk;
+    // An overlapped pair belongs to two chunks, and only cells that stand alone can tell which of the two is heavy.
+    const bool alone = stands_alone(scene, t, stage, chunk);
+    for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
+      const size_t p = scene.times.place(stage, chunk, static_cast<CellKind>(kind));
+      if (std::isnan(t.mean[p]) || std::isnan(t.others[p])) continue;
+      own += t.mean[p] * t.count[p], theirs += t.others[p] * t.count[p];
+      if (!alone || !is_overlapped(kind)) {
+        of_chunk += t.mean[p] * t.count[p], of_others += t.others[p] * t.count[p];
+        in_chunk[kind] = {t.mean[p] * t.count[p], t.others[p] * t.count[p], t.count[p]};
+      }
+      auto& [a, b, n] = kinds[kind];
+      a += t.mean[p] * t.count[p], b += t.others[p] * t.count[p], n += t.count[p];
+    }
+    if (of_chunk < kSlowCause * of_others || !(of_others > 0)) continue;
+    ++slow_chunks;
+    if (of_chunk - of_others <= chunk_beyond) continue;
+    slowest = chunk;
+    chunk_beyond = of_chunk - of_others;
+    chunk_ratio = of_chunk / of_others;
+    of_slowest = std::move(in_chunk);
+  }
+  // One chunk may be heavy (embedding, head) in a stage that as a whole is not.
+  const bool whole = theirs > 0 && own >= kSlowCause * theirs;
+  const bool one_kind = !whole && slow_chunks == 0 && std::any_of(kinds.begin(), kinds.end(), [](const auto& kind) {
+    return kind.second[0] >= kSlowKindAlone * kind.second[1];
+  }) && own > theirs;
+  // It is not slow on average, but may be in some steps.
+  cause.sometimes =
+      !whole && slow_chunks == 0 && !(one_kind && certainly_slow(known_ratios(steps.ratios(stage, kUnknown))));
+  if (cause.sometimes && (!(theirs > 0) || !slow_course(course_of(steps.ratios(stage, kUnknown))))) return false;
+  Place place{.kind = PlaceKind::kStage, .stage = stage};
+  SlowStageOwn slow;
+  cause.figures.stage = stage;
+  cause.figures.ratio = own / theirs;
+  // Embedding and head belong to one chunk. Beside it, the stage's other chunks may be a little slow and are not named.
+  if (scene.times.chunks() > 1 && slowest != kUnknown &&
+      (slow_chunks == 1 || chunk_beyond >= kMaxOfStage * (own - theirs))) {
+    place.chunk = slowest;
+    cause.figures.ratio = chunk_ratio;
+    kinds = std::move(of_slowest);
+  }
+  beyond_ns = own - theirs;
+  const std::vector<double> by_step = steps.ratios(stage, place.chunk);
+  cause.course = course_of(by_step);
+  // Levels that hardly differ beside the excess are no shape: the stage is about as slow in all steps.
+  const double low = std::min(cause.course.low, cause.course.high);
+  const double high = std::max(cause.course.low, cause.course.high);
+  if (high - low < kNextToNothing * (high - 1)) cause.course = {};
+  // Where its other steps are like the others' it is slow in some steps only, however much that is on average.
+  if (slow_course(cause.course) && low < kSlowCause) cause.sometimes = true;
+  for (const auto& [kind, sums] : kinds)
+    if (!cause.sometimes && sums[0] >= kSlowKind * sums[1])  // means over all steps say nothing of some of them
+      slow.kinds.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
+  slow.one_kind = slow.kinds.size() == 1 && kinds.size() > 1;
+  const std::vector<double> ratios = known_ratios(by_step);
+  cause.in_steps.all = static_cast<int64_t>(ratios.size());
+  double of_slow = 0;
+  for (const double ratio : ratios)
+    if (ratio >= kSlowCause) of_slow += ratio, ++cause.in_steps.count;
+  if (cause.sometimes && cause.in_steps.count > 0)
+    cause.figures.ratio = of_slow / static_cast<double>(cause.in_steps.count);
+  cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
+  cause.places = {place};
+  cause.own = std::move(slow);
+  cause.certain = certainly_slow(ratios) || slow_course(cause.course);
+  if (slow_course(cause.course)) return true;
+  if (one_kind) return cause.certain;
+  return cause.in_steps.count * kMinSlowSteps >= cause.in_steps.all;
+}
+
+struct Slow {
+  double beyond_ns = 0;  // its excess over the others
+  Cause cause;
+};
+
+// Where micro-batches enter at both ends, stages s and p − 1 − s hold the same layers, one for each direction. Where
+// both are slow, these layers are: if they were lightened on one of the two only, the other would still hold the step
+// up.
+void join_mirrors(int32_t stages, std::vector<Slow>& slow) {
+  for (size_t i = 0; i < slow.size(); ++i)
+    for (size_t j = i + 1; j < slow.size(); ++j) {
+      std::vector<Place>& places = slow[i].cause.places;
+      Place& own = places.front();
+      const Place& other = slow[j].cause.place();
+      if (other.stage != stages - 1 - own.stage) continue;
+      if (own.chunk != kUnknown && own.chunk == other.chunk) continue;  // they are slow in different layers
+      if (own.chunk == kUnknown || other.chunk == kUnknown) own.chunk = kUnknown;
+      places.push_back({.kind = PlaceKind::kStage, .stage = other.stage, .chunk = own.chunk});
+      slow[i].beyond_ns += slow[j].beyond_ns;
+      slow.erase(slow.begin() + static_cast<std::ptrdiff_t>(j));
+      break;
+    }
+}
+
+// Compares each stage with the others kind by kind and, where there are chunks, chunk by chunk.
+void suspect_slow_stages(CauseScene& scene, std::vector<Suspect>& out) {
+  if (scene.times.stages() < 2) return;
+  const PlaceTimes t = place_times(scene);
+  const auto to_others = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
+  const auto to_even = std::make_shared<std::vector<double>>(t.mean.size(), 1.0);
+  for (size_t p = 0; p < t.mean.size(); ++p) {
+    if (t.mean[p] > 0 && t.others[p] < t.mean[p]) (*to_others)[p] = t.others[p] / t.mean[p];
+    if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
+  }
+  const StageSteps steps(scene, t.others);
+  std::vector<Slow> slow;
+  for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
+    if (Slow found; is_slow(scene, t, steps, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
+  if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
+  std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
+  if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
+  for (const Slow& found : slow) {
+    Suspect suspect;
+    suspect.cause = found.cause;
+    suspect.cause.kind = &slow_stage_cause;
+    suspect.cause.together = {"slow_stage", Together::Role::kEqual};
+    const Place& place = found.cause.place();
+    const int32_t mirror = found.cause.places.size() > 1 ? found.cause.places[1].stage : kUnknown;
+    // A stage that is slow in some steps only becomes faster by the step's level in all its kinds alike; otherwise each
+    // kind takes what the others' means say.
+    const bool varies = slow_course(found.cause.course) && mirror == kUnknown;
+    suspect.without = [&scene, stage = place.stage, chunk = place.chunk, mirror, to_others,
+                       course = varies ? found.cause.course : Course{}](uint32_t op, double& dur, double&) {
+      const int32_t own = scene.graph.stage(op);
+      if (scene.times.worker_of(op) == CellTimes::kNone || (own != stage && own != mirror)) return;
+      const double to = (*to_others)[scene.times.place_of(op)];
+      if (!course.varies()) {
+        dur *= to;
+        return;
+      }
+      if (chunk != kUnknown && scene.graph.chunk[op] != chunk) return;
+      const double factor = course_factor(course, step_of(scene.graph, op));
+      if (factor > 1) dur /= factor;
+    };
+    // Evening out is unknown where only a part of the run was read, and moving layers does not help against what is
+    // slow in some steps only.
+    if (scene.coverage.whole() && !varies)
+      suspect.evened = [&scene, to_even](uint32_t op, double& dur, double&) {
+        if (scene.times.worker_of(op) != CellTimes::kNone) dur *= (*to_even)[scene.times.place_of(op)];
+      };
+    out.push_back(std::move(suspect));
+  }
+}
+
+constexpr std::string_view kLines[] = {"imbalance"};
+
+}  // namespace
+
+const CauseKind slow_stage_cause = {.id = "slow_stage",
+                                    .name = "slow stage",
+                                    .suspicion = "stage",
+                                    .takes_from = kLines,
+                                    .of_work = true,
+                                    .of_layers = true,
+                                    .suspect = suspect_slow_stages,
+                                    .tell = tell_slow_stage};
+
+}  // namespace stageline

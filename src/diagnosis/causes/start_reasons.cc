@@ -1,0 +1,247 @@
+#include "diagnosis/causes/start_reasons.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace stageline {
+namespace {
+
+// Least share of late cells of one direction of a worker from which its message is at fault.
+constexpr double kMaxOneWay = 0.3;
+// Share of the delays of one direction during which their messages must have been under way.
+constexpr double kByMessage = 0.8;
+constexpr double kStandsOut = 2;        // delays that are this many times the next shorter one are of another kind
+constexpr size_t kMinApart = 4;         // fewer delays are no kind of their own
+constexpr double kChanceOneWay = 0.01;  // most chance that a host's pauses would all hit cells of one direction
+
+// The directions that wait for the same link, by receiving stage and forward.
+using Links = std::map<std::pair<int32_t, bool>, std::vector<WorkerWay>>;
+std::pair<int32_t, bool> link_of(const CauseScene& scene, const WorkerWay& key) {
+  return {scene.times.workers()[key.first].stage, key.second};
+}
+
+std::vector<WorkerWay> other_ways(std::vector<WorkerWay> keys) {
+  for (WorkerWay& key : keys) key.second = !key.second;
+  return keys;
+}
+
+class LateLinks {
+ public:
+  explicit LateLinks(const StartDelays& starts) : starts_(starts), scene_(starts.scene()), g_(scene_.graph) {}
+
+  // Returns the directions whose late cells the links explain.
+  std::set<WorkerWay> find(std::vector<LateLink>& out) const {
+    std::set<WorkerWay> linked;
+    std::vector<WorkerWay> left;
+    const auto add = [&](const std::vector<WorkerWay>& keys, bool tail) {
+      linked.insert(keys.begin(), keys.end());
+      if (out.size() < kMaxWorkerCauses) out.push_back({keys, tail});
+    };
+    // A link is slow in all replicas or in one; workers that wait for the same link are one cause.
+    Links slow_links;
+    for (const WorkerWay& key : starts_.ways()) {
+      const LateStarts& late = starts_.late_at(key);
+      if (late.count == 0) continue;
+      if (is_message_late(key, late) || is_message_late_in_whole_steps(key, late))
+        slow_links[link_of(scene_, key)].push_back(key);
+      else
+        left.push_back(key);
+    }
+    for (auto& [link, keys] : slow_links) {
+      for (const WorkerWay& key : left)
+        if (link_of(scene_, key) == link && starts_.late_at(key).count >= kMinLateCells) keys.push_back(key);
+      add(keys, false);
+    }
+    std::erase_if(left, [&](const WorkerWay& key) { return linked.contains(key); });
+    // Links whose messages are late now and then are looked for over all replicas, because one replica shows too few.
+    Links links;
+    for (const WorkerWay& key : left) links[link_of(scene_, key)].push_back(key);
+    const auto tries = static_cast<double>(std::count_if(links.begin(), links.end(), [&](const auto& entry) {
+      return starts_.sum_of(entry.second).count >= kMinLateCells;
+    }));
+    for (const auto& [link, keys] : links) {
+      if (!is_message_tail(keys, tries)) continue;
+      add(keys, !comes_by_steps(keys));
+    }
+    // Where hosts are prompt, a link's messages are at fault even if the tests above did not find it, as where both
+    // directions of a link are late now and then, or always the same places.
+    if (starts_.hosts() == StartDelays::Hosts::kPrompt && !starts_.messages().any())
+      for (const auto& [link, keys] : links) {
+        if (linked.contains(keys.front()) || starts_.sum_of(keys).count < kMinCertain ||
+            starts_.sender_of(keys.front()) == kUnknown)
+          continue;
+        // A rank whose cells are late whatever they wait for is at fault itself, even if other ranks' hosts are prompt.
+        if (5 * starts_.sum_of(other_ways(keys)).count > starts_.sum_of(keys).count) continue;
+        add(keys, false);
+      }
+    return linked;
+  }
+
+ private:
+  // Whether cells are late in one direction only, and often: then the message is late, where nobody recorded it.
+  bool is_message_late(const WorkerWay& key, const LateStarts& late) const {
+    if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
+    const LateStarts& other = starts_.late_at({key.first, !key.second});
+    if (other.count * 5 > other.of || late.count < kMinLateCells || starts_.sender_of(key) == kUnknown ||
+        static_cast<double>(late.count) < kMaxOneWay * static_cast<double>(late.of))
+      return false;
+    // Where there are few micro-batches, the first one alone may be that many cells; a slow link delays all
+    // micro-batches alike.
+    const StartDelays::Places places = starts_.places_of({key});
+    return static_cast<double>(places.late.size()) >= kWholeStep * static_cast<double>(places.all.size());
+  }
+
+  // Whether the link is slow in some steps: most cells are late in these, and hardly any in others, though not many
+  // over the run. Single late messages would come in any step.
+  bool is_message_late_in_whole_steps(const WorkerWay& key, const LateStarts& late) const {
+    if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
+    if (starts_.sender_of(key) == kUnknown) return false;
+    const LateStarts& other = starts_.late_at({key.first, !key.second});
+    if (5 * other.count > late.count) return false;  // the host stops, whatever comes
+    if (starts_.messages().any() && late.received > 0 && late.message_ns < kByMessage * late.ns) return false;
+    int64_t in_whole = 0, whole = 0;
+    for (const StartDelays::StepLate& step : starts_.late_by_step(key)) {
+      if (step.count < kMinLateCells || static_cast<double>(step.count) < kWholeStep * static_cast<double>(step.of))
+        continue;
+      in_whole += step.count, ++whole;
+    }
+    return whole > 0 && static_cast<double>(in_whole) >= kEverywhere * static_cast<double>(late.count);
+  }
+
+  // Whether late cells come from a step on, or in every n-th step, and hardly ever in others; chance does not choose
+  // steps.
+  bool comes_by_steps(const std::vector<WorkerWay>& keys) const {
+    std::vector<double> counts(g_.steps.size(), 0);
+    for (const WorkerWay& key : keys) {
+      const std::vector<StartDelays::StepLate> steps = starts_.late_by_step(key);
+      for (size_t s = 0; s < steps.size(); ++s) counts[s] += static_cast<double>(steps[s].count);
+    }
+    for (size_t s = 0; s < counts.size(); ++s)
+      if (!scene_.counts[s]) counts[s] = kNaN;
+    const Course course = course_of(counts);
+    const auto [low, high] = std::minmax(course.low, course.high);
+    return (course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery) && low <= kNextToNothing * high;
+  }
+
+  // Whether the message is what is late now and then: its recorded receive was under way; or, where nobody recorded
+  // messages, only cells of its direction are late, which pauses of a host would hardly do. `tries` is the number of
+  // links that are tested.
+  bool is_message_tail(const std::vector<WorkerWay>& keys, double tries) const {
+    const LateStarts late = starts_.sum_of(keys);
+    if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
+    if (starts_.sender_of(keys.front()) == kUnknown) return false;
+    // What is late at the same places of every step is caused by the order of work or the loop; a link knows no places.
+    const StartDelays::Places places = starts_.places_of(keys);
+    const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
+    if (2 * late.count >= steps * static_cast<int64_t>(places.late.size())) return false;
+    if (starts_.messages().any()) return late.received > 0 && late.message_ns >= kByMessage * late.ns;
+    const LateStarts other = starts_.sum_of(other_ways(keys));
+    if (late.of == 0 || other.of == 0) return false;
+    // The chance that at least this many of all late cells are of this direction, by a binomial distribution.
+    const double own = static_cast<double>(late.of) / static_cast<double>(late.of + other.of);
+    const int64_t all = late.count + other.count;
+    double chance = 0;
+    for (int64_t k = late.count; k <= all; ++k) {
+      const auto n = static_cast<double>(all), x = static_cast<double>(k);
+      chance += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(own) +
+                         (n - x) * std::log1p(-own));
+    }
+    return chance * tries < kChanceOneWay;
+  }
+
+  const StartDelays& starts_;
+  const CauseScene& scene_;
+  const StepGraph& g_;
+};
+
+// Whether at most half of the links (by direction) are late, or there is only one pair of stages: then they can be
+// named.
+bool few_links_are_late(const StartDelays& starts) {
+  if (starts.scene().times.stages() == 2) return true;
+  Links links;
+  for (const WorkerWay& key : starts.ways())
+    if (starts.sender_of(key) != kUnknown) links[link_of(starts.scene(), key)].push_back(key);
+  const auto late = std::count_if(links.begin(), links.end(), [&](const auto& entry) {
+    const LateStarts sum = starts.sum_of(entry.second);
+    return static_cast<double>(sum.count) >= kRareLate * static_cast<double>(sum.of);
+  });
+  return 2 * late <= static_cast<int64_t>(links.size());
+}
+
+// Whether cells are late on most ranks, and too often for pauses.
+bool late_everywhere(const StartDelays& starts) {
+  if (starts.hosts() == StartDelays::Hosts::kPrompt && few_links_are_late(starts)) return false;
+  int64_t count = 0, often = 0;
+  for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker) {
+    if (starts.delays().of(worker).empty()) continue;
+    const int64_t own = starts.late_of(worker);
+    count += own;
+    often += static_cast<double>(own) >= kRareLate * static_cast<double>(starts.delays().of(worker).size());
+  }
+  return often > 1 && 2 * often >= starts.worked() &&
+         static_cast<double>(count) >= kRareLate * static_cast<double>(starts.cells());
+}
+
+// For late starts everywhere: the delay above which delays are of another kind than the rest. These must be few cells
+// that hold half of all that is lost, with a gap of a factor of two down to the next one. Returns ∞ where there are
+// none.
+//
+//     cells  ▁▁▂▂▂▃▃                █ █    a busy host makes many cells a little late, a collector a few by much
+//     late by 1 … 12 ms       60 … 300 ms
+double standing_out_above_ns(const StartDelays& starts) {
+  const double limit = starts.best_ns() + kLateStart * starts.cell_ns();
+  std::vector<double> late;
+  double all_ns = 0;
+  for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker)
+    for (const double ns : starts.delays().of(worker))
+      if (ns > limit) late.push_back(ns - starts.best_ns()), all_ns += ns - starts.best_ns();
+  std::sort(late.begin(), late.end(), std::greater<>());
+  const auto most = static_cast<size_t>(kRareLate * static_cast<double>(starts.cells()));
+  double above_ns = 0;
+  for (size_t i = 0; i + 1 < late.size() && i < most; ++i) {
+    above_ns += late[i];
+    if (i + 1 >= kMinApart && late[i] >= kStandsOut * late[i + 1] && late[i] >= kLongPause * starts.cell_ns() &&
+        2 * above_ns >= all_ns)
+      return starts.best_ns() + (late[i] + late[i + 1]) / 2;
+  }
+  return INFINITY;
+}
+
+}  // namespace
+
+StartReasons::StartReasons(const CauseScene& scene) : starts(scene) {
+  if (!starts.known()) return;
+  everywhere = late_everywhere(starts);
+  begins = late_begins(scene, everywhere ? LateWorkers{} : starts.late_workers(), starts.cell_ns());
+  if (everywhere) {
+    above_ns = standing_out_above_ns(starts);
+    return;
+  }
+  linked = LateLinks(starts).find(links);
+  late_receivers = starts.late_receivers();
+}
+
+WorkerWay worst_way(const StartDelays& starts, const LateLink& link) {
+  return *std::max_element(link.ways.begin(), link.ways.end(), [&](const WorkerWay& a, const WorkerWay& b) {
+    return starts.late_at(a).ns < starts.late_at(b).ns;
+  });
+}
+
+Suspect suspect_of(const StartDelays& starts, const LateLink& link) {
+  const CauseScene& scene = starts.scene();
+  const WorkerWay worst = worst_way(starts, link);
+  const CellTimes::Worker& worker = scene.times.workers()[worst.first];
+  Suspect suspect;
+  suspect.cause.places = {{.kind = PlaceKind::kLink,
+                           .stage = worker.stage,
+                           .replica = scene.graph.dp_count > 1 && link.ways.size() == 1 ? worker.dp : kUnknown,
+                           .from_stage = starts.sender_of(worst)}};
+  suspect.cause.figures.stage = worker.stage;
+  suspect.without = [excess = starts.excess(), ways = std::set<WorkerWay>(link.ways.begin(), link.ways.end()), &scene](
+                        uint32_t op, double&, double& delay) {
+    if (ways.contains(way_at(scene, op))) delay -= excess(op);
+  };
+  return suspect;
+}
+
+}  // namespace stageline

@@ -1,0 +1,165 @@
+// The search for causes: what all kinds look at, and the suspicions that they leave. A suspicion is a cause without a
+// price, with a world in which it is gone. causes_of() replays these worlds and keeps the causes that cost enough.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <compare>
+#include <concepts>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/causes/cause.h"
+#include "diagnosis/causes/cause_kind.h"
+#include "diagnosis/causes/cell_times.h"
+#include "model/statistics.h"
+#include "pipeline/measure/run_coverage.h"
+#include "pipeline/measure/step_periods.h"
+#include "pipeline/replay/step_graph.h"
+#include "pipeline/replay/step_replay.h"
+#include "pipeline/replay/theory.h"
+
+namespace stageline {
+
+// Changes operations' times into those of a world without the cause. Copies are one and the same change.
+class CauseWorld {
+ public:
+  CauseWorld() = default;
+  // change(op, dur_ns, delay_ns) changes the times of one operation.
+  template <std::invocable<uint32_t, double&, double&> Change>
+  CauseWorld(Change change)  // NOLINT(google-explicit-constructor): it is assigned like a function
+      : apply_(std::make_shared<Apply>([change = std::move(change)](const WorldStretch& s) {
+          double *dur = s.dur_ns, *delay = s.delay_ns;
+          for (uint32_t op = s.begin; op < s.end; ++op, dur += s.width, delay += s.width) change(op, *dur, *delay);
+        })) {}
+
+  explicit operator bool() const { return apply_ != nullptr; }
+  // Changes the first world of the stretch.
+  void apply(const WorldStretch& stretch) const { (*apply_)(stretch); }
+  std::strong_ordering operator<=>(const CauseWorld&) const = default;
+
+ private:
+  using Apply = std::function<void(const WorldStretch&)>;
+  std::shared_ptr<const Apply> apply_;
+};
+
+struct Suspect {
+  Cause cause;
+  CauseWorld without, evened;  // without the cause; with its work evened out (may be empty)
+  CauseWorld otherwise;        // without the cause by another reading of what would then be normal; may be empty
+};
+
+// What all kinds look at; worlds keep references to it, and all must outlive them.
+struct CauseScene {
+  const Trace& trace;
+  const StepGraph& graph;
+  const std::vector<bool>& counts;  // for each step of the graph
+  const RunCoverage& coverage;
+  CellTimes times;
+  bool two_ways = false;  // micro-batches enter at both ends of the pipeline
+
+  // A measurement that several kinds read, T(const CauseScene&): made when the first of them asks.
+  template <class T>
+  const T& measured() const {
+    static char key;
+    std::shared_ptr<const void>& made = measurements[&key];
+    if (!made) made = std::make_shared<const T>(*this);
+    return *static_cast<const T*>(made.get());
+  }
+  mutable std::map<const void*, std::shared_ptr<const void>> measurements = {};
+
+  // Whether the delay of a compute cell says something of its rank or its message: the cell waits for something, all
+  // that it waits for was read, and it occurs once.
+  bool tells_delay(uint32_t op) const {
+    return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() &&
+           (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
+  }
+  template <class Body>
+  // Calls body(op, step of the graph) for operations of the steps that count.
+  void each_op(const Body& body) const {
+    for (size_t s = 0; s < graph.steps.size(); ++s)
+      for (uint32_t op = graph.steps[s].begin; counts[s] && op < graph.steps[s].end; ++op) body(op, s);
+  }
+};
+
+// A cause explains a long step only as far as usual steps know it. A delay of more than this many times the largest one
+// in any usual step (a hang among pauses) has a reason of its own.
+inline constexpr double kMaxOfUsual = 2;
+
+inline constexpr double kSlowCause = 1.05;  // least ratio of a slow stage or worker to the others
+// A start is late if its delay exceeds the usual one by this share of the median compute cell.
+inline constexpr double kLateStart = 0.1;
+inline constexpr int64_t kMinLateCells = 3;  // fewer late cells may be chance, whatever their share is
+// With most messages of a link late in so many steps, at least kMinLateCells in each, and hardly any in the others,
+// it is no chance which steps these are.
+inline constexpr int64_t kMinWholeSteps = 3;
+inline constexpr size_t kMaxWorkerCauses = 8;  // at most this many causes of one kind
+
+// Those of ratios by step that are known, that is no NaN.
+inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
+  std::vector<double> ratios;
+  std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
+  return ratios;
+}
+
+// Whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean would be
+// beyond chance. One step alone proves nothing.
+inline bool certainly_slow(const std::vector<double>& ratios) {
+  const double error = sample_std(ratios) / std::sqrt(static_cast<double>(ratios.size()));
+  return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, static_cast<int64_t>(ratios.size()));
+}
+
+// Whether a course of ratios (1: like the others) rises: its high steps reach kSlowCause, and its low ones have at most
+// half of that excess. Then the cause is certain, however much the mean over all steps scatters.
+inline bool slow_course(const Course& course) {
+  const auto [low, high] = std::minmax(course.low, course.high);
+  return course.varies() && high >= kSlowCause && low - 1 <= (high - 1) / 2;
+}
+// What an operation's time is divided by in a step of that course; 1 in its usual steps.
+inline double course_factor(const Course& course, size_t step) {
+  const double level = course.level[step];
+  return level >= (1 + kSlowCause) / 2 ? level : 1;
+}
+// Index of the graph's step that an operation belongs to.
+inline size_t step_of(const StepGraph& graph, uint32_t op) {
+  return static_cast<size_t>(
+      std::partition_point(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.end <= op; }) -
+      graph.steps.begin());
+}
+
+// The median of a sorted list without its element `own`. Expects at least two.
+inline double median_of_others(const std::vector<double>& sorted, size_t own) {
+  const auto other = [&](size_t i) { return sorted[i < own ? i : i + 1]; };
+  const size_t n = sorted.size() - 1;
+  return (other((n - 1) / 2) + other(n / 2)) / 2;
+}
+
+// What a kind judges by.
+struct JudgeFacts {
+  const RunCoverage& coverage;
+  const StepPeriods& periods;
+  double step_ns;      // the mean step
+  double shortest_ns;  // the shortest kind of compute cell, of one micro-batch on its rank
+};
+// What causes outside the replay are found by.
+struct KnownFacts {
+  const Trace& trace;
+  const StepGraph& graph;
+  const std::vector<bool>& counts;
+  const TheoryRun& theory;
+  const RunCoverage& coverage;
+  const StepPeriods& periods;
+  const std::vector<int32_t>& step_numbers;
+  double shortest_ns;
+};
+
+// The shape in time of what a cause costs. It is reported only where the cause has no course of its own and this shape
+// is plain: next to nothing in the low steps of an onset or of every n-th step, or a trend that at least doubles.
+Course when_lost(const Cause& cause, const std::vector<double>& by_step);
+
+}  // namespace stageline

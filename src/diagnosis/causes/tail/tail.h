@@ -1,0 +1,20 @@
+// Exposed tail: collectives and the optimizer after (or before) all compute of a step, and idle time before these.
+#pragma once
+
+#include "diagnosis/causes/cause_kind.h"
+
+namespace stageline {
+
+// Share of a period; one kind of collective, or the optimizer, that takes less is only a line of the breakdown.
+inline constexpr double kMinTail = 0.05;
+
+struct TailOwn {
+  double own_ns = 0, others_ns = 0;  // its time and that of the other stages, or of its twin
+  // Of a tail that gathers what is scattered, or scatters what is gathered: the name of its counterpart, which moves as
+  // many bytes between the same ranks and takes far less time.
+  std::string twin = {};
+};
+
+Telling tell_tail(std::span<const Cause* const> causes, const Told& told);
+
+}  // namespace stageline

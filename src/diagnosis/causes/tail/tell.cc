@@ -1,0 +1,34 @@
+#include "base/text.h"
+#include "diagnosis/causes/tail/tail.h"
+#include "diagnosis/causes/telling.h"
+
+namespace stageline {
+
+Telling tell_tail(std::span<const Cause* const> causes, const Told& told) {
+  const Cause& c = *causes.front();
+  const auto& own = c.own.as<TailOwn>();
+  const Place& place = c.place();
+  Args args = told.args(c);
+  args.set("lost_time", human_duration(c.price.lost_ns));
+  Telling said;
+  if (place.kind == PlaceKind::kHost) {  // idle time before tails
+    said = say_cause("tail.exposed", "tail.exposed.idle", args);
+    said.cause = "tail:idle host" + (place.name.empty() ? "" : " tail:" + dashed(place.name));
+  } else {
+    const bool optimizer = place.kind == PlaceKind::kOptimizer;
+    args.set("own", own.own_ns > 0 ? human_duration(own.own_ns) : "");
+    args.set("others", own.others_ns > 0 ? human_duration(own.others_ns) : "");
+    args.flag("optimizer", optimizer).flag("lone", told.replicas <= 1);
+    said = say_cause("tail.exposed", "tail.exposed", args);
+    if (!own.twin.empty())
+      said.detail +=
+          words("tail.exposed.twin", Args().set("twin", own.twin).set("others", human_duration(own.others_ns)));
+    said.cause = optimizer ? "tail:optimizer" : "tail:collective";
+    if (!place.name.empty()) said.cause += " tail:" + place.name;
+    if (place.stage != kUnknown) said.cause += " stage:" + std::to_string(place.stage);
+  }
+  said.table = {"waterfall", "waterfall"};
+  return said;
+}
+
+}  // namespace stageline

@@ -1,0 +1,70 @@
+// How causes are put into words: what all kinds need for that, and what they give back. Each kind has its own tell.cc.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/number.h"
+#include "base/words.h"
+#include "diagnosis/causes/cause_list.h"
+#include "model/finding.h"
+#include "pipeline/order/recognise.h"
+
+namespace stageline {
+
+// What a kind says of causes.
+struct Telling {
+  std::string_view id;  // of the finding, of model/findings.def
+  Text title, detail;   // one sentence; the evidence
+  Text more = {};       // evidence that comes after the cause's shape in time
+  Text fix, assumption = {};
+  FindingEvidence table = {};
+  std::string key = {};  // one word for labels where no place makes it; "": the first place does
+  // What to look at, where places do not say it: that is no guilt.
+  std::optional<int64_t> step = std::nullopt;
+  std::optional<int32_t> rank = std::nullopt;
+  std::string cause = {};  // TEMP
+};
+
+// The run that causes are told of.
+class Told {
+ public:
+  Told(const Trace& trace, const CauseList& list, const Recognition& recognition);
+
+  const Trace& trace;
+  const CauseList& list;
+  const Recognition& recognition;
+  int32_t replicas = 1, stages = 1;
+
+  // A share of the step, as text.
+  std::string share(double ns) const { return percent(ns / list.step_ns); }
+  int32_t step_number(size_t index) const;
+  // "Rank 5 with its peers 4–7, …": tensor-parallel ranks hold one stage of one replica together.
+  Text rank(int32_t rank, bool with_peers) const;
+  Text schedule() const;  // its name
+  // Arguments that words of any kind may use: price, figures, the first place, the shape in time.
+  Args args(const Cause& cause) const;
+  Args course_args(const Course& course) const;
+  // " It is so from step 10 on, and hardly before."; "" where all steps are alike, or without a plain shape.
+  Text when(const Course& course) const;
+
+ private:
+  Text course(const Course& course, bool always) const;
+};
+
+// "in 3 of 8 steps"
+Text in_steps_text(const StepShare& steps);
+// "third": the name of a small number.
+Text nth_text(size_t every);
+// "1, 2, 3, …": lists at most `max` of them.
+std::string some_of(const std::vector<std::string>& all, size_t max);
+// "forward"
+Text cell_text(CellKind kind);
+
+// Fills title, detail, fix and assumption from the words NAME.title and so on; fix and assumption are those of the
+// finding where NAME has none.
+Telling say_cause(std::string_view id, const std::string& name, const Args& args);
+
+}  // namespace stageline

@@ -1,0 +1,32 @@
+#include "diagnosis/causes/telling.h"
+#include "diagnosis/causes/uneven_data/uneven_data.h"
+
+namespace stageline {
+
+Telling tell_uneven_data(std::span<const Cause* const> causes, const Told& told) {
+  const Cause& c = *causes.front();
+  const auto& own = c.own.as<UnevenDataOwn>();
+  Args args = told.args(c);
+  args.set("by", percent(own.deviation)).set("correlation", fixed(own.correlation, 2)).flag("shared", c.estimated);
+  // Replicas that have more work all along: the same data may cause that.
+  std::vector<std::string> replicas;
+  double alone_ns = 0, ratio = 1;
+  for (const Cause* with : causes.subspan(1)) {
+    alone_ns = std::max(alone_ns, with->price.lost_ns), ratio = std::max(ratio, with->figures.ratio);
+    for (const Place& place : with->places) replicas.push_back(std::to_string(place.replica));
+  }
+  if (!replicas.empty()) args.set("replicas", some_of(replicas, replicas.size())).flag("many", replicas.size() > 1);
+  Telling said = say_cause("data.uneven", "data.uneven", args);
+  if (!replicas.empty() && c.price.joint_ns > 0) {
+    args.set("ratio", words("times", Args().set("ratio", fixed(ratio, 2)))).set("alone", told.share(alone_ns));
+    args.set("data", told.share(c.price.lost_ns)).set("joint", told.share(c.price.joint_ns));
+    said.more = words("data.uneven.joint", args);
+  }
+  said.key = "routing";
+  said.cause = "routing experts";
+  for (const std::string& replica : replicas) said.cause += " replica:" + replica;
+  said.table = {"stragglers", "forward-backward"};
+  return said;
+}
+
+}  // namespace stageline
