@@ -254,7 +254,7 @@ class RealJobs(Doubts):
     def test_a_head_that_layers_cannot_lighten(self):
         job = SHARED / 'pipeline_ops/megatronapp'
         slow = next(f for f in self.reported(job)['findings'] if f['id'] == 'stage.slow')
-        self.assertIn("chunk 3, the last", slow['title_en'])
+        self.assertIn("chunk 3 (the last)", slow['title_en'])
         self.assertIn('split the output head, or', slow['title_en'])
         fixes = next(t for t in json.loads(run('what-if', job, '--format', 'json', '-q', check=0).out)['tables'] if t['name'] == 'fixes')
         balance = next(r for r in fixes['rows'] if r['fix'] == 'balance')

@@ -117,7 +117,7 @@ class Event(Case):
         for name, content in [('t.json', text.encode()), ('t.json.gz', gzip.compress(text.encode()))]:
             found = json.loads(run('event', self.write(name, content), '--index', index, check=0).out)
             self.assertEqual((found['name'], found['args']['correlation']), ('gemm', 10))
-        self.assertIn('no slice', run('event', self.dir / 't.json', '--index', 999, check=2).err)
+        self.assertIn('is not a slice', run('event', self.dir / 't.json', '--index', 999, check=2).err)
         self.assertIn('--index', run('event', self.dir / 't.json', check=2).err)
         self.write('u.json', trace(1))
         self.assertIn('--rank', run('event', self.dir / 't.json', self.dir / 'u.json', '--index', 0, check=2).err)

@@ -142,14 +142,14 @@ class InputsStay(Case):
         before = state(self.dir)
         for out in (other, linked, empty, self.write('run/notes.txt', 'by hand'), self.dir / 'run'):
             before = before | state(self.dir)
-            self.assertIn('no history', run(*add, out, check=2).err)
+            self.assertIn('is not a history file', run(*add, out, check=2).err)
             self.assertEqual(state(self.dir), before)
         # Names that SQLite reads in its own way: "FILE/" is FILE to it, ":memory:" is nothing that stays.
         database = self.dir / 'nsys/report.sqlite'
         shutil.copytree(GOLDEN / 'nsys/input', database.parent)
         before = state(self.dir)
         for out in (f'{database}/', f'{database}//', f'{database}/.', f'{other}/', f'{self.dir}/new.sqlite/'):
-            self.assertIn('no history', run(*add, out, check=2).err, out)
+            self.assertIn('is not a history file', run(*add, out, check=2).err, out)
             self.assertEqual(state(self.dir), before, out)
         run('history', 'add', logs, '--db', ':memory:', check=0, cwd=self.dir)
         self.assertEqual(len(json.loads(run('history', '--json', '--db', './:memory:', check=0, cwd=self.dir).out)['runs']), 1)

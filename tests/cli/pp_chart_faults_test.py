@@ -51,7 +51,7 @@ class PpChartFaults(Case):
             change(path, 'DROP TABLE IF EXISTS MSTX_EVENTS')
         for flags in MODES:
             self.assertEqual(self.write(source, *flags, check=2), {})
-            self.assertIn('nothing to show', self.done.err)
+            self.assertIn('no rank has a forward or backward block to show', self.done.err)
             self.assertIn('hint:', self.done.err)
 
     def test_no_steps(self):

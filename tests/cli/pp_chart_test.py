@@ -353,7 +353,7 @@ class PpChart(Case):
         for path in databases(source).values():
             change(path, 'DELETE FROM MSTX_EVENTS')
         for flags in ([], ['--compat', 'msprof']):
-            self.assertIn('nothing to show', self.write(source, *flags, check=2).err)
+            self.assertIn('no rank has a forward or backward block to show', self.write(source, *flags, check=2).err)
             self.assertEqual(digest(self.dir / 'out'), before)
 
     @needs_shared

@@ -89,7 +89,7 @@ class Launch(Recorded):
         done = subprocess.run([program, 'record', 'printenv', 'STAGELINE_RECORD_LIBRARY'], capture_output=True, text=True,
                               env=clean_environment(), cwd=self.dir)
         self.assertEqual(done.stdout, f'{library}\n')
-        self.assertIn('without hooks for Python', done.stderr)
+        self.assertIn('without Python hooks', done.stderr)
         package = self.dir / 'there/lib/stageline/python/stageline'
         shutil.copytree(pathlib.Path(__file__).parents[2] / 'python/stageline', package)
         done = subprocess.run([program, 'record', 'printenv', 'PYTHONPATH'], capture_output=True, text=True, env=clean_environment(),
