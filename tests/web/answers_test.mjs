@@ -277,13 +277,18 @@ export const cases = [
         );
         if (offered.length === 0) continue;
         for (const answer of answersOf(stageline, runs[run], offered))
-          for (const table of answer.tables)
+          for (const table of answer.tables) {
+            // The chart of a step shows each part as a share of the period, which the table gives in ns.
+            const period = table.name === 'waterfall' && table.rows.find(row => row.part === 'period');
+            for (const row of period ? table.rows : [])
+              for (const text of ways(row.mean_ns / period.mean_ns)) numbers.add(text);
             for (const row of table.rows)
               for (const column of table.columns) {
                 const value = row[column.name] === null ? null : Number(row[column.name]);
                 if (value === null || Number.isNaN(value)) continue;
                 for (const text of ways(value)) numbers.add(text);
               }
+          }
         // Charts whose cells are values of a table as they are; others add some up.
         for (const topic of ['waterfall', 'schedulePlot', 'slowness', 'critical', 'transfers']) {
           const cells = await page.locator(`#topic-${topic} table.plot tbody td:not(.bar)`).allInnerTexts();

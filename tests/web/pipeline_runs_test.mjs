@@ -39,7 +39,7 @@ export const cases = [
       }
       assert.ok(longer >= 3 * 17 - 6, `stage 3 and rank 5 are slower: ${longer}`);
       assert.equal(found.counts.longer, longer);
-      assert.ok((await page.textContent('.runs-words')).includes(`${longer} take longer`));
+      assert.ok((await page.textContent('.runs-words')).includes(`${longer} are slower`));
       const spans = [a, b].map(run =>
         rowsOf(program('analyze', 'pipeline-summary', run, '--format', 'json'), 'steps').find(row => row.step === 1)
           .span_ns
