@@ -119,7 +119,7 @@ struct Analysis {
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
   std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  const char* compat = "";       // tools whose answers --compat gives, as a comma list: "hta", "msprof"
+  const char* compat = "";                   // tools whose answers --compat gives, as a comma list: "hta", "msprof"
   const char* format = "";       // another tool's layout that --format accepts besides text, csv and json: "torch"
   bool takes_summaries = false;  // for kTorch: also answers for ranks that have sums for each step but no slices
   bool makes_overlay = false;    // takes --overlay FILE

@@ -15,6 +15,7 @@
 #include "base/chinese.h"
 #include "base/number.h"
 #include "base/output_file.h"
+#include "base/percents.h"
 #include "base/terminal_text.h"
 #include "base/text.h"
 
@@ -197,15 +198,24 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   int label_width = 0;
   for (const SpanPart& part : h.parts)
     label_width = std::max(label_width, display_width(pick(part.label_en, part.label_zh)));
-  for (const SpanPart& part : h.parts) {
-    const std::string share = percent(part.share);
+  std::vector<double> shares;
+  for (const SpanPart& part : h.parts) shares.push_back(part.share);
+  const std::vector<std::string> printed = percents(shares);
+  for (size_t p = 0; p < h.parts.size(); ++p) {
+    const SpanPart& part = h.parts[p];
     const std::string label = pick(part.label_en, part.label_zh);
-    out += std::string(static_cast<size_t>(std::max(1, 8 - display_width(share))), ' ') + share + "  " + label +
-           std::string(static_cast<size_t>(label_width - display_width(label) + 2), ' ');
-    const char* const colour = part.id == "compute" ? "34" : part.id == "bubble" ? "33" : "90";
+    out +=
+        std::string(static_cast<size_t>(std::max(1, 8 - display_width(printed[p]))), ' ') + printed[p] + "  " + label;
     std::string bar;
     for (int i = 0; i < static_cast<int>(std::lround(part.share * 40)); ++i) bar += "█";
-    out += painted(bar, colour, terminal.colour_out) + "\n";
+    if (!bar.empty())
+      out += std::string(static_cast<size_t>(label_width - display_width(label) + 2), ' ') +
+             painted(bar,
+                     part.id == "compute"  ? "34"
+                     : part.id == "bubble" ? "33"
+                                           : "90",
+                     terminal.colour_out);
+    out += "\n";
   }
   if (!h.parts.empty()) out += "\n";
   int n = 0;

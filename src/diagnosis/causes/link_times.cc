@@ -9,9 +9,9 @@
 #include <tuple>
 
 #include "diagnosis/causes/start_reasons.h"
-#include "pipeline/sums/stage_costs.h"
 #include "pipeline/measure/links.h"
 #include "pipeline/measure/op_values.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

@@ -9,11 +9,11 @@
 #include "diagnosis/causes/order/order.h"
 #include "diagnosis/causes/suspect.h"
 #include "diagnosis/causes/unsplit/unsplit.h"
-#include "pipeline/sums/stage_costs.h"
 #include "model/statistics.h"
 #include "pipeline/replay/order_replay.h"
 #include "pipeline/replay/replay.h"
 #include "pipeline/replay/schedule_sequence.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 

@@ -13,8 +13,8 @@
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/slow_rank/slow_rank.h"
 #include "diagnosis/causes/slow_ranks/slow_ranks.h"
-#include "pipeline/sums/stage_costs.h"
 #include "model/statistics.h"
+#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 
