@@ -27,13 +27,13 @@ std::string diff_json(const RunDiff& diff) {
   json.field("headline_en", head.en).field("headline_zh", head.zh);
   json.field("cause_en", cause.en).field("cause_zh", cause.zh);
   json.field("per_micro_batch_en", each.en).field("per_micro_batch_zh", each.zh);
-  json.key("changes").begin_array();
+  json.key("differences").begin_array();
   for (const Text& change : diff.changes) both(json, change), json.end_object();
   json.end_array();
   json.field("matched", diff.matched).field("unmatched", diff.unmatched).field("unused", diff.unused);
   json.key("runs").begin_array();
   for (const DiffRun* run : {&diff.a, &diff.b}) both(json, run_line(*run)), json.end_object();
-  json.end_array().key("reported").begin_array();
+  json.end_array().key("changes").begin_array();
   // Rounded rows must add up to the rounded change, so the last row (the rest) takes what rounding leaves.
   const std::vector<DiffGroup> reported = merged_groups(diff);
   int64_t left = whole_ns(diff.change_ns);

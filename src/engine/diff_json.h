@@ -8,9 +8,9 @@
 
 namespace stageline {
 
-// Returns one JSON object without a line end. It has change_ns with error_ns, headline and cause in words, "changes" of
-// schedule and sizes, both "runs", the groups that the text output lists ("reported"), and the tables. Sentences are in
-// both languages.
+// Returns one JSON object without a line end. It has change_ns with error_ns, headline and cause in words,
+// "differences" of schedule and sizes, both "runs", the groups that the text output lists ("changes"), and the tables.
+// Sentences are in both languages.
 std::string diff_json(const RunDiff& diff);
 
 }  // namespace stageline

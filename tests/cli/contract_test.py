@@ -82,7 +82,7 @@ class ComparisonTest(unittest.TestCase):
         found = contract.kept()
         for path in (['commands', 'tail'], ['commands', 'diff', 'flags', '--fail-on'], ['commands', 'export', 'choices', '--to', 'svg'],
                      ['lists', 'schedules', 'zb-v'], ['answers', 'explain --format json', 'paths', 'findings[].rank'],
-                     ['answers', 'diff --format json', 'paths', 'reported[]'], ['analyses', 'columns', 'links', 'links', 'median_ns'],
+                     ['answers', 'diff --format json', 'paths', 'changes[]'], ['analyses', 'columns', 'links', 'links', 'median_ns'],
                      ['files', 'export --to csv', 'dur_ns'], ['page', 'parameters of timeline', 'sel']):
             *way, last = path
             now = copy.deepcopy(found)

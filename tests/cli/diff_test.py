@@ -73,7 +73,7 @@ class Diff(Case):
     def test_schedule_changes_come_first(self):
         a, b = self.simulate('a'), self.simulate('b', 'zb-h1')
         diff = self.diff(a, b)
-        self.assertEqual(diff['changes'][0]['en'], 'schedule: A 1f1b, B zb-h1')
+        self.assertEqual(diff['differences'][0]['en'], 'schedule: A 1f1b, B zb-h1')
         rows = self.assert_closes(diff)
         self.assertEqual(rows[0]['cause'], 'schedule')
         self.assertAlmostEqual(rows[0]['effect_ns'] / diff['change_ns'], 1, delta=0.05)
@@ -119,7 +119,7 @@ class Diff(Case):
             self.assertIn('No difference beyond noise', run('diff', job, job, check=0).out)
         self.assert_closes(self.diff(st, se))
         other = self.diff(st, SHARED / 'pipeline_ops/primus_pp8')  # another framework, without messages
-        self.assertIn('B has 8 stages, A 4', [c['en'] for c in other['changes']])
+        self.assertIn('B has 8 stages, A 4', [c['en'] for c in other['differences']])
         self.assert_closes(other)
 
 

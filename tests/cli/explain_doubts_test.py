@@ -153,7 +153,7 @@ class Numbers(Doubts):
     def test_the_rows_of_a_diff_add_up(self):
         a, b = self.made('a'), self.made('b', '--fault', 'slow-stage:2,1.3', '--seed', 9)
         reported = json.loads(run('diff', a, b, '--format', 'json', '-q', check=0).out)
-        self.assertEqual(sum(t['effect_ns'] for t in reported['reported']), reported['change_ns'])
+        self.assertEqual(sum(t['effect_ns'] for t in reported['changes']), reported['change_ns'])
 
     def test_names_and_a_share_do_not_mix(self):
         err = run('report', self.made('well'), '--fail-on', '3%,stage.slow', '-o', self.dir / 'r.html', check=2).err

@@ -283,7 +283,7 @@ class ExplainPlanted(Case):
                 options = {**WELL, **how}
                 ill = Planted(**options, cost=cause).write(self.dir / f'diff-{name}.csv')
                 well = Planted(**{**options, 'seed': 2}).write(self.dir / f'diff-{name}-well.csv')
-                reported = json.loads(run('diff', well, ill, '--format', 'json', '-q', check=0).out)['reported']
+                reported = json.loads(run('diff', well, ill, '--format', 'json', '-q', check=0).out)['changes']
                 self.assertIn(words, reported[0]['en'], reported)
 
     def test_late_messages_of_few_are_no_garbage_collection(self):

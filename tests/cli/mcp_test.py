@@ -209,7 +209,7 @@ class McpTest(Case):
         done = run('diff', PIPELINE, self.dir / 'slow', '--json', '-q', '--fail-on', '1%')
         own = json.loads(done.out)
         self.assertEqual((reported['change_ns'], reported['headline'], reported['fails']), (own['change_ns'], own['headline_en'], done.returncode == 1))
-        self.assertEqual([g['what'] for g in reported['groups']], [g['en'] for g in own['reported']])
+        self.assertEqual([g['what'] for g in reported['groups']], [g['en'] for g in own['changes']])
         claim = {'text': 'changed', 'handle': reported['handle'], 'at': '/change_ns', 'expect': {'value': reported['change_ns']}}
         self.assertEqual(self.good('verify', trace='t1', claims=[claim])['claims'][0]['verdict'], 'holds')
 

@@ -383,10 +383,10 @@ export const cases = [
     await page.waitForFunction(() => window.stageline?.compared?.());
     assert.equal(await page.innerText('h1'), diff.headline_en + '.');
     if (diff.cause_en) assert.ok((await page.innerText('.lead')).includes(diff.cause_en));
-    assert.deepEqual(await texts(page, '.effects tbody tr:not(.whole) th'), diff.reported.map(one => one.en));
+    assert.deepEqual(await texts(page, '.effects tbody tr:not(.whole) th'), diff.changes.map(one => one.en));
     const effects = await texts(page, '.effects tbody tr td:nth-child(3)');
     assert.deepEqual(effects.map(text => text[0]), [
-      ...diff.reported.map(one => one.effect_ns),
+      ...diff.changes.map(one => one.effect_ns),
       diff.change_ns,
     ].map(ns => (ns < 0 ? '−' : '+')));
     const shares = await texts(page, '.effects tbody tr td:nth-child(4)');

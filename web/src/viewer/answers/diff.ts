@@ -16,12 +16,12 @@ export interface Diff {
   cause_zh: string;
   per_micro_batch_en: string;
   per_micro_batch_zh: string;
-  changes: Both[];
+  differences: Both[];
   matched: number;
   unmatched: number;
   unused: number;
   runs: Both[];
-  reported:
+  changes:
     (Both & {effect_ns: number; effect_share: number; error_ns: number | null; cause: string; kind: string;
       stage: number; from_stage: number; rank: number})[]; // the rank that a line names; −1: none
 }

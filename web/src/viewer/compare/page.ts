@@ -28,7 +28,7 @@ export function makeCompare(shell: Shell): Page {
 
   function effects(found: Diff): HTMLElement {
     const largest =
-      found.reported.reduce((most, one) => Math.max(most, Math.abs(one.effect_ns)), Math.abs(found.change_ns)) || 1;
+      found.changes.reduce((most, one) => Math.max(most, Math.abs(one.effect_ns)), Math.abs(found.change_ns)) || 1;
     const row = (words: Child, effect: number, share: number, error: number | null, whole = false): HTMLElement => {
       const bar = h('i', {class: effect > 0 ? 'slower' : 'faster'}), width = Math.abs(effect) / largest * 50;
       bar.style.setProperty('width', `${width}%`);
@@ -45,7 +45,7 @@ export function makeCompare(shell: Shell): Page {
             h('tr', {}, h('th', {class: 'text', scope: 'col'}, t('compare.what')),
               h('th', {class: 'bar', 'aria-label': t('plot.bar')}), h('th', {scope: 'col'}, t('compare.effect')),
               h('th', {scope: 'col'}, t('compare.share')), h('th', {scope: 'col'}, t('compare.error')))),
-          h('tbody', {}, ...found.reported.map((one, i) =>
+          h('tbody', {}, ...found.changes.map((one, i) =>
             row(hasPipeline(shell.run) && hasScene(one)
               ? h('a', {href: shell.href('pipeline', {query: `scene=${DIFF}${i}`}), class: 'scene',
                 title: t('compare.scene')}, said(one)) : said(one), one.effect_ns, one.effect_share, one.error_ns)
@@ -78,9 +78,9 @@ export function makeCompare(shell: Shell): Page {
         h('dt', {}, t(i === 0 ? 'compare.a' : 'compare.b')),
         h('dd', {}, h('b', {}, i === 0 ? shell.run.title : offers!.other!.title), ` ${said(run)}`),
       ])),
-      found.changes.length > 0 &&
+      found.differences.length > 0 &&
       h('section', {}, h('h2', {}, t('compare.changes')),
-        h('ul', {}, ...found.changes.map(one => h('li', {}, said(one))))),
+        h('ul', {}, ...found.differences.map(one => h('li', {}, said(one))))),
       effects(found),
       h('p', {class: 'quiet'},
         t('compare.matched', grouped(found.matched), grouped(found.unmatched), grouped(found.unused))),

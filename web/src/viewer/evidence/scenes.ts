@@ -50,13 +50,13 @@ export async function scenesOf(shell: Shell): Promise<Scenes> {
 export const DIFF = 'diff-';
 export const isOfDiff = (key: string | null): boolean => key?.startsWith(DIFF) ?? false;
 
-function causeOf({cause, stage, from_stage: from, rank}: Diff['reported'][number]): [id: string, cause: string] {
+function causeOf({cause, stage, from_stage: from, rank}: Diff['changes'][number]): [id: string, cause: string] {
   if (cause !== 'compute' && cause !== 'messages' && cause !== 'launch-delay') return ['', ''];
   if (from >= 0 && stage >= 0) return ['link.slow', `link:${from}-${stage}`];
   return rank >= 0 ? ['rank.slow', `rank:${rank}`] : stage >= 0 ? ['stage.slow', `stage:${stage}`] : ['', ''];
 }
 // Lines that name a stage, a link or a rank: the others are of the whole step.
-export const hasScene = (reported: Diff['reported'][number]): boolean => causeOf(reported)[0] !== '';
+export const hasScene = (reported: Diff['changes'][number]): boolean => causeOf(reported)[0] !== '';
 
 export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
   const desk = deskOf(shell.api),
@@ -66,7 +66,7 @@ export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
       desk.answer('pipeline-summary', {}, () => undefined).then(answer => answer.tables, () => []),
     ]);
   const findings: Finding[] = [], keys: string[] = [];
-  (diff.reported ?? []).forEach((reported, i) => {
+  (diff.changes ?? []).forEach((reported, i) => {
     if (!hasScene(reported)) return;
     const [id, cause] = causeOf(reported),
       value = `${reported.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(reported.effect_ns))}`;
