@@ -8,9 +8,9 @@
 
 namespace stageline {
 
-// Whether the mean of `count` independent values, whose standard error is `error`, differs from 0. It is Student's t
-// test, two-sided, at 99 %, so three steps have to agree better than thirty. A NaN error (there is one value) counts as
-// no evidence against the mean.
+// Returns whether the mean of `count` independent values, whose standard error is `error`, differs from 0. It is
+// Student's t test, two-sided, at 99 %, so three steps have to agree better than thirty. A NaN error (there is one
+// value) counts as no evidence against the mean.
 inline bool beyond_noise(double mean, double error, int64_t count) {
   constexpr std::array<double, 12> kQuantile = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71,
                                                 3.50,  3.36, 3.25, 3.17, 3.11, 3.05};  // by degrees of freedom, from 1

@@ -17,8 +17,8 @@ constexpr int64_t kMinEvents = 3;  // with this many, it is no chance how they f
 constexpr double kMuchOfStep = 0.05;
 constexpr size_t kMaxHidden = 16;  // suspicions that are replayed again without the causes that were found
 
-// Whether a cause is not worth saying: it loses too little or, where work can only be evened out, evening out saves too
-// little.
+// Returns whether a cause is not worth saying: it loses too little or, where work can only be evened out, evening out
+// saves too little.
 bool costs_little(const CausePrice& price, double step_ns, bool evened) {
   const double least = kMinLost * step_ns;
   return !(price.lost_ns >= least) || (evened && price.saving_ns < least && !price.unmovable);
@@ -158,8 +158,8 @@ class Judge {
   }
 
  private:
-  // Whether no suspicion of the group alone saves half of what all of them save. One that does comes first and hides
-  // the others.
+  // Returns whether no suspicion of the group alone saves half of what all of them save. One that does comes first and
+  // hides the others.
   bool none_alone(size_t suspect) const {
     constexpr double kHalf = 0.5;
     const double together_ns = search_.gain(priced_.times, 0, priced_.worlds[suspect].all_gone).ns;

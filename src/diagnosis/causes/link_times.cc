@@ -117,7 +117,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   return t;
 }
 
-// Whether a link runs between machines in some replica.
+// Returns whether a link runs between machines in some replica.
 bool is_across(const Trace& trace, const StagePair& link) {
   std::map<int32_t, std::array<int32_t, 2>> machines;  // for each replica the machines of both stages
   for (const Part& part : trace.parts)

@@ -57,8 +57,8 @@ struct LinkTimes {
   std::vector<SlowTransfer> slow;  // the slowest first
   std::vector<LateTransfer> late;
 
-  // Whether recorded messages show in nearly every step that a link is slow; how much that costs may differ between
-  // steps.
+  // Returns whether recorded messages show in nearly every step that a link is slow; how much that costs may differ
+  // between steps.
   bool slow_in_nearly_every_step(const CauseScene& scene, const SlowTransfer& link) const;
 };
 

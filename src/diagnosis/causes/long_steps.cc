@@ -194,8 +194,8 @@ class Finder {
                                                      : LongBy::kPause;
   }
 
-  // Whether the long messages of a link are one hang. Messages come one after another, and those behind one that hangs
-  // end when it ends.
+  // Returns whether the long messages of a link are one hang. Messages come one after another, and those behind one
+  // that hangs end when it ends.
   //
   //     the first   ├──────────────────────┤            a slow link ends them one by one
   //     the next         ├──────────────────┤

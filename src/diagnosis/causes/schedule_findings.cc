@@ -130,7 +130,7 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   out.push_back(std::move(f));
 }
 
-// Whether a schedule itself runs all weight gradients right after their input gradients.
+// Returns whether a schedule itself runs all weight gradients right after their input gradients.
 bool delays_none(const Schedule& schedule) {
   bool any = false;
   for (const RankOrder& order : schedule.ranks)

@@ -55,7 +55,8 @@ double launched_late(double by, double more);
 
 class StartDelays {
  public:
-  // Whether hosts start work late, judged by cells that wait only for their own rank: no message can delay these.
+  // Returns whether hosts start work late, judged by cells that wait only for their own rank: no message can delay
+  // these.
   //
   //     F of stage 1, waits for stage 0    late            a host that stops hits both kinds alike; where only the
   //     B of stage 2, waits for its own F  never late      first kind is late, it is what comes from other ranks
@@ -76,7 +77,7 @@ class StartDelays {
   // `scene` must outlive it. O(operations).
   explicit StartDelays(const CauseScene& scene);
 
-  // Whether enough cells tell their delay; otherwise nothing below may be asked but cells().
+  // Returns whether enough cells tell their delay; otherwise nothing below may be asked but cells().
   bool known() const;
   const CauseScene& scene() const { return scene_; }
   const ReceivedMessages& messages() const { return messages_; }
@@ -128,7 +129,7 @@ class StartDelays {
   void ask_hosts();
   // For each direction in which a worker is late: by how much its cells start late.
   std::map<WorkerWay, double> by_late_way() const;
-  // Whether a cell waits for its own rank alone, so that no message can delay it.
+  // Returns whether a cell waits for its own rank alone, so that no message can delay it.
   bool waits_alone(uint32_t op) const;
 
   const CauseScene& scene_;

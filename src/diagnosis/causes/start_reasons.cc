@@ -78,7 +78,8 @@ class LateLinks {
   }
 
  private:
-  // Whether cells are late in one direction only, and often: then the message is late, where nobody recorded it.
+  // Returns whether cells are late in one direction only, and often: then the message is late, where nobody recorded
+  // it.
   bool is_message_late(const WorkerWay& key, const LateStarts& late) const {
     if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
     const LateStarts& other = starts_.late_at({key.first, !key.second});
@@ -91,8 +92,8 @@ class LateLinks {
     return static_cast<double>(places.late.size()) >= kWholeStep * static_cast<double>(places.all.size());
   }
 
-  // Whether the link is slow in some steps: most cells are late in these, and hardly any in others, though not many
-  // over the run. Single late messages would come in any step.
+  // Returns whether the link is slow in some steps: most cells are late in these, and hardly any in others, though not
+  // many over the run. Single late messages would come in any step.
   bool is_message_late_in_whole_steps(const WorkerWay& key, const LateStarts& late) const {
     if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
     if (starts_.sender_of(key) == kUnknown) return false;
@@ -108,8 +109,8 @@ class LateLinks {
     return whole > 0 && static_cast<double>(in_whole) >= kEverywhere * static_cast<double>(late.count);
   }
 
-  // Whether late cells come from a step on, or in every n-th step, and hardly ever in others; chance does not choose
-  // steps.
+  // Returns whether late cells come from a step on, or in every n-th step, and hardly ever in others; chance does not
+  // choose steps.
   bool comes_by_steps(const std::vector<WorkerWay>& keys) const {
     std::vector<double> counts(g_.steps.size(), 0);
     for (const WorkerWay& key : keys) {
@@ -123,9 +124,9 @@ class LateLinks {
     return (course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery) && low <= kNextToNothing * high;
   }
 
-  // Whether the message is what is late now and then: its recorded receive was under way; or, where nobody recorded
-  // messages, only cells of its direction are late, which pauses of a host would hardly do. `tries` is the number of
-  // links that are tested.
+  // Returns whether the message is what is late now and then: its recorded receive was under way; or, where nobody
+  // recorded messages, only cells of its direction are late, which pauses of a host would hardly do. `tries` is the
+  // number of links that are tested.
   bool is_message_tail(const std::vector<WorkerWay>& keys, double tries) const {
     const LateStarts late = starts_.sum_of(keys);
     if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
@@ -154,8 +155,8 @@ class LateLinks {
   const StepGraph& g_;
 };
 
-// Whether at most half of the links (by direction) are late, or there is only one pair of stages: then they can be
-// named.
+// Returns whether at most half of the links (by direction) are late, or there is only one pair of stages: then they can
+// be named.
 bool few_links_are_late(const StartDelays& starts) {
   if (starts.scene().times.stages() == 2) return true;
   Links links;
@@ -168,7 +169,7 @@ bool few_links_are_late(const StartDelays& starts) {
   return 2 * late <= static_cast<int64_t>(links.size());
 }
 
-// Whether cells are late on most ranks, and too often for pauses.
+// Returns whether cells are late on most ranks, and too often for pauses.
 bool late_everywhere(const StartDelays& starts) {
   if (starts.hosts() == StartDelays::Hosts::kPrompt && few_links_are_late(starts)) return false;
   int64_t count = 0, often = 0;

@@ -73,8 +73,8 @@ struct CauseScene {
   }
   mutable std::map<const void*, std::shared_ptr<const void>> measurements = {};
 
-  // Whether the delay of a compute cell says something of its rank or its message: the cell waits for something, all
-  // that it waits for was read, and it occurs once.
+  // Returns whether the delay of a compute cell says something of its rank or its message: the cell waits for
+  // something, all that it waits for was read, and it occurs once.
   bool tells_delay(uint32_t op) const {
     return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() &&
            (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
@@ -107,15 +107,15 @@ inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
   return ratios;
 }
 
-// Whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean would be
-// beyond chance. One step alone proves nothing.
+// Returns whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean
+// would be beyond chance. One step alone proves nothing.
 inline bool certainly_slow(const std::vector<double>& ratios) {
   const double error = sample_std(ratios) / std::sqrt(static_cast<double>(ratios.size()));
   return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, static_cast<int64_t>(ratios.size()));
 }
 
-// Whether a course of ratios (1: like the others) rises: its high steps reach kSlowCause, and its low ones have at most
-// half of that excess. Then the cause is certain, however much the mean over all steps scatters.
+// Returns whether a course of ratios (1: like the others) rises: its high steps reach kSlowCause, and its low ones have
+// at most half of that excess. Then the cause is certain, however much the mean over all steps scatters.
 inline bool slow_course(const Course& course) {
   const auto [low, high] = std::minmax(course.low, course.high);
   return course.varies() && high >= kSlowCause && low - 1 <= (high - 1) / 2;

@@ -23,7 +23,7 @@ struct Figure {
   bool known() const { return !std::isnan(value); }
 };
 
-// The dearest thing that must be computed.
+// The most expensive thing that must be computed.
 enum class FigureCost : uint8_t {
   kRead,     // nothing beyond reading the run
   kExplain,  // everything that `stageline explain` computes

@@ -1,10 +1,10 @@
 // Puts ranks on one clock: finds offset and drift of every rank's clock, with error bounds, from what ranks sent each
 // other.
 //
-// The method is described in docs/howto/clocks.md and in the headers of this folder. In short: a message cannot arrive
-// before it was sent, so every matched pair bounds the difference of two clocks. The convex hulls of those bounds give
-// the lines (offset and drift) that are possible, and robust lines through the ends of messages give the likely ones.
-// Shortest paths carry the bounds, and least squares the likely lines, over the graph of ranks.
+// The method is described in docs/reference/clocks.md and in the headers of this folder. In short: a message cannot
+// arrive before it was sent, so every matched pair bounds the difference of two clocks. The convex hulls of those
+// bounds give the lines (offset and drift) that are possible, and robust lines through the ends of messages give the
+// likely ones. Shortest paths carry the bounds, and least squares the likely lines, over the graph of ranks.
 //
 // Prior art is Duda et al. 1987 (hulls), Clément & Dagenais 2009, Poirier et al. 2010, Jabbarifar et al. 2013/14
 // (tracing over networks), and dPRO 2022 (send and receive as constraints, constant offsets). This adds pipeline

@@ -15,7 +15,7 @@ Args args_of(const Cause& c, const Told& told) {
   return args.flag("part_of_steps", c.in_steps.count > 0 && c.in_steps.count < c.in_steps.all);
 }
 
-// Whether the slow links are all links between neighbouring stages in one direction.
+// Returns whether the slow links are all links between neighbouring stages in one direction.
 bool is_one_direction(std::span<const Cause* const> all, const Told& told) {
   if (told.stages < 3 || all.size() + 1 != static_cast<size_t>(told.stages)) return false;
   const int32_t way = all.front()->place().from_stage < all.front()->place().stage ? 1 : -1;
@@ -25,7 +25,8 @@ bool is_one_direction(std::span<const Cause* const> all, const Told& told) {
   });
 }
 
-std::string key_temp(const Cause& c) {
+// Returns "link:1-2", or "link:1-2 link:2-1" where the slow direction is unknown.
+std::string keys_of_link(const Cause& c) {
   const Place& p = c.place();
   const std::string stage = std::to_string(p.stage), from = std::to_string(p.from_stage);
   return "link:" + from + "-" + stage + (p.both_ways ? " link:" + stage + "-" + from : "");
@@ -37,14 +38,14 @@ Telling tell_slow_link(std::span<const Cause* const> causes, const Told& told) {
   const Cause& c = *causes.front();
   Args args = args_of(c, told);
   Telling said = say_cause("link.slow", "link.slow", args);
-  said.cause = key_temp(c);
+  said.cause = keys_of_link(c);
   if (is_one_direction(causes, told) && !c.lost_course.varies()) {
     args.flag("forward", c.place().from_stage < c.place().stage);
     said.title = words("link.slow.direction.title", args), said.detail = words("link.slow.direction.detail", args);
   }
   for (const Cause* further : causes.subspan(1)) {
     said.more += words("link.slow.further", args_of(*further, told));
-    said.cause += " " + key_temp(*further);
+    said.cause += " " + keys_of_link(*further);
   }
   if (causes.size() > 1 && c.price.joint_ns > 0) {
     Args joint;

@@ -167,7 +167,7 @@ std::map<int32_t, OfReplica> by_replica(const CauseScene& scene, const std::vect
   return replicas;
 }
 
-// Whether two workers are slow at the same times. If one becomes slow where the other becomes quick, they have
+// Returns whether two workers are slow at the same times. If one becomes slow where the other becomes quick, they have
 // different causes.
 //
 //     rank 5    1.3 1.3 1.3 1.0 1.0 1.0        both change at step 3, and have nothing else in common

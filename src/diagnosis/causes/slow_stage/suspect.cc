@@ -151,7 +151,7 @@ class StageSteps {
 
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
 
-// Whether some cells of the stage's chunk are no halves of overlapped pairs.
+// Returns whether some cells of the stage's chunk are no halves of overlapped pairs.
 bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, int32_t chunk) {
   for (size_t kind = 0; kind < CellTimes::kKinds; ++kind)
     if (!is_overlapped(kind) && !std::isnan(t.others[scene.times.place(stage, chunk, static_cast<CellKind>(kind))]))

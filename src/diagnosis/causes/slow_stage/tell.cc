@@ -5,7 +5,7 @@ namespace stageline {
 
 namespace {
 
-// Whether the stage, or its chunk, holds the end (or, with `end` false, the start) of the model.
+// Returns whether the stage, or its chunk, holds the end (or, with `end` false, the start) of the model.
 bool is_end(const Place& place, const Told& told, bool end) {
   const bool known = !told.recognition.candidates.empty();
   const int32_t chunks = known ? told.recognition.best().sizes.chunks : 1, last = told.stages - 1;
