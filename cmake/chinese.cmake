@@ -1,11 +1,9 @@
-# Builds the sentences (src/base/words.h) and the Chinese dictionaries (src/base/chinese.h) into one C++ source: sets STAGELINE_CHINESE_CC.
+# Builds the sentences (src/base/words.h) and the names of tables and columns in Chinese (src/base/chinese.h) into one C++ source: sets STAGELINE_CHINESE_CC.
 # Sentences are in words.json of the rooms that say them, or in src/words.json; the same name in two files is an error.
 set(STAGELINE_CHINESE_CC ${CMAKE_BINARY_DIR}/chinese_words.cc)
-foreach(STAGELINE_WORDS columns_zh sentences_zh)
-  set(STAGELINE_WORDS_PATH ${CMAKE_SOURCE_DIR}/web/src/i18n/${STAGELINE_WORDS}.json)
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${STAGELINE_WORDS_PATH})
-  file(READ ${STAGELINE_WORDS_PATH} STAGELINE_${STAGELINE_WORDS})
-endforeach()
+set(STAGELINE_WORDS_PATH ${CMAKE_SOURCE_DIR}/web/src/i18n/columns_zh.json)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${STAGELINE_WORDS_PATH})
+file(READ ${STAGELINE_WORDS_PATH} STAGELINE_columns_zh)
 file(GLOB_RECURSE STAGELINE_WORDS_FILES CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/words.json ${CMAKE_SOURCE_DIR}/src/*/words.json)
 list(REMOVE_DUPLICATES STAGELINE_WORDS_FILES)
 set(STAGELINE_ALL_WORDS "")
@@ -30,9 +28,8 @@ endforeach()
 file(CONFIGURE OUTPUT ${STAGELINE_CHINESE_CC} @ONLY CONTENT [[
 #include <string_view>
 namespace stageline {
-extern const std::string_view kChineseNames, kChineseSentences, kWords;
+extern const std::string_view kChineseNames, kWords;
 const std::string_view kChineseNames = R"words(@STAGELINE_columns_zh@)words";
-const std::string_view kChineseSentences = R"words(@STAGELINE_sentences_zh@)words";
 const std::string_view kWords = R"words([@STAGELINE_ALL_WORDS@])words";
 }  // namespace stageline
 ]])

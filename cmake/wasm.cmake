@@ -13,13 +13,34 @@ endif()
 
 if(STAGELINE_WASM)
   set(STAGELINE_WASM_SOURCES wasm schedules
-    base/freed_memory.cc base/json_writer.cc base/number.cc base/result.cc base/text.cc model/kind.cc model/schedule.cc
+    base/freed_memory.cc base/json_writer.cc base/number.cc base/result.cc base/text.cc base/words.cc model/kind.cc model/schedule.cc
     pipeline/order/check_order.cc pipeline/replay/replay.cc pipeline/replay/schedule_numbers.cc pipeline/replay/step_replay.cc
     diagnosis/what_if/order_cells.cc diagnosis/what_if/order_measures.cc diagnosis/what_if/other_order.cc diagnosis/what_if/packed_model.cc
     diagnosis/what_if/what_if.cc diagnosis/what_if/what_if_answer.cc diagnosis/what_if/what_if_measures.cc
     engine/schedule_list.cc server/http/api_answer.cc server/http/query.cc server/pipeline/what_if_reply.cc)
   string(JOIN "+" STAGELINE_WASM_SOURCES ${STAGELINE_WASM_SOURCES})
   stageline_sources(STAGELINE_WASM_UNITS src ${STAGELINE_WASM_SOURCES})
+  # The sentences that it says: {"name", {"English", "Chinese"}}, from one line each of the rooms' words.json.
+  set(STAGELINE_WASM_WORDS "")
+  foreach(room schedules diagnosis/what_if)
+    file(READ ${CMAKE_SOURCE_DIR}/src/${room}/words.json words)
+    string(REPLACE ";" "\\;" words "${words}")
+    string(REGEX MATCHALL "\"(order|refused)\\.[^\"]*\": {[^}]*\"en\": \"[^\"]*\",[^\"]*\"zh\": \"[^\"]*\"" entries "${words}")
+    foreach(entry ${entries})
+      string(REGEX REPLACE "^(\"[^\"]*\"): {[^\"]*\"en\": (\"[^\"]*\"),[^\"]*\"zh\": (\"[^\"]*\")$" "{\\1, {\\2, \\3}},\n" entry "${entry}")
+      string(APPEND STAGELINE_WASM_WORDS "${entry}")
+    endforeach()
+  endforeach()
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/wasm/sentences.cc @ONLY CONTENT [[
+#include "base/words.h"
+namespace stageline {
+const Sentences& sentences() {
+  static const Sentences all = {@STAGELINE_WASM_WORDS@};
+  return all;
+}
+}  // namespace stageline
+]])
+  list(APPEND STAGELINE_WASM_UNITS ${CMAKE_BINARY_DIR}/wasm/sentences.cc)
   set(STAGELINE_WASM_OBJECTS)
   foreach(source ${STAGELINE_WASM_UNITS})
     cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_SOURCE_DIR} OUTPUT_VARIABLE object)

@@ -388,7 +388,7 @@ def check_words():
 def check_words_of_analyses():
     """An analysis has its title in both languages in its own folder, belongs to a family that the viewer has, and repeats no word that others share."""
     families = set(re.findall(r"{id: '(\w+)'", (ROOT / 'web/src/viewer/answers/families.ts').read_text()))
-    shared = {section: json.loads((ROOT / f'web/src/i18n/{section}.json').read_text()) for section in ('columns_zh', 'sentences_zh')}
+    shared = {'columns_zh': json.loads((ROOT / 'web/src/i18n/columns_zh.json').read_text()), 'sentences_zh': {}}
     titled = set()
     for path in sorted(SRC.glob('analyses/*/words.json')):
         own = json.loads(path.read_text())
@@ -400,7 +400,7 @@ def check_words_of_analyses():
                 problem(path, 0, f'{name}: family is one of {", ".join(sorted(families))}, and place its number among them')
         for section, known in shared.items():
             for key in sorted(own.get(section, {}).keys() & known.keys()):
-                problem(path, 0, f'"{key}" stands in web/src/i18n/{section}.json too; keep one')
+                problem(path, 0, f'"{key}" stands in another {section} too; keep one')
             known |= own.get(section, {})
     for _, name in registered('analyses'):
         if name not in titled:
@@ -418,8 +418,60 @@ def check_sentences():
         for name in sentences_of(path):
             parts = name.split('.')
             stems = {'.'.join(parts[:i]) for i in range(1, len(parts) + 1)}
-            if not any(stem in literals or stem + '.' in literals for stem in stems):
+            if parts[0] != 'problem' and not any(stem in literals or stem + '.' in literals for stem in stems):
                 problem(path, 0, f'no source names "{name}"; delete it')
+
+
+def check_problems():
+    """Each room lists the problems that it reports in problems.h, has a sentence for each beside it in words.json, and reports each."""
+    used = set(re.findall(r'\bproblem::(\w+)', '\n'.join(path.read_text() for path in sorted(SRC.rglob('*.cc')) + sorted(SRC.rglob('*.h')))))
+    for path in sorted({path.parent for name in ('problems.h', 'words.json') for path in SRC.rglob(name)}):
+        header, words = path / 'problems.h', path / 'words.json'
+        listed = re.findall(r'^PROBLEM(?:_CASE)?\(([\w, ]+), k\w+\);', header.read_text(), re.M) if header.exists() else []
+        said = {name.removeprefix('problem.') for name in (sentences_of(words) if words.exists() else ()) if name.startswith('problem.')}
+        for one in listed:
+            parts = one.split(', ')
+            if '.'.join(parts) not in said:
+                problem(header, 0, f'no sentence "problem.{".".join(parts)}" in words.json of this folder; write it')
+            if '_'.join(parts) not in used:
+                problem(header, 0, f'nobody reports {"_".join(parts)}; delete it and its sentence')
+        for name in sorted(said - {'.'.join(one.split(', ')) for one in listed}):
+            problem(words, 0, f'problems.h of this folder lists no "{name}"; delete the sentence')
+
+
+def shown_template(text):
+    """A sentence as a page shows it: "{n} {n.one?row|rows} of {table}" is "⟨n⟩ row/rows of ⟨table⟩"."""
+    def place(match):
+        name, asks, texts = match[1].partition('?')
+        return ' / '.join(one for one in texts.split('|') if one) if asks else f'⟨{name}⟩'
+    while (shown := re.sub(r'\{([^{}]*)\}', place, text)) != text:
+        text = shown
+    return text.replace('|', '\\|').replace('<', '&lt;')
+
+
+PROBLEM_ROOMS = {'readers': 'Reading', 'compat': 'Reading', 'base': 'Reading', 'model': 'Reading', 'pipeline': 'Pipelines and clocks'}
+SEVERITIES = {'kInfo': 'info', 'kWarning': 'warning', 'kLoss': 'loss'}
+
+
+def check_page_of_problems(write):
+    """docs/problems.md lists every problem, from problems.h and words.json of the rooms; `tidy.py --write` does it."""
+    page = ROOT / 'docs/problems.md'
+    rows = {}
+    for header in sorted(SRC.rglob('problems.h')):
+        words = sentences_of(header.with_name('words.json'))
+        chapter = PROBLEM_ROOMS.get(header.relative_to(SRC).parts[0], 'Answers and outputs')
+        for one, severity in re.findall(r'^PROBLEM(?:_CASE)?\(([\w, ]+), (k\w+)\);', header.read_text(), re.M):
+            parts = one.split(', ')
+            name = '.'.join(['FORMAT' if parts[0] == 'reader' else parts[0], parts[1]])
+            said = words.get('problem.' + '.'.join(parts), {'en': ''})['en']
+            rows.setdefault(chapter, []).append(f'| `{name}` | {SEVERITIES[severity]} | {shown_template(said)} |')
+    head = page.read_text().partition('\n## ')[0] if page.exists() else ''
+    expected = head + ''.join(f'\n## {chapter}\n\n| problem | severity | what it says |\n|---|---|---|\n' + '\n'.join(sorted(lines)) + '\n' for chapter, lines in sorted(rows.items(), reverse=True))
+    if not page.exists() or page.read_text() != expected:
+        if write:
+            page.write_text(expected)
+        else:
+            problem(page, 0, 'the list of problems is not that of the sources; python3 tools/tidy.py --write makes it')
 
 
 def check_findings():
@@ -491,12 +543,14 @@ def main():
     check_types()
     check_registries()
     check_list_of_analyses('--write' in sys.argv)
+    check_page_of_problems('--write' in sys.argv)
     check_pages()
     check_routes('--write' in sys.argv)
     check_tracked_files()
     check_words()
     check_words_of_analyses()
     check_sentences()
+    check_problems()
     check_findings()
     check_page()
     for line in [*hints, *problems]:

@@ -1,30 +1,23 @@
-// The program's words in Chinese, used by terminal, report and viewer alike. Two dictionaries from web/src/i18n are
-// built into the program. columns_zh.json has names of tables and columns and the few words that columns hold;
-// sentences_zh.json has sentences by their templates. Sentences of a single analysis have the same keys in
-// src/analyses/FOLDER/words.json:
+// Names of tables and columns, and the fixed words that tables hold, in Chinese; used by terminal, report and viewer.
+// web/src/i18n/columns_zh.json has what several analyses share, words.json of a room what it alone says: "columns_zh"
+// by key, and "sentences_zh" by the English text, for columns with few fixed sentences:
 //
-//     "{0} stages follow from {1}": "由{1}得出 {0} 级"
+//     "columns_zh": {"table.links": "链路", "value.links.reading.fine": "正常"},
+//     "sentences_zh": {"slow link": "慢链路"}
 //
-// Sentences that are written in both languages where they are made (findings, what-if) do not pass through here.
+// Sentences with something measured in them are made in both languages (base/words.h) and do not pass through here.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 namespace stageline {
 
-// Returns the Chinese for a key: "table.steps", "rank", "value.TABLE.COLUMN.TEXT", "word.TEXT", "flaw.NAME". Returns ""
-// when the dictionary has no such key.
+// Returns the Chinese for a key: "table.steps", "rank", "value.TABLE.COLUMN.TEXT", "word.TEXT". Returns "" when no
+// dictionary has it.
 std::string_view chinese_name(std::string_view key);
 // Returns true when a key of the dictionary begins with `prefix`.
 bool any_chinese_name(std::string_view prefix);
-
-// Returns the sentence in Chinese, or the sentence itself when no template fits. The texts that fill the places of a
-// template are looked up as well, so a sentence may contain another. Each place takes the leftmost, shortest text that
-// fits: O(templates + length · places), for texts of up to 4096 bytes; longer ones are returned unchanged. Thread-safe.
-std::string in_chinese(std::string_view sentence);
-
-// Returns the Chinese of a template as the dictionary has it, places and all; "" where it has none.
-std::string_view chinese_template(std::string_view english);
+// Returns the Chinese of a fixed sentence; "" when no dictionary has it. O(log sentences). Thread-safe.
+std::string_view chinese_sentence(std::string_view english);
 
 }  // namespace stageline

@@ -1,7 +1,5 @@
 // Diagnostics: the flaws in the data that did not stop the work. Each kind of flaw is one entry with its count (losses
 // have one entry for each file) and the place where it was first seen. The list goes with the Trace to every output.
-//
-// Names are stable, dotted and lower-case: "paddle.truncated_line". A message reports which part of the input was kept.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +7,29 @@
 #include <string_view>
 #include <vector>
 
+#include "base/problem.h"
 #include "base/result.h"
+#include "base/words.h"
 
 namespace stageline {
 
-enum class Severity : uint8_t {
-  kInfo,     // a fact about how the input was read ("stages inferred from warm-up counts")
-  kWarning,  // something is odd, but nothing was lost
-  kLoss,     // part of the input could not be used
-};
-
-std::string_view severity_name(Severity severity);  // "info", "warning", "loss"
-
 struct Diagnostic {
-  std::string name;
+  std::string name;  // the problem's, "paddle.bad_number"
   Severity severity = Severity::kInfo;
-  std::string message;  // one sentence for the whole kind, not for one occurrence
+  Text message;  // one sentence for the whole kind, not for one occurrence; it says what was kept
   int64_t count = 0;
   Where first;
 };
 
 class Diagnostics {
  public:
-  // Counts `count` occurrences of `name`. The first call decides severity, message and place. A later call with an
+  // Counts `count` occurrences of a problem. The first call decides severity, message and place. A later call with an
   // earlier place in the same file moves `first` to that place, so the result does not depend on the order in which
-  // threads report.
-  void add(std::string_view name, Severity severity, std::string_view message, const Where& where = {},
-           int64_t count = 1);
+  // threads report. The sentence is made once, at the first call.
+  void add(const Problem& problem, const Args& args, const Where& where = {}, int64_t count = 1);
+  void add(const Problem& problem, const Where& where = {}, int64_t count = 1) { add(problem, Args(), where, count); }
+  // Adds occurrences that were reported elsewhere.
+  void add(const Diagnostic& reported);
 
   // Adds all entries of `other`, in its order.
   void merge(const Diagnostics& other);
@@ -49,6 +43,9 @@ class Diagnostics {
   int64_t flaw_count() const;
 
  private:
+  // Counts occurrences of a kind that has an entry already; false when it has none.
+  bool count_again(std::string_view name, const Where& where, int64_t count);
+
   std::vector<Diagnostic> items_;
 };
 

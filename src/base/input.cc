@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/error_words.h"
 #include "base/input_files.h"
 #include "base/progress.h"
 #include "base/remote_file.h"
@@ -106,7 +107,7 @@ struct Input::Impl {
 
   Result<size_t> read_descriptor(char* out, size_t capacity) {
     if (progress && progress->cancelled())
-      return Error{ErrorCode::kUnavailable, "reading was given up", {path, 0, raw_offset}, ""};
+      return said_error(ErrorCode::kUnavailable, "refused.cancelled.reading", {}, {path, 0, raw_offset});
     if (remote) {
       Result<size_t> got = remote->read(out, capacity);
       if (!got) return got;

@@ -81,6 +81,11 @@ JsonWriter& JsonWriter::close(char c) {
   return *this;
 }
 
+JsonWriter& JsonWriter::field(std::string_view name, const Text& text) {
+  const std::string key(name);
+  return field(key + "_en", text.en).field(key + "_zh", text.zh);
+}
+
 JsonWriter& JsonWriter::key(std::string_view name) {
   separate();
   append_json_string(out_, name);

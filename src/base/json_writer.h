@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/words.h"
+
 namespace stageline {
 
 // Appends `text` as a JSON string with quotes. Control characters are escaped; invalid UTF-8
@@ -30,6 +32,8 @@ class JsonWriter {
   JsonWriter& null() { return raw("null"); }
   // Writes text that already is JSON.
   JsonWriter& raw(std::string_view json);
+  // Writes the text of both languages, as NAME_en and NAME_zh.
+  JsonWriter& field(std::string_view name, const Text& text);
   template <class T>
   JsonWriter& field(std::string_view name, const T& v) {
     return key(name).value(v);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/error_words.h"
 #include "base/number.h"
 
 namespace stageline {
@@ -19,7 +20,7 @@ std::string real_path(const std::string& path) {
   return found;
 }
 
-Error not_allowed(std::string why) { return {ErrorCode::kNotFound, std::move(why), {}, ""}; }
+Error not_allowed(std::string_view name, const Args& args = {}) { return said_error(ErrorCode::kNotFound, name, args); }
 
 }  // namespace
 
@@ -33,21 +34,20 @@ bool is_below(const std::vector<std::string>& roots, std::string_view real_path)
 Result<std::string> path_below(const std::vector<std::string>& roots, const std::string& path, size_t max_entries) {
   namespace fs = std::filesystem;
   const std::string found = real_path(path);
-  if (found.empty() || !is_below(roots, found)) return not_allowed("is not below a folder that may be read");
+  if (found.empty() || !is_below(roots, found)) return not_allowed("path.outside");
   struct stat about = {};
   if (stat(found.c_str(), &about) != 0 || (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)))
-    return not_allowed("is neither a file nor a folder");
+    return not_allowed("path.special");
   if (!S_ISDIR(about.st_mode) || max_entries == 0) return found;
   std::error_code error;
   size_t entries = 0;
   for (auto at = fs::recursive_directory_iterator(found, fs::directory_options::skip_permission_denied, error);
        !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     if (++entries > max_entries)
-      return not_allowed("holds more than " + grouped(static_cast<int64_t>(max_entries)) + " files");
+      return not_allowed("path.many", Args().count("files", static_cast<int64_t>(max_entries)));
     if (!at->is_symlink(error)) continue;
     const std::string target = real_path(at->path().string());
-    if (target.empty() || !is_below(roots, target))
-      return not_allowed("holds a link that leads out of the folders that may be read");
+    if (target.empty() || !is_below(roots, target)) return not_allowed("path.leads_out");
   }
   return found;
 }

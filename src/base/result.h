@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
@@ -36,6 +37,9 @@ struct Error {
   std::string what;
   Where where;
   std::string hint;
+  // Of errors whose sentence stands in words.json (base/error_words.h): `what` in Chinese, and the sentence's name.
+  std::string what_zh = {};
+  std::string_view name = {};
 
   // Returns one to three lines for a terminal, without a trailing newline: "where: what\n hint: ..."
   std::string text() const;

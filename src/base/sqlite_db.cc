@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/input_files.h"
+#include "base/problems.h"
 
 namespace stageline {
 namespace {
@@ -81,15 +82,9 @@ Status check_readable(const std::string& path, Diagnostics& notes) {
                  {path + "-journal"},
                  "open a copy of both files with sqlite3 once, which undoes it, and name that copy"};
   if (const int64_t whole = got == kHeadBytes ? bytes_by_header(head) : 0; whole > st.st_size)
-    notes.add("sqlite.cut", Severity::kLoss,
-              "the database is " + std::to_string(whole) + " bytes long by its header, and " +
-                  std::to_string(st.st_size) + " are there; what stood in the others is not seen",
+    notes.add(problem::sqlite_cut, Args().set("whole", std::to_string(whole)).set("found", std::to_string(st.st_size)),
               {path});
-  if (size_of(path + "-wal") > 0)
-    notes.add("sqlite.unmerged_log", Severity::kLoss,
-              "its write-ahead log has not been merged; what is in there is not seen (sqlite3 FILE 'PRAGMA "
-              "wal_checkpoint' on a copy merges it)",
-              {path + "-wal"});
+  if (size_of(path + "-wal") > 0) notes.add(problem::sqlite_unmerged_log, {path + "-wal"});
   return {};
 }
 

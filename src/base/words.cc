@@ -1,7 +1,5 @@
 #include "base/words.h"
 
-#include <simdjson.h>
-
 #include <cassert>
 #include <set>
 
@@ -9,35 +7,7 @@
 
 namespace stageline {
 
-// cmake/chinese.cmake writes this.
-extern const std::string_view kWords;
-
 namespace {
-
-using Sentences = std::map<std::string, Text, std::less<>>;
-
-const Sentences& sentences() {
-  static const Sentences all = [] {
-    Sentences read;
-    simdjson::dom::parser parser;
-    simdjson::dom::array files;
-    if (parser.parse(kWords.data(), kWords.size()).get(files)) return read;
-    for (const auto& file : files) {
-      simdjson::dom::object names;
-      if (file.get(names)) return Sentences();
-      for (const auto& [name, languages] : names) {
-        // The titles and columns of an analysis are in the same file as its sentences.
-        if (name == "answers" || name == "columns_zh" || name == "sentences_zh") continue;
-        std::string_view en, zh;
-        if (languages["en"].get(en)) en = {};
-        if (languages["zh"].get(zh)) zh = {};
-        read.emplace(name, Text{std::string(en), std::string(zh)});
-      }
-    }
-    return read;
-  }();
-  return all;
-}
 
 // Returns where the place that is open at `from` ends, or its first part: at the closing brace or, at the same depth,
 // at a bar.

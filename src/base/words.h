@@ -1,5 +1,6 @@
-// The sentences of the program as data: each has a name and a text in every language (src/words.json). The code names a
-// sentence and gives its arguments; it contains no sentence itself.
+// The sentences of the program as data: each has a name and a text in every language, in the words.json of the room
+// that says it (what several rooms say stands in src/words.json). The code names a sentence and gives its arguments; it
+// contains no sentence itself. A name that two files have is an error of the build.
 //
 //     "rank.slow.title": {"en": "{rank} takes {ratio} the time of the others{some? in {count} steps}: check that
 //     device",
@@ -25,7 +26,8 @@ namespace stageline {
 struct Text {
   std::string en, zh;
   bool empty() const { return en.empty(); }
-  const std::string& in(bool chinese) const { return chinese ? zh : en; }
+  // Returns the Chinese if asked for and known, otherwise the English.
+  const std::string& in(bool chinese) const { return chinese && !zh.empty() ? zh : en; }
   Text& operator+=(const Text& other) {
     en += other.en, zh += other.zh;
     return *this;
@@ -56,6 +58,11 @@ class Args {
 // that it only asks about. O(length). Thread-safe.
 Text words(std::string_view name, const Args& args = {});
 bool has_words(std::string_view name);
+
+// All sentences by their names. The program has those of every words.json (base/sentences.cc); the replay in a report
+// has the few that it says (cmake/wasm.cmake).
+using Sentences = std::map<std::string, Text, std::less<>>;
+const Sentences& sentences();
 
 // Returns the problems of the sentences themselves, each with the sentence's name. A problem is a missing language, an
 // unclosed brace, an argument that only one language has, or a letter of the other language's script.

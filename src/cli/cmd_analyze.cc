@@ -65,7 +65,7 @@ void append_notes(JsonWriter& json, const Diagnostics& notes) {
   json.key("notes").begin_array();
   for (const Diagnostic& d : notes.items()) {
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", d.message).end_object();
+    json.field("message", d.message.en).end_object();
   }
   json.end_array();
 }
@@ -152,8 +152,8 @@ int run_analyze(const Arguments& given) {
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");
   if (Status s = out->commit(); !s) return fail(s.error());
   const std::string path = input->paths.empty() ? input->options.text("test") : input->paths[0];
-  print_notes(*terminal, notes, "on the input (stageline info " + path + " lists all)", "stageline info");
-  print_notes(*terminal, own_notes, "on the answer", "--format json has them all", true);
+  print_notes(*terminal, notes, words("notes.input", Args().set("path", path)), {"stageline info", "stageline info"});
+  print_notes(*terminal, own_notes, words("notes.answer"), words("notes.rest.json"), true);
   return kExitGood;
 }
 

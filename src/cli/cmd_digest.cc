@@ -30,7 +30,7 @@ int say_digests(const Arguments& arguments, const Terminal& terminal, const Dige
                 const DigestCount& count) {
   Diagnostics notes = plan.notes;
   notes.merge(count.losses);
-  print_notes(terminal, notes, "", "stageline info has those on the input");
+  print_notes(terminal, notes, {}, words("notes.rest"));
   constexpr size_t kMaxFailures = 12;
   for (size_t i = 0; i < count.failures.size() && i < kMaxFailures; ++i) fail(count.failures[i]);
   if (count.failures.size() > kMaxFailures)

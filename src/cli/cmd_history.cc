@@ -219,7 +219,7 @@ Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal,
   out.step_ns = step->ns;
   // Parts are shares of the mean over steps that are no outliers, whatever the mean step holds.
   for (const SpanPart& part : e.parts)
-    out.parts[part.label_en] += part.share * (e.parts_of_ns > 0 ? e.parts_of_ns : step->ns);
+    out.parts[part.label.en] += part.share * (e.parts_of_ns > 0 ? e.parts_of_ns : step->ns);
   if (trace->cells.size() == 0) return out;
   const PipelineSums& sums = sums_of(*run);
   std::map<int32_t, std::pair<double, int64_t>> stages;

@@ -27,7 +27,7 @@ int run_recover(const Arguments& arguments) {
     out->write(terminal_text(line) + "\n");
   }
   if (Status s = out->commit(); !s) return fail(s.error());
-  print_notes(*terminal, diagnostics, "", "stageline info has those on the input");
+  print_notes(*terminal, diagnostics, {}, words("notes.rest"));
   return kExitGood;
 }
 

@@ -124,8 +124,8 @@ int run_sql(const Arguments& arguments) {
   if (Status s = out->commit(); !s) return fail(s.error());
   if (outcome->truncated)
     note(*terminal, terminal->say("sql.cut", Args().count("rows", static_cast<int64_t>(outcome->rows))));
-  print_notes(*terminal, trace->diagnostics, "on the input (stageline info " + q->paths[0] + " lists all)",
-              "stageline info");
+  print_notes(*terminal, trace->diagnostics, words("notes.input", Args().set("path", q->paths[0])),
+              {"stageline info", "stageline info"});
   return kExitGood;
 }
 

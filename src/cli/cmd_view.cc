@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "cli/commands.h"
 #include "cli/confine.h"
+#include "cli/problems.h"
 #include "cli/run_common.h"
 #include "readers/reader.h"
 #include "server/http/http_server.h"
@@ -38,8 +39,7 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
   }
   // For pipeline cells, they were already applied.
   if (trace->slice_filter.first_step != INT64_MIN || trace->slice_filter.last_step != INT64_MAX)
-    trace->diagnostics.add("view.all_steps", Severity::kWarning,
-                           "--steps chooses pipeline cells; the slices of all steps are shown");
+    trace->diagnostics.add(problem::view_all_steps);
   print_notes(terminal, trace->diagnostics, paths[0]);
   run.set_trace(std::move(*trace));
   const auto slices = static_cast<int64_t>(run.timeline()->slice_count());

@@ -27,21 +27,21 @@ std::string joined_paths(const std::vector<std::string>& paths) {
 
 std::string explain_text(const Terminal& terminal, const Explanation& e, const std::vector<std::string>& paths) {
   const bool zh = terminal.lang == "zh";
-  const auto pick = [&](const std::string& en, const std::string& other) { return zh ? other : en; };
-  std::string out = pick(e.run_en, e.run_zh);
-  if (out.empty()) out = pick(e.headline.title_en, e.headline.title_zh);
+  const auto pick = [&](const Text& text) { return text.in(zh); };
+  std::string out = pick(e.run);
+  if (out.empty()) out = pick(e.headline.title);
   out += "\n";
-  if (e.run_en.empty()) out += wrapped(pick(e.headline.lead_en, e.headline.lead_zh), terminal.width, 0);
+  if (e.run.empty()) out += wrapped(pick(e.headline.lead), terminal.width, 0);
   const auto bars = [&](const std::vector<SpanPart>& parts) {
     int widest = 0;
-    for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label_en, part.label_zh)));
+    for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label)));
     if (!parts.empty()) out += "\n";
     std::vector<double> shares;
     for (const SpanPart& part : parts) shares.push_back(part.share);
     const std::vector<std::string> printed = percents(shares);
     for (size_t p = 0; p < parts.size(); ++p) {
       const SpanPart& part = parts[p];
-      const std::string label = pick(part.label_en, part.label_zh);
+      const std::string label = pick(part.label);
       const auto length = static_cast<size_t>(std::clamp(std::lround(part.share * kBar), 0L, static_cast<long>(kBar)));
       std::string bar;
       for (size_t i = 0; i < length; ++i) bar += "█";
@@ -59,21 +59,20 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
   of_recording("explain.device_parts", e.headline.device_parts);
   of_recording("explain.host_parts", e.headline.host_parts);
   out += "\n";
-  if (!e.note_en.empty()) out += wrapped(pick(e.note_en, e.note_zh), terminal.width, 0) + "\n";
+  if (!e.note.empty()) out += wrapped(pick(e.note), terminal.width, 0) + "\n";
   int number = 0;
   for (const Finding& f : e.findings) {
-    const std::string title = std::to_string(++number) + ". " + pick(f.title_en, f.title_zh);
+    const std::string title = std::to_string(++number) + ". " + pick(f.title);
     out += priced_title(terminal, title, price_of(f, zh));
-    out += wrapped(pick(f.detail_en, f.detail_zh), terminal.width, 3);
+    out += wrapped(pick(f.detail), terminal.width, 3);
     if (const std::string command = finding_command(f, paths); !command.empty()) out += "   " + command + "\n";
   }
   std::string offers;
-  for (const Finding& f : e.offers)
-    offers += priced_title(terminal, "   " + pick(f.title_en, f.title_zh), price_of(f, zh));
+  for (const Finding& f : e.offers) offers += priced_title(terminal, "   " + pick(f.title), price_of(f, zh));
   const std::string more = paths.empty() ? "" : "stageline report " + paths[0] + " -o report.html";
   if (!e.findings.empty()) out += "\n";
   const Text closing = closing_words(e);
-  out += wrapped(pick(closing.en, closing.zh), terminal.width, 0);
+  out += wrapped(pick(closing), terminal.width, 0);
   if (!offers.empty()) {
     out += "\n" + terminal.say("offers.head") + "\n" + offers;
     out += "   stageline what-if" + joined_paths(paths) + "\n";

@@ -178,7 +178,7 @@ std::string info_text(const Trace& trace) {
     out += std::string(severity_name(d.severity)) + std::string(9 - severity_name(d.severity).size(), ' ') + d.name +
            (d.count > 1 ? " × " + grouped(d.count) : "") + "\n";
     const std::string where = d.first.text();
-    out += wrapped((where.empty() ? "" : where + ": ") + d.message, 100, 9);
+    out += wrapped((where.empty() ? "" : where + ": ") + d.message.en, 100, 9);
   }
   return out;
 }

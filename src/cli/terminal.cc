@@ -12,7 +12,6 @@
 #include <mutex>
 #include <thread>
 
-#include "base/chinese.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/percents.h"
@@ -135,39 +134,40 @@ void note(const Terminal& terminal, std::string_view text) {
 }
 
 std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic) {
-  return terminal.chinese() ? in_chinese(diagnostic.message) : diagnostic.message;
+  return diagnostic.message.in(terminal.chinese());
 }
 
-void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
-                 std::string_view rest, bool facts) {
+void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const Text& about, const Text& rest,
+                 bool facts) {
   constexpr int64_t kMaxShown = 12;
   if (terminal.quiet) return;
   const int64_t notes = facts ? static_cast<int64_t>(diagnostics.items().size()) : diagnostics.flaw_count();
   if (notes == 0) return;
-  const auto said = [&](std::string_view text) { return terminal.chinese() ? in_chinese(text) : std::string(text); };
   Args head;
-  head.set("count", notes).flag("one", notes == 1).set("about", about.empty() ? "" : said(about));
+  head.set("count", notes).flag("one", notes == 1).set("about", about);
   std::string out = terminal.say("notes.head", head) + "\n";
   int64_t shown = 0;
   for (const Diagnostic& d : diagnostics.items()) {
     if (d.severity == Severity::kInfo && !facts) continue;
     if (++shown > kMaxShown) break;
     Args line;
-    line.set("where", d.first.text()).set("message", said(d.message)).set("count", d.count > 1 ? grouped(d.count) : "");
+    line.set("where", d.first.text())
+        .set("message", message_text(terminal, d))
+        .set("count", d.count > 1 ? grouped(d.count) : "");
     out += "  " + terminal.say("notes.line", line) + "\n";
   }
   if (notes > kMaxShown)
-    out += "  " + terminal.say("notes.more", Args().set("count", notes - kMaxShown).set("rest", said(rest))) + "\n";
+    out += "  " + terminal.say("notes.more", Args().set("count", notes - kMaxShown).set("rest", rest)) + "\n";
   fputs(terminal_text(out, true).c_str(), stderr);
 }
 
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const std::string& path) {
-  print_notes(terminal, diagnostics, "", "stageline info " + path + " has those on the input");
+  print_notes(terminal, diagnostics, {}, words("notes.rest", Args().set("path", path)));
 }
 
 std::string price_of(const Finding& f, bool zh) {
-  if (f.value.empty() || f.value_note_en.empty()) return f.value;
-  return zh ? f.value_note_zh + " " + f.value : f.value + " " + f.value_note_en;
+  if (f.value.empty() || f.value_note.empty()) return f.value;
+  return zh ? f.value_note.zh + " " + f.value : f.value + " " + f.value_note.en;
 }
 
 std::string priced_title(const Terminal& terminal, const std::string& title, const std::string& price) {
@@ -189,21 +189,19 @@ std::string priced_title(const Terminal& terminal, const std::string& title, con
 
 std::string findings_text(const Terminal& terminal, const Findings& findings) {
   const bool zh = terminal.lang == "zh";
-  const auto pick = [&](const std::string& en, const std::string& chinese) {
-    return terminal_text(zh ? chinese : en, true);
-  };
+  const auto pick = [&](const Text& text) { return terminal_text(text.in(zh), true); };
   const Headline& h = findings.headline;
-  std::string out = painted(pick(h.title_en, h.title_zh), "1", terminal.colour_out) + "\n";
-  out += wrapped(pick(h.lead_en, h.lead_zh), terminal.width, 0) + "\n";
+  std::string out = painted(pick(h.title), "1", terminal.colour_out) + "\n";
+  out += wrapped(pick(h.lead), terminal.width, 0) + "\n";
   int label_width = 0;
   for (const SpanPart& part : h.parts)
-    label_width = std::max(label_width, display_width(pick(part.label_en, part.label_zh)));
+    label_width = std::max(label_width, display_width(pick(part.label)));
   std::vector<double> shares;
   for (const SpanPart& part : h.parts) shares.push_back(part.share);
   const std::vector<std::string> printed = percents(shares);
   for (size_t p = 0; p < h.parts.size(); ++p) {
     const SpanPart& part = h.parts[p];
-    const std::string label = pick(part.label_en, part.label_zh);
+    const std::string label = pick(part.label);
     out +=
         std::string(static_cast<size_t>(std::max(1, 8 - display_width(printed[p]))), ' ') + printed[p] + "  " + label;
     std::string bar;
@@ -220,13 +218,13 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   if (!h.parts.empty()) out += "\n";
   int n = 0;
   for (const Finding& finding : findings.list) {
-    const std::string title = std::to_string(++n) + ". " + pick(finding.title_en, finding.title_zh);
+    const std::string title = std::to_string(++n) + ". " + pick(finding.title);
     out += painted(priced_title(terminal, title, price_of(finding, zh)), "1", terminal.colour_out);
-    out += wrapped(pick(finding.detail_en, finding.detail_zh), terminal.width, 3);
+    out += wrapped(pick(finding.detail), terminal.width, 3);
   }
   for (const Finding& offer : findings.offers) {
     if (&offer == &findings.offers.front()) out += "\n" + terminal.say("offers.head") + "\n";
-    out += priced_title(terminal, "   " + pick(offer.title_en, offer.title_zh), price_of(offer, zh));
+    out += priced_title(terminal, "   " + pick(offer.title), price_of(offer, zh));
   }
   return out;
 }

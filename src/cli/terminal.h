@@ -38,8 +38,8 @@ std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic)
 // Prints "2 notes on the input …:" and one line for each, the first dozen: losses and warnings, and with `facts` also
 // plain facts (Severity::kInfo). `about` is " on the input (…)"; `rest` is the place of the full list. Prints nothing
 // when there are none.
-void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, std::string_view about,
-                 std::string_view rest, bool facts = false);
+void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const Text& about, const Text& rest,
+                 bool facts = false);
 // Prints in the same way what reading and analysing noted, for commands that write a file from `path`.
 void print_notes(const Terminal& terminal, const Diagnostics& diagnostics, const std::string& path);
 // Returns headline, span bars and findings as text for stdout.

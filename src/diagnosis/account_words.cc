@@ -18,8 +18,7 @@ AccountPart part_of(const AccountLine& line, bool rows_missing = false) {
                                                  : ".idle";
   // Where the rows of work are missing, what follows them cannot be called late.
   if (line.id == "late" && rows_missing) name += ".missing";
-  const Text label = words(name, Args().set("name", line.name));
-  return {std::string(line.id), line.name, label.en, label.zh, line.ns};
+  return {std::string(line.id), line.name, words(name, Args().set("name", line.name)), line.ns};
 }
 
 }  // namespace
@@ -56,13 +55,12 @@ Account account_of(const CauseList& causes, const std::set<std::string_view>& re
     if (part->ns < kMinLost * causes.step_ns) break;
     if (reported.contains(part->id)) continue;
     Args args;
-    args.flag("further", !lines.empty()).set("label", Text{part->label_en, part->label_zh});
+    args.flag("further", !lines.empty()).set("label", part->label);
     args.set("time", human_duration(part->ns)).set("share", percent(part->ns / causes.step_ns));
     lines += words("account.line", args);
   }
   if (lines.empty()) return account;
-  const Text said = words("account.left", Args().set("lines", lines));
-  account.left_en = said.en, account.left_zh = said.zh;
+  account.left = words("account.left", Args().set("lines", lines));
   return account;
 }
 

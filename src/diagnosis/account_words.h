@@ -13,15 +13,15 @@ namespace stageline {
 // A line of the account of a step's period: compute and the schedule's own waits ("schedule"), what causes lost
 // together ("named"), or one kind of what is left. All lines add up to step_ns.
 struct AccountPart {
-  std::string id;                  // "schedule", "named", "tail", "between", "jitter", …
-  std::string name;                // of a tail or a gap: its recorded name
-  std::string label_en, label_zh;  // "optimizer", "jitter"
+  std::string id;    // "schedule", "named", "tail", "between", "jitter", …
+  std::string name;  // of a tail or a gap: its recorded name
+  Text label;        // "optimizer", "jitter"
   double ns = 0;
 };
 
 struct Account {
   std::vector<AccountPart> parts;  // schedule, named, then the others by size
-  std::string left_en, left_zh;    // a sentence on what no finding names and takes at least 1 %; "" where nothing does
+  Text left;                       // a sentence on what no finding names and takes at least 1 %; "" where nothing does
 };
 // Facts of the run that some lines need.
 struct AccountFacts {

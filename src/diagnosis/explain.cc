@@ -5,7 +5,7 @@
 #include <optional>
 #include <set>
 
-#include "base/chinese.h"
+#include "base/error_words.h"
 #include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
@@ -35,11 +35,10 @@ void say_run(const Trace& trace, const Recognition& recognition, const RunCovera
   args.set("what", run_text(trace, extent, coverage.stages(), coverage.part(), coverage.part_of_all()));
   set_micro_batches(args, trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0, coverage.holed());
   args.count("steps", extent.step_count).set("time", human_duration(e.step_ns));
-  const Text run = words("explain.run", args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
-  e.run_en = run.en, e.run_zh = run.zh;
+  e.run = words("explain.run", args.set("over", e.steps < extent.step_count ? grouped(e.steps) : ""));
 }
 
-void set_explanation_note(Explanation& e, const Text& text) { e.note_en = text.en, e.note_zh = text.zh; }
+void set_explanation_note(Explanation& e, const Text& text) { e.note = text; }
 
 void say_coverage(const RunCoverage& coverage, Explanation& e) {
   set_explanation_note(e, coverage.notes());
@@ -63,15 +62,13 @@ void make_offers(WhatIf model, Explanation& e) {
     f.weight = e.step_ns > 0 ? best->price.saving_ns / e.step_ns : best->price.share();
     f.value = "−" + percent(f.weight);
     const bool other_size = best->id == "micro-batches";  // a step then takes longer, and does more
-    set_note(f, words("explain.offer", Args().flag("other_size", other_size)));
+    f.value_note = words("explain.offer", Args().flag("other_size", other_size));
     f.price.per_token = other_size;
-    set_title(f, best->name);
-    set_detail(f, best->how);
-    f.price.fix_en = best->name.en;
-    f.price.fix_zh = best->name.zh;
+    f.title = best->name;
+    f.detail = best->how;
+    f.price.fix = best->name;
     f.price.saving_ns = best->price.saving_ns;
-    f.price.assumption_en = best->assumes.en;
-    f.price.assumption_zh = best->assumes.zh;
+    f.price.assumption = best->assumes;
     f.uncertainty_ns = std::isnan(best->price.error_ns) ? 0 : best->price.error_ns;
     e.offers.push_back(std::move(f));
   }
@@ -96,7 +93,7 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
   constexpr double kMostlyComputing = 0.9;  // least share of a profile's devices at which it is called healthy
   Headline& h = e.headline;
   // The headline of a recording that is cut off says so first, and stays.
-  if (h.title_en.empty() || !e.why_not.empty() || cut_off) return;
+  if (h.title.empty() || !e.why_not.empty() || cut_off) return;
   Text title;
   Args args;
   if (!e.findings.empty()) {
@@ -104,7 +101,7 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     const bool priced = f.value.starts_with("−");
     if (!(f.weight > 0) && !priced) return;
     if (cells) {
-      const Text clause{first_clause(f.title_en, ": "), first_clause(f.title_zh, "：")};
+      const Text clause{first_clause(f.title.en, ": "), first_clause(f.title.zh, "：")};
       const std::string share = priced ? f.value.substr(std::string("−").size()) : percent(f.weight);
       args.set("clause", clause).set("share", unless_known(clause, share));
       title = words(args.of("share", false).empty() ? "explain.culprit"
@@ -112,15 +109,15 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
                                                     : "explain.culprit.costs",
                     args);
     } else {
-      const Text said = title_of(f);
+      const Text said = f.title;
       args.set("title", said).set("value", unless_known(said, f.value));
-      args.set("note", Text{f.value_note_en, f.value_note_zh});
+      args.set("note", f.value_note);
       title = words("explain.culprit.profile", args);
     }
   } else {
     const auto computing =
         std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
-    if (!e.doubt_en.empty() || computing == e.parts.end()) return;
+    if (!e.doubt.empty() || computing == e.parts.end()) return;
     // What no finding names may still be much of the step.
     const bool much_is_left = std::any_of(e.account.parts.begin(), e.account.parts.end(), [&](const AccountPart& part) {
       return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * e.step_ns;
@@ -130,8 +127,8 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
     title = words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
   }
-  begin_lead(h, {h.title_en, h.title_zh});
-  set_title(h, title);
+  begin_lead(h, h.title);
+  h.title = title;
 }
 
 }  // namespace
@@ -165,9 +162,9 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       e.wall_ns = causes.wall_ns;
       e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
       const Text doubt = doubt_words(causes);
-      e.doubt_en = doubt.en, e.doubt_zh = doubt.zh;
+      e.doubt = doubt;
       const Text next = hidden_words(causes);
-      e.next_en = next.en, e.next_zh = next.zh;
+      e.next = next;
       const bool whole = !causes.not_analysable && coverage.whole();
       ShareFindings shares;
       if (whole) {
@@ -201,8 +198,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       say_run(trace, theory.recognition, coverage, e);
     } else if (!coverage.not_analysable()) {
       e.why_not = made.error->what;
-      const Text why{e.why_not, in_chinese(e.why_not)};
-      set_explanation_note(e, words("explain.no_price", Args().set("why", why)));
+      set_explanation_note(e, words("explain.no_price", Args().set("why", error_text(*made.error))));
     }
   }
   for (Finding& f : known.list) {
@@ -218,9 +214,9 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   });
   if (e.findings.size() > kMaxFindings) e.findings.resize(kMaxFindings);
   say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
-  if (e.run_en.empty() && !e.headline.sizes_en.empty()) {  // no line above says the sizes
-    begin_lead(e.headline, {e.headline.sizes_en, e.headline.sizes_zh});
-    e.headline.sizes_en.clear(), e.headline.sizes_zh.clear();
+  if (e.run.empty() && !e.headline.sizes.empty()) {  // no line above says the sizes
+    begin_lead(e.headline, e.headline.sizes);
+    e.headline.sizes = {};
   }
   // Findings of a profile may be about the same time, so all that is certain is that the largest of them is lost.
   if (!cells)
@@ -231,21 +227,21 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
 Findings explained_findings(const Explanation& e) {
   Findings findings{e.headline, e.findings, e.offers, e.others};
   Headline& h = findings.headline;
-  begin_lead(h, {h.sizes_en, h.sizes_zh});
-  add_lead(h, {e.note_en, e.note_zh});
+  begin_lead(h, h.sizes);
+  add_lead(h, e.note);
   if (!findings.list.empty()) {
-    add_lead(h, {e.doubt_en, e.doubt_zh});
-    add_lead(h, {e.next_en, e.next_zh});
+    add_lead(h, e.doubt);
+    add_lead(h, e.next);
     return findings;
   }
   Finding none = nothing_found("explain.nothing");
-  if (!e.doubt_en.empty()) {
-    set_title(none, words("explain.unsure.title"));
-    set_detail(none, {e.doubt_en, e.doubt_zh});
+  if (!e.doubt.empty()) {
+    none.title = words("explain.unsure.title");
+    none.detail = e.doubt;
   }
   if (!e.why_not.empty()) {
-    set_title(none, words("explain.untold.title"));
-    set_detail(none, {e.note_en, e.note_zh});
+    none.title = words("explain.untold.title");
+    none.detail = e.note;
   }
   findings.list.push_back(std::move(none));
   return findings;

@@ -11,12 +11,7 @@ namespace {
 void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& parts) {
   json.key(key).begin_array();
   for (const SpanPart& part : parts)
-    json.begin_object()
-        .field("id", part.id)
-        .field("label_en", part.label_en)
-        .field("label_zh", part.label_zh)
-        .field("share", part.share)
-        .end_object();
+    json.begin_object().field("id", part.id).field("label", part.label).field("share", part.share).end_object();
   json.end_array();
 }
 
@@ -38,11 +33,11 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
   }
   json.field("saving_ns", whole(f.price.saving_ns));
   json.field("saving_share", step_ns > 0 ? f.price.saving_ns / step_ns : 0.0);
-  json.field("value", f.value).field("note_en", f.value_note_en).field("note_zh", f.value_note_zh);
-  json.field("title_en", f.title_en).field("title_zh", f.title_zh);
-  json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh);
-  json.field("fix_en", f.price.fix_en).field("fix_zh", f.price.fix_zh);
-  json.field("assumption_en", f.price.assumption_en).field("assumption_zh", f.price.assumption_zh);
+  json.field("value", f.value).field("note", f.value_note);
+  json.field("title", f.title);
+  json.field("detail", f.detail);
+  json.field("fix", f.price.fix);
+  json.field("assumption", f.price.assumption);
   json.key("step");
   f.step ? json.value(*f.step) : json.null();
   json.key("rank");
@@ -64,33 +59,32 @@ std::string finding_command(const Finding& f, const std::vector<std::string>& pa
 
 Text closing_words(const Explanation& e) {
   if (!e.why_not.empty()) return words("closing.untold");
-  if (!e.headline.closing_en.empty()) return {e.headline.closing_en, e.headline.closing_zh};
+  if (!e.headline.closing.empty()) return e.headline.closing;
   const bool any = !e.findings.empty();
   Args args;
-  const Text doubt{e.doubt_en, e.doubt_zh}, left{e.account.left_en, e.account.left_zh}, next{e.next_en, e.next_zh};
-  args.flag("any", any).set("next", next).set("left", left);
-  if (!doubt.empty()) {
-    std::vector<Text> parts = {words("closing.unsure", args), doubt};
-    for (const Text& more : {left, next})
+  args.flag("any", any).set("next", e.next).set("left", e.account.left);
+  if (!e.doubt.empty()) {
+    std::vector<Text> parts = {words("closing.unsure", args), e.doubt};
+    for (const Text& more : {e.account.left, e.next})
       if (!more.empty()) parts.push_back(more);
     return joined(parts, {" ", ""});
   }
   // What is left of the step is a sum: only where each of its lines is small does nothing else cost anything.
-  if (!e.account.left_en.empty()) return words("closing.left", args);
+  if (!e.account.left.empty()) return words("closing.left", args);
   return words(any ? "closing.small" : "closing.nothing", args);
 }
 
 std::string explain_json(const Explanation& e, const std::vector<std::string>& paths) {
   JsonWriter json;
-  json.begin_object().field("run_en", e.run_en).field("run_zh", e.run_zh);
+  json.begin_object().field("run", e.run);
   json.field("steps", e.steps).field("step_ns", static_cast<int64_t>(std::llround(e.step_ns)));
   json.field("period_ns", static_cast<int64_t>(std::llround(e.wall_ns)))
       .field("gap_ns", static_cast<int64_t>(std::llround(e.gap_ns)));
   json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
-  json.field("note_en", e.note_en).field("note_zh", e.note_zh).field("why_not", e.why_not);
-  json.field("title_en", e.headline.title_en).field("title_zh", e.headline.title_zh);
-  json.field("closing_en", closing_words(e).en).field("closing_zh", closing_words(e).zh);
-  json.field("lead_en", e.headline.lead_en).field("lead_zh", e.headline.lead_zh);
+  json.field("note", e.note).field("why_not", e.why_not);
+  json.field("title", e.headline.title);
+  json.field("closing", closing_words(e));
+  json.field("lead", e.headline.lead);
   parts_json(json, "parts", e.parts);
   parts_json(json, "device_parts", e.headline.device_parts);
   parts_json(json, "host_parts", e.headline.host_parts);
@@ -99,8 +93,7 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
     json.begin_object()
         .field("id", part.id)
         .field("name", part.name)
-        .field("label_en", part.label_en)
-        .field("label_zh", part.label_zh)
+        .field("label", part.label)
         .field("ns", static_cast<int64_t>(std::llround(part.ns)))
         .field("share", e.step_ns > 0 ? part.ns / e.step_ns : 0.0)
         .end_object();

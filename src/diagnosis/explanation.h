@@ -11,7 +11,7 @@ namespace stageline {
 
 struct Explanation {
   Headline headline;
-  std::string run_en, run_zh;     // "1f1b · 4 stages × 2 replicas · 4 micro-batches · 32 steps · 2.21 s a step"
+  Text run;                       // "1f1b · 4 stages × 2 replicas · 4 micro-batches · 32 steps · 2.21 s a step"
   std::vector<SpanPart> parts;    // of the step, as in the headline
   std::vector<Finding> findings;  // by price.saving_ns, else by lost_ns_per_step. Empty: nothing is wrong
   // No faults: the best other schedule and the best other size that would take less time; priced.
@@ -26,13 +26,13 @@ struct Explanation {
   double lost_ns = 0;  // the part that all priced causes lose together; for a profile, what its largest finding loses
   double lost_error_ns = 0;
   // The subject of the findings if it is not a whole run with numbered steps; "" otherwise.
-  std::string note_en, note_zh;
-  std::string doubt_en, doubt_zh;  // what these steps are too few to decide; "" when nothing is left open
-  std::string next_en, next_zh;    // what will cost time once the found causes are gone; "" where nothing will
-  Account account;                 // of the mean period; empty where causes have no price
-  double gap_ns = 0;               // the part of the step between its work and the next step's
-  double wall_ns = 0;              // mean period of all steps, including long ones
-  std::string why_not;             // in words, why causes were not looked for; "" where they were
+  Text note;
+  Text doubt;           // what these steps are too few to decide; "" when nothing is left open
+  Text next;            // what will cost time once the found causes are gone; "" where nothing will
+  Account account;      // of the mean period; empty where causes have no price
+  double gap_ns = 0;    // the part of the step between its work and the next step's
+  double wall_ns = 0;   // mean period of all steps, including long ones
+  std::string why_not;  // in words, why causes were not looked for; "" where they were
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };

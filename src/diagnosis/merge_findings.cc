@@ -57,10 +57,10 @@ void explain_by_bubble(Findings& pipeline, Findings& devices) {
   std::erase_if(devices.list, [](const Finding& x) { return is_idle(x) || x.id == "comm.exposed"; });
   Args args;
   args.set("idle", percent(idle)).set("exposed", percent(exposed));
-  add_detail(*bubble, words(!says_comm   ? "finding.bubble.idle"
-                            : !says_idle ? "finding.bubble.exposed"
-                                         : "finding.bubble.both",
-                            args));
+  bubble->detail += words(!says_comm   ? "finding.bubble.idle"
+                          : !says_idle ? "finding.bubble.exposed"
+                                       : "finding.bubble.both",
+                          args);
 }
 
 }  // namespace

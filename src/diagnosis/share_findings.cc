@@ -49,7 +49,7 @@ Finding of_share(const char* id, double share, double step_ns, double error_ns) 
   f.uncertainty_ns = error_ns > 0 ? error_ns : 0;
   f.weight = share;
   f.value = percent(share);
-  set_note(f, words("note.step"));
+  f.value_note = words("note.step");
   f.lost_ns_per_step = share * step_ns;
   return f;
 }
@@ -206,8 +206,8 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
 void add_share_findings(ShareFindings shares, std::vector<Finding>& findings) {
   for (Finding& f : findings) {
     if (shares.replicas.empty() || (f.id != "sequence.long" && f.id != "rank.slow")) continue;
-    f.detail_en += " ";
-    add_detail(f, shares.replicas);
+    f.detail.en += " ";
+    f.detail += shares.replicas;
     break;
   }
   for (Finding& f : shares.list) findings.push_back(std::move(f));

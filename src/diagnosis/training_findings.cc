@@ -81,11 +81,9 @@ class Teller {
   void say_run() {
     Args args;
     args.count("ranks", static_cast<int64_t>(ranks())).count("steps", e_.steps).set("time", human_duration(step_ns_));
-    const Text run = words("training.run", args);
-    e_.run_en = run.en, e_.run_zh = run.zh;
+    e_.run = words("training.run", args);
     if (time_.first_left_out < 0) return;
-    const Text first = words("training.first", Args().set("step", int64_t{time_.first_left_out}));
-    e_.note_en = first.en, e_.note_zh = first.zh;
+    e_.note = words("training.first", Args().set("step", int64_t{time_.first_left_out}));
   }
 
   Finding finding(const char* id, double ns) const {
@@ -94,7 +92,7 @@ class Teller {
     f.lost_ns_per_step = ns;
     f.weight = ns / step_ns_;
     f.value = percent(f.weight);
-    set_note(f, words("note.step"));
+    f.value_note = words("note.step");
     return f;
   }
 
@@ -227,7 +225,7 @@ class Teller {
       args.set("what", words(has_words(its_name) ? its_name : std::string("training.part.") + kParts[longer]));
     }
     say(f, "training.late", args);
-    set_fix(f, words("training.late.fix", args));
+    f.price.fix = words("training.late.fix", args);
     f.price.saving_ns = price;
     e_.findings.push_back(std::move(f));
   }
@@ -240,7 +238,7 @@ class Teller {
     if (least < kLeast * step_ns_) return;
     Finding f = finding("input.loading", least);
     say(f, "training.input", Args().set("time", human_duration(least)).flag("several", ranks() > 1));
-    set_fix(f, words("training.input.fix"));
+    f.price.fix = words("training.input.fix");
     f.price.saving_ns = least;
     e_.findings.push_back(std::move(f));
   }
@@ -281,10 +279,10 @@ class Teller {
     Args args;
     args.flag("any", !e_.findings.empty()).set("time", human_duration(step_ns_)).set("share", percent(1 - work));
     args.count("ranks", static_cast<int64_t>(ranks())).count("steps", e_.steps);
-    args.set("finding", e_.findings.empty() ? Text() : title_of(e_.findings[0]));
-    set_closing(h, words("training.closing", args));
-    set_title(h, words("training.title", args));
-    set_lead(h, words("training.lead", args));
+    args.set("finding", e_.findings.empty() ? Text() : e_.findings[0].title);
+    h.closing = words("training.closing", args);
+    h.title = words("training.title", args);
+    h.lead = words("training.lead", args);
   }
 
   const TrainingTime& time_;

@@ -7,14 +7,15 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_words.h"
 #include "base/input_files.h"
 #include "base/text.h"
+#include "engine/problems.h"
 #include "readers/common/foreign.h"
 
 namespace stageline {
 namespace {
 
-constexpr std::string_view kNoJson = "its name says JSON, and its text does not begin and end as such";
 constexpr size_t kMaxNamed = 40;  // this number of skipped files is listed one by one
 
 // Returns a name without numbers and compression, "rank-3.pt.trace.json.gz" → "rank-#.pt.trace.json"; files of one kind
@@ -43,23 +44,22 @@ bool is_unfinished_output(const std::string& path) {
   return at != std::string::npos && at + 9 < name.size() && name[at + 9] >= '0' && name[at + 9] <= '9';
 }
 
-// Returns what is wrong with a file's bytes, judged by its name alone; "" when nothing is.
-std::string flaw_of_bytes(const Source& source, size_t file) {
+// Returns what is wrong with a file's bytes, judged by its name alone, as the name of a sentence; "" when nothing is.
+std::string_view flaw_of_bytes(const Source& source, size_t file) {
   const SourceFile& f = source.files[file];
   const std::string_view head = source.head(file);
   const std::string name = file_name(f.path);
-  if (head.empty() && f.size_bytes == 0 && f.path != "-") return "the file is empty";
-  if (all_zeros(head)) return "the file holds zeros where its text would begin";
+  if (head.empty() && f.size_bytes == 0 && f.path != "-") return "damage.empty";
+  if (all_zeros(head)) return "damage.zeros";
   const size_t first = head.find_first_not_of(" \t\r\n\xef\xbb\xbf"), last = head.find_last_not_of(" \t\r\n");
   const char opens = first == std::string_view::npos ? ' ' : head[first];
   const bool packed = name.ends_with(".gz") || name.ends_with(".zst");
-  if (packed && opens != '{' && opens != '[' && source.head_as_it_is(file))
-    return "its name says that it is compressed, and its bytes are not";
+  if (packed && opens != '{' && opens != '[' && source.head_as_it_is(file)) return "damage.not_compressed";
   // This is checked only for files that are in the head as a whole. A longer one is a measurement, and its reader
   // checks it.
   if (file_extension(name) != "json" || source.head_error(file) || head.size() >= size_t{1} << 16) return {};
   const char closes = opens == '{' ? '}' : opens == '[' ? ']' : '\0';
-  return closes != '\0' && head[last] == closes ? std::string() : std::string(kNoJson);
+  return closes != '\0' && head[last] == closes ? "" : "damage.not_json";
 }
 
 Where place_of(const std::string& path, const Error& error) {
@@ -124,14 +124,14 @@ void find_early_ends(Trace& trace, const std::set<std::string>& lost) {
     const bool fewer = own.size() > 1 && end.cells < usual && last >= end.step;
     const bool missing = last > end.step;
     if (!fewer && !missing) continue;
-    trace.diagnostics.add(
-        "source.ends_early", Severity::kLoss,
-        fewer ? "the record ends within step " + std::to_string(end.step) + ", with " + std::to_string(end.cells) +
-                    " of " + std::to_string(usual) +
-                    " operations, and other ranks go on: the file was cut, or this rank stopped recording first"
-              : "the record ends with step " + std::to_string(end.step) + ", and other ranks have steps up to " +
-                    std::to_string(last) + ": the file was cut, or this rank stopped recording first",
-        {part.source});
+    trace.diagnostics.add(problem::source_ends_early,
+                          Args()
+                              .set("step", std::to_string(end.step))
+                              .set("cells", std::to_string(end.cells))
+                              .set("usual", std::to_string(usual))
+                              .set("last", std::to_string(last))
+                              .flag("within", fewer),
+                          {part.source});
   }
 }
 
@@ -154,13 +154,14 @@ std::optional<Error> damage_of(const Source& source) {
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (const Error* error = source.head_error(i)) return *error;
     const SourceFile& file = source.files[i];
-    const std::string flaw = source.files.size() < 64 ? flaw_of_bytes(source, i) : "";
+    const std::string_view flaw = source.files.size() < 64 ? flaw_of_bytes(source, i) : "";
     if (flaw.empty()) continue;
     // The kind of the bytes is more useful than the fact that they do not fit the name.
-    if (flaw == kNoJson && (foreign_format(source.head(i), file.path) || unknown_content(source.head(i), file.path)))
+    if (flaw == "damage.not_json" &&
+        (foreign_format(source.head(i), file.path) || unknown_content(source.head(i), file.path)))
       continue;
-    return Error{
-        ErrorCode::kBadInput, flaw, {file.path}, "copy or export it once more, whole; the original may be intact"};
+    return said_error(ErrorCode::kBadInput, flaw, {}, {file.path},
+                      "copy or export it once more, whole; the original may be intact");
   }
   return {};
 }
@@ -180,16 +181,16 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
     const std::string& path = source.files[i].path;
     if (lost.contains(path)) continue;
     if (const Error* error = source.head_error(i)) {
-      trace.diagnostics.add("source.damaged", Severity::kLoss, error->what + "; the other files are kept",
+      trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", error_text(*error)),
                             place_of(path, *error));
     } else if (const std::string why = input_failure(path); !why.empty()) {
-      trace.diagnostics.add("source.damaged", Severity::kLoss, why + "; what could be read is kept", {path});
+      trace.diagnostics.add(problem::source_damaged, Args().set("why", why), {path});
     } else if (of_parts.contains(path)) {
       shapes.insert(shape_of(path));
     } else if (!was_read(path)) {
       rest.push_back(i);
-    } else if (const std::string flaw = flaw_of_bytes(source, i); !flaw.empty()) {
-      trace.diagnostics.add("source.damaged", Severity::kLoss, flaw + "; the other files are kept", {path, 0, 0});
+    } else if (const std::string_view flaw = flaw_of_bytes(source, i); !flaw.empty()) {
+      trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words(flaw)), {path, 0, 0});
     } else {
       shapes.insert(shape_of(path));
     }
@@ -198,17 +199,15 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
   int64_t passed = 0;
   for (const size_t i : rest) {
     const std::string& path = source.files[i].path;
-    const std::string flaw = flaw_of_bytes(source, i);
+    const std::string_view flaw = flaw_of_bytes(source, i);
     // A file that looks like those that were read, and that no reader reported on, is missed. Some files of an Ascend
     // profiler are needed only where others are missing, so these are not.
     const bool of_the_kind = shapes.contains(shape_of(path)) && all_wanted && !named.contains(path) &&
                              (!flaw.empty() || !is_ascend_file(file_name(path)));
     const bool named_so = path.ends_with(".gz") || path.ends_with(".zst") || file_extension(path) == "json";
     if (!is_unfinished_output(path) && (of_the_kind || (named_so && !flaw.empty()))) {
-      trace.diagnostics.add("source.damaged", Severity::kLoss,
-                            (flaw.empty() ? "the file does not begin as others of this name do" : flaw) +
-                                "; it was left out, the other files are kept",
-                            {path, 0, 0});
+      trace.diagnostics.add(problem::source_damaged_start,
+                            Args().set("why", words(flaw.empty() ? "damage.start" : flaw)), {path, 0, 0});
       continue;
     }
     if (static_cast<size_t>(++passed) > kMaxNamed) continue;
@@ -228,8 +227,8 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
   if (passed > static_cast<int64_t>(kMaxNamed))
     names += " and " + std::to_string(passed - static_cast<int64_t>(kMaxNamed)) + " more";
   if (passed > 0)
-    trace.diagnostics.add("source.passed_over", Severity::kInfo, "files that were not read: " + names,
-                          {source.files[rest[0]].path}, passed);
+    trace.diagnostics.add(problem::source_passed_over, Args().set("names", names), {source.files[rest[0]].path},
+                          passed);
   account_early_ends(trace);
 }
 

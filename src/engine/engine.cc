@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "analyses/analysis.h"
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"
@@ -23,6 +24,7 @@
 #include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
+#include "engine/problems.h"
 #include "exporters/chart/chart_file.h"
 #include "facts/flight_facts.h"
 #include "facts/pipeline_facts.h"
@@ -106,25 +108,19 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   Result<Trace> trace = (*reader)->read(*source, read_options);
   // A reader keeps the part of a file that it could read. After a cancellation there is no use for that.
   if (options.progress && options.progress->cancelled())
-    return Error{ErrorCode::kUnavailable, "reading was given up", {paths.empty() ? "" : paths[0]}, ""};
+    return said_error(ErrorCode::kUnavailable, "refused.cancelled.reading", {}, {paths.empty() ? "" : paths[0]});
   if (!trace) return with_names(std::move(trace).error(), *source);
   trace->diagnostics.merge(choice);
   if (!options.devices.empty() && !(*reader)->takes_devices)
-    trace->diagnostics.add("filter.no_devices", Severity::kWarning,
-                           std::string("--devices means nothing to ") + (*reader)->name + "; --ranks chooses ranks");
+    trace->diagnostics.add(problem::filter_no_devices, Args().set("reader", (*reader)->name));
   for (const std::string& path : source->unreadable) {
     // The reader's note on such a file follows from this.
     std::erase_if(trace->diagnostics.items(),
                   [&](const Diagnostic& d) { return d.severity == Severity::kLoss && d.first.file == path; });
-    trace->diagnostics.add("source.unreadable", Severity::kLoss, "no permission to read this; the rest is kept",
-                           {path});
+    trace->diagnostics.add(problem::source_unreadable, {path});
   }
-  for (const std::string& path : source->copies)
-    trace->diagnostics.add("source.copies", Severity::kInfo,
-                           "copies that pp-chart made of a profile are left out; named alone they are read", {path});
-  for (const std::string& path : source->repeated)
-    trace->diagnostics.add("source.repeated", Severity::kWarning, "the same file under a second name; it counts once",
-                           {path});
+  for (const std::string& path : source->copies) trace->diagnostics.add(problem::source_copies, {path});
+  for (const std::string& path : source->repeated) trace->diagnostics.add(problem::source_repeated, {path});
   if ((*reader)->accounts_files)
     account_early_ends(*trace);
   else
@@ -140,8 +136,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
-      trace->diagnostics.add("filter.no_such_rank", Severity::kWarning,
-                             "--ranks names rank " + std::to_string(rank) + ", which the input does not have");
+      trace->diagnostics.add(problem::filter_no_such_rank, Args().set("rank", std::to_string(rank)));
   const size_t cells = trace->cells.size(), parts = trace->parts.size();
   const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
   if (Status s = filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]); !s) return std::move(s).error();
@@ -172,9 +167,9 @@ void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics&
   // A capture without memory records, or of one rank without a recorded place, has no flaw. A warning is only for data
   // that a report needs from all runs and that this run lacks.
   const bool missed = analysis.in_report && error.code != ErrorCode::kNotFound;
-  diagnostics.add(missed ? "analysis.not_possible" : std::string("analysis.not_possible.") + analysis.name,
-                  missed ? Severity::kWarning : Severity::kInfo,
-                  std::string(analysis.name) + " is left out: " + error.what);
+  diagnostics.add(
+      missed ? problem::analysis_not_possible : problem::analysis_not_possible.as(Severity::kInfo).on(analysis.name),
+      Args().set("analysis", std::string(analysis.name)).set("why", error_text(error)));
 }
 
 std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics, bool whole) {
@@ -183,10 +178,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
   Diagnostics notes;                           // for all analyses: a flaw that several of them note is one flaw
   constexpr size_t kMaxEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
   const bool huge = trace.slice_count() > kMaxEventRows;
-  if (whole && huge)
-    diagnostics.add(
-        "export.no_event_tables", Severity::kInfo,
-        "tables with a row per event are left out of so large a run; stageline analyze NAME --table has them");
+  if (whole && huge) diagnostics.add(problem::export_no_event_tables);
   // Analyses of the report come first, because findings use the first table of a name.
   for (const bool in_report : {true, false})
     for (const Analysis* analysis : analyses()) {
@@ -251,8 +243,8 @@ namespace {
 
 void say_no_theory(Diagnostics& notes, const Theory* theory, Ghosts ghosts) {
   if (!theory || theory->known()) return;
-  notes.add("theory.none", ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
-            "no ghosts are drawn: " + theory->why_not);
+  notes.add(problem::theory_none_ghosts.as(ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo),
+            Args().set("why_not", theory->why_not));
 }
 
 }  // namespace
@@ -346,10 +338,8 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
   const Status done = (*exporter)->write(input, path);
   say_no_theory(notes, asked, options.ghosts);
   if (const int64_t beside = (*exporter)->cells_alone ? slices_beside_cells(trace) : 0; beside > 0)
-    notes.add("export.cells_alone", Severity::kWarning,
-              std::string((*exporter)->name) + " has the pipeline's cells; " + grouped(beside) +
-                  " slices beside them are not in this file: --to perfetto writes both",
-              {path});
+    notes.add(problem::export_cells_alone,
+              Args().set("exporter", std::string((*exporter)->name)).set("beside", grouped(beside)), {path});
   return done;
 }
 

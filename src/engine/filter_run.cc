@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "engine/problems.h"
 #include "facts/flight_facts.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/link_cells.h"
@@ -130,8 +131,7 @@ Status filter_run(Trace& trace, const RunFilter& filter, bool profiled, const st
     trace.slice_filter.first_step = filter.first_step;
     trace.slice_filter.last_step = filter.last_step;
   } else {
-    trace.diagnostics.add("filter.steps_of_cells", Severity::kWarning,
-                          "the trace names no steps (ProfilerStep#N): --steps chooses pipeline cells, not slices");
+    trace.diagnostics.add(problem::filter_steps_of_cells);
   }
   if (filter.range) {
     trace.slice_filter.from_ns = filter.range->from_ns;

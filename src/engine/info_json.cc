@@ -145,7 +145,7 @@ std::string info_json(const Trace& trace) {
     } else {
       json.null();
     }
-    json.field("message", d.message);
+    json.field("message", d.message.en);
     json.end_object();
   }
   json.end_array().end_object();

@@ -22,6 +22,7 @@
 #include "base/remote_file.h"
 #include "base/text.h"
 #include "engine/account_files.h"
+#include "engine/problems.h"
 #include "readers/digest/digest_file.h"
 
 namespace stageline {
@@ -198,7 +199,7 @@ digest::Head head_of(const DigestPlan& plan, const DigestUnit& unit) {
 
 void keep_losses(const Diagnostics& from, Diagnostics& to) {
   for (const Diagnostic& d : from.items())
-    if (d.severity == Severity::kLoss) to.add(d.name, d.severity, d.message, d.first, d.count);
+    if (d.severity == Severity::kLoss) to.add(d);
 }
 
 // Returns the files of the source of which nothing could be read. The `parts` of the trace say which were read.
@@ -207,7 +208,7 @@ Diagnostics damaged_files(const DigestPlan& plan, Trace& trace) {
   const DigestOptions& asked = plan.options;
   account_files(plan.source, asked.first_rank <= 0 && asked.last_rank == DigestOptions().last_rank, trace);
   for (const Diagnostic& d : trace.diagnostics.items())
-    if (d.name == "source.damaged") damaged.add(d.name, d.severity, d.message, d.first, d.count);
+    if (d.name == "source.damaged") damaged.add(d);
   trace.diagnostics = std::move(kept);
   return damaged;
 }
@@ -455,7 +456,7 @@ DigestCount make_digests(const DigestPlan& plan) {
   for (const Diagnostic& d : all.losses.items()) said.insert(d.first.file);
   for (const SourceFile& file : plan.source.files)
     if (const std::string why = input_failure(file.path); !why.empty() && said.insert(file.path).second)
-      all.losses.add("source.damaged", Severity::kLoss, why + "; what could be read is kept", {file.path});
+      all.losses.add(problem::source_damaged, Args().set("why", why), {file.path});
   return all;
 }
 

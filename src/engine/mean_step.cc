@@ -1,12 +1,14 @@
 #include "engine/mean_step.h"
 
+#include "base/error_words.h"
+
 namespace stageline {
 
 Result<MeanStep> mean_step_of(const Explanation& said, const std::string& path) {
   for (const MeanStep& step :
        {MeanStep{said.steps, said.step_ns}, MeanStep{said.headline.steps, said.headline.step_ns}})
     if (step.steps > 0 && step.ns > 0) return step;
-  return Error{ErrorCode::kUnavailable, "the run has no steps whose time could be held against another's", {path}, ""};
+  return said_error(ErrorCode::kUnavailable, "refused.no_steps", {}, {path});
 }
 
 }  // namespace stageline

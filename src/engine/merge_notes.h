@@ -12,9 +12,9 @@ namespace stageline {
 inline void merge_notes(Diagnostics& all, const Diagnostics& own) {
   for (const Diagnostic& d : own.items()) {
     const bool said = std::any_of(all.items().begin(), all.items().end(), [&](const Diagnostic& other) {
-      return other.name != d.name && other.message == d.message;
+      return other.name != d.name && other.message.en == d.message.en;
     });
-    if (!said) all.add(d.name, d.severity, d.message, d.first, d.count - all.count(d.name));
+    if (!said) all.add({d.name, d.severity, d.message, d.count - all.count(d.name), d.first});
   }
 }
 

@@ -107,7 +107,7 @@ Table diagnostics_table(const Diagnostics& diagnostics) {
   for (const Diagnostic& d : diagnostics.items())
     table.add_row({d.name, std::string(severity_name(d.severity)), d.count, d.first.file,
                    d.first.line > 0 ? d.first.line : kNullInteger, d.first.byte >= 0 ? d.first.byte : kNullInteger,
-                   d.message});
+                   d.message.en});
   return table;
 }
 

@@ -11,6 +11,7 @@
 #include "base/stretches.h"
 #include "base/text.h"
 #include "engine/filter_run.h"
+#include "engine/problems.h"
 #include "pipeline/cells/link_cells.h"
 
 namespace stageline {
@@ -30,12 +31,11 @@ void say_doubts(Trace& trace, const ClockAlignment& alignment) {
     return std::abs(a.offset_ns) < std::abs(b.offset_ns);
   });
   const Part& part = trace.parts[worst->part];
-  trace.diagnostics.add("clock.not_shared", Severity::kWarning,
-                        "the ranks are said to share one clock, but their messages say that rank " +
-                            std::to_string(part.rank) + " is " +
-                            human_duration(static_cast<double>(std::abs(worst->offset_ns))) +
-                            (worst->offset_ns < 0 ? " behind" : " ahead") +
-                            "; are the stages assigned rightly (--stages)? --align always draws them by their messages",
+  trace.diagnostics.add(problem::clock_not_shared,
+                        Args()
+                            .set("rank", std::to_string(part.rank))
+                            .set("offset_ns", human_duration(static_cast<double>(std::abs(worst->offset_ns))))
+                            .flag("behind", worst->offset_ns < 0),
                         {part.source}, static_cast<int64_t>(doubts.size()));
 }
 
@@ -73,7 +73,8 @@ Status check_by_hand(const Trace& trace, const ClockAlignment& alignment, const 
   if (const int64_t missing = alignment.notes.count("clock.no_such_operator"); missing > 0)
     for (const Diagnostic& d : alignment.notes.items())
       if (d.name == "clock.no_such_operator")
-        return Error{ErrorCode::kUsage, d.message, {}, "stageline analyze events lists the names of a profiler trace"};
+        return Error{
+            ErrorCode::kUsage, d.message.en, {}, "stageline analyze events lists the names of a profiler trace"};
   return {};
 }
 
@@ -108,13 +109,14 @@ int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
 
 // The last guard: alignments after which more cells begin before what they wait for than without it are wrong, whatever
 // they were made from. Returns "" when the alignment is accepted.
-std::string why_refused(const Trace& trace, const ClockAlignment& alignment) {
+Text why_refused(const Trace& trace, const ClockAlignment& alignment) {
   if (trace.clock == ClockState::kPerRank) return {};  // as recorded, nothing can be compared
   const int64_t before = broken_links(trace, {}), after = broken_links(trace, alignment.clocks);
   if (after <= before) return {};
-  return "the clocks found would make " + grouped(after) + " of " + grouped(static_cast<int64_t>(trace.links.size())) +
-         " dependencies too early, as recorded it is " + grouped(before) +
-         ": outputs keep the stamps as recorded. What ties the ranks is not what it seems to be";
+  return words("clock.refused", Args()
+                                    .set("after", grouped(after))
+                                    .set("links", grouped(static_cast<int64_t>(trace.links.size())))
+                                    .set("before", grouped(before)));
 }
 
 // Returns true when only whole replicas are unconnected, each of which is on one clock. A replica is a pipeline of its
@@ -132,7 +134,7 @@ bool only_replicas_apart(const Trace& trace) {
 // Returns what evidence there was that could not be used, or that there was none.
 std::string why_untied(const Trace& trace) {
   for (const Diagnostic& d : trace.diagnostics.items())
-    if (d.name == "clock.contradicting_tie") return d.message;
+    if (d.name == "clock.contradicting_tie") return d.message.en;
   return "nothing in the trace ties them";
 }
 
@@ -197,9 +199,9 @@ Status map_clocks(Trace& trace, const AlignOptions& options) {
     say_doubts(trace, alignment);
     return {};
   }
-  if (const std::string why = by_hand ? "" : why_refused(trace, alignment); !why.empty()) {
+  if (const Text why = by_hand ? Text() : why_refused(trace, alignment); !why.empty()) {
     trace.diagnostics.merge(alignment.notes);
-    trace.diagnostics.add("clock.refused", Severity::kLoss, why);
+    trace.diagnostics.add(problem::clock_refused, Args().set("why", why));
     return {};
   }
   for (size_t p = 0; p < trace.parts.size(); ++p) trace.parts[p].clock_map = std::move(alignment.clocks[p]);
@@ -217,17 +219,15 @@ Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options)
   if (Status s = check_by_hand(trace, alignment, options); !s) return s.error();
   if (trace.clock != ClockState::kShared || options.mode == AlignMode::kAlways || !options.by_hand.empty() ||
       trace.parts.empty()) {
-    const std::string why = options.by_hand.empty() ? why_refused(trace, alignment) : "";
-    if (!why.empty()) alignment.notes.add("clock.refused", Severity::kLoss, why);
+    const Text why = options.by_hand.empty() ? why_refused(trace, alignment) : Text();
+    if (!why.empty()) alignment.notes.add(problem::clock_refused, Args().set("why", why));
     return alignment;
   }
   const size_t doubts = doubt_shared_clock(alignment).size();
   say_doubts(trace, alignment);
   ClockAlignment said = as_stated(trace, alignment);
   if (doubts == 0 && alignment.match_count > 0)
-    said.notes.add("clock.shared", Severity::kInfo,
-                   "the source says that all ranks share one clock, and " + grouped(alignment.match_count) +
-                       " matches agree; --align always measures rank by rank");
+    said.notes.add(problem::clock_shared, Args().set("matches", grouped(alignment.match_count)));
   return said;
 }
 

@@ -86,7 +86,7 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
     const OrderModel& order = model.order();
     if (!order.known())
       return Error{ErrorCode::kUnavailable,
-                   "--layers needs a recognised schedule: " + order.why_not(),
+                   "--layers needs a recognised schedule: " + order.why_not().en,
                    {},
                    "stageline analyze schedule shows what was compared"};
     Result<std::vector<int32_t>> layers =
@@ -102,7 +102,7 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
   FixList list = price_fixes(model, options);
   for (const Fix& fix : list.fixes)
     if (fix.id == "own" && !fix.price.why_not.empty())
-      return Error{ErrorCode::kUsage, fix.name.en + ": " + fix.price.why_not, {}, "stageline help schedules"};
+      return Error{ErrorCode::kUsage, fix.name.en + ": " + fix.price.why_not.en, {}, "stageline help schedules"};
   return list;
 }
 

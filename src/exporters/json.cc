@@ -21,11 +21,11 @@ void append_place(JsonWriter& json, const Where& where) {
 
 void append_headline(JsonWriter& json, const Headline& headline) {
   json.key("headline").begin_object();
-  json.field("title_en", headline.title_en).field("title_zh", headline.title_zh);
-  json.field("lead_en", headline.lead_en).field("lead_zh", headline.lead_zh);
+  json.field("title", headline.title);
+  json.field("lead", headline.lead);
   json.key("parts").begin_array();
   for (const SpanPart& part : headline.parts) {
-    json.begin_object().field("id", part.id).field("label_en", part.label_en).field("label_zh", part.label_zh);
+    json.begin_object().field("id", part.id).field("label", part.label);
     json.field("share", part.share).end_object();
   }
   json.end_array().end_object();
@@ -35,9 +35,9 @@ void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
   json.key("findings").begin_array();
   for (const Finding& f : findings) {
     json.begin_object().field("id", f.id).field("weight", f.weight).field("value", f.value);
-    json.field("value_note_en", f.value_note_en).field("value_note_zh", f.value_note_zh);
-    json.field("title_en", f.title_en).field("title_zh", f.title_zh);
-    json.field("detail_en", f.detail_en).field("detail_zh", f.detail_zh);
+    json.field("value_note", f.value_note);
+    json.field("title", f.title);
+    json.field("detail", f.detail);
     json.field("lost_ns", static_cast<int64_t>(std::llround(f.lost_ns_per_step)))
         .field("uncertainty_ns", static_cast<int64_t>(std::llround(f.uncertainty_ns)));
     json.field("saving_ns", static_cast<int64_t>(std::llround(f.price.saving_ns)));
@@ -61,7 +61,7 @@ Status write_json(const ExportInput& input, const std::string& path) {
   json.key("diagnostics").begin_array();
   for (const Diagnostic& d : input.diagnostics.items()) {
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", d.message);
+    json.field("message", d.message.en);
     append_place(json, d.first);
     json.end_object();
   }

@@ -30,7 +30,7 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
     case ClockState::kPartlyAligned:
     case ClockState::kAligned:
       text("clock", trace.clock == ClockState::kAligned ? "aligned" : "partly_aligned");
-      text("clock_by", evidence_list(clock_summary(trace).by));
+      text("clock_by", evidence_list(clock_summary(trace).by).en);
       if (trace.alignment_half_ns() >= 0) integer("clock_offset_half_ns", trace.alignment_half_ns());
       break;
   }

@@ -97,7 +97,7 @@ void write_diagnostics(Output& out, const Diagnostics& diagnostics) {
     insert.text(d.name).text(severity_name(d.severity)).integer(d.count).text(d.first.file);
     d.first.line > 0 ? insert.integer(d.first.line) : insert.null();
     d.first.byte >= 0 ? insert.integer(d.first.byte) : insert.null();
-    insert.text(d.message).next();
+    insert.text(d.message.en).next();
   }
   out.keep(insert.status());
 }
@@ -110,8 +110,8 @@ void write_findings(Output& out, const std::vector<Finding>& findings) {
   SqliteInsert insert(out.db, "findings", 10);
   for (size_t i = 0; i < findings.size(); ++i) {
     const Finding& f = findings[i];
-    insert.integer(static_cast<int64_t>(i)).text(f.id).real(f.weight).text(f.value).text(f.value_note_en);
-    insert.text(f.value_note_zh).text(f.title_en).text(f.title_zh).text(f.detail_en).text(f.detail_zh).next();
+    insert.integer(static_cast<int64_t>(i)).text(f.id).real(f.weight).text(f.value).text(f.value_note.en);
+    insert.text(f.value_note.zh).text(f.title.en).text(f.title.zh).text(f.detail.en).text(f.detail.zh).next();
   }
   out.keep(insert.status());
 }

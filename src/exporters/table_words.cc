@@ -14,10 +14,6 @@ namespace {
 constexpr std::array<std::string_view, 10> kSaysWords = {"part",    "within", "type", "piece",     "phase",
                                                          "verdict", "cause",  "what", "direction", "bound_by"};
 
-bool is_sentence(const std::string& text) { return text.find(' ') != std::string::npos; }
-
-std::string sentence_in_chinese(const std::string& text) { return is_sentence(text) ? in_chinese(text) : text; }
-
 }  // namespace
 
 bool holds_names(const ColumnSpec& spec) {
@@ -28,8 +24,9 @@ bool holds_names(const ColumnSpec& spec) {
 std::string table_title(const Table& table, bool chinese) {
   const std::string& own = table.title().empty() ? table.name() : table.title();
   if (!chinese) return own;
-  const std::string_view known = chinese_name("table." + table.name());
-  return known.empty() ? in_chinese(own) : std::string(known);
+  std::string_view known = chinese_name("table." + table.name());
+  if (known.empty()) known = chinese_sentence(own);
+  return known.empty() ? own : std::string(known);
 }
 
 std::string column_title(const ColumnSpec& spec, bool chinese) {
@@ -56,8 +53,10 @@ bool says_words(const Table& table, const ColumnSpec& spec) {
 
 std::string cell_in_chinese(const Table& table, const ColumnSpec& spec, const std::string& text) {
   if (text.empty() || holds_names(spec)) return text;
-  const std::string_view known = chinese_word(table, spec, text);
-  return known.empty() ? sentence_in_chinese(text) : std::string(known);
+  std::string_view known = table.chinese(text);
+  if (known.empty()) known = chinese_word(table, spec, text);
+  if (known.empty()) known = chinese_sentence(text);
+  return known.empty() ? text : std::string(known);
 }
 
 void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const Diagnostics& notes, size_t max_rows) {
@@ -84,17 +83,16 @@ void write_sentences(JsonWriter& json, const std::vector<Table>& tables, const D
             name("value." + table.name() + "." + spec.name + "." + text, word);
             if (!word.empty()) continue;
           }
-          if (!is_sentence(text) || pairs.contains(text)) continue;
-          if (std::string chinese = sentence_in_chinese(text); chinese != text) pairs.emplace(text, std::move(chinese));
+          if (pairs.contains(text)) continue;
+          std::string_view chinese = block.chinese(text);
+          if (chinese.empty()) chinese = chinese_sentence(text);
+          if (!chinese.empty()) pairs.emplace(text, chinese);
         }
       }
     });
   }
   for (const Diagnostic& item : notes.items())
-    if (std::string chinese = in_chinese(item.message); chinese != item.message)
-      pairs.emplace(item.message, std::move(chinese));
-    else
-      name("flaw." + item.name, chinese_name("flaw." + item.name));
+    if (!item.message.zh.empty()) pairs.emplace(item.message.en, item.message.zh);
   json.key("sentences").begin_array();
   for (const auto& [en, zh] : pairs) json.begin_array().value(valid_utf8(en)).value(valid_utf8(zh)).end_array();
   json.end_array();

@@ -1,12 +1,13 @@
 // A table's words in the reader's language: titles, names of columns, and the texts of text columns. English texts are
-// those that the table declares. Chinese texts are looked up in base/chinese, except for sentences that an analysis
-// wrote in both languages: the table carries those itself.
+// those that the table declares. Sentences that an analysis made in both languages (words.json) are carried by the
+// table; titles, names of columns and fixed words are looked up in base/chinese.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/chinese.h"
 #include "base/diagnostics.h"
 #include "base/json_writer.h"
 #include "model/table.h"

@@ -203,9 +203,9 @@ Result<std::string> Tools::span_chart(Opened& run, const Value& arguments) {
   double before = 0;
   for (const SpanPart& part : parts) {
     const auto k = bands.colours.size();
-    bands.colours.emplace_back(clean_text(part.label_en) + " " + fixed(part.share * 100, 1) + " %",
+    bands.colours.emplace_back(clean_text(part.label.en) + " " + fixed(part.share * 100, 1) + " %",
                                k < 7 ? theme.group[k] : mix(theme.group[k % 7], theme.background, 0.5));
-    list.begin_object().field("id", part.id).field("label", clean_text(part.label_en));
+    list.begin_object().field("id", part.id).field("label", clean_text(part.label.en));
     list.field("share", part.share).end_object();
     before += part.share;
   }
@@ -228,7 +228,7 @@ Result<std::string> Tools::span_chart(Opened& run, const Value& arguments) {
   const Result<BandsPng> picture = bands_png(bands);
   if (!picture) return picture.error();
   JsonWriter json;
-  json.begin_object().field("alt", clean_text(e.headline.title_en, 2000));
+  json.begin_object().field("alt", clean_text(e.headline.title.en, 2000));
   json.field("width", picture->width).field("height", picture->height);
   json.field("step_ns", static_cast<int64_t>(std::llround(step_ns))).key("parts").raw(list.end_array().text());
   json.field("handle", handle_of(run, "chart", arguments)).end_object();

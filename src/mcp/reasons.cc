@@ -81,27 +81,22 @@ const Reason* reason_against(const Analysis& analysis, const Trace& trace) {
 }
 
 const Reason* reason_of(const Error& error, const Trace& trace, const Analysis* analysis) {
-  const auto says = [&](std::string_view words) { return error.what.find(words) != std::string::npos; };
+  // Errors that say why a run cannot answer are named after the reason: "refused.no_schedule.waterfall".
+  if (constexpr std::string_view kRefused = "refused."; error.name.starts_with(kRefused)) {
+    const std::string_view name = error.name.substr(kRefused.size());
+    return &reason(name.substr(0, name.find('.')));
+  }
   switch (error.code) {
     case ErrorCode::kLimit: return &reason("limit");
     case ErrorCode::kUnavailable:
-      if (says("given up")) return &reason("cancelled");
-      break;
     case ErrorCode::kBadInput: break;
     default: return nullptr;
   }
-  // These are words from the sentences of those who refuse; tests/cli/mcp_test.py has a run for each.
-  if (says("memory records")) return &reason("not_recorded:memory");
-  if (says("nn.Module")) return &reason("not_recorded:modules");
-  if (says("its own zero")) return &reason("clocks_not_comparable");
-  if (says("misses its steps")) return &reason("replay_misses_run");
-  if (trace.cells.size() == 0 && (says("pipeline") || says("cells"))) return &reason("no_pipeline_cells");
-  if (says("numbered step")) return &reason("no_numbered_steps");
-  if (says("schedule") || says("no waterfall") || says("no order can be tried")) return &reason("no_schedule");
   if (analysis) {
     const Reason* const against = reason_against(*analysis, trace);
     if (against) return against;
   }
+  if (!analysis && trace.cells.size() == 0) return &reason("no_pipeline_cells");
   return error.code == ErrorCode::kBadInput ? &reason("not_recorded") : &reason("not_in_this_run");
 }
 

@@ -41,7 +41,7 @@ void append_texts(JsonWriter& json, const char* name, const std::vector<std::str
 
 std::vector<std::string> messages(const Diagnostics& notes) {
   std::vector<std::string> out;
-  for (const Diagnostic& d : notes.items()) out.push_back(d.message);
+  for (const Diagnostic& d : notes.items()) out.push_back(d.message.en);
   return out;
 }
 
@@ -95,37 +95,28 @@ Result<std::string> Tools::explain(const Value& arguments) {
   if (!run) return std::move(run).error();
   const bool zh = arguments["lang"].text() == "zh";
   const Explanation& e = explanation_of(**run);
-  const auto pick = [&](const std::string& en, const std::string& chinese) {
-    return clean_text(zh ? chinese : en, 2000);
-  };
+  const auto pick = [&](const Text& text) { return clean_text(text.in(zh), 2000); };
   const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
   JsonWriter json;
   json.begin_object()
-      .field("headline", pick(e.headline.title_en, e.headline.title_zh))
-      .field("lead", pick(e.headline.lead_en, e.headline.lead_zh))
-      .field("run", pick(e.run_en, e.run_zh));
+      .field("headline", pick(e.headline.title))
+      .field("lead", pick(e.headline.lead))
+      .field("run", pick(e.run));
   json.field("step_ns", whole(e.step_ns > 0 ? e.step_ns : e.headline.step_ns))
       .field("lost_ns", whole(e.lost_ns))
       .field("steps", e.steps)
       .key("parts")
       .begin_array();
   for (const SpanPart& part : parts_of(e))
-    json.begin_object()
-        .field("id", part.id)
-        .field("label", pick(part.label_en, part.label_zh))
-        .field("share", part.share)
-        .end_object();
+    json.begin_object().field("id", part.id).field("label", pick(part.label)).field("share", part.share).end_object();
   json.end_array().key("findings").begin_array();
   for (const Finding& f : e.findings) {
-    json.begin_object()
-        .field("id", f.id)
-        .field("title", pick(f.title_en, f.title_zh))
-        .field("detail", pick(f.detail_en, f.detail_zh));
+    json.begin_object().field("id", f.id).field("title", pick(f.title)).field("detail", pick(f.detail));
     json.field("value", clean_text(f.value))
         .field("lost_ns", whole(f.lost_ns_per_step))
         .field("uncertainty_ns", whole(f.uncertainty_ns));
-    json.field("saving_ns", whole(f.price.saving_ns)).field("fix", pick(f.price.fix_en, f.price.fix_zh));
-    json.field("assumption", pick(f.price.assumption_en, f.price.assumption_zh))
+    json.field("saving_ns", whole(f.price.saving_ns)).field("fix", pick(f.price.fix));
+    json.field("assumption", pick(f.price.assumption))
         .field("command", clean_text(finding_command(f, (*run)->paths), 1000));
     if (f.evidence.analysis.empty()) {
       json.key("evidence").null();
@@ -139,7 +130,7 @@ Result<std::string> Tools::explain(const Value& arguments) {
     json.end_object();
   }
   const Text closing = closing_words(e);
-  json.end_array().field("closing", pick(closing.en, closing.zh)).field("why_not", clean_text(e.why_not, 1000));
+  json.end_array().field("closing", pick(closing)).field("why_not", clean_text(e.why_not, 1000));
   json.field("handle", handle_of(**run, "explain", arguments)).end_object();
   return json.take();
 }
@@ -213,7 +204,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   json.field("row_count", static_cast<int64_t>(table->row_count())).key("tables").begin_array();
   for (const Table& one : result->tables) json.value(one.name());
   json.end_array().key("notes").begin_array();
-  for (const Diagnostic& d : result->notes.items()) json.value(clean_text(d.message, 500));
+  for (const Diagnostic& d : result->notes.items()) json.value(clean_text(d.message.en, 500));
   json.end_array().field("handle", handle_of(**run, "ask", arguments)).end_object();
   return json.take();
 }

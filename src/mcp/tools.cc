@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/error_words.h"
 #include "base/give_up.h"
 #include "base/input.h"
 #include "base/json_tree.h"
@@ -101,7 +102,7 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
   progress_ = progress;
   png_.clear();
   const GiveUpScope given_up([progress] { return progress && progress->cancelled(); });
-  Result<std::string> made = Error{ErrorCode::kUnavailable, "the question was given up", {}, ""};
+  Result<std::string> made = said_error(ErrorCode::kUnavailable, "refused.cancelled.question");
   try {
     made = checked ? (this->*call->second)(arguments) : Result<std::string>(checked.error());
   } catch (const GivenUp&) {
@@ -295,7 +296,7 @@ Result<std::string> Tools::open(const Value& arguments) {
         .field("name", flaws[i]->name)
         .field("severity", severity_name(flaws[i]->severity))
         .field("count", flaws[i]->count)
-        .field("message", clean_text(flaws[i]->message))
+        .field("message", clean_text(flaws[i]->message.en))
         .end_object();
   json.end_array().field("diagnostics_count", static_cast<int64_t>(flaws.size())).end_object();
   return json.take();

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/words.h"
+
 namespace stageline {
 
 // Where the numbers of a finding can be looked up: `stageline analyze ANALYSIS …`, in the table TABLE of its answer.
@@ -19,12 +21,12 @@ struct FindingEvidence {
 
 // The advice and its saving, from a replay (diagnosis/what_if/what_if) or from sums.
 struct FindingPrice {
-  std::string fix_en, fix_zh;  // the advice, a clause without a full stop: "Move about two layers away from stage 3"
+  Text fix;  // the advice, a clause without a full stop: "Move about two layers away from stage 3"
   // The command to type or the setting: "stageline what-if … --micro-batches 8", a layout string; may be "".
   std::string command;
   double saving_ns = 0;    // time saved in the mean step; 0 when it was not computed
   bool per_token = false;  // the fix changes how much work a step does, so saving_ns compares equal amounts of work
-  std::string assumption_en, assumption_zh;  // the assumptions of the saving; may be ""
+  Text assumption;         // the assumptions of the saving; may be ""
 };
 
 struct Finding {
@@ -32,9 +34,9 @@ struct Finding {
   double weight = 0;  // share of the step's time that is at stake, 0 … 1; findings are ordered by it
   std::string value;  // the number that matters, in short: "2.08×", "36.4 %"
   // The base of which the value is a share or multiple: "of the median stage".
-  std::string value_note_en, value_note_zh;
-  std::string title_en, title_zh;    // one sentence
-  std::string detail_en, detail_zh;  // evidence and what to try; one or two sentences
+  Text value_note;
+  Text title;   // one sentence
+  Text detail;  // evidence and what to try; one or two sentences
 
   // Fields of findings that have a price. Times are per step, the mean over the steps looked at; outlier steps are
   // excluded unless the finding is about them. Findings with the same cause are merged: `explain` keeps the one with
@@ -59,13 +61,13 @@ const std::vector<std::string_view>& finding_ids();
 // One part of the span in the first lines of a report; the shares of all parts add up to 1.
 struct SpanPart {
   std::string id;  // "compute", "bubble", …; the id also names the part's colour
-  std::string label_en, label_zh;
+  Text label;
   double share = 0;
 };
 struct Headline {
-  std::string title_en, title_zh;
-  std::string lead_en, lead_zh;
-  std::string sizes_en = {}, sizes_zh = {};  // how `lead` begins where no other line gives stages, ranks and steps
+  Text title;
+  Text lead;
+  Text sizes;  // how `lead` begins where no other line gives stages, ranks and steps
   std::vector<SpanPart> parts;
   std::vector<SpanPart> device_parts = {};  // NOLINT(readability-redundant-member-init): of pipelines in profiles,
                                             // `parts` of their devices' time
@@ -73,7 +75,7 @@ struct Headline {
   std::vector<SpanPart> host_parts = {};  // NOLINT(readability-redundant-member-init)
   bool host_alone = false;                // `parts` of a profile are of the hosts' time
   // For profiles only: a sentence on the time that no finding explains, and below it the step that shares refer to.
-  std::string closing_en, closing_zh;
+  Text closing;
   double step_ns = 0;  // the mean step, or the whole recording where it has no steps
   int64_t steps = 0;
 };

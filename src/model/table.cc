@@ -70,6 +70,11 @@ void Table::add_row(std::vector<Value> values) {
   assert(!later_);
   assert(values.size() == specs_.size());
   for (size_t c = 0; c < values.size(); ++c) {
+    if (Text* both = std::get_if<Text>(&values[c])) {
+      std::string english = valid_utf8(both->en);
+      if (!both->zh.empty()) chinese_.try_emplace(english, std::move(both->zh));
+      values[c] = std::move(english);
+    }
     assert(values[c].index() == storage_of(specs_[c].type));
     switch (data_[c].index()) {
       case 0: std::get<0>(data_[c]).push_back(std::get<0>(values[c])); break;
@@ -78,6 +83,12 @@ void Table::add_row(std::vector<Value> values) {
     }
   }
   ++row_count_;
+}
+
+std::string_view Table::chinese(const std::string& english) const {
+  const auto& known = later_ ? whole().chinese_ : chinese_;
+  const auto at = known.find(english);
+  return at == known.end() ? std::string_view() : at->second;
 }
 
 bool Table::is_null(size_t row, size_t column) const {

@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
 
+#include "base/words.h"
 #include "model/cells.h"
 
 namespace stageline {
@@ -68,13 +70,16 @@ class Table {
   Table rows(size_t first, size_t count) const;
 
   // Appends one row, which must have as many values as there are columns (asserted): integers for kInteger, kDuration
-  // and kTime, doubles for kReal, kShare and kRatio, text for kText.
-  using Value = std::variant<int64_t, double, std::string>;
+  // and kTime, doubles for kReal, kShare and kRatio, text for kText. A Text is a sentence in both languages: the column
+  // holds its English, and chinese() knows the rest.
+  using Value = std::variant<int64_t, double, std::string, Text>;
   void add_row(std::vector<Value> values);
 
   int64_t integer(size_t row, size_t c) const { return std::get<0>(column(c))[row]; }
   double real(size_t row, size_t c) const { return std::get<1>(column(c))[row]; }
   const std::string& text(size_t row, size_t c) const { return std::get<2>(column(c))[row]; }
+  // Returns the Chinese of a cell whose row was added with a Text; "" for other texts.
+  std::string_view chinese(const std::string& english) const;
   bool is_null(size_t row, size_t column) const;
   // Returns all row_count() values of a column; for outputs that take columns rather than rows.
   const Column& column(size_t column) const { return later_ ? whole().data_[column] : data_[column]; }
@@ -92,6 +97,7 @@ class Table {
   struct Later;
   const Table& whole() const;  // all rows of a later() table, made once
 
+  std::map<std::string, std::string, std::less<>> chinese_;  // of the sentences in text columns
   std::vector<Column> data_;  // for a later() table, columns of the right types without rows
   size_t row_count_ = 0;
   std::shared_ptr<Later> later_;

@@ -25,7 +25,7 @@ struct TheoryStep {
 
 struct Theory {
   std::string schedule;  // the schedule's name, "1f1b"; "" when there is no theory
-  std::string why_not;   // when there is none: the reason, in words for a note
+  Text why_not;          // when there is none: the reason, in words for a note
   bool by_rank = false;  // each rank was placed by itself, because ranks share no clock
   int64_t without = 0;   // compute cells without a place in the theory, since the schedule has no such work
   // For each cell, on the clock that Trace's times are compared on; kNoTheory without a place.

@@ -104,11 +104,14 @@ ClockSummary clock_summary(const Trace& trace) {
   return out;
 }
 
-std::string evidence_list(const std::vector<ClockEvidence>& evidence) {
-  std::vector<std::string> names;
+Text evidence_list(const std::vector<ClockEvidence>& evidence) {
+  std::vector<Text> names;
   const auto add = [&](ClockEvidence one) {
-    std::string name = (one == ClockEvidence::kOperator ? "an " : "") + std::string(evidence_name(one));
-    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+    const std::string name(evidence_name(one)), known = "clocks.by." + name;
+    Text text = has_words(known) ? words(known) : Text{name, name};
+    if (one == ClockEvidence::kOperator) text.en = "an " + text.en;
+    if (std::none_of(names.begin(), names.end(), [&](const Text& other) { return other.en == text.en; }))
+      names.push_back(std::move(text));
   };
   for (const ClockEvidence one : evidence) {
     if (one == ClockEvidence::kMixed) {
@@ -118,8 +121,11 @@ std::string evidence_list(const std::vector<ClockEvidence>& evidence) {
       add(one);
     }
   }
-  std::string out;
-  for (size_t k = 0; k < names.size(); ++k) out += (k == 0 ? "" : k + 1 == names.size() ? " and " : ", ") + names[k];
+  Text out;
+  for (size_t k = 0; k < names.size(); ++k) {
+    if (k > 0) out += Text{k + 1 == names.size() ? " and " : ", ", "\u3001"};
+    out += names[k];
+  }
   return out;
 }
 

@@ -314,7 +314,7 @@ struct ClockSummary {
 };
 ClockSummary clock_summary(const Trace& trace);
 // Returns the list in words: "messages", "compute gaps and collectives".
-std::string evidence_list(const std::vector<ClockEvidence>& evidence);
+Text evidence_list(const std::vector<ClockEvidence>& evidence);
 
 // Sizes of the whole trace, computed from its cells. Cells whose number is kUnknown do not count.
 struct Extent {

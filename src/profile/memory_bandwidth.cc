@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/numpy_order.h"
+#include "profile/problems.h"
 
 namespace stageline {
 namespace {
@@ -78,11 +79,7 @@ std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank&
 
 void note_copy_flaws(const std::vector<CopyBandwidth>& copies, Diagnostics& notes) {
   for (const CopyBandwidth& c : copies)
-    if (c.without_rate > 0)
-      notes.add(
-          "bandwidth.no_rate", Severity::kWarning,
-          "copies and memsets without a duration or a size have no bandwidth; their bytes count, their rate does not",
-          {}, c.without_rate);
+    if (c.without_rate > 0) notes.add(problem::bandwidth_no_rate, {}, c.without_rate);
 }
 
 std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const TorchRank& rank) {

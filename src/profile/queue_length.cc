@@ -8,6 +8,7 @@
 
 #include "base/parallel.h"
 #include "model/numpy_order.h"
+#include "profile/problems.h"
 
 namespace stageline {
 namespace {
@@ -138,13 +139,8 @@ Result<std::vector<std::vector<QueuePoint>>> hta_queues(const TorchRun& run) {
 
 void note_queue_flaws(const std::vector<StreamQueue>& queues, Diagnostics& notes) {
   for (const StreamQueue& q : queues) {
-    if (q.early > 0)
-      notes.add("queue.early_start", Severity::kWarning,
-                "device work that starts before its launch: the clocks of host and device disagree; it never waited",
-                {}, q.early);
-    if (q.unlaunched > 0)
-      notes.add("queue.no_launch", Severity::kWarning, "device work without a launch in the trace was not counted", {},
-                q.unlaunched);
+    if (q.early > 0) notes.add(problem::queue_early_start, {}, q.early);
+    if (q.unlaunched > 0) notes.add(problem::queue_no_launch, {}, q.unlaunched);
   }
 }
 

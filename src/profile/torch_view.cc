@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "profile/hta_rows.h"
+#include "profile/problems.h"
 
 namespace stageline {
 namespace {
@@ -180,9 +181,7 @@ void TorchRowStore::keep(const TorchOptions& options, size_t part, const std::sh
 }
 
 void note_last_step(const TorchRun& run, Diagnostics& notes) {
-  if (!run.drops_last_step) return;
-  notes.add("profile.last_step", Severity::kInfo,
-            "the last profiler step is left out, as it may be cut; --include-last-profiler-step true keeps it");
+  if (run.drops_last_step) notes.add(problem::profile_last_step);
 }
 
 }  // namespace stageline

@@ -3,6 +3,7 @@
 #include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/common/foreign.h"
+#include "readers/problems.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -69,9 +70,7 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
     if (found.size() == 1) {
       for (const Reader* reader : general)
         if (notes)
-          notes->add("source.other_reader", Severity::kInfo,
-                     std::string("the reader ") + reader->name + " would take this input too; " + found[0]->name +
-                         " was taken, which is made for it alone; --reader " + reader->name + " is the other",
+          notes->add(problem::source_other_reader, Args().set("reader", reader->name).set("taken", found[0]->name),
                      {source.roots.empty() ? "" : source.roots[0]});
       return found[0];
     }

@@ -1,5 +1,7 @@
 #include "schedules/build.h"
 
+#include "base/error_words.h"
+
 namespace stageline {
 
 RankOrder warm_alternate(int32_t warm, int32_t micro_batches) {
@@ -48,8 +50,9 @@ double classic_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) {
   return static_cast<double>(sizes.stages - 1) * static_cast<double>(costs.forward_ns + costs.backward_ns);
 }
 
-Error sizes_error(const char* name, const std::string& needs, int32_t found) {
-  return {ErrorCode::kUsage, std::string(name) + " needs " + needs + ", not " + std::to_string(found), {}, ""};
+Error sizes_error(const char* name, const Text& needs, int32_t found) {
+  return said_error(ErrorCode::kUsage, "order.needs",
+                    Args().set("schedule", std::string(name)).set("needs", needs).set("found", int64_t{found}));
 }
 
 }  // namespace stageline

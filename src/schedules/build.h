@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/words.h"
 #include "model/schedule.h"
 
 namespace stageline {
@@ -41,6 +42,6 @@ inline int32_t filled_twice(const ScheduleSizes& sizes) { return 2 * sizes.stage
 inline constexpr const char* kClassicBubble = "(p−1)(F+B)";
 
 // Makes the error kUsage "NAME needs …, not …".
-Error sizes_error(const char* name, const std::string& needs, int32_t found);
+Error sizes_error(const char* name, const Text& needs, int32_t found);
 
 }  // namespace stageline

@@ -10,11 +10,11 @@ int32_t place_of(const ScheduleSizes& sizes, int32_t rank) { return std::min(ran
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
   const int32_t p = sizes.stages, half = sizes.micro_batches / 2;
-  if (p % 2 != 0) return sizes_error("dualpipe", "an even number of stages", p);
+  if (p % 2 != 0) return sizes_error("dualpipe", words("order.needs.even_stages"), p);
   if (sizes.micro_batches % 2 != 0)
-    return sizes_error("dualpipe", "an even number of micro-batches", sizes.micro_batches);
+    return sizes_error("dualpipe", words("order.needs.even_micro_batches"), sizes.micro_batches);
   if (sizes.micro_batches < 2 * p)
-    return sizes_error("dualpipe", "at least two micro-batches per stage (" + std::to_string(2 * p) + ")",
+    return sizes_error("dualpipe", words("order.needs.two_a_stage", Args().set("count", int64_t{2 * p})),
                        sizes.micro_batches);
   Schedule schedule{"dualpipe", sizes, ChunkLayout::kBidirectional};
   for (int32_t r = 0; r < p; ++r) {

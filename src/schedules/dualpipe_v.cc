@@ -7,7 +7,7 @@ namespace {
 
 Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, RankOrder (*order_of)(DualPipeRank, bool)) {
   if (sizes.micro_batches < 2 * sizes.stages)
-    return sizes_error(name, "at least two micro-batches per stage (" + std::to_string(2 * sizes.stages) + ")",
+    return sizes_error(name, words("order.needs.two_a_stage", Args().set("count", int64_t{2 * sizes.stages})),
                        sizes.micro_batches);
   Schedule schedule{name, sizes, ChunkLayout::kV};
   for (int32_t r = 0; r < sizes.stages; ++r)

@@ -10,8 +10,7 @@ namespace {
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
   const int32_t p = sizes.stages, m = sizes.micro_batches;
-  if (m < p)
-    return sizes_error("zb-h1-paddle", "at least as many micro-batches as stages (" + std::to_string(p) + ")", m);
+  if (m < p) return sizes_error("zb-h1-paddle", words("order.needs.a_stage", Args().set("stages", int64_t{p})), m);
   Schedule schedule{"zb-h1-paddle", sizes, ChunkLayout::kLoop};
   for (int32_t r = 0; r < p; ++r) {
     RankOrder order;

@@ -14,6 +14,7 @@
 #include <deque>
 #include <optional>
 
+#include "base/error_words.h"
 #include "schedules/build.h"
 
 namespace stageline {
@@ -228,8 +229,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
       }
       if (plan && (!best || plan->worst < best->worst)) best = std::move(plan);
     }
-  if (!best)
-    return Error{ErrorCode::kUsage, "zbvpp finds no plan for these sizes and costs", {}, "choose other sizes, or zb-v"};
+  if (!best) return said_error(ErrorCode::kUsage, "order.no_plan", {}, {}, "choose other sizes, or zb-v");
   Schedule schedule{"zbvpp", sizes, ChunkLayout::kV};
   planner.plan(best->fill_before_f, best->fill_before_i, best->allowance, &schedule.ranks);
   return schedule;

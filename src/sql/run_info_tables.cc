@@ -61,9 +61,9 @@ Table findings_of(const RunData& data) {
     if (!f.evidence.table.empty()) evidence += "__" + f.evidence.table;
     for (char& c : evidence)
       if (c == '-') c = '_';
-    table.add_row({f.id, f.cause.substr(0, f.cause.find(' ')), f.title_en, f.detail_en, f.value,
+    table.add_row({f.id, f.cause.substr(0, f.cause.find(' ')), f.title.en, f.detail.en, f.value,
                    whole_ns(f.lost_ns_per_step), whole_ns(f.uncertainty_ns), whole_ns(f.price.saving_ns),
-                   f.price.fix_en, f.price.assumption_en, finding_command(f, data.paths()),
+                   f.price.fix.en, f.price.assumption.en, finding_command(f, data.paths()),
                    f.step.value_or(kNullInteger), f.rank ? int64_t{*f.rank} : kNullInteger, evidence});
   }
   return table;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/error_words.h"
 #include "base/give_up.h"
 #include "base/text.h"
 #include "sql/authorizer.h"
@@ -122,7 +123,7 @@ struct Session::Watch {
                 "the query needs more memory than " + std::to_string(limits.max_memory >> 20) + " MiB",
                 {},
                 "narrow it by rank, step or time"};
-      default: return {ErrorCode::kUnavailable, "the query was given up", {}, ""};
+      default: return said_error(ErrorCode::kUnavailable, "refused.cancelled.query");
     }
   }
 };

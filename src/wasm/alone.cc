@@ -1,10 +1,9 @@
-// The parts of src/base that WebAssembly has otherwise: loops run in order, and a sentence stays English, for the
-// dictionary would be most of the page.
+// The parts of src/base that WebAssembly has otherwise: loops run in order, and of all sentences there are only
+// those that say why an order cannot be simulated (cmake/wasm.cmake).
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "base/chinese.h"
 #include "base/number.h"
 #include "base/parallel.h"
 
@@ -30,7 +29,5 @@ std::string json_double(double value) {
   const std::string plain(text);
   return plain.size() <= scientific.size() ? plain : scientific;
 }
-
-std::string in_chinese(std::string_view sentence) { return std::string(sentence); }
 
 }  // namespace stageline

@@ -20,18 +20,18 @@ class Words(Case):
         db.close()
         expected, found = 'F7.c0&B3.c1', 'F5.c1&B1.c0'
         notes = flaws(info(source))
-        self.assertIn(f'{expected} was expected, {found} was found', notes['cells.off_schedule.rank_1']['message'])
+        self.assertIn(f'expected {expected}, found {found}', notes['cells.off_schedule.rank_1']['message'])
         lost = notes['cells.lost_marks']
         self.assertEqual((lost['count'], lost['severity']), (1, 'loss'))
         self.assertIn(f'first {expected} of rank 1 in step 10: about 30.0', lost['message'])
-        self.assertIn('not waiting', lost['message'])
+        self.assertIn('shown as waiting are lost marks', lost['message'])
         done = run('analyze', 'schedule', source, '--format', 'json', check=0)
         table = next(t for t in json.loads(done.out)['tables'] if t['name'] == 'divergence')
         self.assertEqual([(r['expected'], r['found']) for r in table['rows']], [(expected, found)])
         done = run('pp-chart', '-d', source, '-o', self.dir / 'out', check=0)
         self.assertIn(f'{expected} was expected, {found} (15F+1B in the table) was found', done.err)
         self.assertEqual(done.err.count('was expected'), 1)
-        self.assertIn('lost marks, not waiting', done.err)
+        self.assertIn('shown as waiting are lost marks', done.err)
 
     def test_kernels_by_time_have_a_row_an_operation(self):
         source = self.make('1f1b', '--stages', 2, '--micro-batches', 4)

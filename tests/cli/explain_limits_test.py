@@ -128,7 +128,7 @@ class Steps(Limits):
         found = self.reported(path)
         self.assertEqual((found['steps'], found['step_ns'] // 1000), (4, known['step_ns'] // 1000))
         self.assertEqual([f['id'] for f in found['findings']], [f['id'] for f in known['findings']])
-        self.assertIn('rounds were taken as steps', run('explain', path, check=0).err)
+        self.assertIn('each round was used as a step', run('explain', path, check=0).err)
 
     def test_where_nothing_tells_them_nothing_is_found(self):
         rows = self.rows(self.made('healthy'))

@@ -398,7 +398,7 @@ class PpChart(Case):
         for p in (source / 'z_again').glob('truth*'):
             shutil.rmtree(p)
         done = self.write(source)
-        self.assertIn('with the same time stamp', done.err)
+        self.assertIn('have the same timestamp', done.err)
         self.assertIn('(2 times)', done.err)
         self.assertIn('z_again', done.err)
 
@@ -419,7 +419,7 @@ class PpChart(Case):
         source = self.dir / 'in'
         run('simulate', '1f1b', '--format', 'ascend', '--stages', 4, '--micro-batches', 6, '--machines', 2, '--clock-skew', '5ms',
             '--level', 1, '-o', source, check=0)
-        self.assertRegex(self.write(source).err, r'clocks of these hosts are up to [0-9.]+\s*ms apart')
+        self.assertRegex(self.write(source).err, r'clocks of these hosts differ by up to [0-9.]+\s*ms')
 
     def test_their_command_is_pointed_here(self):
         done = run('cluster', '-m', 'pp_chart', '-d', 'P', check=2)

@@ -843,7 +843,7 @@ class Prompt(Case):
         os.write(fd, b'WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c;\r')
         until(b'FROM c;\r\n')
         os.write(fd, b'\x03')  # gives up the query, not the program
-        until(b'the query was given up')
+        until(b'the query was cancelled')
         os.write(fd, b'.quit\r')
         while True:
             try:

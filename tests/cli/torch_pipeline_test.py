@@ -87,7 +87,7 @@ class Cells(Case):
         # JSON has the cells alone, and says how many slices it lacks.
         found = info(self.dir / 'pair' / 'train.json')
         said = run('export', self.dir / 'pair' / 'train.json', '-o', self.dir / 'out.json', check=0).err
-        beside = int(re.search(r'cells; (\d+) slices beside them are not in this file', said.replace('\u202f', ''))[1])
+        beside = int(re.search(r'cells only; (\d+) other slices are not in this file', said.replace('\u202f', ''))[1])
         # A cell has its slice, or shares one with another.
         self.assertTrue(found['slices'] - found['cells'] <= beside < found['slices'], beside)
 

@@ -145,7 +145,7 @@ class WhatIf(Case):
 
     def test_one_step_says_that_it_is_one(self):
         path = self.simulate('run', '1f1b', '--steps', 1)
-        self.assertIn('one step tells no uncertainty', run('what-if', path, check=0).err)
+        self.assertIn('one step gives no uncertainty', run('what-if', path, check=0).err)
         self.assertTrue(all(r['error_ns'] is None for r in table(answer(path), 'fixes')))
 
     def test_a_slow_device_is_no_heavy_stage(self):

@@ -63,10 +63,10 @@ inline void look_at(Trace& trace, const TempFolder& folder, uint8_t how, uint8_t
   for (const StageCost& cost : stage_costs(trace))
     FUZZ_CHECK(cost.count > 0 && cost.mean_ns >= 0 && cost.p50_ns <= cost.p95_ns, "cost");
   const Findings findings = find_findings(Run(trace));
-  FUZZ_CHECK(!findings.headline.title_en.empty() && !findings.headline.title_zh.empty(), "headline");
+  FUZZ_CHECK(!findings.headline.title.empty() && !findings.headline.title.zh.empty(), "headline");
   for (const Finding& finding : findings.list) {
     FUZZ_CHECK(std::isfinite(finding.weight) && finding.weight >= 0 && finding.weight <= 1.001, finding.id);
-    FUZZ_CHECK(!finding.title_en.empty() && !finding.title_zh.empty(), finding.id);
+    FUZZ_CHECK(!finding.title.empty() && !finding.title.zh.empty(), finding.id);
   }
   simdjson::dom::parser parser;
   const std::string info = info_json(trace);

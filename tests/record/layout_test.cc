@@ -61,8 +61,7 @@ static_assert(static_cast<int>(reader::ChunkType::kMeta) == slr::kMeta &&
               static_cast<int>(reader::ChunkType::kOpen) == slr::kOpen);
 static_assert(static_cast<int>(reader::RecordType::kOpenRange) == slr::kOpenRange &&
               static_cast<int>(reader::RecordType::kStep) == slr::kStep);
-static_assert(reader::kFirstDeviceDrop == SLR_DROP_CAPTURE && reader::kDropNames == SLR_DROP_NAMES &&
-              reader::kDropGuard == SLR_DROP_GUARD);
+static_assert(reader::kFirstDeviceDrop == SLR_DROP_CAPTURE && reader::kDropNames == SLR_DROP_NAMES);
 
 static_assert(reader::kHotVersionAt == offsetof(slr::HotHeader, version));
 static_assert(reader::kHotRingRecordsAt == offsetof(slr::HotHeader, ring_records));

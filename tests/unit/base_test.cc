@@ -10,6 +10,8 @@
 #include "base/number.h"
 #include "base/number_list.h"
 #include "base/text.h"
+#include "model/problems.h"
+#include "pipeline/cells/problems.h"
 
 using namespace stageline;
 
@@ -113,12 +115,34 @@ TEST_CASE("CSV records with quotes") {
 
 TEST_CASE("diagnostics count kinds and keep the earliest place") {
   Diagnostics d;
-  d.add("x.bad", Severity::kLoss, "bad", {"f", 9});
-  d.add("x.bad", Severity::kLoss, "bad", {"f", 4});
-  d.add("x.note", Severity::kInfo, "note");
+  d.add({"x.bad", Severity::kLoss, {"bad", ""}, 1, {"f", 9}});
+  d.add({"x.bad", Severity::kLoss, {"worse", ""}, 1, {"f", 4}});
+  d.add({"x.note", Severity::kInfo, {"note", ""}, 1, {}});
   CHECK(d.count("x.bad") == 2);
+  CHECK(d.items()[0].message.en == "bad");
   CHECK(d.items()[0].first.line == 4);
   CHECK(d.flaw_count() == 1);
+}
+
+TEST_CASE("diagnostics: a problem is named after its reader, and has its sentence in both languages") {
+  Diagnostics d;
+  d.add(problem::reader_no_steps.of("op_json"), Args().set("unit", words("unit.event")));
+  d.add(problem::reader_no_steps.of("op_table"), Args().set("unit", words("unit.row")));
+  d.add(problem::cells_off_schedule.on("rank_3"), Args()
+                                                      .set("rank", int64_t{3})
+                                                      .set("step", int64_t{7})
+                                                      .set("row", int64_t{2})
+                                                      .set("expected", "")
+                                                      .set("found", "F0")
+                                                      .set("why", ""));
+  REQUIRE(d.items().size() == 3);
+  CHECK(d.items()[0].name == "op_json.no_steps");
+  CHECK(d.items()[1].name == "op_table.no_steps");
+  CHECK(d.items()[2].name == "cells.off_schedule.rank_3");
+  CHECK(d.items()[1].message.en.find("row") != std::string::npos);
+  CHECK(d.items()[1].message.in(true) != d.items()[1].message.en);
+  CHECK(d.items()[0].severity == Severity::kInfo);
+  CHECK(problem::reader_no_steps.as(Severity::kLoss).of("x").full_name() == "x.no_steps");
 }
 
 TEST_CASE("find_anchor finds what std::string finds") {

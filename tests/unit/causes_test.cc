@@ -108,17 +108,17 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
     REQUIRE(findings.size() == 1);
     const Finding& f = findings[0];
     CAPTURE(f.id);
-    for (const std::string* text : {&f.id, &f.cause, &f.value, &f.title_en, &f.title_zh, &f.detail_en, &f.detail_zh,
-                                    &f.price.fix_en, &f.price.fix_zh, &f.evidence.analysis})
+    for (const std::string* text : {&f.id, &f.cause, &f.value, &f.title.en, &f.title.zh, &f.detail.en, &f.detail.zh,
+                                    &f.price.fix.en, &f.price.fix.zh, &f.evidence.analysis})
       CHECK_FALSE(text->empty());
     CHECK(f.lost_ns_per_step == 20e6);
     CHECK(f.weight == doctest::Approx(0.2));
     CHECK(f.price.saving_ns == 20e6);
-    CHECK(f.detail_en.find("20.0") != std::string::npos);
-    CHECK(f.detail_zh.find("20.0") != std::string::npos);
-    CHECK(f.detail_en.ends_with("."));
+    CHECK(f.detail.en.find("20.0") != std::string::npos);
+    CHECK(f.detail.zh.find("20.0") != std::string::npos);
+    CHECK(f.detail.en.ends_with("."));
     // A title with advice behind its colon has it in both languages.
-    CHECK((f.title_zh.find("：") != std::string::npos) == (f.title_en.find(": ") != std::string::npos));
+    CHECK((f.title.zh.find("：") != std::string::npos) == (f.title.en.find(": ") != std::string::npos));
   }
 }
 
@@ -137,11 +137,11 @@ TEST_CASE("causes: pipelines of one replica are not called replicas, several lin
   list.causes[1].places = {{.kind = PlaceKind::kLink, .stage = 3, .replica = 1, .from_stage = 2, .both_ways = true}};
   const auto findings = cause_findings(trace, list, Recognition{});
   REQUIRE(findings.size() == 1);
-  CHECK(findings[0].title_en.find("of pipeline 1 ") != std::string::npos);
-  CHECK(findings[0].title_zh.find("流水线 1") != std::string::npos);
-  CHECK(findings[0].detail_en.find("Also slow: between stages 2 and 3") != std::string::npos);
+  CHECK(findings[0].title.en.find("of pipeline 1 ") != std::string::npos);
+  CHECK(findings[0].title.zh.find("流水线 1") != std::string::npos);
+  CHECK(findings[0].detail.en.find("Also slow: between stages 2 and 3") != std::string::npos);
   trace.context_parallel = 1;
-  CHECK(cause_findings(trace, list, Recognition{})[0].title_en.find("of replica 1 ") != std::string::npos);
+  CHECK(cause_findings(trace, list, Recognition{})[0].title.en.find("of replica 1 ") != std::string::npos);
 }
 
 TEST_CASE("explain: hostile cells are survived") {
@@ -174,8 +174,8 @@ TEST_CASE("causes: an order that is left has words where the recognition holds n
   list.causes.push_back(order);
   const std::vector<Finding> findings = cause_findings(trace, list, Recognition{});
   REQUIRE(findings.size() == 1);
-  CHECK(findings[0].title_en == "3 of 8 rank-steps deviate from the order of the schedule: restore the order");
-  CHECK(findings[0].title_zh.find("8 个 rank×步 中有 3 个") == 0);
+  CHECK(findings[0].title.en == "3 of 8 rank-steps deviate from the order of the schedule: restore the order");
+  CHECK(findings[0].title.zh.find("8 个 rank×步 中有 3 个") == 0);
   CHECK(findings[0].price.saving_ns == 20);
 }
 

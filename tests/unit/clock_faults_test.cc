@@ -38,7 +38,7 @@ Trace run_of(int32_t stages, int32_t dp, int32_t steps) {
 
 std::string note_of(const ClockAlignment& found, std::string_view name) {
   for (const Diagnostic& d : found.notes.items())
-    if (d.name == name) return d.message;
+    if (d.name == name) return d.message.en;
   return "";
 }
 

@@ -473,9 +473,9 @@ TEST_CASE("link.slow is found from one hundredth of the span on, and names its c
     return out;
   };
   REQUIRE(found("source", 5).size() == 1);
-  CHECK(found("source", 5)[0].title_en == "Rank 2 sends slowly");
+  CHECK(found("source", 5)[0].title.en == "Rank 2 sends slowly");
   CHECK(found("source", 5)[0].weight == doctest::Approx(0.01));
   CHECK(found("source", 4).empty());  // both together are under a hundredth
-  CHECK(found("destination", 10)[0].title_en == "Rank 1 receives slowly");
-  CHECK(found("link", 10)[0].title_en == "The link from rank 2 to rank 1 is slow");
+  CHECK(found("destination", 10)[0].title.en == "Rank 1 receives slowly");
+  CHECK(found("link", 10)[0].title.en == "The link from rank 2 to rank 1 is slow");
 }

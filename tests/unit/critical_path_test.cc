@@ -66,7 +66,7 @@ TEST_CASE("critical path: a note says so when nothing leads to the path's start"
   REQUIRE(ours);
   CHECK(value(ours->tables[0], "bound_by", "path", "dur_ns") == 10'000);
   REQUIRE(ours->notes.count("critical_path.coverage") == 1);
-  CHECK(ours->notes.items()[0].message.find("10 % of the wall time: it starts 0.09 ms into the window with \"b\"") !=
+  CHECK(ours->notes.items()[0].message.en.find("10 % of the wall time: it starts 0.09 ms into the window with \"b\"") !=
         std::string::npos);
 }
 

@@ -65,7 +65,7 @@ void give_up_all_analyses(const Trace& trace) {
         const GiveUpScope scope([&looks] { return looks(); });
         failed.clear();
         CHECK(all_rows(data, table, &failed).empty());
-        CHECK(failed == "the query was given up");
+        CHECK(failed == "the query was cancelled");
       }
       ++given_up;
       failed.clear();
@@ -139,6 +139,6 @@ TEST_CASE("give up: a query that took too long ends within the analysis that it 
   REQUIRE(waterfall != tables.end());
   const auto outcome = (*session)->ask("SELECT * FROM " + (*waterfall)->name(), limits, answer);
   REQUIRE_FALSE(outcome);
-  CHECK(outcome.error().what == "the query was given up");
+  CHECK(outcome.error().what == "the query was cancelled");
   CHECK(answer.row_count() == 0);
 }

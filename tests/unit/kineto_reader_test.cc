@@ -370,6 +370,6 @@ TEST_CASE("kineto: files of several ranks that lie days apart are perhaps severa
     if (d.name != "kineto.far_apart") continue;
     CHECK(d.severity == Severity::kWarning);
     CHECK(d.first.file == far);
-    CHECK(d.message.find("8.5\u202fdays after the end of " + first) != std::string::npos);
+    CHECK(d.message.en.find("8.5\u202fdays after the end of " + first) != std::string::npos);
   }
 }

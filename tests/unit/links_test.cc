@@ -179,8 +179,8 @@ TEST_CASE("links: one slow link is a cell, priced as the run without it") {
     const std::vector<Finding> findings = link_findings(trace, links);
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].id == "link.slow");
-    CHECK(findings[0].title_en.find("from rank 9 to rank 10") != std::string::npos);
-    CHECK(!findings[0].title_zh.empty());
+    CHECK(findings[0].title.en.find("from rank 9 to rank 10") != std::string::npos);
+    CHECK(!findings[0].title.zh.empty());
   }
 }
 
@@ -193,7 +193,7 @@ TEST_CASE("links: all links of a rank are its end, all of a pair of stages their
   std::vector<Finding> findings = link_findings(end, by_end);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "link.endpoint");
-  CHECK(findings[0].title_en.find("Rank 1 sends and receives") != std::string::npos);
+  CHECK(findings[0].title.en.find("Rank 1 sends and receives") != std::string::npos);
 
   for (const bool messages : {true, false}) {
     CAPTURE(messages);

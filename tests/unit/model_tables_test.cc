@@ -26,7 +26,7 @@ Trace small_trace() {
   }
   trace.cells.add({0, 0, CellKind::kForward, 0, 3, 100, 150, 0});
   trace.cells.add({kUnknown, 0, CellKind::kCollective, kUnknown, kUnknown, 300, 380, kNoSlice});
-  trace.diagnostics.add("test.flaw", Severity::kLoss, "two lines are left out", {"workerlog.0", 17, -1}, 2);
+  trace.diagnostics.add({"test.flaw", Severity::kLoss, {"two lines are left out", ""}, 2, {"workerlog.0", 17, -1}});
   return trace;
 }
 

@@ -161,8 +161,8 @@ TEST_CASE("findings: the bubble is compared with the schedule that ran, and the 
     const int32_t chunks = std::string(name) == "1f1b" ? 1 : 2;
     const Trace trace = replayed(name, {.stages = 4, .micro_batches = 8, .chunks = chunks}, costs);
     const Findings findings = find_findings(trace);
-    CHECK(findings.headline.lead_en.find(std::string("Schedule: ") + name + "; 100\u202f%") != std::string::npos);
-    CHECK(findings.headline.lead_zh.find(name) != std::string::npos);
+    CHECK(findings.headline.lead.en.find(std::string("Schedule: ") + name + "; 100\u202f%") != std::string::npos);
+    CHECK(findings.headline.lead.zh.find(name) != std::string::npos);
     const PipelineSums sums = pipeline_sums(trace);
     double waiting = 0;
     for (const RankSums& rank : sums.ranks) waiting += static_cast<double>(rank.span_bubble_ns) / 4;
@@ -170,6 +170,6 @@ TEST_CASE("findings: the bubble is compared with the schedule that ran, and the 
     CHECK(ideal_bubble(recognise(trace), stage_costs(trace)) == doctest::Approx(measured).epsilon(0.001));
     const Finding* bubble = findings.others.empty() ? nullptr : &findings.others.front();
     if (bubble && bubble->id == "bubble")
-      CHECK(bubble->detail_en.find(std::string("An ideal ") + name + " (") != std::string::npos);
+      CHECK(bubble->detail.en.find(std::string("An ideal ") + name + " (") != std::string::npos);
   }
 }

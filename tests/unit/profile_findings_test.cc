@@ -67,7 +67,7 @@ TEST_CASE("profile findings: the span adds up and nothing is found where nothing
   double sum = 0;
   for (const SpanPart& part : f.headline.parts) sum += part.share;
   CHECK(sum == doctest::Approx(1.0));
-  CHECK(f.headline.title_en.find("2.5") != std::string::npos);
+  CHECK(f.headline.title.en.find("2.5") != std::string::npos);
 }
 
 TEST_CASE("profile findings: the rank with the least time in collectives is late") {
@@ -78,17 +78,17 @@ TEST_CASE("profile findings: the rank with the least time in collectives is late
   REQUIRE(ids(f).front() == "rank.slow");
   CHECK_FALSE(holds(f, "rank.late"));
   CHECK_FALSE(holds(f, "comm.exposed"));
-  CHECK(f.list[0].title_en == "Rank 1 computes longer than the others, which wait for it");
-  CHECK(f.list[0].title_zh.find("rank 1") == 0);
+  CHECK(f.list[0].title.en == "Rank 1 computes longer than the others, which wait for it");
+  CHECK(f.list[0].title.zh.find("rank 1") == 0);
   CHECK(f.list[0].weight == doctest::Approx(0.43));  // 45 − 2 ms of 100 ms, and not the hidden part of its 46
-  CHECK(f.list[0].detail_en.find("spends the least time in it") != std::string::npos);
+  CHECK(f.list[0].detail.en.find("spends the least time in it") != std::string::npos);
   CHECK(part_of(f, "comm-wait") == doctest::Approx(3 * 0.43 / 4));
   CHECK(part_of(f, "comm") == doctest::Approx((3 * 0.45 + 0.02) / 4 - 3 * 0.43 / 4));
   // The same waiting for a rank that computes as long as they do: the reason is not known.
   const RankTimes even{.compute = 50 * kMs, .exposed_comm = 2 * kMs, .comm = 4 * kMs};
   const Findings unknown = profile_findings({}, tables_of({waits, even, waits, waits}));
   CHECK(std::find_if(unknown.list.begin(), unknown.list.end(), [](const Finding& x) {
-          return x.id == "rank.late" && x.title_en == "Rank 1 arrives last at collectives";
+          return x.id == "rank.late" && x.title.en == "Rank 1 arrives last at collectives";
         }) != unknown.list.end());
   CHECK_FALSE(holds(unknown, "rank.slow"));
 }
@@ -133,13 +133,13 @@ TEST_CASE("profile findings: idle time names its cause, and a trace without devi
   tables.push_back(idle);
   const Findings f = profile_findings({}, tables);
   REQUIRE(ids(f) == std::vector<std::string>{"device.idle"});
-  CHECK(f.list[0].title_en == "Devices wait for the host");
+  CHECK(f.list[0].title.en == "Devices wait for the host");
   CHECK(f.list[0].value == "35.0\u202f%");  // the host's part of the bar, not all idle time
-  CHECK(f.list[0].detail_en.find("87.5\u202f% of all idle time (40.0") != std::string::npos);
+  CHECK(f.list[0].detail.en.find("87.5\u202f% of all idle time (40.0") != std::string::npos);
   CHECK(f.headline.parts.size() == 3);
   const Findings none = profile_findings({}, {});
   CHECK(none.list.empty());
-  CHECK(none.headline.title_en.starts_with("No device work was recorded"));
+  CHECK(none.headline.title.en.starts_with("No device work was recorded"));
   CHECK(none.headline.parts.empty());
 }
 
@@ -188,7 +188,7 @@ std::string exposed_advice(int64_t wait_ns, int64_t collective_ns, int64_t messa
   tables.push_back(ranks);
   const Findings f = profile_findings({}, tables);
   for (const Finding& x : f.list)
-    if (x.id == "comm.exposed") return x.detail_en;
+    if (x.id == "comm.exposed") return x.detail.en;
   return "no such finding";
 }
 
@@ -230,16 +230,16 @@ TEST_CASE("profile findings: idle time that is waiting for input is said once") 
   ascend.format = "ascend";
   ascend.device_family = DeviceFamily::kNpu;
   ascend.numbers_messages_per_rank = true;
-  CHECK(profile_findings({}, tables).list[0].detail_en.find("CUDA graphs") != std::string::npos);
-  CHECK(profile_findings(ascend, tables).list[0].detail_en.find("CUDA") == std::string::npos);
-  CHECK(profile_findings(ascend, tables).list[0].detail_en.find("NPU graphs") != std::string::npos);
+  CHECK(profile_findings({}, tables).list[0].detail.en.find("CUDA graphs") != std::string::npos);
+  CHECK(profile_findings(ascend, tables).list[0].detail.en.find("CUDA") == std::string::npos);
+  CHECK(profile_findings(ascend, tables).list[0].detail.en.find("NPU graphs") != std::string::npos);
   tables.push_back(averages_of(38 * kMs, 100 * kMs));
   CHECK(ids(profile_findings({}, tables)) == std::vector<std::string>{"input.loading"});
   tables.back() = averages_of(10 * kMs, 100 * kMs);
   const Findings f = profile_findings({}, tables);
   REQUIRE(ids(f) == std::vector<std::string>{"device.idle", "input.loading"});
   CHECK(f.list[0].weight == doctest::Approx(0.3));
-  CHECK(f.list[0].detail_en.find("DataLoader (10.0") != std::string::npos);
+  CHECK(f.list[0].detail.en.find("DataLoader (10.0") != std::string::npos);
 }
 
 TEST_CASE("profile findings: collectives that mostly wait name the rank that waits least, or nobody") {
@@ -252,9 +252,9 @@ TEST_CASE("profile findings: collectives that mostly wait name the rank that wai
   const auto it =
       std::find_if(late.list.begin(), late.list.end(), [](const Finding& x) { return x.id == "comm.waiting"; });
   CHECK(it->value == "20.0\u202f%");  // of the step, as the bar
-  CHECK(it->detail_en.find("66.7\u202f% of collective time") != std::string::npos);
+  CHECK(it->detail.en.find("66.7\u202f% of collective time") != std::string::npos);
   CHECK(it->weight == doctest::Approx(0.2));  // 60 of 300 ms; the exposed part is longer
-  CHECK(it->detail_en.find("Rank 1 waits least") != std::string::npos);
+  CHECK(it->detail.en.find("Rank 1 waits least") != std::string::npos);
   const Findings nobody = with({{{10 * kMs, 30 * kMs, 0}}, {{10 * kMs, 29 * kMs, 0}}}, 30 * kMs);
   REQUIRE(holds(nobody, "comm.waiting"));
   // Mostly transfer, mostly unknown, hidden under computation, one rank alone: nothing to say.
@@ -309,7 +309,7 @@ TEST_CASE("merged findings: idle devices of a pipeline are its waiting, and rank
   };
   const auto pipeline = [&](double bubble) {
     Findings f;
-    f.headline.title_en = "pipeline";
+    f.headline.title.en = "pipeline";
     f.headline.parts = {{"compute", "", "", 1 - bubble}, {"bubble", "", "", bubble}};
     f.list = {finding("stage.slow", 0.1), finding("bubble", bubble)};
     return f;
@@ -319,10 +319,10 @@ TEST_CASE("merged findings: idle devices of a pipeline are its waiting, and rank
   devices.list = {finding("rank.slow", 0.4), finding("device.idle", 0.3), finding("comm.exposed", 0.2),
                   finding("tensor_cores.unused", 0.05)};
   const Findings explained = merge_findings(pipeline(0.4), devices);
-  CHECK(explained.headline.title_en == "pipeline");
+  CHECK(explained.headline.title.en == "pipeline");
   CHECK(explained.headline.device_parts.size() == 3);  // in addition to the pipeline's own
   CHECK(ids(explained) == std::vector<std::string>{"stage.slow", "bubble", "tensor_cores.unused"});
-  CHECK(explained.list[1].detail_en.find("are idle 30.0\u202f% and spend") != std::string::npos);
+  CHECK(explained.list[1].detail.en.find("are idle 30.0\u202f% and spend") != std::string::npos);
   const Findings apart = merge_findings(pipeline(0.06), devices);
   CHECK(ids(apart) ==
         std::vector<std::string>{"stage.slow", "device.idle", "comm.exposed", "bubble", "tensor_cores.unused"});
@@ -352,14 +352,14 @@ TEST_CASE("profile findings: steps are as long as the devices take, not as the h
   tables.push_back(step_table({{5 * kMs, 26 * kMs}, {5 * kMs, 26 * kMs}, {48 * kMs, 26 * kMs}, {5 * kMs, 27 * kMs}}));
   Findings f = profile_findings({}, tables);
   CHECK_FALSE(holds(f, "step.outlier"));
-  CHECK(f.headline.title_en.starts_with("Steps take 26.2\u202fms on average"));
-  CHECK(f.headline.lead_en.find("4 steps in 130\u202fms") != std::string::npos);
+  CHECK(f.headline.title.en.starts_with("Steps take 26.2\u202fms on average"));
+  CHECK(f.headline.lead.en.find("4 steps in 130\u202fms") != std::string::npos);
   tables.back() = step_table({{5 * kMs, 26 * kMs}, {5 * kMs, 52 * kMs}, {48 * kMs, 26 * kMs}, {5 * kMs, 26 * kMs}});
   f = profile_findings({}, tables);
-  CHECK(f.headline.title_en.starts_with("Steps take 32.5\u202fms on average"));  // of all steps, the slow one too
+  CHECK(f.headline.title.en.starts_with("Steps take 32.5\u202fms on average"));  // of all steps, the slow one too
   REQUIRE(holds(f, "step.outlier"));
   const auto it = std::find_if(f.list.begin(), f.list.end(), [](const Finding& x) { return x.id == "step.outlier"; });
-  CHECK(it->title_en.starts_with("Step 101 takes 52.0"));
+  CHECK(it->title.en.starts_with("Step 101 takes 52.0"));
   // Without device work the host's rows are all there is.
   tables.back() =
       step_table({{5 * kMs, kNullInteger}, {5 * kMs, kNullInteger}, {48 * kMs, kNullInteger}, {5 * kMs, kNullInteger}});
@@ -376,8 +376,8 @@ TEST_CASE("profile findings: waiting for a late rank is a share of the spans of 
 
 TEST_CASE("profile findings: files days apart are said in the headline") {
   Trace trace;
-  trace.diagnostics.add("kineto.far_apart", Severity::kWarning, "");
-  CHECK(profile_findings(trace, tables_of({{}})).headline.lead_en.starts_with("The files are more than a day apart"));
+  trace.diagnostics.add({"kineto.far_apart", Severity::kWarning, {}, 1, {}});
+  CHECK(profile_findings(trace, tables_of({{}})).headline.lead.en.starts_with("The files are more than a day apart"));
 }
 
 TEST_CASE("profile findings: many launches of short work cost nothing where devices are never idle") {
@@ -399,11 +399,11 @@ TEST_CASE("profile findings: many launches of short work cost nothing where devi
 
 TEST_CASE("notes of several analyses: what two of them saw is one flaw") {
   Diagnostics all, first, second;
-  first.add("queue.no_launch", Severity::kWarning, "work without a launch", {}, 463);
-  first.add("waterfall.part_of_run", Severity::kWarning, "only stage 0 of 2 was read");
-  second.add("queue.no_launch", Severity::kWarning, "work without a launch", {}, 463);
-  second.add("queue.early_start", Severity::kWarning, "work before its launch", {}, 2);
-  second.add("schedule.part_of_run", Severity::kWarning, "only stage 0 of 2 was read");
+  first.add({"queue.no_launch", Severity::kWarning, {"work without a launch", ""}, 463, {}});
+  first.add({"waterfall.part_of_run", Severity::kWarning, {"only stage 0 of 2 was read", ""}, 1, {}});
+  second.add({"queue.no_launch", Severity::kWarning, {"work without a launch", ""}, 463, {}});
+  second.add({"queue.early_start", Severity::kWarning, {"work before its launch", ""}, 2, {}});
+  second.add({"schedule.part_of_run", Severity::kWarning, {"only stage 0 of 2 was read", ""}, 1, {}});
   merge_notes(all, first);
   merge_notes(all, second);
   CHECK(all.count("queue.no_launch") == 463);

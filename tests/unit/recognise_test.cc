@@ -285,7 +285,7 @@ TEST_CASE("recognise: where a run leaves its schedule") {
   add_late(trace, theory_of(trace), 1, findings);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "schedule.order");
-  CHECK(findings[0].detail_en.find("step 1, rank 1") != std::string::npos);
+  CHECK(findings[0].detail.en.find("step 1, rank 1") != std::string::npos);
 }
 
 TEST_CASE("recognise: a first forward that waits for nothing") {
@@ -308,7 +308,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
   add_all();
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "schedule.late_start");
-  CHECK(findings[0].title_en == "Stage 1's F0 starts only after stage 0's F1");
+  CHECK(findings[0].title.en == "Stage 1's F0 starts only after stage 0's F1");
   // If machines' clocks are not aligned there is no conclusion: it may be the clock.
   trace.clock = ClockState::kUnaligned;
   trace.parts[0].machine = 0;

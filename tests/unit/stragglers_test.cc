@@ -95,7 +95,7 @@ TEST_CASE("stragglers: by hand, two replicas of one stage") {
   CHECK(s.workers[1].slow_steps == 2);
   CHECK(s.workers[1].verdict == StragglerVerdict::kPersistent);
   CHECK(s.workers[0].verdict == StragglerVerdict::kFine);
-  CHECK(straggler_words(s.workers[1]) == "1.50× its peers, slow in 2 of 2 steps");
+  CHECK(straggler_words(s.workers[1]).en == "1.50× its peers, slow in 2 of 2 steps");
   CHECK(worst_workers(s) == std::vector<size_t>{1});
   CHECK(s.workers[1].beyond_ns() == doctest::Approx(30'000));
   CHECK(s.workers[0].beyond_ns() == 0);

@@ -64,11 +64,11 @@ struct Fixture {
     trace.format = "test";
     trace.parts.resize(1);
     trace.cells.add({0, 0, CellKind::kForward, 0, 0, 0, 10, kNoSlice});
-    trace.diagnostics.add("test.flaw", Severity::kLoss, "kept the rest", {"a.log", 0, 7});
+    trace.diagnostics.add({"test.flaw", Severity::kLoss, {"kept the rest", ""}, 1, {"a.log", 0, 7}});
     Table cells("cells", "cells", {{"dur_ns", "duration", ColumnType::kDuration, "x"}});
     for (int64_t i = 0; i < 10'000; ++i) cells.add_row({i});
     tables = {cells, sample()};
-    headline.title_en = "Half of it is waiting.";
+    headline.title.en = "Half of it is waiting.";
     findings.push_back({"stage.slow", 0.185, "2.08×", "of the median", "", "Move </script> layers", "", "", ""});
   }
   ExportInput input() const { return {trace, trace.diagnostics, tables, headline, findings, {}}; }

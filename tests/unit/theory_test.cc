@@ -108,7 +108,7 @@ TEST_CASE("theory: orders whose steady forwards and backwards ran as one are rep
       CHECK((r.best().name == name || std::find(r.same_as.begin(), r.same_as.end(), name) != r.same_as.end()));
       CHECK((r.best().name == name || p == 2));  // two stages of 1F1B in pairs are those of Eager 1F1B
       CHECK(r.best().equal_lists == r.lists);
-      REQUIRE_MESSAGE(theory.theory.known(), theory.theory.why_not);
+      REQUIRE_MESSAGE(theory.theory.known(), theory.theory.why_not.en);
       CHECK(displaced(run->trace, theory.theory) == 0);
       CHECK(late_cells(run->trace, theory, 1).found == 0);
     }
@@ -318,7 +318,7 @@ TEST_CASE("theory: when nothing is recognised, or cannot be measured, a note tel
   cut.cells.filter([&](size_t i) { return cut.cells.part[i] != 2; });
   const TheoryRun run = theory_of(cut);
   CHECK_FALSE(run.theory.known());
-  CHECK(run.theory.why_not.find("stage 2 has no") != std::string::npos);
+  CHECK(run.theory.why_not.en.find("stage 2 has no") != std::string::npos);
   CHECK(late_cells(cut, run, 1).cells.empty());
 }
 

@@ -45,7 +45,7 @@ std::vector<Events> numbered_stages(int stages) {
 
 std::string message_of(const Trace& trace, const char* name) {
   for (const Diagnostic& item : trace.diagnostics.items())
-    if (item.name == name) return item.message;
+    if (item.name == name) return item.message.en;
   return "";
 }
 
@@ -63,7 +63,7 @@ TEST_CASE("torch layout: --pp that names contradict is said and not taken") {
     REQUIRE(trace);
     CHECK(trace->pipeline_stages == 4);
     CHECK(message_of(*trace, "cells.layout_contradicted") ==
-          "--pp is not taken: the stage numbers in names say 4 stages");
+          "--pp is not used: the stage numbers in names say 4 stages");
   }
   const auto right = read_all_ranks(numbered_stages(4), layout({.pp = 4, .tp = 0, .dp = 0, .order = ""}));
   REQUIRE(right);

@@ -432,8 +432,8 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
     double sum = 0;
     for (const SpanPart& p : headline.parts) {
       ids.push_back(p.id);
-      CHECK_FALSE(p.label_en.empty());
-      CHECK_FALSE(p.label_zh.empty());
+      CHECK_FALSE(p.label.empty());
+      CHECK_FALSE(p.label.zh.empty());
       sum += p.share;
     }
     CHECK(std::abs(sum - 1) < 1e-9);
@@ -446,7 +446,7 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
   CHECK(headline.parts[2].share ==
         doctest::Approx((1 - headline.parts[8].share) * part(mean, WaterfallPart::kImbalance) / mean.span_ns));
   // The share in the sentence is that of the bar.
-  CHECK(headline.title_en.find(std::to_string(std::lround(100 - 100 * headline.parts[0].share)) + "\u202f%") !=
+  CHECK(headline.title.en.find(std::to_string(std::lround(100 - 100 * headline.parts[0].share)) + "\u202f%") !=
         std::string::npos);
 
   // Without the ranks of three stages, the waits of the fourth one are unknown.

@@ -175,7 +175,7 @@ TEST_CASE("what-if: twice the micro-batches") {
     Changes changes;
     changes.micro_batches = 16;
     const Price price = model.price(changes);
-    CHECK(price.why_not == "");
+    CHECK(price.why_not.en == "");
     CHECK(price.step_ns == doctest::Approx(step_of(twice) / 2).epsilon(kWithin));
     CHECK(price.saving_ns > 0);
   }
@@ -200,7 +200,7 @@ TEST_CASE("what-if: another schedule costs what its simulation does") {
       Changes changes;
       changes.schedule = to;
       const Price price = model.price(changes);
-      CHECK(price.why_not == "");
+      CHECK(price.why_not.en == "");
       CHECK(price.step_ns == doctest::Approx(step_of(run(to))).epsilon(kWithin));
       CHECK(price.held > 0);
     }
@@ -415,9 +415,9 @@ TEST_CASE("what-if: what cannot be is said") {
   const WhatIf model = model_of(trace);
   Changes changes;
   changes.schedule = "no-such";
-  CHECK(model.price(changes).why_not.find("no schedule") != std::string::npos);
+  CHECK(model.price(changes).why_not.en.find("no schedule") != std::string::npos);
   changes.schedule = "dualpipe";
-  CHECK(model.price(changes).why_not.find("two ranks") != std::string::npos);
+  CHECK(model.price(changes).why_not.en.find("two ranks") != std::string::npos);
   CHECK_FALSE(model.price(changes).gains());
   Changes nobody;  // a worker that is not there changes nothing
   nobody.replaced = {{7, 99}, {-1, -1}};

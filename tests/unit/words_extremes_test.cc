@@ -242,6 +242,9 @@ const std::set<std::string, std::less<>> kNeverOne = {
     "coverage.untold.stages",     // more than there may be
     "notes.line",                 // a count is set only where it is several
     "allocator.oom.times",        // likewise
+    // Work that repeats, ranks of which some are missing, replicas that are several:
+    "problem.reader.steps_missing", "problem.reader.steps_numbered", "problem.kineto.missing_ranks",
+    "layout.inferred.replicas",
     // Sentences of causes, whose counts come without a number of their own:
     "course.some", "data.uneven.detail", "host.pauses.collector.detail", "host.pauses.many.detail",
     "host.late_starts.detail", "sends.blocking.detail", "long_step.link", "long_step.hosts"};

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "analyses/allocator_snapshot/problems.h"
 #include "analyses/analysis.h"
 #include "base/number.h"
 #include "profile/allocator_replay.h"
@@ -292,10 +293,7 @@ Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
     PartTables of_part(trace, part, tables);
     of_part.add(!input.for_report);
     if (of_part.replay().unlike > 0)
-      result.notes.add(
-          "allocator_snapshot.unlike", Severity::kWarning,
-          "the history and what is held at the end do not fit each other: sums over time are off by some bytes",
-          {part.source}, of_part.replay().unlike);
+      result.notes.add(problem::allocator_snapshot_unlike, {part.source}, of_part.replay().unlike);
   }
   for (Table* table :
        {&tables.sums, &tables.categories, &tables.stacks, &tables.ooms, &tables.segments, &tables.timeline})

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "analyses/analysis.h"
+#include "analyses/aten_op_kernels_and_delay/problems.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/name_sequences.h"
@@ -328,15 +329,8 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
     if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
     const Where where = {torch->trace->parts[torch->parts[k]].source};
-    if (ranks[k].unlaunched > 0)
-      result.notes.add("aten.no_launch", Severity::kWarning,
-                       "device work without a recorded launch call belongs to no operator and is left out", where,
-                       ranks[k].unlaunched);
-    if (ranks[k].unowned > 0)
-      result.notes.add(
-          "aten.no_operator", Severity::kInfo,
-          "device work launched outside of the operators asked for is left out (--operators \"\" asks for all)", where,
-          ranks[k].unowned);
+    if (ranks[k].unlaunched > 0) result.notes.add(problem::aten_no_launch, where, ranks[k].unlaunched);
+    if (ranks[k].unowned > 0) result.notes.add(problem::aten_no_operator, where, ranks[k].unowned);
     for (OpSequence& r : ranks[k].rows) {
       const auto n = static_cast<double>(r.count);
       if (input.hta) {

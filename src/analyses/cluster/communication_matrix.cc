@@ -8,6 +8,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/problems.h"
 #include "analyses/cluster/transfers.h"
 #include "base/by_enum.h"
 #include "base/number.h"
@@ -123,10 +124,7 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   note_level_none(input, result.notes);
   for (const TransferSource source : {TransferSource::kSummaries, TransferSource::kMessages})
     if (const int64_t count = sources[source]; count > 0)
-      result.notes.add("communication.no_tasks", Severity::kInfo,
-                       "ranks whose profile has no task that moves bytes to a rank it names (Ascend: Level1 and up): "
-                       "links are told from " +
-                           std::string(transfer_source_text(source)),
+      result.notes.add(problem::communication_no_tasks, Args().set("source", std::string(transfer_source_text(source))),
                        {}, count);
   // Without links there is nothing to draw. When only times of messages are known, which include waiting, the picture
   // would show late receivers and not slow links.

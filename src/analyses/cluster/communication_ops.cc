@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analyses/analysis.h"
+#include "analyses/cluster/problems.h"
 #include "base/diagnostics.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -138,29 +139,13 @@ void note_level_none(const AnalysisInput& input, Diagnostics& notes) {
   const std::vector<Part>& parts = input.trace->parts;
   const auto none = [](const Part& part) { return ascend_level(part) == "Level_none"; };
   const auto count = std::count_if(parts.begin(), parts.end(), none);
-  if (count > 0 && !input.for_report)
-    notes.add(
-        "ascend.level_none", Severity::kInfo,
-        "ranks recorded at Level_none, which has neither kernels nor communication operations: nothing is told of "
-        "them here; record with profiler_level Level0 or Level1",
-        {}, count);
+  if (count > 0 && !input.for_report) notes.add(problem::ascend_level_none, {}, count);
 }
 
 void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes) {
-  if (matched.not_matched > 0)
-    notes.add("communication.not_synchronising", Severity::kInfo,
-              "sends, receives and collectives with a root say nothing about who came last; no waiting is told of them",
-              {}, matched.not_matched);
-  if (matched.partly_seen > 0)
-    notes.add("communication.members_missing", Severity::kInfo,
-              "collectives of groups whose other members are not in this trace: who came last of all, and how much was "
-              "transfer, is not known from durations",
-              {}, matched.partly_seen);
-  if (matched.alone > 0 && rank_count > 1)
-    notes.add(
-        "communication.no_counterpart", Severity::kInfo,
-        "communication operations without a counterpart on another rank of this trace; no waiting is told of them", {},
-        matched.alone);
+  if (matched.not_matched > 0) notes.add(problem::communication_not_synchronising, {}, matched.not_matched);
+  if (matched.partly_seen > 0) notes.add(problem::communication_members_missing, {}, matched.partly_seen);
+  if (matched.alone > 0 && rank_count > 1) notes.add(problem::communication_no_counterpart, {}, matched.alone);
 }
 
 }  // namespace stageline

@@ -13,6 +13,7 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/communication_ops.h"
 #include "analyses/cluster/durations.h"
+#include "analyses/cluster/problems.h"
 #include "analyses/cluster/transfers.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -282,12 +283,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   }
   AnalysisResult result;
   note_level_none(input, result.notes);
-  if (messages > 0)
-    result.notes.add(
-        "slow_link.no_tasks", Severity::kInfo,
-        "ranks without a task that moves bytes to a rank it names (Ascend: Level1 and up): their messages' "
-        "times hold waiting, so no link of theirs is judged",
-        {}, messages);
+  if (messages > 0) result.notes.add(problem::slow_link_no_tasks, {}, messages);
   if (input.for_report && classes.empty()) return result;
   result.tables.push_back(link_table(classes));
   result.tables.push_back(class_table(classes));

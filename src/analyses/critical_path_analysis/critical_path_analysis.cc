@@ -5,6 +5,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/critical_path_analysis/exact_path.h"
+#include "analyses/critical_path_analysis/problems.h"
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -329,23 +330,17 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
   if (wall > 0 && static_cast<double>(total) < 0.95 * static_cast<double>(wall)) {
     const PathNode& first = a.graph.nodes[a.graph.path.front()];
     const std::string start = ns_as_decimal((first.time_ns - a.graph.from_ns) / 1000, 3);
-    notes.add("critical_path.coverage", Severity::kWarning,
-              "the path explains " + std::to_string(100 * total / wall) + " % of the wall time: it starts " + start +
-                  " ms into the window with \"" + std::string(a.run.name(a.rank().rows[first.row])) +
-                  "\", which nothing recorded leads to",
+    notes.add(problem::critical_path_coverage,
+              Args()
+                  .set("percent", std::to_string(100 * total / wall))
+                  .set("start", start)
+                  .set("name", std::string(a.run.name(a.rank().rows[first.row]))),
               where);
   }
-  if (hand_overs > 0)
-    notes.add("critical_path.inferred_hand_overs", Severity::kInfo,
-              "no arrow joins the threads: an idle thread is taken to wait for its process' thread last at work", where,
-              hand_overs);
+  if (hand_overs > 0) notes.add(problem::critical_path_inferred_hand_overs, where, hand_overs);
   if (stream_waits > 0)
-    notes.add(
-        "critical_path.inferred_stream_waits", Severity::kInfo,
-        std::string(a.graph.has_syncs ? "no waits between streams were recorded" : "no cuda_sync rows were recorded") +
-            ": launched work that starts just as another stream's ends is taken to have waited for it, and long "
-            "gaps without such work count as stream_wait",
-        where, stream_waits);
+    notes.add(problem::critical_path_inferred_stream_waits, Args().flag("syncs", a.graph.has_syncs), where,
+              stream_waits);
 }
 
 // Returns the error for a window that does not exist. It reports the number of rows with the annotation in their names,
@@ -427,25 +422,15 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   note_last_step(*torch, result.notes);
   const Where where = {rank.part->source};
   if (!graph.found || (!input.hta && graph.path.empty()))
-    result.notes.add("critical_path.no_window", Severity::kWarning,
-                     "nothing of the rank lies in the window asked for (annotation \"" + options.annotation + "\")",
-                     where);
+    result.notes.add(problem::critical_path_no_window, Args().set("annotation", options.annotation), where);
   if (!input.hta && !graph.path.empty()) add_path_notes(*answer, result.notes);
   if (!input.hta && graph.matches > 0 && options.last >= graph.matches)
-    result.notes.add("critical_path.fewer_instances", Severity::kInfo,
-                     "the window ends with instance " + std::to_string(graph.matches - 1) + ", the last of \"" +
-                         options.annotation + "\"",
+    result.notes.add(problem::critical_path_fewer_instances,
+                     Args().set("instance", std::to_string(graph.matches - 1)).set("annotation", options.annotation),
                      where);
-  if (!graph.sound)
-    result.notes.add("critical_path.unsound", Severity::kWarning,
-                     "the edges make a circle, or a stream waits for itself: HTA then gives no path", where);
-  if (graph.acausal > 0)
-    result.notes.add("critical_path.acausal", Severity::kInfo,
-                     "dependencies whose cause comes after their effect (clocks, overlapping kernels) are left out",
-                     where, graph.acausal);
-  if (!input.hta && *wanted < 0 && torch->parts.size() > 1)
-    result.notes.add("critical_path.one_rank", Severity::kInfo,
-                     "the path is of one rank, the lowest; --rank names another");
+  if (!graph.sound) result.notes.add(problem::critical_path_unsound, where);
+  if (graph.acausal > 0) result.notes.add(problem::critical_path_acausal, where, graph.acausal);
+  if (!input.hta && *wanted < 0 && torch->parts.size() > 1) result.notes.add(problem::critical_path_one_rank);
   result.tables = {summary_table(*answer), breakdown_table(answer), nodes_table(answer), edges_table(answer),
                    path_table(answer)};
   if (input.wants_overlay) result.overlay = overlay_of(*answer, part, *only, *all);

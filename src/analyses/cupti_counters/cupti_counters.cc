@@ -9,6 +9,7 @@
 #include <set>
 
 #include "analyses/analysis.h"
+#include "analyses/cupti_counters/problems.h"
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/number.h"
@@ -277,9 +278,7 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
   note_last_step(*torch, result.notes);
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (!read[k]) return std::move(read[k]).error();
-    if (ranks[k].unequal && !ranks[k].ranges.empty())
-      result.notes.add("cupti.unequal", Severity::kWarning,
-                       "the numbers of measured kernels and of launches differ: operators are unknown");
+    if (ranks[k].unequal && !ranks[k].ranges.empty()) result.notes.add(problem::cupti_unequal);
   }
   if (!input.hta) {
     result.tables.push_back(exact_cupti_counters_table(*torch, ranks));

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "analyses/analysis.h"
+#include "analyses/flight_recorder/problems.h"
 #include "facts/flight_facts.h"
 
 namespace stageline {
@@ -151,10 +152,7 @@ Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
   result.tables.push_back(waits_table(trace, report));
   result.tables.push_back(groups_table(trace, report));
   result.tables.push_back(calls_table(trace));
-  if (report.overwritten > 0)
-    result.notes.add("flight_recorder.overwritten", Severity::kInfo,
-                     "collectives and messages that could not be compared: a member's ring had begun anew", {},
-                     report.overwritten);
+  if (report.overwritten > 0) result.notes.add(problem::flight_recorder_overwritten, {}, report.overwritten);
   return result;
 }
 

@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
+#include "analyses/idle_time_breakdown/problems.h"
 #include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
@@ -347,9 +348,7 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   note_last_step(*torch, result.notes);
   const auto is_empty = [](const RankIdle& rank) { return rank.streams.empty(); };
   if (!options->streams.empty() && std::all_of(ranks.begin(), ranks.end(), is_empty))
-    result.notes.add("idle.no_stream", Severity::kWarning,
-                     "no rank has work on a stream named by --streams; without it idle-time-breakdown lists "
-                     "the streams");
+    result.notes.add(problem::idle_no_stream);
   if (!input.hta) result.tables.push_back(device_table(ranks));
   result.tables.push_back(input.hta ? hta_idle_table(ranks) : stream_table(ranks));
   if (options->statistics) result.tables.push_back(input.hta ? hta_statistics(ranks) : statistics_table(ranks));

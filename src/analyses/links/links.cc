@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "analyses/links/problems.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
@@ -76,11 +77,11 @@ Table slow_table(const Trace& trace, const Links& links, const CauseList& causes
     if (!is_slow_link(cause)) continue;
     slow = true;
     const Finding f = cause_finding(trace, causes, cause, recognition);
-    table.add_row({f.id, f.price.saving_ns / causes.step_ns, f.title_en, f.detail_en});
+    table.add_row({f.id, f.price.saving_ns / causes.step_ns, f.title, f.detail});
   }
   if (!slow) return table;
   for (const Finding& f : link_findings(trace, links))
-    if (f.id == "link.endpoint" || f.id == "link.boundary") table.add_row({f.id, f.weight, f.title_en, f.detail_en});
+    if (f.id == "link.endpoint" || f.id == "link.boundary") table.add_row({f.id, f.weight, f.title, f.detail});
   return table;
 }
 
@@ -198,21 +199,11 @@ Result<AnalysisResult> run_links(const AnalysisInput& input) {
   const TheoryRun& theory = theory_of(input.run());
   const CauseList& causes = causes_of(input.run());
   read_as_causes(trace, causes, links);
-  if (links.evidence == LinkEvidence::kNone)
-    result.notes.add("links.none", Severity::kInfo,
-                     "no messages were recorded and no cell of one rank follows one of another: there are no links to "
-                     "look at");
-  if (links.evidence == LinkEvidence::kGaps)
-    result.notes.add("links.gaps", Severity::kInfo,
-                     "no messages were recorded whose times could be used: transfers are the gaps between a cell and "
-                     "the one of the next stage that waited for it, launching included");
+  if (links.evidence == LinkEvidence::kNone) result.notes.add(problem::links_none);
+  if (links.evidence == LinkEvidence::kGaps) result.notes.add(problem::links_gaps);
   int64_t unknown_way = 0;
   for (const LinkEdge& edge : links.edges) unknown_way += edge.direction_known ? 0 : 1;
-  if (unknown_way > 0)
-    result.notes.add("links.way_unknown", Severity::kInfo,
-                     "links whose clocks were tied by their own messages: there and back is sure, what one way is "
-                     "longer than the other is not",
-                     {}, unknown_way);
+  if (unknown_way > 0) result.notes.add(problem::links_way_unknown, {}, unknown_way);
   result.tables.push_back(slow_table(trace, links, causes, theory.recognition));
   result.tables.push_back(edges_table(trace, links));
   result.tables.push_back(endpoints_table(trace, links));

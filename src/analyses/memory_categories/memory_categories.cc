@@ -4,7 +4,9 @@
 
 #include "analyses/analysis.h"
 #include "analyses/memory_categories/memory_classes.h"
+#include "analyses/memory_categories/problems.h"
 #include "base/by_enum.h"
+#include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "profile/python_stacks.h"
@@ -205,10 +207,8 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
                [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], static_cast<size_t>(*most)).answer(); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& a) { return a.devices.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return Error{ErrorCode::kBadInput,
-                 "the trace holds no memory records",
-                 {},
-                 "torch.profiler writes them with profile_memory=True"};
+    return said_error(ErrorCode::kBadInput, "refused.not_recorded:memory", {}, {},
+                      "torch.profiler writes them with profile_memory=True");
   }
   Table peaks("memory-category-peaks", "Memory by category at the peak", class_columns());
   Table alive("memory-at-peak", "What lives at the peak", memory_at_peak_columns());
@@ -228,9 +228,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   result.tables.push_back(std::move(peaks));
   result.tables.push_back(std::move(alive));
   result.tables.push_back(std::move(series));
-  result.notes.add(
-      "memory.guessed", Severity::kInfo,
-      "categories of memory are guessed from phase and lifetime: traces do not say which tensor a block is");
+  result.notes.add(problem::memory_guessed);
   return result;
 }
 

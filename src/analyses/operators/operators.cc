@@ -5,6 +5,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/operators/operator_options.h"
+#include "analyses/operators/problems.h"
 #include "base/parallel.h"
 #include "compat/torch_tables/torch_table.h"
 #include "model/statistics.h"
@@ -67,9 +68,7 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
   AnalysisResult result;
   result.foreign = operators::torch_table(part, trace, names, groups, options.grouping, options.torch);
   if (options.grouping.stack_entries > 0 && options.grouping.recorded_stacks && part.stacks.empty())
-    result.notes.add("operators.no_stacks", Severity::kWarning,
-                     "torch recorded no stacks (it does so only with verbose=True) and then groups by none; --stacks "
-                     "rebuilt makes them from the frames of with_stack=True");
+    result.notes.add(problem::operators_no_stacks_torch);
   return result;
 }
 
@@ -260,18 +259,14 @@ void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& b
     return std::all_of(run.parts.begin(), run.parts.end(), [&](size_t p) { return empty(trace.parts[p]); });
   };
   if ((by.by_input_shape || by.with_flops) && none([](const Part& p) { return p.inputs.empty(); }))
-    notes.add("operators.no_shapes", Severity::kWarning,
-              "no operator says the shapes of its inputs: profile(record_shapes=True) records them");
+    notes.add(problem::operators_no_shapes);
   if (by.stack_entries == 0) return;
   const auto has_frames = [&](const Part& part) {
     return std::any_of(part.slices.category_id.begin(), part.slices.category_id.end(),
                        [&](uint8_t c) { return trace.categories[c].kind == Category::kPythonFunction; });
   };
   if (none([&](const Part& p) { return p.stacks.empty() && (by.recorded_stacks || !has_frames(p)); }))
-    notes.add("operators.no_stacks", Severity::kWarning,
-              by.recorded_stacks ? "torch recorded no stacks: with_stack=True fills them only with verbose=True; "
-                                   "--stacks rebuilt makes them from the frames"
-                                 : "there are no Python frames: profile(with_stack=True) records them");
+    notes.add(problem::operators_no_stacks, Args().flag("recorded", by.recorded_stacks));
 }
 
 Result<AnalysisResult> run_operators(const AnalysisInput& input) {
@@ -291,10 +286,7 @@ Result<AnalysisResult> run_operators(const AnalysisInput& input) {
   result.tables.push_back(our_table(ranks, names, *options, max_rows));
   note_missing(trace, *torch, options->grouping, result.notes);
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.groups.groups.empty(); }))
-    result.notes.add(
-        "operators.none", Severity::kWarning,
-        "no operator, annotation, call or kernel by the profiler's own categories; stageline info says what "
-        "there is");
+    result.notes.add(problem::operators_none);
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "analyses/analysis.h"
+#include "base/error_words.h"
 #include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
@@ -117,10 +118,8 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const PipelineSums& sums = sums_of(input.run());
   if (sums.ranks.empty())
-    return Error{ErrorCode::kBadInput,
-                 "no step holds a forward or backward cell; there is no pipeline to sum up",
-                 {},
-                 "stageline info says what was read"};
+    return said_error(ErrorCode::kBadInput, "refused.no_pipeline_cells.summary", {}, {},
+                      "stageline info says what was read");
   AnalysisResult result;
   result.tables.push_back(ranks_pipeline_summary_table(trace, sums));
   result.tables.push_back(stages_table(trace));

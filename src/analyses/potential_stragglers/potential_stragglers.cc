@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "analyses/potential_stragglers/problems.h"
 #include "base/parallel.h"
 #include "compat/hta/hta_stragglers.h"
 #include "model/statistics.h"
@@ -267,15 +268,9 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
   for (const RankCollectives& rank : ranks) left_out += rank.left_out;
   const auto is_empty = [](const RankCollectives& rank) { return rank.list.empty() && rank.left_out == 0; };
   if (!steps->empty() && std::all_of(ranks.begin(), ranks.end(), is_empty))
-    result.notes.add("straggler.no_steps", Severity::kWarning,
-                     "no communication in the steps named by --profiler-steps; analyze profiler-steps lists them");
-  if (left_out > 0)
-    result.notes.add("straggler.not_synchronising", Severity::kInfo,
-                     "sends, receives and collectives with a root say nothing about who came last; not counted", {},
-                     left_out);
-  if (sums.alone > 0 && ranks.size() > 1)
-    result.notes.add("straggler.no_counterpart", Severity::kWarning,
-                     "collectives without a counterpart on another rank of this trace; not counted", {}, sums.alone);
+    result.notes.add(problem::straggler_no_steps);
+  if (left_out > 0) result.notes.add(problem::straggler_not_synchronising, {}, left_out);
+  if (sums.alone > 0 && ranks.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, sums.alone);
   result.tables.push_back(rank_potential_stragglers_table(*torch, sums, static_cast<size_t>(*candidates)));
   result.tables.push_back(kind_table(*torch, sums));
   return result;

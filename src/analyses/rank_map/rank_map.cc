@@ -5,6 +5,8 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
+#include "analyses/rank_map/problems.h"
+#include "base/error_words.h"
 #include "base/parallel.h"
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"
@@ -48,7 +50,7 @@ void complete(const Trace& trace, RankMap& map) {
     if (map.places[p].dp == kUnknown && map.places[p].tp == kUnknown) map.places[p].dp = trace.parts[p].dp;
   }
   if (map.pp == 0) map.pp = trace.pipeline_stages;
-  if (map.how.empty() && map.pp > 0) map.how = "the pipeline that was found";
+  if (map.how.empty() && map.pp > 0) map.how = words("layout.pipeline");
 }
 
 using Key = std::tuple<int32_t, int32_t, int32_t, int32_t>;
@@ -140,12 +142,9 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   RankMap map = rank_map(trace, {});
   complete(trace, map);
   if (map.how.empty())
-    return Error{
-        ErrorCode::kNotFound,
-        "nothing says where the ranks stand: no parallel_group_info, distributed_args or process groups, and no "
-        "pipeline",
-        {},
-        "stageline_mstx.describe(prof, tp=…, pp=…, dp=…) writes it while recording; docs/howto/ascend.md"};
+    return said_error(
+        ErrorCode::kNotFound, "rank_map.unknown", {}, {},
+        "stageline_mstx.describe(prof, tp=…, pp=…, dp=…) writes it while recording; docs/howto/ascend.md");
   std::vector<Work> work(trace.parts.size());
   if (Result<TorchRun> torch = make_torch_run(trace, {false, true}); torch)  // no step is left out
     parallel_for(torch->parts.size(), [&](size_t k) {
@@ -167,8 +166,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   result.tables.push_back(ranks_rank_map_table(trace, map, work, bubble));
   result.tables.push_back(sizes_table(map));
   if (!map.missing.empty())
-    result.notes.add("rank_map.missing", Severity::kInfo,
-                     "ranks that the job has and the input has not; the first is " + std::to_string(map.missing[0]), {},
+    result.notes.add(problem::rank_map_missing, Args().set("rank", std::to_string(map.missing[0])), {},
                      static_cast<int64_t>(map.missing.size()));
   return result;
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
+#include "analyses/roofline/problems.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
@@ -362,20 +363,9 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
     on_host += rank.host_calls;
   }
   for (const std::string& device : unknown)
-    result.notes.add("roofline.device_unknown", Severity::kInfo,
-                     device.empty() ? "the trace does not name its device, so only what was reached is told; "
-                                      "--peak-tflops and --peak-gbps give it a roof"
-                                    : "no published peak rates are known of \"" + device +
-                                          "\", so only what was reached is told; --peak-tflops and --peak-gbps give it "
-                                          "a roof");
-  if (unfit > 0)
-    result.notes.add("roofline.work_unknown", Severity::kInfo,
-                     "calls of operators with a formula are left out: their shapes, types or values are missing or do "
-                     "not fit it",
-                     {}, unfit);
-  if (on_host > 0)
-    result.notes.add("roofline.on_host", Severity::kInfo,
-                     "calls of operators with known work are left out: no device work belongs to them", {}, on_host);
+    result.notes.add(problem::roofline_device_unknown, Args().set("device", device));
+  if (unfit > 0) result.notes.add(problem::roofline_work_unknown, {}, unfit);
+  if (on_host > 0) result.notes.add(problem::roofline_on_host, {}, on_host);
   result.tables.push_back(use_table(ranks, *given));
   result.tables.push_back(ops_table(trace, ranks, *given));
   result.tables.push_back(peaks_table(ranks, *given));

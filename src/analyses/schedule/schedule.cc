@@ -1,6 +1,7 @@
 // Computes which schedule a run follows, how certain that is, and where the run's lists differ from it. Definitions:
 // docs/analyses/schedule.md.
 #include "analyses/analysis.h"
+#include "analyses/schedule/problems.h"
 #include "base/text.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
@@ -55,7 +56,7 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
   for (const Divergence& d : r.divergences) {
     const Part& part = trace.parts[d.part];
     table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known_integer(d.dp), int64_t{part.rank}, d.position,
-                   d.expected, d.found, std::string(d.is_order ? "order" : "gap"), d.sentence.en});
+                   d.expected, d.found, std::string(d.is_order ? "order" : "gap"), d.sentence});
   }
   return table;
 }
@@ -79,25 +80,18 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
     if (&c != &r.best() && c.score == r.best().score && c.order_score < r.best().order_score)
       append_item(apart, c.name);
   if (r.recognised && !apart.empty())
-    result.notes.add("schedule.with_w", Severity::kInfo,
-                     "forwards and backwards alone fit " + apart + " as well; " + r.best().name +
-                         " is named for its weight gradients and kinds of backward (column \"with W\")");
+    result.notes.add(problem::schedule_with_w, Args().set("apart", apart).set("schedule", r.best().name));
   if (const std::string near = runner_up_text(r); !near.empty())
-    result.notes.add("schedule.near_tie", Severity::kInfo,
-                     near + " is nearly as near as " + r.best().name + ": the run may be a variant of either");
-  if (!r.recognised)
-    result.notes.add("schedule.not_recognised", Severity::kInfo,
-                     "the order is like that of no schedule that is known here; " + recognition_text(r).en);
-  if (r.renumbered)
-    result.notes.add("schedule.renumbered", Severity::kInfo,
-                     "micro-batches were numbered by the order of their forwards: their own labels fit no schedule");
-  if (const std::string labels = labels_text(r); !labels.empty() && !r.renumbered)
-    result.notes.add("schedule.labels", Severity::kInfo, labels);
+    result.notes.add(problem::schedule_near_tie, Args().set("near", near).set("schedule", r.best().name));
+  if (!r.recognised) result.notes.add(problem::schedule_not_recognised, Args().set("recognition", recognition_text(r)));
+  if (r.renumbered) result.notes.add(problem::schedule_renumbered);
+  if (r.recognised && r.own_labels && !r.renumbered)
+    result.notes.add(problem::schedule_labels,
+                     Args().set("first", int64_t{r.lowest_label}).set("last", int64_t{r.highest_label}));
   std::string others;
   for (const std::string& name : r.same_as) append_item(others, name);
   if (r.recognised && !others.empty())
-    result.notes.add("schedule.ambiguous", Severity::kInfo,
-                     "with these sizes " + r.best().name + " has the same lists as " + others);
+    result.notes.add(problem::schedule_ambiguous, Args().set("schedule", r.best().name).set("others", others));
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "analyses/slowdown/problems.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 
@@ -162,12 +163,8 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   if (!made.graph) return *made.error;
   const StepGraph* graph = made.graph.get();
   const Slowdown& s = slowdown_of(input.run());
-  if (!(s.s >= kMinSlowdown))
-    result.notes.add("slowdown.little", Severity::kInfo,
-                     "stragglers cost less than 3 %: M_S and M_W, shares of next to nothing, are left empty");
-  if (s.replicas.empty())
-    result.notes.add("slowdown.replicas", Severity::kInfo,
-                     "replicas are not known, or too many to tell apart: workers are judged by their stage alone");
+  if (!(s.s >= kMinSlowdown)) result.notes.add(problem::slowdown_little);
+  if (s.replicas.empty()) result.notes.add(problem::slowdown_replicas);
   result.tables.push_back(job_table(*graph, s));
   result.tables.push_back(types_table(*graph, s));
   result.tables.push_back(numbered_table("ranks", "By data-parallel replica", replicas_columns(), s.replicas));

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analyses/analysis.h"
+#include "analyses/stragglers/problems.h"
 #include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
@@ -68,15 +69,16 @@ Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& lis
                      f.ratio > 0 ? f.ratio : std::nan(""), f.count > 0 ? f.count : kNullInteger,
                      f.of > 0 ? f.of : kNullInteger, f.each_ns > 0 ? whole_ns(f.each_ns) : kNullInteger,
                      whole_ns(c.price.lost_ns), share(c.price.lost_ns), whole_ns(c.price.lost_error_ns),
-                     whole_ns(saving_ns), share(saving_ns), cause_finding(trace, list, c, recognition).title_en}});
+                     whole_ns(saving_ns), share(saving_ns), cause_finding(trace, list, c, recognition).title}});
   }
   for (const SlowStep& step : s.slow_steps) {
     if (!(share(step.lost_ns) >= kMinLost)) continue;
-    rows.push_back({step.lost_ns,
-                    {std::string("slow step"), kNullInteger, kNullInteger, int64_t{step.step}, step.ratio, kNullInteger,
-                     kNullInteger, kNullInteger, whole_ns(step.lost_ns), share(step.lost_ns), kNullInteger,
-                     whole_ns(step.lost_ns), share(step.lost_ns),
-                     "Step " + std::to_string(step.step) + " took " + fixed(step.ratio, 2) + "× the median step"}});
+    rows.push_back(
+        {step.lost_ns,
+         {std::string("slow step"), kNullInteger, kNullInteger, int64_t{step.step}, step.ratio, kNullInteger,
+          kNullInteger, kNullInteger, whole_ns(step.lost_ns), share(step.lost_ns), kNullInteger, whole_ns(step.lost_ns),
+          share(step.lost_ns),
+          words("straggler.slow_step", Args().set("step", int64_t{step.step}).set("ratio", fixed(step.ratio, 2)))}});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const CauseRow& a, const CauseRow& b) { return a.price_ns > b.price_ns; });
@@ -175,19 +177,14 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
     for (const SlowdownWorker& worker : slowdown_of(run).workers) s_w[worker.part] = worker.s;
     for (StragglerWorker& worker : s.workers) worker.s_w = s_w[worker.part];
   } else {
-    result.notes.add("stragglers.no_s_w", Severity::kInfo, "S_w of so large a job is left to the analysis slowdown");
+    result.notes.add(problem::stragglers_no_s_w);
   }
   int64_t alone = 0;
   for (const StragglerWorker& worker : s.workers) alone += std::isnan(worker.ratio) ? 1 : 0;
   if (s.workers.empty())
-    result.notes.add(
-        "stragglers.no_places", Severity::kInfo,
-        "no rank with compute cells has a known stage, so no worker has peers; --pp says how many stages there are");
+    result.notes.add(problem::stragglers_no_places);
   else if (alone > 0)
-    result.notes.add("stragglers.no_peers", Severity::kInfo,
-                     "ranks that hold their stage alone have nobody to be compared with: slow worker and slow stage "
-                     "look the same",
-                     {}, alone);
+    result.notes.add(problem::stragglers_no_peers, {}, alone);
   // Prices are computed on the graph in which a busy rank is no delay; S_w and delays on the graph that `slowdown`
   // uses.
   const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
@@ -198,8 +195,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
     if (Result<WhatIf> model = what_if_of(run, assumed)) price_in_layers(*model, trace, list);
   Table causes = causes_table(trace, s, list, theory.recognition);
   coverage.note("stragglers", result.notes);
-  if (causes.row_count() == 0 && !list.not_analysable)
-    result.notes.add("stragglers.none", Severity::kInfo, "nothing that holds ranks up is worth 1 % of the mean step");
+  if (causes.row_count() == 0 && !list.not_analysable) result.notes.add(problem::stragglers_none);
   result.tables.push_back(std::move(causes));
   result.tables.push_back(workers_table(trace, s));
   result.tables.push_back(correlations_table(s));

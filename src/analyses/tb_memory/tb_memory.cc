@@ -5,6 +5,8 @@
 #include <algorithm>
 
 #include "analyses/analysis.h"
+#include "analyses/tb_memory/problems.h"
+#include "base/error_words.h"
 #include "base/parallel.h"
 #include "profile/thin_series.h"
 
@@ -116,13 +118,10 @@ void note_flaws(const std::vector<MemoryAnswer>& ranks, Diagnostics& notes) {
     unplaced += answer.history.without_address;
     more += answer.history.more_devices;
   }
-  const auto add = [&](const char* name, int64_t count, const char* words) {
-    if (count > 0) notes.add(name, Severity::kInfo, words, {}, count);
-  };
-  add("memory.outside", outside, "memory records lie within no operator: they count in peaks and curves only");
-  add("memory.more_devices", more, "memory records of devices beyond the first 64 of a rank are left out");
-  add("memory.lost_free", lost, "blocks have no free although their address was allocated again");
-  add("memory.no_address", unplaced, "memory records have no address: allocations and frees cannot be paired");
+  notes.add(problem::memory_outside, {}, outside);
+  notes.add(problem::memory_more_devices, {}, more);
+  notes.add(problem::memory_lost_free, {}, lost);
+  notes.add(problem::memory_no_address, {}, unplaced);
 }
 
 Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
@@ -134,10 +133,8 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = memory_answer(*torch, torch->parts[k]); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return Error{ErrorCode::kBadInput,
-                 "the trace holds no memory records",
-                 {},
-                 "torch.profiler writes them with profile_memory=True"};
+    return said_error(ErrorCode::kBadInput, "refused.not_recorded:memory", {}, {},
+                      "torch.profiler writes them with profile_memory=True");
   }
   AnalysisResult result;
   result.tables.push_back(peaks_table(ranks));

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "analyses/analysis.h"
+#include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/text.h"
 
@@ -129,10 +130,8 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k]); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return Error{ErrorCode::kBadInput,
-                 "the trace holds no calls of nn.Module",
-                 {},
-                 "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)"};
+    return said_error(ErrorCode::kBadInput, "refused.not_recorded:modules", {}, {},
+                      "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)");
   }
   AnalysisResult result;
   result.tables.push_back(tree_table(ranks));

@@ -47,25 +47,21 @@ void advise_on_device(const TbOverview& r, std::vector<TbAdvice>& out) {
       least = std::min(least, device.utilization);
     }
   if (!idle.empty())
-    out.push_back({"low-utilization", least,
-                   "device " + list_of(idle) +
-                       " runs kernels less than half of the time: larger batches, or see "
-                       "idle-time-breakdown for what it waits for"});
+    out.push_back({"low-utilization", least, words("tb.advice.utilization", Args().set("devices", list_of(idle)))});
   const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
     return d.compute_major >= 7;  // Volta was the first generation with tensor cores
   });
   if (capable && r.tensor_core_share == 0 && r.eligible_share > 0)
     out.push_back({"tensor-cores", r.eligible_share,
-                   percent(r.eligible_share) +
-                       " of the kernel time belongs to operators that could use tensor cores, and "
-                       "no kernel's name says that it does: try mixed precision (torch.autocast) or TF32"});
+                   words("tb.advice.tensor_cores", Args().set("share", percent(r.eligible_share)))});
   const auto [peak, at] = peak_memory(*r.part, r.devices);
   for (const TbDevice& device : r.devices) {
     if (device.number != at || !(static_cast<double>(peak) > kFullMemory * device.memory_bytes)) continue;
     out.push_back({"memory-full", static_cast<double>(peak) / device.memory_bytes,
-                   "device " + std::to_string(at) + " had " + human_bytes(static_cast<double>(peak)) + " of " +
-                       human_bytes(device.memory_bytes) +
-                       " allocated: activation checkpointing or mixed precision make room"});
+                   words("tb.advice.memory", Args()
+                                                 .set("device", int64_t{at})
+                                                 .set("used", human_bytes(static_cast<double>(peak)))
+                                                 .set("size", human_bytes(device.memory_bytes)))});
   }
 }
 
@@ -95,26 +91,17 @@ std::vector<TbAdvice> tb_advice(const TbOverview& r) {
   std::vector<TbAdvice> out;
   const double loading = share_or_zero(r.sums[TbRole::kDataLoader], r.total_ns);
   if (loading > kMuchLoading)
-    out.push_back({"input-loading", loading,
-                   percent(loading) +
-                       " of the step is spent waiting for the DataLoader: set num_workers, so that other "
-                       "processes load while the device works"});
-  if (r.data_parallel && r.devices.size() > 1)
-    out.push_back(
-        {"data-parallel", NAN,
-         "DataParallel drives several devices from one process: DistributedDataParallel has one process each"});
+    out.push_back({"input-loading", loading, words("tb.advice.loading", Args().set("share", percent(loading)))});
+  if (r.data_parallel && r.devices.size() > 1) out.push_back({"data-parallel", NAN, words("tb.advice.data_parallel")});
   const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
     return d.compute_major > 3 || (d.compute_major == 3 && d.compute_minor >= 5);  // NCCL needs this version
   });
   if (r.distributed_data_parallel && !r.uses_nccl && capable)
-    out.push_back({"backend", NAN, "DistributedDataParallel runs without NCCL, the fastest backend of these devices"});
+    out.push_back({"backend", NAN, words("tb.advice.backend")});
   const double communication = share_or_zero(r.sums[TbRole::kCommunication], r.total_ns);
   if (communication > kMuchCommunication)
-    out.push_back(
-        {"communication", communication,
-         percent(communication) +
-             " of the step is communication with no computation over it: see tb-distributed "
-             "for waiting and transfer; overlap more, send less (gradient compression) or less often (accumulation)"});
+    out.push_back({"communication", communication,
+                   words("tb.advice.communication", Args().set("share", percent(communication)))});
   advise_on_device(r, out);
   return out;
 }

@@ -38,7 +38,7 @@ void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const 
 struct TbAdvice {
   std::string_view id;  // "input-loading"
   double share = 0;     // the share on which the advice is based; NaN when its basis is not a share
-  std::string text;
+  Text text;
 };
 // Returns at most one advice of each id, in the plugin's order.
 std::vector<TbAdvice> tb_advice(const TbOverview& rank);

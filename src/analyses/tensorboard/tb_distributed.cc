@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyses/tensorboard/problems.h"
 #include "analyses/tensorboard/tb_distributed_tables.h"
 #include "base/parallel.h"
 
@@ -75,16 +76,8 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
       std::all_of(ranks.begin(), ranks.end(), [](const TbRankWork& rank) { return rank.calls.empty(); }))
     return result;  // nothing was communicated, which is not a flaw
   result.tables = distributed_tables(tb, ranks, input.for_report);
-  if (join.alone > 0 && ranks.size() > 1)
-    result.notes.add(
-        "tb.collectives_alone", Severity::kInfo,
-        "collectives and messages without a counterpart on another rank of this trace: how much of them was "
-        "waiting is not known",
-        {}, join.alone);
-  if (join.unequal > 0)
-    result.notes.add("tb.collectives_unequal", Severity::kWarning,
-                     "collectives without numbers that ranks made a different number of times in a step: not joined",
-                     {}, join.unequal);
+  if (join.alone > 0 && ranks.size() > 1) result.notes.add(problem::tb_collectives_alone, {}, join.alone);
+  if (join.unequal > 0) result.notes.add(problem::tb_collectives_unequal, {}, join.unequal);
   return result;
 }
 

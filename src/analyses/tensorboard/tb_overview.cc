@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyses/tensorboard/problems.h"
 #include "analyses/tensorboard/tb_advice.h"
 #include "analyses/tensorboard/tb_devices.h"
 #include "analyses/tensorboard/tb_run.h"
@@ -132,11 +133,7 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
   result.tables.push_back(advice_table(ranks));
   int64_t dropped = 0;
   for (const TbOverview& r : ranks) dropped += r.dropped_steps;
-  if (dropped > 0)
-    result.notes.add("tb.steps_dropped", Severity::kInfo,
-                     "steps at the end whose device work was not all captured were left out; "
-                     "--include-last-profiler-step keeps them",
-                     {}, dropped);
+  if (dropped > 0) result.notes.add(problem::tb_steps_dropped, {}, dropped);
   return result;
 }
 

@@ -6,6 +6,8 @@
 #include <set>
 
 #include "analyses/analysis.h"
+#include "analyses/theory/problems.h"
+#include "base/error_words.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
 #include "model/statistics.h"
@@ -216,31 +218,23 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   const TheoryRun& theory = theory_of(input.run());
   AnalysisResult result;
   if (!theory.theory.known()) {
-    const std::string why = "there is no theory to compare with: " + theory.theory.why_not;
+    const Args why = Args().set("why", theory.theory.why_not);
     if (rank_phases(trace).empty())
-      return Error{ErrorCode::kBadInput, why, {}, "stageline analyze schedule shows what was compared"};
-    result.notes.add("theory.none", Severity::kInfo, why);
+      return said_error(ErrorCode::kBadInput, "refused.no_schedule.theory", why, {},
+                        "stageline analyze schedule shows what was compared");
+    result.notes.add(problem::theory_none, why);
   }
-  if (theory.theory.by_rank)
-    result.notes.add("theory.by_rank", Severity::kInfo,
-                     "every rank counts from its own zero: theory starts with each rank's own first cell, and what it "
-                     "waited for cannot be told");
-  if (theory.theory.without > 0)
-    result.notes.add("theory.without", Severity::kInfo, "cells for which the schedule has no place are left out", {},
-                     theory.theory.without);
+  if (theory.theory.by_rank) result.notes.add(problem::theory_by_rank);
+  if (theory.theory.without > 0) result.notes.add(problem::theory_without, {}, theory.theory.without);
   if (!theory.theory.outliers.empty())
-    result.notes.add("theory.outliers", Severity::kInfo,
-                     "steps over 1.3× the median step are left out of the means and of theory-loss", {},
-                     static_cast<int64_t>(theory.theory.outliers.size()));
+    result.notes.add(problem::theory_outliers, {}, static_cast<int64_t>(theory.theory.outliers.size()));
   double span_ns = 0;
   for (const TheorySize& size : theory.sizes) span_ns = std::max(span_ns, static_cast<double>(size.numbers.span_ns));
   Result<int64_t> least = input.options.microseconds("least", std::max<int64_t>(1, std::llround(span_ns * kMinShare)));
   if (!least) return std::move(least).error();
   const LateCells late = late_cells(trace, theory, *least);
   if (late.found > static_cast<int64_t>(late.cells.size()))
-    result.notes.add("theory.max_late", Severity::kInfo,
-                     "more cells are late than the table keeps; --least shows those that are later", {},
-                     late.found - static_cast<int64_t>(late.cells.size()));
+    result.notes.add(problem::theory_max_late, {}, late.found - static_cast<int64_t>(late.cells.size()));
   result.tables.push_back(chain_table(late.chain));
   result.tables.push_back(ranks_theory_table(trace, theory, sums_of(input.run())));
   result.tables.push_back(phases_table(trace));

@@ -4,6 +4,7 @@
 #include <map>
 #include <unordered_map>
 
+#include "analyses/trace_diff/problems.h"
 #include "analyses/trace_diff/trace_diff.h"
 #include "base/parallel.h"
 #include "profile/torch_view.h"
@@ -88,9 +89,7 @@ void choose_ranks(Side& a, Side& b, const DiffOptions& options, Diagnostics& not
           b.parts.push_back(q);
         }
     if (a.parts.size() < std::max(a.run.parts.size(), b.run.parts.size()))
-      notes.add("diff.ranks", Severity::kInfo,
-                a.parts.empty() ? "the runs have no rank in common: the lowest of each is compared"
-                                : "only the ranks that both runs have are compared");
+      notes.add(problem::diff_ranks, Args().flag("apart", a.parts.empty()));
   }
   if (options.control_ranks.empty() && a.parts.empty()) a.parts.push_back(a.run.parts.front());
   if (options.test_ranks.empty() && b.parts.empty()) b.parts.push_back(b.run.parts.front());
@@ -110,14 +109,13 @@ void choose_steps(Side& a, Side& b, const DiffOptions& options, Diagnostics& not
   if (a.steps.empty() != b.steps.empty() && options.control_steps.empty() && options.test_steps.empty()) {
     a.steps.clear();
     b.steps.clear();
-    notes.add("diff.steps", Severity::kWarning, "only one of the runs has profiler steps: everything is compared");
+    notes.add(problem::diff_steps_one_side);
   }
   if (options.control_steps.empty() && options.test_steps.empty() && a.steps.size() != b.steps.size()) {
     const size_t both = std::min(a.steps.size(), b.steps.size());
     a.steps.resize(both);
     b.steps.resize(both);
-    notes.add("diff.steps", Severity::kInfo,
-              "the runs have different numbers of steps: the first " + std::to_string(both) + " of each are compared");
+    notes.add(problem::diff_steps, Args().set("both", std::to_string(both)));
   }
 }
 

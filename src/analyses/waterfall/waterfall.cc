@@ -5,6 +5,8 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "analyses/waterfall/problems.h"
+#include "base/error_words.h"
 #include "base/number.h"
 #include "facts/period_facts.h"
 #include "facts/pipeline_facts.h"
@@ -34,12 +36,11 @@ class RunningSum {
 
 constexpr const char* kMeaning[kWaterfallParts] = {
     "mean over the pipeline's ranks of the time in which they run F, B, I or W",
-    "what the order costs when every cell of a kind takes the same time and messages take none",
-    "what it adds that stages and chunks differ in their means; below 0: the slow ones lie where nobody waits for them",
-    "what it adds that cells differ from the mean of their stage; below 0: the long ones fell where there was time",
-    "what it adds that messages between ranks take time",
-    "what none of these explains: launches, work of the host, other streams; below 0: cells began before what they "
-    "need had ended",
+    "cost of the order if all cells of a kind took the same time and messages took none",
+    "added by different means of stages and chunks; below 0: the slow ones are where no rank waits for them",
+    "added by cells that differ from the mean of their stage; below 0: the long ones fell where there was time",
+    "added by the time that messages between ranks take",
+    "unexplained waiting: launches, host work, other streams; below 0: cells started before their inputs were ready",
     "before the first and after the last cell of the replica's pipeline: collectives, optimizer, waiting"};
 constexpr const char* kTailMeaning[kTailParts] = {
     "before or after: until the last replica's pipeline has ended",
@@ -74,10 +75,10 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepMean&
     add(waterfall_part_name(part), "", sum.next(mean.part_ns[k]), mean.part_ns[k], k < kPipelineParts, kMeaning[k]);
     if (part == WaterfallPart::kSchedule && !std::isnan(mean.order_ns))
       add("from the order", "schedule bubble", whole_ns(mean.order_ns), mean.order_ns, true,
-          "of the schedule bubble: what the order that ran costs more than that of the recognised schedule");
+          "of the schedule bubble: extra cost of the recorded order over that of the recognised schedule");
     if (part == WaterfallPart::kLatency)
       add("held by receives", "message latency", whole_ns(mean.held_ns), mean.held_ns, true,
-          "of message latency: ranks sat in a receive though what it waits for was done long before");
+          "of message latency: ranks were blocked in a receive although its message had been ready long before");
     for (size_t t = 0; t < kTailParts && part == WaterfallPart::kTail; ++t)
       if (!std::isnan(mean.tail_ns[t]))
         add(tail_part_name(static_cast<TailPart>(t)), waterfall_part_name(part), whole_ns(mean.tail_ns[t]),
@@ -215,7 +216,7 @@ Table check_table(const Waterfall& w, const WaterfallStep& mean) {
       same ? same : "where one rank is at work from the step's start to its end; else more");
   const auto part = [&](WaterfallPart p) { return mean.part_ns[p]; };
   add("compute and imbalance", part(WaterfallPart::kCompute) + part(WaterfallPart::kImbalance), mean.busiest_ns,
-      "with the busy time of the busiest rank, up to one micro-batch of what it takes longer than the mean");
+      "if the busiest rank is longer than the mean by up to one micro-batch");
   return table;
 }
 
@@ -246,49 +247,31 @@ Table frontier_table(const Frontier& frontier) {
 void add_notes(const Waterfall& w, Diagnostics& notes) {
   constexpr double kOverlapShare = 0.001;
   if (w.clock_free)
-    notes.add("waterfall.clock_free", Severity::kInfo,
-              "ranks share no clock: spans are the longest that one rank has on its own, message latency is in what is "
-              "unexplained, and what is before and after the pipeline is not split");
+    notes.add(problem::waterfall_clock_free);
   else if (w.latency.by_messages + w.latency.by_gaps > 0)
-    notes.add("waterfall.latency", Severity::kInfo,
-              "message latency, " + human_duration(w.latency.median_ns) + " at the median, is from " +
-                  (w.latency.by_gaps == 0 ? std::string("recorded messages")
-                   : w.latency.by_messages == 0
-                       ? std::string("gaps between the end of a cell and the start of the one "
-                                     "that waited for it")
-                       : grouped(w.latency.by_messages) + " pairs of ranks with recorded messages and " +
-                             grouped(w.latency.by_gaps) + " with gaps between cells"));
+    notes.add(w.latency.by_gaps == 0       ? problem::waterfall_latency
+              : w.latency.by_messages == 0 ? problem::waterfall_latency_gaps
+                                           : problem::waterfall_latency_both,
+              Args()
+                  .set("median", human_duration(w.latency.median_ns))
+                  .set("recorded", grouped(w.latency.by_messages))
+                  .set("gaps", grouped(w.latency.by_gaps)));
   int64_t outliers = 0;
   for (const WaterfallStep& step : w.steps) outliers += step.outlier;
-  if (outliers > 0)
-    notes.add("waterfall.outliers", Severity::kInfo,
-              "pipelines of steps over 1.3× the median step are left out of the means", {}, outliers);
-  if (w.unnumbered > 0)
-    notes.add("waterfall.unnumbered", Severity::kInfo,
-              "cells without a micro-batch or chunk: what they wait for is not known, and their waiting is in the rest",
-              {}, w.unnumbered);
-  if (w.without_producer > 0)
-    notes.add("waterfall.without_producer", Severity::kInfo,
-              "cells whose input comes from a cell that was not recorded; waiting for it is in the rest", {},
-              w.without_producer);
-  if (w.broken > 0)
-    notes.add("waterfall.broken", Severity::kWarning,
-              "waits that contradict the order that ran were left out: labels, chunks or clocks are wrong there", {},
-              w.broken);
+  if (outliers > 0) notes.add(problem::waterfall_outliers, {}, outliers);
+  if (w.unnumbered > 0) notes.add(problem::waterfall_unnumbered, {}, w.unnumbered);
+  if (w.without_producer > 0) notes.add(problem::waterfall_without_producer, {}, w.without_producer);
+  if (w.broken > 0) notes.add(problem::waterfall_broken, {}, w.broken);
   if (w.overlap_ns > kOverlapShare * w.busy_ns)
-    notes.add("waterfall.overlap", Severity::kInfo,
-              "cells of one rank overlap for " + percent(w.overlap_ns / w.busy_ns) +
-                  " of the time in which it computes; that is counted once");
+    notes.add(problem::waterfall_overlap, Args().set("share", percent(w.overlap_ns / w.busy_ns)));
 }
 
 Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const Waterfall& w = waterfall_of(input.run());
   if (!w.known())
-    return Error{ErrorCode::kBadInput,
-                 "there is no waterfall: " + w.why_not,
-                 {},
-                 "stageline analyze pipeline-summary shows busy time and bubbles"};
+    return said_error(ErrorCode::kBadInput, "refused.no_schedule.waterfall", Args().set("why", w.why_not), {},
+                      "stageline analyze pipeline-summary shows busy time and bubbles");
   AnalysisResult result;
   add_notes(w, result.notes);
   coverage_of(input.run()).note("waterfall", result.notes);

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "analyses/analysis.h"
+#include "analyses/xla_steps/problems.h"
 
 namespace stageline {
 namespace {
@@ -42,9 +43,7 @@ Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
                      in_ms(step.other_ps)});
     }
   AnalysisResult result;
-  if (!any)
-    result.notes.add("xla_steps.none", Severity::kInfo,
-                     "the program marked no steps; jax.profiler.StepTraceAnnotation does, with step_num");
+  if (!any) result.notes.add(problem::xla_steps_none);
   result.tables.push_back(std::move(table));
   return result;
 }

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -11,6 +12,7 @@
 #include "compat/msprof/cell_links.h"
 #include "compat/msprof/missing_backwards.h"
 #include "compat/msprof/pair_links.h"
+#include "compat/msprof/problems.h"
 #include "compat/msprof/step_list.h"
 #include "engine/one_clock.h"
 #include "model/hccl_names.h"
@@ -174,11 +176,7 @@ void say_clocks(Trace& trace, Diagnostics& notes) {
     most = std::max(most, part.clock_map.segments.front().offset_ns);
   }
   if (least > most || most - least < kMinNs || most - least <= trace.alignment_half_ns()) return;
-  notes.add(
-      "pp_chart.clocks_apart", Severity::kWarning,
-      "the clocks of these hosts are up to " + human_duration(static_cast<double>(most - least)) +
-          " apart; the tables hold raw stamps, and Insight draws them so: messages may seem to arrive before they "
-          "are sent (stageline align says how far each is off, stageline report draws one clock)");
+  notes.add(problem::pp_chart_clocks_apart, Args().set("apart", human_duration(static_cast<double>(most - least))));
 }
 
 }  // namespace
@@ -190,8 +188,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
   Result<Trace> trace = open_trace({options.folder}, open);
   if (!trace) chart.notes.merge(finding);
   if (!trace)
-    chart.notes.add("pp_chart.no_cells", Severity::kWarning, "no pipeline was found: " + trace.error().what,
-                    trace.error().where);
+    chart.notes.add(problem::pp_chart_no_cells, Args().set("why", error_text(trace.error())), trace.error().where);
   std::vector<std::vector<uint32_t>> cells;
   std::vector<uint32_t> overlapped;
   LabelPlan plan;
@@ -253,7 +250,8 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
              off[&rank - chart.ranks.data()] != 0;
     });
   });
-  for (const std::string& remark : links.remarks) chart.notes.add("pp_chart.links", Severity::kWarning, remark);
+  for (const std::string& remark : links.remarks)
+    chart.notes.add(problem::pp_chart_links, Args().set("remark", remark));
   return tables;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/number.h"
+#include "compat/msprof/problems.h"
 
 namespace stageline {
 namespace {
@@ -50,12 +51,11 @@ void say_missing_backwards(const Trace& trace, Diagnostics& notes) {
       missing += here;
     }
   if (missing == 0) return;
-  const std::string where = " on rank " + std::to_string(trace.parts[first_part].rank) +
-                            (first_step == kUnknown ? "" : " in step " + std::to_string(first_step));
-  notes.add("pp_chart.no_backwards", Severity::kWarning,
-            grouped(missing) + " of " + grouped(all) + " forwards have no backward in the profile, first" + where +
-                ": where backwards ran and were not marked, the chart shows gaps in place of their work "
-                "(docs/howto/ascend.md says which functions to mark)");
+  notes.add(problem::pp_chart_no_backwards, Args()
+                                                .set("missing", grouped(missing))
+                                                .set("all", grouped(all))
+                                                .set("rank", int64_t{trace.parts[first_part].rank})
+                                                .set("step", first_step == kUnknown ? "" : std::to_string(first_step)));
 }
 
 }  // namespace stageline

@@ -9,6 +9,7 @@
 #include "compat/msprof/in_place.h"
 #include "compat/msprof/msprof_rows.h"
 #include "compat/msprof/output_folder.h"
+#include "compat/msprof/problems.h"
 #include "compat/msprof/rank_databases.h"
 #include "compat/msprof/rank_tables.h"
 #include "compat/msprof/step_list.h"
@@ -106,8 +107,7 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
     if (at != found.ranks.end())
       kept.push_back(*at);
     else
-      notes.add("ascend.no_such_rank", Severity::kWarning,
-                "--rank-list names ranks that are not there: " + std::to_string(rank));
+      notes.add(problem::ascend_no_such_rank, Args().set("rank", std::to_string(rank)));
   }
   if (kept.empty())
     return Error{ErrorCode::kUsage,
@@ -151,7 +151,8 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
     if (Result<SqliteDb> first = SqliteDb::open_read(found->ranks.front().path, chart.notes)) {
       plan = msprof_plan(*first, found->msmonitor,
                          {options.open.layout.pp, options.open.layout.tp, options.open.layout.dp});
-      if (!plan.remark.empty()) chart.notes.add("pp_chart.plan", Severity::kWarning, plan.remark, {first->path()});
+      if (!plan.remark.empty())
+        chart.notes.add(problem::pp_chart_plan, Args().set("remark", plan.remark), {first->path()});
     }
     chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
     const bool any = msprof_any_blocks(options, *ranks, plan);

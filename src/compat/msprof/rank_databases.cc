@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "compat/msprof/problems.h"
 #include "readers/ascend/find_ranks.h"
 #include "readers/reader.h"
 
@@ -11,8 +12,7 @@ namespace stageline {
 Result<RankDatabases> find_rank_databases(const std::string& folder, Diagnostics& notes) {
   Result<Source> source = scan_source({folder});
   if (!source) return std::move(source).error();
-  for (const std::string& path : source->unreadable)
-    notes.add("ascend.unreadable", Severity::kLoss, "this may not be opened", {path});
+  for (const std::string& path : source->unreadable) notes.add(problem::ascend_unreadable, {path});
   const auto nothing = [&](const std::string& hint) {
     return Error{ErrorCode::kNotFound,
                  "no Ascend profiler database here: looked for ASCEND_PROFILER_OUTPUT/ascend_pytorch_profiler_N.db, "

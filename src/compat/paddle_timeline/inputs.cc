@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/text.h"
+#include "compat/paddle_timeline/problems.h"
 #include "readers/paddle_log/worker_logs.h"
 
 namespace stageline {
@@ -58,8 +59,7 @@ std::vector<int32_t> without_repeats(const std::vector<int32_t>& devices, Diagno
     if (seen.insert(device).second) {
       unique.push_back(device);
     } else {
-      diagnostics.add("paddle.repeated_device", Severity::kWarning,
-                      "--devices names a device twice; its row is drawn once");
+      diagnostics.add(problem::paddle_repeated_device);
     }
   }
   return unique;
@@ -72,8 +72,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   if (!root) return std::move(root).error();
   bool multi = options.multi_machine;
   if (!multi && !options.compat_v3 && root->devices.empty() && !root->machine_folders.empty()) {
-    diagnostics.add("paddle.several_machines", Severity::kInfo,
-                    "the logs lie in machine folders; read as with --multi_machine", {options.log_dir});
+    diagnostics.add(problem::paddle_several_machines, {options.log_dir});
     multi = true;
   }
   std::vector<std::string> folders{options.log_dir};
@@ -81,12 +80,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
     folders = root->machine_folders;
     if (!options.compat_v3) {
       std::sort(folders.begin(), folders.end(), natural_less);
-      if (folders != root->machine_folders)
-        diagnostics.add(
-            "paddle.machine_order", Severity::kWarning,
-            "machines are numbered in the natural order of their folders; Paddle's script numbers them as the "
-            "directory lists them, which differs here (--compat paddle-v3 does so)",
-            {options.log_dir});
+      if (folders != root->machine_folders) diagnostics.add(problem::paddle_machine_order, {options.log_dir});
     }
     if (folders.empty() && !options.compat_v3)
       return Error{ErrorCode::kBadInput,
@@ -130,8 +124,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
       if (row.path.empty()) {
         const std::string path = (fs::path(folders[m]) / ("workerlog." + std::to_string(device))).string();
         if (options.compat_v3) return Error{ErrorCode::kNotFound, "no such log (V3 stops here too)", {path}, ""};
-        diagnostics.add("paddle.missing_rank", Severity::kLoss, "a workerlog is missing; the other ranks are kept",
-                        {path});
+        diagnostics.add(problem::paddle_missing_rank_timeline, {path});
       } else {
         inputs.rows.push_back(row);
       }

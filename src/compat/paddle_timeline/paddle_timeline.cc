@@ -7,11 +7,14 @@
 #include <filesystem>
 #include <limits>
 
+#include "base/error_words.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "compat/paddle_timeline/inputs.h"
+#include "compat/paddle_timeline/problems.h"
 #include "compat/paddle_timeline/step_rule.h"
 #include "compat/paddle_timeline/write_events.h"
+#include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/steps.h"
 
 namespace stageline {
@@ -128,13 +131,11 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
       result.diagnostics.merge(flaws[k]);
       if (!failures[k].what.empty()) {
         if (options.compat_v3) return failures[k];
-        result.diagnostics.add("paddle.unreadable", Severity::kLoss, failures[k].what + "; the other ranks are kept",
+        result.diagnostics.add(problem::paddle_unreadable, Args().set("why", error_text(failures[k])),
                                failures[k].where);
         continue;
       }
-      if (log.jobs.empty() && !options.compat_v3)
-        result.diagnostics.add("paddle.no_jobs", Severity::kWarning,
-                               "a log without usable profiler lines; the other ranks are kept", {log.path});
+      if (log.jobs.empty() && !options.compat_v3) result.diagnostics.add(problem::paddle_no_jobs_timeline, {log.path});
       writer.jobs(log, inputs->rows[begin + k]);
       steps[begin + k] = options.compat_v3 ? steps_as_v3(log) : steps_repaired(log);
       start_step = std::max(start_step, log.start_step);

@@ -4,7 +4,6 @@
 #include <span>
 
 #include "diagnosis/causes/telling.h"
-#include "model/finding_words.h"
 
 namespace stageline {
 namespace {
@@ -30,12 +29,12 @@ Finding finding_of(const Told& told, const Causes& causes) {
   Finding f;
   f.id = said.id;
   f.cause = std::move(said.cause);
-  set_title(f, said.title);
-  set_detail(f, said.detail);
-  add_detail(f, told.when(first.lost_course));
-  add_detail(f, said.more);
-  set_fix(f, said.fix);
-  f.price.assumption_en = said.assumption.en, f.price.assumption_zh = said.assumption.zh;
+  f.title = said.title;
+  f.detail = said.detail;
+  f.detail += told.when(first.lost_course);
+  f.detail += said.more;
+  f.price.fix = said.fix;
+  f.price.assumption = said.assumption;
   f.evidence = std::move(said.table);
   f.step = said.step, f.rank = said.rank;
   f.lost_ns_per_step = first.price.lost_ns;
@@ -44,7 +43,7 @@ Finding finding_of(const Told& told, const Causes& causes) {
   f.price.saving_ns = first.price.best_ns();
   const bool of_period = first.price.base == PriceBase::kPeriod && list.wall_ns > 0;
   f.value = "−" + percent(f.price.saving_ns / (of_period ? list.wall_ns : list.step_ns));
-  set_note(f, words(of_period ? "cause.value.period" : "cause.value"));
+  f.value_note = words(of_period ? "cause.value.period" : "cause.value");
   if (causes.size() > 1 && first.price.joint_ns > 0) set_joint_price(list, first, f);
   return f;
 }

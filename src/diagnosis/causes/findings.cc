@@ -178,10 +178,10 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
   finding.id = "bubble";
   finding.weight = f.bubble;
   finding.value = percent(in_pipeline);
-  set_note(finding, words("note.span"));
+  finding.value_note = words("note.span");
   say(finding, "finding.bubble", Args().set("share", percent(in_pipeline)));
   const auto steps = static_cast<int64_t>(f.sums.steps.size());
-  set_detail(finding, bubble_words(f.trace, f.costs, steps, in_pipeline, recognition));
+  finding.detail = bubble_words(f.trace, f.costs, steps, in_pipeline, recognition);
   out.push_back(std::move(finding));
 }
 
@@ -247,7 +247,7 @@ void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& findi
   args.set("cell", cell_label(cell, cell.chunk > 0));
   args.set("rank", int64_t{f.trace.parts[cell.part].rank});
   args.set("own", human_duration(static_cast<double>(cells.dur_ns(longest))));
-  add_detail(finding, words("step.outlier.hang", args));
+  finding.detail += words("step.outlier.hang", args);
 }
 
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
@@ -270,9 +270,9 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
   args.set("count", number(count)).set("all", number(static_cast<int64_t>(f.sums.steps.size())));
   args.flag("one", count == 1).set("step", int64_t{worst->step}).set("median", human_duration(f.median_step_ns));
   args.set("longest", human_duration(static_cast<double>(worst->span_ns()))).set("share", percent(lost / total));
-  set_title(finding, words("step.outlier.title", args));
-  set_detail(finding, words("finding.outlier.detail", args.flag("warm_up", warm_up)));
-  set_note(finding, words("finding.outlier.note"));
+  finding.title = words("step.outlier.title", args);
+  finding.detail = words("finding.outlier.detail", args.flag("warm_up", warm_up));
+  finding.value_note = words("finding.outlier.note");
   finding.step = worst->step;
   say_absurd_cell(f, *worst, finding);
   out.push_back(std::move(finding));
@@ -284,7 +284,7 @@ void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
   finding.id = "outside";
   finding.weight = f.outside;
   finding.value = percent(f.outside);
-  set_note(finding, words("note.step"));
+  finding.value_note = words("note.step");
   say(finding, "finding.outside", Args().set("share", percent(f.outside)));
   out.push_back(std::move(finding));
 }
@@ -353,7 +353,7 @@ void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   finding.id = "replica.uneven";
   finding.weight = f.bubble > 0 ? (f.bubble + f.compute) * waited / whole : 0;
   finding.value = percent(waited / whole);
-  set_note(finding, words("note.span"));
+  finding.value_note = words("note.span");
   Args args;
   // With context parallelism, one replica may be several pipelines.
   args.flag("replicas", f.trace.context_parallel <= 1);
@@ -392,7 +392,7 @@ Findings find_findings(const Run& run) {
   see_early_links(facts);
   Findings result;
   if (facts.sums.ranks.empty()) {
-    set_title(result.headline, words("headline.nothing"));
+    result.headline.title = words("headline.nothing");
     return result;
   }
   if (!replayed) add_slow_stage(facts, result.list);

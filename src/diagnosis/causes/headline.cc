@@ -76,7 +76,7 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   Args args;
   args.set("step", step).flag("unsure", unsure).set("waiting", waiting_share);
   // If work repeats within a step, the start of that step is unknown.
-  set_title(h, words(f.coverage.repeats() ? "headline.repeats" : "headline.title", args));
+  h.title = words(f.coverage.repeats() ? "headline.repeats" : "headline.title", args);
   const auto number = [&](const std::string& name, int64_t n) { args.set(name, n).flag(name + ".one", n == 1); };
   Text part = f.coverage.part();
   if (!part.empty()) part.en.front() = static_cast<char>(std::toupper(part.en.front()));
@@ -89,8 +89,7 @@ Headline headline_of(const FindingFacts& f, const Recognition& recognition, cons
   set_micro_batches(args, f.trace, recognition.recognised ? recognition.best().sizes.micro_batches : 0,
                     f.coverage.holed());
   number("steps", f.extent.step_count);
-  const Text sizes = words("headline.sizes", args);
-  h.sizes_en = sizes.en, h.sizes_zh = sizes.zh;
+  h.sizes = words("headline.sizes", args);
   if (!recognition.candidates.empty()) {
     args.set("schedule", recognition.best().name).set("score", percent(recognition.best().score));
     args.set("equal", equal_lists_text(recognition)).set("near", runner_up_text(recognition));

@@ -17,7 +17,7 @@ std::string name_of(const Part& part) {
 void value_of(double share, Finding& f) {
   f.weight = share;
   f.value = percent(share);
-  set_note(f, words("note.step"));
+  f.value_note = words("note.step");
 }
 
 Finding edge_finding(const Trace& trace, const Links& links, const LinkEdge& edge) {

@@ -195,19 +195,16 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     args.set("share", percent(std::min(1.0, worst.share)));
     args.set("lost", human_duration(group.lost_ns)).set("lost_share", percent(f.weight));
     args.flag("first", group.at_first);
-    const Text value = words("step.outlier.value"), title = words("step.outlier.title", args);
-    const Text fix = words("step.outlier.fix");
-    Text detail = words("step.outlier.detail", args);
+    f.value_note = words("step.outlier.value");
+    f.title = words("step.outlier.title", args);
+    f.detail = words("step.outlier.detail", args);
+    f.price.fix = words("step.outlier.fix");
     if (worst.by == LongBy::kCell && worst.own_ns >= kMaxUsualSteps * worst.usual_ns) {
       const Cell cell = trace.cells.at(worst.cell);
       args.set("cell", cell_label(cell, cell.chunk > 0)).set("own", human_duration(worst.own_ns));
       args.set("rank", int64_t{trace.parts[worst.part].rank});
-      detail += words("step.outlier.hang", args);
+      f.detail += words("step.outlier.hang", args);
     }
-    f.value_note_en = value.en, f.value_note_zh = value.zh;
-    f.title_en = title.en, f.title_zh = title.zh;
-    f.detail_en = detail.en, f.detail_zh = detail.zh;
-    f.price.fix_en = fix.en, f.price.fix_zh = fix.zh;
     f.evidence = {"stragglers", ""};
     const bool late = worst.by == LongBy::kMessage || worst.by == LongBy::kLate;
     findings.push_back(
@@ -237,8 +234,7 @@ void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_s
     args.set("count", grouped(steps.count)).set("steps", steps.steps).set("reason", steps.reason);
     args.flag("one", steps.count == 1);
     args.set("lost", human_duration(own.lost_ns_per_step));
-    const Text beside = words("step.outlier.beside", args);
-    same->detail_en += beside.en, same->detail_zh += beside.zh;
+    same->detail += words("step.outlier.beside", args);
     same->lost_ns_per_step += own.lost_ns_per_step;
     same->price.saving_ns += own.lost_ns_per_step;
     same->uncertainty_ns = std::hypot(same->uncertainty_ns, own.uncertainty_ns);

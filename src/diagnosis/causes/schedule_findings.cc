@@ -181,13 +181,13 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
   f.id = "schedule.late";
   f.weight = share * pipeline_share;  // relative to a step, as that of other findings
   f.value = percent(share);
-  set_note(f, words("note.span"));
+  f.value_note = words("note.span");
   Args args;
   args.set("each", human_duration(worst->ns / steps)).set("schedule", run.theory.schedule);
   args.set("actual", human_duration(c.actual_ns / steps)).set("theory", human_duration(c.theory_ns / steps));
   args.set("reason", words("finding.late." + worst->name + ".reason"));
-  set_title(f, words("finding.late." + worst->name + ".title", args));
-  set_detail(f, words("finding.late.detail", args));
+  f.title = words("finding.late." + worst->name + ".title", args);
+  f.detail = words("finding.late.detail", args);
   out.push_back(std::move(f));
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "diagnosis/diff/problems.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"
 #include "pipeline/order/recognise.h"
@@ -67,10 +68,7 @@ void describe_shapes(const Trace& a, const StepGraph& graph_a, const Trace& b, c
   size("pipelines", diff.a.context_parallel, diff.b.context_parallel);
   if (diff.a.stages == diff.b.stages && diff.a.replicas == diff.b.replicas) size("ranks", diff.a.ranks, diff.b.ranks);
   if (shape_a.messages != shape_b.messages)
-    diff.notes.add("diff.messages", Severity::kInfo,
-                   std::string(shape_a.messages ? "A" : "B") +
-                       " recorded its messages and the other run did not: what they take is compared as the delay "
-                       "between the cells");
+    diff.notes.add(problem::diff_messages, Args().flag("in_a", shape_a.messages));
 }
 
 }  // namespace stageline

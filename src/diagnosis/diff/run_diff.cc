@@ -46,8 +46,8 @@ Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
     return e;
   }
   for (const Diagnostic& d : own.items())
-    notes.add(d.name + (*name == 'A' ? ".a" : ".b"), d.severity, std::string("run ") + name + ": " + d.message,
-              d.first);
+    notes.add({d.name + (*name == 'A' ? ".a" : ".b"), d.severity,
+               words("diff.note", Args().set("run", std::string(name)).set("note", d.message)), 1, d.first});
   Side side{trace, std::move(*graph), {}, {}, {}, step_periods(trace, sums), 0};
   for (size_t s = 0; s < side.graph.steps.size(); ++s) {
     side.usual.push_back(!sums.is_outlier(side.graph.steps[s].step));

@@ -110,13 +110,13 @@ Findings allocator_findings(const Run& run) {
   Args args;
   args.count("snapshots", static_cast<int64_t>(trace.parts.size())).count("devices", devices);
   args.set("allocated", bytes(allocated)).set("reserved", bytes(reserved)).set("peak", peak >= 0 ? bytes(peak) : "");
-  set_lead(h, words("allocator.lead", args));
-  set_closing(h, words("allocator.closing"));
+  h.lead = words("allocator.lead", args);
+  h.closing = words("allocator.closing");
   if (out.list.empty()) {
-    set_title(h, words("allocator.title"));
+    h.title = words("allocator.title");
     out.list.push_back(nothing_found("allocator.nothing"));
   } else {
-    set_title(h, words("clause", Args().set("clause", title_of(out.list.front()))));
+    h.title = words("clause", Args().set("clause", out.list.front().title));
   }
   return out;
 }

@@ -76,12 +76,12 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
   args.set("waiting", starting(p.waiting)).flag("one", p.waiting.size() == 1);
   args.set("culprits", starting(p.culprits)).flag("several", p.culprits.size() > 1);
   args.set("enqueued", starting(p.not_started)).flag("one_enqueued", p.not_started.size() == 1);
-  set_note(f, words("flight.value", args));
+  f.value_note = words("flight.value", args);
   switch (p.verdict) {
     case FlightVerdict::kMissing:
       f.id = "collective.missing";
       say(f, "flight.missing", args);
-      add_detail(f, last_call(trace, p));
+      f.detail += last_call(trace, p);
       break;
     case FlightVerdict::kType:
     case FlightVerdict::kSizes:
@@ -95,7 +95,7 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
       args.set("waits", p.waiting.empty() ? Text() : words("flight.mismatch.waits", args));
       say(f, "flight.mismatch", args);
       if (p.culprits.empty())
-        set_title(f, words(operation ? "flight.mismatch.operations" : "flight.mismatch.values", args));
+        f.title = words(operation ? "flight.mismatch.operations" : "flight.mismatch.values", args);
       break;
     }
     case FlightVerdict::kStuck:
@@ -108,7 +108,7 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
   if (p.without_dump.empty()) return f;
   Args missing;
   missing.set("ranks", ranks_text(p.without_dump)).flag("one", p.without_dump.size() == 1);
-  add_detail(f, words("flight.no_dump", missing));
+  f.detail += words("flight.no_dump", missing);
   return f;
 }
 
@@ -126,9 +126,9 @@ Finding cycle_finding(const FlightReport& report, const Trace& trace) {
     Args args;
     args.flag("further", i > 0).set("rank", int64_t{rank}).set("next", int64_t{next});
     args.set("call", flight_call_text(trace, trace.parts[wait->part].flight_calls[wait->call]));
-    add_detail(f, words("flight.cycle.wait", args));
+    f.detail += words("flight.cycle.wait", args);
   }
-  add_detail(f, words("flight.cycle.rule"));
+  f.detail += words("flight.cycle.rule");
   return f;
 }
 
@@ -157,7 +157,7 @@ Findings flight_findings(const Run& run) {
   Args args;
   args.count("ranks", static_cast<int64_t>(trace.parts.size())).count("calls", report.calls);
   args.count("groups", static_cast<int64_t>(trace.flight_groups.size())).set("judged", grouped(report.judged));
-  set_lead(h, words("flight.lead", args));
+  h.lead = words("flight.lead", args);
   if (report.overwritten > 0)
     add_lead(h, words("flight.lead.overwritten", Args().set("overwritten", grouped(report.overwritten))));
   if (unfinished > 0) add_lead(h, words("flight.lead.unfinished", args.count("unfinished", unfinished)));
@@ -165,12 +165,12 @@ Findings flight_findings(const Run& run) {
     args.set("roots", starting(report.roots)).flag("one_root", report.roots.size() == 1);
     add_lead(h, words("flight.lead.roots", args));
   }
-  set_closing(h, words("flight.closing"));
+  h.closing = words("flight.closing");
   if (out.list.empty()) {
-    set_title(h, words("flight.title", args));
+    h.title = words("flight.title", args);
     out.list.push_back(nothing_found("flight.nothing"));
   } else {
-    set_title(h, words("clause", Args().set("clause", title_of(out.list.front()))));
+    h.title = words("clause", Args().set("clause", out.list.front().title));
   }
   return out;
 }

@@ -174,9 +174,9 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
     x.weight = f.late->share;
     x.value = percent(x.weight);
     x.rank = late.rank;
-    set_title(x, words("profile.late.title", Args().set("rank", int64_t{late.rank})));
-    set_note(x, words("profile.late.note"));
-    set_detail(x, how_late(f, late, reason_for(f, late)));
+    x.title = words("profile.late.title", Args().set("rank", int64_t{late.rank}));
+    x.value_note = words("profile.late.note");
+    x.detail = how_late(f, late, reason_for(f, late));
     out.push_back(std::move(x));
   }
   if (!f.slow_rank) return;
@@ -191,7 +191,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   Args args;
   args.set("rank", int64_t{slow.rank}).set("own", human_duration(slow.compute_ns)).flag("waited", waited);
   say(x, "profile.slow", args.set("others", human_duration(others)));
-  if (waited) add_detail(x, words("profile.slow.late", Args().set("late", how_late(f, slow, {}))));
+  if (waited) x.detail += words("profile.slow.late", Args().set("late", how_late(f, slow, {})));
   out.push_back(std::move(x));
 }
 
@@ -206,14 +206,14 @@ Finding* finding_of_late_rank(const ProfileFacts& f, std::vector<Finding>& list)
 void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
   if (!f.waits) return;
   if (Finding* late = finding_of_late_rank(f, out)) {
-    add_detail(*late, words("profile.late.waits", Args().set("share", percent(f.waits->share))));
+    late->detail += words("profile.late.waits", Args().set("share", percent(f.waits->share)));
     return;
   }
   Finding x;
   x.id = "comm.waiting";
   x.weight = f.waits->weight;
   x.value = percent(x.weight);
-  set_note(x, words("note.step"));
+  x.value_note = words("note.step");
   Args args;
   args.set("share", percent(f.waits->share)).set("time", human_duration(f.waits->mean_ns));
   args.set("rank", f.waits->min_rank.value_or(0));

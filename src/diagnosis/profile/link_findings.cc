@@ -53,12 +53,12 @@ void add_link_findings(const ProfileFacts& facts, const std::vector<Table>& tabl
   Args args;
   args.set("rank", key.second).set("from", cause.src).set("to", cause.dst).set("link", cause.link);
   args.count("count", cause.links).set("lost", human_duration(cause.lost_ns));
-  set_title(x, words(key.first.starts_with("source") ? "profile.link.source"
-                     : key.first == "destination"    ? "profile.link.destination"
-                                                     : "profile.link.pair",
-                     args));
-  add_detail(x, words("profile.link.detail", args));
-  set_note(x, words("profile.link.note"));
+  x.title = words(key.first.starts_with("source") ? "profile.link.source"
+                  : key.first == "destination"    ? "profile.link.destination"
+                                                  : "profile.link.pair",
+                  args);
+  x.detail = words("profile.link.detail", args);
+  x.value_note = words("profile.link.note");
   out.push_back(std::move(x));
 }
 

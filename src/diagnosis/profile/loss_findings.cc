@@ -108,7 +108,7 @@ Reported reported_by(const RankLoss& x) {
 // Adds what would help and is not already in use.
 void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
   if (loss.owner == IdleOwner::kInput)
-    add_detail(x, words(f.loader_processes ? "profile.input.more" : "profile.input.processes"));
+    x.detail += words(f.loader_processes ? "profile.input.more" : "profile.input.processes");
   if (loss.owner != IdleOwner::kDispatch) return;
   std::vector<Text> means;
   // This is the range that torch puts around Optimizer.step() and zero_grad().
@@ -116,7 +116,7 @@ void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
   if (!f.compiled) means.push_back(words("profile.means.compile"));
   if (!f.graphs) means.push_back(device_graphs(f));
   if (means.empty()) means.push_back(words("profile.means.batches"));
-  add_detail(x, words("profile.fewer_kernels", Args().set("means", joined(means, words("list.comma")))));
+  x.detail += words("profile.fewer_kernels", Args().set("means", joined(means, words("list.comma"))));
 }
 
 void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
@@ -125,12 +125,12 @@ void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
     x.step = loss.longest_step;
     Args args;
     args.set("longest", human_duration(loss.longest_ns)).set("step", loss.longest_step);
-    add_detail(x, words("profile.loss.once", args));
+    x.detail += words("profile.loss.once", args);
   }
   if (!j.one_rank || f.ranks.size() < 2) return;
   x.rank = j.rank;
   const Args args = Args().set("rank", int64_t{j.rank}).flag("waited", f.whole.comm_ns > 0);
-  add_detail(x, words("profile.loss.rank", args));
+  x.detail += words("profile.loss.rank", args);
 }
 
 // A title: the sentence, and where the loss is.
@@ -144,11 +144,11 @@ void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
   if (loss.owner != IdleOwner::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
   const double window = j.worst_window_ns, n = static_cast<double>(loss.short_kernels);
-  if (2 * loss.pauses_ns > loss.recorded_ns) set_title(x, titled("profile.loss.short", loss));
+  if (2 * loss.pauses_ns > loss.recorded_ns) x.title = titled("profile.loss.short", loss);
   Args args;
   args.set("kernels", grouped(loss.short_kernels)).set("pauses", percent(loss.pauses_ns / window));
   args.set("least", human_duration(loss.fixed_ns / n)).set("all", percent(loss.fixed_ns / window));
-  add_detail(x, words("profile.loss.short.detail", args));
+  x.detail += words("profile.loss.short.detail", args);
   x.uncertainty_ns = loss.uncertainty_ns / window * f.step_ns;
 }
 
@@ -159,22 +159,22 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   x.id = reported.id;
   x.weight = j.share;
   x.value = percent(j.share);
-  set_note(x, words("profile.loss.note"));
+  x.value_note = words("profile.loss.note");
   x.cause = loss.at.key();
-  set_title(x, titled(reported.sentence, loss));
+  x.title = titled(reported.sentence, loss);
   Args args;
   args.set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
-  set_detail(x, words("profile.loss.detail", args));
+  x.detail = words("profile.loss.detail", args);
   if (!loss.beside.empty()) {
     args.flag("drains", loss.kind == LossKind::kDrain).set("beside", loss.beside.text());
-    add_detail(x, words("profile.loss.beside", args));
+    x.detail += words("profile.loss.beside", args);
   }
-  if (!loss.next.empty()) add_detail(x, words("profile.loss.next", Args().set("next", loss.next.text())));
+  if (!loss.next.empty()) x.detail += words("profile.loss.next", Args().set("next", loss.next.text()));
   say_short_kernels(f, j, x);
   say_place(f, j, x);
   if (loss.kind == LossKind::kIdle) advise(f, loss, x);
   if (const std::string advice = reported.sentence + std::string(".advice"); has_words(advice))
-    add_detail(x, words(advice));
+    x.detail += words(advice);
   x.price.saving_ns = x.weight * f.step_ns;
   return x;
 }
@@ -243,14 +243,14 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
   const RankLoss* loss = largest(account, kind, part);
   if (!loss) return;
   Args args;
-  args.set("what", loss->what).set("at", loss->at.text()).set("detail", detail_of(x));
+  args.set("what", loss->what).set("at", loss->at.text()).set("detail", x.detail);
   args.set("stream", loss->stream >= 0 ? std::to_string(loss->stream) : "");
   args.set("waits",
            loss->waiting >= 0 ? words("profile.most.waits", Args().set("waiting", int64_t{loss->waiting})) : Text());
-  set_detail(x, words("profile.most", args));
+  x.detail = words("profile.most", args);
   const auto given = static_cast<int64_t>(account.size());
   if (loss->members > given)
-    add_detail(x, words("profile.exposed.absent", Args().count("members", loss->members).count("given", given)));
+    x.detail += words("profile.exposed.absent", Args().count("members", loss->members).count("given", given));
   if (x.cause.empty()) x.cause = loss->at.key();
 }
 
@@ -308,7 +308,7 @@ void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std
     x.id = "device.idle";
     x.weight = waits;
     x.value = percent(waits);
-    set_note(x, words("profile.note.devices"));
+    x.value_note = words("profile.note.devices");
     say(x, "profile.waits");
     out.push_back(std::move(x));
   }
@@ -342,8 +342,7 @@ std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccou
              x.weight > kMaxOf * step->weight;
     });
     if (cause != out.end()) {
-      add_detail(*cause,
-                 words("profile.step.of_cause", Args().set("title", title_of(*step)).set("value", step->value)));
+      cause->detail += words("profile.step.of_cause", Args().set("title", step->title).set("value", step->value));
       std::erase_if(out, [](const Finding& x) { return x.id == "step.outlier"; });
     }
   }
@@ -353,7 +352,7 @@ std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccou
     return x.rank == late->rank && (x.id.starts_with("host.") || x.id == "input.loading" || x.id == "launch.bound");
   });
   if (own == out.end()) return {};
-  add_detail(*late, words("profile.late.own", Args().set("title", title_of(*own)).set("detail", detail_of(*own))));
+  late->detail += words("profile.late.own", Args().set("title", own->title).set("detail", own->detail));
   late->weight = std::max(late->weight, own->weight);
   late->value = percent(late->weight);
   late->price.saving_ns = late->weight * f.step_ns;
@@ -396,7 +395,7 @@ void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
     x.lost_ns_per_step = x.weight * f.step_ns;
     if (!(x.weight > 0)) continue;
     x.value = human_duration(x.lost_ns_per_step) + " (" + percent(x.weight) + ")";
-    set_note(x, words(f.step_count > 0 ? "note.step" : "profile.note.recording"));
+    x.value_note = words(f.step_count > 0 ? "note.step" : "profile.note.recording");
   }
 }
 
@@ -408,13 +407,13 @@ void close_account(const std::vector<Finding>& list, const std::vector<std::stri
     if (std::any_of(reported.begin(), reported.end(), [&](const std::string& id) { return tells(id, part.id); }))
       continue;
     Args args;
-    args.set("label", Text{part.label_en, part.label_zh}).set("share", percent(part.share));
+    args.set("label", part.label).set("share", percent(part.share));
     parts.push_back(words("profile.closing.part", args));
   }
   Args args;
   args.flag("any", std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; }));
   args.set("parts", joined(parts, words("list.comma")));
-  set_closing(h, words(parts.empty() ? "profile.closing" : "profile.closing.parts", args));
+  h.closing = words(parts.empty() ? "profile.closing" : "profile.closing.parts", args);
 }
 
 }  // namespace stageline

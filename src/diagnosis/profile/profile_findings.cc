@@ -29,14 +29,14 @@ void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   x.id = "device.idle";
   const double idle = share_or_zero(f.whole.idle_ns, f.whole.span_ns);
   if (idle < kIdleShare) return;
-  set_note(x, words("profile.note.devices"));
+  x.value_note = words("profile.note.devices");
   // The number belongs to what the title names: the cause's own share, as in the bar.
   const IdleCause* top = main_idle_cause(f);
   x.weight = top ? share_or_zero(top->ns, f.whole.span_ns) : idle;
   x.value = percent(x.weight);
   if (!top) {
     say(x, "profile.idle");
-    if (f.launches_unknown) set_detail(x, words("profile.idle.unlinked"));
+    if (f.launches_unknown) x.detail = words("profile.idle.unlinked");
     out.push_back(std::move(x));
     return;
   }
@@ -77,7 +77,7 @@ void add_exposed_communication(const ProfileFacts& f, const std::vector<Table>& 
       f.ranks.begin(), f.ranks.end(), [&](const RankFacts& a, const RankFacts& b) { return share(a) < share(b); });
   const bool apart = f.comm_wait_ns > 0;
   x.value = percent(x.weight);
-  set_note(x, words("profile.note.devices"));
+  x.value_note = words("profile.note.devices");
   Args args;
   args.set("hidden", percent(share_or_zero(f.comm_overlap_ns, f.whole.comm_ns)));
   args.set("low", percent(share(*least))).set("least", int64_t{least->rank});
@@ -96,7 +96,7 @@ void add_exposed_copies(const ProfileFacts& f, std::vector<Finding>& out) {
   x.weight = share_or_zero(f.whole.exposed_memory_ns, f.whole.span_ns);
   if (x.weight < kExposedShare) return;
   x.value = percent(x.weight);
-  set_note(x, words("profile.note.devices"));
+  x.value_note = words("profile.note.devices");
   say(x, "profile.copies");
   out.push_back(std::move(x));
 }
@@ -110,7 +110,7 @@ void add_pageable(const ProfileFacts& f, std::vector<Finding>& out) {
   // all.
   x.weight = std::min(share, share_or_zero(f.whole.exposed_memory_ns, f.whole.span_ns));
   x.value = percent(share);
-  set_note(x, words("profile.note.devices"));
+  x.value_note = words("profile.note.devices");
   say(x, "profile.pageable", Args().set("name", f.pageable_name).set("time", human_duration(f.pageable_ns)));
   out.push_back(std::move(x));
 }
@@ -248,7 +248,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
     for (const Finding& x : list) reported.push_back(x.id);
     close_account(list, reported, result.headline);
   } else if (!result.headline.parts.empty()) {
-    set_closing(result.headline, words("profile.closing.host"));
+    result.headline.closing = words("profile.closing.host");
   }
   if (list.empty() && !facts.ranks.empty()) list.push_back(nothing_found("profile.nothing"));
   if (list.empty() && facts.ranks.empty() && !result.headline.parts.empty())  // the host alone

@@ -6,6 +6,7 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/profile/loss_findings.h"
+#include "model/finding_words.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -16,9 +17,7 @@ constexpr double kNamedShare = 0.01;  // share of the span; a smaller part of th
 void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headline& h) {
   const double span = f.whole.span_ns;
   const auto part = [&](const std::string& id, double ns) {
-    if (ns <= 0) return;
-    const Text label = words("profile.part." + id);
-    h.parts.push_back({id, label.en, label.zh, share_or_zero(ns, span)});
+    if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, span)));
   };
   part("compute", f.whole.compute_ns);
   if (f.splits_other || f.accounted) {
@@ -46,8 +45,8 @@ Text counted(std::string_view sentence, size_t count) {
 }
 
 void say(Headline& h, const Text& title, const Text& lead) {
-  h.title_en = title.en, h.title_zh = title.zh;
-  h.lead_en = lead.en, h.lead_zh = lead.zh;
+  h.title = title;
+  h.lead = lead;
 }
 
 // Says where devices should be visible and why they may not be.
@@ -85,19 +84,17 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
   for (const SpanPart& p : h.parts)
     if (p.id != "compute" && (!worst || p.share > worst->share)) worst = &p;
   if (worst && worst->share >= kNamedShare)
-    lead += words("profile.lead.worst",
-                  Args().set("part", Text{worst->label_en, worst->label_zh}).set("share", percent(worst->share)));
+    lead += words("profile.lead.worst", Args().set("part", worst->label).set("share", percent(worst->share)));
   if (rank_count == 1) lead += words("profile.lead.one_rank");
   say(h, words("profile.title", args), lead);
   return h;
 }
 
 void warn_of_runs(const Trace& trace, Headline& h) {
-  Text title{h.title_en, h.title_zh}, lead{h.lead_en, h.lead_zh};
   if (trace.diagnostics.count("kineto.truncated") > 0)
-    title = words("profile.title.cut_off", Args().set("title", title));
-  if (trace.diagnostics.count("kineto.far_apart") > 0) lead = words("profile.lead.far_apart", Args().set("lead", lead));
-  say(h, title, lead);
+    h.title = words("profile.title.cut_off", Args().set("title", h.title));
+  if (trace.diagnostics.count("kineto.far_apart") > 0)
+    h.lead = words("profile.lead.far_apart", Args().set("lead", h.lead));
 }
 
 }  // namespace stageline

@@ -59,7 +59,7 @@ void tell_idle_from_loading(const ProfileFacts& facts, double loading, std::vect
     out.erase(out.begin() + (idle - out.data()));
     return;
   }
-  add_detail(*idle, words("profile.idle.loading", Args().set("share", percent(loading))));
+  idle->detail += words("profile.idle.loading", Args().set("share", percent(loading)));
 }
 
 void add_input_loading(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
@@ -75,7 +75,7 @@ void add_input_loading(const ProfileFacts& facts, const std::vector<Table>& tabl
   args.set("worst", steps.worst_loading > 1.1 * loading ? percent(steps.worst_loading) : "");
   args.flag("devices", !facts.ranks.empty());
   say(x, "profile.input", args.set("rank", steps.worst_rank));
-  add_detail(x, words("profile.input.processes"));
+  x.detail += words("profile.input.processes");
   out.push_back(std::move(x));
 }
 
@@ -176,8 +176,8 @@ void add_host_parts(const std::vector<Table>& tables, Headline& h) {
   if (longest == SIZE_MAX || table.real(longest, "self_host_share") < kLongestOperator) return;
   Args args;
   args.set("name", std::string(table.text(longest, "name"))).set("rank", table.integer(longest, "rank"));
-  args.set("share", percent(table.real(longest, "self_host_share"))).set("lead", Text{h.lead_en, h.lead_zh});
-  set_lead(h, words("profile.host.longest", args));
+  args.set("share", percent(table.real(longest, "self_host_share"))).set("lead", h.lead);
+  h.lead = words("profile.host.longest", args);
 }
 
 }  // namespace stageline

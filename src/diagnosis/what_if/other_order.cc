@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/measure/op_values.h"
@@ -84,11 +85,10 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
   // micro-batch.
   const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
   if (least > static_cast<double>(kMaxPlanCells))
-    return Error{ErrorCode::kLimit,
-                 std::string(name) + " has " + fixed(least, 0) + " cells a pipeline or more; at most " +
-                     std::to_string(kMaxPlanCells) + " are tried",
-                 {},
-                 "ask for fewer micro-batches or chunks"};
+    return said_error(
+        ErrorCode::kLimit, "order.too_many_cells",
+        Args().set("schedule", std::string(name)).set("cells", fixed(least, 0)).set("max", int64_t{kMaxPlanCells}), {},
+        "ask for fewer micro-batches or chunks");
   Result<Schedule> made = make_schedule(name, sizes);
   if (!made) return std::move(made).error();
   return compile(std::move(*made));
@@ -170,13 +170,11 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
   model.recognition_ = std::move(recognition);
   const Recognition& r = model.recognition_;
   if (!r.recognised) {
-    model.why_not_ = r.lists == 0           ? "no step holds a forward or backward cell"
-                     : r.candidates.empty() ? "no schedule has these sizes"
-                                            : "the schedule was " + recognition_text(r).en;
+    model.why_not_ = why_not_recognised(r);
     return model;
   }
   if (trace.chunks_are_pieces) {
-    model.why_not_ = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    model.why_not_ = words("unknown.pieces");
     return model;
   }
   const ScheduleCandidate& best = r.best();
@@ -184,7 +182,7 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
   model.layout_ = best.layout;
   Result<OrderPlan> present = compile_order(best.name, best.sizes);
   if (!present) {
-    model.why_not_ = present.error().what;
+    model.why_not_ = error_text(present.error());
     return model;
   }
   model.present_ = std::move(*present);
@@ -200,7 +198,7 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
         }
   model.collect(lists, graph, trace.cells.size());
   if (model.pipelines_.empty())
-    model.why_not_ = "no step has every forward and backward of its " + best.name;
+    model.why_not_ = words("order.incomplete", Args().set("schedule", best.name));
   else
     model.measure(graph);
   return model;

@@ -63,7 +63,7 @@ class OrderModel {
                        const RankLists* lists = nullptr);
 
   bool known() const { return why_not_.empty(); }
-  const std::string& why_not() const { return why_not_; }
+  const Text& why_not() const { return why_not_; }
   const Recognition& recognition() const { return recognition_; }
   const ScheduleSizes& sizes() const { return sizes_; }
   ChunkLayout layout() const { return layout_; }
@@ -118,7 +118,7 @@ class OrderModel {
   std::vector<double> latencies(const StepGraph& graph, const OpTimesView& times) const;
   void take_times(const StepGraph& graph, const OpTimesView& times, const Pipeline& pipeline, OwnTimes& own) const;
 
-  std::string why_not_;
+  Text why_not_;
   Recognition recognition_;
   ScheduleSizes sizes_;
   ChunkLayout layout_ = ChunkLayout::kLoop;

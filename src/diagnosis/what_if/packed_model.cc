@@ -337,7 +337,8 @@ class PackedModel {
 
   template <class Pack, class Order>
   static void order(Pack& p, Order& o) {
-    p.text(o.why_not_);
+    p.text(o.why_not_.en);
+    p.text(o.why_not_.zh);
     if constexpr (Pack::kReads) {
       o.recognition_.recognised = o.why_not_.empty();
       if (o.recognition_.recognised) o.recognition_.candidates.resize(1);

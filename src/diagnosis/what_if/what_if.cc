@@ -4,7 +4,9 @@
 #include <cmath>
 #include <limits>
 
+#include "base/error_words.h"
 #include "base/number.h"
+#include "diagnosis/what_if/problems.h"
 #include "facts/step_means.h"
 #include "pipeline/order/recognise.h"
 #include "pipeline/sums/pipeline_sums.h"
@@ -167,23 +169,15 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
   for (const GraphStep& step : w.graph_->steps)
     w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));
-  if (!outliers.empty())
-    notes.add("what_if.outliers", Severity::kInfo,
-              "steps of at least 1.3 × the median step are left out of prices; --steps chooses others", {},
-              static_cast<int64_t>(outliers.size()));
-  if (std::count(w.counts_.begin(), w.counts_.end(), 1) == 1)
-    notes.add("what_if.one_step", Severity::kInfo, "one step tells no uncertainty: prices stand on it alone");
+  if (!outliers.empty()) notes.add(problem::what_if_outliers, {}, static_cast<int64_t>(outliers.size()));
+  if (std::count(w.counts_.begin(), w.counts_.end(), 1) == 1) notes.add(problem::what_if_one_step);
   const int32_t stages = std::max(trace.pipeline_stages, w.graph_->stage_count);
   std::vector<uint8_t> seen(static_cast<size_t>(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_->size()) + 1)));
   for (size_t op = 0; op < w.graph_->size(); ++op)
     if (const int32_t stage = w.graph_->stage(op); stage >= 0 && static_cast<size_t>(stage) < seen.size())
       seen[stage] = 1;
   w.whole_ = std::find(seen.begin(), seen.end(), 0) == seen.end();
-  if (!w.whole_)
-    notes.add(
-        "what_if.stages_missing", Severity::kInfo,
-        "some stages have no operations: what the others waited for is not known, and links and launch delays are "
-        "not priced");
+  if (!w.whole_) notes.add(problem::what_if_stages_missing);
   // The theoretical times of cells are not needed here, and for a large run they take 28 B per cell. So only the
   // schedule is recognised unless the theory has been made before.
   if (const TheoryRun* theory = made_theory_of(run)) {
@@ -194,8 +188,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
     w.order_ = OrderModel::of(trace, *w.graph_, std::move(recognition), &lists);
   }
   if (!w.order_.known())
-    notes.add("what_if.no_schedule", Severity::kInfo,
-              "no other schedule, number of micro-batches or split of layers is tried: " + w.order_.why_not());
+    notes.add(problem::what_if_no_schedule, Args().set("why_not", w.order_.why_not()));
   else
     w.set_layers(std::vector<int32_t>(w.order_.stages().cost_ns.size(), 1));
   w.launch_ns_ = launch_delays(*w.graph_);
@@ -244,7 +237,7 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
     ++price.steps;
   }
   if (price.steps == 0) {
-    price.why_not = "no step could be replayed";
+    price.why_not = words("order.no_step");
     return price;
   }
   const auto n = static_cast<double>(price.steps);
@@ -263,10 +256,8 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
 // Returns the order that a scenario asks for; the present schedule's if the scenario names none.
 Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
   if (!order_.known())
-    return Error{ErrorCode::kUnavailable,
-                 "no order can be tried: " + order_.why_not(),
-                 {},
-                 "stageline analyze schedule shows what was compared"};
+    return said_error(ErrorCode::kUnavailable, "refused.no_schedule.order", Args().set("why", order_.why_not()), {},
+                      "stageline analyze schedule shows what was compared");
   const ScheduleCandidate& best = order_.recognition().best();
   const std::string name = changes.schedule.empty() ? best.name : changes.schedule;
   ScheduleSizes sizes = best.sizes;
@@ -278,10 +269,7 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
     sizes.chunks = changes.chunks > 0 ? changes.chunks : name == best.name ? sizes.chunks : def->default_chunks;
     sizes.group = changes.group;
     if ((name == "dualpipe") != (best.name == "dualpipe"))
-      return Error{ErrorCode::kUnavailable,
-                   "dualpipe holds every layer on two ranks: it is not compared with orders that hold them once",
-                   {},
-                   "dualpipe-v holds them once"};
+      return said_error(ErrorCode::kUnavailable, "order.dualpipe", {}, {}, "dualpipe-v holds them once");
   }
   return compile_order(name, sizes);
 }
@@ -314,7 +302,7 @@ std::vector<Price> WhatIf::prices(std::span<const Changes> worlds) const {
     }
     Result<OrderPlan> plan = plan_of(worlds[i]);
     if (!plan) {
-      prices[i].why_not = plan.error().what;
+      prices[i].why_not = error_text(plan.error());
       continue;
     }
     if (const World world = world_of(worlds[i]); !world.plain) {
@@ -352,7 +340,7 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
   if (changes.changes_order()) {
     const Result<OrderPlan> plan = plan_of(changes);
     if (!plan) {
-      priced.price.why_not = plan.error().what;
+      priced.price.why_not = error_text(plan.error());
       return priced;
     }
     held = plan->max_held();

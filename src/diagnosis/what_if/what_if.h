@@ -66,8 +66,8 @@ struct Price {
   double saving_ns = 0;    // replay of the present run − replay of the changed run; below 0: the change costs time
   double error_ns = 0;     // standard error of the saving over steps; NaN with one step
   int64_t steps = 0;       // number of steps in the means
-  double held = 0;      // most activations that a rank holds, in units of one stage's for one micro-batch; NaN: unknown
-  std::string why_not;  // why it could not be priced; empty where it was
+  double held = 0;  // most activations that a rank holds, in units of one stage's for one micro-batch; NaN: unknown
+  Text why_not;     // why it could not be priced; empty where it was
   double share() const { return recorded_ns > 0 ? saving_ns / recorded_ns : 0; }
   // True when it saves time above noise: more than kSureErrors standard errors, and at least kMinShare of the step.
   bool gains() const;

@@ -42,13 +42,8 @@ std::string chart_title(ChartLang lang, int32_t first_step, int32_t last_step) {
 }
 
 std::string chart_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
-  Text by{evidence_list(clocks.by), {}};
-  for (const ClockEvidence one : clocks.by) {
-    const std::string name(evidence_name(one)), known = "clocks.by." + name;
-    append_item(by.zh, has_words(known) ? words(known).zh : name, "、");
-  }
   Args args;
-  args.set("by", by).set("error", clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns));
+  args.set("by", evidence_list(clocks.by)).set("error", clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns));
   args.set("half", clocks.half_ns < 0 ? "" : human_duration(static_cast<double>(clocks.half_ns)));
   const size_t untied = clocks.untied.size();
   args.set("ranks", std::to_string(untied)).flag("one", untied == 1);

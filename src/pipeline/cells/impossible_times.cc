@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "model/lossy_steps.h"
+#include "pipeline/cells/problems.h"
 
 namespace stageline {
 namespace {
@@ -128,12 +129,11 @@ void drop_impossible_times(Trace& trace) {
   if (first == gone.end()) return;
   const Cell cell = trace.cells.at(static_cast<size_t>(first - gone.begin()));
   const Part& part = trace.parts[cell.part];
-  const std::string step = cell.step == kUnknown ? "" : " in step " + std::to_string(cell.step);
-  trace.diagnostics.add("cells.impossible_times", Severity::kLoss,
-                        "work that cannot have run when it says was left out: " + cell_label(cell, cell.chunk > 0) +
-                            " of rank " + std::to_string(part.rank) + step +
-                            " is the first; look at when it begins and how long it lasts",
-                        {part.source}, std::count(gone.begin(), gone.end(), true));
+  const std::string step = cell.step == kUnknown ? "" : std::to_string(cell.step);
+  trace.diagnostics.add(
+      problem::cells_impossible_times,
+      Args().set("cell", cell_label(cell, cell.chunk > 0)).set("rank", std::to_string(part.rank)).set("step", step),
+      {part.source}, std::count(gone.begin(), gone.end(), true));
   for (size_t i = 0; i < gone.size(); ++i)
     if (gone[i] && trace.cells.step[i] != kUnknown) trace.lossy_steps.push_back(trace.cells.step[i]);
   settle_lossy_steps(trace);

@@ -9,6 +9,7 @@
 
 #include "base/number.h"
 #include "pipeline/cells/host_work.h"
+#include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
@@ -268,27 +269,15 @@ std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) 
   }
   // Work between messages does not make a pipeline, for rings of attention send and receive too.
   if (flow.stages < 2 && layout_from_groups(trace).stages < 2) {
-    diagnostics.add("cells.no_flow", Severity::kInfo,
-                    "there are sends and receives, but no chain of stages follows from them: no pipeline is assumed",
-                    {}, messages);
+    diagnostics.add(problem::cells_no_flow, {}, messages);
     return {};
   }
   std::vector<CellMark> marks = marks_of(work, flow.nodes);
   const auto unknown = std::count_if(marks.begin(), marks.end(), [](const CellMark& m) { return m.stage == kUnknown; });
-  diagnostics.add("cells.inferred_work", Severity::kInfo,
-                  "forward work is what made autograd nodes between messages, backward work the runs of those nodes: " +
-                      grouped(nodes) + " nodes, " + grouped(messages) + " sends and receives");
+  diagnostics.add(problem::cells_inferred_work, Args().set("nodes", grouped(nodes)).set("messages", grouped(messages)));
   if (flow.stages > 0)
-    diagnostics.add(
-        "cells.inferred_flow", Severity::kInfo,
-        std::string(peers ? "messages say who feeds whom: "
-                          : "peers are not recorded; ranks in their order, in a loop, explain every message: ") +
-            std::to_string(flow.stages) + " stages");
-  if (unknown > 0)
-    diagnostics.add("cells.inferred_unknown", Severity::kWarning,
-                    "work whose stage and micro-batch nothing tells: "
-                    "record_shapes=True and the traces of all ranks would",
-                    {}, unknown);
+    diagnostics.add(problem::cells_inferred_flow, Args().flag("peers", peers).count("stages", flow.stages));
+  if (unknown > 0) diagnostics.add(problem::cells_inferred_unknown, {}, unknown);
   return marks;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "pipeline/cells/problems.h"
 
 namespace stageline {
 namespace {
@@ -74,10 +75,8 @@ size_t falling_period(const std::vector<int32_t>& list) {
 
 struct Layout {
   int32_t stages = 0, peers = 1;
-  const char* how = "";
+  std::string_view how = {};  // the words that say how it was found
 };
-constexpr const char* kWithGaps =
-    "the number of warm-up forwards of each rank; a missing one stands where its number is";
 
 Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
   std::vector<size_t> runs;  // lengths of runs of equal warm-up
@@ -96,7 +95,7 @@ Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
   for (size_t i = 0; i < facts.size(); i += peers) list.push_back(facts[i].warm_up);
   const size_t period = falling_period(list);
   if (period < 2) return {};
-  return {static_cast<int32_t>(period), static_cast<int32_t>(peers), "the number of warm-up forwards of each rank"};
+  return {static_cast<int32_t>(period), static_cast<int32_t>(peers), "layout.warm_up"};
 }
 
 // Orders machines by the warm-up of their first rank, the longest first. Names of folders (odd, even; 10.0.0.12,
@@ -125,7 +124,7 @@ Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, s
   Layout layout = from_warm_up(moved);
   if (layout.stages == 0) return layout;
   order = machines;
-  layout.how = "the number of warm-up forwards of each rank; machines stand in another order than their names";
+  layout.how = "layout.warm_up.reordered";
   return layout;
 }
 
@@ -160,7 +159,7 @@ Layout one_pipeline_with_gaps(const std::vector<LayoutFacts>& facts, const Seats
   if (fall < apart || fall % apart != 0) return {};
   for (size_t p = 0; p < facts.size(); ++p)
     if (facts.front().warm_up - facts[p].warm_up != fall / apart * (seat(p) - seat(0))) return {};
-  return {static_cast<int32_t>(seats.count), 1, kWithGaps};
+  return {static_cast<int32_t>(seats.count), 1, "layout.warm_up.gaps"};
 }
 
 // Finds stages from the numbers of warm-up forwards when ranks are missing. A missing rank gets the number of the ranks
@@ -184,7 +183,7 @@ Layout from_warm_up_with_gaps(const std::vector<LayoutFacts>& facts, const Seats
     all.resize((all.size() + period - 1) / period * period);  // ranks may be missing behind the last one too
     for (size_t i = 0; i < all.size(); ++i) all[i].warm_up = usual[i % period];
     Layout layout = from_warm_up(all);
-    layout.how = kWithGaps;
+    layout.how = "layout.warm_up.gaps";
     return layout.stages > 0 ? layout : Layout();
   }
   return one_pipeline_with_gaps(facts, seats);
@@ -213,7 +212,7 @@ Layout from_time(const std::vector<LayoutFacts>& facts) {
   for (size_t i = 0; i < facts.size(); ++i) as_facts[i].warm_up = level[i] + 1'000'000;
   Layout layout = from_warm_up(as_facts);
   // Starts must come later from rank to rank, for a pipeline never starts at its last rank.
-  layout.how = "the order in which the ranks begin";
+  layout.how = "layout.starts";
   return layout;
 }
 
@@ -239,13 +238,13 @@ bool fill_layout(Trace& trace, int32_t stages) {
     layout = from_warm_up_with_gaps(facts_of(trace), seats);
     // The user's --stages also places ranks by their numbers.
     if (stages > 0 && layout.stages != stages && seats.count % static_cast<size_t>(stages) == 0)
-      layout = {stages, 1, "--stages"};
+      layout = {stages, 1, "layout.stages"};
     if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) break;
   }
   if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) {
     order.clear();  // each rank has its seat
   } else if (stages > 0 && count % stages == 0) {
-    layout = {stages, 1, "--stages"};
+    layout = {stages, 1, "layout.stages"};
     // Ranks beyond one pipeline are replicas, unless warm-ups show that they are tensor-parallel peers.
     const Layout seen = from_warm_up(trace, facts_of(trace), order);
     if (seen.stages == stages)
@@ -254,14 +253,13 @@ bool fill_layout(Trace& trace, int32_t stages) {
       std::iota(order.begin(), order.end(), size_t{0});
   } else {
     if (stages > 0)
-      trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
-                            "--stages " + std::to_string(stages) + " does not divide the " + std::to_string(count) +
-                                " ranks; the stages are inferred instead");
+      trace.diagnostics.add(problem::layout_stages_ignored,
+                            Args().set("stages", std::to_string(stages)).count("count", count));
     const std::vector<LayoutFacts> facts = facts_of(trace);
     layout = from_warm_up(trace, facts, order);
     if (layout.stages == 0 && count > 1) layout = from_time(facts);
     reported = layout.stages > 0;
-    if (!reported) layout = {count, 1, "nothing but the order of ranks"};
+    if (!reported) layout = {count, 1, "layout.numbers"};
   }
   const int32_t per_replica = layout.stages * layout.peers;
   int32_t last = 0;
@@ -273,13 +271,17 @@ bool fill_layout(Trace& trace, int32_t stages) {
     last = std::max(last, seat);
   }
   const int32_t replicas = last / per_replica + 1;
+  const auto times_of = [](const std::string& what, int32_t times) {
+    return times > 1 ? words("layout.inferred." + what, Args().set(what, int64_t{times})) : Text();
+  };
   if (count > 1)
-    trace.diagnostics.add("layout.inferred", Severity::kInfo,
-                          "the input does not name stages; " + counted(layout.stages, "stage", "stages") +
-                              (replicas > 1 ? " × " + std::to_string(replicas) + " replicas" : "") +
-                              (layout.peers > 1 ? " × " + std::to_string(layout.peers) + " peers" : "") +
-                              (layout.stages == 1 && replicas == 1 ? " follows from " : " follow from ") + layout.how +
-                              (stages > 0 ? "" : "; --stages overrides"));
+    trace.diagnostics.add(problem::layout_inferred, Args()
+                                                        .count("stages", layout.stages)
+                                                        .set("replicas", times_of("replicas", replicas))
+                                                        .set("peers", times_of("peers", layout.peers))
+                                                        .flag("one", layout.stages == 1 && replicas == 1)
+                                                        .set("how", words(layout.how))
+                                                        .flag("guessed", !(stages > 0)));
   return reported;
 }
 
@@ -287,9 +289,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
 
 bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
   const RankLayout said = layout_from_options(trace, options);
-  if (options.explicit_order() && said.stages == 0)
-    trace.diagnostics.add("layout.stages_ignored", Severity::kWarning,
-                          "--pp, --tp and --dp make fewer ranks than there are; --pp alone is taken");
+  if (options.explicit_order() && said.stages == 0) trace.diagnostics.add(problem::layout_stages_ignored_product);
   for (size_t p = 0; said.stages > 0 && p < trace.parts.size(); ++p) {
     trace.parts[p].stage = said.stage[p];
     trace.parts[p].dp = said.dp[p];

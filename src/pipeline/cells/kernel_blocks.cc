@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/kernel_runs.h"
+#include "pipeline/cells/problems.h"
 #include "schedules/registry.h"
 
 namespace stageline {
@@ -154,32 +155,13 @@ void say(Trace& trace, const std::vector<PartBlocks>& parts, const Proof& proof)
     sum.small += part.small;
     sum.cut += part.cut;
   }
-  notes.add("cells.from_kernels", Severity::kInfo,
-            "nothing marks pipeline work: it follows from the runs of kernels between messages of the pipeline's "
-            "group; what has gradient kernels is backward work",
-            {}, blocks);
-  if (sum.cut > 0)
-    notes.add("cells.kernel_border", Severity::kInfo,
-              "no message lies between forward and backward work of one run: the border is its first gradient kernel "
-              "(on the first stage its last), so it may be off by the kernels of the loss",
-              {}, sum.cut);
-  if (sum.small > 0)
-    notes.add("cells.small_runs", Severity::kInfo,
-              "runs of kernels between messages that are far shorter than a block are none", {}, sum.small);
-  if (proof.numbered > 0)
-    notes.add("cells.kernels_numbered", Severity::kInfo,
-              "micro-batches are numbered by the schedule that every stage here follows", {}, proof.numbered);
-  if (proof.unproven > 0)
-    notes.add("cells.kernels_unproven", Severity::kWarning,
-              "the order of forwards and backwards is not 1F1B's on every stage: micro-batches that it does not tell "
-              "stay unknown",
-              {}, proof.unproven);
-  if (proof.acausal > 0)
-    notes.add("cells.kernels_unproven", Severity::kWarning,
-              "a block starts before the one that would feed it: micro-batches stay unknown", {}, proof.acausal);
-  if (without > 0)
-    notes.add("cells.ranks_without_kernels", Severity::kWarning,
-              "ranks without kernels have no blocks; only sums of their communication are there", {}, without);
+  notes.add(problem::cells_from_kernels, {}, blocks);
+  if (sum.cut > 0) notes.add(problem::cells_kernel_border, {}, sum.cut);
+  if (sum.small > 0) notes.add(problem::cells_small_runs, {}, sum.small);
+  if (proof.numbered > 0) notes.add(problem::cells_kernels_numbered, {}, proof.numbered);
+  if (proof.unproven > 0) notes.add(problem::cells_kernels_unproven, {}, proof.unproven);
+  if (proof.acausal > 0) notes.add(problem::cells_kernels_unproven_acausal, {}, proof.acausal);
+  if (without > 0) notes.add(problem::cells_ranks_without_kernels, {}, without);
 }
 
 }  // namespace
@@ -198,16 +180,10 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
     gradients |= part.gradients;
     overlapped += part.overlapped;
   }
-  if (overlapped > 0)
-    trace.diagnostics.add("cells.kernels_overlap", Severity::kWarning,
-                          "messages of the pipeline run beside kernels, so they do not tell blocks apart: without "
-                          "markers these ranks have none",
-                          {}, overlapped);
+  if (overlapped > 0) trace.diagnostics.add(problem::cells_kernels_overlap, {}, overlapped);
   if (!any) return false;
   if (!gradients) {
-    trace.diagnostics.add("cells.no_gradients", Severity::kInfo,
-                          "no kernel's name says that it makes gradients: forward and backward work is not told apart, "
-                          "and no block is assumed");
+    trace.diagnostics.add(problem::cells_no_gradients);
     return false;
   }
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -231,8 +207,7 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
     add_messages(parts[p], static_cast<int32_t>(p), layout.stage[p], layout.stages, trace.cells);
   }
   trace.cells.sort();
-  trace.diagnostics.add("cells.stages", Severity::kInfo,
-                        counted(layout.stages, "stage", "stages") + " follow from " + layout.how);
+  trace.diagnostics.add(problem::cells_stages, Args().count("stages", layout.stages).set("how", layout.how));
   say(trace, parts, proof);
   return true;
 }

@@ -15,6 +15,6 @@ Status check_rank_layout(const RankLayoutOptions& options);
 
 // Returns the reason why these ranks cannot have this layout, according to process groups and messages; "" when nothing
 // contradicts it. known_layout() ignores options with such a reason, and outputs that show a layout give the reason.
-std::string contradiction_of(const Trace& trace, const RankLayout& said);
+Text contradiction_of(const Trace& trace, const RankLayout& said);
 
 }  // namespace stageline

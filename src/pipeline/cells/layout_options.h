@@ -24,7 +24,7 @@ struct RankLayout {
   int32_t stages = 0;          // 0 when not known
   std::vector<int32_t> stage;  // for each part; kUnknown when not known
   std::vector<int32_t> dp;     // for each part; kUnknown when not known
-  std::string how;             // how it was found, for people: "process groups", "--pp"
+  Text how;                    // how it was found, for people: "process groups", "--pp"
 };
 
 }  // namespace stageline

@@ -11,6 +11,7 @@
 #include "model/message_names.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/infer_layout.h"
+#include "pipeline/cells/problems.h"
 #include "pipeline/cells/range_messages.h"
 #include "pipeline/cells/rank_places.h"
 #include "pipeline/cells/row_order.h"
@@ -60,8 +61,7 @@ class RangeCellMaker {
         trace_.parts[p].dp = replicas[trace_.parts[p].stage]++;
       }
       trace_.pipeline_stages = std::max(stages, options_.pp);
-      trace_.diagnostics.add("cells.stages", Severity::kInfo,
-                             counted(stages, "stage follows", "stages follow") + " from what the ranges say");
+      trace_.diagnostics.add(problem::cells_stages_ranges, Args().count("stages", stages));
       return;
     }
     for (const RowList& list : found_.lists.lists)
@@ -181,74 +181,50 @@ class RangeCellMaker {
     Diagnostics& notes = trace_.diagnostics;
     const RangeRows& r = rows();
     const RangeLabels& labels = found_.labels;
-    notes.add("cells.from_ranges", Severity::kInfo,
-              "rules " + r.set + ": " + counted(r.names, "name", "names") + " of " +
-                  counted(r.ranges, "range", "ranges") + (r.names == 1 ? " is" : " are") +
-                  " pipeline work, such as \"" + valid_utf8(r.example) +
-                  "\"; a cell lasts as its range does on the device");
-    if (r.without_device > 0)
-      notes.add("cells.no_device", Severity::kLoss, "ranges without a device side have no time on it and are no cells",
-                {}, r.without_device);
-    if (r.nested > 0)
-      notes.add("cells.nested", Severity::kInfo, "a range of pipeline work inside another is one with it", {},
-                r.nested);
+    notes.add(problem::cells_from_ranges, Args()
+                                              .set("rules", r.set)
+                                              .count("names", r.names)
+                                              .count("ranges", r.ranges)
+                                              .flag("several", !(r.names == 1))
+                                              .set("example", valid_utf8(r.example)));
+    if (r.without_device > 0) notes.add(problem::cells_no_device, {}, r.without_device);
+    if (r.nested > 0) notes.add(problem::cells_nested, {}, r.nested);
     if (r.empty_pops > 0)
-      notes.add(
-          "cells.empty_pop", Severity::kWarning,
-          "WeightGradStore.pop ranges that popped nothing are no work (the guide's decorator marks every pop); the "
-          "first are of rank " +
-              std::to_string(trace_.parts[r.empty_pop_part].rank),
-          {}, r.empty_pops);
-    if (r.out_of_range > 0)
-      notes.add("cells.bad_number", Severity::kLoss,
-                "names with a stage, chunk, micro-batch or step beyond all reason are no cells", {}, r.out_of_range);
+      notes.add(problem::cells_empty_pop, Args().set("rank", std::to_string(trace_.parts[r.empty_pop_part].rank)), {},
+                r.empty_pops);
+    if (r.out_of_range > 0) notes.add(problem::cells_bad_number, {}, r.out_of_range);
     if (!found_.lists.any_recorded)
-      notes.add("cells.steps", Severity::kInfo,
-                "no STEP_TIME and no step in messages: a step ends where its number of forwards is full");
+      notes.add(problem::cells_steps_ranges);
     else if (own_steps_ > 0)
-      notes.add("cells.steps_missing", Severity::kWarning,
-                "ranges outside of every STEP_TIME row were put into steps of their own where they make a whole one",
-                {}, own_steps_);
-    if (outside_ > 0)
-      notes.add("cells.outside_steps", Severity::kWarning,
-                "ranges outside of every step that make no step of the schedule have no step", {}, outside_);
+      notes.add(problem::cells_steps_missing, {}, own_steps_);
+    if (outside_ > 0) notes.add(problem::cells_outside_steps, {}, outside_);
     if (labels.proven())
       say_schedule(labels);
     else
-      notes.add("cells.unproven", Severity::kWarning,
-                "micro-batches and chunks that ranges do not say stay unknown: " + labels.why_not, {},
+      notes.add(problem::cells_unproven, Args().set("why_not", labels.why_not), {},
                 std::max<int64_t>(labels.unknown, 1));
     say_off();
-    if (messages_.unknown > 0)
-      notes.add("cells.unknown_messages", Severity::kInfo, "sends and receives without peer or direction are no cells",
-                {}, messages_.unknown);
+    if (messages_.unknown > 0) notes.add(problem::cells_unknown_messages, {}, messages_.unknown);
   }
 
   void say_schedule(const RangeLabels& labels) {
     const Schedule& s = labels.made.front().schedule;
     Diagnostics& notes = trace_.diagnostics;
     if (labels.fitting > 1)
-      notes.add("cells.several_schedules", Severity::kWarning,
-                "the rows are those of several schedules (" + s.name + " with " +
-                    counted(s.sizes.micro_batches, "micro-batch", "micro-batches") +
-                    " and others): numbers stand where all agree; marks that say micro-batch and chunk would decide",
-                {}, labels.fitting);
-    std::string text = "micro-batches" + std::string(s.sizes.chunks > 1 ? " and chunks" : "") + " follow from " +
-                       s.name + ", " + counted(s.sizes.micro_batches, "micro-batch", "micro-batches") +
-                       ": kinds and numbers of every row are its, and of " + grouped(labels.checked) +
-                       " neighbours on the way of a micro-batch " +
-                       (labels.wrong == 0 ? "none begins before the other ends"
-                                          : grouped(labels.wrong) + " begin too early and stay without");
-    if (labels.made.front().offset)
-      text += "; ranges number the micro-batches of chunk 1 from " + std::to_string(s.sizes.micro_batches) + " on";
-    notes.add("cells.schedule", Severity::kInfo, text);
-    if (s.sizes.dw_detach)
-      notes.add("cells.dw_detached", Severity::kInfo,
-                "the cool-down's weight gradients run apart (--dualpipev-dw-detach), which gives more rows than "
-                "msprof-analyze expects");
-    if (labels.unknown > 0)
-      notes.add("cells.unlabelled", Severity::kWarning, "ranges whose micro-batch is not proven stay without one", {},
-                labels.unknown);
+      notes.add(problem::cells_several_schedules,
+                Args().set("schedule", s.name).count("micro_batches", s.sizes.micro_batches), {}, labels.fitting);
+    const Text offset = labels.made.front().offset
+                            ? words("cells.schedule.offset", Args().set("from", int64_t{s.sizes.micro_batches}))
+                            : Text();
+    notes.add(problem::cells_schedule, Args()
+                                           .flag("chunks", s.sizes.chunks > 1)
+                                           .set("schedule", s.name)
+                                           .count("micro_batches", s.sizes.micro_batches)
+                                           .set("checked", grouped(labels.checked))
+                                           .set("wrong", labels.wrong == 0 ? "" : grouped(labels.wrong))
+                                           .set("offset", offset));
+    if (s.sizes.dw_detach) notes.add(problem::cells_dw_detached);
+    if (labels.unknown > 0) notes.add(problem::cells_unlabelled, {}, labels.unknown);
   }
 
   void say_off() {
@@ -261,12 +237,14 @@ class RangeCellMaker {
       if (reported.size() == kMaxOffRanks) break;
       reported.push_back(one.part);
       const std::string rank = std::to_string(trace_.parts[one.part].rank);
-      trace_.diagnostics.add("cells.off_schedule.rank_" + rank, Severity::kWarning,
-                             "rank " + rank + " leaves its schedule first in step " + std::to_string(one.step) +
-                                 ", row " + grouped(one.row + 1) + ": " +
-                                 (one.expected.empty() ? "its end" : one.expected) + " was expected, " +
-                                 (one.found.empty() ? "the end" : one.found) + " was found; " + one.why +
-                                 ". Rows outside the gap keep their micro-batches",
+      trace_.diagnostics.add(problem::cells_off_schedule.on("rank_" + rank),
+                             Args()
+                                 .set("rank", rank)
+                                 .set("step", int64_t{one.step})
+                                 .set("row", grouped(one.row + 1))
+                                 .set("expected", one.expected)
+                                 .set("found", one.found)
+                                 .set("why", one.why),
                              {}, steps[one.part]);
     }
     say_lost(off);
@@ -283,11 +261,12 @@ class RangeCellMaker {
       lost_ns = sum_or_limit(lost_ns, one.lost_ns);
     }
     if (!first) return;
-    trace_.diagnostics.add("cells.lost_marks", Severity::kLoss,
-                           "work of the schedule has no mark in the recording, first " + first->lost_first +
-                               " of rank " + std::to_string(trace_.parts[first->part].rank) + " in step " +
-                               std::to_string(first->step) + ": about " + human_duration(static_cast<double>(lost_ns)) +
-                               " that charts leave white and that count as waiting are lost marks, not waiting",
+    trace_.diagnostics.add(problem::cells_lost_marks,
+                           Args()
+                               .set("cell", first->lost_first)
+                               .set("rank", std::to_string(trace_.parts[first->part].rank))
+                               .set("step", std::to_string(first->step))
+                               .set("time", human_duration(static_cast<double>(lost_ns))),
                            {}, lost);
   }
 
@@ -325,10 +304,7 @@ bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
   const bool any =
       std::any_of(found.rows.parts.begin(), found.rows.parts.end(), [](const auto& part) { return !part.empty(); });
   if (!any) {
-    trace.diagnostics.add("cells.no_device", Severity::kLoss,
-                          "ranges of pipeline work have no device side (was the profiler told to record mstx on the "
-                          "device?): when they ran is not known",
-                          {}, std::max<int64_t>(found.rows.without_device, 1));
+    trace.diagnostics.add(problem::cells_no_device_none, {}, std::max<int64_t>(found.rows.without_device, 1));
     return false;
   }
   RangeCellMaker(trace, found, options.layout).make();

@@ -192,14 +192,14 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
   if (at < n) off.found_row = static_cast<uint32_t>(list.begin + at);
   const bool headless = n > 0 && way.late[0] > 0 && n < expected.size();
   const bool tailless = n > 0 && way.early[n - 1] != kNoRow && static_cast<size_t>(way.early[n - 1]) + 1 == n;
-  off.why = headless && list.first                         ? "the recording began in mid-step"
-            : headless                                     ? "the first rows of the step are missing"
-            : n < expected.size() && tailless && list.last ? "the recording ended in mid-step"
-            : n < expected.size()                          ? "rows are missing"
-            : n > expected.size() && at < n && rows[list.begin + at].kind == CellKind::kWeightGrad
-                ? "a WeightGradStore.pop too many"
-            : n > expected.size() ? "a row too many"
-                                  : "the rows come in another order";
+  off.why =
+      words(headless && list.first                         ? "off_schedule.began"
+            : headless                                     ? "off_schedule.first_rows"
+            : n < expected.size() && tailless && list.last ? "off_schedule.ended"
+            : n < expected.size()                          ? "off_schedule.rows"
+            : n > expected.size() && at < n && rows[list.begin + at].kind == CellKind::kWeightGrad ? "off_schedule.pop"
+            : n > expected.size()                                                                  ? "off_schedule.row"
+                                  : "off_schedule.order");
   if (n < expected.size() && !(headless && list.first) && !(tailless && list.last)) count_lost(h, list, way, off);
   out.off.push_back(std::move(off));
 }
@@ -330,7 +330,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   for (const auto& part : rows.parts)
     none.unknown += std::count_if(part.begin(), part.end(), [](const RangeRow& row) { return is_compute(row.kind); });
   if (trace.pipeline_stages <= 0) {
-    none.why_not = "nothing says which rank is which stage; --pp, --tp and --dp do";
+    none.why_not = words("unproven.layout");
     return none;
   }
   const HypothesisFacts facts = facts_of(trace, rows, lists, named);
@@ -342,7 +342,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
   for (size_t l = 0; l < lists.lists.size(); l += every)
     if (counts(lists.lists[l]) && trace.parts[lists.lists[l].part].stage != kUnknown) sample.push_back(l);
   if (sample.empty() || hypotheses.empty()) {
-    none.why_not = sample.empty() ? "no step could be told" : "no schedule has these kinds of work";
+    none.why_not = words(sample.empty() ? "unproven.steps" : "unproven.kinds");
     return none;
   }
   std::vector<int64_t> costs;
@@ -353,7 +353,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
     least = std::min(least, costs.back());
   }
   if (least * kMaxEditShare > rows_sampled) {
-    none.why_not = "the rows are those of no schedule that is known here";
+    none.why_not = words("unproven.schedule");
     return none;
   }
   std::vector<size_t> tied;
@@ -378,8 +378,7 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
     ++out.fitting;
   }
   if (!out.proven()) {
-    none.why_not = "with the labels of " + hypotheses[tied.front()].schedule.name +
-                   " work would begin before what it waits for has ended";
+    none.why_not = words("unproven.early", Args().set("schedule", hypotheses[tied.front()].schedule.name));
     return none;
   }
   for (size_t p = 0; p < out.rows.size(); ++p)

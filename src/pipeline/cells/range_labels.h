@@ -23,7 +23,7 @@ struct OffSchedule {
   int64_t row = 0;              // row of the step, from 0
   int32_t edits = 0;            // rows missing plus rows too many
   std::string expected, found;  // "F3.c1", "F3.c0&B1.c1", "B"; "" where that list has ended
-  std::string why;
+  Text why;
   uint32_t found_row = UINT32_MAX;  // row of the part; UINT32_MAX where the list has ended
   // Rows that have no mark although the recording was running, and how long they take by the other rows of their kind
   // in this step.
@@ -43,7 +43,7 @@ struct RangeLabels {
   int64_t checked = 0, wrong = 0;
   int32_t fitting = 0;  // how many schedules are proven; rows have labels where all of them agree
   int32_t chunks = 1;   // the most chunks that one of them has
-  std::string why_not;  // the reason, where no schedule was proven
+  Text why_not;         // the reason, where no schedule was proven
   bool proven() const { return !made.empty(); }
 };
 

@@ -22,7 +22,7 @@ constexpr const char* kDefaultOrder = "tp-cp-ep-dp-pp";
 constexpr size_t kMaxGroups = size_t{1} << 16;
 constexpr size_t kMaxGroupRanks = size_t{1} << 20;
 
-RankLayout empty_layout(const Trace& trace, std::string how) {
+RankLayout empty_layout(const Trace& trace, Text how = {}) {
   RankLayout out;
   out.stage.assign(trace.parts.size(), kUnknown);
   out.dp.assign(trace.parts.size(), kUnknown);
@@ -171,9 +171,9 @@ Status check_rank_layout(const RankLayoutOptions& options) {
 }
 
 RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& options) {
-  RankLayout out = empty_layout(trace, !options.order.empty() ? "--order"
-                                       : options.cp > 0       ? "--pp, --tp, --cp and --dp"
-                                                              : "--pp, --tp and --dp");
+  RankLayout out = empty_layout(trace, words(!options.order.empty() ? "layout.order"
+                                             : options.cp > 0       ? "layout.options.context"
+                                                                    : "layout.options"));
   if (!options.explicit_order() || trace.parts.empty()) return out;
   const int64_t tp = std::max(options.tp, 1), cp = std::max(options.cp, 1), pp = options.pp;
   int64_t ranks = static_cast<int64_t>(trace.parts.back().rank) + 1;
@@ -196,7 +196,7 @@ RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& opti
     }
     if (cp > 1) out.dp[p] = std::max(out.dp[p], 0) * static_cast<int32_t>(cp) + context;
     // There are more ranks than the sizes make, so the sizes are not this job's.
-    if (rest > 0) return empty_layout(trace, "");
+    if (rest > 0) return empty_layout(trace);
   }
   out.stages = options.pp;
   return out;
@@ -242,15 +242,15 @@ std::optional<SaidSizes> stated_sizes(const Trace& trace) {
 
 RankLayout layout_from_sizes(const Trace& trace) {
   const std::optional<SaidSizes> sizes = stated_sizes(trace);
-  if (!sizes) return empty_layout(trace, "");
+  if (!sizes) return empty_layout(trace);
   RankLayoutOptions options{sizes->pp, sizes->tp, sizes->dp, {}, sizes->cp, sizes->ep};
   RankLayout out = layout_from_options(trace, options);
-  out.how = "distributed_args";
+  out.how = {"distributed_args", "distributed_args"};
   return out;
 }
 
 RankLayout layout_from_groups(const Trace& trace) {
-  RankLayout out = empty_layout(trace, "process groups");
+  RankLayout out = empty_layout(trace, words("layout.groups"));
   std::vector<OwnGroups> own;
   std::unordered_map<int32_t, size_t> reported_by;  // rank → a part whose pipeline contains it
   for (const Part& part : trace.parts) {
@@ -264,10 +264,10 @@ RankLayout layout_from_groups(const Trace& trace) {
   const std::optional<SaidSizes> sizes = stated_sizes(trace);
   size_t stages = 0;
   for (const OwnGroups& groups : own) {
-    if (groups.pipeline.size() < 2 || (stages > 0 && stages != groups.pipeline.size())) return empty_layout(trace, "");
+    if (groups.pipeline.size() < 2 || (stages > 0 && stages != groups.pipeline.size())) return empty_layout(trace);
     stages = groups.pipeline.size();
   }
-  if (stages == 0) return empty_layout(trace, "");
+  if (stages == 0) return empty_layout(trace);
   // Pipelines side by side are replicas, but those of one tensor-parallel group are one replica.
   std::map<int32_t, std::set<int32_t>> pipelines;  // tensor-parallel index → first ranks of its pipelines
   std::vector<int32_t> tensor(own.size());
@@ -292,41 +292,44 @@ RankLayout layout_from_messages(const Trace& trace) {
   for (const auto& [a, b] : edges) groups.join(a, b);
   std::set<int32_t> present;
   for (const Part& part : trace.parts) present.insert(part.rank);
-  if (edges.empty()) return empty_layout(trace, "");
+  if (edges.empty()) return empty_layout(trace);
   const auto members = groups.members();
   const size_t stages = members.begin()->second.size();
   std::map<int32_t, std::pair<int32_t, int32_t>> place;  // rank → stage, dp
   int32_t dp = 0;
   for (const auto& [first, ranks] : members) {
-    if (ranks.size() != stages) return empty_layout(trace, "");
+    if (ranks.size() != stages) return empty_layout(trace);
     for (size_t i = 0; i < ranks.size(); ++i) place[ranks[i]] = {static_cast<int32_t>(i), dp};
     ++dp;
   }
   const auto last = static_cast<int32_t>(stages) - 1;
   for (const auto& [a, b] : edges) {
     const int32_t apart = std::abs(place[a].first - place[b].first);
-    if (apart != 1 && apart != last) return empty_layout(trace, "");
+    if (apart != 1 && apart != last) return empty_layout(trace);
   }
-  RankLayout out = empty_layout(trace, "who sends to whom");
+  RankLayout out = empty_layout(trace, words("layout.messages"));
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const auto at = place.find(trace.parts[p].rank);
-    if (at == place.end()) return empty_layout(trace, "");
+    if (at == place.end()) return empty_layout(trace);
     out.stage[p] = at->second.first;
     out.dp[p] = at->second.second;
   }
   for (const auto& [rank, unused] : place)  // a rank that is not in the input may have further neighbours
-    if (present.count(rank) == 0) return empty_layout(trace, "");
+    if (present.count(rank) == 0) return empty_layout(trace);
   out.stages = static_cast<int32_t>(stages);
   return out;
 }
 
-std::string contradiction_of(const Trace& trace, const RankLayout& said) {
+Text contradiction_of(const Trace& trace, const RankLayout& said) {
   RankLayout groups = layout_from_groups(trace);
   if (groups.stages == 0) groups = layout_from_sizes(trace);
   for (size_t p = 0; groups.stages > 0 && p < trace.parts.size(); ++p)
     if (groups.stages != said.stages || groups.stage[p] != said.stage[p])
-      return groups.how + " say " + std::to_string(groups.stages) + " stages, with rank " +
-             std::to_string(trace.parts[p].rank) + " at stage " + std::to_string(groups.stage[p]);
+      return words("layout.against.groups", Args()
+                                                .set("how", groups.how)
+                                                .count("stages", groups.stages)
+                                                .set("rank", int64_t{trace.parts[p].rank})
+                                                .set("stage", int64_t{groups.stage[p]}));
   std::map<int32_t, size_t> part_of;
   for (size_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, p);
   for (const auto& [a, b] : message_edges(trace)) {
@@ -334,20 +337,19 @@ std::string contradiction_of(const Trace& trace, const RankLayout& said) {
     if (x == part_of.end() || y == part_of.end()) continue;
     const int32_t apart = std::abs(said.stage[x->second] - said.stage[y->second]);
     if (said.dp[x->second] != said.dp[y->second] || (apart != 1 && apart != said.stages - 1))
-      return "ranks " + std::to_string(a) + " and " + std::to_string(b) +
-             " send to each other, which makes them neighbours in one pipeline";
+      return words("layout.against.messages", Args().set("a", int64_t{a}).set("b", int64_t{b}));
   }
   return {};
 }
 
 RankLayout known_layout(const Trace& trace, const RankLayoutOptions& options) {
   RankLayout out = layout_from_options(trace, options);
-  if (out.stages > 0 && !contradiction_of(trace, out).empty()) out = empty_layout(trace, "");
+  if (out.stages > 0 && !contradiction_of(trace, out).empty()) out = empty_layout(trace);
   const auto fits = [&] { return out.stages > 0 && (options.pp == 0 || out.stages == options.pp); };
   if (out.stages == 0) out = layout_from_groups(trace);
   if (!fits()) out = layout_from_sizes(trace);
   if (!fits()) out = layout_from_messages(trace);
-  return fits() ? out : empty_layout(trace, "");
+  return fits() ? out : empty_layout(trace);
 }
 
 }  // namespace stageline

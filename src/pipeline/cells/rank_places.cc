@@ -8,6 +8,7 @@
 #include "base/counted.h"
 #include "base/text.h"
 #include "pipeline/cells/layout_check.h"
+#include "pipeline/cells/problems.h"
 
 namespace stageline {
 namespace {
@@ -70,13 +71,13 @@ std::string order_of(const Trace& trace, const RankMap& map) {
   return {};
 }
 
-std::string contradiction(const Trace& trace, const RankLayoutOptions& options, const RankLayout& said,
-                          const RankLayout& evidence) {
+Text contradiction(const Trace& trace, const RankLayoutOptions& options, const RankLayout& said,
+                   const RankLayout& evidence) {
   if (options.pp == 0) return {};
-  if (options.explicit_order() && said.stages == 0) return "they make fewer ranks than there are";
+  if (options.explicit_order() && said.stages == 0) return words("layout.against.fewer");
   if (said.stages > 0) return contradiction_of(trace, said);
   if (evidence.stages > 0 && evidence.stages != options.pp)
-    return evidence.how + " say " + counted(evidence.stages, "stage", "stages");
+    return words("layout.against.stages", Args().set("how", evidence.how).count("stages", evidence.stages));
   return {};
 }
 
@@ -89,7 +90,7 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
   if (sizes) {
     map.tp = sizes->tp, map.cp = sizes->cp, map.ep = sizes->ep, map.dp = sizes->dp, map.pp = sizes->pp;
     map.world = sizes->world;
-    map.how = "distributed_args";
+    map.how = {"distributed_args", "distributed_args"};
   }
   bool by_groups = false;
   std::set<int32_t> named;
@@ -104,7 +105,8 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
       *size = std::max(*size, static_cast<int32_t>(group.ranks.size()));
       by_groups = true;
     }
-  if (by_groups) map.how = sizes ? "parallel_group_info and distributed_args" : "process groups";
+  if (by_groups) map.how = words(sizes ? "layout.groups.sizes" : "layout.groups");
+  bool by_options = false;
   for (const auto& [own, said] : {std::pair{&map.tp, options.tp},
                                   {&map.cp, options.cp},
                                   {&map.ep, options.ep},
@@ -112,7 +114,8 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
                                   {&map.pp, options.pp}}) {
     if (*own != 0 || said == 0) continue;
     *own = said;
-    if (map.how.find("options") == std::string::npos) map.how += map.how.empty() ? "options" : " and options";
+    if (!by_options) map.how = words("layout.and_options", Args().set("how", map.how));
+    by_options = true;
   }
   if (map.pp > 0)
     for (int32_t* size : {&map.tp, &map.cp, &map.ep})
@@ -163,11 +166,10 @@ int32_t context_parallel_of(const Trace& trace, const RankLayoutOptions& options
 
 bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
   const RankLayout said = layout_from_options(trace, options), evidence = known_layout(trace, {});
-  const std::string against = contradiction(trace, options, said, evidence);
+  const Text against = contradiction(trace, options, said, evidence);
   if (!against.empty())
-    trace.diagnostics.add("cells.layout_contradicted", Severity::kWarning,
-                          (options.explicit_order() ? "--pp, --tp, --cp, --dp and --order are" : "--pp is") +
-                              std::string(" not taken: ") + against);
+    trace.diagnostics.add(problem::cells_layout_contradicted,
+                          Args().flag("order", options.explicit_order()).set("against", against));
   const RankLayout& known = said.stages > 0 && against.empty() ? said : evidence;
   if (known.stages == 0) return false;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
@@ -175,8 +177,7 @@ bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
     trace.parts[p].dp = known.dp[p];
   }
   trace.pipeline_stages = known.stages;
-  trace.diagnostics.add("cells.stages", Severity::kInfo,
-                        counted(known.stages, "stage follows from ", "stages follow from ") + known.how);
+  trace.diagnostics.add(problem::cells_stages, Args().count("stages", known.stages).set("how", known.how));
   // Looks for pipelines of which some ranks are in the input and others are not.
   std::set<int32_t> present, missing;
   for (const Part& part : trace.parts) present.insert(part.rank);
@@ -192,10 +193,8 @@ bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
       if (++reported > 8) break;
       append_item(list, std::to_string(rank));
     }
-    trace.diagnostics.add("cells.ranks_missing", Severity::kWarning,
-                          "pipelines lack ranks that were not given (" + list + (missing.size() > 8 ? ", …" : "") +
-                              "); the others are shown without them",
-                          {}, static_cast<int64_t>(missing.size()));
+    trace.diagnostics.add(problem::cells_ranks_missing, Args().set("list", list).flag("more", missing.size() > 8), {},
+                          static_cast<int64_t>(missing.size()));
   }
   return true;
 }

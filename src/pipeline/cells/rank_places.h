@@ -19,7 +19,7 @@ struct RankMap {
   int32_t tp = 0, cp = 0, ep = 0, dp = 0, pp = 0;  // the sizes; 0 when not known
   int64_t world = 0;                               // number of ranks of the job; 0 when not known
   std::string order;  // "tp-cp-ep-dp-pp", the fastest first; "" when no order of dimensions gives these places
-  std::string how;    // how it was found, for people: "parallel_group_info and distributed_args"
+  Text how;           // how it was found, for people: "parallel_group_info and distributed_args"
   std::vector<RankPlace> places;  // for each part
   std::vector<int32_t> missing;   // ranks of the job that the input does not have, ascending; at most 4096 of them
 };

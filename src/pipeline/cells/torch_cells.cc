@@ -14,6 +14,7 @@
 #include "pipeline/cells/layout_check.h"
 #include "pipeline/cells/loose_messages.h"
 #include "pipeline/cells/mark_numbers.h"
+#include "pipeline/cells/problems.h"
 #include "pipeline/cells/stage_map.h"
 #include "pipeline/cells/torch_marks.h"
 #include "pipeline/cells/work_spans.h"
@@ -98,7 +99,7 @@ class CellMaker {
     map_ = map_stages(trace_, marks_, evidence.stages > 0 ? evidence.stages : options.pp);
     // Inference follows work to its end, so no stage beyond those found is missing.
     if (inferred_ && options.pp > 0 && map_.chunks == 1) map_ = map_stages(trace_, marks_, evidence.stages);
-    const std::string against = contradiction(options, said, evidence);
+    const Text against = contradiction(options, said, evidence);
     const bool by_option = said.stages > 0 && against.empty();
     const RankLayout& known = by_option ? said : evidence;
     // Stage → replicas so far; used where nothing else gives the replica.
@@ -115,43 +116,47 @@ class CellMaker {
     layout_known_ = map_.stages > 0 || known.stages > 0;
     trace_.pipeline_stages = std::max(map_.stages, known.stages);
     if (!layout_known_) return;
-    std::string how = by_option || map_.stages == 0 ? known.how : by_marks();
-    if (!by_option && against.empty() && options.pp == trace_.pipeline_stages) how += " and --pp";
-    std::string shape = counted(trace_.pipeline_stages, "stage", "stages");
+    Text how = by_option || map_.stages == 0 ? known.how : by_marks();
+    if (!by_option && against.empty() && options.pp == trace_.pipeline_stages)
+      how = words("layout.and_pp", Args().set("how", how));
+    Args args;
+    args.count("stages", trace_.pipeline_stages).set("how", how);
     if (map_.stages > 0 && map_.chunks > 1)
-      shape += " of " + std::to_string(map_.chunks) + " chunks, " +
-               (!map_.regular                    ? "in no regular order"
-                : map_.layout == ChunkLayout::kV ? "in a V"
-                                                 : "in a loop");
-    trace_.diagnostics.add("cells.stages", map_.regular ? Severity::kInfo : Severity::kWarning,
-                           shape + (trace_.pipeline_stages == 1 ? " follows from " : " follow from ") + how);
+      args.set("chunks", int64_t{map_.chunks})
+          .set("order", words(!map_.regular                    ? "layout.chunks.irregular"
+                              : map_.layout == ChunkLayout::kV ? "layout.chunks.v"
+                                                               : "layout.chunks.loop"));
+    trace_.diagnostics.add(problem::cells_stages_torch.as(map_.regular ? Severity::kInfo : Severity::kWarning), args);
   }
 
-  const char* by_marks() const { return inferred_ ? "the way of the micro-batches" : "the stage numbers in names"; }
+  Text by_marks() const { return words(inferred_ ? "layout.flow" : "layout.names"); }
 
   // Returns what contradicts --pp, --tp, --dp and --order, and adds it to the diagnostics; "" when nothing does.
-  std::string contradiction(const RankLayoutOptions& options, const RankLayout& said, const RankLayout& evidence) {
+  Text contradiction(const RankLayoutOptions& options, const RankLayout& said, const RankLayout& evidence) {
     if (options.pp == 0) return {};
-    const auto stages = [](int32_t n) { return counted(n, "stage", "stages"); };
-    std::string against;
+    const auto says = [](const Text& how, int32_t stages) {
+      return words("layout.against.stages", Args().set("how", how).count("stages", stages));
+    };
+    Text against;
     if (map_.stages > 0 && map_.stages != options.pp) {
-      against = std::string(by_marks()) + (inferred_ ? " says " : " say ") + stages(map_.stages);
+      against = says(by_marks(), map_.stages);
     } else if (options.explicit_order() && said.stages == 0) {
-      against = "they make fewer ranks than there are";
+      against = words("layout.against.fewer");
     } else if (said.stages > 0) {
       against = contradiction_of(trace_, said);
       for (size_t p = 0; against.empty() && map_.stages > 0 && p < trace_.parts.size(); ++p)
         if (map_.stage[p] != kUnknown && map_.stage[p] != said.stage[p])
-          against = "they put rank " + std::to_string(trace_.parts[p].rank) + " at stage " +
-                    std::to_string(said.stage[p]) + ", and by " + by_marks() + " it is stage " +
-                    std::to_string(map_.stage[p]) + "; --order says in which order ranks are numbered";
+          against = words("layout.against.place", Args()
+                                                      .set("rank", int64_t{trace_.parts[p].rank})
+                                                      .set("said", int64_t{said.stage[p]})
+                                                      .set("how", by_marks())
+                                                      .set("stage", int64_t{map_.stage[p]}));
     } else if (evidence.stages > 0 && evidence.stages != options.pp) {
-      against = evidence.how + " say " + stages(evidence.stages);
+      against = says(evidence.how, evidence.stages);
     }
     if (!against.empty())
-      trace_.diagnostics.add("cells.layout_contradicted", Severity::kWarning,
-                             (options.explicit_order() ? "--pp, --tp, --dp and --order are" : "--pp is") +
-                                 std::string(" not taken: ") + against);
+      trace_.diagnostics.add(problem::cells_layout_contradicted_torch,
+                             Args().flag("order", options.explicit_order()).set("against", against));
     return against;
   }
 
@@ -239,47 +244,21 @@ class CellMaker {
       optimizer |= part.steps == StepSource::kOptimizer;
     }
     Diagnostics& diagnostics = trace_.diagnostics;
-    diagnostics.add("cells.times", Severity::kInfo,
-                    sum.on_device ? "a cell lasts from the first to the last kernel that its slice launched"
-                                  : "no device work was recorded: a cell lasts from the first to the last operator of "
-                                    "its slice, without communication");
-    if (repetition)
-      diagnostics.add("cells.steps", Severity::kInfo,
-                      "no ProfilerStep#N: a step begins where a micro-batch comes again");
-    if (optimizer)
-      diagnostics.add("cells.steps", Severity::kInfo, "no ProfilerStep#N: a step ends with Optimizer.step");
-    if (one) diagnostics.add("cells.steps", Severity::kInfo, "nothing tells steps apart: everything is step 0");
-    if (sum.counted > 0)
-      diagnostics.add("cells.numbered", Severity::kInfo,
-                      "names say no micro-batch: the k-th forward (backward, …) of a step is micro-batch k", {},
-                      sum.counted);
-    if (unsure)
-      diagnostics.add("cells.chunk_unknown", Severity::kWarning,
-                      "an interleaved schedule whose names say neither chunk nor micro-batch: both stay unknown");
+    diagnostics.add(problem::cells_times, Args().flag("device", sum.on_device));
+    if (repetition) diagnostics.add(problem::cells_steps_repeats);
+    if (optimizer) diagnostics.add(problem::cells_steps_optimizer);
+    if (one) diagnostics.add(problem::cells_steps_none);
+    if (sum.counted > 0) diagnostics.add(problem::cells_numbered, {}, sum.counted);
+    if (unsure) diagnostics.add(problem::cells_chunk_unknown);
     const std::vector<CellKind>& kinds = trace_.cells.kind;
     const auto backward = [](CellKind kind) { return is_compute(kind) && kind != CellKind::kForward; };
     if (std::find(kinds.begin(), kinds.end(), CellKind::kForward) != kinds.end() &&
         std::none_of(kinds.begin(), kinds.end(), backward))
-      diagnostics.add("cells.no_backward", Severity::kWarning,
-                      "there are forwards and no backward: unless nothing was trained, backward work has names that no "
-                      "rule knows (stageline help cell-rules)");
-    if (sum.without_work > 0)
-      diagnostics.add("cells.no_kernels", Severity::kLoss,
-                      "pipeline work without a recorded kernel has no time on the device and is no cell", {},
-                      sum.without_work);
-    if (sum.empty > 0)
-      diagnostics.add(
-          "cells.no_operators", Severity::kInfo,
-          "pipeline work without any operator (the first stage has no input gradient) only waited: its cell "
-          "is empty, at the end of its slice",
-          {}, sum.empty);
-    if (sum.clipped > 0)
-      diagnostics.add("cells.clipped", Severity::kInfo,
-                      "a cell whose last kernels run beside the next one's first ends where that begins", {},
-                      sum.clipped);
-    if (sum.unknown_messages > 0)
-      diagnostics.add("cells.unknown_messages", Severity::kInfo,
-                      "send and receive kernels without peer or direction are no cells", {}, sum.unknown_messages);
+      diagnostics.add(problem::cells_no_backward);
+    if (sum.without_work > 0) diagnostics.add(problem::cells_no_kernels, {}, sum.without_work);
+    if (sum.empty > 0) diagnostics.add(problem::cells_no_operators, {}, sum.empty);
+    if (sum.clipped > 0) diagnostics.add(problem::cells_clipped, {}, sum.clipped);
+    if (sum.unknown_messages > 0) diagnostics.add(problem::cells_unknown_messages_kernels, {}, sum.unknown_messages);
   }
 
   Trace& trace_;
@@ -290,11 +269,10 @@ class CellMaker {
   bool layout_known_ = false;
 };
 
-std::string evidence(const FoundMarks& found) {
-  return "rules " + found.set + ": " + counted(found.names, "name", "names") + " of " +
-         (found.by_frames ? counted(found.slices, "Python frame", "Python frames")
-                          : counted(found.slices, "annotation", "annotations")) +
-         (found.names == 1 ? " is" : " are") + " pipeline work, such as \"" + valid_utf8(found.example) + "\"";
+Args evidence(const FoundMarks& found) {
+  Args args;
+  args.set("rules", found.set).count("names", found.names).count("slices", found.slices);
+  return args.flag("frames", found.by_frames).set("example", valid_utf8(found.example));
 }
 
 }  // namespace
@@ -309,12 +287,10 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
   if (options.source != CellSource::kInferred) {
     FoundMarks found = find_marks(trace, rules, options.layout, trace.diagnostics);
     if (!found.set.empty()) {
-      trace.diagnostics.add("cells.from_annotations", Severity::kInfo, evidence(found));
+      trace.diagnostics.add(problem::cells_from_annotations, evidence(found));
       return CellMaker(trace, std::move(found.marks), found.steps, false).make(options.layout, true, found.interleaved);
     }
-    if (options.source == CellSource::kAnnotations)
-      trace.diagnostics.add("cells.none", Severity::kWarning,
-                            "no name is pipeline work by the rules; stageline help cell-rules shows them");
+    if (options.source == CellSource::kAnnotations) trace.diagnostics.add(problem::cells_none);
   }
   if (options.source == CellSource::kAnnotations || options.infer == nullptr) return false;
   std::vector<CellMark> marks = options.infer(trace, trace.diagnostics);
@@ -324,9 +300,7 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
   marks.insert(marks.end(), always.begin(), always.end());
   const auto count = static_cast<int64_t>(marks.size());
   if (!cells_from_marks(trace, std::move(marks), options.layout, false)) return false;
-  trace.diagnostics.add("cells.inferred", Severity::kInfo,
-                        "nothing names pipeline work: it follows from messages and from forward and backward work", {},
-                        count);
+  trace.diagnostics.add(problem::cells_inferred, {}, count);
   return true;
 }
 

@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipeline/cells/message_flow.h"
+#include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"
 
 namespace stageline {
@@ -142,10 +143,8 @@ void say_unused_rules(const Trace& trace, const CellRules& rules, const std::vec
     append_item(source, set.name);
   }
   if (count > 0)
-    diagnostics.add("cells.rules_unused", Severity::kWarning,
-                    (count == 1 ? "the rule" : "none of the " + grouped(count) + " rules") + std::string(" of ") +
-                        valid_utf8(source) + (count == 1 ? " matches no name" : " matches a name") +
-                        " of this trace; spaces and digits must be as in the names");
+    diagnostics.add(problem::cells_rules_unused,
+                    Args().set("count", grouped(count)).flag("one", count == 1).set("source", valid_utf8(source)));
 }
 
 class MarkMaker {
@@ -302,16 +301,10 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
         continue;
       }
     }
-    diagnostics.add("cells.no_pipeline", Severity::kInfo,
-                    "names such as \"" + valid_utf8(example) + "\" (rules " + set.name +
-                        ") are work of a pipeline only where there are stages, and nothing says so; --pp P does");
+    diagnostics.add(problem::cells_no_pipeline, Args().set("example", valid_utf8(example)).set("rules", set.name));
   }
-  if (out_of_range > 0)
-    diagnostics.add("cells.bad_number", Severity::kLoss,
-                    "names with a stage, chunk, micro-batch or step beyond all reason are no cells", {}, out_of_range);
-  if (out.nested > 0)
-    diagnostics.add("cells.nested", Severity::kInfo,
-                    "a slice of pipeline work inside another of its thread is one with it", {}, out.nested);
+  if (out_of_range > 0) diagnostics.add(problem::cells_bad_number, {}, out_of_range);
+  if (out.nested > 0) diagnostics.add(problem::cells_nested_slice, {}, out.nested);
   return out;
 }
 

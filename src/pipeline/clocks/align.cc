@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "pipeline/clocks/clock_graph.h"
 #include "pipeline/clocks/gather_net.h"
+#include "pipeline/clocks/problems.h"
 
 namespace stageline {
 namespace align {
@@ -157,10 +158,8 @@ class Report {
           solution_.nodes[e.a].root != solution_.nodes[e.b].root)
         one_way.insert(name(e.a) + " and " + name(e.b));
     if (!one_way.empty())
-      notes.add(
-          "clock.one_way", Severity::kWarning,
-          "traffic in one direction only bounds a clock from one side: " + *one_way.begin() + " cannot be tied by it",
-          {}, static_cast<int64_t>(one_way.size()));
+      notes.add(problem::clock_one_way, Args().set("clock", *one_way.begin()), {},
+                static_cast<int64_t>(one_way.size()));
     for (const Solution::Dropped& dropped : solution_.dropped) {
       const Edge& e = net_.edges[dropped.edge];
       std::string around;
@@ -168,26 +167,21 @@ class Report {
         append_item(around, name(net_.edges[k].a) + " – " + name(net_.edges[k].b), "; ");
       Point at;
       e.bounds.upper.support(e.fit.slope, &at);
-      notes.add("clock.bad_match", Severity::kWarning,
-                "the matches between " + name(e.a) + " and " + name(e.b) + " contradict those around (" + around +
-                    ") and were left out; the tightest is " + match_name_of(matches_, e, at.tag));
+      notes.add(problem::clock_bad_match_around, Args()
+                                                     .set("a", name(e.a))
+                                                     .set("b", name(e.b))
+                                                     .set("around", around)
+                                                     .set("match", match_name_of(matches_, e, at.tag)));
     }
-    if (solution_.hopeless)
-      notes.add(
-          "clock.contradicting_tie", Severity::kLoss,
-          "ties contradict each other wherever one looks: none of them is used. Do these ranks belong to one job?");
-    if (!solution_.consistent)
-      notes.add(
-          "clock.rough", Severity::kInfo,
-          "the drifts that fit best do not keep every bound exactly; a few messages may seem early by microseconds");
+    if (solution_.hopeless) notes.add(problem::clock_contradicting_tie_all);
+    if (!solution_.consistent) notes.add(problem::clock_rough);
     if (!out_.untied.empty()) {
       std::vector<int64_t> ranks;
       for (const size_t p : out_.untied) ranks.push_back(trace_.parts[p].rank);
-      notes.add("clock.untied", Severity::kWarning,
-                std::string(ranks.size() == 1 ? "rank " : "ranks ") + listed(ranks) +
-                    " cannot be put on the clock of rank " + std::to_string(trace_.parts.front().rank) +
-                    ": no messages both ways, collectives or dependent cells tie " +
-                    (ranks.size() == 1 ? "it" : "them") + " to it");
+      notes.add(problem::clock_untied, Args()
+                                           .flag("one", ranks.size() == 1)
+                                           .set("ranks", listed(ranks))
+                                           .set("rank", std::to_string(trace_.parts.front().rank)));
     }
     say_aligned();
   }
@@ -209,14 +203,15 @@ class Report {
       ranks += measured;
     }
     if (ranks == 0) return;
-    out_.notes.add(
-        "clock.aligned", Severity::kInfo,
-        grouped(ranks) +
-            (ranks == 1 ? " rank was put on another rank's clock by " : " ranks were put on other ranks' clocks by ") +
-            evidence_list({by.begin(), by.end()}) + " (" + grouped(out_.match_count) +
-            " matches): " + (worst < 0 ? "" : "likely off by " + human_duration(worst) + " at worst, ") +
-            (half_ns < 0 ? "some offsets have no bound"
-                         : "certainly within ± " + human_duration(static_cast<double>(half_ns))));
+    out_.notes.add(problem::clock_aligned, Args()
+                                               .set("ranks", grouped(ranks))
+                                               .flag("one", ranks == 1)
+                                               .set("evidence", evidence_list({by.begin(), by.end()}))
+                                               .set("matches", grouped(out_.match_count))
+                                               .set("worst", human_duration(worst))
+                                               .flag("likely", !(worst < 0))
+                                               .set("bound", human_duration(static_cast<double>(half_ns)))
+                                               .flag("bounded", !(half_ns < 0)));
   }
 
   std::string name(int32_t node) const { return clock_name_of(trace_, net_.domains[net_.domain_of_node(node)]); }
@@ -245,9 +240,10 @@ ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request) {
              b == std::max(hand.rank_a, hand.rank_b);
     };
     if (std::none_of(matches.ties.begin(), matches.ties.end(), joins))
-      out.notes.add("clock.no_such_operator", Severity::kWarning,
-                    "ranks " + std::to_string(hand.rank_a) + " and " + std::to_string(hand.rank_b) +
-                        " have no operator or cell \"" + hand.name + "\" in common");
+      out.notes.add(problem::clock_no_such_operator, Args()
+                                                         .set("rank_a", std::to_string(hand.rank_a))
+                                                         .set("rank_b", std::to_string(hand.rank_b))
+                                                         .set("name", hand.name));
   }
   Net net = gather_net(matches, request.each_rank_alone, out.notes);
   fit_edges(net.edges, net.drift_limit);

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "pipeline/clocks/problems.h"
 #include "pipeline/clocks/stamp_grain.h"
 
 namespace stageline::align {
@@ -172,10 +173,8 @@ class Gatherer {
     if (first == wild.end()) return;
     net_.drift_limit = kWildDrift;
     const Edge& edge = net_.edges[first - wild.begin()];
-    notes_.add("clock.wild_drift", Severity::kWarning,
-               "clocks drift faster than quartz does, by over 500 ppm: " + name_of(edge.a) + " against " +
-                   name_of(edge.b) + "; are these stamps of one clock each, and in the unit they are said to be in?",
-               {}, std::count(wild.begin(), wild.end(), 1));
+    notes_.add(problem::clock_wild_drift, Args().set("a", name_of(edge.a)).set("b", name_of(edge.b)), {},
+               std::count(wild.begin(), wild.end(), 1));
   }
 
   // Finds clocks that were set during the run, one after the other, the plainest jump first.
@@ -217,9 +216,7 @@ class Gatherer {
       for (Edge& edge : net_.edges)
         if (edge.name == static_cast<int32_t>(n)) edge.dropped = true;
     }
-    if (dropped > 0)
-      notes_.add("clock.collective_not_shared", Severity::kInfo,
-                 "collectives that do not join the replicas of a stage were not used: " + names, {}, dropped);
+    if (dropped > 0) notes_.add(problem::clock_collective_not_shared, Args().set("names", names), {}, dropped);
   }
 
   // Drops matches whose bounds most matches of their own tie contradict.
@@ -265,26 +262,26 @@ class Gatherer {
       const bool few = bad[k] <= kFewBad && all[k] >= kFewBadOf;
       const bool hopeless = !few && static_cast<double>(bad[k]) > kMaxBadShare * static_cast<double>(all[k]);
       edge.dropped = hopeless;
-      const std::string between = "between " + name_of(edge.a) + " and " + name_of(edge.b);
       if (hopeless) {
-        notes_.add("clock.contradicting_tie", Severity::kLoss,
-                   "the matches " + between + " contradict each other (" + grouped(bad[k]) + " of " + grouped(all[k]) +
-                       "): they are not used. " +
-                       (edge.kind == TieKind::kGaps ? "Are the cells labelled rightly" : "Do they belong together") +
-                       ", or was a clock set more often than can be told?");
+        notes_.add(problem::clock_contradicting_tie, Args()
+                                                         .set("a", name_of(edge.a))
+                                                         .set("b", name_of(edge.b))
+                                                         .set("bad", grouped(bad[k]))
+                                                         .set("all", grouped(all[k]))
+                                                         .flag("cells", edge.kind == TieKind::kGaps));
       } else {
-        notes_.add("clock.bad_match", Severity::kWarning,
-                   "matches that no clocks can explain were left out; the first is " + between +
-                       (first[k] == UINT32_MAX ? "" : ", " + match_name_of(matches_, edge, first[k])),
+        notes_.add(problem::clock_bad_match,
+                   Args()
+                       .set("a", name_of(edge.a))
+                       .set("b", name_of(edge.b))
+                       .set("match", first[k] == UINT32_MAX ? "" : match_name_of(matches_, edge, first[k])),
                    {}, std::max<int64_t>(bad[k], 1));
       }
     }
   }
 
   void say_unmatched() {
-    if (unmatched_.messages > 0)
-      notes_.add("clock.unmatched", Severity::kInfo,
-                 "messages whose other end is missing were not used to align the clocks", {}, unmatched_.messages);
+    if (unmatched_.messages > 0) notes_.add(problem::clock_unmatched, {}, unmatched_.messages);
   }
 
  private:
@@ -366,11 +363,12 @@ class Gatherer {
     const int64_t at = sum_or_limit(sum_or_limit(net_.middle_ns, cut.coarse_ns), static_cast<int64_t>(std::llround(t)));
     if (std::find(cut.breaks.begin(), cut.breaks.end(), at) != cut.breaks.end()) return false;
     const double by = is_a ? -jump.jump : jump.jump;
-    notes_.add("clock.step", Severity::kWarning,
-               "a clock was set in mid-run: that of " + clock_name_of(*matches_.trace, cut) + " by " +
-                   (by < 0 ? "−" : "+") + human_duration(std::abs(by)) + ", " +
-                   human_duration(static_cast<double>(at) - static_cast<double>(first_stamp(cut))) +
-                   " after its first cell; before and after have offsets of their own");
+    notes_.add(problem::clock_step,
+               Args()
+                   .set("clock", clock_name_of(*matches_.trace, cut))
+                   .flag("back", by < 0)
+                   .set("by", human_duration(std::abs(by)))
+                   .set("after", human_duration(static_cast<double>(at) - static_cast<double>(first_stamp(cut)))));
     cut.breaks.push_back(at);
     std::sort(cut.breaks.begin(), cut.breaks.end());
     return true;

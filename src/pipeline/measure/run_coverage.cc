@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/cells/link_cells.h"
+#include "pipeline/measure/problems.h"
 
 namespace stageline {
 namespace {
@@ -322,17 +323,28 @@ Text RunCoverage::notes() const {
   return words("coverage.note", args);
 }
 
+namespace {
+
+// Notes are clauses: no full stop, and no capital at the start.
+Text as_clause(Text sentence) {
+  if (sentence.en.ends_with('.')) sentence.en.pop_back();
+  if (const char first = sentence.en.front(); first == 'O' || first == 'R' || first == 'T')
+    sentence.en.front() = static_cast<char>(first - 'A' + 'a');
+  if (constexpr std::string_view kStop = "\u3002"; sentence.zh.ends_with(kStop))
+    sentence.zh.resize(sentence.zh.size() - kStop.size());
+  return sentence;
+}
+
+}  // namespace
+
 void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
-  // Notes are clauses: no full stop, and no capital at the start.
-  const auto add = [&](const char* name, std::string text) {
-    if (text.empty()) return;
-    if (text.ends_with('.')) text.pop_back();
-    if (text.front() == 'O' || text.front() == 'R' || text.front() == 'T') text.front() = to_lower(text.front());
-    notes.add(prefix + name, Severity::kWarning, text);
+  const auto add = [&](const Problem& problem, const Text& sentence) {
+    if (!sentence.empty()) notes.add(problem.of(prefix), Args().set("text", as_clause(sentence)));
   };
-  add(".part_of_run", part_note().en);
-  add(".part_of_replicas", replicas_note().en);
-  add(repeats() ? ".repeated_work" : ".rows_missing", (not_analysable() ? why_not_analysed() : holes_note()).en);
+  add(problem::analysis_part_of_run, part_note());
+  add(problem::analysis_part_of_replicas, replicas_note());
+  add(repeats() ? problem::analysis_repeated_work : problem::analysis_rows_missing,
+      not_analysable() ? why_not_analysed() : holes_note());
 }
 
 void RunCoverage::find_repetitions() {

@@ -360,20 +360,21 @@ std::vector<size_t> worst_workers(const Stragglers& stragglers) {
   return order;
 }
 
-std::string straggler_words(const StragglerWorker& worker) {
-  const std::string in = grouped(worker.slow_steps) + " of " + counted(worker.steps, "step", "steps");
+Text straggler_words(const StragglerWorker& worker) {
+  Args args;
+  args.set("ratio", fixed(worker.ratio, 2)).set("slow", grouped(worker.slow_steps)).count("steps", worker.steps);
+  args.set("late", human_duration(worker.late_ns)).count("pauses", worker.pauses);
+  if (worker.pauses > 0) args.set("pause", human_duration(worker.pause_ns / static_cast<double>(worker.pauses)));
+  args.set("period", std::isfinite(worker.period_ns) ? human_duration(worker.period_ns) : "");
   switch (worker.verdict) {
-    case StragglerVerdict::kFine: return "";
-    case StragglerVerdict::kPersistent: return fixed(worker.ratio, 2) + "× its peers, slow in " + in;
-    case StragglerVerdict::kNowAndThen: return "slow in " + in;
-    case StragglerVerdict::kLateLaunch: return "nearly every cell starts " + human_duration(worker.late_ns) + " late";
-    case StragglerVerdict::kPauses:
-      return counted(worker.pauses, "pause", "pauses") + " of " +
-             human_duration(worker.pause_ns / static_cast<double>(worker.pauses)) +
-             (std::isfinite(worker.period_ns) ? ", every " + human_duration(worker.period_ns) : "");
-    case StragglerVerdict::kAlone: return "no other rank holds its stage: worker and stage cannot be told apart";
+    case StragglerVerdict::kFine: return {};
+    case StragglerVerdict::kPersistent: return words("straggler.persistent", args);
+    case StragglerVerdict::kNowAndThen: return words("straggler.sometimes", args);
+    case StragglerVerdict::kLateLaunch: return words("straggler.late", args);
+    case StragglerVerdict::kPauses: return words("straggler.pauses", args);
+    case StragglerVerdict::kAlone: return words("straggler.alone");
   }
-  return "";
+  return {};
 }
 
 }  // namespace stageline

@@ -92,6 +92,6 @@ Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const Run
 std::vector<size_t> worst_workers(const Stragglers& stragglers);
 
 // Returns the text of a row about a worker: "1.50× its peers, slow in 8 of 8 steps".
-std::string straggler_words(const StragglerWorker& worker);
+Text straggler_words(const StragglerWorker& worker);
 
 }  // namespace stageline

@@ -255,14 +255,14 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
                        const IsStep& of_step) {
   Waterfall out;
   if (trace.chunks_are_pieces) {
-    out.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    out.why_not = words("unknown.pieces");
     return out;
   }
   std::optional<RankLists> made;
   if (theory.lists.lists.empty()) made = rank_lists(trace, theory.recognition.rule);
   const RankLists& lists = made ? *made : theory.lists;
   if (lists.lists.empty()) {
-    out.why_not = "no step holds a forward or backward cell of a known stage";
+    out.why_not = words("unknown.no_known_stage");
     return out;
   }
   out.clock_free = !trace.comparable() && trace.parts.size() > 1;

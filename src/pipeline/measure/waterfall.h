@@ -61,7 +61,7 @@ struct LatencyEvidence {
 };
 
 struct Waterfall {
-  std::string why_not;               // why there is no waterfall, in words; "" where there is one
+  Text why_not;                      // why there is no waterfall, in words; "" where there is one
   bool clock_free = false;           // ranks share no clock: spans are the longest of any rank, and latency is unknown
   std::vector<WaterfallStep> steps;  // by step, then replica
   std::vector<WaterfallStage> stages;  // by stage

@@ -59,6 +59,8 @@ Recognition recognise(const Trace& trace, RankLists* lists = nullptr);
 // Returns "1f1b, 4 stages, 8 micro-batches, 100 % of lists match" or "not recognised; nearest …"; "" without
 // candidates.
 Text recognition_text(const Recognition& recognition);
+// Returns why no schedule was recognised.
+Text why_not_recognised(const Recognition& recognition);
 
 // Returns "micro-batches are labelled 100 to 149; the schedule counts them from 0"; "" where labels are the schedule's.
 std::string labels_text(const Recognition& recognition);

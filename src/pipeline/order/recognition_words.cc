@@ -53,4 +53,10 @@ Text recognition_text(const Recognition& r) {
   return words("recognition", args.set("more", more));
 }
 
+Text why_not_recognised(const Recognition& r) {
+  if (r.lists == 0) return words("unknown.no_cells");
+  if (r.candidates.empty()) return words("unknown.sizes");
+  return words("unknown.not_recognised", Args().set("recognition", recognition_text(r)));
+}
+
 }  // namespace stageline

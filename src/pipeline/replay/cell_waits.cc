@@ -22,6 +22,7 @@
 #include "base/parallel.h"
 #include "base/spares.h"
 #include "model/overlapped_pairs.h"
+#include "pipeline/replay/problems.h"
 #include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_draft.h"
 #include "pipeline/sums/stage_costs.h"
@@ -411,14 +412,9 @@ StepDrafts draft_cells(const Trace& trace, Diagnostics& notes) {
   StepDrafts drafts{waits->types(), waits->grouped(), waits->messages_recorded(), waits->op_counts(),
                     [waits](size_t step, StepDraft& draft) { waits->draft(step, draft); }};
   if (!drafts.op_count.empty())
-    notes.add(
-        "graph.from_cells", Severity::kInfo,
-        trace.links.empty() ? "no messages were recorded and nothing links the stages: each rank waits only for itself"
-        : waits->messages_recorded()
-            ? "waits come from the order of every rank and of micro-batches over stages; a message lasts until its "
-              "recorded receive has ended"
-            : "waits come from the order of every rank and of micro-batches over stages; a message takes the "
-              "lower quartile of the gaps between its two stages");
+    notes.add(trace.links.empty()          ? problem::graph_from_cells
+              : waits->messages_recorded() ? problem::graph_from_cells_messages
+                                           : problem::graph_from_cells_gaps);
   return drafts;
 }
 

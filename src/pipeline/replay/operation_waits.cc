@@ -23,6 +23,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "pipeline/replay/problems.h"
 #include "pipeline/replay/step_draft.h"
 
 namespace stageline {
@@ -430,10 +431,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
         break;
       }
   }
-  if (strange > 0)
-    notes.add("graph.operations_left_out", Severity::kInfo,
-              "operations without step or stage, or of types that no rule knows, are no part of the replay", {},
-              strange);
+  if (strange > 0) notes.add(problem::graph_operations_left_out, {}, strange);
 
   const std::vector<int32_t> position = peer_positions(trace);
   std::map<std::pair<int32_t, int32_t>, uint64_t> replicas;  // (dp, position) → 1, 2, …

@@ -10,6 +10,7 @@
 #include "base/freed_memory.h"
 #include "base/parallel.h"
 #include "base/spares.h"
+#include "pipeline/replay/problems.h"
 
 namespace stageline {
 namespace {
@@ -462,15 +463,8 @@ StepGraph assemble_graph(const Trace& trace, StepDrafts drafts, GraphSource sour
   });
   std::vector<OrderedStep>().swap(ordered);
   return_much_freed_memory(trace.cells.size() * kGraphBytes);
-  if (cut > 0)
-    notes.add("graph.cut_waits", Severity::kWarning,
-              "operations that wait for each other in a circle were taken in the order in which they started", {}, cut);
-  if (negative > 0)
-    notes.add("graph.negative_times", Severity::kWarning,
-              "work that starts more than 10 ms before what it waits for has ended, or messages that end before they "
-              "begin, were "
-              "taken to wait for nothing and to take no time: clocks or stamps are off",
-              {}, negative);
+  if (cut > 0) notes.add(problem::graph_cut_waits, {}, cut);
+  if (negative > 0) notes.add(problem::graph_negative_times, {}, negative);
   return graph;
 }
 

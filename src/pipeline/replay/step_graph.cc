@@ -5,8 +5,10 @@
 #include <limits>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "pipeline/replay/problems.h"
 #include "pipeline/replay/replay_miss.h"
 #include "pipeline/replay/step_draft.h"
 #include "pipeline/sums/pipeline_sums.h"
@@ -40,11 +42,7 @@ void leave_out_outliers(const PipelineSums& sums, StepGraph& graph, Diagnostics&
     if (sums.is_outlier(step.step)) ++left;
   if (left == 0 || left == static_cast<int64_t>(graph.steps.size())) return;
   for (GraphStep& step : graph.steps) step.counts = !sums.is_outlier(step.step);
-  notes.add(
-      "graph.outlier_steps", Severity::kInfo,
-      "steps that took 1.3 times the median or more are no measure for the others: they are left out of means and "
-      "fair times",
-      {}, left);
+  notes.add(problem::graph_outlier_steps, {}, left);
 }
 
 // Returns the median (for an even number the mean of the middle two) without sorting everything. Expects at least one
@@ -75,10 +73,8 @@ std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& no
 
 Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums, Diagnostics& notes, LaunchRule rule) {
   if (!trace.comparable())
-    return Error{ErrorCode::kBadInput,
-                 "every rank counts time from its own zero, so nobody can say who waited for whom",
-                 {},
-                 "--align auto puts the ranks on one clock, where messages or gaps tell it"};
+    return said_error(ErrorCode::kBadInput, "refused.clocks_not_comparable", {}, {},
+                      "--align auto puts the ranks on one clock, where messages or gaps tell it");
   Diagnostics of_operations, of_cells;
   double min_miss = std::numeric_limits<double>::infinity();
   const auto fits = [&](const StepGraph& graph) {
@@ -99,14 +95,12 @@ Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums,
     }
   }
   if (std::isinf(min_miss))
-    return Error{ErrorCode::kBadInput, "no work of a pipeline that belongs to a numbered step was found",
-                 trace.parts.empty() ? Where{} : Where{trace.parts.front().source},
-                 "work counts when it has a step: a column, or a range around it; stageline info shows what was read"};
-  return Error{ErrorCode::kBadInput,
-               "a replay of this run's own times misses its steps by " + percent(min_miss) +
-                   ", so nothing that follows from replays can be said",
-               {},
-               "stageline info shows what is odd about the recording"};
+    return said_error(
+        ErrorCode::kBadInput, "refused.no_numbered_steps", {},
+        trace.parts.empty() ? Where{} : Where{trace.parts.front().source},
+        "work counts when it has a step: a column, or a range around it; stageline info shows what was read");
+  return said_error(ErrorCode::kBadInput, "refused.replay_misses_run", Args().set("miss", percent(min_miss)), {},
+                    "stageline info shows what is odd about the recording");
 }
 
 OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.delay_ns}; }

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/order/fuse_pairs.h"
@@ -86,13 +87,12 @@ class MeanCosts {
   std::vector<Sum> sums_;
 };
 
-std::string cannot_cost(int32_t stage, CellKind kind) {
-  return "stage " + std::to_string(stage) + " has no " + std::string(kind_name(kind)) +
-         " whose duration could be taken; were ranks left out?";
+Text cannot_cost(int32_t stage, CellKind kind) {
+  return words("theory.no_cost", Args().set("stage", int64_t{stage}).set("kind", std::string(kind_name(kind))));
 }
 
 // Replays a schedule at what its cells cost; when a cost is missing, `why_not` says so.
-std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& means, std::string& why_not) {
+std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& means, Text& why_not) {
   const ScheduleSizes sizes = schedule.sizes;
   TheorySize size{std::move(schedule), {}, {}};
   // The cost of each (stage, chunk, kind) is kept, since it is asked for millions of times.
@@ -121,14 +121,14 @@ std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& me
   for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
     for (const ScheduleCell& cell : size.schedule.ranks[s]) sum_ns += static_cast<double>(cost_of(s, cell));
   if (sum_ns > kLongestNs) {
-    why_not = "its cells last for years";
+    why_not = words("theory.years");
     return std::nullopt;
   }
   ReplayCosts costs;
   costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) { return cost_of(static_cast<size_t>(rank), cell); };
   auto times = replay(size.schedule, costs);
   if (!times) {
-    why_not = times.error().what;
+    why_not = error_text(times.error());
     return std::nullopt;
   }
   size.times = std::move(*times);
@@ -138,12 +138,12 @@ std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& me
 
 // Replays the recognised schedule with this many micro-batches; pairs that the run ran as one are one cell.
 std::optional<TheorySize> replay_size(const ScheduleCandidate& best, int32_t micro_batches, const RankLists& lists,
-                                      const MeanCosts& means, std::string& why_not) {
+                                      const MeanCosts& means, Text& why_not) {
   ScheduleSizes sizes = best.sizes;
   sizes.micro_batches = micro_batches;
   Result<Schedule> schedule = make_schedule(best.name, sizes);
   if (!schedule) {
-    why_not = schedule.error().what;
+    why_not = error_text(schedule.error());
     return std::nullopt;
   }
   Schedule fused = fuse_pairs(*schedule, lists);
@@ -271,12 +271,6 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
   return placed;
 }
 
-std::string why_not_recognised(const Recognition& r) {
-  if (r.lists == 0) return "no step holds a forward or backward cell";
-  if (r.candidates.empty()) return "no schedule has these sizes";
-  return "the schedule was " + recognition_text(r).en;
-}
-
 }  // namespace
 
 TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
@@ -289,7 +283,7 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
     return run;
   }
   if (trace.chunks_are_pieces) {
-    theory.why_not = "jobs are recorded in pieces, whose sum is not the duration of a cell";
+    theory.why_not = words("unknown.pieces");
     return run;
   }
   const ScheduleCandidate& best = run.recognition.best();
@@ -311,7 +305,7 @@ TheoryRun theory_of(const Trace& trace, const PipelineSums& sums) {
     run.lists = {};
     return run;
   }
-  theory.why_not.clear();
+  theory.why_not = {};
   theory.schedule = best.name;
   theory.by_rank = !trace.comparable() && trace.parts.size() > 1;
   parallel_for(2, [&](size_t i) { (i == 0 ? theory.start_ns : theory.end_ns).assign(trace.cells.size(), kNoTheory); });

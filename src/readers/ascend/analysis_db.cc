@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
+#include "readers/ascend/problems.h"
 #include "readers/common/cut_table.h"
 
 namespace stageline::ascend {
@@ -69,11 +70,9 @@ class Analysis {
   void ended(const SqliteRows& rows, std::string_view table, const std::string& missing) {
     out_.rows += rows.count();
     if (missing.find('.') != std::string::npos)
-      diagnostics_.add("ascend.analysis_db", Severity::kLoss, "a table lacks a column and was left out: " + missing,
-                       {db_.path()});
+      diagnostics_.add(problem::ascend_analysis_db_column, Args().set("missing", missing), {db_.path()});
     if (!rows.ok())
-      diagnostics_.add("ascend.analysis_db", Severity::kLoss,
-                       "a table is damaged; its rows before are kept: " + std::string(table), {db_.path()});
+      diagnostics_.add(problem::ascend_analysis_db, Args().set("table", std::string(table)), {db_.path()});
   }
 
   void steps() {
@@ -117,8 +116,7 @@ class Analysis {
       const std::string step(rows.text(8));
       row.step = step_number(step);
       if (row.dur_ns < 0) {
-        diagnostics_.add("ascend.communication_time", Severity::kLoss,
-                         "a communication operation without a usable time was left out", {db_.path()});
+        diagnostics_.add(problem::ascend_communication_time, {db_.path()});
         continue;
       }
       op_of_[{row.op, row.group, step}] = out_.communication.ops.size();
@@ -172,8 +170,7 @@ class Analysis {
       link.step = step_number(rows.text(7));
       link.type = std::string(rows.text(8));
       if (link.src_rank < 0 || link.dst_rank < 0 || link.bytes < 0 || link.transit_ns < 0) {
-        diagnostics_.add("ascend.link", Severity::kLoss, "a link without ranks, size or time was left out",
-                         {db_.path()});
+        diagnostics_.add(problem::ascend_link, {db_.path()});
         continue;
       }
       out_.communication.links.push_back(std::move(link));
@@ -235,8 +232,7 @@ Result<std::vector<StepSummary>> read_step_trace_time(const std::string& path, D
     if (good) {
       out.push_back(step);
     } else {
-      diagnostics.add("ascend.step_line", Severity::kLoss,
-                      "a line of step_trace_time.csv that is cut or has no times was left out", {path, line});
+      diagnostics.add(problem::ascend_step_line, {path, line});
     }
   }
   return out;

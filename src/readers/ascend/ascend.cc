@@ -4,12 +4,14 @@
 #include <map>
 #include <set>
 
+#include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/torch_facts.h"
 #include "readers/ascend/find_ranks.h"
+#include "readers/ascend/problems.h"
 #include "readers/ascend/rank_db.h"
 #include "readers/ascend/text_rank.h"
 #include "readers/common/machines.h"
@@ -44,9 +46,10 @@ void check_world(Trace& trace) {
   if (here >= world || world > 1'000'000) return;
   int32_t missing = 0;
   for (const Part& part : trace.parts) missing += part.rank == missing;
-  trace.diagnostics.add("ascend.missing_ranks", Severity::kWarning,
-                        std::to_string(here) + " of " + std::to_string(world) +
-                            " ranks are here; the first one missing is rank " + std::to_string(missing));
+  trace.diagnostics.add(problem::ascend_missing_ranks, Args()
+                                                           .set("present", std::to_string(here))
+                                                           .set("world", std::to_string(world))
+                                                           .set("missing", std::to_string(missing)));
 }
 
 std::string describe(const Trace& trace) {
@@ -70,10 +73,8 @@ RankPart read_rank(const RankFiles& files, const ReadOptions& options) {
   if (!from_db.error || !text) return from_db;
   RankPart from_text = read_rank_text(files, options);
   if (from_text.error) return from_db;
-  from_text.notes.add(
-      "ascend.text_instead", Severity::kWarning,
-      "a profiler database cannot be used, and the text exports beside it were read: " + from_db.error->what,
-      from_db.error->where);
+  from_text.notes.add(problem::ascend_text_instead, Args().set("why", error_text(*from_db.error)),
+                      from_db.error->where);
   return from_text;
 }
 
@@ -88,10 +89,7 @@ void say_missing_tables(const std::vector<RankPart>& parts, Diagnostics& diagnos
     for (const std::string& table : all)
       if (!std::binary_search(part.tables.begin(), part.tables.end(), table)) append_item(missing, table);
     if (!missing.empty())
-      diagnostics.add(
-          "ascend.missing_table", Severity::kLoss,
-          "a rank's database lacks tables that other ranks have, so what they hold is not seen there: " + missing,
-          {part.part.source});
+      diagnostics.add(problem::ascend_missing_table, Args().set("missing", missing), {part.part.source});
   }
 }
 
@@ -114,7 +112,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     trace.diagnostics.merge(part.notes);
     if (part.error) {
       if (!first_error) first_error = part.error;
-      trace.diagnostics.add("ascend.unusable_rank", Severity::kLoss, "a rank was left out: " + part.error->what,
+      trace.diagnostics.add(problem::ascend_unusable_rank, Args().set("why", error_text(*part.error)),
                             part.error->where);
       continue;
     }
@@ -130,8 +128,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (trace.parts.empty()) return *first_error;
   for (size_t i = 0; i < source.files.size(); ++i)
     if (source.files[i].given && !is_ascend_file(file_name(source.files[i].path)) && !is_sqlite(source.head(i)))
-      trace.diagnostics.add("ascend.unusable_file", Severity::kLoss, "a file was left out: it is no Ascend profile's",
-                            {source.files[i].path});
+      trace.diagnostics.add(problem::ascend_unusable_file, {source.files[i].path});
   number_machines(trace);
   if (trace.parts.size() == 1) trace.clock = ClockState::kShared;
   check_world(trace);

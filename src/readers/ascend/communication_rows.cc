@@ -13,6 +13,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/problems.h"
 
 namespace stageline::ascend {
 namespace {
@@ -198,11 +199,7 @@ void match_groups(RankDb& rank) {
   if (fits.size() != 1 || !fits.begin()->second) return;  // with several such groups, neither is certain
   const CommGroup found = *pipeline;
   rank.groups.emplace(std::string(rank.out.text_of(fits.begin()->first)), found);
-  rank.out.notes.add(
-      "ascend.group_matched", Severity::kInfo,
-      "operations name their group otherwise than parallel_group_info does; the one group with sends and "
-      "receives was taken for the one pipeline group",
-      {rank.db.path()});
+  rank.out.notes.add(problem::ascend_group_matched, {rank.db.path()});
 }
 
 int64_t global_rank(const CommGroup* group, int64_t in_group) {

@@ -1,5 +1,6 @@
 #include "readers/ascend/db_texts.h"
 
+#include "readers/ascend/problems.h"
 #include "readers/ascend/scan_table.h"
 
 namespace stageline::ascend {
@@ -61,9 +62,7 @@ uint32_t DbTexts::find(int64_t id) {
 uint32_t DbTexts::look_up(int64_t id) {
   const uint32_t found = find(id);
   if (found != NumberMap::kNone) return found;
-  builder_.notes.add("ascend.missing_text", Severity::kWarning,
-                     "rows name texts that STRING_IDS does not have; they are shown as #number",
-                     {builder_.part.source});
+  builder_.notes.add(problem::ascend_missing_text, {builder_.part.source});
   return builder_.text("#" + std::to_string(id));
 }
 

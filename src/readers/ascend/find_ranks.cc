@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
+#include "readers/ascend/problems.h"
 
 namespace stageline::ascend {
 namespace {
@@ -298,10 +299,7 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     if (files.rank >= 0) continue;
     if (highest >= INT32_MAX - 1) return nothing_found(source);
     files.rank = ++highest;
-    if (found.size() > 1)
-      notes.add("ascend.rank_unknown", Severity::kWarning,
-                "neither a file's name nor its content says which rank this is; it was numbered in order of folders",
-                {files.folder});
+    if (found.size() > 1) notes.add(problem::ascend_rank_unknown, {files.folder});
   }
   std::map<int32_t, RankFiles> by_rank;
   for (RankFiles& files : found) {
@@ -313,13 +311,9 @@ Result<std::vector<RankFiles>> find_ranks(const Source& source, Diagnostics& not
     const bool same_stamp =
         files.stamp == it->second.stamp && files.profiler_db.empty() == it->second.profiler_db.empty();
     if (same_stamp)
-      notes.add("ascend.same_stamp", Severity::kWarning,
-                "several profiles of one rank with the same time stamp; " + place(it->second) +
-                    ", the last by name, counts, this one was left out",
-                {place(files)});
+      notes.add(problem::ascend_same_stamp, Args().set("source", place(it->second)), {place(files)});
     else
-      notes.add("ascend.older_profile", Severity::kWarning,
-                "several profiles of one rank; the newest counts, this one was left out", {place(files)});
+      notes.add(problem::ascend_older_profile, {place(files)});
   }
   std::vector<RankFiles> ranks;
   for (auto& [rank, files] : by_rank) ranks.push_back(std::move(files));

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/problems.h"
 
 namespace stageline::ascend {
 namespace {
@@ -160,8 +161,7 @@ class Operators {
         stack += rank_.out.text_of(entry);
       }
       if (bytes + stack.size() > kMaxBytesOfStacks) {
-        rank_.out.notes.add("ascend.many_stacks", Severity::kLoss,
-                            "call stacks beyond 256 MiB of text a rank were left out", {rank_.db.path()});
+        rank_.out.notes.add(problem::ascend_many_stacks, {rank_.db.path()});
         break;
       }
       bytes += stack.size();

@@ -5,6 +5,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/problems.h"
 
 namespace stageline::ascend {
 namespace {
@@ -80,9 +81,7 @@ void read_metadata(RankDb& rank) {
       part.metadata.push_back({"profiler_info", std::move(text)});
   for (const MetaField& field : part.metadata)
     if (field.key == "SCHEMA_VERSION" && !json_text(field.json).starts_with("1."))
-      rank.out.notes.add("ascend.unknown_schema", Severity::kWarning,
-                         "a schema that this program does not know (" + json_text(field.json) +
-                             "); tables and columns of known names were read",
+      rank.out.notes.add(problem::ascend_unknown_schema, Args().set("version", json_text(field.json)),
                          {rank.db.path()});
   for (const MetaField& field : part.metadata)
     if (field.key == "parallel_group_info") read_groups(field.json, rank.groups);
@@ -127,14 +126,10 @@ void read_steps(RankDb& rank) {
     if (rank.times(rows, 1, start, end) && rows.type(0) != SQLITE_NULL) {
       rank.out.step(rows.integer(0), start, end);
     } else {
-      rank.out.notes.add("ascend.bad_step", Severity::kLoss, "steps without usable times were left out",
-                         {rank.db.path()});
+      rank.out.notes.add(problem::ascend_bad_step, {rank.db.path()});
     }
   });
-  if (rank.out.part.event_count == before)
-    rank.out.notes.add("ascend.no_steps", Severity::kInfo,
-                       "no steps were recorded (STEP_TIME, made by calls of profiler.step()): all work is of one step",
-                       {rank.db.path()});
+  if (rank.out.part.event_count == before) rank.out.notes.add(problem::ascend_no_steps, {rank.db.path()});
 }
 
 }  // namespace stageline::ascend

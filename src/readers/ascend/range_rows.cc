@@ -1,5 +1,6 @@
 // Reads MSTX_EVENTS: marks of the user's code and of the profiler, on the host.
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/problems.h"
 
 namespace stageline::ascend {
 namespace {
@@ -58,9 +59,7 @@ void read_ranges(RankDb& rank) {
         const auto index = static_cast<uint32_t>(rank.ranges.size());
         rank.ranges.push_back({row, last_text, kNoIndex});
         if (rank.range_of_connection.put(connection, index) != index)
-          rank.out.notes.add("ascend.repeated_connection", Severity::kWarning,
-                             "several ranges bear one connection number; device work goes to the first",
-                             {rank.db.path()});
+          rank.out.notes.add(problem::ascend_repeated_connection, {rank.db.path()});
       });
 }
 

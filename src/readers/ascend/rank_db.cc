@@ -4,6 +4,7 @@
 
 #include "model/source_limits.h"
 #include "readers/ascend/db_rows.h"
+#include "readers/ascend/problems.h"
 #include "readers/ascend/text_rank.h"
 
 namespace stageline::ascend {
@@ -71,9 +72,7 @@ RankPart read_rank_db(const RankFiles& files, const ReadOptions& options) {
     finish_communication(rank);
     read_steps(rank);
     if (!options.only_ranges) read_counters(rank);
-    if (rank.ranges.empty() && rank.out.ranges.empty())
-      out.notes.add("ascend.no_ranges", Severity::kInfo,
-                    "no mstx ranges were recorded: nothing marks the work of a pipeline", {db->path()});
+    if (rank.ranges.empty() && rank.out.ranges.empty()) out.notes.add(problem::ascend_no_ranges, {db->path()});
   }
   add_summaries(files, out.part, out.notes);
   result.part = out.finish(result.names);

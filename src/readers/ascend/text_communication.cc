@@ -9,6 +9,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/ascend/problems.h"
 
 namespace stageline::ascend {
 namespace {
@@ -70,8 +71,7 @@ Status for_entries(const std::string& path, Diagnostics& diagnostics, Visit&& vi
         if (entry.key != kTotal) visit(step_number(step.key), type.key, entry.key, entry.value, entry.whole);
   }
   cut |= begin.find('}', end) == std::string_view::npos;
-  if (cut)
-    diagnostics.add("ascend.cut_json", Severity::kLoss, "this file ends in the middle; what was whole is kept", {path});
+  if (cut) diagnostics.add(problem::ascend_cut_json, {path});
   return {};
 }
 
@@ -117,8 +117,7 @@ Status read_communication(const std::string& path, CommunicationSums& out, Diagn
                          if (info.key == "Communication Bandwidth Info") read_bandwidth(info.value, row);
                        }
                        if (row.dur_ns < 0) {
-                         diagnostics.add("ascend.communication_time", Severity::kLoss,
-                                         "a communication operation without a usable time was left out", {path});
+                         diagnostics.add(problem::ascend_communication_time, {path});
                          return;
                        }
                        out.ops.push_back(std::move(row));
@@ -146,7 +145,7 @@ Status read_communication_matrix(const std::string& path, CommunicationSums& out
       }
       if (!link.whole || !from || !to || *from < 0 || *to < 0 || *from > INT32_MAX || *to > INT32_MAX || bytes < 0 ||
           transit < 0) {
-        diagnostics.add("ascend.link", Severity::kLoss, "a link without ranks, size or time was left out", {path});
+        diagnostics.add(problem::ascend_link, {path});
         continue;
       }
       row.step = step;

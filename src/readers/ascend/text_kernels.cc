@@ -8,6 +8,7 @@
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/ascend/problems.h"
 #include "readers/common/cut_table.h"
 
 namespace stageline::ascend {
@@ -131,9 +132,7 @@ class KernelReader {
 
   void lose(int64_t offset) {
     ++table_.lost;
-    diagnostics_.add("ascend.kernel_line", Severity::kLoss,
-                     "a line of kernel_details.csv that is cut, misquoted or has no time was left out",
-                     {path_, line_, offset});
+    diagnostics_.add(problem::ascend_kernel_line, {path_, line_, offset});
   }
 
   const std::string& path_;
@@ -172,8 +171,7 @@ Result<KernelTable> read_kernel_details(const std::string& path, Diagnostics& di
   });
   Result<KernelTable> table = reader.finish();
   if (!read && table && !table->rows.empty()) {
-    diagnostics.add("ascend.kernel_line", Severity::kLoss, "the file ends in damaged data; what was before is kept",
-                    {path});
+    diagnostics.add(problem::ascend_kernel_line_end, {path});
   } else if (!read) {
     return read.error();
   }

@@ -5,6 +5,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "readers/ascend/problems.h"
+
 namespace stageline::ascend {
 namespace {
 
@@ -71,10 +73,7 @@ class Operations {
       row.dur_ns = sum.dur_ns;
       add_one(row, &sum);
     }
-    if (timeless > 0)
-      builder_.notes.add("ascend.communication_time", Severity::kLoss,
-                         "a communication operation without a usable time was left out", {builder_.part.source},
-                         timeless);
+    if (timeless > 0) builder_.notes.add(problem::ascend_communication_time, {builder_.part.source}, timeless);
   }
 
  private:

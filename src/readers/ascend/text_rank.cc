@@ -5,9 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/text.h"
 #include "readers/ascend/analysis_db.h"
+#include "readers/ascend/problems.h"
 #include "readers/ascend/text_communication.h"
 #include "readers/ascend/text_groups.h"
 #include "readers/ascend/text_kernels.h"
@@ -24,7 +26,7 @@ void read_metadata(const RankFiles& files, Part& part, Diagnostics& notes) {
     if (path.empty()) return {};
     Result<std::string> text = read_all(path, kMaxMetadataBytes);
     if (text) return std::move(*text);
-    notes.add("ascend.unreadable_text", Severity::kLoss, text.error().what, {path});
+    notes.add(problem::ascend_unreadable_text, Args().set("why", error_text(text.error())), {path});
     return {};
   };
   if (part.metadata.empty()) part.metadata = metadata_of(text_of(files.profiler_metadata));
@@ -32,9 +34,7 @@ void read_metadata(const RankFiles& files, Part& part, Diagnostics& notes) {
                                  [](const MetaField& field) { return field.key == "profiler_info"; });
   if (known) return;
   if (std::string info = text_of(files.profiler_info); !info.empty()) {
-    if (!trim(info).ends_with('}'))
-      notes.add("ascend.unreadable_text", Severity::kLoss, "the text ends inside its object, as where a file was cut",
-                {files.profiler_info});
+    if (!trim(info).ends_with('}')) notes.add(problem::ascend_unreadable_text_cut, {files.profiler_info});
     part.metadata.push_back({"profiler_info", std::move(info)});
   }
 }
@@ -86,7 +86,7 @@ class Sums {
   }
   void failed(const Error& why) {
     if (error.what.empty()) error = why;
-    notes_.add("ascend.unreadable_text", Severity::kLoss, why.what, why.where);
+    notes_.add(problem::ascend_unreadable_text, Args().set("why", error_text(why)), why.where);
   }
 
   Diagnostics& notes_;
@@ -97,10 +97,7 @@ void keep_summaries(Sums& sums, Part& part, Diagnostics& notes) {
   part.link_summaries = sums.communication.links;
   if (part.link_summaries.empty()) return;
   const int64_t unknown = make_links_global(ProcessGroups(part.metadata), part.rank, part.link_summaries);
-  if (unknown > 0)
-    notes.add("ascend.link_ranks", Severity::kWarning,
-              "links name ranks within a group whose members nothing names; their global ranks stay unknown",
-              {part.source}, unknown);
+  if (unknown > 0) notes.add(problem::ascend_link_ranks, {part.source}, unknown);
 }
 
 // Uses the rows of kernel_details.csv: all of them, or only what they add to rows that trace_view.json has.
@@ -209,7 +206,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   bool read = sums.read;
   const auto failed = [&](const Error& why) {
     if (error.what.empty()) error = why;
-    notes.add("ascend.unreadable_text", Severity::kLoss, why.what, why.where);
+    notes.add(problem::ascend_unreadable_text, Args().set("why", error_text(why)), why.where);
   };
 
   std::vector<OperationRow> operations;
@@ -249,10 +246,7 @@ Status fill(const RankFiles& files, const ReadOptions& options, PartBuilder& bui
   // The sums say that the device computed, but no file says what.
   const bool computed =
       std::any_of(sums.steps.begin(), sums.steps.end(), [](const StepSummary& step) { return step.computing_ns > 0; });
-  if (!has_kernels && computed)
-    notes.add("ascend.no_kernels", Severity::kWarning,
-              "a rank's kernels are in no file; what is known is its communication and the sums of its steps",
-              {part.source});
+  if (!has_kernels && computed) notes.add(problem::ascend_no_kernels, {part.source});
   add_operations(operations, sums.communication, groups, builder);
   link_operations(links, operations, builder);
   keep_summaries(sums, part, notes);

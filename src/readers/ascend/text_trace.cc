@@ -14,6 +14,7 @@
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/ascend/problems.h"
 
 namespace stageline::ascend {
 namespace {
@@ -154,16 +155,13 @@ class TraceReader {
   void take(const JsonSpan& span) {
     ++out_.events;
     Event event;
-    if (!parser_.parse(span.text, event)) return lose("ascend.trace_event", span.offset);
+    if (!parser_.parse(span.text, event)) return lose(span.offset);
     if (event.phase == 'X') return slice(event, span.offset);
     if (event.phase == 'M') return name(event);
     if (event.phase == 's' || event.phase == 'f' || event.phase == 't') flow(event, span.offset);
   }
 
-  void cut(int64_t offset) {
-    diagnostics_.add("ascend.trace_cut", Severity::kLoss,
-                     "trace_view.json is damaged or ends in the middle; what was whole is kept", {path_, 0, offset});
-  }
+  void cut(int64_t offset) { diagnostics_.add(problem::ascend_trace_cut, {path_, 0, offset}); }
 
   Result<TextTrace> finish() {
     if (out_.events == 0)
@@ -175,11 +173,7 @@ class TraceReader {
   }
 
  private:
-  void lose(std::string_view what, int64_t offset) {
-    diagnostics_.add(what, Severity::kLoss,
-                     "an event of trace_view.json that is no JSON or has no usable time was left out",
-                     {path_, 0, offset});
-  }
+  void lose(int64_t offset) { diagnostics_.add(problem::ascend_trace_event, {path_, 0, offset}); }
 
   uint32_t thread_of(std::string_view pid, std::string_view tid) {
     key_.assign(pid).append("\n").append(tid);
@@ -193,7 +187,7 @@ class TraceReader {
     const auto dur = parse_decimal_ns(time_text(event.dur), kMicroseconds);
     int64_t end = 0;
     if (!start || !dur || *dur < 0 || __builtin_add_overflow(*start, *dur, &end) || out_.rows.size() >= kNoTraceRow)
-      return lose("ascend.trace_event", offset);
+      return lose(offset);
     TraceRow row;
     row.start_ns = *start;
     row.dur_ns = *dur;
@@ -234,7 +228,7 @@ class TraceReader {
       return;
     }
     const auto time = parse_decimal_ns(time_text(event.ts), kMicroseconds);
-    if (!time) return lose("ascend.trace_event", offset);
+    if (!time) return lose(offset);
     flows_.push_back({kind, event.phase == 's', thread_of(event.pid, event.tid), *time, out_.texts.intern(event.id)});
   }
 
@@ -304,9 +298,7 @@ class TraceReader {
         case FlowKind::kBackward: out_.forward_backward.emplace_back(start->second, to); break;
       }
     }
-    if (lost > 0)
-      diagnostics_.add("ascend.trace_flow", Severity::kWarning,
-                       "an arrow of trace_view.json whose ends are at no event was left out", {path_}, lost);
+    if (lost > 0) diagnostics_.add(problem::ascend_trace_flow, {path_}, lost);
   }
 
   const std::string& path_;

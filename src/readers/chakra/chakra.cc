@@ -4,9 +4,11 @@
 #include <vector>
 
 #include "base/counted.h"
+#include "base/error_words.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/chakra/problems.h"
 #include "readers/chakra/trace_file.h"
 #include "readers/common/machines.h"
 #include "readers/common/read_files.h"
@@ -55,8 +57,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       chosen.push_back(i);
       if (options.progress) options.progress->expect(source.files[i].size_bytes);
     } else if (source.files[i].given) {
-      trace.diagnostics.add("chakra.unusable_file", Severity::kLoss,
-                            "a file was left out: it is no execution trace of Chakra", {source.files[i].path});
+      trace.diagnostics.add(problem::chakra_unusable_file_foreign, {source.files[i].path});
     }
   }
   std::vector<TraceFile> files;
@@ -64,7 +65,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       chosen.size(), [&](size_t k) { return read_trace_file(source.files[chosen[k]].path, options.progress); },
       [&](size_t, TraceFile file) { files.push_back(std::move(file)); },
       [&](size_t k, const Error& error) {
-        trace.diagnostics.add("chakra.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
+        trace.diagnostics.add(problem::chakra_unusable_file, Args().set("why", error_text(error)),
                               {source.files[chosen[k]].path});
       });
   if (files.empty())
@@ -80,10 +81,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   if (!reported) {
     for (size_t k = 0; k < files.size(); ++k) ranks[k] = static_cast<int64_t>(k);
-    if (files.size() > 1)
-      trace.diagnostics.add("chakra.ranks_in_order", Severity::kWarning,
-                            "not every file's name says its rank; they are numbered in the order of the names",
-                            {files.front().path});
+    if (files.size() > 1) trace.diagnostics.add(problem::chakra_ranks_in_order, {files.front().path});
   }
   std::vector<size_t> order(files.size());
   for (size_t k = 0; k < order.size(); ++k) order[k] = k;

@@ -6,10 +6,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/chakra/problems.h"
 #include "readers/common/row_kinds.h"
 
 namespace stageline::chakra {
@@ -177,17 +179,13 @@ class FileReader {
         read_node(message, messages.position());
     }
     if (messages.error())
-      out_.notes.add("chakra.read_stopped", Severity::kLoss,
-                     "the file could not be read to its end: " + messages.error()->what,
+      out_.notes.add(problem::chakra_read_stopped, Args().set("why", error_text(*messages.error())),
                      {path_, 0, messages.error()->where.byte});
     else if (messages.is_cut())
-      out_.notes.add("chakra.truncated", Severity::kLoss,
-                     "the file ends inside a node, or goes on with what is none; every whole node before it was kept",
-                     {path_, 0, messages.position()});
+      out_.notes.add(problem::chakra_truncated, {path_, 0, messages.position()});
     // Makers of traces for simulators leave every start at 0; one node alone may begin there.
     if (at_zero_ > 1 || (at_zero_ == 1 && out_.row_count() == 0))
-      out_.notes.add("chakra.no_start", Severity::kLoss, "nodes with a duration and no start were left out", {path_},
-                     at_zero_);
+      out_.notes.add(problem::chakra_no_start, {path_}, at_zero_);
     else if (at_zero_ == 1) {
       dependencies_ = zero_dependencies_;
       add(zero_, zero_name_, zero_group_);
@@ -239,8 +237,7 @@ class FileReader {
         default: break;
       }
     if (scan.is_damaged()) {
-      out_.notes.add("chakra.damaged_node", Severity::kLoss, "a node whose fields do not fit into it was left out",
-                     {path_, 0, position});
+      out_.notes.add(problem::chakra_damaged_node, {path_, 0, position});
       return;
     }
     out_.part.event_count++;

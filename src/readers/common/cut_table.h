@@ -5,12 +5,10 @@
 #include <string>
 
 #include "base/diagnostics.h"
+#include "readers/common/problems.h"
 
 namespace stageline {
 
-inline void note_cut_table(const std::string& path, Diagnostics& notes) {
-  notes.add("table.cut", Severity::kLoss,
-            "the table's last row has no end, as where a file was cut; what stands there was taken as it is", {path});
-}
+inline void note_cut_table(const std::string& path, Diagnostics& notes) { notes.add(problem::table_cut, {path}); }
 
 }  // namespace stageline

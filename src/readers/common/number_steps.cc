@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "base/number.h"
+#include "model/problems.h"
 
 namespace stageline {
 namespace {
@@ -50,25 +51,20 @@ void number_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
     own[k].first_start_ns = std::min(own[k].first_start_ns, ops[i].start_ns);
     own[k].last_end_ns = std::max(own[k].last_end_ns, ops[i].end_ns);
   });
-  const std::string name(format), none = "no " + std::string(unit) + " names a step";
+  Args args;
+  args.set("unit", words("unit." + std::string(unit))).set("times", grouped(static_cast<int64_t>(most)));
   if (most <= 1) {
-    diagnostics.add(name + ".no_steps", Severity::kInfo, none + "; everything is step 0");
+    diagnostics.add(problem::reader_no_steps.of(format), args);
     return;
   }
   bool reported = least == most;
   for (const auto& [rank, own] : rounds)
     for (size_t k = 0; k + 1 < own.size(); ++k) reported = reported && own[k].last_end_ns <= own[k + 1].first_start_ns;
   if (!reported) {
-    diagnostics.add(name + ".steps_missing", Severity::kWarning,
-                    none + ", and work of one micro-batch is there up to " + grouped(static_cast<int64_t>(most)) +
-                        " times in an order that does not tell steps apart: everything is step 0, and nothing that "
-                        "follows from steps can be said. Write the step of every " +
-                        std::string(unit));
+    diagnostics.add(problem::reader_steps_missing.of(format), args);
     return;
   }
-  diagnostics.add(name + ".steps_numbered", Severity::kWarning,
-                  none + "; every rank does each micro-batch's work " + grouped(static_cast<int64_t>(most)) +
-                      " times, one round after another, and the rounds were taken as steps");
+  diagnostics.add(problem::reader_steps_numbered.of(format), args);
   const auto round_at = [&](const Op& op) {  // the last round of the op's rank that has begun when the op starts
     const auto own = rounds.find(op.rank);
     if (own == rounds.end()) return int32_t{0};

@@ -5,6 +5,7 @@
 #include <span>
 #include <tuple>
 
+#include "model/problems.h"
 #include "readers/common/ops.h"
 
 namespace stageline {
@@ -104,13 +105,8 @@ void number_compute(std::vector<Op>& ops, std::string_view format, Diagnostics& 
         for (const uint32_t i : group) ops[i].micro_batch = next++;
         numbered += next;
       });
-  diagnostics.add(std::string(format) + ".micro_batches_numbered", Severity::kInfo,
-                  "the source does not name micro-batches; forwards and backwards were numbered in order of start", {},
-                  numbered);
-  diagnostics.add(std::string(format) + ".micro_batches_unknown", Severity::kWarning,
-                  "a rank has fewer forwards or backwards in a step than the other ranks, and than it has in its other "
-                  "steps: some are missing, so those that are there were not numbered",
-                  {}, unnumbered);
+  diagnostics.add(problem::reader_micro_batches_numbered.of(format), {}, numbered);
+  diagnostics.add(problem::reader_micro_batches_unknown.of(format), {}, unnumbered);
 }
 
 void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics& diagnostics) {
@@ -147,9 +143,7 @@ void number_messages(std::vector<Op>& ops, std::string_view format, Diagnostics&
           numbered += static_cast<int64_t>(messages.size());
         }
       });
-  diagnostics.add(std::string(format) + ".message_micro_batches", Severity::kInfo,
-                  "messages without micro-batch got that of the forward or backward they belong to, by position", {},
-                  numbered);
+  diagnostics.add(problem::reader_message_micro_batches.of(format), {}, numbered);
 }
 
 }  // namespace stageline

@@ -4,6 +4,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/problems.h"
 #include "readers/common/ops.h"
 
 namespace stageline {
@@ -46,14 +47,10 @@ void fill_missing_ranks(std::vector<Op>& ops, std::string_view format, Diagnosti
       op.rank = static_cast<int32_t>(rank);
     }
   }
-  diagnostics.add(std::string(format) + ".ranks_inferred", Severity::kInfo,
-                  "the source does not number ranks; stage × data-parallel size + data-parallel index was used", {},
-                  static_cast<int64_t>(inferred.size()));
+  diagnostics.add(problem::reader_ranks_inferred.of(format), {}, static_cast<int64_t>(inferred.size()));
   const size_t before = ops.size();
   std::erase_if(ops, [](const Op& op) { return op.rank == kUnknown; });
-  diagnostics.add(std::string(format) + ".without_rank", Severity::kLoss,
-                  "operations that neither rank nor stage can be told of were left out", {},
-                  static_cast<int64_t>(before - ops.size()));
+  diagnostics.add(problem::reader_without_rank.of(format), {}, static_cast<int64_t>(before - ops.size()));
 }
 
 std::map<int32_t, OpRankFacts> gather(const std::vector<Op>& ops) {
@@ -93,10 +90,7 @@ bool renumber_conflicts(std::vector<Op>& ops, const std::map<int32_t, OpRankFact
     std::tie(op.stage, op.dp, std::ignore) = place;
     op.rank = number.at(place);
   }
-  diagnostics.add(std::string(format) + ".conflicting_ranks", Severity::kWarning,
-                  "one rank number stands for several places (stage, data-parallel index); "
-                  "ranks were numbered anew by stage, data-parallel index and old number",
-                  {}, count);
+  diagnostics.add(problem::reader_conflicting_ranks.of(format), {}, count);
   return true;
 }
 
@@ -115,9 +109,7 @@ void resolve_ranks(std::vector<Op>& ops, std::string_view format, Diagnostics& d
     of.dp = peer;
     ++inferred;
   }
-  diagnostics.add(std::string(format) + ".dp_inferred", Severity::kInfo,
-                  "the source does not give a data-parallel index; the position among the ranks of one stage was used",
-                  {}, inferred);
+  diagnostics.add(problem::reader_dp_inferred.of(format), {}, inferred);
   const OpRankFacts* of = nullptr;
   int32_t rank = kUnknown;
   for (Op& op : ops) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/sort_by_numbers.h"
+#include "model/problems.h"
 
 namespace stageline {
 
@@ -140,10 +141,7 @@ void count_duplicates(const Trace& trace, std::string_view format, Diagnostics& 
   for (size_t k = 1; k < order.size(); ++k) {
     if (key(order[k]) != key(order[k - 1])) continue;
     const Part& part = trace.parts[cells.part[order[k]]];
-    diagnostics.add(
-        std::string(format) + ".duplicate_cells", Severity::kWarning,
-        "one rank does the same work of one step twice; both are kept. Are two ranks marked with one number?",
-        {part.source});
+    diagnostics.add(problem::reader_duplicate_cells.of(format), {part.source});
   }
 }
 

@@ -9,6 +9,7 @@
 #include "model/torch_facts.h"
 #include "readers/common/number_map.h"
 #include "readers/common/order_facts.h"
+#include "readers/common/problems.h"
 
 namespace stageline {
 namespace {
@@ -69,15 +70,11 @@ uint32_t PartBuilder::main_thread() {
 uint32_t PartBuilder::add(uint32_t lane, size_t kind, int64_t start_ns, int64_t end_ns, uint32_t name,
                           uint32_t correlation) {
   if (start_ns < 0 || start_ns > kMaxTimeNs || end_ns > kMaxTimeNs || start_.size() >= kNoRow - 1) {
-    notes.add(reader_ + ".bad_row", Severity::kLoss,
-              "rows without usable times or numbers were left out (NULL, text, a time before the epoch or after the "
-              "year 2096)",
-              {part.source});
+    notes.add(problem::reader_bad_row.of(reader_), {part.source});
     return kNoRow;
   }
   if (end_ns < start_ns) {
-    notes.add(reader_ + ".reversed_time", Severity::kWarning, "rows that end before they start; they count as instants",
-              {part.source});
+    notes.add(problem::reader_reversed_time.of(reader_), {part.source});
     end_ns = start_ns;
   }
   start_.push_back(start_ns);
@@ -114,9 +111,7 @@ void PartBuilder::add_steps() {
                           kinds_.begin());
   int64_t end = INT64_MIN;
   for (const ProfilerStep& step : steps_) {
-    if (step.start_ns < end)
-      notes.add(reader_ + ".overlapping_steps", Severity::kWarning,
-                "step windows overlap; work belongs to the step that began last", {part.source});
+    if (step.start_ns < end) notes.add(problem::reader_overlapping_steps.of(reader_), {part.source});
     end = std::max(end, step.end_ns);
     if (std::binary_search(known.begin(), known.end(), step.number)) continue;
     add(lane, annotation, step.start_ns, step.end_ns, text("ProfilerStep#" + std::to_string(step.number)));

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/machine_memory.h"
 #include "base/parallel.h"
@@ -12,6 +13,7 @@
 #include "base/text.h"
 #include "readers/common/join_ranks.h"
 #include "readers/digest/digest_file.h"
+#include "readers/digest/problems.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -56,7 +58,7 @@ File read_file(const SourceFile& source, MemoryLeft& memory, Progress* progress)
   if (!bytes) {
     file.error = std::move(bytes).error();
     if (file.error->code == ErrorCode::kLimit)
-      file.error = Error{ErrorCode::kBadInput, "the digest was cut, or something was added to it", {path}, ""};
+      file.error = said_error(ErrorCode::kBadInput, "digest.length", {}, {path});
     return file;
   }
   Result<Digest> digest = parse(*bytes, path);
@@ -77,22 +79,17 @@ class Strangers {
  public:
   void look_at(File& file, Diagnostics& notes) {
     if (file.error) {
-      notes.add("digest.damaged", Severity::kLoss,
-                file.error->what + "; the other ranks are kept, stageline digest makes it again", {file.path});
+      notes.add(problem::digest_damaged, Args().set("why", error_text(*file.error)), {file.path});
       return;
     }
     const Head& head = file.head;
     if (!first_) first_ = head;
     if (head.reader != first_->reader || head.root != first_->root) {
-      notes.add("digest.other_source", Severity::kLoss,
-                "a digest of " + head.root + " lies among those of " + first_->root +
-                    "; it was left out, a folder holds the digests of one run",
-                {file.path});
+      notes.add(problem::digest_other_source, Args().set("root", head.root).set("root2", first_->root), {file.path});
       file.left_out = true;
     } else if (const auto [known, added] = by_rank_.try_emplace(head.rank, head.source); !added) {
-      notes.add("digest.rank_twice", Severity::kLoss,
-                "a second digest of rank " + std::to_string(head.rank) + ", of " + head.source +
-                    "; it was left out, that of " + known->second + " counts",
+      notes.add(problem::digest_rank_twice,
+                Args().set("rank", std::to_string(head.rank)).set("source", head.source).set("kept", known->second),
                 {file.path});
       file.left_out = true;
     }
@@ -192,9 +189,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   const auto found = static_cast<int64_t>(trace.parts.size());
   if (whole > found)
-    trace.diagnostics.add("digest.missing_ranks", Severity::kLoss,
-                          "the source made digests of " + std::to_string(whole) + " ranks, and " +
-                              std::to_string(found) + " are here; stageline digest makes those that are missing",
+    trace.diagnostics.add(problem::digest_missing_ranks,
+                          Args().set("whole", std::to_string(whole)).set("found", std::to_string(found)),
                           {source.roots.empty() ? "" : source.roots[0]}, whole - found);
   const Reader* reader = find_reader(reader_name);
   if (reader && reader->ranks) {

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "base/error_words.h"
 #include "base/inflate_bytes.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"
@@ -77,25 +78,25 @@ uint64_t announced_bytes(std::string_view first) {
 }
 
 Result<Digest> parse(std::string_view bytes, const std::string& path) {
-  const auto damaged = [&](const char* what) { return Error{ErrorCode::kBadInput, what, {path}, ""}; };
-  if (!bytes.starts_with(kMagic)) return damaged("this is no digest: it does not begin with SLDIGEST");
-  if (bytes.size() < kFixedBytes) return damaged("the digest was cut");
+  const auto damaged = [&](std::string_view name) { return said_error(ErrorCode::kBadInput, name, {}, {path}); };
+  if (!bytes.starts_with(kMagic)) return damaged("digest.foreign");
+  if (bytes.size() < kFixedBytes) return damaged("digest.cut");
   if (const auto version = get<uint32_t>(bytes, 8); version > kVersion)
     return Error{
         ErrorCode::kUnavailable,
         "a digest of version " + std::to_string(version) + ", and this program knows " + std::to_string(kVersion),
         {path},
         "read it with the program that made it, or make it again"};
-  if (get<uint32_t>(bytes, 36) != crc32c(bytes.substr(0, 36))) return damaged("the digest's first bytes are damaged");
+  if (get<uint32_t>(bytes, 36) != crc32c(bytes.substr(0, 36))) return damaged("digest.head_damaged");
   const auto head_bytes = get<uint32_t>(bytes, 12);
   const auto body_bytes = get<uint64_t>(bytes, 16);
   Digest digest;
   digest.body_bytes = get<uint64_t>(bytes, 24);
   const std::string_view rest = bytes.substr(kFixedBytes);
   if (head_bytes > kMaxHeadBytes || head_bytes > rest.size() || body_bytes != rest.size() - head_bytes)
-    return damaged("the digest was cut, or something was added to it");
-  if (digest.body_bytes > kMaxBodyBytes) return damaged("the digest says that it holds more than 4 GiB");
-  if (get<uint32_t>(bytes, 32) != crc32c(rest)) return damaged("the digest's bytes are not those that were written");
+    return damaged("digest.length");
+  if (digest.body_bytes > kMaxBodyBytes) return damaged("digest.huge");
+  if (get<uint32_t>(bytes, 32) != crc32c(rest)) return damaged("digest.damaged");
   const std::string_view head = rest.substr(0, head_bytes);
   digest.body = rest.substr(head_bytes);
   const auto number = [&](const char* name) { return json_integer(json_member(head, name)).value_or(0); };
@@ -107,7 +108,7 @@ Result<Digest> parse(std::string_view bytes, const std::string& path) {
   digest.head.ranks_of_source = number("ranks_of_source");
   if (rank < 0 || rank > kMaxRankNumber || digest.head.ranks_of_source < 0 ||
       digest.head.ranks_of_source > kMaxRankNumber + 1)
-    return damaged("the digest is of a rank that no run has");
+    return damaged("digest.rank");
   digest.head.rank = static_cast<int32_t>(rank);
   digest.head.cells = number("cells");
   digest.head.slices = number("slices");
@@ -118,15 +119,14 @@ Result<Trace> unpack(const Digest& digest, const std::string& path, MemoryLeft& 
   const MemoryLeft::Taken room(memory, static_cast<int64_t>(digest.body_bytes));
   if (!room) return no_room(path, static_cast<int64_t>(digest.body_bytes));
   const std::optional<std::string> body = unzstd_bytes(digest.body, digest.body_bytes + 1);
-  if (!body || body->size() != digest.body_bytes)
-    return Error{ErrorCode::kBadInput, "the digest's columns cannot be unpacked", {path}, ""};
+  if (!body || body->size() != digest.body_bytes) return said_error(ErrorCode::kBadInput, "digest.packed", {}, {path});
   Result<Trace> trace = unpack_trace(*body, path, memory);
   if (!trace) return trace;
   const Head& head = digest.head;
   if (trace->parts[0].rank != head.rank || trace->format != head.reader ||
       static_cast<int64_t>(trace->cells.size()) != head.cells ||
       static_cast<int64_t>(trace->slice_count()) != head.slices)
-    return Error{ErrorCode::kBadInput, "the digest's head and its columns contradict each other", {path}, ""};
+    return said_error(ErrorCode::kBadInput, "digest.contradicts", {}, {path});
   return trace;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "base/error_words.h"
 #include "model/source_limits.h"
 #include "readers/digest/columns.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 // Holds a row of Diagnostics or of counters, flattened.
 struct Flaw {
-  std::string name, message, file;
+  std::string name, message, message_zh, file;
   Severity severity = Severity::kInfo;
   int64_t count = 0, line = 0, byte = 0;
 };
@@ -117,6 +118,12 @@ void flaw_columns(Io& io, std::vector<Flaw>& flaws) {
   rows(io, "diagnostics", flaws, member("name", &Flaw::name), member("message", &Flaw::message),
        member("file", &Flaw::file), member("severity", &Flaw::severity), member("count", &Flaw::count),
        member("line", &Flaw::line), member("byte", &Flaw::byte));
+  std::vector<std::string> chinese;  // digests made without it show the English
+  if constexpr (!Io::kReads)
+    for (const Flaw& flaw : flaws) chinese.push_back(flaw.message_zh);
+  io.list("diagnostics.message_zh", chinese);
+  if constexpr (Io::kReads)
+    for (size_t i = 0; i < std::min(chinese.size(), flaws.size()); ++i) flaws[i].message_zh = std::move(chinese[i]);
 }
 
 // A cell's stamp is stored as its difference from its slice's stamp, which is mostly 0. This returns the slice's.
@@ -326,13 +333,14 @@ std::string pack_trace(const Trace& trace) {
   io.list("counters.value", values);
   std::vector<Flaw> flaws;
   for (const Diagnostic& d : trace.diagnostics.items())
-    flaws.push_back({d.name, d.message, d.first.file, d.severity, d.count, d.first.line, d.first.byte});
+    flaws.push_back(
+        {d.name, d.message.en, d.message.zh, d.first.file, d.severity, d.count, d.first.line, d.first.byte});
   flaw_columns(io, flaws);
   return io.take();
 }
 
 Result<Trace> unpack_trace(std::string_view body, const std::string& path, MemoryLeft& memory) {
-  const Error unsound{ErrorCode::kBadInput, "the columns of this digest contradict each other", {path}, ""};
+  const Error unsound = said_error(ErrorCode::kBadInput, "digest.columns", {}, {path});
   ColumnReader io(body);
   if (!memory.take(io.memory_bytes())) return no_room(path, io.memory_bytes());
   Trace trace;
@@ -380,7 +388,8 @@ Result<Trace> unpack_trace(std::string_view body, const std::string& path, Memor
   for (SourceRef& file : part.files) file.size_bytes = -1;
   for (const Flaw& flaw : flaws) {
     if (!is_sound(flaw)) return unsound;
-    trace.diagnostics.add(flaw.name, flaw.severity, flaw.message, {flaw.file, flaw.line, flaw.byte}, flaw.count);
+    trace.diagnostics.add(
+        {flaw.name, flaw.severity, {flaw.message, flaw.message_zh}, flaw.count, {flaw.file, flaw.line, flaw.byte}});
   }
   return trace;
 }

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/frames.h"
+#include "readers/flight_recorder/problems.h"
 
 namespace stageline::flight_recorder {
 namespace {
@@ -147,9 +148,7 @@ class DumpReader {
     uint32_t file_index = 0;
   };
 
-  void lose(std::string_view name, std::string_view message) {
-    out_.diagnostics.add(name, Severity::kLoss, message, {file_.path});
-  }
+  void lose(const Problem& problem) { out_.diagnostics.add(problem, {file_.path}); }
 
   void read_groups(Value config) {
     for (size_t i = 0; i < config.size(); ++i) {
@@ -184,12 +183,10 @@ class DumpReader {
   }
 
   void read_entry(Value entry, size_t index) {
-    if (!entry.is_dict() || entry.is_cut())
-      return lose("flight_recorder.bad_call", "a call that is not whole was left out");
+    if (!entry.is_dict() || entry.is_cut()) return lose(problem::flight_recorder_bad_call_cut);
     const int64_t created = stamp(entry["time_created_ns"]);
     const std::string_view full_name = entry["profiling_name"].text();
-    if (created < 0 || full_name.empty())
-      return lose("flight_recorder.bad_call", "a call without a name or without the time it was made was left out");
+    if (created < 0 || full_name.empty()) return lose(problem::flight_recorder_bad_call);
     const CallName name = parse_name(full_name);
     Row row;
     FlightCall& call = row.call;
@@ -338,9 +335,7 @@ Result<Dump> read_dump(const DumpFile& file, Progress* progress) {
   }
   DumpReader reader(file);
   if (broken_at >= 0)
-    reader.out().diagnostics.add("flight_recorder.damaged", Severity::kLoss,
-                                 "a dump is damaged (" + why + "); the calls before that were kept",
-                                 {file.path, 0, broken_at});
+    reader.out().diagnostics.add(problem::flight_recorder_damaged, Args().set("why", why), {file.path, 0, broken_at});
   return reader.read(tree.root());
 }
 

@@ -5,9 +5,11 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/error_words.h"
 #include "base/text.h"
 #include "readers/common/read_files.h"
 #include "readers/flight_recorder/dump_file.h"
+#include "readers/flight_recorder/problems.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -45,11 +47,11 @@ std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostic
         // The name is like the other dumps', so this is a dump that is empty, or cut or damaged at its beginning.
         const bool damaged = rank_of_name(path) != kUnknown && stems.contains(stem_of(path));
         if (!json && damaged)
-          diagnostics.add("flight_recorder.unusable_dump", Severity::kLoss,
-                          "a dump is damaged from its beginning on; its rank counts as one without a dump", {path});
+          diagnostics.add(problem::flight_recorder_unusable_dump_damaged, {path});
         else if (!json)
-          diagnostics.add("flight_recorder.not_a_dump", source.files[i].given ? Severity::kLoss : Severity::kInfo,
-                          "a file that is no dump of a flight recorder was left out", {path});
+          diagnostics.add(
+              problem::flight_recorder_not_a_dump.as(source.files[i].given ? Severity::kLoss : Severity::kInfo),
+              {path});
         continue;
       }
       if (is_json(head) != json) continue;
@@ -57,10 +59,8 @@ std::vector<DumpFile> choose_dumps(const Source& source, Diagnostics& diagnostic
       if (rank == kUnknown)
         unnamed.push_back({path, rank});
       else if (const auto [at, is_new] = by_rank.try_emplace(rank, DumpFile{path, rank}); !is_new)
-        diagnostics.add("flight_recorder.repeated_rank", json ? Severity::kInfo : Severity::kLoss,
-                        json ? "a dump as JSON was left out: the same rank's pickle, which has the stacks, was read"
-                             : "a second dump of a rank that was read already was left out",
-                        {path});
+        diagnostics.add(problem::flight_recorder_repeated_rank.as(json ? Severity::kInfo : Severity::kLoss),
+                        Args().flag("json", json), {path});
     }
   std::vector<DumpFile> files;
   for (auto& [rank, file] : by_rank) files.push_back(std::move(file));
@@ -121,8 +121,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       files.size(), [&](size_t k) { return read_dump(files[k], options.progress); },
       [&](size_t, Dump dump) { good.push_back(std::move(dump)); },
       [&](size_t k, const Error& error) {
-        trace.diagnostics.add("flight_recorder.unusable_dump", Severity::kLoss,
-                              "a dump could not be read: " + error.what + "; its rank counts as one without a dump",
+        trace.diagnostics.add(problem::flight_recorder_unusable_dump, Args().set("why", error_text(error)),
                               {files[k].path});
       });
   if (good.empty()) return *first_error;
@@ -140,9 +139,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     while (taken.contains(next)) ++next;
     dump.part.rank = next;
     taken.insert(next);
-    trace.diagnostics.add("flight_recorder.no_rank", Severity::kWarning,
-                          "a dump's name does not end in its rank, and nothing in it says one; it was given a number",
-                          {dump.part.source});
+    trace.diagnostics.add(problem::flight_recorder_no_rank, {dump.part.source});
   }
   std::stable_sort(good.begin(), good.end(), [](const Dump& a, const Dump& b) { return a.part.rank < b.part.rank; });
   std::set<std::string> versions;
@@ -154,15 +151,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     trace.diagnostics.merge(dump.diagnostics);
     take_dump(std::move(dump), groups, trace);
   }
-  if (versions.size() > 1)
-    trace.diagnostics.add("flight_recorder.versions", Severity::kWarning,
-                          "the dumps are of different formats: were all ranks started with the same PyTorch?");
-  if (!frames)
-    trace.diagnostics.add("flight_recorder.no_frames", Severity::kInfo,
-                          "the dumps hold no Python frames: those written as pickles do");
-  trace.diagnostics.add("flight_recorder.host_stamps", Severity::kInfo,
-                        "starts are when a host made a call, ends when it noticed that the call was through: the dumps "
-                        "tell order, not how long communication takes");
+  if (versions.size() > 1) trace.diagnostics.add(problem::flight_recorder_versions);
+  if (!frames) trace.diagnostics.add(problem::flight_recorder_no_frames);
+  trace.diagnostics.add(problem::flight_recorder_host_stamps);
   trace.description = counted(static_cast<int64_t>(trace.parts.size()), "rank", "ranks") + ", " +
                       counted(static_cast<int64_t>(trace.flight_groups.size()), "group", "groups") +
                       " of a flight recorder";

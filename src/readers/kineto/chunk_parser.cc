@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/json_events.h"
+#include "readers/kineto/problems.h"
 
 namespace stageline::kineto {
 namespace {
@@ -72,14 +73,14 @@ const char* next_event(const char* p, const char* end) {
 // Takes what simdjson refuses. Returns how much of the text the tolerant parser made an event of; 0 when it could not.
 size_t ChunkParser::take_damaged(std::string_view text, int64_t offset) {
   if (tolerant_.parse(text, event_) != Fault::kNone) return 0;
-  rows_.warn("kineto.repaired_event", "an event that is not valid JSON was read as well as its text allows", offset);
+  rows_.lose(problem::kineto_repaired_event, offset);
   rows_.add(event_, offset);
   return tolerant_.end();
 }
 
 void ChunkParser::give_up(int64_t offset) {
   rows_.skip_entry();
-  rows_.lose("kineto.bad_event", "an event that is not valid JSON was left out", offset);
+  rows_.lose(problem::kineto_bad_event, offset);
 }
 
 // Parses the event at p with the general parser. Returns its end; nullptr when it is not complete.
@@ -134,8 +135,7 @@ ChunkParser::Place ChunkParser::parse(const char* p, const char* const end, cons
     }
     if (*p == ']') return {p + 1, Stop::kClosed};
     // This is not an event: a lone value, a log line, or a brace too many.
-    rows_.lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
-               offset + (p - begin));
+    rows_.lose(problem::kineto_damaged_text, offset + (p - begin));
     ++p;
     while (p < end && *p != '{' && *p != ']' && *p != '\n') ++p;
   }

@@ -6,10 +6,12 @@
 #include <numeric>
 #include <unordered_map>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/rows/identity.h"
+#include "readers/kineto/problems.h"
 
 namespace stageline::kineto {
 namespace {
@@ -139,20 +141,18 @@ std::string closed(const std::string& text) {
 std::vector<Node> read_nodes(const std::string& path, Diagnostics& notes) {
   std::vector<Node> nodes;
   Result<std::string> text = read_all(path, kMaxBytes);
-  const auto lose = [&](const std::string& why) {
-    notes.add("kineto.bad_execution_trace", Severity::kLoss, why, {path});
-  };
+  const auto lose = [&](const Problem& problem, const Args& args = {}) { notes.add(problem, args, {path}); };
   if (!text) {
-    lose("an execution trace could not be read: " + text.error().what);
+    lose(problem::kineto_bad_execution_trace, Args().set("why", error_text(text.error())));
     return nodes;
   }
   if (parse_nodes(*text, nodes)) return nodes;
   std::string whole = closed(*text);
   nodes.clear();
   if (whole.empty() || (!parse_nodes(whole, nodes) && nodes.empty()))
-    lose("an execution trace holds no nodes that could be read");
+    lose(problem::kineto_bad_execution_trace_empty);
   else
-    lose("an execution trace ends early (its observer was not stopped?); nodes before are kept");
+    lose(problem::kineto_bad_execution_trace_cut);
   return nodes;
 }
 
@@ -229,12 +229,7 @@ void lay_over_one(const std::string& path, Part& part, Trace& trace) {
     facts.push_back(fact);
   }
   if (found == 0 || static_cast<double>(alike) < kAlike * static_cast<double>(found)) {
-    trace.diagnostics.add("kineto.other_execution_trace", Severity::kLoss,
-                          found == 0
-                              ? "no node of this execution trace has an event in the profile; it was left out"
-                              : "nodes of this execution trace bear other names than the profile's events of their "
-                                "numbers: it is of another run, and was left out",
-                          {path});
+    trace.diagnostics.add(problem::kineto_other_execution_trace, Args().flag("none", found == 0), {path});
     return;
   }
   size_t k = 0;
@@ -248,10 +243,8 @@ void lay_over_one(const std::string& path, Part& part, Trace& trace) {
   std::stable_sort(facts.begin(), facts.end(),
                    [](const GraphNodeFact& a, const GraphNodeFact& b) { return a.slice < b.slice; });
   part.graph_nodes = std::move(facts);
-  trace.diagnostics.add("kineto.execution_trace", Severity::kInfo,
-                        "an execution trace was laid over the profile: " + std::to_string(found) + " of its " +
-                            std::to_string(recorded) + " numbered nodes have an event",
-                        {path});
+  trace.diagnostics.add(problem::kineto_execution_trace,
+                        Args().set("found", std::to_string(found)).set("recorded", std::to_string(recorded)), {path});
 }
 
 }  // namespace
@@ -271,11 +264,7 @@ void lay_over(const std::vector<std::string>& paths, Trace& trace) {
     for (Part& part : trace.parts)
       if (!of && rank && part.rank == *rank) of = &part;
     if (!of || !of->graph_nodes.empty()) {
-      trace.diagnostics.add(
-          "kineto.other_execution_trace", Severity::kLoss,
-          "an execution trace was left out: its name says no rank that is there, or another of that rank "
-          "was read",
-          {path});
+      trace.diagnostics.add(problem::kineto_other_execution_trace_rank, {path});
       continue;
     }
     lay_over_one(path, *of, trace);

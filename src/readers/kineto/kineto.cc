@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
@@ -19,6 +20,7 @@
 #include "readers/common/xspace_head.h"
 #include "readers/kineto/early.h"
 #include "readers/kineto/execution_trace.h"
+#include "readers/kineto/problems.h"
 #include "readers/kineto/read_file.h"
 #include "readers/kineto/sniff.h"
 #include "readers/reader.h"
@@ -87,8 +89,7 @@ int64_t base_of(const rows::FileRows& rows, Diagnostics& notes) {
   for (const MetaField& field : rows.metadata)
     if (field.key == "baseTimeNanoseconds") base_ns = json_integer(field.json).value_or(0);
   if (base_ns == 0 || rows::times_fit(rows, base_ns)) return base_ns;
-  notes.add("kineto.bad_base_time", Severity::kWarning,
-            "baseTimeNanoseconds would move events beyond all time; it was not added", {rows.path});
+  notes.add(problem::kineto_bad_base_time, {rows.path});
   return 0;
 }
 
@@ -131,13 +132,12 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
   for (const rows::FileFacts* one : facts) {
     Result<rows::FileRows> rows = read_file(one->path, workers, nullptr);
     if (!rows) {
-      notes.add("kineto.unusable_file", Severity::kLoss, "a file was left out: " + rows.error().what, {one->path});
+      notes.add(problem::kineto_unusable_file, Args().set("why", error_text(rows.error())), {one->path});
       continue;
     }
     if (std::any_of(tables.begin(), tables.end(),
                     [&](const rows::FileRows& known) { return rows::same_rows(known, *rows); })) {
-      notes.add("kineto.same_file_twice", Severity::kWarning, "a copy of another file of the rank; it counts once",
-                {one->path});
+      notes.add(problem::kineto_same_file_twice, {one->path});
       continue;
     }
     tables.push_back(std::move(*rows));
@@ -158,11 +158,8 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
   for (size_t f = 1; f < tables.size(); ++f) {
     const rows::FileFacts& next = *kept[f];
     const bool empty = tables[f].row_count == 0;
-    if (!empty && next.start_ns < end)
-      notes.add("kineto.overlapping_files", Severity::kWarning,
-                "two files of one rank overlap in time: perhaps ranks of several jobs; both are kept", {next.path});
-    notes.add("kineto.files_joined", Severity::kInfo, "several files of one rank were joined in order of time",
-              {next.path});
+    if (!empty && next.start_ns < end) notes.add(problem::kineto_overlapping_files, {next.path});
+    notes.add(problem::kineto_files_joined, {next.path});
     if (!empty && next.start_ns >= end) joint.part.later_recordings_ns.push_back(next.start_ns);
     end = std::max(end, next.end_ns);
     SourceRef ref = source_ref(next.path);
@@ -191,9 +188,7 @@ void check_clocks(Trace& trace) {
   if (trace.parts.size() == 1) trace.clock = ClockState::kShared;
   if (!absolute || !relative) return;
   trace.clock = ClockState::kPerRank;
-  trace.diagnostics.add("kineto.mixed_clocks", Severity::kWarning,
-                        "some ranks count from the epoch and others do not (baseTimeNanoseconds is missing): times of "
-                        "different ranks cannot be compared");
+  trace.diagnostics.add(problem::kineto_mixed_clocks);
 }
 
 // Warns about files that are days apart: they may be several runs, and one span over all of them means nothing.
@@ -209,9 +204,7 @@ void check_runs(const std::vector<rows::FileFacts>& files, Diagnostics& diagnost
     const double gap = static_cast<double>(next->start_ns) - static_cast<double>(last->end_ns);
     const bool one_zero = last->start_ns > kEpochNs || next->start_ns <= kEpochNs;
     if (gap > static_cast<double>(kDayNs) && one_zero)
-      diagnostics.add("kineto.far_apart", Severity::kWarning,
-                      "begins " + human_duration(gap) + " after the end of " + last->path +
-                          ": perhaps several runs; all are kept, but spans over both mean nothing",
+      diagnostics.add(problem::kineto_far_apart, Args().set("gap", human_duration(gap)).set("last", last->path),
                       {next->path});
     if (next->end_ns > last->end_ns) last = next;
   }
@@ -272,7 +265,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   trace.categories.push_back({"", Category::kOther});
   std::optional<Error> first_error;
   const auto unusable = [&](const std::string& path, const std::string& why) {
-    trace.diagnostics.add("kineto.unusable_file", Severity::kLoss, "a file was left out: " + why, {path});
+    trace.diagnostics.add(problem::kineto_unusable_file, Args().set("why", why), {path});
   };
   std::vector<rows::FileFacts> facts;
   std::vector<size_t> usable;
@@ -300,9 +293,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (std::none_of(usable.begin(), usable.end(), [&](size_t k) { return files[k].slices > 0; }))
     return nothing_usable(source, first_error);
   for (const size_t i : perfetto_files(source).with_twin)
-    trace.diagnostics.add("kineto.perfetto_twin", Severity::kInfo,
-                          "the same recording in Perfetto's format was left out: the JSON beside it says more",
-                          {source.files[i].path});
+    trace.diagnostics.add(problem::kineto_perfetto_twin, {source.files[i].path});
 
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics);
   std::map<int32_t, std::vector<size_t>> by_rank;  // rank → indices of `usable`

@@ -14,10 +14,12 @@
 #include <memory>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/parallel.h"
 #include "readers/kineto/chunk_parser.h"
+#include "readers/kineto/problems.h"
 
 namespace stageline::kineto {
 namespace {
@@ -92,8 +94,7 @@ class FileReader {
       }
     }
     if (window_.error())
-      lose("kineto.read_stopped", "the file could not be read to its end: " + window_.error()->what,
-           window_.error()->where.byte);
+      lose(problem::kineto_read_stopped, window_.error()->where.byte, Args().set("why", error_text(*window_.error())));
     if (!found_events_)
       return window_.error() ? *window_.error()
                              : Error{ErrorCode::kBadInput,
@@ -107,8 +108,8 @@ class FileReader {
  private:
   enum class State : uint8_t { kOuter, kObject, kEvents, kDone };
 
-  void lose(std::string_view name, std::string_view message, int64_t offset) {
-    rows_.rest.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
+  void lose(const Problem& problem, int64_t offset, const Args& args = {}) {
+    rows_.rest.diagnostics.add(problem, args, {path_, 0, offset});
   }
 
   // Skips to the next byte that is neither blank nor comma; false at the end of the text.
@@ -146,9 +147,7 @@ class FileReader {
         state_ = State::kObject;
       }
     } else {
-      if (found_events_ || !stray_)
-        lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
-             window_.offset_of(p));
+      if (found_events_ || !stray_) lose(problem::kineto_damaged_text, window_.offset_of(p));
       stray_ = true;
       ++p;
       while (p < window_.end() && *p != '{' && *p != '[') ++p;  // the whole stretch counts as one flaw
@@ -170,16 +169,12 @@ class FileReader {
   void member() {
     const char* p = window_.begin();
     if (!next_byte(p)) {
-      if (in_object_ && found_events_)
-        lose("kineto.truncated", "the file ends before its outer brace closes; every complete event was kept",
-             window_.offset_of(p));
+      if (in_object_ && found_events_) lose(problem::kineto_truncated, window_.offset_of(p));
       state_ = State::kDone;
       return;
     }
     if (*p != '"') {
-      if (*p != '}')
-        lose("kineto.damaged_text", "the JSON text is damaged here; the events around the damage were kept",
-             window_.offset_of(p));
+      if (*p != '}') lose(problem::kineto_damaged_text, window_.offset_of(p));
       window_.consume(p + 1);
       if (*p == '}') state_ = State::kOuter;
       return;
@@ -200,8 +195,7 @@ class FileReader {
         return;
       }
       // The member has no end, so events are looked for behind it.
-      lose("kineto.damaged_member", "a top-level member is damaged or longer than 16 MiB; it was left out",
-           window_.offset_of(p));
+      lose(problem::kineto_damaged_member, window_.offset_of(p));
       const size_t events = text.find("\"traceEvents\"", 1);
       window_.consume(events == std::string_view::npos ? window_.end() : p + events);
       return;
@@ -250,9 +244,7 @@ class FileReader {
       return;
     }
     if (!window_.finished()) return window_.fill();
-    if (!bare_)
-      lose("kineto.truncated", "the file ends inside the array of events; every complete event was kept",
-           window_.offset_of(place.at));
+    if (!bare_) lose(problem::kineto_truncated_events, window_.offset_of(place.at));
     state_ = State::kDone;
   }
 

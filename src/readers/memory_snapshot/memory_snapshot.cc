@@ -3,10 +3,12 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/error_words.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
+#include "readers/memory_snapshot/problems.h"
 #include "readers/memory_snapshot/snapshot_file.h"
 #include "readers/reader.h"
 
@@ -33,8 +35,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (chosen.empty() && source.files.size() == 1) chosen.push_back(0);
   for (size_t i = 0; i < source.files.size(); ++i)
     if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
-      trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,
-                            "a file was left out: it is no snapshot of an allocator", {source.files[i].path});
+      trace.diagnostics.add(problem::memory_snapshot_unusable_file_foreign, {source.files[i].path});
   expect_bytes(source, chosen, options.progress);
   std::vector<SnapshotFile> files;
   std::vector<rows::FileFacts> facts;
@@ -47,8 +48,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         trace.diagnostics.merge(files.back().notes);
       },
       [&](size_t k, const Error& error) {
-        trace.diagnostics.add("memory_snapshot.unusable_file", Severity::kLoss,
-                              "a snapshot was left out: " + error.what, {path_of(k)});
+        trace.diagnostics.add(problem::memory_snapshot_unusable_file, Args().set("why", error_text(error)),
+                              {path_of(k)});
       });
   if (files.empty())
     return nothing_read(first_error, source, "no snapshot of an allocator here",
@@ -62,8 +63,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (const size_t i : order) {
     SnapshotFile& file = files[i];
     if (!taken.insert(ranks[i]).second) {
-      trace.diagnostics.add("memory_snapshot.repeated_rank", Severity::kLoss,
-                            "a second snapshot of a rank was left out; name one of them", {file.part.source});
+      trace.diagnostics.add(problem::memory_snapshot_repeated_rank, {file.part.source});
       continue;
     }
     dated &= file.is_dated;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/frames.h"
+#include "readers/memory_snapshot/problems.h"
 
 namespace stageline::memory_snapshot {
 namespace {
@@ -60,11 +61,7 @@ class SnapshotReader {
                    "this snapshot of an allocator is empty: no segment and no event",
                    {path_},
                    "call torch.cuda.memory._record_memory_history() before the work, and _dump_snapshot() after it"};
-    if (all_.events.empty())
-      out_.notes.add("memory_snapshot.no_history", Severity::kInfo,
-                     "the snapshot holds what was there at its moment and no history; "
-                     "torch.cuda.memory._record_memory_history() before the work records it",
-                     {path_});
+    if (all_.events.empty()) out_.notes.add(problem::memory_snapshot_no_history, {path_});
     add_annotations(root["external_annotations"]);
     replay();
     return {};
@@ -80,15 +77,12 @@ class SnapshotReader {
     return at->second;
   }
 
-  void lose(std::string_view what) {
-    out_.notes.add("memory_snapshot.bad_entry", Severity::kLoss,
-                   "entries without an address or a size that could be were left out: " + std::string(what), {path_});
-  }
+  void lose(const Problem& problem) { out_.notes.add(problem, {path_}); }
 
   void read_segment(Value segment) {
     AllocatorSegment out;
     out.bytes = bytes_of_value(segment["total_size"]);
-    if (!segment.is_dict() || segment.is_cut() || out.bytes < 0) return lose("a segment");
+    if (!segment.is_dict() || segment.is_cut() || out.bytes < 0) return lose(problem::memory_snapshot_bad_entry);
     out.address = address_of(segment["address"]);
     out.allocated = bytes_of_value(segment["allocated_size"]);
     out.active = bytes_of_value(segment["active_size"]);
@@ -112,7 +106,7 @@ class SnapshotReader {
   void read_block(Value block, uint64_t& address) {
     AllocatorBlock out;
     out.bytes = bytes_of_value(block["size"]);
-    if (!block.is_dict() || block.is_cut() || out.bytes < 0) return lose("a block");
+    if (!block.is_dict() || block.is_cut() || out.bytes < 0) return lose(problem::memory_snapshot_bad_entry_block);
     address = block["address"].unsigned_integer().value_or(address);
     out.address = address;
     address += static_cast<uint64_t>(out.bytes);
@@ -133,12 +127,12 @@ class SnapshotReader {
   }
 
   void read_event(Value event, int64_t device) {
-    if (!event.is_dict() || event.is_cut()) return lose("an event");
+    if (!event.is_dict() || event.is_cut()) return lose(problem::memory_snapshot_bad_entry_event);
     AllocatorEvent out;
     out.action = action_of(event["action"].text());
     out.bytes = bytes_of_value(event["size"]);
     if (out.bytes < 0 && out.action != AllocatorAction::kSnapshot && out.action != AllocatorAction::kOther)
-      return lose("an event");
+      return lose(problem::memory_snapshot_bad_entry_event);
     out.bytes = std::max<int64_t>(out.bytes, 0);
     out.address = address_of(event["addr"]);
     out.stream = event["stream"].integer().value_or(0);
@@ -183,11 +177,7 @@ class SnapshotReader {
       event.time_ns = next;
       next += 1000;
     }
-    out_.notes.add(
-        "memory_snapshot.no_times", Severity::kInfo,
-        "events do not say when they happened (torch before 2.1, or a profile made into a snapshot): they are "
-        "drawn a microsecond apart, in their order",
-        {path_});
+    out_.notes.add(problem::memory_snapshot_no_times, {path_});
   }
 
   // Makes slices of pairs of START and END with the same name and device, from torch.cuda.memory's annotations.
@@ -320,11 +310,7 @@ Result<SnapshotFile> read_snapshot(const std::string& path, Progress* progress) 
     broken_at = json->broken_at;
     tree = std::move(json->tree);
   }
-  if (broken_at >= 0)
-    out.notes.add(
-        "memory_snapshot.damaged", Severity::kLoss,
-        "reading ended early (" + why + "); whole entries before are kept, and what is held at the end is not known",
-        {path, 0, broken_at});
+  if (broken_at >= 0) out.notes.add(problem::memory_snapshot_damaged, Args().set("why", why), {path, 0, broken_at});
   if (Status s = SnapshotReader(path, out).read(tree.root()); !s) return std::move(s).error();
   return out;
 }

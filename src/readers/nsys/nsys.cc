@@ -3,12 +3,14 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/machines.h"
 #include "readers/common/read_files.h"
+#include "readers/nsys/problems.h"
 #include "readers/nsys/report.h"
 #include "readers/reader.h"
 
@@ -73,7 +75,7 @@ struct Placed {
 
 // Ranks by what says them best, for all processes or for none: the reports' names, NCCL, MPI, devices.
 void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, Diagnostics& notes) {
-  const auto take = [&](const auto& rank_of, const char* how) {
+  const auto take = [&](const auto& rank_of, std::string_view how) {
     std::set<int64_t> seen;
     std::vector<int64_t> ranks;
     for (const Placed& one : all) {
@@ -82,20 +84,19 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
       ranks.push_back(rank);
     }
     for (size_t i = 0; i < all.size(); ++i) all[i].rank = ranks[i];
-    notes.add("nsys.ranks", Severity::kInfo, std::string("ranks are numbered by ") + how, {reports.front().path});
+    notes.add(problem::nsys_ranks, Args().set("how", words(how)), {reports.front().path});
     return true;
   };
   const bool one_each = all.size() == reports.size();
-  if (one_each && take([](const Placed& p) { return rank_in_name(p.report->path); }, "the names of the reports"))
-    return;
-  if (take([](const Placed& p) { return p.process->communicator_rank; }, "NCCL's widest communicator")) return;
-  if (take([](const Placed& p) { return p.process->mpi_rank; }, "MPI")) return;
+  if (one_each && take([](const Placed& p) { return rank_in_name(p.report->path); }, "nsys.ranks.names")) return;
+  if (take([](const Placed& p) { return p.process->communicator_rank; }, "nsys.ranks.nccl")) return;
+  if (take([](const Placed& p) { return p.process->mpi_rank; }, "nsys.ranks.mpi")) return;
   if (one_each && all.size() > 1) {
     std::vector<std::string> paths;
     for (const Report& report : reports) paths.push_back(report.path);
     const std::vector<int64_t> numbers = numbers_that_differ(paths);
     if (!numbers.empty() &&
-        take([&](const Placed& p) { return numbers[p.report - reports.data()]; }, "the names of the reports"))
+        take([&](const Placed& p) { return numbers[p.report - reports.data()]; }, "nsys.ranks.names"))
       return;
   }
   std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) {
@@ -104,10 +105,7 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
     return x != y ? x < y : a.process->pid < b.process->pid;
   });
   for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int64_t>(i);
-  if (all.size() > 1)
-    notes.add("nsys.ranks_by_device", Severity::kWarning,
-              "nothing says which rank a process was; they are numbered by report, device and process",
-              {reports.front().path});
+  if (all.size() > 1) notes.add(problem::nsys_ranks_by_device, {reports.front().path});
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -126,15 +124,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       const std::string stem = file.path.substr(0, file.path.rfind('.'));
       const bool exported = std::any_of(source.files.begin(), source.files.end(),
                                         [&](const SourceFile& other) { return other.path == stem + ".sqlite"; });
-      if (!exported)
-        trace.diagnostics.add(
-            "nsys.not_exported", Severity::kLoss,
-            "a report that was not exported was left out; nsys export --type sqlite --include-blobs=true "
-            "makes a file that can be read",
-            {file.path});
+      if (!exported) trace.diagnostics.add(problem::nsys_not_exported, {file.path});
     } else {
-      trace.diagnostics.add("nsys.unusable_file", file.given ? Severity::kLoss : Severity::kInfo,
-                            "a file that is no SQLite export of Nsight Systems was left out", {file.path});
+      trace.diagnostics.add(problem::nsys_unusable_file.as(file.given ? Severity::kLoss : Severity::kInfo),
+                            {file.path});
     }
   }
   std::vector<Report> reports;
@@ -146,8 +139,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const auto first_error = read_files(
       paths.size(), read_one, [&](size_t, Report report) { reports.push_back(std::move(report)); },
       [&](size_t k, const Error& error) {
-        trace.diagnostics.add("nsys.unusable_report", Severity::kLoss, "a report was left out: " + error.what,
-                              {paths[k]});
+        trace.diagnostics.add(problem::nsys_unusable_report, Args().set("why", error_text(error)), {paths[k]});
       });
   if (reports.empty())
     return nothing_read(first_error, source, "no SQLite export of Nsight Systems here",
@@ -156,9 +148,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (Report& report : reports) {
     trace.diagnostics.merge(report.notes);
     if (report.left_out_rows > 0)
-      trace.diagnostics.add("nsys.other_processes", Severity::kInfo,
-                            "processes without work on a device were left out: launchers, data loaders", {report.path},
-                            report.left_out_processes);
+      trace.diagnostics.add(problem::nsys_other_processes, {report.path}, report.left_out_processes);
     for (ProcessPart& process : report.processes) all.push_back({&process, &report, -1});
   }
   number_ranks(all, reports, trace.diagnostics);

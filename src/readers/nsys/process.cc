@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "model/torch_facts.h"
 #include "readers/common/range_message.h"
+#include "readers/nsys/problems.h"
 #include "readers/nsys/words.h"
 
 namespace stageline::nsys {
@@ -73,10 +74,7 @@ void Process::project() {
       fact.slice = work.row;
       out.collectives.push_back(fact);
     });
-  if (launched.gave_up())
-    out.notes.add("nsys.not_projected", Severity::kLoss,
-                  "so many launches lie in nested ranges that the last of these were not drawn on the devices",
-                  {out.part.source});
+  if (launched.gave_up()) out.notes.add(problem::nsys_not_projected, {out.part.source});
   launched = {};  // it is as large as the rows, and is not needed again
 }
 
@@ -102,8 +100,8 @@ void Process::add_steps(Diagnostics& notes) {
     const StepRange& step = *(*best)[i];
     out.step(step.number >= 0 ? step.number : static_cast<int64_t>(i), step.start_ns, step.end_ns);
   }
-  notes.add("nsys.steps", Severity::kInfo, "ranges such as \"" + *wording + "\" were taken for training steps",
-            {out.part.source}, static_cast<int64_t>(best->size()));
+  notes.add(problem::nsys_steps, Args().set("example", *wording), {out.part.source},
+            static_cast<int64_t>(best->size()));
 }
 
 }  // namespace stageline::nsys

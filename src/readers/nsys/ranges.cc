@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/nsys/payload.h"
+#include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"
 #include "readers/nsys/words.h"
 
@@ -32,17 +33,11 @@ class RangeReader {
         "NVTX_EVENTS",
         {"start", "end?", "eventType", "globalTid", "text?", "textId?", "domainId?", "endGlobalTid?", "binaryData?"},
         [&](const SqliteRows& rows) { read_event(rows); });
-    if (open_ > 0)
-      tables_.report.notes.add("nsys.open_ranges", Severity::kWarning,
-                               "ranges that were never closed end with the last that their thread did before them",
-                               {tables_.report.path}, open_);
+    if (open_ > 0) tables_.report.notes.add(problem::nsys_open_ranges, {tables_.report.path}, open_);
     int64_t nccl_kernels = 0;
     for (const auto& [id, p] : tables_.processes) nccl_kernels += p->nccl_kernels;
     if (nccl_kernels > 0 && payloads_ == 0)
-      tables_.report.notes.add("nsys.no_nccl_sizes", Severity::kInfo,
-                               "how much NCCL's kernels moved, and between whom, is not in this export; nsys export "
-                               "--include-blobs=true writes it where NVTX was traced",
-                               {tables_.report.path}, nccl_kernels);
+      tables_.report.notes.add(problem::nsys_no_nccl_sizes, {tables_.report.path}, nccl_kernels);
   }
 
  private:

@@ -11,6 +11,7 @@
 #include "base/sqlite_db.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/nsys/problems.h"
 #include "readers/nsys/tables.h"
 #include "readers/nsys/words.h"
 
@@ -157,11 +158,7 @@ class ReportReader {
                  [&](const SqliteRows& rows) {
                    if (Process* p = device_process(rows))
                      device_row(rows, kKernel, *p, p->out.text("CUDA graph " + std::to_string(rows.integer(7))));
-                   tables_.report.notes.add(
-                       "nsys.whole_graphs", Severity::kInfo,
-                       "CUDA graphs were recorded as wholes, and their kernels were not; --cuda-graph-trace=node "
-                       "records these",
-                       {tables_.report.path});
+                   tables_.report.notes.add(problem::nsys_whole_graphs, {tables_.report.path});
                  });
     std::map<std::tuple<int64_t, int64_t>, int64_t> recorded;  // (process, eventSyncId) → correlation of the record
     tables_.scan("CUPTI_ACTIVITY_KIND_CUDA_EVENT", {"eventSyncId", "correlationId", "globalPid?"},
@@ -265,10 +262,7 @@ class ReportReader {
       metrics_[one->second].series.time_ns.push_back(at);
       metrics_[one->second].series.value.push_back(rows.real(3));
     });
-    if (unnamed > 0)
-      tables_.report.notes.add("nsys.bad_metric", Severity::kLoss,
-                               "values of GPU metrics without a name or a time were left out", {tables_.report.path},
-                               unnamed);
+    if (unnamed > 0) tables_.report.notes.add(problem::nsys_bad_metric, {tables_.report.path}, unnamed);
   }
   struct Metric {
     int64_t gpu = 0;
@@ -290,8 +284,8 @@ class ReportReader {
       std::string what = valid_utf8(rows.text(1));
       what.resize(std::min<size_t>(what.size(), 200));
       const bool lost = what.find("lost") != std::string::npos || what.find("dropped") != std::string::npos;
-      tables_.report.notes.add(lost ? "nsys.lost_events" : "nsys.warning", lost ? Severity::kLoss : Severity::kInfo,
-                               "Nsight Systems says: " + valid_utf8(what), {tables_.report.path});
+      tables_.report.notes.add(lost ? problem::nsys_lost_events : problem::nsys_warning,
+                               Args().set("text", valid_utf8(what)), {tables_.report.path});
     });
   }
 

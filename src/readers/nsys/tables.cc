@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "readers/nsys/problems.h"
 
 namespace stageline::nsys {
 
@@ -17,13 +18,10 @@ Tables::Tables(const SqliteDb& database, Report& into) : db(database), report(in
 
 void Tables::note_end(std::string_view table, const SqliteRows& rows, const std::string& missing) {
   if (!rows.ok())
-    report.notes.add(
-        "nsys.damaged_table", Severity::kLoss,
-        "table " + std::string(table) + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
-        {report.path});
+    report.notes.add(problem::nsys_damaged_table, Args().set("table", std::string(table)).count("rows", rows.count()),
+                     {report.path});
   if (missing.find('.') != std::string::npos)
-    report.notes.add("nsys.missing_column", Severity::kLoss,
-                     "a table without a column that it must have was left out: " + missing, {report.path});
+    report.notes.add(problem::nsys_missing_column, Args().set("missing", missing), {report.path});
 }
 
 // Most exports are of one process, so the first has room for all rows there are.

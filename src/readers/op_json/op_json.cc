@@ -9,6 +9,7 @@
 #include "readers/common/read_files.h"
 #include "readers/common/settle_steps.h"
 #include "readers/op_json/event.h"
+#include "readers/op_json/problems.h"
 #include "readers/op_json/timeline_file.h"
 #include "readers/reader.h"
 
@@ -150,10 +151,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   Lanes lanes;
   size_t used = 0;
   for (const size_t i : chosen) paths.push_back(source.files[i].path);
-  const auto unusable = [&](const std::string& path) {
-    trace.diagnostics.add("op_json.unusable_file", Severity::kLoss,
-                          "a file without events that carry pipeline arguments was left out", {path});
-  };
+  const auto unusable = [&](const std::string& path) { trace.diagnostics.add(problem::op_json_unusable_file, {path}); };
   auto first_error = read_files(
       paths.size(), [&](size_t k) { return read_timeline(paths[k], static_cast<uint32_t>(k), options.progress); },
       [&](size_t k, FileOps file) {

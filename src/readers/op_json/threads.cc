@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "readers/op_json/problems.h"
 #include "readers/op_json/timeline_file.h"
 
 namespace stageline::op_json {
@@ -77,10 +78,7 @@ void infer_stages(FileOps& file, std::vector<Identity>& threads) {
   for (size_t t = 0; t < threads.size(); ++t)
     if (file.threads[t].straggler_analysis && threads[t].rank != kUnknown)
       threads[t].stage = stage_of[threads[t].dp][threads[t].rank];
-  file.diagnostics.add("op_json.stages_inferred", Severity::kWarning,
-                       "thread names are missing; stages were taken from the order of the ranks of one "
-                       "data-parallel index",
-                       {}, count);
+  file.diagnostics.add(problem::op_json_stages_inferred, {}, count);
 }
 
 }  // namespace
@@ -121,8 +119,7 @@ std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) 
     if (op.stage == kUnknown) op.stage = thread.stage;
     if (op.dp == kUnknown) op.dp = thread.dp;
   }
-  file.diagnostics.add("op_json.ranks_from_process", Severity::kInfo,
-                       "events that do not name a rank were given that of their file name or process id", {}, guessed);
+  file.diagnostics.add(problem::op_json_ranks_from_process, {}, guessed);
   std::vector<std::string> lanes;
   for (Identity& thread : threads) lanes.push_back(std::move(thread.lane));
   return lanes;

@@ -4,11 +4,13 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/number.h"
 #include "readers/common/op_names.h"
 #include "readers/op_json/event.h"
+#include "readers/op_json/problems.h"
 
 namespace stageline::op_json {
 namespace {
@@ -55,8 +57,7 @@ class TimelineReader {
     for (;;) {
       Result<std::vector<JsonSpan>> spans = events.next();
       if (!spans) {
-        lose("op_json.read_stopped", "the file could not be read to its end: " + spans.error().what,
-             spans.error().where.byte);
+        lose(problem::op_json_read_stopped, spans.error().where.byte, Args().set("why", error_text(spans.error())));
         break;
       }
       if (spans->empty()) break;
@@ -68,20 +69,16 @@ class TimelineReader {
                    {path_, 0, events.bytes()},
                    "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
     if (events.damaged() > 0)
-      out_.diagnostics.add("op_json.damaged_text", Severity::kLoss,
-                           "the JSON text is damaged here; the events around the damage were kept",
-                           {path_, 0, events.first_damage()}, events.damaged());
-    if (!events.finished())
-      lose("op_json.truncated", "the file ends inside the array of events; every complete event was kept",
-           events.bytes());
+      out_.diagnostics.add(problem::op_json_damaged_text, {path_, 0, events.first_damage()}, events.damaged());
+    if (!events.finished()) lose(problem::op_json_truncated, events.bytes());
     for (const std::vector<OpenEvent>& stack : open_)
       for (const OpenEvent& open : stack) lose_begin(open);
     return std::move(out_);
   }
 
  private:
-  void lose(std::string_view name, std::string_view message, int64_t offset) {
-    out_.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
+  void lose(const Problem& problem, int64_t offset, const Args& args = {}) {
+    out_.diagnostics.add(problem, args, {path_, 0, offset});
   }
 
   void take(const JsonSpan& span) {
@@ -107,12 +104,9 @@ class TimelineReader {
   }
   void refuse(EventFault fault, int64_t offset) {
     switch (fault) {
-      case EventFault::kBadField:
-        return lose("op_json.bad_field", "an event with a field of the wrong type or out of range was left out",
-                    offset);
-      case EventFault::kDuplicateKey:
-        return lose("op_json.duplicate_key", "an event that gives one field twice was left out", offset);
-      default: return lose("op_json.bad_event", "an event that is not valid JSON was left out", offset);
+      case EventFault::kBadField: return lose(problem::op_json_bad_field, offset);
+      case EventFault::kDuplicateKey: return lose(problem::op_json_duplicate_key, offset);
+      default: return lose(problem::op_json_bad_event, offset);
     }
   }
 
@@ -149,9 +143,7 @@ class TimelineReader {
         bool shrunk = false;
         const auto end = start && dur ? end_of(*start, *dur, &shrunk) : std::nullopt;
         if (!end) return bad_time(event.args.step, offset);
-        if (shrunk)
-          out_.diagnostics.add("op_json.negative_duration", Severity::kWarning,
-                               "a duration just below zero was taken as zero", {path_, 0, offset});
+        if (shrunk) out_.diagnostics.add(problem::op_json_negative_duration, {path_, 0, offset});
         add(thread_of(event), name_id(event), *start, *end, event.args, explicit_kind(event.args), event.category,
             index);
         return;
@@ -167,20 +159,17 @@ class TimelineReader {
       case 'M':
         if (event.name == "thread_name") out_.threads[thread_of(event)].name = event.args.name;
         return;
-      default:
-        out_.diagnostics.add("op_json.other_events", Severity::kInfo,
-                             "events that are no intervals (instants, counters, arrows) are not operations", {path_});
+      default: out_.diagnostics.add(problem::op_json_other_events, {path_});
     }
   }
 
   void bad_time(int32_t step, int64_t offset) {
     lose_of(step);
-    lose("op_json.bad_time", "an event whose time or duration is missing, negative or out of range was left out",
-         offset);
+    lose(problem::op_json_bad_time, offset);
   }
   void lose_begin(const OpenEvent& open) {
     lose_of(open.args.step);
-    lose("op_json.unmatched_begin", "a B event without its E event was left out", open.offset);
+    lose(problem::op_json_unmatched_begin, open.offset);
   }
   void lose_of(int32_t step) {
     std::vector<int32_t>& steps = out_.lossy_steps;
@@ -204,7 +193,7 @@ class TimelineReader {
       at = std::find_if(stack.rbegin(), limit, [&](const OpenEvent& open) { return open.name_id == wanted; });
       if (at == limit) at = stack.rend();
     }
-    if (at == stack.rend()) return lose("op_json.unmatched_end", "an E event without its B event was left out", offset);
+    if (at == stack.rend()) return lose(problem::op_json_unmatched_end, offset);
     while (&stack.back() != &*at) {
       lose_begin(stack.back());
       stack.pop_back();
@@ -235,13 +224,11 @@ class TimelineReader {
            std::optional<CellKind> kind, std::string_view category, uint32_t index) {
     const bool placed = args.has_any(kPlaceArgs);
     if (category == "step" && !placed && !kind) {
-      out_.diagnostics.add("op_json.step_slices", Severity::kInfo, "slices that only mark steps are not operations",
-                           {path_});
+      out_.diagnostics.add(problem::op_json_step_slices, {path_});
       return;
     }
     if (out_.ops.size() >= kMaxOps) {
-      out_.diagnostics.add("op_json.too_many_events", Severity::kLoss, "events beyond the limit were left out",
-                           {path_});
+      out_.diagnostics.add(problem::op_json_too_many_events, {path_});
       return;
     }
     const NameFacts& facts = name_facts(name);

@@ -8,6 +8,7 @@
 #include "readers/common/machines.h"
 #include "readers/common/settle_steps.h"
 #include "readers/op_table/columns.h"
+#include "readers/op_table/problems.h"
 #include "readers/op_table/table_file.h"
 #include "readers/reader.h"
 
@@ -51,8 +52,7 @@ void localise_chunks(std::vector<Op>& ops, const std::set<uint32_t>& files, Diag
     op.chunk = std::min<int32_t>(op.chunk / stages, kMaxChunkNumber);
     ++count;
   }
-  diagnostics.add("op_table.chunks_inferred", Severity::kInfo,
-                  "the table has gmc but no mc; chunks were taken as gmc divided by the number of stages", {}, count);
+  diagnostics.add(problem::op_table_chunks_inferred, {}, count);
 }
 
 std::string describe(const Trace& trace, size_t rows) {
@@ -90,9 +90,7 @@ std::map<int32_t, uint16_t> clocks_of(const std::vector<Op>& ops, const std::vec
     if (op.clock == 0 || (before && before->rank == op.rank && before->clock == op.clock)) continue;
     before = &op;
     const auto [known, fresh] = clock_of_rank.try_emplace(op.rank, op.clock);
-    if (!fresh && known->second != op.clock)
-      diagnostics.add("op_table.two_clocks", Severity::kWarning,
-                      "rows of one rank name two clocks; the first one counts for all of them", {paths[op.file]});
+    if (!fresh && known->second != op.clock) diagnostics.add(problem::op_table_two_clocks, {paths[op.file]});
   }
   return clock_of_rank;
 }
@@ -106,8 +104,7 @@ void declare_clocks(const StringPool& clocks, const std::map<int32_t, uint16_t>&
   for (const Part& part : trace.parts) {
     const auto clock = clock_of_rank.find(part.rank);
     if (clock == clock_of_rank.end()) {
-      trace.diagnostics.add("op_table.unknown_clock", Severity::kWarning,
-                            "a rank names no clock though others do: every rank is taken to have its own", {paths[0]});
+      trace.diagnostics.add(problem::op_table_unknown_clock, {paths[0]});
       return;
     }
     used.insert(clock->second);
@@ -143,8 +140,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     Result<TableRows> rows = read_table(file.path, static_cast<uint32_t>(k), options.progress);
     if (!rows) {
       if (!first_error) first_error = rows.error();
-      trace.diagnostics.add("op_table.unusable_file", Severity::kLoss,
-                            "a file that is no table of operations was left out", {file.path});
+      trace.diagnostics.add(problem::op_table_unusable_file, {file.path});
       continue;
     }
     std::vector<StringId> name_id(rows->names.size());
@@ -166,8 +162,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::set<size_t> used(chosen.begin(), chosen.end());
   for (size_t i = 0; i < source.files.size(); ++i)
     if (source.files[i].given && !used.contains(i))
-      trace.diagnostics.add("op_table.unusable_file", Severity::kLoss,
-                            "a file that is no table of operations was left out", {source.files[i].path});
+      trace.diagnostics.add(problem::op_table_unusable_file, {source.files[i].path});
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
     return nothing_usable(paths, trace.diagnostics);

@@ -5,10 +5,12 @@
 #include <optional>
 
 #include "base/csv.h"
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/op_names.h"
+#include "readers/op_table/problems.h"
 
 namespace stageline::op_table {
 namespace {
@@ -64,16 +66,13 @@ class TableReader {
                    "name the columns in the first line, as in "
                    "dp_rank,stage,rank,step,optype,start_ts,duration,mc,mb_id; see docs/formats/op-table.md"};
     if (!end)
-      out_.diagnostics.add("op_table.read_stopped", Severity::kLoss,
-                           "the file could not be read to its end: " + end.error().what,
+      out_.diagnostics.add(problem::op_table_read_stopped, Args().set("why", error_text(end.error())),
                            {path_, line_, end.error().where.byte});
-    const auto note = [&](std::string_view name, const std::string& message, size_t count) {
-      out_.diagnostics.add(name, Severity::kInfo, message, {path_, 1}, static_cast<int64_t>(count));
+    const auto note = [&](const Problem& problem, const std::vector<std::string>& columns) {
+      out_.diagnostics.add(problem, Args().set("columns", list(columns)), {path_, 1}, std::ssize(columns));
     };
-    note("op_table.unknown_columns", "columns without a meaning here were ignored: " + list(columns_.unknown),
-         columns_.unknown.size());
-    note("op_table.repeated_columns", "of two columns that mean the same the first counts: " + list(columns_.repeated),
-         columns_.repeated.size());
+    note(problem::op_table_unknown_columns, columns_.unknown);
+    note(problem::op_table_repeated_columns, columns_.repeated);
     return std::move(out_);
   }
 
@@ -106,9 +105,7 @@ class TableReader {
     }
   }
 
-  void refuse(std::string_view name, std::string_view message) {
-    out_.diagnostics.add(name, Severity::kLoss, message, {path_, line_});
-  }
+  void refuse(const Problem& problem) { out_.diagnostics.add(problem, {path_, line_}); }
   std::string_view text(Column column) const {
     const int at = columns_.of(column);
     return at < 0 || static_cast<size_t>(at) >= fields_.size() ? std::string_view() : trim(fields_[at]);
@@ -124,17 +121,16 @@ class TableReader {
     int64_t ignored = 0;
     std::string_view rest = line;
     next_csv_record(rest, fields_, storage_, &ignored, columns_.separator);
-    if (fields_.size() != columns_.seen.size())
-      return refuse("op_table.bad_row", "a row with another number of fields than the header was left out");
+    if (fields_.size() != columns_.seen.size()) return refuse(problem::op_table_bad_row);
     Op op;
     const std::string_view type = text(Column::kKind);
     if (!index(Column::kRank, kMaxRankNumber, op.rank) || !index(Column::kStage, kMaxStageNumber, op.stage) ||
         !index(Column::kDp, kMaxRankNumber, op.dp) || !index(Column::kStep, kMaxStepNumber, op.step) ||
         !index(Column::kSequence, INT32_MAX - 1, op.sequence) || !index(Column::kChunk, kMaxChunkNumber, op.chunk) ||
         !index(Column::kMicroBatch, kMaxMicroBatchNumber, op.micro_batch) || type.empty())
-      return refuse("op_table.bad_field", "a row with a field that is no number or out of range was left out");
+      return refuse(problem::op_table_bad_field);
     if (out_.global_chunks && !index(Column::kGlobalChunk, kMaxStageNumber, op.chunk))
-      return refuse("op_table.bad_field", "a row with a field that is no number or out of range was left out");
+      return refuse(problem::op_table_bad_field);
     const auto start = time(Column::kStart);
     std::optional<int64_t> end;
     bool shrunk = false;
@@ -146,13 +142,9 @@ class TableReader {
     }
     if (!end && op.step != kUnknown && (out_.lossy_steps.empty() || out_.lossy_steps.back() != op.step))
       out_.lossy_steps.push_back(op.step);
-    if (!end)
-      return refuse("op_table.bad_time",
-                    "a row whose time or duration is missing, negative or out of range was left out");
-    if (shrunk)
-      out_.diagnostics.add("op_table.negative_duration", Severity::kWarning,
-                           "a duration just below zero was taken as zero", {path_, line_});
-    if (out_.ops.size() >= kMaxOps) return refuse("op_table.too_many_rows", "rows beyond the limit were left out");
+    if (!end) return refuse(problem::op_table_bad_time);
+    if (shrunk) out_.diagnostics.add(problem::op_table_negative_duration, {path_, line_});
+    if (out_.ops.size() >= kMaxOps) return refuse(problem::op_table_too_many_rows);
     op.start_ns = *start;
     op.end_ns = *end;
     if (const auto label = parse_cell_label(type)) {  // "F3" is kind and micro-batch in one
@@ -165,9 +157,7 @@ class TableReader {
         last_kind_ = kind_of_op(type);
       }
       op.kind = last_kind_.value_or(CellKind::kOther);
-      if (!last_kind_)
-        out_.diagnostics.add("op_table.unknown_kinds", Severity::kWarning,
-                             "operations of a kind that is not known count as \"other\"", {path_, line_});
+      if (!last_kind_) out_.diagnostics.add(problem::op_table_unknown_kinds, {path_, line_});
     }
     const std::string_view name = text(Column::kName);
     op.name_id = out_.names.intern(name.empty() ? type : name);

@@ -5,6 +5,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/paddle_dynamic/problems.h"
 #include "readers/paddle_dynamic/record_file.h"
 #include "readers/reader.h"
 
@@ -49,14 +50,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     if (looks_ours(source.head(i))) {
       (rank_of(file.path) == kUnknown ? joined : records).push_back(i);
     } else if (file.given || rank_of(file.path) != kUnknown) {
-      trace.diagnostics.add("paddle_dynamic.unusable_file", Severity::kLoss,
-                            "a file without records of the pipeline timeline was left out", {file.path});
+      trace.diagnostics.add(problem::paddle_dynamic_unusable_file, {file.path});
     }
   }
   // A joined file next to the files that it was made of contains nothing new.
   if (!records.empty() && !joined.empty()) {
-    trace.diagnostics.add("paddle_dynamic.joined_file_ignored", Severity::kInfo,
-                          "a joined file beside the files of single ranks was not read", {source.files[joined[0]].path},
+    trace.diagnostics.add(problem::paddle_dynamic_joined_file_ignored, {source.files[joined[0]].path},
                           static_cast<int64_t>(joined.size()));
     joined.clear();
   }
@@ -75,8 +74,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     Result<RecordOps> result = read_records(path, static_cast<uint32_t>(k), rank, options.progress);
     if (!result) {
       if (!first_error) first_error = result.error();
-      trace.diagnostics.add("paddle_dynamic.unusable_file", Severity::kLoss,
-                            "a file without records of the pipeline timeline was left out", {path});
+      trace.diagnostics.add(problem::paddle_dynamic_unusable_file, {path});
       continue;
     }
     std::vector<StringId> name_id(result->names.size());
@@ -88,9 +86,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     }
     if (rank == kUnknown) {
       next_rank += result->ranks;
-      trace.diagnostics.add("paddle_dynamic.ranks_inferred", Severity::kInfo,
-                            "a joined file does not name ranks; they were numbered in order of appearance", {path},
-                            result->ranks);
+      trace.diagnostics.add(problem::paddle_dynamic_ranks_inferred, {path}, result->ranks);
     }
     ops.insert(ops.end(), result->ops.begin(), result->ops.end());
     trace.diagnostics.merge(result->diagnostics);
@@ -104,8 +100,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "\"cat\": \"pipeline timeline\", \"ph\": \"B\", …}"};
   }
   resolve_ranks(ops, kFormat, trace.diagnostics);
-  trace.diagnostics.add("paddle_dynamic.steps_counted", Severity::kInfo,
-                        "the source does not name steps; a micro-batch that begins again begins the next step");
+  trace.diagnostics.add(problem::paddle_dynamic_steps_counted);
   build_parts(ops, kind_lane_names(), paths, trace);
   count_duplicates(trace, kFormat, trace.diagnostics);
   trace.description = std::to_string(trace.parts.size()) + (trace.parts.size() == 1 ? " rank" : " ranks") +

@@ -15,12 +15,14 @@
 #include <set>
 #include <tuple>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/op_names.h"
+#include "readers/paddle_dynamic/problems.h"
 
 namespace stageline::paddle_dynamic {
 namespace {
@@ -61,8 +63,8 @@ class RecordReader {
     for (;;) {
       Result<std::vector<JsonSpan>> spans = events.next();
       if (!spans) {
-        lose("paddle_dynamic.read_stopped", "the file could not be read to its end: " + spans.error().what,
-             spans.error().where.byte);
+        lose(problem::paddle_dynamic_read_stopped, spans.error().where.byte,
+             Args().set("why", error_text(spans.error())));
         break;
       }
       if (spans->empty()) break;
@@ -70,15 +72,13 @@ class RecordReader {
     }
     close_rank();
     if (events.damaged() > 0)
-      out_.diagnostics.add("paddle_dynamic.damaged_text", Severity::kLoss,
-                           "the text is damaged or cut here; the records around were kept",
-                           {path_, 0, events.first_damage()}, events.damaged());
+      out_.diagnostics.add(problem::paddle_dynamic_damaged_text, {path_, 0, events.first_damage()}, events.damaged());
     return std::move(out_);
   }
 
  private:
-  void lose(std::string_view name, std::string_view message, int64_t offset) {
-    out_.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
+  void lose(const Problem& problem, int64_t offset, const Args& args = {}) {
+    out_.diagnostics.add(problem, args, {path_, 0, offset});
   }
 
   void take(const JsonSpan& span, bool may_split) {
@@ -86,8 +86,7 @@ class RecordReader {
     if (parse(span.text, stamp)) return take(stamp, span.offset);
     std::vector<JsonSpan> pieces;
     if (may_split) split_json_objects(span.text, span.offset, pieces);
-    if (pieces.size() <= 1)
-      return lose("paddle_dynamic.bad_record", "a line that is no record of a begin or end was left out", span.offset);
+    if (pieces.size() <= 1) return lose(problem::paddle_dynamic_bad_record, span.offset);
     for (const JsonSpan& piece : pieces) take(piece, false);
   }
 
@@ -123,10 +122,9 @@ class RecordReader {
   void take(const Stamp& stamp, int64_t offset) {
     const auto label = parse_cell_label(stamp.name);
     if (!label || label->micro_batch > kMaxMicroBatchNumber || label->chunk > kMaxChunkNumber)
-      return lose("paddle_dynamic.bad_name", "a record whose name is not like F0, B0 or F0_VP1 was left out", offset);
+      return lose(problem::paddle_dynamic_bad_name, offset);
     const auto ns = parse_decimal_ns(stamp.ts, kMilliseconds);
-    if (!ns || !sane_interval(*ns, *ns))
-      return lose("paddle_dynamic.bad_time", "a record whose time is missing or out of range was left out", offset);
+    if (!ns || !sane_interval(*ns, *ns)) return lose(problem::paddle_dynamic_bad_time, offset);
     const CellName cell(label->kind, label->micro_batch, std::max(label->chunk, 0));
     const bool begin = stamp.phase == 'B';
     if (starts_rank(stamp, cell, *ns)) {
@@ -144,14 +142,11 @@ class RecordReader {
       return;
     }
     const auto open = now_.open.find(cell);
-    if (open == now_.open.end())
-      return lose("paddle_dynamic.unmatched_end", "an end without its begin was left out", offset);
+    if (open == now_.open.end()) return lose(problem::paddle_dynamic_unmatched_end, offset);
     const int64_t start_ns = open->second.start_ns;
     now_.open.erase(open);
-    if (!sane_interval(start_ns, *ns))
-      return lose("paddle_dynamic.bad_time", "a cell that ends before it begins was left out", offset);
-    if (out_.ops.size() >= kMaxOps)
-      return lose("paddle_dynamic.too_many_records", "records beyond the limit were left out", offset);
+    if (!sane_interval(start_ns, *ns)) return lose(problem::paddle_dynamic_bad_time_reversed, offset);
+    if (out_.ops.size() >= kMaxOps) return lose(problem::paddle_dynamic_too_many_records, offset);
     Op op;
     op.start_ns = start_ns;
     op.end_ns = *ns;
@@ -182,8 +177,7 @@ class RecordReader {
   }
   void close_rank() { drop_open(); }
   void drop_open() {
-    for (const auto& [cell, open] : now_.open)
-      lose("paddle_dynamic.unmatched_begin", "a begin without its end was left out", open.offset);
+    for (const auto& [cell, open] : now_.open) lose(problem::paddle_dynamic_unmatched_begin, open.offset);
     now_.open.clear();
   }
 

@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <string>
 
+#include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/join_ranks.h"
 #include "readers/paddle_log/job_type.h"
+#include "readers/paddle_log/problems.h"
 #include "readers/paddle_log/scan.h"
 #include "readers/paddle_log/steps.h"
 #include "readers/paddle_log/worker_logs.h"
@@ -65,8 +67,7 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
     cell.micro_batch = type.has_micro_batch ? static_cast<int32_t>(job.micro_batch) : kUnknown;
     if (cell.micro_batch > kMaxMicroBatchNumber) {
       cell.micro_batch = kUnknown;
-      trace.diagnostics.add("paddle.large_number", Severity::kWarning,
-                            "a micro-batch number is beyond all sense and was dropped; the job is kept", {log.path});
+      trace.diagnostics.add(problem::paddle_large_number, {log.path});
     }
     cell.start_ns = job.start_ns;
     cell.end_ns = job.end_ns;
@@ -110,26 +111,13 @@ Result<RankLog> read_log(const RankSource& rank, Progress* progress) {
   trace.parts.push_back(rank.who);
   report_paddle_flaws(*log, trace.diagnostics);
   if (log->jobs.empty())
-    trace.diagnostics.add("paddle.no_jobs", Severity::kLoss,
-                          log->bytes == 0 ? "an empty log (rank crashed at start?); the other ranks are kept"
-                          : log->damaged.count > 0
-                              ? "a log whose profiler lines are all broken (escape codes of a terminal inside them, "
-                                "say); the other ranks are kept"
-                              : "a log without profiler lines (rank crashed, or profiling was off "
-                                "there); the other ranks are kept",
+    trace.diagnostics.add(log->bytes == 0          ? problem::paddle_no_jobs_empty
+                          : log->damaged.count > 0 ? problem::paddle_no_jobs_broken
+                                                   : problem::paddle_no_jobs,
                           {log->path});
   const PaddleRepeats repeats = mark_repeated_jobs(*log);
-  if (repeats.lines > 0)
-    trace.diagnostics.add(
-        "paddle.repeated_line", Severity::kWarning,
-        "a profiler line stands twice in a row, with the same times (two handlers or a tee print it); "
-        "it counts once",
-        {log->path}, repeats.lines);
-  if (repeats.steps > 0)
-    trace.diagnostics.add("paddle.repeated_step", Severity::kWarning,
-                          "a step stands in the log again, with the same times (the log was appended to itself); it "
-                          "counts once",
-                          {log->path}, repeats.steps);
+  if (repeats.lines > 0) trace.diagnostics.add(problem::paddle_repeated_line, {log->path}, repeats.lines);
+  if (repeats.steps > 0) trace.diagnostics.add(problem::paddle_repeated_step, {log->path}, repeats.steps);
   std::vector<int32_t> burst_of_job;
   std::vector<int64_t>& numbers = trace.parts[0].reader_numbers;
   numbers = {log->start_step, log->chunk_form.count, static_cast<int64_t>(log->jobs.size())};
@@ -220,7 +208,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     }
     failures[i] = log.error();
     logs[i].trace.parts.push_back(ranks[i].who);
-    logs[i].trace.diagnostics.add("paddle.unreadable", Severity::kLoss, log.error().what + "; the other ranks are kept",
+    logs[i].trace.diagnostics.add(problem::paddle_unreadable, Args().set("why", error_text(log.error())),
                                   log.error().where);
   });
   int64_t job_count = 0;

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cstring>
 
+#include "base/error_words.h"
 #include "base/find_anchor.h"
 #include "base/input.h"
 #include "base/number.h"
+#include "readers/paddle_log/problems.h"
 
 namespace stageline {
 namespace {
@@ -207,30 +209,22 @@ Result<PaddleLog> scan_paddle_log(const std::string& path, Progress* progress) {
 }
 
 void report_paddle_flaws(const PaddleLog& log, Diagnostics& diagnostics) {
-  const auto report = [&](const PaddleFlaw& flaw, const char* name, Severity severity, const char* message) {
+  const auto report = [&](const PaddleFlaw& flaw, const Problem& problem) {
     if (flaw.count == 0) return;
     const Where where{log.path, line_of_offset(log.path, flaw.first_offset), flaw.first_offset};
-    diagnostics.add(name, severity, message, where, flaw.count);
+    diagnostics.add(problem, where, flaw.count);
   };
-  report(log.damaged, "paddle.damaged_line", Severity::kLoss,
-         "a profiler line is broken (cut by another writer or altered); the job is left out, all others are kept");
-  report(log.cut, "paddle.cut_line", Severity::kLoss,
-         "a profiler line ends inside its end time (killed process or full disk); the job is left out");
-  report(log.bad_number, "paddle.bad_number", Severity::kLoss,
-         "a time in a profiler line is not a number; the job is left out");
-  report(log.negative, "paddle.negative_job", Severity::kLoss,
-         "a job ends before it starts (clock step, or Paddle's restarted start marker); it is left out");
-  report(log.decimal_comma, "paddle.decimal_comma", Severity::kWarning,
-         "a time is written with a decimal comma; read as a point");
-  report(log.bad_utf8, "paddle.bad_utf8", Severity::kWarning,
-         "the log holds bytes that are not UTF-8; they are skipped, profiler lines are kept");
-  report(log.zero, "paddle.zero_job", Severity::kInfo,
-         "a job with both times zero (a sub-program without compute ops, such as recv_forward) is not drawn");
-  report(log.chunk_form, "paddle.chunk_form", Severity::kInfo,
-         "jobs of the form forward(chunk0) are read; Paddle's own script cannot see them");
+  report(log.damaged, problem::paddle_damaged_line);
+  report(log.cut, problem::paddle_cut_line);
+  report(log.bad_number, problem::paddle_bad_number);
+  report(log.negative, problem::paddle_negative_job);
+  report(log.decimal_comma, problem::paddle_decimal_comma);
+  report(log.bad_utf8, problem::paddle_bad_utf8);
+  report(log.zero, problem::paddle_zero_job);
+  report(log.chunk_form, problem::paddle_chunk_form);
   if (!log.read_error.what.empty())
-    diagnostics.add("paddle.unreadable_rest", Severity::kLoss,
-                    log.read_error.what + "; the jobs before this place are kept", log.read_error.where);
+    diagnostics.add(problem::paddle_unreadable_rest, Args().set("why", error_text(log.read_error)),
+                    log.read_error.where);
 }
 
 }  // namespace stageline

@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "readers/paddle_log/problems.h"
+
 namespace stageline {
 namespace {
 
@@ -101,9 +103,7 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
       continue;
     }
     if (own.empty()) continue;
-    diagnostics.add("paddle.lost_steps", Severity::kWarning,
-                    "a rank has fewer steps than another; its steps are matched by time", {paths[r]},
-                    static_cast<int64_t>(reference.size() - own.size()));
+    diagnostics.add(problem::paddle_lost_steps, {paths[r]}, static_cast<int64_t>(reference.size() - own.size()));
     // The burst with the nearest middle is taken, but later bursts of this rank must still find a place.
     size_t next = 0;
     for (size_t i = 0; i < own.size(); ++i) {
@@ -126,11 +126,7 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
     const int64_t median = spans[spans.size() / 2];
     for (size_t i = 1; i < reference.size(); ++i)
       if (is_new_run(reference, i, median))
-        diagnostics.add("paddle.appended_run", Severity::kWarning,
-                        "the logs hold several runs one after another (the launcher appends); steps are numbered on, "
-                        "the next run begins " +
-                            std::to_string(i) + " steps after the first; choose with --steps",
-                        {paths[longest]});
+        diagnostics.add(problem::paddle_appended_run, Args().count("steps", static_cast<int64_t>(i)), {paths[longest]});
   }
   return step;
 }

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/paddle_log/problems.h"
 
 namespace stageline {
 
@@ -42,8 +43,7 @@ std::vector<WorkerLog> find_worker_logs(const Source& source, const std::vector<
         while (seen.count({folder, number})) ++number;
         seen.emplace(folder, number);
       } else {
-        diagnostics.add("paddle.repeated_log", Severity::kWarning,
-                        "a second file of the same rank is left out; the first one counts", {file.path});
+        diagnostics.add(problem::paddle_repeated_log, {file.path});
         continue;
       }
     }
@@ -81,8 +81,7 @@ void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) 
   }
   if (per_machine > kMaxNamed) {
     diagnostics.add(
-        "paddle.missing_rank", Severity::kWarning, "the numbers of the workerlogs have holes; the other ranks are kept",
-        {"workerlog." + std::to_string(per_machine - 1)},
+        problem::paddle_missing_rank_holes, {"workerlog." + std::to_string(per_machine - 1)},
         int64_t{per_machine} * static_cast<int64_t>(by_machine.size()) - static_cast<int64_t>(parts.size()));
     return;
   }
@@ -90,8 +89,7 @@ void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) 
     const std::string& name = names[index];
     for (int32_t device = 0; device < per_machine; ++device)
       if (!found.count(device))
-        diagnostics.add("paddle.missing_rank", Severity::kWarning,
-                        "a workerlog is missing in the row of numbers; the other ranks are kept",
+        diagnostics.add(problem::paddle_missing_rank,
                         {(name.empty() ? "" : name + "/") + "workerlog." + std::to_string(device)});
   }
 }

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 
+#include "base/error_words.h"
 #include "base/inflate_bytes.h"
 #include "base/json_writer.h"
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
 #include "model/source_limits.h"
+#include "readers/perfetto/problems.h"
 
 namespace stageline::pftrace {
 
@@ -88,8 +90,7 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
     if (!plain_event(bytes, offset)) packet(bytes, offset, false);
   if (file.error()) {
     if (packets_ == 0) return *file.error();
-    lose("pftrace.read_stopped", "the file could not be read to its end: " + file.error()->what,
-         file.error()->where.byte);
+    lose(problem::pftrace_read_stopped, file.error()->where.byte, Args().set("why", error_text(*file.error())));
   }
   if (packets_ == 0)
     return Error{ErrorCode::kBadInput,
@@ -103,20 +104,13 @@ void FileReader::compressed(std::string_view bytes, bool zstd, int64_t offset) {
   const size_t limit = std::min({kMaxUnpacked, std::max<size_t>(bytes.size(), 64) * kMaxRatio,
                                  64 * kMaxUnpacked - static_cast<size_t>(unpacked_)});
   const std::optional<std::string> whole = zstd ? unzstd_bytes(bytes, limit) : inflate_bytes(bytes, limit);
-  if (!whole)
-    return lose(
-        "pftrace.bad_compressed",
-        "packed packets that are damaged, or would unpack to more than a thousand times their size, were left out",
-        offset);
+  if (!whole) return lose(problem::pftrace_bad_compressed, offset);
   unpacked_ += static_cast<int64_t>(whole->size());
   ProtoScan scan(*whole);
   while (scan.next())
     if (scan.id == kTracePacket && scan.is_bytes() && !plain_event(scan.bytes, offset))
       packet(scan.bytes, offset, true);
-  if (scan.is_damaged())
-    lose("pftrace.bad_compressed",
-         "packed packets that are damaged, or would unpack to more than a thousand times their size, were left out",
-         offset);
+  if (scan.is_damaged()) lose(problem::pftrace_bad_compressed, offset);
 }
 
 void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
@@ -154,7 +148,7 @@ void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
       case packet::kZstdCompressed:
         if (!scan.is_bytes()) break;
         if (nested) {
-          lose("pftrace.nested_compressed", "packed packets inside packed packets were left out", offset);
+          lose(problem::pftrace_nested_compressed, offset);
         } else {
           compressed(scan.bytes, scan.id == packet::kZstdCompressed, offset);
         }
@@ -175,15 +169,12 @@ void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
       default: break;
     }
   }
-  if (scan.is_damaged())
-    return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", offset);
+  if (scan.is_damaged()) return lose(problem::pftrace_damaged_packet, offset);
   ++packets_;
   Sequence& s = sequence_of(p.sequence);
   if (p.dropped) {
     // The first packet of a writer always says so: nothing was before it.
-    if (s.seen && !p.is_first)
-      lose("pftrace.lost_packets", "the recorder says that packets before this one were lost: its buffer was full",
-           offset);
+    if (s.seen && !p.is_first) lose(problem::pftrace_lost_packets, offset);
     s.valid = false;
   }
   if (p.flags & kStateCleared) {
@@ -191,11 +182,7 @@ void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
     s.valid = true;
   }
   s.seen = true;
-  if ((p.flags & kNeedsState) && !s.valid)
-    return lose("pftrace.no_state",
-                "packets whose names were told in packets that are lost were left out, up to the next place where the "
-                "writer begins anew",
-                offset);
+  if ((p.flags & kNeedsState) && !s.valid) return lose(problem::pftrace_no_state, offset);
   if (!p.interned.empty()) intern(p.interned, s);
   if (!p.defaults.empty()) read_defaults(p.defaults, s);
   if (p.payload != 0) payload(p, s);
@@ -206,23 +193,15 @@ void FileReader::payload(const Packet& p, Sequence& s) {
   switch (p.payload) {
     case packet::kTrackEvent: track_event(p, s); break;
     case packet::kTrackDescriptor:
-      if (!tracks_.describe(p.body, machine))
-        lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
+      if (!tracks_.describe(p.body, machine)) lose(problem::pftrace_damaged_packet, p.offset);
       break;
     case packet::kThreadDescriptor: s.thread_track = tracks_.describe_thread(p.body, s.reference_us); break;
     case packet::kClockSnapshot: snapshot(p, s); break;
     case packet::kGpuStage: gpu_stage(p, s); break;
     case packet::kGpuCounter: gpu_counter(p, s); break;
     case packet::kGpuInfo: gpu_info(p.body); break;
-    case packet::kRemoteClockSync:
-      notes_.add("pftrace.remote_clocks", Severity::kWarning,
-                 "the trace spans machines; stamps of other machines were taken as the first one's",
-                 {path_, 0, p.offset});
-      break;
-    default:
-      notes_.add("pftrace.other_data", Severity::kInfo,
-                 "packets of the kernel's own trace (ftrace) are no events of a program; they were left out",
-                 {path_, 0, p.offset});
+    case packet::kRemoteClockSync: notes_.add(problem::pftrace_remote_clocks, {path_, 0, p.offset}); break;
+    default: notes_.add(problem::pftrace_other_data, {path_, 0, p.offset});
   }
 }
 
@@ -338,15 +317,12 @@ void FileReader::gpu_info(std::string_view bytes) {
   if (!json.empty()) metadata_.push_back({"deviceProperties", json + "]"});
 }
 
-void FileReader::bad_time(int64_t offset) {
-  lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", offset);
-}
+void FileReader::bad_time(int64_t offset) { lose(problem::pftrace_bad_time, offset); }
 
 void FileReader::unknown_clock(int64_t offset) {
   late_clocks_ = true;
   clockless_ = true;
-  notes_.add("pftrace.unknown_clock", Severity::kWarning,
-             "stamps of a clock that no snapshot ties to the others were taken as they are", {path_, 0, offset});
+  notes_.add(problem::pftrace_unknown_clock, {path_, 0, offset});
 }
 
 }  // namespace stageline::pftrace

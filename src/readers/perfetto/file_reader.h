@@ -157,8 +157,8 @@ class FileReader {
     if (track >= has_rows_.size()) has_rows_.resize(track + size_t{1});
     has_rows_[track] = 1;
   }
-  void lose(std::string_view name, std::string_view message, int64_t offset) {
-    notes_.add(name, Severity::kLoss, message, {path_, 0, offset});
+  void lose(const Problem& problem, int64_t offset, const Args& args = {}) {
+    notes_.add(problem, args, {path_, 0, offset});
   }
 
   // track_events.cc

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
+#include "readers/perfetto/problems.h"
 
 namespace stageline::pftrace {
 namespace {
@@ -70,8 +71,7 @@ void FileReader::settle_states() {
     const StateChange& from = states_[k];
     if (from.name == 0) continue;
     if (k + 1 == states_.size() || states_[k + 1].track != from.track) {
-      notes_.add("pftrace.open_state", Severity::kInfo, "the last state of a track, which nothing ends, was left out",
-                 {path_, 0, from.offset});
+      notes_.add(problem::pftrace_open_state, {path_, 0, from.offset});
       continue;
     }
     Row row;
@@ -358,12 +358,9 @@ Result<FileResult> FileReader::finish() {
   for (const uint32_t row : pairs.open_rows)
     rows_.rows[row].dur_ns = std::max<int64_t>(0, last_ns_ - rows_.rows[row].start_ns);
   if (!pairs.open_rows.empty())
-    notes_.add("pftrace.unmatched_begin", Severity::kWarning,
-               "slices that were never closed last until the end of the trace",
-               {path_, 0, rows_.rows[pairs.open_rows.front()].offset}, static_cast<int64_t>(pairs.open_rows.size()));
-  if (pairs.unmatched_ends > 0)
-    notes_.add("pftrace.unmatched_end", Severity::kLoss, "ends without a begin on their track were left out", {path_},
-               pairs.unmatched_ends);
+    notes_.add(problem::pftrace_unmatched_begin, {path_, 0, rows_.rows[pairs.open_rows.front()].offset},
+               static_cast<int64_t>(pairs.open_rows.size()));
+  if (pairs.unmatched_ends > 0) notes_.add(problem::pftrace_unmatched_end, {path_}, pairs.unmatched_ends);
   settle_states();
   link_gpu_work();
   settle_flows();

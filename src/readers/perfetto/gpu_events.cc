@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
+#include "readers/perfetto/problems.h"
 
 namespace stageline::pftrace {
 
@@ -182,13 +183,12 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
   int64_t time = 0;
   if (!time_of(p, s, time)) return;
   GpuStage work;
-  if (!read_gpu_stage(p, s, work))
-    return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
+  if (!read_gpu_stage(p, s, work)) return lose(problem::pftrace_damaged_packet, p.offset);
   const auto texts = [&](uint32_t id) { return builder_.dictionaries().names.text(id); };
   const uint32_t* queue_text = work.queue != 0 ? s.gpu_specs.get(work.queue) : nullptr;
   const uint32_t* stage_text = work.stage != 0 ? s.gpu_specs.get(work.stage) : nullptr;
   if ((work.queue != 0 && !queue_text) || (work.stage != 0 && !stage_text))
-    return lose("pftrace.unknown_queue", "device work whose queue or stage was never described was left out", p.offset);
+    return lose(problem::pftrace_unknown_queue, p.offset);
   const auto listed = [](const std::vector<std::string>& list, uint64_t at) {
     return at < list.size() ? std::string_view(list[at]) : std::string_view();
   };
@@ -201,7 +201,7 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
   if (work.name == 0) work.name = text_id(stage_name);
   if (facts_.stream < 0) facts_.stream = stream_in(queue_name);
   if (work.duration > static_cast<uint64_t>(kMaxTimeNs - time)) {
-    lose("pftrace.bad_time", "an event before its clock's zero or beyond all time was left out", p.offset);
+    lose(problem::pftrace_bad_time, p.offset);
     return;
   }
   rows::Row row;
@@ -265,7 +265,7 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
     const auto spec =
         std::find_if(set->specs.begin(), set->specs.end(), [&](const CounterSpec& c) { return c.id == id; });
     if (spec == set->specs.end()) {
-      lose("pftrace.unknown_counter", "values of device counters that were never described were left out", p.offset);
+      lose(problem::pftrace_unknown_counter, p.offset);
       continue;
     }
     const std::string name =

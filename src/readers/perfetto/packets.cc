@@ -6,6 +6,7 @@
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "readers/common/perfetto_head.h"
+#include "readers/perfetto/problems.h"
 
 namespace stageline::pftrace {
 namespace {
@@ -111,19 +112,13 @@ bool PacketFile::find_next(std::string_view& packet, int64_t& offset) {
       return true;
     }
     if (!find_packet()) {
-      if (!error_)
-        notes_.add("pftrace.truncated", Severity::kLoss,
-                   "the file ends inside a packet, as after a crash; every whole packet before it was kept",
-                   {path_, 0, place});
+      if (!error_) notes_.add(problem::pftrace_truncated, {path_, 0, place});
       return false;
     }
     if (head && head->length > kLongestPacket)
-      notes_.add("pftrace.huge_packet", Severity::kLoss, "a packet that says it is larger than 64 MiB was passed over",
-                 {path_, 0, place});
+      notes_.add(problem::pftrace_huge_packet, {path_, 0, place});
     else
-      notes_.add("pftrace.damaged", Severity::kLoss,
-                 "bytes that are no packet were passed over, up to the next place that looks like packets",
-                 {path_, 0, place});
+      notes_.add(problem::pftrace_damaged, {path_, 0, place});
   }
 }
 

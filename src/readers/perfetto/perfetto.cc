@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/perfetto_fields.h"
@@ -17,6 +18,7 @@
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
 #include "readers/perfetto/file_reader.h"
+#include "readers/perfetto/problems.h"
 #include "readers/reader.h"
 
 namespace stageline {
@@ -59,8 +61,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
       op.rank = small(row.cell.rank, kMaxRankNumber);
       if (op.rank == kUnknown) continue;
       if (file_of.try_emplace(op.rank, f).first->second != f) {
-        trace.diagnostics.add("pftrace.repeated_rank", Severity::kLoss, "a rank that another file has too was left out",
-                              {files[f].path});
+        trace.diagnostics.add(problem::pftrace_repeated_rank, {files[f].path});
         continue;
       }
       op.dp = small(row.cell.dp, kMaxStageNumber);
@@ -114,8 +115,7 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
     if (files[f].is_own) {
       for (size_t p = 0; p < files[f].ranks.size(); ++p) {
         if (!taken.insert(files[f].ranks[p].rank).second) {
-          notes.add("pftrace.repeated_rank", Severity::kLoss, "a rank that another file has too was left out",
-                    {files[f].path});
+          notes.add(problem::pftrace_repeated_rank, {files[f].path});
           continue;
         }
         placed.push_back({f, p, files[f].ranks[p].rank});
@@ -130,14 +130,9 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
     const FileResult& file = files[file_of[k]];
     int64_t rank = ranks[k];
     if (file.by_process)
-      notes.add("pftrace.processes_as_ranks", Severity::kInfo,
-                "processes with devices of their own were taken for ranks, in the order of their devices", {file.path},
-                static_cast<int64_t>(file.ranks.size()));
+      notes.add(problem::pftrace_processes_as_ranks, {file.path}, static_cast<int64_t>(file.ranks.size()));
     for (size_t p = 0; p < file.ranks.size(); ++p, ++rank) {
-      if (p == 0 && taken.count(rank) > 0)
-        notes.add("pftrace.same_rank_twice", Severity::kWarning,
-                  "several files say that they are one rank; those after the first were given the next free numbers",
-                  {file.path});
+      if (p == 0 && taken.count(rank) > 0) notes.add(problem::pftrace_same_rank_twice, {file.path});
       while (!taken.insert(rank).second) ++rank;
       placed.push_back({file_of[k], p, rank});
     }
@@ -155,12 +150,7 @@ void say_losses(const Trace& trace, const std::vector<FileResult>& files, Diagno
                return lane.kind == LaneKind::kDeviceStream;
              });
     });
-    if (device)
-      notes.add(
-          "pftrace.clipped_device_times", Severity::kInfo,
-          "torch ends device work of a stream where the next begins when it writes this format, and leaves out the "
-          "copies' directions; the JSON of the same run says more",
-          {file.path});
+    if (device) notes.add(problem::pftrace_clipped_device_times, {file.path});
   }
 }
 
@@ -193,19 +183,15 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         trace.diagnostics.merge(files.back().notes);
       },
       [&](size_t k, const Error& error) {
-        trace.diagnostics.add("pftrace.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
+        trace.diagnostics.add(problem::pftrace_unusable_file, Args().set("why", error_text(error)),
                               {source.files[chosen[k]].path});
       });
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
     if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())
-      trace.diagnostics.add(
-          "pftrace.json_twin", Severity::kInfo,
-          "JSON of a recording whose Perfetto file was read; other ranks have no JSON, so it was left out",
-          {source.files[i].path});
+      trace.diagnostics.add(problem::pftrace_json_twin, {source.files[i].path});
     else if (source.files[i].given)
-      trace.diagnostics.add("pftrace.unusable_file", Severity::kLoss, "a file was left out: it is no Perfetto trace",
-                            {source.files[i].path});
+      trace.diagnostics.add(problem::pftrace_unusable_file_foreign, {source.files[i].path});
   }
   if (files.empty())
     return nothing_read(first_error, source, "no Perfetto trace among these files",
@@ -248,9 +234,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     trace.clock = ClockState::kUnaligned;
   } else {
     trace.clock = ClockState::kPerRank;
-    trace.diagnostics.add("pftrace.no_common_clock", Severity::kWarning,
-                          "some files do not say the time of day at which they were recorded: times of different ranks "
-                          "cannot be compared");
+    trace.diagnostics.add(problem::pftrace_no_common_clock);
   }
   number_machines(trace);
   say_losses(trace, files, trace.diagnostics);

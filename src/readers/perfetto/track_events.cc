@@ -6,6 +6,7 @@
 #include "base/proto_scan.h"
 #include "model/source_limits.h"
 #include "readers/perfetto/file_reader.h"
+#include "readers/perfetto/problems.h"
 
 namespace stageline::pftrace {
 
@@ -130,9 +131,7 @@ bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent
   return !scan.is_damaged();
 }
 
-void FileReader::too_many_rows(int64_t offset) {
-  lose("pftrace.too_many", "events beyond four thousand million were left out", offset);
-}
+void FileReader::too_many_rows(int64_t offset) { lose(problem::pftrace_too_many, offset); }
 
 // Copies the annotations of an event into its row.
 void FileReader::annotate(uint32_t number, const Sequence& s) {
@@ -198,8 +197,7 @@ void FileReader::event_counters(Sequence& s, int64_t time, uint32_t track) {
 
 void FileReader::track_event(const Packet& p, Sequence& s) {
   TrackEvent& e = event_;
-  if (!scan_event(p.body, s, e))
-    return lose("pftrace.damaged_packet", "a packet whose fields do not fit into it was left out", p.offset);
+  if (!scan_event(p.body, s, e)) return lose(problem::pftrace_damaged_packet, p.offset);
   event_read(p, s);
 }
 
@@ -215,11 +213,9 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
     stamped.timestamp = us >= 0 && us < INT64_MAX / 1000 ? static_cast<uint64_t>(us) * 1000 : UINT64_MAX;
     if (!time_of(stamped, s, time)) return;
   } else {
-    return lose("pftrace.no_time", "an event without a time was left out", p.offset);
+    return lose(problem::pftrace_no_time, p.offset);
   }
-  if (!p.has_sequence)
-    notes_.add("pftrace.no_sequence", Severity::kInfo,
-               "events that do not say which sequence they belong to are read all the same", {path_, 0, p.offset});
+  if (!p.has_sequence) notes_.add(problem::pftrace_no_sequence, {path_, 0, p.offset});
   const uint32_t track = track_of_event(p, s);
   if (track >= kMaxTracks) return;
   if (!e.is_plain &&
@@ -256,7 +252,7 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
       break;
     default:
       if (e.legacy.data()) return legacy_event(p, s, time, track);
-      lose("pftrace.unknown_type", "events of a type that this version does not know were left out", p.offset);
+      lose(problem::pftrace_unknown_type, p.offset);
   }
   // This is the second meaning: Chrome's flows bound to slices by an id.
   if (e.legacy.data()) {
@@ -354,8 +350,7 @@ void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32
       return;
     default:
       builder_.skip_entry();
-      if (legacy.phase != 'M')
-        lose("pftrace.unknown_type", "events of a type that this version does not know were left out", p.offset);
+      if (legacy.phase != 'M') lose(problem::pftrace_unknown_type, p.offset);
   }
 }
 

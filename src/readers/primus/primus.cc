@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "model/lossy_steps.h"
 #include "readers/common/read_files.h"
+#include "readers/primus/problems.h"
 #include "readers/primus/rank_file.h"
 #include "readers/reader.h"
 
@@ -70,12 +71,9 @@ Chosen choose_files(const Source& source, Diagnostics& diagnostics) {
       folder = folder_of(file.path);
       chosen.files.push_back({file.path, *rank, static_cast<uint32_t>(chosen.files.size())});
     } else if (rank) {
-      diagnostics.add("primus.unusable_file", Severity::kLoss,
-                      "a pp_rank file without iterations, of another folder or of a rank read already was left out",
-                      {file.path});
+      diagnostics.add(problem::primus_unusable_file, {file.path});
     } else if (file.given && file_name(file.path) != "config.json") {
-      diagnostics.add("primus.unusable_file", Severity::kLoss, "a file that is no pp_rank_N.json was left out",
-                      {file.path});
+      diagnostics.add(problem::primus_unusable_file_name, {file.path});
     }
   }
   for (const SourceFile& file : source.files)
@@ -105,11 +103,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  {source.roots.empty() ? "" : source.roots[0]},
                  "name the folder that Primus --dump_pp_data wrote (pp_rank_0.json …, config.json)"};
   const Config config = chosen.config_path.empty() ? Config{} : read_config(chosen.config_path);
-  if (config.pp_size == 0)
-    trace.diagnostics.add("primus.no_config", Severity::kWarning,
-                          "config.json is missing or says no pp_size; one model chunk per rank and as many stages as "
-                          "files were taken for granted",
-                          {chosen.files.front().path});
+  if (config.pp_size == 0) trace.diagnostics.add(problem::primus_no_config, {chosen.files.front().path});
   int32_t last_rank = 0;
   for (const RankFile& file : chosen.files) last_rank = std::max(last_rank, file.pp_rank);
   for (RankFile& file : chosen.files) {
@@ -117,8 +111,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     file.vp_size = static_cast<int32_t>(std::clamp<int64_t>(config.vp_size, 1, kMaxChunkNumber));
   }
   if (config.pp_size > static_cast<int64_t>(chosen.files.size()))
-    trace.diagnostics.add("primus.missing_ranks", Severity::kWarning,
-                          "config.json names more pipeline ranks than there are files", {chosen.config_path},
+    trace.diagnostics.add(problem::primus_missing_ranks, {chosen.config_path},
                           config.pp_size - static_cast<int64_t>(chosen.files.size()));
 
   if (options.progress)
@@ -141,11 +134,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         trace.lossy_steps.insert(trace.lossy_steps.end(), rank.lossy_steps.begin(), rank.lossy_steps.end());
         chunks_assigned += rank.chunks_assigned;
       },
-      [&](size_t k, const Error&) {
-        trace.diagnostics.add(
-            "primus.unusable_file", Severity::kLoss,
-            "a pp_rank file without iterations, of another folder or of a rank read already was left out", {paths[k]});
-      });
+      [&](size_t k, const Error&) { trace.diagnostics.add(problem::primus_unusable_file, {paths[k]}); });
   if (ops.empty()) {
     if (first_error) return std::move(*first_error);
     return Error{ErrorCode::kBadInput,
@@ -154,17 +143,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "expected lists fwd_start, fwd_end, bwd_start, bwd_end per iteration"};
   }
   split_backwards(ops);
-  trace.diagnostics.add(
-      "primus.chunks_assigned", Severity::kInfo,
-      "the source does not name chunks; cells were numbered by their position in the interleaved order", {},
-      chunks_assigned);
+  trace.diagnostics.add(problem::primus_chunks_assigned, {}, chunks_assigned);
   trace.steps_laid_end_to_end = lay_steps_end_to_end(ops, &min_ns);
-  if (!trace.steps_laid_end_to_end)
-    trace.diagnostics.add("primus.too_long", Severity::kWarning,
-                          "iterations are too long to stand one after another; they overlap");
-  trace.diagnostics.add("primus.clock_per_rank", Severity::kInfo,
-                        "every rank counts from its own entry into the schedule, and iterations were laid one after "
-                        "another: times of different ranks cannot be compared before alignment");
+  if (!trace.steps_laid_end_to_end) trace.diagnostics.add(problem::primus_too_long);
+  trace.diagnostics.add(problem::primus_clock_per_rank);
   std::vector<std::string> lanes;
   for (int lane = 0; lane < kLaneCount; ++lane) lanes.emplace_back(lane_name(lane));
   build_parts(ops, lanes, paths, trace);

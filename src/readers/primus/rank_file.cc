@@ -11,6 +11,7 @@
 #include "base/json_token.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/primus/problems.h"
 
 namespace stageline::primus {
 namespace {
@@ -71,14 +72,14 @@ class RankReader {
     for (;;) {
       at = json.find_first_not_of(" \t\r\n,", at);
       if (at == std::string_view::npos) {
-        lose("primus.truncated", "the file ends before its last iteration does; complete iterations were kept", size);
+        lose(problem::primus_truncated, size);
         break;
       }
       if (json[at] == '}') break;
       const size_t open = json.find('{', at);
       const size_t end = open == std::string_view::npos ? open : after_closing_brace(json, open);
       if (end == std::string_view::npos) {
-        lose("primus.truncated", "the file ends before its last iteration does; complete iterations were kept", at);
+        lose(problem::primus_truncated, at);
         break;
       }
       take(json.substr(at, open - at), json.substr(open, end - open), open);
@@ -88,8 +89,8 @@ class RankReader {
   }
 
  private:
-  void lose(std::string_view name, std::string_view message, size_t offset, int64_t count = 1) {
-    out_.diagnostics.add(name, Severity::kLoss, message, {file_.path, 0, static_cast<int64_t>(offset)}, count);
+  void lose(const Problem& problem, size_t offset, int64_t count = 1) {
+    out_.diagnostics.add(problem, {file_.path, 0, static_cast<int64_t>(offset)}, count);
   }
 
   void take(std::string_view key, std::string_view body, size_t offset) {
@@ -97,10 +98,8 @@ class RankReader {
     const bool named = quoted.size() > 2 && quoted.front() == '"' && quoted.back() == '"';
     const auto step = named ? parse_index(quoted.substr(1, quoted.size() - 2), kMaxStepNumber) : std::nullopt;
     Iteration iteration;
-    if (!step || *step == kUnknown || !parse(body, iteration))
-      return lose("primus.bad_iteration", "an iteration that is no object of lists of numbers was left out", offset);
-    if (!out_.total_ns.emplace(*step, 0).second)
-      return lose("primus.repeated_iteration", "an iteration given twice was kept once", offset);
+    if (!step || *step == kUnknown || !parse(body, iteration)) return lose(problem::primus_bad_iteration, offset);
+    if (!out_.total_ns.emplace(*step, 0).second) return lose(problem::primus_repeated_iteration, offset);
     if (const auto total = parse_decimal_ns(iteration.total, kMilliseconds);
         total && *total >= 0 && *total < kMaxTimeNs)
       out_.total_ns[*step] = *total;
@@ -135,7 +134,7 @@ class RankReader {
   void take_pass(const Pass& pass, const std::array<Texts, 4>& lists, int32_t step, size_t offset) {
     const size_t count = std::min(lists[kStart].size(), lists[kEnd].size());
     if (lists[kStart].size() != lists[kEnd].size())
-      lose("primus.list_lengths", "lists of starts and ends differ in length; the shorter one counts", offset,
+      lose(problem::primus_list_lengths, offset,
            static_cast<int64_t>(std::max(lists[kStart].size(), lists[kEnd].size()) - count));
     const bool numbered = lists[kMinibatch].size() >= count && count > 0;
     const bool chunked = lists[kChunk].size() >= count && count > 0;
@@ -144,7 +143,7 @@ class RankReader {
       const auto start = parse_decimal_ns(lists[kStart][k], kMilliseconds);
       const auto end = parse_decimal_ns(lists[kEnd][k], kMilliseconds);
       if (!start || !end || !sane_interval(*start, *end)) {
-        lose("primus.bad_time", "a cell whose start or end is missing, backwards or out of range was left out", offset);
+        lose(problem::primus_bad_time, offset);
         out_.lossy_steps.push_back(step);
         continue;
       }

@@ -7,6 +7,7 @@
 #include "base/crc32c.h"
 #include "base/input.h"
 #include "readers/recording/places.h"
+#include "readers/recording/problems.h"
 
 namespace stageline::recording {
 namespace {
@@ -214,14 +215,8 @@ Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, in
 
 void report_damage(const ChunkCounts& counts, const std::string& path, Diagnostics& diagnostics) {
   if (counts.skipped_bytes > 0)
-    diagnostics.add(
-        "recording.damaged", Severity::kLoss,
-        "bytes that belong to no intact chunk were stepped over; every chunk before and after them was kept",
-        {path, 0, counts.first_damage}, counts.skipped_bytes);
-  if (counts.torn)
-    diagnostics.add("recording.torn_tail", Severity::kLoss,
-                    "a file ends within a chunk: it is being written, or its writer was killed while it wrote",
-                    {path, 0, counts.bytes});
+    diagnostics.add(problem::recording_damaged, {path, 0, counts.first_damage}, counts.skipped_bytes);
+  if (counts.torn) diagnostics.add(problem::recording_torn_tail, {path, 0, counts.bytes});
 }
 
 }  // namespace stageline::recording

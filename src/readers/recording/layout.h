@@ -52,6 +52,6 @@ inline constexpr uint64_t kSlotPhaseMask = 3, kSlotIsOpen = 1;
 
 // From kFirstDeviceDrop on, a reason for a drop took only the device's time from a record; lower reasons took the whole
 // record.
-inline constexpr uint32_t kFirstDeviceDrop = 5, kDropNames = 12, kDropGuard = 9;
+inline constexpr uint32_t kFirstDeviceDrop = 5, kDropNames = 12;
 
 }  // namespace stageline::recording

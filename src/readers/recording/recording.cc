@@ -17,6 +17,7 @@
 #include "readers/recording/clocks.h"
 #include "readers/recording/facts.h"
 #include "readers/recording/kernels.h"
+#include "readers/recording/problems.h"
 #include "readers/recording/recordings.h"
 
 namespace stageline {
@@ -46,34 +47,13 @@ constexpr CellKind kKinds[] = {CellKind::kOther,        CellKind::kForward,     
                                CellKind::kOther};
 constexpr uint8_t kLoadKind = 12;
 
-// Name and message of each reason for a drop, in the order of enum slr_drop.
-struct DropWords {
-  const char* name;
-  const char* message;
-};
-constexpr DropWords kDropWords[] = {
-    {"recording.ring_full",
-     "records were dropped because the disk or the writer could not follow; give the recorder more memory "
-     "(STAGELINE_RING_KB)"},
-    {"recording.no_ring",
-     "records of threads were dropped because more threads recorded at once than memory was allowed for "
-     "(STAGELINE_MEM_MB)"},
-    {"recording.too_deep", "ranges nested more than 64 deep were dropped"},
-    {"recording.reentrant", "records of signal handlers that interrupted the recorder itself were dropped"},
-    {"recording.bad_handle", "a range was ended twice, or popped without a push; nothing was recorded for it"},
-    {"recording.capture", "ranges have the host's times because their stream was being captured to a graph"},
-    {"recording.no_event", "ranges have the host's times because all events were in flight"},
-    {"recording.device_refused", "ranges have the host's times because the device's driver was not there or refused"},
-    {"recording.bad_device_time", "ranges have the host's times because the device's were out of order"},
-    {"recording.guard",
-     "ranges have the host's times because device events would have cost more than the limit (STAGELINE_MAX_OVERHEAD)"},
-    {"recording.unfinished_device",
-     "ranges have the host's times because the device had not finished them when they had to be written"},
-    {"recording.one_queue",
-     "ranges of all streams but the first have the host's times: CUDA_DEVICE_MAX_CONNECTIONS=1 makes events hold up "
-     "other streams"},
-    {"recording.names", "names beyond the limit of 65534 or 1 MiB were dropped; their records are there without one"},
-    {"recording.kernels", "kernels were dropped by CUPTI, or came without their times"},
+// The problem of each reason for a drop, in the order of enum slr_drop.
+constexpr Problem kDrops[] = {
+    problem::recording_ring_full, problem::recording_no_ring,           problem::recording_too_deep,
+    problem::recording_reentrant, problem::recording_bad_handle,        problem::recording_capture,
+    problem::recording_no_event,  problem::recording_device_refused,    problem::recording_bad_device_time,
+    problem::recording_guard,     problem::recording_unfinished_device, problem::recording_one_queue,
+    problem::recording_names,     problem::recording_kernels,
 };
 
 class Maker {
@@ -101,9 +81,7 @@ class Maker {
       take(place, row, lane_of, name_of, index_++, last_ns);
     }
     for (const Row& row : r.open) take_open(place, row, lane_of, name_of, index_++, last_ns);
-    trace_.diagnostics.add("recording.unfinished", Severity::kInfo,
-                           "ranges had begun and not ended when the recording stopped; they are drawn to its end",
-                           {paths_.back()}, static_cast<int64_t>(r.open.size()));
+    trace_.diagnostics.add(problem::recording_unfinished, {paths_.back()}, static_cast<int64_t>(r.open.size()));
   }
 
   std::vector<Op> ops;
@@ -155,38 +133,18 @@ class Maker {
 
   void say(const Recording& r, const Clocks& clocks, const std::string& path) {
     Diagnostics& d = trace_.diagnostics;
-    for (size_t i = 0; i < std::size(kDropWords); ++i)
-      d.add(kDropWords[i].name,
-            i == kDropGuard         ? Severity::kInfo
-            : i >= kFirstDeviceDrop ? Severity::kWarning
-                                    : Severity::kLoss,
-            kDropWords[i].message, {path}, r.content.drops[i]);
-    d.add("recording.lost_records", Severity::kLoss,
-          "records are missing between those that were found: their chunks were damaged", {path}, r.lost_slots);
-    d.add("recording.bad_chunk", Severity::kLoss,
-          "a chunk is intact but not as the format says; what of it was understood was kept", {path},
-          r.content.bad_chunks);
-    d.add("recording.newer", Severity::kWarning,
-          "chunks of kinds that this version does not know were left out; a newer stageline may read them", {path},
-          r.content.unknown_chunks);
-    d.add("recording.bad_clock", Severity::kWarning, "readings of clocks that go backwards were left out", {path},
-          clocks.bad_readings);
-    d.add(
-        "recording.clock_step", Severity::kInfo,
-        "the wall clock was set by more than a millisecond while it recorded; times follow the clock that is never set",
-        {path}, clocks.clock_steps);
+    for (size_t i = 0; i < std::size(kDrops); ++i) d.add(kDrops[i], {path}, r.content.drops[i]);
+    d.add(problem::recording_lost_records, {path}, r.lost_slots);
+    d.add(problem::recording_bad_chunk, {path}, r.content.bad_chunks);
+    d.add(problem::recording_newer, {path}, r.content.unknown_chunks);
+    d.add(problem::recording_bad_clock, {path}, clocks.bad_readings);
+    d.add(problem::recording_clock_step, {path}, clocks.clock_steps);
     if (!r.meta.kernels.empty() && r.meta.kernels != "recorded")
-      d.add("recording.kernels_end", Severity::kInfo,
-            "kernels were not recorded, or not until the end: " + r.meta.kernels, {path});
-    if (r.content.begins_late)
-      d.add("recording.newest_only", Severity::kInfo, "only the newest records of a recording were read", {path});
+      d.add(problem::recording_kernels_end, Args().set("kernels", r.meta.kernels), {path});
+    if (r.content.begins_late) d.add(problem::recording_newest_only, {path});
     const bool cut = r.content.memory_lost || r.hot_path.empty();
     if (!r.content.ended || r.content.memory_lost)
-      d.add(cut ? "recording.cut" : "recording.not_closed", cut ? Severity::kLoss : Severity::kInfo,
-            cut ? "a recording has no end and its hot file (.slhot) is gone: the last second may be missing"
-                : "a recording was not closed: its process is running, or was killed; what it held in memory was read "
-                  "too",
-            {path});
+      d.add(cut ? problem::recording_cut : problem::recording_not_closed, {path});
   }
 
   // Maps the recording's lane numbers to indices of lane_names_. Lanes with the same name on one rank are kept apart; a
@@ -350,11 +308,7 @@ class Maker {
     ops.push_back(op);
   }
 
-  void lose(const Place& p) {
-    trace_.diagnostics.add("recording.bad_time", Severity::kLoss,
-                           "a record whose times are out of range, or of a clock without anchors, was left out",
-                           {paths_[p.file]});
-  }
+  void lose(const Place& p) { trace_.diagnostics.add(problem::recording_bad_time, {paths_[p.file]}); }
 
   Part* part_of(int32_t rank) {
     const auto at =
@@ -386,10 +340,8 @@ void keep_one_run(std::vector<Recording>& recordings, Diagnostics& diagnostics) 
       if (k + 1 == end || (!job.empty() && recordings[k].meta.job == job))
         kept.push_back(std::move(recordings[k]));
       else
-        diagnostics.add(
-            "recording.other_run", Severity::kLoss,
-            "a rank was recorded several times; the newest was read, and those of the same job (STAGELINE_JOB)",
-            {recordings[k].paths.empty() ? recordings[k].hot_path : recordings[k].paths[0]});
+        diagnostics.add(problem::recording_other_run,
+                        {recordings[k].paths.empty() ? recordings[k].hot_path : recordings[k].paths[0]});
     }
     i = end;
   }
@@ -418,10 +370,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     if (rank < 0) {
       while (ranks.contains(next_rank)) ++next_rank;
       rank = next_rank++;
-      trace.diagnostics.add(
-          "recording.rank_unknown", Severity::kWarning,
-          "a recording does not say its rank (set RANK, or slr_config.rank); it got the next free number",
-          {r.paths.empty() ? r.hot_path : r.paths[0]});
+      trace.diagnostics.add(problem::recording_rank_unknown, {r.paths.empty() ? r.hot_path : r.paths[0]});
     }
     hosts[rank] = r.meta.host;
     if (!r.meta.devices.empty()) uuids[rank] = r.meta.devices;

@@ -5,9 +5,11 @@
 #include <map>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/json_members.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "readers/recording/problems.h"
 
 namespace stageline::recording {
 namespace {
@@ -173,11 +175,9 @@ std::vector<File> files_of(const Source& source, Diagnostics& diagnostics, int64
     else if (is_cold(head) || (name.find(".slrec") != std::string::npos && !head.empty()))
       files.push_back({source.files[i].path, false, {}, {}});
     else if (head.empty() && name.ends_with(".slrec"))
-      diagnostics.add("recording.unusable_file", Severity::kLoss, "an empty recording was left out",
-                      {source.files[i].path});
+      diagnostics.add(problem::recording_unusable_file_empty, {source.files[i].path});
     else if (source.files[i].given)
-      diagnostics.add("recording.unusable_file", Severity::kLoss, "a file that is no recording was left out",
-                      {source.files[i].path});
+      diagnostics.add(problem::recording_unusable_file, {source.files[i].path});
   }
   return files;
 }
@@ -257,8 +257,7 @@ std::vector<Recording> read_recordings(const Source& source, Progress* progress,
   for (File& file : files) {
     if (file.hot ? !*file.hot_content : !*file.cold_content) {
       const Error& error = file.hot ? file.hot_content->error() : file.cold_content->error();
-      diagnostics.add("recording.unreadable_file", Severity::kLoss, "a file could not be read: " + error.what,
-                      {file.path});
+      diagnostics.add(problem::recording_unreadable_file, Args().set("why", error_text(error)), {file.path});
       continue;
     }
     const Content& content = file.hot ? (**file.hot_content).content : **file.cold_content;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/number_map.h"
+#include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 
 namespace stageline::rocpd {
@@ -131,14 +132,9 @@ class DatabaseReader {
     SqliteRows rows = rows_of(db_, table, columns, &missing);
     while (rows.next()) use(rows);
     if (!rows.ok())
-      out_.notes.add("rocpd.damaged_table", Severity::kLoss,
-                     "table " + table + " is damaged after " + std::to_string(rows.count()) + " rows, which were kept",
-                     {out_.path});
+      out_.notes.add(problem::rocpd_damaged_table, Args().set("table", table).count("rows", rows.count()), {out_.path});
     if (missing.find('.') != std::string::npos)
-      out_.notes.add("rocpd.missing_column", Severity::kLoss,
-                     "a table without a column that it must have was left out: " + missing +
-                         "; rocpd convert --output-format pftrace makes a file that is read",
-                     {out_.path});
+      out_.notes.add(problem::rocpd_missing_column, Args().set("missing", missing), {out_.path});
     return missing.empty();
   }
 

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "model/source_limits.h"
 #include "readers/common/range_message.h"
+#include "readers/rocpd/problems.h"
 
 namespace stageline::rocpd {
 namespace {
@@ -187,10 +188,7 @@ void Processes::finish(Record& out) {
     done.stated_rank = p->stated_rank;
     p->launched.settle();
     p->launched.project(p->out, kDeviceRange);
-    if (p->launched.gave_up())
-      p->out.notes.add("rocpd.not_projected", Severity::kLoss,
-                       "so many launches lie in nested ranges that the last of these were not drawn on the devices",
-                       {path_});
+    if (p->launched.gave_up()) p->out.notes.add(problem::rocpd_not_projected, {path_});
     Part& part = p->out.part;
     part.machine_name = p->host;
     part.device = static_cast<int32_t>(std::clamp<int64_t>(p->first_device, -1, 4096));

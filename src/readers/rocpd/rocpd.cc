@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/error_words.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "readers/common/machines.h"
@@ -13,6 +14,7 @@
 #include "readers/common/rows/identity.h"
 #include "readers/reader.h"
 #include "readers/rocpd/database.h"
+#include "readers/rocpd/problems.h"
 #include "readers/rocpd/tables.h"
 #include "readers/rocpd/tool_json.h"
 
@@ -80,13 +82,10 @@ std::vector<Chosen> choose(const Source& source, const ReadOptions& options, Dia
       if (is_new) chosen.push_back({Chosen::Form::kTables, {}});
       chosen[at->second].files.push_back({path, *kind});
     } else if (head.starts_with("SQLite format 3") && !is_ascend_file(file_name(path)) && is_damaged(path)) {
-      notes.add("rocpd.unusable_file", Severity::kLoss,
-                "a database was left out: it is damaged, and not even its tables' names can be read", {path});
+      notes.add(problem::rocpd_unusable_file_damaged, {path});
       continue;
     } else {
-      if (source.files[i].given)
-        notes.add("rocpd.unusable_file", Severity::kLoss,
-                  "a file was left out: it is no record of AMD's profilers that holds calls or device work", {path});
+      if (source.files[i].given) notes.add(problem::rocpd_unusable_file_foreign, {path});
       continue;
     }
     if (options.progress) options.progress->expect(source.files[i].size_bytes);
@@ -99,9 +98,7 @@ std::vector<Chosen> choose(const Source& source, const ReadOptions& options, Dia
     if (is_new) continue;
     const size_t loser = chosen[k].form < chosen[at->second].form ? std::exchange(at->second, k) : k;
     kept[loser] = false;
-    notes.add("rocpd.same_process", Severity::kInfo,
-              "the same process stands in another file too, which says more, so this one was left out",
-              {chosen[loser].path()});
+    notes.add(problem::rocpd_same_process, {chosen[loser].path()});
   }
   std::vector<Chosen> out;
   for (size_t k = 0; k < chosen.size(); ++k)
@@ -118,26 +115,22 @@ struct Placed {
 // Numbers ranks by the best source that gives all of them: the processes' environments, the files' names, or else files
 // and devices in order.
 void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) {
-  const auto take = [&](const auto& rank_of, const char* how) {
+  const auto take = [&](const auto& rank_of, std::string_view how) {
     std::set<int64_t> seen;
     for (const Placed& one : all)
       if (const int64_t rank = rank_of(one); rank < 0 || rank > kMaxRankNumber || !seen.insert(rank).second)
         return false;
     for (Placed& one : all) one.rank = rank_of(one);
-    notes.add("rocpd.ranks", Severity::kInfo, std::string("ranks are numbered by ") + how, {all[0].record->path});
+    notes.add(problem::rocpd_ranks, Args().set("how", words(how)), {all[0].record->path});
     return true;
   };
-  if (take([](const Placed& p) { return p.process->stated_rank; }, "RANK and the like in the processes' environments"))
-    return;
+  if (take([](const Placed& p) { return p.process->stated_rank; }, "rocpd.ranks.environment")) return;
   if (all.size() == records &&
       take([](const Placed& p) { return int64_t{rows::rank_in_name(file_name(p.record->path)).value_or(-1)}; },
-           "the files' names"))
+           "rocpd.ranks.names"))
     return;
   for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int64_t>(i);
-  if (all.size() > 1)
-    notes.add("rocpd.ranks_in_order", Severity::kWarning,
-              "nothing says which rank a process was; they are numbered by host, device and process",
-              {all[0].record->path});
+  if (all.size() > 1) notes.add(problem::rocpd_ranks_in_order, {all[0].record->path});
 }
 
 Result<Trace> read(const Source& source, const ReadOptions& options) {
@@ -150,8 +143,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       chosen.size(), [&](size_t k) { return chosen[k].read(options.progress); },
       [&](size_t, Record record) { records.push_back(std::move(record)); },
       [&](size_t k, const Error& error) {
-        trace.diagnostics.add("rocpd.unusable_file", Severity::kLoss, "a file was left out: " + error.what,
-                              {chosen[k].path()});
+        trace.diagnostics.add(problem::rocpd_unusable_file, Args().set("why", error_text(error)), {chosen[k].path()});
       });
   if (records.empty())
     return nothing_read(first_error, source, "no record of AMD's profilers here",
@@ -161,9 +153,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (Record& record : records) {
     trace.diagnostics.merge(record.notes);
     if (record.left_out_processes > 0)
-      trace.diagnostics.add("rocpd.other_processes", Severity::kInfo,
-                            "processes without work on a device were left out: launchers, data loaders", {record.path},
-                            record.left_out_processes);
+      trace.diagnostics.add(problem::rocpd_other_processes, {record.path}, record.left_out_processes);
     for (ProcessPart& process : record.processes) {
       all.push_back({&process, &record, -1});
       hosts.insert(process.part.machine_name);

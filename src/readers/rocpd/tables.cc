@@ -6,10 +6,12 @@
 #include <utility>
 
 #include "base/csv.h"
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/cut_table.h"
+#include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 
 namespace stageline::rocpd {
@@ -72,9 +74,7 @@ class TablesReader {
     for (const TableFile& file : files) {
       bad_ = 0;
       read_file(file, progress);
-      if (bad_ > 0)
-        out_.notes.add("rocpd.bad_row", Severity::kLoss, "rows that lack their times or their end were left out",
-                       {file.path}, bad_);
+      if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row, {file.path}, bad_);
     }
     processes_.finish(out_);
     if (out_.processes.empty())
@@ -114,8 +114,7 @@ class TablesReader {
       stopped = input.error();
     }
     if (stopped)
-      out_.notes.add("rocpd.read_stopped", Severity::kLoss,
-                     "the table could not be read to its end, what stands before is kept: " + stopped->what,
+      out_.notes.add(problem::rocpd_read_stopped_table, Args().set("why", error_text(*stopped)),
                      {file.path, 0, stopped->where.byte});
   }
 

@@ -6,10 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/json_places.h"
 #include "base/json_tree.h"
 #include "base/text.h"
+#include "readers/rocpd/problems.h"
 #include "readers/rocpd/processes.h"
 
 namespace stageline::rocpd {
@@ -64,19 +66,12 @@ class JsonReader {
         [&](const JsonPath& path, std::string_view text) { take(path, text); });
     flush();
     if (!walk)
-      out_.notes.add("rocpd.read_stopped", Severity::kLoss,
-                     "the file could not be read to its end, what stands before is kept: " + walk.error().what,
+      out_.notes.add(problem::rocpd_read_stopped, Args().set("why", error_text(walk.error())),
                      {path_, 0, walk.error().where.byte});
     else if (!walk->whole)
-      out_.notes.add("rocpd.read_stopped", Severity::kLoss,
-                     "the JSON ends early or is damaged from here on; what stands before is kept",
-                     {path_, 0, walk->broken_at});
-    if (walk && walk->too_long > 0)
-      out_.notes.add("rocpd.bad_row", Severity::kLoss, "values of more than 64 MiB were left out", {path_},
-                     walk->too_long);
-    if (bad_ > 0)
-      out_.notes.add("rocpd.bad_row", Severity::kLoss, "records that are no JSON, or lack their times, were left out",
-                     {path_}, bad_);
+      out_.notes.add(problem::rocpd_read_stopped_damaged, {path_, 0, walk->broken_at});
+    if (walk && walk->too_long > 0) out_.notes.add(problem::rocpd_bad_row_long, {path_}, walk->too_long);
+    if (bad_ > 0) out_.notes.add(problem::rocpd_bad_row_json, {path_}, bad_);
     processes_.finish(out_);
     if (out_.processes.empty())
       return Error{ErrorCode::kBadInput,

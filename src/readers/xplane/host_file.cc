@@ -15,6 +15,7 @@
 #include "readers/common/launched_work.h"
 #include "readers/common/part_builder.h"
 #include "readers/common/row_kinds.h"
+#include "readers/xplane/problems.h"
 #include "readers/xplane/steps.h"
 #include "readers/xplane/xspace.h"
 
@@ -334,9 +335,7 @@ class HostReader {
     plane.name = valid_utf8(plane.name);
     learn_keys(plane);
     if (plane.name == "/host:metadata") {
-      if (plane.programs > 0)
-        out_.notes.add("xplane.programs", Severity::kInfo, "HLO programs lie in the profile; they are not read",
-                       {path_}, plane.programs);
+      if (plane.programs > 0) out_.notes.add(problem::xplane_programs, {path_}, plane.programs);
       return;
     }
     if (plane.name == "Task Environment") return;
@@ -362,8 +361,7 @@ class HostReader {
       if (name == plane.stats.end() || name->second != "dropped_traces") continue;
       const std::string what = stat.kind == Stat::kText ? valid_utf8(stat.text) : std::to_string(stat.integer);
       if (what.empty() || what == "0") continue;
-      out_.notes.add("xplane.lost_events", Severity::kLoss,
-                     "the profiler says that it dropped events: " + what.substr(0, 200), {path_});
+      out_.notes.add(problem::xplane_lost_events, Args().set("text", what.substr(0, 200)), {path_});
     }
   }
 
@@ -678,8 +676,7 @@ class HostReader {
       if (const auto from = producers_.find(key); from != producers_.end() && from->second != row)
         host_->link(from->second, row, SliceLinkKind::kFlow);
     if (too_many_)
-      out_.notes.add("xplane.no_step_split", Severity::kLoss,
-                     "the host did so much that what its steps were spent on was not summed up", {path_});
+      out_.notes.add(problem::xplane_no_step_split, {path_});
     else
       host_->part.xla_steps = step_rows(step_events_, device_events_, device_steps_, step_names_);
     out_.host = facts_.hostnames.empty() ? "" : facts_.hostnames.front();
@@ -687,25 +684,14 @@ class HostReader {
       if (key == "jax_version" || key == "tensorflow_version" || key == "torch_xla_version")
         append_item(out_.writer, key.substr(0, key.rfind('_')) + " " + value);
     for (const std::string& text : facts_.errors)
-      out_.notes.add("xplane.writer_error", Severity::kLoss, "the profiler says: " + text.substr(0, 300), {path_});
+      out_.notes.add(problem::xplane_writer_error, Args().set("text", text.substr(0, 300)), {path_});
     for (const std::string& text : facts_.warnings)
-      out_.notes.add("xplane.writer_warning", Severity::kWarning, "the profiler says: " + text.substr(0, 300), {path_});
-    if (aggregates_ > 0)
-      out_.notes.add("xplane.sums", Severity::kLoss,
-                     "events that only say how often something happened have no time; they were left out", {path_},
-                     aggregates_);
-    if (bad_times_ > 0)
-      out_.notes.add("xplane.bad_time", Severity::kLoss, "events with impossible times were left out", {path_},
-                     bad_times_);
-    if (unnamed_ > 0)
-      out_.notes.add("xplane.unnamed", Severity::kWarning,
-                     "events whose names the file does not have are called by their numbers", {path_}, unnamed_);
-    if (threadpool_marks_ > 0)
-      out_.notes.add("xplane.threadpool_marks", Severity::kInfo,
-                     "instants of XLA's thread pools (ThreadpoolListener) are not drawn", {path_}, threadpool_marks_);
-    if (!out_.is_dated)
-      out_.notes.add("xplane.undated", Severity::kWarning,
-                     "the file does not say when the profile began; times count from its start", {path_});
+      out_.notes.add(problem::xplane_writer_warning, Args().set("text", text.substr(0, 300)), {path_});
+    if (aggregates_ > 0) out_.notes.add(problem::xplane_sums, {path_}, aggregates_);
+    if (bad_times_ > 0) out_.notes.add(problem::xplane_bad_time, {path_}, bad_times_);
+    if (unnamed_ > 0) out_.notes.add(problem::xplane_unnamed, {path_}, unnamed_);
+    if (threadpool_marks_ > 0) out_.notes.add(problem::xplane_threadpool_marks, {path_}, threadpool_marks_);
+    if (!out_.is_dated) out_.notes.add(problem::xplane_undated, {path_});
     int64_t k = 0;
     for (auto& [number, device] : devices_) {
       const bool has_rows = device->out.row_count() > 0 || !device->out.part.counters.empty();
@@ -739,10 +725,7 @@ class HostReader {
     }
     device.launched.settle();
     device.launched.project(builder, kDeviceRange);
-    if (device.launched.gave_up())
-      builder.notes.add("xplane.not_projected", Severity::kLoss,
-                        "so many launches lie in nested ranges that the last of these were not drawn on the devices",
-                        {path_});
+    if (device.launched.gave_up()) builder.notes.add(problem::xplane_not_projected, {path_});
     DevicePart done;
     done.device = number;
     const std::vector<ProfilerStep>& marked = steps_of_[number];

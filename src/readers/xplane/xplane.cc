@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/error_words.h"
 #include "base/text.h"
 #include "readers/common/machines.h"
 #include "readers/common/read_files.h"
@@ -12,6 +13,7 @@
 #include "readers/common/xspace_head.h"
 #include "readers/reader.h"
 #include "readers/xplane/host_file.h"
+#include "readers/xplane/problems.h"
 
 namespace stageline {
 namespace xplane {
@@ -44,9 +46,7 @@ std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files,
     if (natural_less(last, path)) last = path;
   const size_t before = files.size();
   std::erase_if(files, [&](size_t i) { return folder(i) != last; });
-  notes.add("xplane.other_runs", Severity::kInfo,
-            "profiles of earlier runs lie beside it and were left out; name another run's folder to see it", {last},
-            static_cast<int64_t>(before - files.size()));
+  notes.add(problem::xplane_other_runs, {last}, static_cast<int64_t>(before - files.size()));
   return files;
 }
 
@@ -68,11 +68,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string& path = source.files[i].path;
     if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())
-      trace.diagnostics.add("xplane.json_twin", Severity::kInfo,
-                            "JSON of the same profile, which holds less, was left out", {path});
+      trace.diagnostics.add(problem::xplane_json_twin, {path});
     else if (source.files[i].given && std::find(chosen.begin(), chosen.end(), i) == chosen.end())
-      trace.diagnostics.add("xplane.unusable_file", Severity::kLoss, "a file was left out: it is no profile of XLA",
-                            {path});
+      trace.diagnostics.add(problem::xplane_unusable_file_foreign, {path});
   }
   expect_bytes(source, chosen, options.progress);
   std::vector<HostFile> files;
@@ -85,7 +83,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       [&](size_t k, Error& error) {
         const std::string& path = source.files[chosen[k]].path;
         if (was_filtered_as_text(source.head(chosen[k]))) error = filtered(path);
-        trace.diagnostics.add("xplane.unusable_file", Severity::kLoss, "a file was left out: " + error.what, {path});
+        trace.diagnostics.add(problem::xplane_unusable_file, Args().set("why", error_text(error)), {path});
       });
   if (files.empty())
     return nothing_read(first_error, source, "no profile of XLA here",
@@ -106,10 +104,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       parts.push_back(&part);
     }
   }
-  if (shared > 0)
-    trace.diagnostics.add("xplane.shared_host", Severity::kInfo,
-                          "devices are ranks; what their host did stands at the first device of each host",
-                          {files.front().path}, shared);
+  if (shared > 0) trace.diagnostics.add(problem::xplane_shared_host, {files.front().path}, shared);
   size_t rows = 0;
   for (size_t i = 0; i < parts.size(); ++i) {
     Part& part = parts[i]->part;

@@ -4,9 +4,11 @@
 #include <cstring>
 #include <optional>
 
+#include "base/error_words.h"
 #include "base/input.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
+#include "readers/xplane/problems.h"
 
 namespace stageline::xplane {
 namespace {
@@ -307,20 +309,13 @@ Status for_each_plane(const std::string& path, Diagnostics& notes, Progress* pro
     use(plane);
   };
   if (Status s = walk(in, on_plane, [](uint32_t, const std::string&) {}); !s) return s;
-  if (left_out > 0)
-    notes.add("xplane.huge_plane", Severity::kLoss, "lines beyond the first 4 GiB of a plane were left out", {path},
-              left_out);
+  if (left_out > 0) notes.add(problem::xplane_huge_plane, {path}, left_out);
   if (in.error())
-    notes.add("xplane.damaged", Severity::kLoss,
-              "reading ended early: " + in.error()->what + "; what stood before was kept", {path, 0, in.position()});
+    notes.add(problem::xplane_damaged, Args().set("why", error_text(*in.error())), {path, 0, in.position()});
   else if (in.is_damaged())
-    notes.add("xplane.damaged", Severity::kLoss,
-              "here the bytes are none of a profile of XLA any more; what stood before was kept",
-              {path, 0, in.position()});
+    notes.add(problem::xplane_damaged_foreign, {path, 0, in.position()});
   else if (in.is_cut())
-    notes.add("xplane.truncated", Severity::kLoss,
-              "the file ends within a plane; events before are kept, without names where those came later",
-              {path, 0, in.position()});
+    notes.add(problem::xplane_truncated, {path, 0, in.position()});
   return {};
 }
 

@@ -1,6 +1,5 @@
 #include "server/http/stated_error.h"
 
-#include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 
@@ -11,9 +10,11 @@ std::string unanswered_json(const Error& error) {
   JsonWriter json;
   json.begin_object().field("error", valid_utf8(what)).field("hint", valid_utf8(error.hint));
   json.key("sentences").begin_array();
-  for (const std::string& text : {what, error.hint})
-    if (const std::string chinese = in_chinese(text); chinese != text)
-      json.begin_array().value(valid_utf8(text)).value(valid_utf8(chinese)).end_array();
+  if (!error.what_zh.empty())
+    json.begin_array()
+        .value(valid_utf8(what))
+        .value(valid_utf8((where.empty() ? "" : where + ": ") + error.what_zh))
+        .end_array();
   json.end_array().end_object();
   return json.take();
 }

@@ -339,8 +339,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
 // Is called with the lock held.
 void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const std::function<void(const Text&)>& say) {
   const auto line = [&](const char* name, const Finding& f) {
-    say(words(name,
-              Args().set("step", step).set("title", Text{f.title_en, f.title_zh.empty() ? f.title_en : f.title_zh})));
+    say(words(name, Args().set("step", step).set("title", Text{f.title.en, f.title.in(true)})));
   };
   for (Seen& seen : findings_) {
     const auto again =

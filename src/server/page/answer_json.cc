@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/chinese.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "diagnosis/diff/run_diff.h"
@@ -15,6 +14,7 @@
 #include "exporters/table_words.h"
 #include "model/run_extent.h"
 #include "server/http/wire.h"
+#include "server/page/problems.h"
 
 namespace stageline {
 namespace {
@@ -62,7 +62,7 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
   json.end_array().key("notes").begin_array();
   for (const Diagnostic& d : result.notes.items()) {
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
-    json.field("message", valid_utf8(d.message)).end_object();
+    json.field("message", valid_utf8(d.message.en)).end_object();
   }
   json.end_array();
   write_sentences(json, result.tables, result.notes, kMaxSentenceRows);
@@ -125,10 +125,7 @@ Result<std::string> made_json(const Analysis& analysis, AnalysisInput input, con
       add_not_possible(analysis, result.error(), reported->failed);
   }
   if (!result) return std::move(result).error();
-  if (huge)
-    result->notes.add("view.no_event_tables", Severity::kInfo,
-                      "tables with a row per event are left out of so large a run; stageline analyze " +
-                          std::string(analysis.name) + " has them");
+  if (huge) result->notes.add(problem::view_no_event_tables, Args().set("analysis", std::string(analysis.name)));
   return result_json(analysis.name, *result, origin_of(first), limit, part, form);
 }
 

@@ -17,6 +17,7 @@
 #include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/one_clock.h"
+#include "engine/problems.h"
 #include "facts/call_tree_facts.h"
 #include "model/run_extent.h"
 #include "server/http/query.h"
@@ -102,18 +103,17 @@ class PageWriter {
 
  private:
   void plain_words(const Findings& findings, bool zh) {
-    const auto line = [&](const char* tag, const std::string& en, const std::string& chinese) {
-      const std::string& text = zh && !chinese.empty() ? chinese : en;
-      if (!text.empty()) file_.write(std::string("<") + tag + ">" + html_text(valid_utf8(text)) + "</" + tag + ">\n");
+    const auto line = [&](const char* tag, const Text& text) {
+      if (text.empty()) return;
+      file_.write(std::string("<") + tag + ">" + html_text(valid_utf8(text.in(zh))) + "</" + tag + ">\n");
     };
-    line("h1", findings.headline.title_en, findings.headline.title_zh);
-    line("p", findings.headline.lead_en, findings.headline.lead_zh);
+    line("h1", findings.headline.title);
+    line("p", findings.headline.lead);
     for (const Finding& finding : findings.list) {
-      line("h2", finding.title_en, finding.title_zh);
-      line("p", finding.detail_en, finding.detail_zh);
+      line("h2", finding.title);
+      line("p", finding.detail);
     }
-    const Text script = words("page.needs_javascript");
-    line("p", script.en, script.zh);
+    line("p", words("page.needs_javascript"));
   }
   // Short blocks are collected, so that several are compressed at a time; a long one is compressed by itself, in
   // pieces.
@@ -306,8 +306,8 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
     if (!priced.fixes.empty()) page.answer("pipeline/fixes", priced.fixes);
     const Theory& theory = view.theory().theory;
     if (options.ghosts != Ghosts::kOff && !theory.known())
-      notes.add("theory.none", options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo,
-                "no ghosts are drawn: " + theory.why_not);
+      notes.add(problem::theory_none_ghosts.as(options.ghosts == Ghosts::kOn ? Severity::kWarning : Severity::kInfo),
+                Args().set("why_not", theory.why_not));
   }
   const PageLanes lanes = lanes_of_page(timeline, options.max_slices);
   const RunState state{notes,          1, true, &lanes, options.ghosts != Ghosts::kOff, compares, !priced.model.empty(),

@@ -136,7 +136,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   for (const Diagnostic& d : state.notes.items()) {
     if (d.severity == Severity::kInfo) continue;
     json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
-    json.field("message", valid_utf8(d.message)).field("count", d.count).end_object();
+    json.field("message", valid_utf8(d.message.en)).field("count", d.count).end_object();
   }
   json.end_array();
   write_sentences(json, {}, state.notes, 0);

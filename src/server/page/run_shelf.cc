@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <new>
 
+#include "base/error_words.h"
 #include "base/json_writer.h"
 #include "base/path_below.h"
 #include "base/text.h"
@@ -108,10 +109,9 @@ Result<std::string> RunShelf::allowed(const std::string& path, size_t max_entrie
     if (Result<std::string> other = path_below(options_.roots, options_.roots[k] + "/" + path, max_entries); other)
       return other;
   if (found) return found;
-  return Error{ErrorCode::kNotFound,
-               "\"" + valid_utf8(path) + "\" " + found.error().what,
-               {},
-               "folders that may be read are named when the program is started: stageline view --root DIR"};
+  return said_error(ErrorCode::kNotFound, "shelf.not_allowed",
+                    Args().set("path", valid_utf8(path)).set("why", error_text(found.error())), {},
+                    "folders that may be read are named when the program is started: stageline view --root DIR");
 }
 
 // Returns the runs that the parameters with the names `path` and `drop` refer to, in their order.
@@ -162,8 +162,7 @@ Result<std::string> RunShelf::browse(const Query& query) const {
     entries.push_back({name, S_ISDIR(about.st_mode), S_ISDIR(about.st_mode) ? 0 : int64_t{about.st_size},
                        int64_t{about.st_mtim.tv_sec}});
   }
-  if (error)
-    return Error{ErrorCode::kNotFound, "\"" + valid_utf8(asked) + "\" is no folder that can be listed", {}, ""};
+  if (error) return said_error(ErrorCode::kNotFound, "shelf.no_folder", Args().set("path", valid_utf8(asked)));
   std::sort(entries.begin(), entries.end(), [](const Listed& a, const Listed& b) {
     return a.changed_s != b.changed_s ? a.changed_s > b.changed_s : natural_less(a.name, b.name);
   });
@@ -215,7 +214,7 @@ Result<std::string> RunShelf::open(const Query& query) {
   const Result<Source> source = scan_source(entry.paths);
   if (!source) return source.error();
   if (source->files.empty())
-    return Error{ErrorCode::kNotFound, "\"" + valid_utf8(entry.shown[0]) + "\" has no files that can be read", {}, ""};
+    return said_error(ErrorCode::kNotFound, "shelf.no_files", Args().set("path", valid_utf8(entry.shown[0])));
   entry.title = title_of(entry.shown);
   if (!other->empty()) entry.other_title = title_of(entry.others_shown);
   const std::lock_guard lock(mutex_);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "base/change_points.h"
-#include "base/chinese.h"
+#include "base/error_words.h"
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "diagnosis/diff/run_diff.h"
@@ -28,13 +28,14 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
     Result<Trace> trace = input.read();
     Explanation said;
     MeanStep step;
-    std::string why_not = trace ? "" : trace.error().what, diff = "{}";
+    Text why_not = trace ? Text() : error_text(trace.error());
+    std::string diff = "{}";
     if (trace) {
       Diagnostics notes = trace->diagnostics;
       said = explain_run(std::make_shared<const Run>(*trace), notes);
       const Result<MeanStep> found = mean_step_of(said, input.path);
       if (found) step = *found;
-      if (!found) why_not = found.error().what;
+      if (!found) why_not = error_text(found.error());
     }
     // Of the two steps that are shown; the diff below is of the mean over all steps, and gives the reason.
     json.key("change_share");
@@ -48,15 +49,13 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
       before_ns = step.ns;
     }
     json.field("steps", step.steps).field("step_ns", step.ns);
-    json.key("headline").begin_array().value(valid_utf8(said.headline.title_en));
-    json.value(valid_utf8(said.headline.title_zh)).end_array();
+    json.key("headline").begin_array().value(valid_utf8(said.headline.title.en));
+    json.value(valid_utf8(said.headline.title.zh)).end_array();
     if (!why_not.empty())
-      json.key("why_not").begin_array().value(valid_utf8(why_not)).value(valid_utf8(in_chinese(why_not))).end_array();
+      json.key("why_not").begin_array().value(valid_utf8(why_not.en)).value(valid_utf8(why_not.zh)).end_array();
     json.key("diff").raw(diff).end_object();
   }
-  if (series.size() < 2)
-    return Error{
-        ErrorCode::kUnavailable, "no two of these runs have steps that can be held against each other", {}, ""};
+  if (series.size() < 2) return said_error(ErrorCode::kUnavailable, "trend.no_steps");
   json.end_array().key("changes").begin_array();
   for (const ChangePoint& point : change_points(series))
     json.begin_object()

@@ -1,6 +1,5 @@
 #include "server/pipeline/pipeline_what_if.h"
 
-#include "base/chinese.h"
 #include "base/json_writer.h"
 #include "engine/schedule_list.h"
 #include "server/http/stated_error.h"
@@ -16,25 +15,13 @@ Result<const PricedRun*> priced(const PipelineView& view) {
     return Error{
         ErrorCode::kUnavailable, "this run holds no pipeline cells", {}, "docs/formats says how they are found"};
   const Result<PricedRun>& made = view.what_if();
-  if (!made) return Error{ErrorCode::kUnavailable, made.error().what, {}, made.error().hint};
+  if (!made) {
+    Error error = made.error();
+    error.code = ErrorCode::kUnavailable, error.where = {};
+    return error;
+  }
   return &*made;
 }
-
-// Reasons why a change may have no price: a report's page makes the Chinese of these, because its replay has no
-// dictionary. The list includes those that fill the places of others.
-constexpr const char* kReasons[] = {
-    "no order can be tried: {0}",
-    "no step could be replayed",
-    "{0} has {1} cells a pipeline or more; at most {2} are tried",
-    "dualpipe holds every layer on two ranks: it is not compared with orders that hold them once",
-    "zbvpp finds no plan for these sizes and costs",
-    "the schedule would have more than 2^23 forwards",
-    "{0} needs {1}, not {2}",
-    "an even number of stages",
-    "an even number of micro-batches",
-    "at least two micro-batches per stage ({0})",
-    "at least as many micro-batches as stages ({0})",
-};
 
 // The data that the page refers to by number, and the place where it draws.
 AskedModel asked_model(const PipelineView& view, const PricedRun& run) {
@@ -61,7 +48,7 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
   ns_or_null(json, "graph_ns", model.error().graph_ns);
   ns_or_null(json, "order_ns", model.error().order_ns);
   json.field("stages", model.graph().stage_count);
-  json.field("why_not", order.why_not()).field("why_not_zh", in_chinese(order.why_not()));
+  json.field("why_not", order.why_not().en).field("why_not_zh", order.why_not().in(true));
   json.key("schedule");
   if (order.known()) {
     const ScheduleCandidate& best = order.recognition().best();
@@ -73,8 +60,6 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
   json.key("schedules").begin_array();
   for (const ScheduleOffer& offer : schedule_list())
     json.begin_object().field("name", offer.name).field("chunks", offer.chunks).end_object();
-  json.end_array().key("reasons").begin_array();
-  for (const char* reason : kReasons) json.begin_array().value(reason).value(chinese_template(reason)).end_array();
   json.end_array().key("fixes").begin_array();
   for (const Fix& fix : (*run)->fixes.fixes) {
     json.begin_object().field("id", fix.id).field("bound", fix.bound);

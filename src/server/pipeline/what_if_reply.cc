@@ -5,7 +5,6 @@
 #include <map>
 #include <tuple>
 
-#include "base/chinese.h"
 #include "base/text.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "engine/schedule_list.h"
@@ -115,7 +114,7 @@ void write_price(JsonWriter& json, const Price& price) {
   ns_or_null(json, "saving_ns", price.saving_ns);
   ns_or_null(json, "error_ns", price.error_ns);
   json.field("saving_share", price.share()).field("steps", price.steps);
-  json.field("why_not", price.why_not).field("why_not_zh", in_chinese(price.why_not));
+  json.field("why_not", price.why_not.en).field("why_not_zh", price.why_not.in(true));
   json.key("held");
   if (std::isfinite(price.held))
     json.value(price.held);

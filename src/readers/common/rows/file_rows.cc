@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "readers/common/rows/problems.h"
+
 namespace stageline::rows {
 namespace {
 
@@ -39,8 +41,7 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
       dictionaries.streams.push_back(from.streams[id]);
     } else {
       maps.streams.push_back(0);
-      rest.diagnostics.add("kineto.many_streams", Severity::kLoss,
-                           "more than 65534 distinct streams; the rest count as no stream", {path});
+      rest.diagnostics.add(problem::kineto_many_streams, {path});
     }
   }
   const auto first_row = static_cast<uint32_t>(row_count);
@@ -113,8 +114,7 @@ void FileRows::join_halves(const std::vector<HalfEvent>& halves) {
       continue;
     }
     if (stack.empty()) {
-      rest.diagnostics.add("kineto.unmatched_end", Severity::kLoss, "an end without its begin was left out",
-                           {path, 0, half.row.offset});
+      rest.diagnostics.add(problem::kineto_unmatched_end, {path, 0, half.row.offset});
       continue;
     }
     Row row = stack.back();
@@ -130,9 +130,7 @@ void FileRows::join_halves(const std::vector<HalfEvent>& halves) {
 void FileRows::finish() {
   for (const auto* stacks : {&open_, &open_async_})
     for (const auto& [key, stack] : *stacks)
-      for (const Row& row : stack)
-        rest.diagnostics.add("kineto.unmatched_begin", Severity::kLoss, "a begin without its end was left out",
-                             {path, 0, row.offset});
+      for (const Row& row : stack) rest.diagnostics.add(problem::kineto_unmatched_begin, {path, 0, row.offset});
   open_.clear();
   open_async_.clear();
   maps_.clear();

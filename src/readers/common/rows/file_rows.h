@@ -92,8 +92,7 @@ class RowBuilder {
   // Adds an event. `offset` is its decompressed position; its place in the array is counted here.
   void add(const Event& event, int64_t offset);
   void skip_entry() { ++chunk_.event_count; }  // skips an entry of the array that could not be used
-  void lose(std::string_view name, std::string_view message, int64_t offset);
-  void warn(std::string_view name, std::string_view message, int64_t offset);
+  void lose(const Problem& problem, int64_t offset);
   ChunkRows take();
   const Dictionaries& dictionaries() const { return dictionaries_; }
 

@@ -7,6 +7,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/common/rows/problems.h"
 
 namespace stageline::rows {
 namespace {
@@ -91,7 +92,6 @@ Identity identify(const std::vector<MetaField>& metadata, const std::string& pat
 std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnostics& diagnostics,
                                   std::string_view format) {
   constexpr int32_t kNone = -1;
-  const auto note_name = [&](const char* what) { return std::string(format) + "." + what; };
   std::vector<int32_t> ranks(files.size(), kNone);
   std::map<int32_t, std::vector<size_t>> said;
   for (size_t f = 0; f < files.size(); ++f) {
@@ -100,9 +100,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
       said[*id.stated_rank].push_back(f);
       ranks[f] = *id.stated_rank;
     }
-    if (id.contradicts_itself)
-      diagnostics.add(note_name("rank_said_twice"), Severity::kWarning,
-                      "distributedInfo stands twice with different ranks; the last one counts", {files[f].path});
+    if (id.contradicts_itself) diagnostics.add(problem::reader_rank_said_twice.of(format), {files[f].path});
   }
   // Several processes may claim to be rank 0 (in tensor-parallel serving); their files' names distinguish them.
   for (const auto& [rank, group] : said) {
@@ -114,10 +112,8 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
     }
     if (group.size() < 2 || !at_once || named.size() != group.size()) continue;
     for (const size_t f : group) ranks[f] = *files[f].identity.named_rank;
-    diagnostics.add(note_name("rank_conflict"), Severity::kWarning,
-                    "several files that ran at the same time all say they are one rank; the numbers in their names "
-                    "were taken",
-                    {files[group[0]].path}, static_cast<int64_t>(group.size()));
+    diagnostics.add(problem::reader_rank_conflict.of(format), {files[group[0]].path},
+                    static_cast<int64_t>(group.size()));
   }
   std::map<std::string, int32_t> workers;
   std::set<int32_t> taken(ranks.begin(), ranks.end());
@@ -125,8 +121,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
     if (ranks[f] != kNone || !files[f].identity.named_rank) continue;
     ranks[f] = *files[f].identity.named_rank;
     taken.insert(ranks[f]);
-    diagnostics.add(note_name("ranks_from_names"), Severity::kInfo,
-                    "the file says no rank (distributedInfo.rank); the number in its name was taken", {files[f].path});
+    diagnostics.add(problem::reader_ranks_from_names.of(format), {files[f].path});
   }
   int32_t next = 0;
   for (size_t f = 0; f < files.size(); ++f) {
@@ -137,9 +132,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
       it->second = next++;
     }
     ranks[f] = it->second;
-    diagnostics.add(note_name("ranks_by_order"), Severity::kInfo,
-                    "neither the file nor its name says a rank; ranks were numbered in the order of the files",
-                    {files[f].path});
+    diagnostics.add(problem::reader_ranks_by_order.of(format), {files[f].path});
   }
   return ranks;
 }
@@ -154,20 +147,18 @@ void check_world(const std::vector<FileFacts>& files, const std::vector<int32_t>
     world = std::max(world, size);
   }
   if (world < 0) return;
-  if (differ)
-    diagnostics.add("kineto.world_sizes_differ", Severity::kWarning,
-                    "the files name different world sizes: perhaps traces of several runs were mixed", {files[0].path});
+  if (differ) diagnostics.add(problem::kineto_world_sizes_differ, {files[0].path});
   const std::set<int32_t> present(ranks.begin(), ranks.end());
   if (!present.empty() && *present.rbegin() >= world)
-    diagnostics.add(
-        "kineto.rank_beyond_world", Severity::kWarning,
-        "rank " + std::to_string(*present.rbegin()) + " is beyond the world size of " + std::to_string(world));
+    diagnostics.add(problem::kineto_rank_beyond_world,
+                    Args().set("rank", std::to_string(*present.rbegin())).set("world", std::to_string(world)));
   const auto missing = world - static_cast<int64_t>(present.size());
   if (missing > 0 && !differ)
-    diagnostics.add("kineto.missing_ranks", Severity::kInfo,
-                    "the job had " + std::to_string(world) + " ranks, " + std::to_string(present.size()) +
-                        (present.size() == 1 ? " is here" : " are here") +
-                        ": sums over ranks and stragglers speak of these only",
+    diagnostics.add(problem::kineto_missing_ranks,
+                    Args()
+                        .set("world", std::to_string(world))
+                        .set("present", std::to_string(present.size()))
+                        .flag("one", present.size() == 1),
                     {}, missing);
 }
 

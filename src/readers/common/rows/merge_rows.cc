@@ -4,6 +4,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "readers/common/rows/problems.h"
+
 namespace stageline::rows {
 namespace {
 
@@ -98,9 +100,7 @@ void fit_durations(FileRows& rows) {
   const int64_t longest = kMaxSliceTimeNs / static_cast<int64_t>(rows.row_count);
   for_rows(rows, [&](Row& row) {
     if (row.dur_ns <= longest) return;
-    rows.rest.diagnostics.add("kineto.bad_duration", Severity::kLoss,
-                              "slices that add up to more than 31 years; a duration that makes them so was taken as 0",
-                              {rows.path, 0, row.offset});
+    rows.rest.diagnostics.add(problem::kineto_bad_duration, {rows.path, 0, row.offset});
     row.dur_ns = 0;
   });
 }

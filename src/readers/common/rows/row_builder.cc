@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "readers/common/rows/file_rows.h"
+#include "readers/common/rows/problems.h"
 
 namespace stageline::rows {
 namespace {
@@ -24,13 +25,7 @@ bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_w
 
 }  // namespace
 
-void RowBuilder::lose(std::string_view name, std::string_view message, int64_t offset) {
-  chunk_.diagnostics.add(name, Severity::kLoss, message, {path_, 0, offset});
-}
-
-void RowBuilder::warn(std::string_view name, std::string_view message, int64_t offset) {
-  chunk_.diagnostics.add(name, Severity::kWarning, message, {path_, 0, offset});
-}
+void RowBuilder::lose(const Problem& problem, int64_t offset) { chunk_.diagnostics.add(problem, {path_, 0, offset}); }
 
 uint32_t RowBuilder::thread_of(std::string_view pid, std::string_view tid) {
   if (last_thread_ != UINT32_MAX && last_key_.size() == pid.size() + tid.size() + 1 && last_key_.starts_with(pid) &&
@@ -60,7 +55,7 @@ uint16_t RowBuilder::stream_of(int64_t stream) {
   if (added) {
     if (dictionaries_.streams.size() >= kMaxStreams) {
       dictionaries_.stream_ids.erase(it);
-      lose(format_ + ".many_streams", "more than 65534 distinct streams; the rest count as no stream", -1);
+      lose(problem::reader_many_streams.of(format_), -1);
       return 0;
     }
     dictionaries_.streams.push_back(stream);
@@ -150,16 +145,16 @@ void RowBuilder::add_facts(const Event& event, uint32_t row) {
 }
 
 void RowBuilder::add_slice(const Event& event, int64_t offset) {
-  if (!event.has_ts) return lose("kineto.no_time", "a slice without ts was left out", offset);
-  if (!event.has_dur) return lose("kineto.no_duration", "an X event without dur was left out", offset);
+  if (!event.has_ts) return lose(problem::kineto_no_time, offset);
+  if (!event.has_dur) return lose(problem::kineto_no_duration, offset);
   Row row = row_of(event, offset);
   if (row.dur_ns < 0) {
-    lose("kineto.negative_duration", "a negative duration was taken as 0", offset);
+    lose(problem::kineto_negative_duration, offset);
     row.dur_ns = 0;
   }
   int64_t end = 0;
   if (__builtin_add_overflow(row.start_ns, row.dur_ns, &end) || !is_sane(end))
-    return lose("kineto.bad_time", "an event beyond all time (126 years from the epoch) was left out", offset);
+    return lose(problem::kineto_bad_time, offset);
   chunk_.rows.push_back(row);
   add_facts(event, static_cast<uint32_t>(chunk_.rows.size() - 1));
 }
@@ -206,7 +201,7 @@ void RowBuilder::add_counter(const Event& event) {
 void RowBuilder::add(const Event& event, int64_t offset) {
   chunk_.fractional_time |= event.fractional_ts;
   if (!is_sane(event.ts_ns)) {
-    lose("kineto.bad_time", "an event beyond all time (126 years from the epoch) was left out", offset);
+    lose(problem::kineto_bad_time, offset);
     ++chunk_.event_count;
     return;
   }
@@ -217,7 +212,7 @@ void RowBuilder::add(const Event& event, int64_t offset) {
     case 'B':
     case 'E': {
       if (!event.has_ts) {
-        lose("kineto.no_time", "a slice without ts was left out", offset);
+        lose(problem::kineto_no_time, offset);
         break;
       }
       HalfEvent half;

@@ -5,7 +5,6 @@ import {duration, percent} from '../../format';
 import {currentLang, sentence, t} from '../../i18n/i18n';
 import {answered} from '../answers/ask';
 import {commandLine} from '../shell/command';
-import {chineseReason} from './reason';
 import {askedOf, atRest, keptOf, keptText, textOf, type Kept} from './scenario';
 import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
@@ -15,7 +14,7 @@ function Says({price, fixes}: {price: Price; fixes: Fixes}) {
   if (price.why_not || price.saving_ns === null)
     return (
       <p class="says" role="status" id="says">
-        <b class="none">–</b> {zh(price.why_not, chineseReason(price.why_not_zh, fixes.reasons))}
+        <b class="none">–</b> {zh(price.why_not, price.why_not_zh)}
       </p>
     );
   const none = Math.abs(price.saving_share) < 0.0005, costs = price.saving_ns < 0;

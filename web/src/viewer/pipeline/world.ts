@@ -6,7 +6,6 @@ import type {Api} from '../shell/api';
 import {commandLine} from '../shell/command';
 import {f64, i32, u8, type Column} from '../shell/wire';
 import {shownAlone, type Pipe, type World} from './pipe';
-import type {Reasons} from './reason';
 
 export interface Price {
   recorded_ns: number | null;
@@ -38,7 +37,6 @@ export interface Fixes {
   why_not_zh: string;
   schedule: {name: string; chunks: number; micro_batches: number; stages: number} | null;
   schedules: {name: string; chunks: number}[];
-  reasons: Reasons;
   fixes: Fix[];
 }
 type Answer = Price & {this_recorded_ns?: number | null; this_step_ns?: number | null; columns: Column[]};

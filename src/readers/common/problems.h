@@ -1,0 +1,13 @@
+// The problems that readers/common reports; base/problem.h.
+#pragma once
+
+#include "base/problem.h"
+
+namespace stageline::problem {
+
+PROBLEM(reader, bad_row, kLoss);
+PROBLEM(reader, overlapping_steps, kWarning);
+PROBLEM(reader, reversed_time, kWarning);
+PROBLEM(table, cut, kLoss);
+
+}  // namespace stageline::problem
