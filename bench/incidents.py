@@ -30,6 +30,7 @@ def share(part, whole):
 def planted(tool, folder):
     sys.path.insert(0, os.path.join(HERE, "..", "tests", "gen"))
     sys.path.insert(0, os.path.join(HERE, "..", "tests", "cli"))
+    from finding_keys import keys_of  # noqa: PLC0415
     from planted import Planted  # noqa: PLC0415
     from explain_planted_test import CASES, WELL  # noqa: PLC0415
     named = near = covered = 0
@@ -41,14 +42,14 @@ def planted(tool, folder):
         ill, well = Planted(**options, **cause), Planted(**options)
         found = explained(tool, ill.write(os.path.join(folder, "planted.csv")))
         true = ill.period - well.period
-        first = found["findings"][0] if found["findings"] else {"causes": [], "lost_ns": 0, "uncertainty_ns": 0, "cause": "none"}
+        first = found["findings"][0] if found["findings"] else {"places": [], "or_else": [], "key": "none", "lost_ns": 0, "uncertainty_ns": 0}
         reported, off = first["lost_ns"] / 1e6, first["uncertainty_ns"] / 1e6
-        hit = key in first["causes"]
+        hit = key in keys_of(first)
         named += hit
         near += hit and abs(reported - true) <= max(NEAR_POINTS * ill.period, NEAR_SHARE * true)
         covered += hit and abs(reported - true) <= max(2 * off, 0.01 * true)
         errors += [abs(reported - true) / true] if hit else []
-        row(name, f"{true:.1f} ms, {100 * true / ill.period:.1f} %", first["cause"] + ("" if hit else " (not " + key + ")"), f"{told:.1f} ms", f"{off:.1f}")
+        row(name, f"{true:.1f} ms, {100 * true / ill.period:.1f} %", first["key"] + ("" if hit else " (not " + key + ")"), f"{told:.1f} ms", f"{off:.1f}")
     row("**named first**", share(named, len(CASES)), "**priced within 1 point or 15 %**", share(near, len(CASES)),
         f"twice ± covers {share(covered, named)}")
     if errors:

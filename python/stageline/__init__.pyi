@@ -91,7 +91,7 @@ class Answer(Mapping[str, Table]):
 
 class Finding:
     id: str
-    cause: str
+    key: str
     title: str
     detail: str
     value: str
@@ -107,6 +107,8 @@ class Finding:
     step: int | None
     rank: int | None
     evidence: tuple[str, str]
+    places: tuple[dict[str, Any], ...]
+    or_else: tuple[dict[str, Any], ...]
     def answer(self) -> Answer: ...
 
 class Findings(Sequence[Finding]):

@@ -173,7 +173,7 @@ class Answer(Mapping):
 class Finding:
     """One fact worth reporting about a run, its cost and the saving of its fix; times are ns per step."""
     id: str
-    cause: str
+    key: str
     title: str
     detail: str
     value: str
@@ -189,6 +189,8 @@ class Finding:
     step: 'int | None'
     rank: 'int | None'
     evidence: 'tuple'
+    places: 'tuple'
+    or_else: 'tuple'
     _trace: object = dataclasses.field(default=None, repr=False, compare=False)
 
     def __str__(self):
@@ -215,9 +217,9 @@ class Findings(Sequence):
         self.steps, self.step_ns, self.lost_ns, self.lost_share = (values[k] for k in ('steps', 'step_ns', 'lost_ns', 'lost_share'))
         self.parts = [(p[f'label_{pick}'], p['share']) for p in values['parts']]
         make = lambda f: Finding(  # noqa: E731
-            f['id'], f['cause'], f[f'title_{pick}'], f[f'detail_{pick}'], f['value'], f[f'note_{pick}'], f['lost_ns'], f['lost_share'],
+            f['id'], f['key'], f[f'title_{pick}'], f[f'detail_{pick}'], f['value'], f[f'note_{pick}'], f['lost_ns'], f['lost_share'],
             f['uncertainty_ns'], f['saving_ns'], f['saving_share'], f[f'fix_{pick}'], f[f'assumption_{pick}'], f['command'], f['step'],
-            f['rank'], (f['analysis'], f['table']), trace)
+            f['rank'], (f['analysis'], f['table']), tuple(f['places']), tuple(f['or_else']), trace)
         self._list = [make(f) for f in values['findings']]
         self.offers = [make(f) for f in values['offers']]
 

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/json_writer.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {
@@ -15,16 +14,42 @@ void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& 
   json.end_array();
 }
 
+void places_json(JsonWriter& json, const char* key, const std::vector<Place>& places) {
+  json.key(key).begin_array();
+  for (const Place& place : places) write_place(json, place);
+  json.end_array();
+}
+
 }  // namespace
+
+void write_place(JsonWriter& json, const Place& place) {
+  const auto number = [&](const char* name, int32_t value) {
+    if (value != kUnknown) json.field(name, value);
+  };
+  json.begin_object().field("kind", place_kind_name(place.kind));
+  // Ranks and hosts are known by their numbers alone.
+  const bool of_ranks = place.kind == PlaceKind::kRanks || place.kind == PlaceKind::kHost;
+  number("from_stage", place.from_stage);
+  if (!of_ranks) number("stage", place.stage), number("chunk", place.chunk), number("replica", place.replica);
+  if (place.both_ways) json.field("both_ways", true);
+  number("first", place.first);
+  number("last", place.last);
+  if (place.cells != CellKind::kOther) json.field("cells", kind_code(place.cells));
+  if (!place.name.empty()) json.field("name", place.name);
+  if (!place.ranks.empty()) {
+    json.key("ranks").begin_array();
+    for (const int32_t rank : place.ranks) json.value(int64_t{rank});
+    json.end_array();
+  }
+  json.end_object();
+}
 
 void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
   const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
-  // A cause may have several names, separated by blanks: "tail:collective tail:all-reduce".
-  json.begin_object().field("id", f.id).field("cause", f.cause.substr(0, f.cause.find(' ')));
-  json.key("causes").begin_array();
-  for (const std::string_view name : split(f.cause, ' '))
-    if (!name.empty()) json.value(name);
-  json.end_array().field("priced", f.price.saving_ns > 0);
+  json.begin_object().field("id", f.id);
+  places_json(json, "places", f.places);
+  places_json(json, "or_else", f.or_else);
+  json.field("key", key_of(f)).field("priced", f.price.saving_ns > 0);
   if (f.is_time) {
     json.field("lost_ns", whole(f.lost_ns_per_step)).field("uncertainty_ns", whole(f.uncertainty_ns));
     json.field("lost_share", step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);

@@ -13,6 +13,9 @@ namespace stageline {
 // The command that shows a finding's numbers: its own one, else the analysis that has them, for `paths`; "": none.
 std::string finding_command(const Finding& finding, const std::vector<std::string>& paths);
 
+// Writes a place as an object; what does not apply or is not known is absent.
+void write_place(JsonWriter& json, const Place& place);
+
 // Writes a finding as an object, as explain_json() has it. `step_ns` is the mean step.
 void write_finding(JsonWriter& json, const Finding& finding, double step_ns, const std::vector<std::string>& paths);
 

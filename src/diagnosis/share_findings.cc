@@ -185,7 +185,10 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
       messages = causes.messages_ns / causes.step_ns, error_ns = causes.messages_error_ns;
     Finding f = of_share("messages.slow", messages, causes.step_ns, error_ns);
     const bool pair = graph.stage_count == 2;
-    f.cause = pair ? "messages link:0-1 link:1-0" : "messages";
+    Place link{.kind = PlaceKind::kLink};
+    if (pair) link.from_stage = 0, link.stage = 1, link.both_ways = true;
+    f.places = {link};
+    f.key = "messages";
     Args args;
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
     args.flag("recorded", graph.source != GraphSource::kComputeCells || graph.messages_recorded);

@@ -162,11 +162,11 @@ class Teller {
       args.set("longest", human_duration(p.longest_ns)).flag("alone", ranks() == 1);
       args.flag("other", static_cast<TrainingPart>(at.second) == TrainingPart::kOther);
       if (all) {
-        f.cause = "pause:all";
+        f.key = "all";
         say(f, "training.pause_of_all", args);
       } else {
         f.rank = time_.ranks[at.first].rank;
-        f.cause = "pause:" + std::to_string(*f.rank);
+        f.places = {{.kind = PlaceKind::kHost, .ranks = {*f.rank}}};
         say(f, "training.pause", args.set("rank", int64_t{*f.rank}));
       }
       e_.findings.push_back(std::move(f));
@@ -216,7 +216,7 @@ class Teller {
     }
     Finding f = finding("rank.late", price);
     f.rank = time_.ranks[who].rank;
-    f.cause = "rank:" + std::to_string(time_.ranks[who].rank);
+    f.places = {{.kind = PlaceKind::kRanks, .ranks = {*f.rank}}};
     Args args;
     args.set("rank", int64_t{*f.rank}).set("share", percent(share)).set("price", human_duration(price));
     args.set("own", human_duration(its)).set("others", human_duration(theirs));

@@ -5,6 +5,7 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "diagnosis/diff/diff_report.h"
+#include "diagnosis/explain_json.h"
 #include "exporters/table_text.h"
 
 namespace stageline {
@@ -47,7 +48,9 @@ std::string diff_json(const RunDiff& diff) {
     std::isnan(group.error_ns) ? json.null() : json.value(whole_ns(group.error_ns));
     json.field("cause", cause_id(group.cause));
     json.field("kind", group.cause == DiffCause::kCompute ? std::string(kind_code(group.kind)) : group.type);
-    json.field("stage", group.stage).field("from_stage", group.from_stage).field("rank", group.rank).end_object();
+    json.key("places").begin_array();
+    for (const Place& place : places_of(group)) write_place(json, place);
+    json.end_array().end_object();
   }
   json.end_array().key("tables").begin_array();
   for (const Table& table : diff_tables(diff)) append_table_json(json, table);

@@ -112,6 +112,9 @@ Result<std::string> Tools::explain(const Value& arguments) {
   json.end_array().key("findings").begin_array();
   for (const Finding& f : e.findings) {
     json.begin_object().field("id", f.id).field("title", pick(f.title)).field("detail", pick(f.detail));
+    json.key("places").begin_array();
+    for (const Place& place : f.places) write_place(json, place);
+    json.end_array().field("key", clean_text(key_of(f)));
     json.field("value", clean_text(f.value))
         .field("lost_ns", whole(f.lost_ns_per_step))
         .field("uncertainty_ns", whole(f.uncertainty_ns));

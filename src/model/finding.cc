@@ -2,6 +2,11 @@
 
 namespace stageline {
 
+std::string key_of(const Finding& finding) {
+  if (!finding.key.empty()) return finding.key;
+  return finding.places.empty() ? std::string() : key_of(finding.places.front());
+}
+
 const std::vector<std::string_view>& finding_ids() {
   static const std::vector<std::string_view> ids = {
 #define FINDING(id) id,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "model/place.h"
 
 namespace stageline {
 
@@ -39,13 +40,14 @@ struct Finding {
   Text detail;  // evidence and what to try; one or two sentences
 
   // Fields of findings that have a price. Times are per step, the mean over the steps looked at; outlier steps are
-  // excluded unless the finding is about them. Findings with the same cause are merged: `explain` keeps the one with
-  // the larger saving and appends the other's evidence. The `cause` is a key such as "stage:3", "link:1-2", "host". If
-  // a cause has several names, blanks separate them and the best comes first. A finding whose cause is "" is never
-  // merged.
-  std::string cause = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  // excluded unless the finding is about them. Findings with the same place are merged: `explain` keeps the one with
+  // the larger saving and appends the other's evidence.
+  // All of these places, or one of `or_else` instead (model/place.h). A finding without places is never merged.
+  std::vector<Place> places = {}, or_else = {};  // NOLINT(readability-redundant-member-init): GCC wants it
+  // One word for labels, set where there is no place: "order", "sequences". key_of() makes the others from the places.
+  std::string key = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   // The step and the rank that a page should bring into sight: set where the finding is about one step, or names a rank
-  // that `cause` does not.
+  // that no place names.
   std::optional<int64_t> step = std::nullopt;
   std::optional<int32_t> rank = std::nullopt;
   double lost_ns_per_step = 0;    // how much shorter the mean step would be without the cause; 0 when not priced
@@ -54,6 +56,9 @@ struct Finding {
   FindingPrice price = {};        // NOLINT(readability-redundant-member-init): GCC wants it
   bool is_time = true;            // false: no time is lost; the weight only gives the order, and is never shown
 };
+
+// Its key, or that of its first place; "" without either.
+std::string key_of(const Finding& finding);
 
 // The ids of all findings, as findings.def lists them.
 const std::vector<std::string_view>& finding_ids();

@@ -16,10 +16,11 @@ constexpr size_t kMaxRanksInKey = 8;
 
 std::string number(int32_t n) { return std::to_string(n); }
 
+// One word, whatever was recorded.
 std::string named(const std::string& word, const std::string& name) {
-  if (name.empty()) return word;
-  std::string key = word + ":" + dashed(name);
-  std::replace(key.begin(), key.end(), ' ', '-');
+  std::string key = word + (name.empty() ? "" : ":") + name;
+  for (char& c : key)
+    if (c == ' ' || c == ',' || c == ';' || c == '/') c = '_';
   return key;
 }
 
@@ -49,8 +50,16 @@ bool same_place(const Place& a, const Place& b) {
   return a.ranks.empty() || b.ranks.empty() || a.ranks == b.ranks;
 }
 
-bool same_places(const std::vector<Place>& a, const std::vector<Place>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), same_place);
+std::vector<Place> shared_places(const std::vector<Place>& some, const std::vector<Place>& others) {
+  std::vector<Place> shared;
+  for (const Place& place : some) {
+    if (place.kind == PlaceKind::kHost && place.ranks.empty()) continue;
+    const bool also = std::any_of(others.begin(), others.end(), [&](const Place& other) {
+      return place.ranks == other.ranks && same_place(place, other);
+    });
+    if (also) shared.push_back(place);
+  }
+  return shared;
 }
 
 std::string key_of(const Place& p) {
@@ -59,14 +68,16 @@ std::string key_of(const Place& p) {
     case PlaceKind::kRanks: return of_ranks(p.ranks.size() > 1 ? "ranks" : "rank", p.ranks);
     case PlaceKind::kReplicas: return p.replica == kUnknown ? "replicas" : "replica:" + number(p.replica);
     case PlaceKind::kHost: return of_ranks("host", p.ranks);
-    case PlaceKind::kLink: return "link:" + number(p.from_stage) + "-" + number(p.stage);
+    case PlaceKind::kLink:
+      if (p.stage == kUnknown) return "messages";
+      return "link:" + number(p.from_stage) + "-" + number(p.stage);
     case PlaceKind::kMicroBatches: return span_key("micro-batch", "micro-batches", p);
     case PlaceKind::kCells:
-      return "cell:" + number(p.stage) + "." + std::string(kind_code(p.cells)) +
-             (p.first == kUnknown ? "" : number(p.first));
+      if (p.first == kUnknown) return "stage:" + number(p.stage);
+      return "cell:" + number(p.stage) + "." + std::string(kind_code(p.cells)) + number(p.first);
     case PlaceKind::kSteps: return span_key("step", "steps", p);
-    case PlaceKind::kBetweenSteps: return named("between-steps", p.name);
-    case PlaceKind::kCollective: return named("collective", p.name);
+    case PlaceKind::kBetweenSteps: return named("between-steps", dashed(p.name));
+    case PlaceKind::kCollective: return named("collective", dashed(p.name));
     case PlaceKind::kOptimizer: return "optimizer";
     case PlaceKind::kRun: return "run";
     case PlaceKind::kOperator:

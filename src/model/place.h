@@ -52,7 +52,9 @@ std::string_view place_kind_name(PlaceKind kind);
 
 // Whether places of two runs are the same. What one of the runs does not know (a replica, a rank) is no difference.
 bool same_place(const Place& a, const Place& b);
-bool same_places(const std::vector<Place>& a, const std::vector<Place>& b);
+// Places of two lists that are one and the same, in the order of `some`. Places that name nobody (a host without its
+// rank) are none.
+std::vector<Place> shared_places(const std::vector<Place>& some, const std::vector<Place>& others);
 
 // "link:1-2": one word for labels, of Prometheus and of a history. It is made from the data and never read back.
 std::string key_of(const Place& place);

@@ -37,8 +37,10 @@ Table ranks_of(const RunData& data) {
 Table findings_of(const RunData& data) {
   Table table(
       "findings", "Findings",
-      {{"id", "id", Type::kText, "Stable name of the kind of finding."},
-       {"cause", "cause", Type::kText, "What is at fault: stage:3, link:1-2, host …"},
+      {{"position", "position", Type::kInteger, "Its place in the list of findings, from 1."},
+       {"id", "id", Type::kText, "Stable name of the kind of finding."},
+       {"key", "key", Type::kText,
+        "One word for where it is: stage:3, link:1-2, order …; finding_places has it as data."},
        {"title", "title", Type::kText, "The finding in one sentence."},
        {"detail", "detail", Type::kText, "The evidence, and what to try."},
        {"value", "value", Type::kText, "The number that matters, with its unit."},
@@ -61,10 +63,45 @@ Table findings_of(const RunData& data) {
     if (!f.evidence.table.empty()) evidence += "__" + f.evidence.table;
     for (char& c : evidence)
       if (c == '-') c = '_';
-    table.add_row({f.id, f.cause.substr(0, f.cause.find(' ')), f.title.en, f.detail.en, f.value,
+    table.add_row({static_cast<int64_t>(table.row_count() + 1), f.id, key_of(f), f.title.en, f.detail.en, f.value,
                    whole_ns(f.lost_ns_per_step), whole_ns(f.uncertainty_ns), whole_ns(f.price.saving_ns),
                    f.price.fix.en, f.price.assumption.en, finding_command(f, data.paths()),
                    f.step.value_or(kNullInteger), f.rank ? int64_t{*f.rank} : kNullInteger, evidence});
+  }
+  return table;
+}
+
+Table finding_places_of(const RunData& data) {
+  Table table("finding_places", "Places of findings",
+              {{"finding", "finding", Type::kInteger, "Its position in findings."},
+               {"relation", "relation", Type::kText, "and: it is here; or: it may be here instead."},
+               {"kind", "kind", Type::kText, "stage, ranks, replicas, host, link, micro_batches, cells, call, frame …"},
+               {"stage", "stage", Type::kInteger, "Stage; of a link the one that receives."},
+               {"from_stage", "from", Type::kInteger, "Of a link: the stage that sends."},
+               {"both_ways", "both ways", Type::kInteger, "1: which way the link is slow cannot be determined."},
+               {"chunk", "chunk", Type::kInteger, "Chunk of the stage; NULL: all."},
+               {"replica", "replica", Type::kInteger, "Replica; NULL: all."},
+               {"first", "first", Type::kInteger, "First micro-batch or step."},
+               {"last", "last", Type::kInteger, "Last micro-batch or step."},
+               {"cells", "cells", Type::kText, "Kind of work: F, B, I, W …; empty: all."},
+               {"rank", "rank", Type::kInteger, "One row for each rank that the place names; NULL: it names none."},
+               {"name", "name", Type::kText, "As recorded: the collective, call, frame, machine, phase."}});
+  if (data.trace().parts.empty()) return table;
+  Diagnostics notes;
+  const Explanation explanation = explain_run(data.run(), notes);
+  for (size_t i = 0; i < explanation.findings.size(); ++i) {
+    const Finding& f = explanation.findings[i];
+    const auto add = [&](const char* relation, const Place& p) {
+      const std::vector<int32_t> ranks = p.ranks.empty() ? std::vector<int32_t>{kUnknown} : p.ranks;
+      for (const int32_t rank : ranks)
+        table.add_row({static_cast<int64_t>(i + 1), std::string(relation), std::string(place_kind_name(p.kind)),
+                       known_integer(p.stage), known_integer(p.from_stage), int64_t{p.both_ways},
+                       known_integer(p.chunk), known_integer(p.replica), known_integer(p.first), known_integer(p.last),
+                       p.cells == CellKind::kOther ? std::string() : std::string(kind_code(p.cells)),
+                       known_integer(rank), p.name});
+    };
+    for (const Place& place : f.places) add("and", place);
+    for (const Place& place : f.or_else) add("or", place);
   }
   return table;
 }
@@ -109,6 +146,8 @@ void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std:
   add("ranks", "Where each rank ran and what was read from it.", ranks_of);
   add("findings", "What costs time, what that is worth and which table proves it: as stageline explain has it.",
       findings_of);
+  add("finding_places", "Where each finding is, as data: a row for each place, or for each of its ranks.",
+      finding_places_of);
   add("diagnostics", "What was flawed in the input and what was done about it.", flaws_of);
   add("meta", "What the run and its sources say of themselves.", meta_of);
 }

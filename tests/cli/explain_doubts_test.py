@@ -9,6 +9,7 @@ import unittest
 from support import SHARED, Case, needs_shared, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
+from finding_keys import keys_of  # noqa: E402
 from planted import Planted  # noqa: E402
 
 BASE = ['--stages', 4, '--micro-batches', 16, '--steps', 6, '--latency', 0.2, '--jitter', 0.02, '--seed', 7]
@@ -201,7 +202,7 @@ class BehindAnotherCause(Doubts):
     def test_a_slow_stage_beside_a_slower_rank_is_reported(self):
         path = self.made('pair', '--dp', 2, '--micro-batches', 8, '--steps', 12, '--reduce', 3, '--fault', 'slow-stage:1,1.3', '--fault', 'slow-rank:6,1.4')
         rank, stage = self.reported(path)['findings']
-        self.assertEqual((rank['id'], stage['id'], stage['cause']), ('rank.slow', 'stage.slow', 'stage:1'))
+        self.assertEqual((rank['id'], stage['id'], stage['key']), ('rank.slow', 'stage.slow', 'stage:1'))
         self.assertIn('fix the other findings first', stage['title_en'])
         self.assertRegex(stage['detail_en'], r'after they are fixed, it saves \d\.\d.%')
         # Its price is what it costs as long as the rank is slow.
@@ -216,7 +217,7 @@ class BehindAnotherCause(Doubts):
         reported = self.reported(Planted(**slow).write(self.dir / 'three.csv'))
         found = {f['id']: f for f in reported['findings']}
         self.assertEqual(set(found), {'rank.slow', 'stage.slow'})
-        self.assertEqual(set(found['stage.slow']['causes']), {'stage:0', 'stage:3'})
+        self.assertEqual(keys_of(found['stage.slow']), {'stage:0', 'stage:3'})
         self.assertIn('Every other cause', reported['closing_en'])
 
 

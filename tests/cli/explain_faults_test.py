@@ -17,7 +17,7 @@ FAULTS = [
     ('1f1b', 'slow-link:2,1,+3ms,1', 'link.slow', 'link:2-1'),
     ('1f1b', 'long-sequences:0.15,2', 'sequence.long', 'sequences'),
     ('1f1b', 'gc:30ms,0.02', 'host.pauses', 'host'),
-    ('1f1b', 'late-launch:6,3ms', 'rank.late_launch', 'rank:6'),
+    ('1f1b', 'late-launch:6,3ms', 'rank.late_launch', 'host:6'),
     ('1f1b', 'wrong-order:2', 'schedule.order', 'order'),
     ('zb-h1', 'missing-dw:1', 'schedule.unsplit', 'order'),
     ('zb-v', 'missing-dw', 'schedule.unsplit', 'order'),
@@ -41,12 +41,12 @@ class ExplainFaults(Case):
                     found = self.explained(f'{form}-{i}', schedule, *how, '--fault', fault)
                     self.assertTrue(found['findings'], 'nothing was found')
                     first = found['findings'][0]
-                    self.assertEqual((first['id'], first['cause']), (finding, cause))
+                    self.assertEqual((first['id'], first['key']), (finding, cause))
                     lost = found['step_ns'] - healthy[schedule]['step_ns']
                     self.assertAlmostEqual(first['lost_ns'] / lost, 1, delta=PRICE)
                     self.assertGreater(first['lost_ns'], 2 * first['uncertainty_ns'])
                     # One cause, one finding; and what all of them cost together is what this one does.
-                    self.assertEqual([f['cause'] for f in found['findings']].count(cause), 1)
+                    self.assertEqual([f['key'] for f in found['findings']].count(cause), 1)
                     self.assertAlmostEqual(found['lost_ns'] / lost, 1, delta=2 * PRICE)
 
     def test_a_healthy_run_has_none(self):

@@ -9,6 +9,7 @@ import unittest
 from support import Case, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
+from finding_keys import keys_of  # noqa: E402
 from planted import Planted, chance  # noqa: E402
 
 WELL = dict(stages=4, micro_batches=16, steps=8)
@@ -38,10 +39,10 @@ class ExplainKinds(Case):
         options = dict(WELL, dp=4, steps=12)
         turns = lambda st, d, s, k, mb: 1.3 if (d, s) == ((1, 1) if st < 6 else (2, 2)) else 1  # noqa: E731
         found = self.reported('turns', Planted(**options, cost=turns))
-        self.assertEqual(sorted(f['cause'] for f in found['findings'] if f['id'] == 'rank.slow'), ['rank:10', 'rank:5'], [f['title_en'] for f in found['findings']])
+        self.assertEqual(sorted(f['key'] for f in found['findings'] if f['id'] == 'rank.slow'), ['rank:10', 'rank:5'], [f['title_en'] for f in found['findings']])
         self.assertFalse([f['title_en'] for f in found['findings'] if f['id'] == 'ranks.slow'])
         for finding in found['findings']:
-            if finding['cause'] == 'rank:10':
+            if finding['key'] == 'rank:10':
                 self.assertIn('in 6 of 12 steps', words(finding))
 
     def test_ranks_that_are_slow_at_the_same_times_stay_one_cause(self):
@@ -59,7 +60,7 @@ class ExplainKinds(Case):
     def test_one_kind_of_work_is_no_heavy_stage(self):
         again = lambda st, d, s, k, mb: 1.33 if (s, k) == (1, 'B') else 1  # noqa: E731
         first = self.reported('again', Planted(**WELL, cost=again))['findings'][0]
-        self.assertEqual(first['cause'], 'stage:1')
+        self.assertEqual(first['key'], 'stage:1')
         self.assertIn('check its backward', first['title_en'])
         self.assertNotIn('a heavy stage and a slow device look the same', first['detail_en'])
         whole = lambda st, d, s, k, mb: 1.33 if s == 1 else 1  # noqa: E731
@@ -98,7 +99,7 @@ class ExplainKinds(Case):
     def test_cells_of_one_stage_go_with_their_number(self):
         well, ill = Planted(**WELL), Planted(**WELL, cost=lambda st, d, s, k, mb: 1 + 0.04 * mb if s == 2 else 1)
         found = self.reported('growing-stage', ill)
-        self.assertEqual([f['cause'] for f in found['findings']], ['stage:2'], [f['title_en'] for f in found['findings']])
+        self.assertEqual([f['key'] for f in found['findings']], ['stage:2'], [f['title_en'] for f in found['findings']])
         self.assertIn('The work of micro-batches on stage 2 gets slower within each step', found['findings'][0]['title_en'])
         self.priced(found['findings'][0], ill, well)
 
@@ -107,7 +108,7 @@ class ExplainKinds(Case):
         first = self.reported('one-way', Planted(**dict(WELL, messages=True), message=slow))['findings'][0]
         self.assertEqual(first['id'], 'link.slow')
         self.assertIn('Backward messages are slow on every link (5.20\u202fms', first['title_en'])
-        self.assertEqual({'link:1-0', 'link:2-1', 'link:3-2'}, set(first['causes']))
+        self.assertEqual({'link:1-0', 'link:2-1', 'link:3-2'}, set(keys_of(first)))
 
     def test_neighbours_are_one_place(self):
         well = Planted(**WELL)
@@ -115,7 +116,7 @@ class ExplainKinds(Case):
         found = self.reported('cool', cool)
         self.assertEqual([f['id'] for f in found['findings']], ['cell.slow'], [f['title_en'] for f in found['findings']])
         self.assertIn('B13–B15 of stage 1 are slow', found['findings'][0]['title_en'])
-        self.assertTrue({'cell:1.B13', 'cell:1.B15', 'stage:1'} <= set(found['findings'][0]['causes']))
+        self.assertTrue({'cell:1.B13', 'cell:1.B15', 'stage:1'} <= set(keys_of(found['findings'][0])))
         self.priced(found['findings'][0], cool, well)
 
     def test_a_micro_batch_is_long_in_what_is_long(self):
@@ -141,7 +142,7 @@ class ExplainKinds(Case):
                 found = self.reported('idle-' + name, self.idle(Planted(**WELL), 50, name))
                 first = found['findings'][0]
                 self.assertEqual(first['id'], 'tail.exposed')
-                self.assertIn('tail:idle', first['causes'])
+                self.assertEqual((first['key'], first['places'][0]['kind']), ('tail:' + (name.replace('_', '-') or 'idle'), 'host'))
                 self.assertAlmostEqual(first['lost_ns'], 50e6, delta=1e6)
                 self.assertIn(name or 'The cause was not recorded', words(first))
         # A short one is a line of the account.
@@ -157,7 +158,7 @@ class ExplainKinds(Case):
         self.assertIn('rank 3 started F0', first['title_en'])
         self.assertIn('late while checkpoint ran on it', first['title_en'])
         self.assertNotIn('not recorded', words(first))
-        self.assertIn('between-steps:checkpoint', first['causes'])
+        self.assertIn('between-steps:checkpoint', keys_of(first))
 
     def test_starts_are_not_late_where_rows_are_missing(self):
         planted = Planted(**WELL)

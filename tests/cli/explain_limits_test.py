@@ -182,14 +182,14 @@ class LateStarts(Limits):
                     words = ['--latency', 0.3, '--steps', 6]
                     late = self.reported(self.made('late', *words, '--fault', f'late-launch:{rank},2ms', how=how))
                     well = self.reported(self.made('well', *words, how=how))
-                    self.assertEqual([(f['id'], f['cause']) for f in late['findings']], [('rank.late_launch', f'rank:{rank}')])
+                    self.assertEqual([(f['id'], f['key']) for f in late['findings']], [('rank.late_launch', f'host:{rank}')])
                     lost = late['step_ns'] - well['step_ns']
                     self.assertAlmostEqual(late['findings'][0]['lost_ns'] / lost, 1, delta=0.05)
 
     def test_one_way_of_a_link_that_clocks_were_tied_by(self):
         # Gaps alone cannot show which of two directions is slow.
         found = self.reported(self.made('link', '--latency', 0.3, '--steps', 6, '--fault', 'slow-link:1,2,+4ms'))['findings']
-        self.assertEqual([f['cause'] for f in found], ['link:1-2'])
+        self.assertEqual([f['key'] for f in found], ['link:1-2'])
         self.assertIn('between stages 1 and 2', found[0]['title_en'])
 
     def test_messages_slow_on_all_links(self):

@@ -10,6 +10,7 @@ import unittest
 from support import Case, run
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'gen'))
+from finding_keys import keys_of  # noqa: E402
 from planted import Planted, chance, noise  # noqa: E402
 
 WELL = dict(stages=4, micro_batches=8, steps=10)
@@ -34,11 +35,11 @@ CASES = {
     'exposed reduction': (dict(tail=lambda s: (90.0, 3.0)), {}, 'tail:all-reduce', 'exposed'),
     'long optimizer': (dict(tail=lambda s: (2.0, 120.0)), {}, 'tail:optimizer', 'optimizer'),
     'late messages, recorded': (dict(message=lambda st, d, a, b, mb, k: 25 if (a, b) == (1, 2) and chance(st, mb) < 0.15 else 0),
-                                dict(messages=True), 'message-tail:1-2', 'retransmission'),
+                                dict(messages=True), 'link:1-2', 'retransmission'),
     'late messages, not recorded': (dict(message=lambda st, d, a, b, mb, k: 25 if (a, b) == (2, 3) and chance(st, mb) < 0.2 else 0), {},
-                                    'message-tail:2-3', 'Messages were not recorded'),
+                                    'link:2-3', 'Messages were not recorded'),
     'one hang': (dict(message=lambda st, d, a, b, mb, k: 4000 if (st, a, b, mb, k) == (7, 2, 3, 4, 'F') else 0), dict(messages=True),
-                 'hang:2-3', 'Step 7'),
+                 'link:2-3', 'Step 7'),
     'one pause': (dict(pause=lambda st, d, s, k, mb: 300 if (st, s, k, mb) == (4, 2, 'B', 3) else 0), dict(messages=True), 'rank:2', 'Step 4'),
     'slow from a step on': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 1 and st >= 10 else 1), dict(steps=20), 'stage:1', 'since step 10'),
     'slower every step': (dict(cost=lambda st, d, s, k, mb: 1 + 0.015 * st if s == 2 else 1), dict(steps=20), 'stage:2', 'with every step'),
@@ -53,7 +54,7 @@ CASES = {
     'all slow every third step': (dict(cost=lambda st, d, s, k, mb: 1.4 if st % 3 == 0 else 1), dict(stages=1, steps=12), 'every:3', 'every third'),
     'a replica slow in one step': (dict(cost=lambda st, d, s, k, mb: 2 if d == 3 and st == 5 else 1), dict(dp=4), 'replica:3', 'Step 5'),
     'one hang in all replicas': (dict(message=lambda st, d, a, b, mb, k: 1500 if (st, a, b, mb, k) == (5, 1, 2, 4, 'F') else 0),
-                                 dict(messages=True, dp=4), 'hang:1-2', '3 other replicas'),
+                                 dict(messages=True, dp=4), 'link:1-2', '3 other replicas'),
     'a link slow from a step on': (dict(message=lambda st, d, a, b, mb, k: 8 if (a, b) == (1, 2) and st >= 10 else 0),
                                    dict(messages=True, steps=20, micro_batches=16), 'link:1-2', 'since step 10'),
     'a link slow every third step': (dict(message=lambda st, d, a, b, mb, k: 15 if (a, b) == (1, 2) and st % 3 == 0 else 0),
@@ -120,8 +121,7 @@ class ExplainPlanted(Case):
                 self.assertGreater(true_ns, 0.02 * ill.period * 1e6, 'the case itself')
                 self.assertTrue(found['findings'], found['closing_en'])
                 first = found['findings'][0]
-                self.assertIn(key, first['causes'])
-                self.assertEqual(first['cause'], first['causes'][0])
+                self.assertIn(key, keys_of(first))
                 run(*shlex.split(first['command'])[1:], check=0)  # what it says to look at is there
                 self.assertIn(words, first['title_en'] + first['detail_en'])
                 self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
@@ -207,8 +207,8 @@ class ExplainPlanted(Case):
                 self.assertEqual([f['id'] for f in found['findings']], [])
 
     def priced(self, found, key, true_ns, period_ms):
-        hits = [f for f in found['findings'] if key in f['causes']]
-        self.assertEqual(len(hits), 1, [(f['causes'], f['title_en']) for f in found['findings']])
+        hits = [f for f in found['findings'] if key in keys_of(f)]
+        self.assertEqual(len(hits), 1, [(keys_of(f), f['title_en']) for f in found['findings']])
         self.assertLess(abs(hits[0]['lost_ns'] - true_ns), max(SHARE * true_ns, POINTS * period_ms * 1e6), hits[0]['title_en'])
         return hits[0]
 
@@ -228,7 +228,7 @@ class ExplainPlanted(Case):
             return 400 if (st, d, mb) in far else 30 if chance(st, d, mb) < 0.05 else 0
         well, ill = Planted(**options), Planted(**options, message=late)
         found = self.reported('retransmissions', ill)[1]
-        reported = self.priced(found, 'message-tail:1-2', (ill.period - well.period) * 1e6, ill.period)
+        reported = self.priced(found, 'link:1-2', (ill.period - well.period) * 1e6, ill.period)
         self.assertIn('2 steps (3, 9) are long because of it', reported['detail_en'])
 
     def test_the_longest_of_late_messages_is_one_of_them(self):
@@ -238,7 +238,7 @@ class ExplainPlanted(Case):
         options = dict(WELL, stages=2, micro_batches=6, messages=True, steps=12)
         well, ill = Planted(**options), Planted(**options, message=late)
         found = self.reported('pareto', ill)[1]
-        self.assertIn('Step 5 is long because of it', self.priced(found, 'message-tail:1-0', (ill.period - well.period) * 1e6, ill.period)['detail_en'])
+        self.assertIn('Step 5 is long because of it', self.priced(found, 'link:1-0', (ill.period - well.period) * 1e6, ill.period)['detail_en'])
         # Where the others are all alike, one that is twenty times as long is a hang of its own.
         alike = lambda st, d, a, b, mb, k: 3000 if (st, a, b, mb) == (5, 1, 0, 3) else 20 if (a, b) == (1, 0) and chance(st, mb) < 0.2 else 0  # noqa: E731
         found = self.reported('hang-beside-late', Planted(**options, message=alike))[1]
@@ -268,8 +268,8 @@ class ExplainPlanted(Case):
         late = lambda st, d, a, b, mb, k: 45 if {a, b} == {0, 1} and chance(st, d, a, mb) < 0.03 else 0  # noqa: E731
         found = self.reported('both-ways', Planted(**dict(WELL, dp=2, micro_batches=4, steps=12), message=late))[1]
         first = found['findings'][0]
-        self.assertIn('link:0-1', first['causes'], first['title_en'])
-        self.assertIn('link:1-0', first['causes'], first['title_en'])
+        self.assertIn('link:0-1', keys_of(first), first['title_en'])
+        self.assertIn('link:1-0', keys_of(first), first['title_en'])
 
     def test_diff_names_what_became_longer_and_not_the_stage_that_paces_it(self):
         for name, words, cause, how in (
@@ -291,7 +291,7 @@ class ExplainPlanted(Case):
         for name, messages in (('few-late', False), ('few-late-recorded', True)):
             with self.subTest(name):
                 first = self.reported(name, Planted(**dict(WELL, dp=3, micro_batches=6, messages=messages), message=late))[1]['findings'][0]
-                self.assertIn('message-tail:2-3', first['causes'], first['title_en'])
+                self.assertIn('link:2-3', keys_of(first), first['title_en'])
                 self.assertNotIn('garbage', first['title_en'] + first['detail_en'])
 
     def test_replicas_that_wait_are_reported_beside_a_longer_tail(self):
@@ -312,7 +312,7 @@ class ExplainPlanted(Case):
     def test_a_hang_is_reported_with_its_own_length(self):
         hang = lambda st, d, a, b, mb, k: 3000 if (st, a, b, mb, k) == (4, 1, 2, 3, 'F') else 0.001 * chance(st, d, a, b, mb, k)  # noqa: E731
         found = self.reported('hangs', Planted(**dict(WELL, dp=4, messages=True), message=hang))[1]['findings'][0]
-        self.assertIn('hang:1-2', found['causes'])
+        self.assertIn('link:1-2', keys_of(found))
         self.assertIn('took 3.00\u202fs', found['title_en'])
 
     def test_messages_cost_what_they_cost_beside_a_slow_stage(self):
@@ -332,12 +332,12 @@ class ExplainPlanted(Case):
         options = dict(WELL, stages=3, micro_batches=12, messages=True, latency=4)
         well, ill = Planted(**options), Planted(**options, blocking=True)
         found = self.reported('blocking', ill)[1]['findings']
-        reported = next((f for f in found if 'blocking' in f['cause'].split()), None)
+        reported = next((f for f in found if 'blocking' in f['key'].split()), None)
         self.assertIsNotNone(reported, [f['title_en'] for f in found])
         true_ns = (ill.period - well.period) * 1e6
         self.assertLess(abs(reported['lost_ns'] - true_ns), max(POINTS * ill.period * 1e6, SHARE * true_ns))
-        self.assertFalse([f['title_en'] for f in found if 'rank:' in f['cause'] or 'host' in f['cause']])
-        self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['cause'].split()])
+        self.assertFalse([f['title_en'] for f in found if keys_of(f) & {'host'} or any(key.startswith('rank:') for key in keys_of(f))])
+        self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['key'].split()])
 
     def test_pauses_stand_out_from_late_starts_everywhere(self):
         # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone has occasional long pauses.
@@ -348,7 +348,7 @@ class ExplainPlanted(Case):
         _, found = self.reported('stands-out', ill)
         first = found['findings'][0]
         self.assertEqual(first['id'], 'host.pauses', [f['title_en'] for f in found['findings']])
-        self.assertIn('host:2', first['causes'])
+        self.assertIn('host:2', keys_of(first))
         true_ns = (ill.period - well.period) * 1e6
         self.assertAlmostEqual(first['lost_ns'], true_ns, delta=max(SHARE * true_ns, POINTS * ill.period * 1e6))
 

@@ -32,13 +32,13 @@ class Small(Case):
         # Long sequences make steps differ, and with them what the slow rank costs; that it is slow every step shows.
         reported = self.reported('1f1b', '--stages', 3, '--micro-batches', 4, '--dp', 2, '--steps', 6, '--jitter', 0.01, '--seed', 166, '--fault',
                          'long-sequences:0.05,1.5', '--fault', 'slow-rank:4,1.5')
-        self.assertEqual([f['cause'] for f in reported['findings']], ['rank:4'])
+        self.assertEqual([f['key'] for f in reported['findings']], ['rank:4'])
         reported = self.reported('zbvpp', '--stages', 3, '--micro-batches', 16, '--dp', 4, '--steps', 2, '--jitter', 0.03, '--seed', 145, '--fault',
                          'slow-link:1,2,+2ms', '--fault', 'late-launch:8,1ms')
-        self.assertEqual([f['cause'] for f in reported['findings']], ['rank:8'])
+        self.assertEqual([f['key'] for f in reported['findings']], ['host:8'])
         reported = self.reported('1f1b', '--stages', 4, '--micro-batches', 16, '--steps', 3, '--jitter', 0.01, '--fault', 'slow-stage:1,1.2', '--fault',
                          'long-sequences:0.1,2')
-        self.assertIn('stage:1', [f['cause'] for f in reported['findings']])
+        self.assertIn('stage:1', [f['key'] for f in reported['findings']])
 
     def test_a_few_steps_of_scatter_prove_nothing(self):
         for seed in range(1, 9):
@@ -51,19 +51,19 @@ class Small(Case):
         both = ['--fault', 'heavy-head:0.2', '--fault', 'slow-rank:6,1.5']
         base = ['bfs', '--stages', 8, '--micro-batches', 16, '--steps', 3, '--jitter', 0.01, '--messages', '--cost', '5,12']
         reported, head, well = self.reported(*base, *both), self.reported(*base, *both[:2]), self.reported(*base)
-        self.assertEqual([f['cause'] for f in reported['findings']], ['stage:6'])
+        self.assertEqual([f['key'] for f in reported['findings']], ['stage:6'])
         next_share = float(re.search(r'is probably a slow stage 7: another ([\d.]+)\u202f%', reported['closing_en'])[1]) / 100
         self.assertAlmostEqual(next_share * reported['step_ns'] / (head['step_ns'] - well['step_ns']), 1, delta=0.07)  # of a share with two digits
         self.assertIn('修复', reported['closing_zh'])
         self.assertIn('第 7 级', reported['closing_zh'])
         # Alone it is a finding, and nothing comes after it.
-        self.assertEqual([f['cause'] for f in head['findings']], ['stage:7'])
+        self.assertEqual([f['key'] for f in head['findings']], ['stage:7'])
         self.assertNotIn('the next bottleneck', head['closing_en'])
 
     def test_a_rank_behind_a_slower_one(self):
         reported = self.reported('1f1b', '--stages', 4, '--micro-batches', 16, '--steps', 6, '--dp', 2, '--jitter', 0.02, '--messages', '--fault', 'slow-rank:4,1.5',
                          '--fault', 'late-launch:2,3ms')
-        self.assertEqual([f['cause'] for f in reported['findings']], ['rank:4'])
+        self.assertEqual([f['key'] for f in reported['findings']], ['rank:4'])
         self.assertIn('late launches on stage 2', reported['closing_en'])
 
     def test_a_stage_that_evening_out_makes_no_faster_is_reported_where_it_costs_much(self):
@@ -106,7 +106,7 @@ class Small(Case):
         for slow in ({0, 3, 6, 9}, set(range(6))):
             with self.subTest(slow=slow):
                 reported = self.mixed(slow, 'slow-rank:5,1.5')
-                self.assertEqual([f['cause'] for f in reported['findings']], ['rank:5'])
+                self.assertEqual([f['key'] for f in reported['findings']], ['rank:5'])
                 self.assertIn(f'in {len(slow)} of 12 steps', reported['findings'][0]['title_en'])
                 self.assertIn(f'在 12 步中的 {len(slow)} 步里', reported['findings'][0]['title_zh'])
                 self.assertAlmostEqual(reported['findings'][0]['lost_ns'] / (reported['step_ns'] - well['step_ns']), 1, delta=0.05)

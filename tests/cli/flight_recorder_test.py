@@ -54,7 +54,7 @@ class FlightRecorderTest(unittest.TestCase):
     def test_missing_says_who_waits_and_where_the_missing_rank_was_last(self):
         said = self.explained('--fault', 'missing:2')
         self.assertEqual(said['findings'][0]['id'], 'collective.missing')
-        self.assertEqual(said['findings'][0]['cause'], 'rank:2')
+        self.assertEqual(said['findings'][0]['key'], 'rank:2')
         text = ' '.join(run('explain', self.folder, check=0).out.split())
         self.assertNotIn('1 %', text)
         for words in ('Rank 2 never issued all_reduce 7 of default_pg (group 0)', 'Ranks 0, 1, 3 have been waiting in it since', '/job/train.py(41): train_step'):

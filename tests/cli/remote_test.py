@@ -40,7 +40,7 @@ class RemoteTest(Case):
         there = json.loads(run('explain', *paths, '--format', 'json', '-q', env=env, check=0).out)
         here = json.loads(run('explain', ours, '--format', 'json', '-q', check=0).out)
         self.assertTrue(here['findings'])
-        self.assertEqual([(f['cause'], f['lost_ns'], f['title_en']) for f in here['findings']], [(f['cause'], f['lost_ns'], f['title_en']) for f in there['findings']])
+        self.assertEqual([(f['key'], f['lost_ns'], f['title_en']) for f in here['findings']], [(f['key'], f['lost_ns'], f['title_en']) for f in there['findings']])
 
     def test_a_folder_of_s3_answers_as_a_folder_does(self):
         server = self.bucket('läufe 四十二/run+1')
@@ -76,7 +76,7 @@ class RemoteTest(Case):
         done = subprocess.run(command(2, 'explain', 's3://bucket/runs/42', '--digests', self.dir / 'digests', '--format', 'json', '-q'), capture_output=True, env=env, timeout=300)
         self.assertEqual(done.returncode, 0, done.stderr[-2000:])
         here = json.loads(run('explain', self.dir / 'logs', '--format', 'json', '-q', check=0).out)
-        self.assertEqual([f['cause'] for f in json.loads(done.stdout)['findings']], [f['cause'] for f in here['findings']])
+        self.assertEqual([f['key'] for f in json.loads(done.stdout)['findings']], [f['key'] for f in here['findings']])
 
     def test_credentials_come_from_where_the_aws_cli_finds_them(self):
         server = self.bucket()
@@ -219,7 +219,7 @@ class AnotherServerTest(Case):
             client.put_object(Bucket='training', Key=f'run 7/{rel}', Body=data)
         there = json.loads(run('explain', 's3://training/run 7', '--format', 'json', '-q', env=env, check=0).out)
         here = json.loads(run('explain', self.dir / 'logs', '--format', 'json', '-q', check=0).out)
-        self.assertEqual([(f['cause'], f['lost_ns']) for f in here['findings']], [(f['cause'], f['lost_ns']) for f in there['findings']])
+        self.assertEqual([(f['key'], f['lost_ns']) for f in here['findings']], [(f['key'], f['lost_ns']) for f in there['findings']])
 
 
 if __name__ == '__main__':

@@ -55,7 +55,7 @@ class Training(Case):
         self.assertIn('All ranks run unrecorded work up to 300\u202fms longer than usual in 2 steps', found['title_en'])
         self.assertIn('all ranks pause together', found['detail_en'])
         self.assertIsNone(found['rank'])
-        self.assertEqual(found['causes'], ['pause:all'])
+        self.assertEqual(found['key'], 'all')
 
     def test_collectives_that_nothing_hides(self):
         found = self.first('wire', 'comm.exposed', 25)

@@ -25,8 +25,9 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BIN = pathlib.Path(os.environ.setdefault('STAGELINE_BIN', str(ROOT / 'build/dev/stageline'))).resolve()
-sys.path[:0] = [str(ROOT / 'bench'), str(HERE)]
+sys.path[:0] = [str(ROOT / 'bench'), str(ROOT / 'tests' / 'gen'), str(HERE)]
 import rival as rivals  # noqa: E402
+from finding_keys import keys_of  # noqa: E402
 
 SECONDS, STEPS, WARM_UP = 300, 20, 2  # as in program.py, which needs torch
 MEAN_POINTS, MOST_POINTS, TOLD = 0.03, 0.08, 0.01
@@ -52,9 +53,9 @@ INCIDENTS = {
     'slow replica': (REPLICAS, rule('work', ranks=[2, 3], times=1.5), ('replica:1', 'ranks:*', 'rank:2', 'rank:3')),
     'first micro-batch long everywhere': ({}, rule('work', micro_batch=0, times=2.5), ('micro-batch:0',)),
     'warm-up step': ({}, rule('work', step=0, times=4), ('step:2',)),
-    'late message, one way': ({}, rule('message', rank=1, peer=2, ms=12), ('link:1-2', 'message-tail:1-2')),
-    'one message hangs': ({}, rule('message', rank=1, peer=2, ms=400, step=9, micro_batch=3), ('hang:1-2', 'step:11', 'link:1-2', 'message-tail:1-2')),
-    'every ninth message late': ({}, rule('message', rank=2, peer=3, ms=40, micro_batch=4), ('message-tail:2-3', 'link:2-3', 'messages')),
+    'late message, one way': ({}, rule('message', rank=1, peer=2, ms=12), ('link:1-2',)),
+    'one message hangs': ({}, rule('message', rank=1, peer=2, ms=400, step=9, micro_batch=3), ('step:11', 'link:1-2')),
+    'every ninth message late': ({}, rule('message', rank=2, peer=3, ms=40, micro_batch=4), ('link:2-3', 'messages')),
     'host late at every cell': ({}, rule('before', rank=1, ms=5), ('host:1', 'rank:1')),
     'host pauses': ({}, rule('before', rank=2, ms=60, micro_batch=5, every=3), ('host', 'host:2', 'gc', 'rank:2')),
     'garbage collection': ({}, rule('collect', rank=1, micro_batch=3, every=2), ('host', 'host:1', 'gc', 'rank:1')),
@@ -77,8 +78,8 @@ INCIDENTS = {
 
 
 def keys(finding):
-    """All names of a finding: its cause's, else its id with the rank or step that it is about."""
-    found = set(finding.get('causes') or []) | {k for k in (finding.get('cause') or '').replace('/', ' ').split() if k}
+    """The keys of a finding: those of its places, otherwise its id with the rank or step that it is about."""
+    found = keys_of(finding)
     if not found:
         found.add(finding['id'])
     found |= {f'{what}:{finding[what]}' for what in ('rank', 'step') if finding.get(what) is not None}

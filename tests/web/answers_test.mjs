@@ -161,8 +161,8 @@ export const cases = [
     'a finding leads to its table and to its ranks in the timeline, and Back returns',
     async (open, {stageline, runs}) => {
       const page = await firstOpen(open, 'slower'), reported = json(stageline, 'explain', runs.slower, '--json');
-      const first = reported.findings.findIndex(one => one.cause.startsWith('rank:')),
-        rank = Number(reported.findings[first].cause.slice(5));
+      const first = reported.findings.findIndex(one => one.key.startsWith('rank:')),
+        rank = reported.findings[first].places[0].ranks[0];
       const places = page.locator('.find').nth(first).locator('a.place');
       await places.first().click();
       await page.waitForFunction(() => stageline.answers?.().waiting.length === 0);

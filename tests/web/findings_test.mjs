@@ -147,10 +147,10 @@ const linkCase = fault => [`findings: each of ${fault.fault} leads to the place 
     }
   }
   // One rank's fault is seen in the picture of its replica.
-  const one = reported.findings.find(finding => /^rank:/.test(finding.cause));
+  const one = reported.findings.find(finding => /^rank:/.test(finding.key));
   if (one) {
     const dp = await page.evaluate(rank => stageline.run.ranks.find(found => found.rank === rank).dp,
-      Number(one.cause.slice(5)));
+      one.places[0].ranks[0]);
     assert.match(await page.innerText('.step-picture h2'), new RegExp(`replica ${dp}$`));
   }
 }];

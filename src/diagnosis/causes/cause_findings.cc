@@ -28,7 +28,9 @@ Finding finding_of(const Told& told, const Causes& causes) {
   Telling said = first.kind->tell(std::span(causes), told);
   Finding f;
   f.id = said.id;
-  f.cause = std::move(said.cause);
+  f.key = std::move(said.key);
+  for (const Cause* cause : causes) f.places.insert(f.places.end(), cause->places.begin(), cause->places.end());
+  f.or_else = first.or_else;
   f.title = said.title;
   f.detail = said.detail;
   f.detail += told.when(first.lost_course);

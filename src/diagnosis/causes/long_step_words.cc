@@ -22,55 +22,58 @@ class LongStepWords {
   explicit LongStepWords(const Trace& trace) : trace_(trace) {}
 
   LongReason of(const LongStep& step) const {
-    const std::string link = std::to_string(step.from_stage) + "-" + std::to_string(step.stage);
-    const std::string rank = step.part == kUnknown ? "" : std::to_string(trace_.parts[step.part].rank);
+    const int32_t rank = step.part == kUnknown ? kUnknown : trace_.parts[step.part].rank;
     const std::string what = label(step);
     Args args;
-    args.set("from", int64_t{step.from_stage}).set("stage", int64_t{step.stage}).set("rank", rank).set("what", what);
+    args.set("from", int64_t{step.from_stage}).set("stage", int64_t{step.stage}).set("what", what);
+    args.set("rank", rank == kUnknown ? "" : std::to_string(rank));
     args.set("own", human_duration(step.own_ns)).set("others", human_duration(step.others_ns));
     args.set("late", human_duration(step.late_ns)).set("count", grouped(step.count));
     args.set("more", step.replicas > 1 ? std::to_string(step.replicas - 1) : "");
+    const Place link{.kind = PlaceKind::kLink, .stage = step.stage, .from_stage = step.from_stage};
+    const Place host{.kind = PlaceKind::kHost, .ranks = {rank}}, device{.kind = PlaceKind::kRanks, .ranks = {rank}};
     if (const std::string name = recorded_before(step); !name.empty())
       return {words("long_step.named", args.set("name", name)),
-              "rank:" + rank + " host:" + rank + " between-steps:" + dashed(name)};
+              {host, {.kind = PlaceKind::kBetweenSteps, .ranks = {rank}, .name = name}},
+              {},
+              true};
     switch (step.by) {
-      case LongBy::kMessage: return {words("long_step.message", args), "hang:" + link + " message-tail:" + link};
-      case LongBy::kPause: return {words("long_step.pause", args), "rank:" + rank + " host:" + rank + " host"};
-      case LongBy::kLate:
-        return {words("long_step.late", args),
-                "hang:" + link + " message-tail:" + link + " rank:" + rank + " host:" + rank};
-      case LongBy::kCell: return {words("long_step.cell", args), "rank:" + rank + only_of_its_stage(step)};
-      case LongBy::kTail: return {words("long_step.tail", args), "tail:" + dashed(what) + " tail"};
+      case LongBy::kMessage: return {words("long_step.message", args), {link}, {}, true};
+      case LongBy::kPause: return {words("long_step.pause", args), {host}, {}, true};
+      case LongBy::kLate: return {words("long_step.late", args), {link}, {host}, true};
+      case LongBy::kCell: return {words("long_step.cell", args), {device}, only_of_its_stage(step)};
+      case LongBy::kTail: return {words("long_step.tail", args), {tail(step, what)}};
       case LongBy::kRank:
-        return {took("rank", args, step),
-                "rank:" + rank + (step.by_host() ? " host:" + rank : only_of_its_stage(step))};
+        if (step.by_host()) return {took("rank", args, step), {host}, {}, true};
+        return {took("rank", args, step), {device}, only_of_its_stage(step)};
       case LongBy::kReplica: {
-        const std::string dp = std::to_string(trace_.parts[step.parts.front()].dp);
-        args.set("replica", dp).set("list", Text{ranks(step, ", "), ranks(step, "、")});
-        return {took("replica", args, step), "replica:" + dp + " ranks:" + ranks(step, "+")};
+        const int32_t dp = trace_.parts[step.parts.front()].dp;
+        args.set("replica", int64_t{dp}).set("list", Text{ranks_text(step, ", "), ranks_text(step, "、")});
+        return {took("replica", args, step), {{.kind = PlaceKind::kReplicas, .ranks = ranks(step), .replica = dp}}};
       }
       case LongBy::kStage:
-        return {took("stage", args, step), "stage:" + std::to_string(step.stage) + " ranks:" + ranks(step, "+")};
+        return {took("stage", args, step), {{.kind = PlaceKind::kStage, .ranks = ranks(step), .stage = step.stage}}};
       case LongBy::kStages: {
         std::set<int32_t> stages;
         for (const int32_t part : step.parts) stages.insert(trace_.parts[part].stage);
-        std::string list, keys;
+        std::string list;
+        std::vector<Place> places;
         for (const int32_t stage : stages) {
           list += (list.empty() ? "" : ", ") + std::to_string(stage);
-          keys += "stage:" + std::to_string(stage) + " ";
+          places.push_back({.kind = PlaceKind::kStage, .stage = stage});
         }
-        return {took("stages", args.set("list", list), step), keys + "ranks:" + ranks(step, "+")};
+        return {took("stages", args.set("list", list), step), places};
       }
       case LongBy::kMachine: {
         const std::string& machine = trace_.parts[step.parts.front()].machine_name;
-        args.set("machine", machine).set("list", Text{ranks(step, ", "), ranks(step, "、")});
-        return {took("machine", args, step), "node:" + machine + " ranks:" + ranks(step, "+")};
+        args.set("machine", machine).set("list", Text{ranks_text(step, ", "), ranks_text(step, "、")});
+        return {took("machine", args, step), {{.kind = PlaceKind::kRanks, .ranks = ranks(step), .name = machine}}};
       }
-      case LongBy::kLink: return {words("long_step.link", args), "link:" + link};
+      case LongBy::kLink: return {words("long_step.link", args), {link}};
       case LongBy::kHosts:
         args.set("ranks", grouped(static_cast<int64_t>(step.parts.size())));
-        return {words("long_step.hosts", args), "host"};
-      case LongBy::kAll: return {took("all", args, step), "all"};
+        return {words("long_step.hosts", args), {{.kind = PlaceKind::kHost}}};
+      case LongBy::kAll: return {took("all", args, step), {{.kind = PlaceKind::kRun}}};
       case LongBy::kNothing: break;
     }
     return {};
@@ -83,7 +86,12 @@ class LongStepWords {
     args.set("ratio", fixed(step.own_ns / step.others_ns, 2)).set("who", words("long_step.who." + who, args));
     return words("long_step.took", args);
   }
-  std::string ranks(const LongStep& step, std::string_view between) const {
+  std::vector<int32_t> ranks(const LongStep& step) const {
+    std::vector<int32_t> ranks;
+    for (const int32_t part : step.parts) ranks.push_back(trace_.parts[part].rank);
+    return ranks;
+  }
+  std::string ranks_text(const LongStep& step, std::string_view between) const {
     constexpr size_t kShown = 8;
     std::string text;
     for (size_t i = 0; i < std::min(step.parts.size(), kShown); ++i)
@@ -97,12 +105,18 @@ class LongStepWords {
     const int64_t start = trace_.cells.start_ns[step.cell];
     return name_that_fills(trace_, {{trace_.cells.part[step.cell], start - static_cast<int64_t>(step.own_ns), start}});
   }
-  // With one replica a slow rank and a heavy stage are the same thing, so the stage is a key too.
-  std::string only_of_its_stage(const LongStep& step) const {
+  // With one replica a slow rank and a heavy stage are the same thing.
+  std::vector<Place> only_of_its_stage(const LongStep& step) const {
     const int32_t stage = trace_.parts[step.part].stage;
     const auto alike =
         std::count_if(trace_.parts.begin(), trace_.parts.end(), [&](const Part& p) { return p.stage == stage; });
-    return alike == 1 ? " stage:" + std::to_string(stage) : "";
+    if (alike != 1) return {};
+    return {{.kind = PlaceKind::kStage, .stage = stage}};
+  }
+  Place tail(const LongStep& step, const std::string& what) const {
+    const bool optimizer = step.cell != kNoCell && trace_.cells.at(step.cell).kind == CellKind::kOptimizer;
+    if (optimizer) return {.kind = PlaceKind::kOptimizer};
+    return {.kind = PlaceKind::kCollective, .name = dashed(what)};
   }
   std::string label(const LongStep& step) const {
     if (step.cell == kNoCell) return "";
@@ -116,29 +130,34 @@ class LongStepWords {
 
 }  // namespace
 
-std::string shared_places(std::string_view some, std::string_view others) {
-  std::string shared;
-  bool rank_alone = true;  // a rank's device and its host are different places
-  const std::string all = " " + std::string(others) + " ";
-  for (size_t at = 0; at < some.size();) {
-    const size_t end = std::min(some.find(' ', at), some.size());
-    const std::string key(some.substr(at, end - at));
-    if (key.find(':') != std::string::npos && all.find(" " + key + " ") != std::string::npos)
-      shared += (shared.empty() ? "" : " ") + key, rank_alone = rank_alone && key.starts_with("rank:");
-    at = end + 1;
-  }
-  return rank_alone ? "" : shared;
-}
+LongReason long_reason(const Trace& trace, const LongStep& step) { return LongStepWords(trace).of(step); }
 
 namespace {
 
-std::string message_tail_keys(const Cause& cause) {
-  return "message-tail:" + std::to_string(cause.place().from_stage) + "-" + std::to_string(cause.place().stage);
+std::vector<Place> all_places(std::vector<Place> places, const std::vector<Place>& or_else) {
+  places.insert(places.end(), or_else.begin(), or_else.end());
+  return places;
+}
+
+bool same_reason(const LongReason& a, const LongReason& b) {
+  if (a.single != b.single) return false;
+  if (a.places.empty() || b.places.empty()) return a.places.empty() && b.places.empty();
+  const std::vector<Place> of_b = all_places(b.places, b.or_else);
+  return same_place(a.places.front(), b.places.front()) ||
+         !shared_places(all_places(a.places, a.or_else), of_b).empty();
+}
+
+LongReason shared_reason(const LongReason& a, const LongReason& b) {
+  LongReason shared = a;
+  const std::vector<Place> of_b = all_places(b.places, b.or_else);
+  std::vector<Place> places = shared_places(a.places, of_b), or_else = shared_places(a.or_else, of_b);
+  if (places.empty() && or_else.empty()) return a;  // hosts without their ranks
+  shared.places = places.empty() ? or_else : places;
+  shared.or_else = places.empty() ? std::vector<Place>{} : or_else;
+  return shared;
 }
 
 }  // namespace
-
-LongReason long_reason(const Trace& trace, const LongStep& step) { return LongStepWords(trace).of(step); }
 
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes) {
   struct Group {
@@ -153,17 +172,15 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
   std::vector<Group> groups;
   for (const LongStep& step : causes.long_steps) {
     const LongReason reason = words_of.of(step);
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& g) {
-      return g.reason.keys == reason.keys || !shared_places(g.reason.keys, reason.keys).empty();
-    });
+    auto group =
+        std::find_if(groups.begin(), groups.end(), [&](const Group& g) { return same_reason(g.reason, reason); });
     if (group == groups.end()) group = groups.insert(groups.end(), Group{});
-    // The group keeps the keys that all its steps share: the same link, whichever cell waited for its message.
-    const std::string keys = group->worst && group->reason.keys != reason.keys
-                                 ? shared_places(group->reason.keys, reason.keys)
-                                 : reason.keys;
-    if (!group->worst || step.excess_ns > group->worst->excess_ns)
-      group->worst = &step, group->reason.text = reason.text;
-    group->reason.keys = keys;
+    const bool first = !group->worst;
+    if (first || step.excess_ns > group->worst->excess_ns) group->worst = &step, group->reason.text = reason.text;
+    // The group keeps the places that all its steps share: the same link, whichever cell waited for its message.
+    const Text text = group->reason.text;
+    group->reason = first ? reason : shared_reason(group->reason, reason);
+    group->reason.text = text;
     group->at_first = group->at_first && step.by == LongBy::kAll &&
                       step.step == causes.first_step + static_cast<int32_t>(group->count);
     group->variance += step.lost_scatter_ns * step.lost_scatter_ns;
@@ -180,7 +197,8 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
                                                : fixed(ratio, 2));
     Finding f;
     f.id = "step.outlier";
-    f.cause = group.reason.keys;
+    f.places = group.reason.places, f.or_else = group.reason.or_else;
+    if (worst.by == LongBy::kAll) f.key = "all";
     f.step = worst.step;
     if (worst.part != kUnknown) f.rank = trace.parts[worst.part].rank;
     f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
@@ -207,8 +225,8 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     }
     f.evidence = {"stragglers", ""};
     const bool late = worst.by == LongBy::kMessage || worst.by == LongBy::kLate;
-    findings.push_back(
-        {std::move(f), group.reason.text, group.count, late ? worst.own_ns - worst.others_ns : 0, group.steps});
+    findings.push_back({std::move(f), group.reason.text, group.reason.single, group.count,
+                        late ? worst.own_ns - worst.others_ns : 0, group.steps});
   }
   return findings;
 }
@@ -216,15 +234,18 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
 void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out) {
   for (LongStepFinding& steps : long_steps) {
     const Finding& own = steps.finding;
+    const std::vector<Place> places = all_places(own.places, own.or_else);
+    const auto is_there = [&](const std::vector<Place>& its, const std::vector<Place>& or_else) {
+      return !shared_places(all_places(its, or_else), places).empty();
+    };
     const auto same = std::find_if(out.begin(), out.end(), [&](const Finding& f) {
-      return (f.id == "message.tail" || f.id == "host.pauses") && !shared_places(f.cause, own.cause).empty();
+      return steps.single && (f.id == "message.tail" || f.id == "host.pauses") && is_there(f.places, f.or_else);
     });
     // A single long step is a hang of its own, whatever else its link does, unless it may just be the longest of the
     // link's late messages.
     const bool longest = same != out.end() && steps.late_ns > 0 &&
                          std::any_of(causes.causes.begin(), causes.causes.end(), [&](const Cause& cause) {
-                           return cause.events && cause.events->may_hold(steps.late_ns) &&
-                                  !shared_places(message_tail_keys(cause), own.cause).empty();
+                           return cause.events && cause.events->may_hold(steps.late_ns) && is_there(cause.places, {});
                          });
     if (same == out.end() || (steps.count < 2 && !longest)) {
       out.push_back(std::move(steps.finding));

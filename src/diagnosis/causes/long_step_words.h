@@ -11,20 +11,19 @@
 
 namespace stageline {
 
-// What made a step long: a clause in both languages, empty where it was no single thing, and keys as in Finding::cause.
+// What made a step long: a clause in both languages, empty where it was no single thing, and where it was. `single` is
+// one message or one start, which may be one of those that come now and then.
 struct LongReason {
   Text text;
-  std::string keys;
+  std::vector<Place> places = {}, or_else = {};
+  bool single = false;
 };
 LongReason long_reason(const Trace& trace, const LongStep& step);
-
-// Keys of places (a link, a rank with its host, a replica) that two causes share, in the order of `some`. "" where they
-// share none, or only a rank without its host or device.
-std::string shared_places(std::string_view some, std::string_view others);
 
 struct LongStepFinding {
   Finding finding;
   Text reason;
+  bool single = false;
   int64_t count = 0;   // number of steps
   double late_ns = 0;  // of a message or a start: how late the latest was
   std::string steps;   // the first of the steps: "3, 7"

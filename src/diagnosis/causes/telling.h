@@ -25,7 +25,6 @@ struct Telling {
   // What to look at, where places do not say it: that is no guilt.
   std::optional<int64_t> step = std::nullopt;
   std::optional<int32_t> rank = std::nullopt;
-  std::string cause = {};  // TEMP
 };
 
 // The run that causes are told of.

@@ -57,6 +57,14 @@ const char* cause_id(DiffCause cause) {
   }
 }
 
+std::vector<Place> places_of(const DiffGroup& g) {
+  if (g.from_stage != kUnknown && g.stage != kUnknown)
+    return {{.kind = PlaceKind::kLink, .stage = g.stage, .from_stage = g.from_stage}};
+  if (g.rank != kUnknown) return {{.kind = PlaceKind::kRanks, .ranks = {g.rank}}};
+  if (g.stage != kUnknown) return {{.kind = PlaceKind::kStage, .stage = g.stage}};
+  return {};
+}
+
 std::string signed_duration(double ns) {
   if (std::abs(ns) < 0.5) return "0 ns";
   return (ns < 0 ? "−" : "+") + human_duration(std::abs(ns));

@@ -6,6 +6,7 @@
 
 #include "base/words.h"
 #include "diagnosis/diff/run_diff.h"
+#include "model/place.h"
 #include "model/table.h"
 
 namespace stageline {
@@ -26,6 +27,8 @@ bool slower_by_more(const RunDiff& diff, double share);
 // Returns the main part of the change: one group, one stage, or one kind of cause; empty if there is none.
 Text main_cause(const RunDiff& diff);
 Text group_line(const RunDiff& diff, const DiffGroup& group);
+// The link, rank or stage that a group names; nothing where it is of the whole step.
+std::vector<Place> places_of(const DiffGroup& group);
 // The name of a cause in tables and JSON, for example "long-steps".
 const char* cause_id(DiffCause cause);
 

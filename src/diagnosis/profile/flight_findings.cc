@@ -68,7 +68,7 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
   Finding f;
   f.evidence = {"flight-recorder", "flight-problems"};
   if (p.part >= 0) f.rank = trace.parts[p.part].rank;
-  if (p.culprits.size() == 1) f.cause = "rank:" + std::to_string(p.culprits.front());
+  if (!p.culprits.empty()) f.places = {{.kind = PlaceKind::kRanks, .ranks = p.culprits}};
   f.value = counted(static_cast<int64_t>(p.waiting.size()), "rank", "ranks");
   Args args;
   args.set("what", what_text(trace, p)).set("since", clock_text(p.since_ns)).set("expected", p.expected);

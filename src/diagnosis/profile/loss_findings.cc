@@ -152,6 +152,11 @@ void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   x.uncertainty_ns = loss.uncertainty_ns / window * f.step_ns;
 }
 
+void set_places(const Culprit& at, Finding& x) {
+  x.places = at.places();
+  x.key = at.key();
+}
+
 Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   const RankLoss& loss = j.worst;
   const Reported reported = reported_by(loss);
@@ -160,7 +165,7 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   x.weight = j.share;
   x.value = percent(j.share);
   x.value_note = words("profile.loss.note");
-  x.cause = loss.at.key();
+  set_places(loss.at, x);
   x.title = titled(reported.sentence, loss);
   Args args;
   args.set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
@@ -251,7 +256,7 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
   const auto given = static_cast<int64_t>(account.size());
   if (loss->members > given)
     x.detail += words("profile.exposed.absent", Args().count("members", loss->members).count("given", given));
-  if (x.cause.empty()) x.cause = loss->at.key();
+  if (x.places.empty()) set_places(loss->at, x);
 }
 
 }  // namespace

@@ -475,15 +475,26 @@ Text Culprit::text() const {
   return out;
 }
 
+std::vector<Place> Culprit::places() const {
+  std::vector<Place> places;
+  const auto add = [&](PlaceKind kind, const std::string& name) {
+    if (!name.empty()) places.push_back({.kind = kind, .name = name});
+  };
+  if (!call.empty() && call.front() != '<') add(PlaceKind::kCall, call);
+  add(PlaceKind::kOperator, op);
+  add(PlaceKind::kOperator, range);
+  add(PlaceKind::kFrame, frame.substr(0, frame.find(": ")));
+  return places;
+}
+
 std::string Culprit::key() const {
-  std::string text = !call.empty() && call.front() != '<' ? "call:" + call
-                     : !frame.empty()                     ? "frame:" + frame.substr(0, frame.find(": "))
-                     : !op.empty()                        ? "op:" + op
-                     : !range.empty()                     ? "range:" + range
-                                                          : std::string();
-  for (char& c : text)  // keys are separated by these
-    if (c == ' ' || c == ',' || c == ';' || c == '/') c = '_';
-  return text;
+  std::vector<Place> all = places();
+  // A line of the program says more than an operator.
+  std::stable_partition(all.begin(), all.end(), [](const Place& p) { return p.kind == PlaceKind::kCall; });
+  const auto frame_at =
+      std::find_if(all.begin(), all.end(), [](const Place& p) { return p.kind == PlaceKind::kFrame; });
+  if (all.empty()) return {};
+  return key_of(all.front().kind != PlaceKind::kCall && frame_at != all.end() ? *frame_at : all.front());
 }
 
 ProfileAccount profile_account(const Trace& trace) {

@@ -10,6 +10,7 @@
 #include "base/by_enum.h"
 #include "base/words.h"
 #include "facts/run.h"
+#include "model/place.h"
 #include "profile/device_timeline.h"
 
 namespace stageline {
@@ -26,6 +27,8 @@ struct Culprit {
   bool empty() const { return call.empty() && op.empty() && range.empty() && frame.empty() && module.empty(); }
   // "cudaMalloc in aten::empty from train.py(57): load_batch"; "" when empty.
   Text text() const;
+  // The call in its operator in its range in its frame: those that there are, the innermost first.
+  std::vector<Place> places() const;
   // The most telling of them, as a key: "call:cudaMalloc", "frame:train.py(57)".
   std::string key() const;
 };

@@ -66,10 +66,7 @@ const char* state_name(Look::State state) {
   return "";
 }
 
-std::string_view first_cause(const Finding& finding) {
-  return std::string_view(finding.cause).substr(0, finding.cause.find(' '));
-}
-bool same_fault(const Finding& a, const Finding& b) { return a.id == b.id && first_cause(a) == first_cause(b); }
+bool same_fault(const Finding& a, const Finding& b) { return a.id == b.id && key_of(a) == key_of(b); }
 
 void write_step(JsonWriter& json, const RunningStep& step) {
   json.begin_object().field("step", int64_t{step.step}).field("dur_ns", step.dur_ns);
@@ -450,7 +447,7 @@ std::string LiveRun::metrics() const {
     if (!seen.is_gone)
       m.add("stageline_finding_lost_seconds", "gauge", "Time of a step that a finding costs; 0 where it has no price",
             number(seen.finding.lost_ns_per_step / 1e9),
-            "id=\"" + label(seen.finding.id) + "\",cause=\"" + label(first_cause(seen.finding)) + "\"");
+            "id=\"" + label(seen.finding.id) + "\",cause=\"" + label(key_of(seen.finding)) + "\"");
   if (history_.empty()) return m.take();
   const RunningStep& last = history_.back();
   m.add("stageline_step", "gauge", "Number of the last training step that is over", whole(last.step));

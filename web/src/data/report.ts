@@ -29,6 +29,20 @@ export interface Part {
   source: string;
   zero: string; // nanoseconds that the part's starts count from; may pass 2^53
 }
+// Where something is wrong (src/model/place.h); what does not apply or is not known is absent.
+export interface Place {
+  kind: string;
+  ranks?: readonly number[];
+  stage?: number;
+  from_stage?: number;
+  both_ways?: boolean;
+  chunk?: number;
+  replica?: number;
+  first?: number;
+  last?: number;
+  cells?: string;
+  name?: string;
+}
 export interface Finding {
   id: string;
   weight: number;
@@ -39,13 +53,14 @@ export interface Finding {
   lost_ns?: number;
   uncertainty_ns?: number;
   saving_ns?: number; // of the mean step, if a replay gives it
-  cause?: string;
-  causes?: readonly string[];
+  places?: readonly Place[];
+  or_else?: readonly Place[]; // where it may be instead
+  key?: string; // one word for labels
   analysis?: string;
   table?: string;
   command?: string; // where its numbers are, and what to type to see them
   step?: number | null;
-  rank?: number | null; // where it shows, in addition to the names of the cause
+  rank?: number | null; // where it shows, in addition to its places
 }
 export interface SpanPart {
   id: string;

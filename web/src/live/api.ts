@@ -1,5 +1,5 @@
 // The server's description of a running job: /api/live (docs/viewer-protocol.md).
-import type {Palette} from '../data/report';
+import type {Palette, Place} from '../data/report';
 
 export interface Step {
   step: number;
@@ -13,7 +13,8 @@ export interface Step {
 }
 export interface Finding {
   id: string;
-  cause: string;
+  places: Place[];
+  key: string;
   value: string;
   lost_share: number;
   note_en: string;

@@ -197,15 +197,15 @@ const held = (live: Live): string =>
 
 function guilty(there: Seen[]): number | null {
   for (const {finding} of there) {
-    const found = /^(?:rank|worker):(\d+)$/.exec(finding.cause);
-    if (found) return Number(found[1]);
+    const place = finding.places[0];
+    if (place?.kind === 'ranks' && place.ranks?.length === 1) return place.ranks[0]!;
   }
   return null;
 }
 
 function line(seen: Seen): HTMLElement {
   const {finding, begin_step, last_step, gone} = seen;
-  return h('li', {'data-id': finding.id, 'data-cause': finding.cause},
+  return h('li', {'data-id': finding.id, 'data-cause': finding.key},
     h('span', {class: 'title'}, say(finding.title_en, finding.title_zh)),
     h('span', {class: 'price'},
       finding.lost_share > 0 ? t('live.found.lost', percent(finding.lost_share)) : finding.value),

@@ -25,13 +25,11 @@ Telling tell_all_slow(std::span<const Cause* const> causes, const Told& told) {
     for (size_t s = course.level.size(); s-- > 0;)
       if (course.level[s] == course.high) said.step = told.step_number(s);
     said.key = steps_key("steps");
-    said.cause = "steps:" + steps.front() + " all";
   } else if (course.high < course.low) {  // it is over after a while
     args.flag("trend", trend).set("at", int64_t{at});
     said = say_cause("run.slower", "run.slower.first", args);
     if (!trend) said.step = told.list.first_step;
     said.key = steps_key(trend ? "trend" : "until:" + std::to_string(at));
-    said.cause = trend ? "trend all" : "steps:" + std::to_string(told.list.first_step) + " all";
   } else {
     args.flag("trend", trend).set("at", int64_t{at}).set("nth", nth_text(course.every));
     said = say_cause("run.slower", every ? "run.slower.every" : "run.slower", args);
@@ -39,9 +37,6 @@ Telling tell_all_slow(std::span<const Cause* const> causes, const Told& told) {
     said.key = steps_key(trend   ? "trend"
                          : every ? "every:" + std::to_string(course.every)
                                  : "onset:" + std::to_string(at));
-    said.cause = trend   ? "trend all"
-                 : every ? "every:" + std::to_string(course.every) + " all"
-                         : "onset:" + std::to_string(at) + " onset all";
   }
   said.table = {"stragglers", ""};
   return said;

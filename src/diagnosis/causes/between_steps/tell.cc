@@ -1,4 +1,3 @@
-#include "base/text.h"
 #include "diagnosis/causes/between_steps/between_steps.h"
 #include "diagnosis/causes/telling.h"
 
@@ -23,7 +22,6 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const Told& tol
   Telling said = say_cause("between.steps", "between.steps", args);
   if (c.sometimes && one) said.step = own.at_steps.front();
   if (only) said.rank = c.figures.rank;
-  said.cause = "between-steps" + (name.empty() ? "" : ":" + dashed(name));
   said.table = {"waterfall", "waterfall-periods"};
   return said;
 }

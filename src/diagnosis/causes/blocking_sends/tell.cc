@@ -9,7 +9,6 @@ Telling tell_blocking_sends(std::span<const Cause* const> causes, const Told& to
   args.set("ranks", grouped(c.own.as<BlockingSendsOwn>().ranks));
   Telling said = say_cause("sends.blocking", "sends.blocking", args);
   said.key = "blocking";
-  said.cause = "blocking";
   said.table = {"theory", "late-reasons"};
   return said;
 }

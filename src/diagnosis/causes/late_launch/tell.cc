@@ -10,7 +10,6 @@ Telling tell_late_launch(std::span<const Cause* const> causes, const Told& told)
   args.set("others", own.others_ns > 0 ? human_duration(own.others_ns) : "");
   if (own.direction != CellKind::kOther) args.set("kind", cell_text(own.direction));
   Telling said = say_cause("rank.late_launch", "rank.late_launch", args);
-  said.cause = "rank:" + std::to_string(c.figures.rank);
   said.table = {"stragglers", "straggler-workers"};
   return said;
 }

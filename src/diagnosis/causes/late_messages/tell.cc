@@ -8,9 +8,6 @@ Telling tell_late_messages(std::span<const Cause* const> causes, const Told& tol
   Args args = told.args(c);
   Telling said = say_cause("message.tail", "message.tail", args.flag("guessed", !c.or_else.empty()));
   said.rank = c.figures.rank;
-  said.cause = "message-tail:" + std::to_string(c.place().from_stage) + "-" + std::to_string(c.place().stage);
-  const std::string rank = std::to_string(c.figures.rank);
-  if (!c.or_else.empty()) said.cause += " host:" + rank + " rank:" + rank;
   said.table = {"links", ""};
   return said;
 }

@@ -11,7 +11,7 @@ Telling tell_late_starts(std::span<const Cause* const> causes, const Told& told)
   args.flag("guessed", own.messages_unknown).flag("prompt", own.hosts_prompt);
   Telling said = say_cause("host.late_starts", "host.late_starts", args);
   said.rank = c.figures.rank;
-  said.cause = own.hosts_prompt ? "messages" : own.messages_unknown ? "host messages" : "host";
+  if (own.messages_unknown) said.key = "host messages";
   said.table = {"theory", "late-reasons"};
   return said;
 }

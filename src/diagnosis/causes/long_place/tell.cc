@@ -11,25 +11,17 @@ Telling tell_long_place(std::span<const Cause* const> causes, const Told& told) 
   const char* id = of_stage ? "cell.slow" : "micro_batch.slow";
   Args args = told.args(c);
   args.set("own", human_duration(own.own_ns)).flag("every", own.every_stage);
-  const std::string code(kind_code(place.cells)), stage = std::to_string(place.stage);
+  const std::string code(kind_code(place.cells));
   if (place.cells != CellKind::kOther) args.set("kind", cell_text(place.cells));
   Telling said;
   if (own.within.varies()) {
     args.flag("trend", own.within.kind == CourseKind::kTrend).flag("rises", own.within.high > own.within.low);
     said = say_cause(id, "micro_batch.slow.within", args.set("at", static_cast<int64_t>(own.within.from)));
-    said.cause = of_stage ? "stage:" + stage : "micro-batches";
   } else {
     const std::string first = std::to_string(place.first), last = std::to_string(place.last);
     args.set("micro_batch", first).set("cell", code + first).flag("first", place.first == 0);
     if (place.last > place.first) args.set("last", last).set("last_cell", code + last);
     said = say_cause(id, id, args);
-    constexpr int32_t kMaxKeys = 8;
-    for (int32_t mb = place.first; mb <= std::min(place.last, place.first + kMaxKeys - 1); ++mb) {
-      said.cause += said.cause.empty() ? "" : " ";
-      if (of_stage) said.cause += "cell:" + stage + "." + code + std::to_string(mb) + " ";
-      said.cause += "micro-batch:" + std::to_string(mb);
-    }
-    if (of_stage) said.cause += " stage:" + stage;
   }
   said.table = {"stragglers", "forward-backward"};
   return said;

@@ -17,7 +17,6 @@ Telling tell_order(std::span<const Cause* const> causes, const Told& told) {
     said.step = worst.step, said.rank = rank;
   }
   said.key = "order";
-  said.cause = "order";
   said.table = {"schedule", "divergence"};
   return said;
 }

@@ -1,4 +1,3 @@
-#include "base/text.h"
 #include "diagnosis/causes/pauses/pauses.h"
 #include "diagnosis/causes/telling.h"
 
@@ -58,18 +57,6 @@ Telling tell_pauses(std::span<const Cause* const> causes, const Told& told) {
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
   if (!steps.empty()) args.set("in", some_of(steps, steps.size())).flag("in_one", steps.size() == 1);
   Telling said = tell(c, own, args, told);
-  said.cause = "host";
-  const std::string rank = std::to_string(c.figures.rank);
-  if (c.figures.rank != kUnknown) said.cause += " host:" + rank + " rank:" + rank;
-  if (!c.or_else.empty()) {
-    const Place& l = c.or_else.front();
-    const std::string link = std::to_string(l.from_stage) + "-" + std::to_string(l.stage);
-    said.cause += " message-tail:" + link + " link:" + link;
-    const std::string back = std::to_string(l.stage) + "-" + std::to_string(l.from_stage);
-    if (l.both_ways) said.cause += " message-tail:" + back + " link:" + back;
-  }
-  if (own.first_of_step)
-    said.cause += " between-steps" + (c.places.back().name.empty() ? "" : ":" + dashed(c.places.back().name));
   said.table = {"stragglers", "straggler-workers"};
   return said;
 }

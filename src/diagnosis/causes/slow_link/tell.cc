@@ -25,27 +25,18 @@ bool is_one_direction(std::span<const Cause* const> all, const Told& told) {
   });
 }
 
-// Returns "link:1-2", or "link:1-2 link:2-1" where the slow direction is unknown.
-std::string keys_of_link(const Cause& c) {
-  const Place& p = c.place();
-  const std::string stage = std::to_string(p.stage), from = std::to_string(p.from_stage);
-  return "link:" + from + "-" + stage + (p.both_ways ? " link:" + stage + "-" + from : "");
-}
-
 }  // namespace
 
 Telling tell_slow_link(std::span<const Cause* const> causes, const Told& told) {
   const Cause& c = *causes.front();
   Args args = args_of(c, told);
   Telling said = say_cause("link.slow", "link.slow", args);
-  said.cause = keys_of_link(c);
   if (is_one_direction(causes, told) && !c.lost_course.varies()) {
     args.flag("forward", c.place().from_stage < c.place().stage);
     said.title = words("link.slow.direction.title", args), said.detail = words("link.slow.direction.detail", args);
   }
   for (const Cause* further : causes.subspan(1)) {
     said.more += words("link.slow.further", args_of(*further, told));
-    said.cause += " " + keys_of_link(*further);
   }
   if (causes.size() > 1 && c.price.joint_ns > 0) {
     Args joint;

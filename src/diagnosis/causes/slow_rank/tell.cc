@@ -8,7 +8,6 @@ Telling tell_slow_rank(std::span<const Cause* const> causes, const Told& told) {
   Args args = told.args(c);
   args.set("worker", told.rank(c.figures.rank, true));
   Telling said = say_cause("rank.slow", "rank.slow", args);
-  said.cause = "rank:" + std::to_string(c.figures.rank);
   said.table = {"stragglers", "straggler-workers"};
   return said;
 }

@@ -19,7 +19,6 @@ Telling tell_slow_ranks(std::span<const Cause* const> causes, const Told& told) 
   Telling said;
   if (c.own.as<SlowRanksOwn>().graded()) {
     said = tell_graded(c, told);
-    said.cause = "replicas replica:" + std::to_string(c.place().replica);
   } else {
     std::vector<std::string> ranks, replicas;
     for (const Place& place : c.places) {
@@ -30,13 +29,6 @@ Telling tell_slow_ranks(std::span<const Cause* const> causes, const Told& told) 
     if (!replicas.empty()) args.set("replicas", some_of(replicas, replicas.size())).flag("many", replicas.size() > 1);
     if (!c.place().name.empty()) args.set("machine", c.place().name);
     said = say_cause("ranks.slow", "ranks.slow", args.set("group", some_of(ranks, kShown)));
-    std::string joined, keys;
-    for (const std::string& rank : ranks) keys += " rank:" + rank;
-    for (size_t i = 0; i < std::min(ranks.size(), kShown); ++i) joined += (i == 0 ? "" : "+") + ranks[i];
-    if (ranks.size() > kShown) joined += "+…";
-    for (const std::string& replica : replicas) said.cause += "replica:" + replica + " ";
-    if (replicas.empty() && !c.place().name.empty()) said.cause = "node:" + c.place().name + " ";
-    said.cause += "ranks:" + joined + keys;
   }
   said.table = {"stragglers", "straggler-workers"};
   return said;

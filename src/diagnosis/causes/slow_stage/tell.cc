@@ -48,10 +48,8 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const Told& told) 
   args.set("end", end).flag("end_first", c.price.fix_brings_little() && !end.empty());
   args.set("kinds", kinds_text(own)).set("layers", c.price.fix.words);
   Telling said = say_cause("stage.slow", "stage.slow", args);
-  said.cause = "stage:" + std::to_string(place.stage);
   for (const Cause* further : causes.subspan(1)) {
     said.more += words("stage.slow.further", told.args(*further));
-    said.cause += " stage:" + std::to_string(further->place().stage);
   }
   if (causes.size() > 1 && c.price.joint_ns > 0)
     said.more += words("stage.slow.joint", Args().set("joint", told.share(c.price.joint_ns)));

@@ -13,7 +13,7 @@ Telling tell_tail(std::span<const Cause* const> causes, const Told& told) {
   Telling said;
   if (place.kind == PlaceKind::kHost) {  // idle time before tails
     said = say_cause("tail.exposed", "tail.exposed.idle", args);
-    said.cause = "tail:idle host" + (place.name.empty() ? "" : " tail:" + dashed(place.name));
+    said.key = place.name.empty() ? "tail:idle" : "tail:" + dashed(place.name);
   } else {
     const bool optimizer = place.kind == PlaceKind::kOptimizer;
     args.set("own", own.own_ns > 0 ? human_duration(own.own_ns) : "");
@@ -23,9 +23,6 @@ Telling tell_tail(std::span<const Cause* const> causes, const Told& told) {
     if (!own.twin.empty())
       said.detail +=
           words("tail.exposed.twin", Args().set("twin", own.twin).set("others", human_duration(own.others_ns)));
-    said.cause = optimizer ? "tail:optimizer" : "tail:collective";
-    if (!place.name.empty()) said.cause += " tail:" + place.name;
-    if (place.stage != kUnknown) said.cause += " stage:" + std::to_string(place.stage);
   }
   said.table = {"waterfall", "waterfall"};
   return said;

@@ -23,8 +23,6 @@ Telling tell_uneven_data(std::span<const Cause* const> causes, const Told& told)
     said.more = words("data.uneven.joint", args);
   }
   said.key = "routing";
-  said.cause = "routing experts";
-  for (const std::string& replica : replicas) said.cause += " replica:" + replica;
   said.table = {"stragglers", "forward-backward"};
   return said;
 }

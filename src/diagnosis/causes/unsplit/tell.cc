@@ -9,7 +9,6 @@ Telling tell_unsplit(std::span<const Cause* const> causes, const Told& told) {
   if (c.figures.stage != kUnknown) args.set("stage", int64_t{c.figures.stage});
   Telling said = say_cause("schedule.unsplit", "schedule.unsplit", args);
   said.key = "order";
-  said.cause = "order";
   said.table = {"schedule", "recognition"};
   return said;
 }

@@ -1,4 +1,5 @@
 // The result of `stageline diff --json` for two runs (/api/compare); {}: neither run has a pipeline.
+import type {Place} from '../../data/report';
 import {currentLang, t} from '../../i18n/i18n';
 
 export interface Both {
@@ -23,7 +24,7 @@ export interface Diff {
   runs: Both[];
   changes:
     (Both & {effect_ns: number; effect_share: number; error_ns: number | null; cause: string; kind: string;
-      stage: number; from_stage: number; rank: number})[]; // the rank that a line names; −1: none
+      places: Place[]})[]; // the places that a line names; none: the whole step
 }
 export const said = (both: Both): string => (currentLang() === 'zh' ? both.zh : both.en);
 

@@ -1,13 +1,14 @@
 // The answer to /api/explain, which is `stageline explain --json`: what the first screen says, and what scenes are made
 // of.
-import type {Finding} from '../../data/report';
+import type {Finding, Place} from '../../data/report';
 import {deskOf, type Working} from './ask';
 import type {Api} from '../shell/api';
 
 export interface Reported {
   id: string;
-  cause: string;
-  causes?: string[];
+  places: Place[];
+  or_else: Place[];
+  key: string;
   priced: boolean;
   lost_ns: number;
   lost_share: number;
@@ -52,8 +53,9 @@ export const findingOf = (reported: Reported): Finding => ({
   note: [reported.note_en, reported.note_zh],
   title: [reported.title_en, reported.title_zh],
   detail: [reported.detail_en, reported.detail_zh],
-  cause: reported.cause,
-  causes: reported.causes ?? [reported.cause],
+  places: reported.places,
+  or_else: reported.or_else,
+  key: reported.key,
   analysis: reported.analysis,
   table: reported.table,
   command: reported.command,

@@ -1,7 +1,7 @@
 // Translates a finding into its scene: kinds of work, on which ranks, compared with which others. The server names the
-// culprit ("stage:2", "rank:5", "link:1-2", "call:aten__item"); the finding's name decides which work is shown. It is
-// plain data, for the timeline and the pipeline's chart alike.
-import type {Finding} from '../../data/report';
+// places; the finding's name decides which work is shown. It is plain data, for the timeline and the pipeline's chart
+// alike.
+import type {Finding, Place} from '../../data/report';
 import type {Kind, Rank} from '../shell/api';
 
 // Who can be accused: the ranks of a run, and the kinds of work that are in it.
@@ -60,24 +60,35 @@ const RULES: readonly (readonly [begins: string, rule: Partial<Accused>])[] = [
 const OF_DEVICE: Record<string, Groups> = {forward: ['computing'], message: ['communication'],
   collective: ['communication']};
 
-// "ranks:3-5", "link:1-2": the numbers behind the colon.
-function numbersOf(cause: string): number[] {
-  return cause.slice(cause.indexOf(':') + 1).split(/[^0-9]+/).filter(Boolean).map(Number);
+// The ranks that a place names, by what it is a place of.
+function isAt(place: Place, rank: Court['ranks'][number]): boolean {
+  switch (place.kind) {
+    case 'ranks':
+    case 'host':
+    case 'between_steps':
+      return place.ranks?.includes(rank.rank) ?? false;
+    case 'replicas':
+      return rank.dp === place.replica;
+    case 'link':
+      return (rank.stage === place.stage || rank.stage === place.from_stage) &&
+        (place.replica === undefined || rank.dp === place.replica);
+    case 'stage':
+    case 'cells':
+    case 'collective':
+    case 'optimizer':
+      return rank.stage === place.stage;
+    default:
+      return false;
+  }
 }
 
 function guiltyRanks(run: Court, finding: Finding): Set<number> {
   const of = (fits: (rank: Court['ranks'][number]) => boolean): number[] =>
     run.ranks.flatMap((rank, i) => (fits(rank) ? [i] : []));
-  for (const cause of [finding.cause ?? '', ...finding.causes ?? []]) {
-    const what = cause.split(':')[0]!, numbers = numbersOf(cause);
-    if (numbers.length === 0) continue;
-    const found = what === 'rank' || what === 'ranks' || what === 'host' ? of(rank => numbers.includes(rank.rank))
-      : what === 'stage' || what === 'link' || what === 'message-tail' || what === 'cell' ? of(rank =>
-        (what === 'cell' ? numbers.slice(0, 1) : numbers).includes(rank.stage)
-      )
-      : what === 'replica' ? of(rank => numbers.includes(rank.dp)) : what === 'node' ? of(rank =>
-        numbers.includes(rank.machine)
-      ) : [];
+  const places = finding.places ?? [];
+  // All its places; if these are all ranks, the first place that is not; if it has none, the other possible ones.
+  for (const some of [places, ...places.map(place => [place]), ...(finding.or_else ?? []).map(place => [place])]) {
+    const found = of(rank => some.some(place => isAt(place, rank)));
     if (found.length > 0 && found.length < run.ranks.length) return new Set(found);
   }
   return new Set(typeof finding.rank === 'number' ? of(rank => rank.rank === finding.rank) : []);
@@ -96,15 +107,12 @@ function peersOf(run: Court, guilty: ReadonlySet<number>): Set<number> {
   return new Set((like.length > 0 ? like : others).map(({i}) => i));
 }
 
-// Returns the names of slices for a call, a frame or an operator of a cause: the server wrote "_" in place of
-// characters that separate keys.
+// Returns the names of slices for a call, a frame or an operator among the places.
 function namesOf(finding: Finding, choose: Accused['choose']): string {
   if (finding.id === 'copies.pageable') return 'pageable';
-  for (const cause of choose === 'pause' ? finding.causes ?? [] : []) { // else it names who launched what is accused
-    const found = /^(?:call|frame|op|range):(.+)$/.exec(cause);
-    if (found) return found[1]!.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&').replaceAll('_', '.');
-  }
-  return '';
+  if (choose !== 'pause') return ''; // else it names the launcher of what is shown
+  const of = (kind: string): Place | undefined => finding.places?.find(place => place.kind === kind);
+  return (of('call') ?? of('frame') ?? of('operator'))?.name?.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&') ?? '';
 }
 
 export function accusedOf(run: Court, finding: Finding): Accused {
@@ -113,10 +121,8 @@ export function accusedOf(run: Court, finding: Finding): Accused {
   let groups = rule.groups ?? [];
   if (groups.length > 0 && !groups.some(group => has.has(group))) groups = OF_DEVICE[groups[0]!] ?? [];
   if (finding.id === 'tail.exposed')
-    groups = (finding.causes ?? []).includes('tail:optimizer') ? ['optimizer'] : ['collective'];
-  const microBatch = (finding.causes ?? []).map(cause => /^micro-batch:(\d+)$/.exec(cause)?.[1]).find(one =>
-    one !== undefined
-  );
-  return {groups, ranks, peers: peersOf(run, ranks), microBatch: microBatch === undefined ? -1 : Number(microBatch),
+    groups = finding.places?.[0]?.kind === 'optimizer' ? ['optimizer'] : ['collective'];
+  const ofCells = finding.places?.find(place => place.kind === 'micro_batches' || place.kind === 'cells');
+  return {groups, ranks, peers: peersOf(run, ranks), microBatch: ofCells?.first ?? -1,
     names: namesOf(finding, rule.choose ?? 'usual'), choose: rule.choose ?? 'usual', around: rule.around ?? 0};
 }

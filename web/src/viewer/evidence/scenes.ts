@@ -1,7 +1,7 @@
 // The findings as scenes one goes through: which there are, and which one is shown. One list for the timeline and the
 // pipeline.
 import {t} from '../../i18n/i18n';
-import type {Finding} from '../../data/report';
+import type {Finding, Place} from '../../data/report';
 import {tableColumn} from '../../data/report';
 import {keyOf} from '../../views/findings';
 import {deskOf, type AnswerTable} from '../answers/ask';
@@ -50,13 +50,13 @@ export async function scenesOf(shell: Shell): Promise<Scenes> {
 export const DIFF = 'diff-';
 export const isOfDiff = (key: string | null): boolean => key?.startsWith(DIFF) ?? false;
 
-function causeOf({cause, stage, from_stage: from, rank}: Diff['changes'][number]): [id: string, cause: string] {
-  if (cause !== 'compute' && cause !== 'messages' && cause !== 'launch-delay') return ['', ''];
-  if (from >= 0 && stage >= 0) return ['link.slow', `link:${from}-${stage}`];
-  return rank >= 0 ? ['rank.slow', `rank:${rank}`] : stage >= 0 ? ['stage.slow', `stage:${stage}`] : ['', ''];
+const SCENE_OF: Record<string, string> = {link: 'link.slow', ranks: 'rank.slow', stage: 'stage.slow'};
+function placeOf({cause, places}: Diff['changes'][number]): [id: string, place: Place] | null {
+  const place = places[0], id = place && SCENE_OF[place.kind];
+  return id && (cause === 'compute' || cause === 'messages' || cause === 'launch-delay') ? [id, place] : null;
 }
 // Lines that name a stage, a link or a rank: the others are of the whole step.
-export const hasScene = (reported: Diff['changes'][number]): boolean => causeOf(reported)[0] !== '';
+export const hasScene = (reported: Diff['changes'][number]): boolean => placeOf(reported) !== null;
 
 export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
   const desk = deskOf(shell.api),
@@ -67,12 +67,12 @@ export async function scenesOfDiff(shell: Shell): Promise<Scenes> {
     ]);
   const findings: Finding[] = [], keys: string[] = [];
   (diff.changes ?? []).forEach((reported, i) => {
-    if (!hasScene(reported)) return;
-    const [id, cause] = causeOf(reported),
-      value = `${reported.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(reported.effect_ns))}`;
+    const scene = placeOf(reported);
+    if (!scene) return;
+    const [id, place] = scene, value = `${reported.effect_ns < 0 ? '−' : '+'}${duration(Math.abs(reported.effect_ns))}`;
     keys.push(`${DIFF}${i}`);
     findings.push({id, weight: 0, value, note: [t('compare.perStep'), t('compare.perStep')],
-      title: [reported.en, reported.zh], detail: ['', ''], cause, causes: [cause]});
+      title: [reported.en, reported.zh], detail: ['', ''], places: [place]});
   });
   return {findings, keys, steps: stepsOf(shell.run, tables), known: new Set(offers.answers.map(one => one.name))};
 }
