@@ -7,7 +7,8 @@ std::string key_of(const Finding& finding) {
   return finding.places.empty() ? std::string() : key_of(finding.places.front());
 }
 
-const std::vector<std::string_view>& finding_ids() {
+// Weak: a program with another list of causes (tests/toy_cause) has other findings.
+[[gnu::weak]] const std::vector<std::string_view>& finding_ids() {
   static const std::vector<std::string_view> ids = {
 #define FINDING(id) id,
 #include "model/findings.def"

@@ -1,4 +1,3 @@
-// The list of all causes, in a file of its own: a program with another list (tests/toy_cause) links its own in place.
 #include "diagnosis/causes/cause_kind.h"
 
 namespace stageline {
@@ -7,7 +6,8 @@ namespace stageline {
 #include "diagnosis/causes/causes.def"
 #undef CAUSE
 
-std::span<const CauseKind* const> cause_kinds() {
+// Weak: a program with another list of causes (tests/toy_cause) defines its own.
+[[gnu::weak]] std::span<const CauseKind* const> cause_kinds() {
   static constexpr const CauseKind* kKinds[] = {
 #define CAUSE(id) &id##_cause,
 #include "diagnosis/causes/causes.def"
