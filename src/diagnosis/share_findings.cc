@@ -191,9 +191,17 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     f.key = "messages";
     Args args;
     args.set("share", f.value).set("usual", usual.words).flag("alike", usual.alike).flag("pair", pair);
-    args.flag("recorded", graph.source != GraphSource::kComputeCells || graph.messages_recorded);
-    args.flag("links", std::any_of(causes.causes.begin(), causes.causes.end(), compares_links));
+    const bool recorded = graph.source != GraphSource::kComputeCells || graph.messages_recorded;
+    const bool links = std::any_of(causes.causes.begin(), causes.causes.end(), compares_links);
+    args.set("known", words(!recorded             ? "messages.slow.inferred"
+                            : usual.words.empty() ? "messages.slow.unknown"
+                                                  : "messages.slow.recorded",
+                            args));
+    args.set("note", links                  ? words("messages.slow.elsewhere")
+                     : usual.alike && !pair ? words("messages.slow.everywhere")
+                                            : Text());
     say(f, "messages.slow", args);
+    if (!recorded) f.title = words("messages.slow.inferred.title", args);
     f.evidence = {"links", ""};
     findings.push_back(std::move(f));
   }

@@ -108,7 +108,8 @@ TEST_CASE("causes: every finding speaks both languages and names its price") {
     REQUIRE(findings.size() == 1);
     const Finding& f = findings[0];
     CAPTURE(f.id);
-    for (const std::string* text : {&f.id, &f.key, &f.value, &f.title.en, &f.title.zh, &f.detail.en, &f.detail.zh,
+    const std::string key = key_of(f);
+    for (const std::string* text : {&f.id, &key, &f.value, &f.title.en, &f.title.zh, &f.detail.en, &f.detail.zh,
                                     &f.price.fix.en, &f.price.fix.zh, &f.evidence.analysis})
       CHECK_FALSE(text->empty());
     CHECK(f.lost_ns_per_step == 20e6);

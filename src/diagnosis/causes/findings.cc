@@ -161,8 +161,9 @@ void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
     one.set("stage", int64_t{load.stage}).set("ratio", times(load.ratio_to_median));
     also += words("finding.stage.also", one.flag("further", !also.empty()));
   }
-  args.set("stage", int64_t{slow->stage}).set("kinds", kinds).set("also", also);
-  args.set("usual", human_duration(slow->usual_ns)).set("slowest", number(p.slowest_in)).set("steps", number(p.steps));
+  if (kinds.empty()) kinds = words("finding.stage.takes", Args().set("usual", human_duration(slow->usual_ns)));
+  args.set("stage", int64_t{slow->stage}).set("takes", kinds).set("also", also);
+  args.set("slowest", number(p.slowest_in)).set("steps", number(p.steps));
   Finding finding;
   finding.id = "stage.slow";
   finding.weight = saved;
@@ -318,7 +319,7 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   finding.value = most;
   Args args;
   args.set("count", number(violations)).set("of", number(static_cast<int64_t>(f.trace.links.size())));
-  args.set("most", most).flag("few", few).flag("one_machine", one_machine).flag("cells", one_machine || few);
+  args.set("most", most).flag("cells", one_machine || few);
   args.flag("recorded", f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty());
   if (few) {
     const Cell cell = cells.at(first->to_cell);
@@ -327,6 +328,10 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
     which.set("rank", int64_t{f.trace.parts[cell.part].rank});
     args.set("cell", words("finding.causality.cell", which));
   }
+  args.set("reason", words(few           ? "finding.causality.few"
+                           : one_machine ? "finding.causality.one_machine"
+                                         : "finding.causality.clocks",
+                           args));
   say(finding, "finding.causality", args);
   out.push_back(std::move(finding));
 }

@@ -51,7 +51,10 @@ Finding endpoint_finding(const Trace& trace, const Links& links, const LinkEndpo
   f.id = "link.endpoint";
   value_of(std::min(share, links.saving_share), f);
   Args args;
-  args.set("rank", name_of(part)).flag("sends", endpoint.slow_sender).flag("receives", endpoint.slow_receiver);
+  args.set("rank", name_of(part));
+  args.set("does", words(!endpoint.slow_sender    ? "finding.endpoint.receives"
+                         : endpoint.slow_receiver ? "finding.endpoint.both"
+                                                  : "finding.endpoint.sends"));
   say(f, "finding.endpoint", args.set("ratio", times(worst)));
   return f;
 }

@@ -82,9 +82,9 @@ class LongStepWords {
  private:
   // Who took so long, and whether it was their cells or the time before these.
   static Text took(const std::string& who, Args args, const LongStep& step) {
-    args.flag("host", step.by_host()).flag("several", step.parts.size() > 1);
+    args.flag("several", step.parts.size() > 1);
     args.set("ratio", fixed(step.own_ns / step.others_ns, 2)).set("who", words("long_step.who." + who, args));
-    return words("long_step.took", args);
+    return words(step.by_host() ? "long_step.started" : "long_step.took", args);
   }
   std::vector<int32_t> ranks(const LongStep& step) const {
     std::vector<int32_t> ranks;
@@ -215,6 +215,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     args.flag("first", group.at_first);
     f.value_note = words("step.outlier.value");
     f.title = words("step.outlier.title", args);
+    args.set("which", words(group.count == 1 ? "step.outlier.which" : "step.outlier.which.several", args));
     f.detail = words("step.outlier.detail", args);
     f.price.fix = words("step.outlier.fix");
     if (worst.by == LongBy::kCell && worst.own_ns >= kMaxUsualSteps * worst.usual_ns) {

@@ -33,8 +33,16 @@ Text Told::rank(int32_t rank, bool with_peers) const {
         peers += (count++ > 0 ? ", " : "") + std::to_string(other.rank);
   }
   Args args;
-  args.set("rank", int64_t{rank}).set("machine", machine).set("peers", peers);
-  return words("worker", args.flag("several", count > 1));
+  args.set("rank", int64_t{rank}).set("machine", machine).set("peers", peers).flag("one_peer", count == 1);
+  return words(count > 0 ? "worker.peers" : "worker", args);
+}
+
+Text Told::link(const Place& place) const {
+  Args args;
+  args.set("from", int64_t{place.from_stage}).set("stage", int64_t{place.stage});
+  const char* of = trace.context_parallel > 1 ? "place.of.pipeline" : "place.of.replica";
+  args.set("of", place.replica == kUnknown ? Text() : words(of, Args().set("replica", int64_t{place.replica})));
+  return words(place.both_ways ? "place.link.both" : "place.link", args);
 }
 
 Text Told::schedule() const {
@@ -62,6 +70,7 @@ Args Told::args(const Cause& c) const {
   args.set("course", course(c.course, c.in_steps.count == c.in_steps.all));
   args.flag("unmovable", c.price.unmovable).set("movable", c.price.movable_ns > 0 ? share(c.price.movable_ns) : "");
   args.flag("sometimes", c.sometimes).flag("both_ways", place.both_ways).set("schedule", schedule());
+  if (place.kind == PlaceKind::kLink) args.set("where", link(place));
   if (f.rank != kUnknown) args.set("rank", int64_t{f.rank}).set("worker", rank(f.rank, false));
   return args;
 }
@@ -76,9 +85,13 @@ Args Told::course_args(const Course& c) const {
 // "from step 10 on (1.00× before, 1.31× after)"; "" where it is always the same. `always`: it was slow before as well,
 // and the step only says when it became slower.
 Text Told::course(const Course& c, bool always) const {
-  const Args args = course_args(c).flag("always", always);
+  Args args = course_args(c);
   switch (c.kind) {
-    case CourseKind::kOnset: return words("course.onset", args);
+    case CourseKind::kOnset: {
+      const bool rises = c.high > c.low;
+      const char* since = always ? (rises ? "more" : "less") : (rises ? "from" : "until");
+      return words("course.onset", args.set("since", words(std::string("course.onset.") + since, args)));
+    }
     case CourseKind::kTrend: return words("course.trend", args);
     case CourseKind::kEvery: return words("course.every", args);
     case CourseKind::kSome: return words("course.some", args);

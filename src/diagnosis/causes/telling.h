@@ -42,6 +42,8 @@ class Told {
   int32_t step_number(size_t index) const;
   // "Rank 5 with its peers 4–7, …": tensor-parallel ranks hold one stage of one replica together.
   Text rank(int32_t rank, bool with_peers) const;
+  // "from stage 1 to stage 2 of replica 3": the name of a link.
+  Text link(const Place& place) const;
   Text schedule() const;  // its name
   // Arguments that words of any kind may use: price, figures, the first place, the shape in time.
   Args args(const Cause& cause) const;

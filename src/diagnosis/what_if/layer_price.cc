@@ -20,13 +20,14 @@ Text layer_words(const CausePrice& price, const std::vector<int32_t>& layers, do
   const double saving_ns = price.fix.saving_ns;
   if (!(saving_ns > 0) || layers.empty() || price.unmovable) return {};
   Args args;
-  args.flag("chunks", layers.size() > static_cast<size_t>(stages)).flag("little", price.fix_brings_little());
+  args.flag("little", price.fix_brings_little());
   args.flag("beats", price.saving_ns > 0 && saving_ns > price.saving_ns);
   args.set("now", grouped(kAssumedLayers)).set("less", percent(saving_ns / step_ns));
-  if (layers.size() <= kMaxQuoted)
-    args.set("then", layers_text(layers))
-        .flag("paddle", paddle)
-        .set("layout", paddle ? paddle_seg_method(layers) : megatron_layout(layers));
+  const bool quoted = layers.size() <= kMaxQuoted, chunks = layers.size() > static_cast<size_t>(stages);
+  if (quoted)
+    args.set("then", layers_text(layers)).set("layout", paddle ? paddle_seg_method(layers) : megatron_layout(layers));
+  args.set("today", words(chunks ? "layers.per_chunk" : "layers.per_stage", args));
+  args.set("split", words(!quoted ? "layers.best" : paddle ? "layers.paddle" : "layers.megatron", args));
   return words("layers.split", args);
 }
 

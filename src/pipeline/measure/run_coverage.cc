@@ -51,11 +51,10 @@ Text ranges_text(const std::vector<int32_t>& numbers) {
     i = j + 1;
   }
   if (ranges.size() > kMaxRanges) return {};
-  Text text;
-  for (const Text& range : ranges) {
-    Args args;
-    text = words("coverage.list", args.set("some", text).set("next", range).flag("last", &range == &ranges.back()));
-  }
+  Text text = ranges.empty() ? Text() : ranges.front();
+  for (size_t i = 1; i < ranges.size(); ++i)
+    text = words(i + 1 < ranges.size() ? "coverage.list" : "coverage.list.last",
+                 Args().set("some", text).set("next", ranges[i]));
   return text;
 }
 
@@ -289,8 +288,9 @@ void RunCoverage::say_places() {
 
 Text RunCoverage::part_note() const {
   if (whole()) return {};
+  if (part_is_run_) return words("coverage.part.lacks", Args().set("part", part_));
   Args args;
-  args.set("part", part_).flag("lacks", part_is_run_).flag("one", part_is_one_).flag("number", part_is_counted_);
+  args.set("part", part_).flag("one", part_is_one_).flag("number", part_is_counted_);
   return words("coverage.part", args.flag("warm_up", by_warm_up_).set("stages", grouped(stages_)));
 }
 
@@ -315,12 +315,9 @@ Text RunCoverage::evaluation_note() const {
 }
 
 Text RunCoverage::notes() const {
-  Args args;
-  args.set("part", part_note())
-      .set("replicas", replicas_note())
-      .set("holes", holes_note())
-      .set("evaluation", evaluation_note());
-  return words("coverage.note", args);
+  std::vector<Text> notes = {part_note(), replicas_note(), holes_note(), evaluation_note()};
+  std::erase_if(notes, [](const Text& note) { return note.empty(); });
+  return joined(notes, {" ", ""});
 }
 
 namespace {

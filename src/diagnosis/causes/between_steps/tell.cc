@@ -10,16 +10,21 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const Told& tol
   const std::string& name = c.place().name;
   const bool one = c.figures.count == 1;
   Args args = told.args(c);
-  args.flag("guessed", own.may_be_optimizer);
   if (c.sometimes) {
     if (told.list.wall_ns > 0) args.set("lost", percent(c.price.lost_ns / told.list.wall_ns));
-    args.flag("one", one).set("step", int64_t{own.at_steps.front()});
+    args.set("step", int64_t{own.at_steps.front()});
   }
   std::vector<std::string> steps;
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
   const bool only = c.figures.rank != kUnknown && !name.empty();  // one rank recorded it
   args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", told.list.replicas_unread);
+  if (name.empty())
+    args.set("unknown", words(own.may_be_optimizer ? "between.steps.optimizer" : "between.steps.unknown", args));
+  else
+    args.set("unknown", Text());
+  args.set("saves", words(c.sometimes ? "between.steps.saves.mean" : "between.steps.saves", args));
   Telling said = say_cause("between.steps", "between.steps", args);
+  if (c.sometimes) said.title = words(one ? "between.steps.one.title" : "between.steps.some.title", args);
   if (c.sometimes && one) said.step = own.at_steps.front();
   if (only) said.rank = c.figures.rank;
   said.table = {"waterfall", "waterfall-periods"};

@@ -7,8 +7,12 @@ Telling tell_late_launch(std::span<const Cause* const> causes, const Told& told)
   const Cause& c = *causes.front();
   const auto& own = c.own.as<LateLaunchOwn>();
   Args args = told.args(c);
-  args.set("others", own.others_ns > 0 ? human_duration(own.others_ns) : "");
-  if (own.direction != CellKind::kOther) args.set("kind", cell_text(own.direction));
+  const bool others = own.others_ns > 0, one_kind = own.direction != CellKind::kOther;
+  args.set("others", others ? human_duration(own.others_ns) : "");
+  if (one_kind) args.set("kind", cell_text(own.direction));
+  args.set("late", words(others ? "rank.late_launch.others.late" : "rank.late_launch.others", args));
+  args.set("check", words(one_kind ? "rank.late_launch.check.kind" : "rank.late_launch.check"));
+  args.set("earlier", words(others ? "rank.late_launch.earlier.late" : "rank.late_launch.earlier"));
   Telling said = say_cause("rank.late_launch", "rank.late_launch", args);
   said.table = {"stragglers", "straggler-workers"};
   return said;

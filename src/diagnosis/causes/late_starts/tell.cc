@@ -8,7 +8,8 @@ Telling tell_late_starts(std::span<const Cause* const> causes, const Told& told)
   const auto& own = c.own.as<LateStartsOwn>();
   Args args = told.args(c);
   args.set("ranks", grouped(own.ranks)).set("by", percent(own.worst_share));
-  args.flag("guessed", own.messages_unknown).flag("prompt", own.hosts_prompt);
+  args.flag("guessed", own.messages_unknown);
+  args.set("reason", words(own.hosts_prompt ? "host.late_starts.prompt" : "host.late_starts.either", args));
   Telling said = say_cause("host.late_starts", "host.late_starts", args);
   said.rank = c.figures.rank;
   if (own.messages_unknown) said.key = "host messages";

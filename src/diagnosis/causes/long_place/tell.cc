@@ -12,16 +12,25 @@ Telling tell_long_place(std::span<const Cause* const> causes, const Told& told) 
   Args args = told.args(c);
   args.set("own", human_duration(own.own_ns)).flag("every", own.every_stage);
   const std::string code(kind_code(place.cells));
-  if (place.cells != CellKind::kOther) args.set("kind", cell_text(place.cells));
+  const bool one_kind = place.cells != CellKind::kOther;
+  if (one_kind) args.set("kind", cell_text(place.cells));
   Telling said;
   if (own.within.varies()) {
-    args.flag("trend", own.within.kind == CourseKind::kTrend).flag("rises", own.within.high > own.within.low);
-    said = say_cause(id, "micro_batch.slow.within", args.set("at", static_cast<int64_t>(own.within.from)));
+    const bool rises = own.within.high > own.within.low, trend = own.within.kind == CourseKind::kTrend;
+    const char* changes = trend ? (rises ? "slower" : "faster") : (rises ? "from" : "before");
+    args.flag("rises", rises).set("at", static_cast<int64_t>(own.within.from));
+    args.set("work", one_kind ? cell_text(place.cells) : words("micro_batch.slow.work"));
+    args.set("changes", words(std::string("micro_batch.slow.within.") + changes, args));
+    said = say_cause(id, "micro_batch.slow.within", args);
   } else {
     const std::string first = std::to_string(place.first), last = std::to_string(place.last);
     args.set("micro_batch", first).set("cell", code + first).flag("first", place.first == 0);
-    if (place.last > place.first) args.set("last", last).set("last_cell", code + last);
+    const bool several = place.last > place.first;
+    args.set("last", last).set("last_cell", code + last).flag("plural", several && !one_kind);
+    const char* what = several ? "several" : "one";
+    args.set("what", words((one_kind ? "micro_batch.slow.kind." : "micro_batch.slow.") + std::string(what), args));
     said = say_cause(id, id, args);
+    if (of_stage && several) said.title = words("cell.slow.several.title", args);
   }
   said.table = {"stragglers", "forward-backward"};
   return said;

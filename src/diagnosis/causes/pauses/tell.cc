@@ -12,9 +12,10 @@ Text places_text(const PausesOwn& own, const Trace& trace) {
   for (size_t i = 0; i < std::min(own.at.size(), kShown); ++i) {
     const Cell cell = trace.cells.at(own.at[i]);
     Args args;
-    args.flag("further", i > 0).flag("last", own.at.size() == kShown);
     args.set("rank", int64_t{trace.parts[cell.part].rank}).set("cell", cell_label(cell, cell.chunk > 0));
-    text += words("place", args);
+    const Text next = words("place", args);
+    const bool last = own.at.size() == kShown;
+    text = i == 0 ? next : words(last ? "place.and" : "place.comma", Args().set("some", text).set("next", next));
   }
   if (own.at.size() > kShown)
     text += words("place.more", Args().set("more", grouped(static_cast<int64_t>(own.at.size() - kShown))));
@@ -36,7 +37,11 @@ Telling tell(const Cause& c, const PausesOwn& own, Args& args, const Told& told)
   } else if (rank != kUnknown) {  // one rank alone, which no garbage collector would choose
     said = say_cause("host.pauses", "host.pauses.rank", args);
   } else {
-    said = say_cause("host.pauses", own.collector ? "host.pauses.collector" : "host.pauses.many", args);
+    said = say_cause("host.pauses",
+                     own.collector       ? "host.pauses.collector"
+                     : c.or_else.empty() ? "host.pauses.many"
+                                         : "host.pauses.guessed",
+                     args);
   }
   if (!own.at_steps.empty()) said.step = own.at_steps.front();
   return said;
@@ -52,6 +57,7 @@ Telling tell_pauses(std::span<const Cause* const> causes, const Told& told) {
   if (!c.or_else.empty()) {
     const Place& link = c.or_else.front();
     args.set("from", int64_t{link.from_stage}).set("stage", int64_t{link.stage}).flag("both_ways", link.both_ways);
+    args.set("where", told.link(link));
   }
   std::vector<std::string> steps;
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));

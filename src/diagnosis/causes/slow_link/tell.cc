@@ -11,7 +11,12 @@ Args args_of(const Cause& c, const Told& told) {
   const auto& own = c.own.as<SlowLinkOwn>();
   Args args = told.args(c);
   args.set("own", human_duration(own.own_ns)).set("others", own.others_ns > 0 ? human_duration(own.others_ns) : "");
-  args.flag("unrecorded", own.unrecorded).flag("pipelines", told.trace.context_parallel > 1);
+  args.flag("unrecorded", own.unrecorded);
+  args.set("known", words(own.unrecorded ? "link.slow.unrecorded" : "link.slow.recorded"));
+  args.set("compared", words(c.sometimes         ? "link.slow.compared.steps"
+                             : own.others_ns > 0 ? "link.slow.compared.links"
+                                                 : "link.slow.compared.longer",
+                             args));
   return args.flag("part_of_steps", c.in_steps.count > 0 && c.in_steps.count < c.in_steps.all);
 }
 
@@ -31,9 +36,11 @@ Telling tell_slow_link(std::span<const Cause* const> causes, const Told& told) {
   const Cause& c = *causes.front();
   Args args = args_of(c, told);
   Telling said = say_cause("link.slow", "link.slow", args);
+  if (c.own.as<SlowLinkOwn>().unrecorded) said.title = words("link.slow.inferred.title", args);
   if (is_one_direction(causes, told) && !c.lost_course.varies()) {
-    args.flag("forward", c.place().from_stage < c.place().stage);
-    said.title = words("link.slow.direction.title", args), said.detail = words("link.slow.direction.detail", args);
+    const bool forward = c.place().from_stage < c.place().stage;
+    said.title = words(forward ? "link.slow.forward.title" : "link.slow.backward.title", args);
+    said.detail = words("link.slow.direction.detail", args);
   }
   for (const Cause* further : causes.subspan(1)) {
     said.more += words("link.slow.further", args_of(*further, told));

@@ -26,9 +26,16 @@ Telling tell_slow_ranks(std::span<const Cause* const> causes, const Told& told) 
       if (place.kind == PlaceKind::kReplicas) replicas.push_back(std::to_string(place.replica));
     }
     Args args = told.args(c);
-    if (!replicas.empty()) args.set("replicas", some_of(replicas, replicas.size())).flag("many", replicas.size() > 1);
-    if (!c.place().name.empty()) args.set("machine", c.place().name);
-    said = say_cause("ranks.slow", "ranks.slow", args.set("group", some_of(ranks, kShown)));
+    args.set("group", some_of(ranks, kShown)).set("replicas", some_of(replicas, replicas.size()));
+    args.set("machine", c.place().name);
+    const char* who = replicas.size() > 1       ? "ranks.slow.replicas"
+                      : replicas.size() == 1    ? "ranks.slow.replica"
+                      : !c.place().name.empty() ? "ranks.slow.machine"
+                                                : "ranks.slow.ranks";
+    const Text course = {std::string(args.of("course", false)), std::string(args.of("course", true))};
+    args.set("slow", words(who, args));
+    args.set("when", !course.empty() ? course : c.sometimes ? words("ranks.slow.when", args) : Text());
+    said = say_cause("ranks.slow", "ranks.slow", args);
   }
   said.table = {"stragglers", "straggler-workers"};
   return said;

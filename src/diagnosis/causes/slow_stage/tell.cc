@@ -31,6 +31,25 @@ Text kinds_text(const SlowStageOwn& own) {
   return kinds;
 }
 
+// What to do about it: move layers, unless that brings little or nothing.
+Text advice_text(const Cause& c, const SlowStageOwn& own, const Text& end, Args& args) {
+  const bool end_first = c.price.fix_brings_little() && !end.empty();
+  if (c.sometimes) return words("stage.slow.do.sometimes", args);
+  if (c.price.unmovable && c.price.movable_ns > 0) return words("stage.slow.do.later", args);
+  if (c.price.unmovable) return end.empty() ? words("stage.slow.do.device", args) : end;
+  if (own.one_kind)
+    return words("stage.slow.do.one", args.set("otherwise", end_first ? end : words("stage.slow.do.away")));
+  // Where moving layers helps little because those at the end of the model are heavy, that end comes first.
+  return words(end_first ? "stage.slow.do.end" : "stage.slow.do.move", args);
+}
+
+// How sure it is that the stage is heavy.
+Text check_text(const Cause& c, const SlowStageOwn& own, bool alone, const Args& args) {
+  if (c.sometimes) return words("stage.slow.check.sometimes");
+  if (own.one_kind) return words("stage.slow.check.one", args);
+  return alone ? words("stage.slow.check.alone") : Text();
+}
+
 }  // namespace
 
 Telling tell_slow_stage(std::span<const Cause* const> causes, const Told& told) {
@@ -39,15 +58,23 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const Told& told) 
   const Place& place = c.place();
   const bool two = c.places.size() > 1;  // the same layers, once for each direction
   Args args = told.args(c);
-  args.flag("last", is_end(place, told, true)).flag("first", is_end(place, told, false)).flag("two", two);
+  const bool last = is_end(place, told, true);
+  const Text end = last                         ? words("stage.slow.head")
+                   : is_end(place, told, false) ? words("stage.slow.embedding")
+                                                : Text();
+  args.flag("two", two).set("end", end).flag("as_fast", c.sometimes || c.price.unmovable);
   if (two) args.set("mirror", int64_t{c.places[1].stage});
-  args.flag("alone", told.replicas <= 1 && !two && !own.one_kind && !c.sometimes);
-  if (own.one_kind && !c.sometimes) args.set("one", cell_text(own.kinds.front().kind));
-  const Text end = words("stage.slow.end", args);
-  // Where moving layers helps little because those at the end of the model are heavy, the words on that end come first.
-  args.set("end", end).flag("end_first", c.price.fix_brings_little() && !end.empty());
-  args.set("kinds", kinds_text(own)).set("layers", c.price.fix.words);
+  if (own.one_kind) args.set("one", cell_text(own.kinds.front().kind));
+  args.set("who", words(last ? "stage.slow.who.last" : "stage.slow.who", args));
+  args.set("compared", words("stage.slow.compared", args)).set("do", advice_text(c, own, end, args));
+  const Text kinds = kinds_text(own);
+  args.set("takes", kinds.empty() ? words("stage.slow.takes", args) : kinds).set("layers", c.price.fix.words);
+  args.set("saves", words(c.price.saving_ns > 0 ? "stage.slow.saves.even" : "stage.slow.saves", args));
+  const char* unmovable = c.price.movable_ns > 0 ? "stage.slow.unmovable.now" : "stage.slow.unmovable";
+  args.set("moving", c.price.unmovable ? words(unmovable, args) : Text());
+  args.set("check", check_text(c, own, told.replicas <= 1 && !two, args));
   Telling said = say_cause("stage.slow", "stage.slow", args);
+  if (two) said.title = words("stage.slow.two.title", args);
   for (const Cause* further : causes.subspan(1)) {
     said.more += words("stage.slow.further", told.args(*further));
   }

@@ -18,8 +18,13 @@ Telling tell_tail(std::span<const Cause* const> causes, const Told& told) {
     const bool optimizer = place.kind == PlaceKind::kOptimizer;
     args.set("own", own.own_ns > 0 ? human_duration(own.own_ns) : "");
     args.set("others", own.others_ns > 0 ? human_duration(own.others_ns) : "");
-    args.flag("optimizer", optimizer).flag("lone", told.replicas <= 1);
-    said = say_cause("tail.exposed", "tail.exposed", args);
+    args.flag("lone", told.replicas <= 1);
+    args.set("what", words(optimizer ? "tail.exposed.what.optimizer" : "tail.exposed.what.collective", args));
+    said = say_cause("tail.exposed",
+                     place.stage != kUnknown ? "tail.exposed.stage"
+                     : optimizer             ? "tail.exposed.optimizer"
+                                             : "tail.exposed",
+                     args);
     if (!own.twin.empty())
       said.detail +=
           words("tail.exposed.twin", Args().set("twin", own.twin).set("others", human_duration(own.others_ns)));

@@ -15,7 +15,10 @@ Telling tell_uneven_data(std::span<const Cause* const> causes, const Told& told)
     alone_ns = std::max(alone_ns, with->price.lost_ns), ratio = std::max(ratio, with->figures.ratio);
     for (const Place& place : with->places) replicas.push_back(std::to_string(place.replica));
   }
-  if (!replicas.empty()) args.set("replicas", some_of(replicas, replicas.size())).flag("many", replicas.size() > 1);
+  if (!replicas.empty()) {
+    args.set("replicas", some_of(replicas, replicas.size()));
+    args.set("more", words(replicas.size() > 1 ? "data.uneven.replicas" : "data.uneven.replica", args));
+  }
   Telling said = say_cause("data.uneven", "data.uneven", args);
   if (!replicas.empty() && c.price.joint_ns > 0) {
     args.set("ratio", words("times", Args().set("ratio", fixed(ratio, 2)))).set("alone", told.share(alone_ns));
