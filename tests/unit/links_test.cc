@@ -1,9 +1,9 @@
-#include "pipeline/measure/links.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
+#include "analyses/links/common_ends.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/link_transfers.h"
 #include "pipeline/simulate/simulate.h"
@@ -152,7 +152,7 @@ TEST_CASE("links: a healthy run has no slow link, whatever the seed and the jitt
       const Trace trace = simulated(o);
       const Links links = found(trace);
       CHECK(links.edges.size() == 24);
-      CHECK(link_findings(trace, links).empty());
+      CHECK(common_ends(trace, links).empty());
       for (const LinkEdge& edge : links.edges) CHECK(edge.reading == LinkReading::kFine);
     }
 }
@@ -176,11 +176,7 @@ TEST_CASE("links: one slow link is a cell, priced as the run without it") {
     CHECK(others == 23);
     const double true_saving = mean_step_ns(trace) - healthy_ns;
     CHECK(slow.saving_ns == doctest::Approx(true_saving).epsilon(0.05));
-    const std::vector<Finding> findings = link_findings(trace, links);
-    REQUIRE(findings.size() == 1);
-    CHECK(findings[0].id == "link.slow");
-    CHECK(findings[0].title.en.find("from rank 9 to rank 10") != std::string::npos);
-    CHECK(!findings[0].title.zh.empty());
+    CHECK(common_ends(trace, links).empty());
   }
 }
 
@@ -190,7 +186,7 @@ TEST_CASE("links: all links of a rank are its end, all of a pair of stages their
   const Links by_end = found(end);
   CHECK(edge_of(by_end, 1, 2).reading == LinkReading::kRow);
   CHECK(edge_of(by_end, 0, 1).reading == LinkReading::kColumn);
-  std::vector<Finding> findings = link_findings(end, by_end);
+  std::vector<Finding> findings = common_ends(end, by_end);
   REQUIRE(findings.size() == 1);
   CHECK(findings[0].id == "link.endpoint");
   CHECK(findings[0].title.en.find("Rank 1 sends and receives") != std::string::npos);
@@ -203,7 +199,7 @@ TEST_CASE("links: all links of a rank are its end, all of a pair of stages their
     const Trace boundary = simulated(o, {"slow-link:1,2,+3ms", "slow-link:2,1,+3ms"});
     const Links links = found(boundary);
     CHECK(edge_of(links, 5, 6).reading == LinkReading::kBoundary);
-    findings = link_findings(boundary, links);
+    findings = common_ends(boundary, links);
     REQUIRE(findings.size() == 1);
     CHECK(findings[0].id == "link.boundary");
     const double true_share = (mean_step_ns(boundary) - healthy_ns) / mean_step_ns(boundary);
@@ -222,7 +218,7 @@ TEST_CASE("links: slow in few steps is no slow link, and one stage has none") {
   const LinkEdge& edge = edge_of(links, 1, 2);
   CHECK(edge.slow_steps == 1);
   CHECK(edge.reading == LinkReading::kNowAndThen);
-  CHECK(link_findings(trace, links).empty());
+  CHECK(common_ends(trace, links).empty());
 
   Trace one = simulated(o);
   for (Part& part : one.parts) part.stage = 0;

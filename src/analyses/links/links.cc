@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "analyses/links/common_ends.h"
 #include "analyses/links/problems.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/cause_kind.h"
@@ -80,8 +81,7 @@ Table slow_table(const Trace& trace, const Links& links, const CauseList& causes
     table.add_row({f.id, f.price.saving_ns / causes.step_ns, f.title, f.detail});
   }
   if (!slow) return table;
-  for (const Finding& f : link_findings(trace, links))
-    if (f.id == "link.endpoint" || f.id == "link.boundary") table.add_row({f.id, f.weight, f.title, f.detail});
+  for (const Finding& f : common_ends(trace, links)) table.add_row({f.id, f.weight, f.title, f.detail});
   return table;
 }
 

@@ -12,7 +12,6 @@
 #include <string_view>
 #include <vector>
 
-#include "model/finding.h"
 #include "pipeline/measure/link_transfers.h"
 #include "pipeline/replay/step_graph.h"
 #include "pipeline/sums/pipeline_sums.h"
@@ -100,9 +99,5 @@ inline constexpr double kFarSlower = 2;
 // slow links.
 inline constexpr size_t kMaxPricedLinks = 64;
 Links find_links(const Trace& trace, const StepGraph& graph, const PipelineSums& sums);
-
-// One finding for every slow endpoint, for every slow boundary of stages, and for every other slow link. Their ids are
-// "link.endpoint", "link.boundary", "link.slow", and "link.many" where links cost something only together.
-std::vector<Finding> link_findings(const Trace& trace, const Links& links);
 
 }  // namespace stageline
