@@ -29,7 +29,7 @@ struct AccountFacts {
   // The part of the schedule's waits in which replicas wait for those that are given more micro-batches.
   double uneven_replicas_ns = 0;
 };
-// `told`: ids of the lines that have a finding of their own.
+// `reported`: ids of the lines that have a finding of their own.
 Account account_of(const CauseList& causes, const std::set<std::string_view>& reported, const AccountFacts& facts);
 
 // CauseList::left without the jitter that the saving of long sequences already includes: an even distribution removes

@@ -81,9 +81,9 @@ void make_offers(WhatIf model, Explanation& e) {
 std::string first_clause(const std::string& title, const char* colon) { return title.substr(0, title.find(colon)); }
 
 // Returns `size`, or nothing where the text says it already: "4.1 %" stands in "cost 4.1 % of a step", not in "14.1 %".
-std::string unless_known(const Text& said, const std::string& size) {
-  for (size_t at = said.en.find(size); at != std::string::npos; at = said.en.find(size, at + 1))
-    if (at == 0 || (said.en[at - 1] != '.' && (said.en[at - 1] < '0' || said.en[at - 1] > '9'))) return {};
+std::string unless_known(const Text& title, const std::string& size) {
+  for (size_t at = title.en.find(size); at != std::string::npos; at = title.en.find(size, at + 1))
+    if (at == 0 || (title.en[at - 1] != '.' && (title.en[at - 1] < '0' || title.en[at - 1] > '9'))) return {};
   return size;
 }
 
@@ -109,8 +109,7 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
                                                     : "explain.culprit.costs",
                     args);
     } else {
-      const Text said = f.title;
-      args.set("title", said).set("value", unless_known(said, f.value));
+      args.set("title", f.title).set("value", unless_known(f.title, f.value));
       args.set("note", f.value_note);
       title = words("explain.culprit.profile", args);
     }
@@ -143,7 +142,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
   e.parts = known.headline.parts;
   if (!cells) e.step_ns = known.headline.step_ns, e.wall_ns = known.headline.step_ns, e.steps = known.headline.steps;
   e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
-  std::set<std::string> said;
+  std::set<std::string> shown;
   if (cells) {
     const TheoryRun& theory = theory_of(run);
     const RunCoverage& coverage = coverage_of(run);
@@ -194,7 +193,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
       e.findings = cause_findings(trace, causes, theory.recognition);
       add_long_steps(causes, long_step_findings(trace, causes), e.findings);
       add_share_findings(std::move(shares), e.findings);
-      for (const Finding& f : e.findings) said.insert(f.id);
+      for (const Finding& f : e.findings) shown.insert(f.id);
       say_run(trace, theory.recognition, coverage, e);
     } else if (!coverage.not_analysable()) {
       e.why_not = made.error->what;
@@ -202,7 +201,7 @@ Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_
     }
   }
   for (Finding& f : known.list) {
-    if (f.id == "none" || said.contains(f.id)) continue;
+    if (f.id == "none" || shown.contains(f.id)) continue;
     if (f.is_time && f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
     e.findings.push_back(std::move(f));
   }

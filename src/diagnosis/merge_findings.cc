@@ -70,11 +70,11 @@ Findings merge_findings(Findings pipeline, Findings devices) {
   Headline& of_devices = devices.headline;
   (of_devices.host_alone ? pipeline.headline.host_parts : pipeline.headline.device_parts) = of_devices.parts;
   // Stages have different work, so ranks are compared within their stage; the pipeline's findings do that.
-  const auto said = [&](const Finding& x) {
+  const auto of_pipeline = [&](const Finding& x) {
     return x.id == "none" || x.id == "rank.late" || x.id == "rank.slow" || x.id == "step.outlier" ||
            takes(pipeline.list, x.id);
   };
-  std::erase_if(devices.list, said);
+  std::erase_if(devices.list, of_pipeline);
   if (!devices.list.empty()) std::erase_if(pipeline.list, [](const Finding& x) { return x.id == "none"; });
   for (Finding& finding : devices.list) pipeline.list.push_back(std::move(finding));
   by_weight(pipeline.list);

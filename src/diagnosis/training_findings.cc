@@ -138,13 +138,13 @@ class Teller {
       const bool together = ranks() > 1 && std::all_of(worst.begin(), worst.end(), [&](const Worst& w) {
                               return w.part != 0 && w.part == worst[0].part;
                             });
-      double said = 0;  // ranks that pause together delay the step only once
-      if (together) found[{kAll, worst[0].part}].add(said = least->more, least->more, number);
+      double shared = 0;  // ranks that pause together delay the step only once
+      if (together) found[{kAll, worst[0].part}].add(shared = least->more, least->more, number);
       for (size_t r = 0; r < ranks(); ++r) {
-        const double beyond_ns = worst[r].more - said;
+        const double beyond_ns = worst[r].more - shared;
         if (worst[r].part == 0 || (together && beyond_ns < long_ns)) continue;
         found[{r, worst[r].part}].add(std::max(0.0, beyond_ns), worst[r].more, number);
-        said = std::max(said, worst[r].more);
+        shared = std::max(shared, worst[r].more);
       }
     }
     for (const auto& [at, p] : found) {

@@ -46,22 +46,18 @@ void suspect_toy(CauseScene& scene, std::vector<Suspect>& out) {
   out.push_back(std::move(suspect));
 }
 
-Telling tell_toy(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_toy(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& cause = *causes.front();
   const auto& own = cause.own.as<ToyOwn>();
-  Args args = told.args(cause);
+  Args args = context.args(cause);
   args.set("own", human_duration(own.own_ns)).set("others", human_duration(own.others_ns));
   return say_cause("toy.slow", "toy.slow", args);
 }
 
 }  // namespace
 
-const CauseKind toy_cause = {.id = "toy",
-                             .name = "toy",
-                             .suspicion = "toy",
-                             .of_work = true,
-                             .suspect = suspect_toy,
-                             .tell = tell_toy};
+const CauseKind toy_cause = {
+    .id = "toy", .name = "toy", .suspicion = "toy", .of_work = true, .suspect = suspect_toy, .tell = tell_toy};
 
 std::span<const CauseKind* const> cause_kinds() {
   static constexpr const CauseKind* kKinds[] = {&toy_cause};

@@ -22,23 +22,23 @@ void set_joint_price(const CauseList& list, const Cause& first, Finding& f) {
   f.value = "−" + percent(f.weight);
 }
 
-Finding finding_of(const Told& told, const Causes& causes) {
+Finding finding_of(const TellContext& context, const Causes& causes) {
   const Cause& first = *causes.front();
-  const CauseList& list = told.list;
-  Telling said = first.kind->tell(std::span(causes), told);
+  const CauseList& list = context.list;
+  Telling telling = first.kind->tell(std::span(causes), context);
   Finding f;
-  f.id = said.id;
-  f.key = std::move(said.key);
+  f.id = telling.id;
+  f.key = std::move(telling.key);
   for (const Cause* cause : causes) f.places.insert(f.places.end(), cause->places.begin(), cause->places.end());
   f.or_else = first.or_else;
-  f.title = said.title;
-  f.detail = said.detail;
-  f.detail += told.when(first.lost_course);
-  f.detail += said.more;
-  f.price.fix = said.fix;
-  f.price.assumption = said.assumption;
-  f.evidence = std::move(said.table);
-  f.step = said.step, f.rank = said.rank;
+  f.title = telling.title;
+  f.detail = telling.detail;
+  f.detail += context.when(first.lost_course);
+  f.detail += telling.more;
+  f.price.fix = telling.fix;
+  f.price.assumption = telling.assumption;
+  f.evidence = std::move(telling.table);
+  f.step = telling.step, f.rank = telling.rank;
   f.lost_ns_per_step = first.price.lost_ns;
   f.uncertainty_ns = known_error(first.price.lost_error_ns);
   f.weight = list.step_ns > 0 ? first.price.lost_ns / list.step_ns : 0;
@@ -62,11 +62,11 @@ Causes reported_with(const CauseList& list, const Cause& first) {
 }  // namespace
 
 Finding cause_finding(const Trace& trace, const CauseList& list, const Cause& cause, const Recognition& recognition) {
-  return finding_of(Told(trace, list, recognition), {&cause});
+  return finding_of(TellContext(trace, list, recognition), {&cause});
 }
 
 std::vector<Finding> cause_findings(const Trace& trace, const CauseList& list, const Recognition& recognition) {
-  const Told told(trace, list, recognition);
+  const TellContext context(trace, list, recognition);
   std::vector<Finding> findings;
   std::vector<std::string_view> reported;  // ids of groups
   for (const Cause& cause : list.causes) {
@@ -76,7 +76,7 @@ std::vector<Finding> cause_findings(const Trace& trace, const CauseList& list, c
       if (std::find(reported.begin(), reported.end(), together.id) != reported.end()) continue;
       reported.push_back(together.id);
     }
-    findings.push_back(finding_of(told, reported_with(list, cause)));
+    findings.push_back(finding_of(context, reported_with(list, cause)));
   }
   return findings;
 }

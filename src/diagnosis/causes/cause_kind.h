@@ -17,7 +17,7 @@ struct Suspect;
 struct Findings;
 struct JudgeFacts;
 struct KnownFacts;
-class Told;
+class TellContext;
 struct Telling;
 
 // How its time is known, by which it may be chance.
@@ -53,7 +53,7 @@ struct CauseKind {
   // Adds causes whose price is known without a replay of their own, after all others. Null: there are none.
   void (*known)(const KnownFacts& facts, std::vector<Cause>& out) = nullptr;
   // Puts causes that are reported as one into words, the first of them first.
-  Telling (*tell)(std::span<const Cause* const> causes, const Told& told) = nullptr;
+  Telling (*tell)(std::span<const Cause* const> causes, const TellContext& context) = nullptr;
 
   bool takes(std::string_view line) const;
 };

@@ -32,7 +32,7 @@ struct LongStepFinding {
 // the same link) are one finding.
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes);
 
-// Adds long-step findings to findings of causes. Several long steps whose pauses or late messages are told already
+// Adds long-step findings to findings of causes. Several long steps whose pauses or late messages are reported already
 // become a part of that finding, so that one cause has one price. So does a single one whose message is no later than
 // the link's late messages may be.
 void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out);

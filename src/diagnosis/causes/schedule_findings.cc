@@ -174,8 +174,9 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
   }
   const double share = c.actual_ns > 0 ? std::min(worst->ns, c.actual_ns - c.theory_ns) / c.actual_ns : 0;
   if (share < kMinLate || worst->ns < kMaxOfLate * sum) return;
-  const bool said = std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
-  if (said && worst >= &reasons[3]) return;
+  const bool listed =
+      std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
+  if (listed && worst >= &reasons[3]) return;
   const auto steps = static_cast<double>(c.steps);
   Finding f;
   f.id = "schedule.late";

@@ -51,7 +51,7 @@ std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& 
       }
     }
   }
-  // All ranks are looked at, and each has a world of its own; as for other causes, those that lose most are told.
+  // All ranks are looked at, and each has a world of its own; as for other causes, those that lose most are reported.
   std::vector<std::pair<double, uint32_t>> worst;  // (sum of its delays, negated; worker)
   for (uint32_t w = 0; w < workers.size(); ++w) {
     if (static_cast<int64_t>(late[w].size()) < kMinLateCells) continue;

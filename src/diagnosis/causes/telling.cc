@@ -9,7 +9,7 @@ Text times(double ratio) { return words("times", Args().set("ratio", fixed(ratio
 
 }  // namespace
 
-Told::Told(const Trace& trace, const CauseList& list, const Recognition& recognition)
+TellContext::TellContext(const Trace& trace, const CauseList& list, const Recognition& recognition)
     : trace(trace), list(list), recognition(recognition) {
   for (const Part& part : trace.parts) {
     replicas = std::max(replicas, part.dp + 1);
@@ -17,11 +17,11 @@ Told::Told(const Trace& trace, const CauseList& list, const Recognition& recogni
   }
 }
 
-int32_t Told::step_number(size_t index) const {
+int32_t TellContext::step_number(size_t index) const {
   return index < list.step_numbers.size() ? list.step_numbers[index] : static_cast<int32_t>(index);
 }
 
-Text Told::rank(int32_t rank, bool with_peers) const {
+Text TellContext::rank(int32_t rank, bool with_peers) const {
   const auto own =
       std::find_if(trace.parts.begin(), trace.parts.end(), [&](const Part& part) { return part.rank == rank; });
   std::string peers, machine;
@@ -37,7 +37,7 @@ Text Told::rank(int32_t rank, bool with_peers) const {
   return words(count > 0 ? "worker.peers" : "worker", args);
 }
 
-Text Told::link(const Place& place) const {
+Text TellContext::link(const Place& place) const {
   Args args;
   args.set("from", int64_t{place.from_stage}).set("stage", int64_t{place.stage});
   const char* of = trace.context_parallel > 1 ? "place.of.pipeline" : "place.of.replica";
@@ -45,12 +45,12 @@ Text Told::link(const Place& place) const {
   return words(place.both_ways ? "place.link.both" : "place.link", args);
 }
 
-Text Told::schedule() const {
+Text TellContext::schedule() const {
   if (recognition.candidates.empty()) return words("schedule.the");
   return {recognition.best().name, recognition.best().name};
 }
 
-Args Told::args(const Cause& c) const {
+Args TellContext::args(const Cause& c) const {
   const auto known = [](int32_t number) { return number == kUnknown ? std::string() : std::to_string(number); };
   const CauseFigures& f = c.figures;
   const Place& place = c.place();
@@ -75,7 +75,7 @@ Args Told::args(const Cause& c) const {
   return args;
 }
 
-Args Told::course_args(const Course& c) const {
+Args TellContext::course_args(const Course& c) const {
   Args args;
   args.flag("rises", c.high > c.low).set("low", times(c.low)).set("high", times(c.high));
   args.set("at", int64_t{step_number(c.from)}).set("nth", nth_text(c.every));
@@ -84,7 +84,7 @@ Args Told::course_args(const Course& c) const {
 
 // "from step 10 on (1.00× before, 1.31× after)"; "" where it is always the same. `always`: it was slow before as well,
 // and the step only says when it became slower.
-Text Told::course(const Course& c, bool always) const {
+Text TellContext::course(const Course& c, bool always) const {
   Args args = course_args(c);
   switch (c.kind) {
     case CourseKind::kOnset: {
@@ -100,7 +100,7 @@ Text Told::course(const Course& c, bool always) const {
   return {};
 }
 
-Text Told::when(const Course& c) const {
+Text TellContext::when(const Course& c) const {
   switch (c.kind) {
     case CourseKind::kOnset: return words("when.onset", course_args(c));
     case CourseKind::kTrend: return words("when.trend", course_args(c));

@@ -1,4 +1,4 @@
-// How causes are put into words: what all kinds need for that, and what they give back. Each kind has its own tell.cc.
+// How causes are put into words: what every kind needs, and what it returns. Each kind has its own tell.cc.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace stageline {
 
-// What a kind says of causes.
+// The words of one finding.
 struct Telling {
   std::string_view id;  // of the finding, of model/findings.def
   Text title, detail;   // one sentence; the evidence
@@ -27,10 +27,10 @@ struct Telling {
   std::optional<int32_t> rank = std::nullopt;
 };
 
-// The run that causes are told of.
-class Told {
+// The run whose causes are reported.
+class TellContext {
  public:
-  Told(const Trace& trace, const CauseList& list, const Recognition& recognition);
+  TellContext(const Trace& trace, const CauseList& list, const Recognition& recognition);
 
   const Trace& trace;
   const CauseList& list;

@@ -77,9 +77,9 @@ Findings allocator_findings(const Run& run) {
   int64_t reserved = 0, allocated = 0, peak = -1, devices = 0;
   for (const Part& part : trace.parts) {
     const AllocatorReplay replay = replay_allocator(part.allocator);
-    std::set<std::pair<int32_t, OomReason>> said;
+    std::set<std::pair<int32_t, OomReason>> reported;
     for (const AllocatorOom& oom : replay.ooms)
-      if (said.insert({oom.device, oom.reason}).second)
+      if (reported.insert({oom.device, oom.reason}).second)
         out.list.push_back(oom_finding(
             trace, part, oom, std::count_if(replay.ooms.begin(), replay.ooms.end(), [&](const AllocatorOom& other) {
               return other.device == oom.device && other.reason == oom.reason;

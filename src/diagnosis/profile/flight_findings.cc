@@ -141,14 +141,14 @@ Findings flight_findings(const Run& run) {
   Headline& h = out.headline;
   if (!report.cycle.empty()) out.list.push_back(cycle_finding(report, trace));
   // One finding for each group and kind: later problems follow from the first one.
-  std::set<std::tuple<int32_t, FlightVerdict, int32_t, int32_t>> said;
+  std::set<std::tuple<int32_t, FlightVerdict, int32_t, int32_t>> reported;
   int64_t unfinished = 0;
   for (const FlightProblem& problem : report.problems) {
     if (problem.verdict == FlightVerdict::kUnfinished) {
       ++unfinished;
       continue;
     }
-    if (said.insert({problem.group, problem.verdict, problem.src, problem.dst}).second)
+    if (reported.insert({problem.group, problem.verdict, problem.src, problem.dst}).second)
       out.list.push_back(finding_of(trace, problem));
   }
   // Weights only keep the order: a dump has no times that a fix could save.

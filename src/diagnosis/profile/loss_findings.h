@@ -28,7 +28,7 @@ std::vector<std::string> name_culprits(const ProfileFacts& facts, const ProfileA
 void speak_in_time(const ProfileFacts& facts, std::vector<Finding>& list);
 
 // Sets the sentence that closes the breakdown. It lists the lines of the bar of 1 % or more that none of the findings
-// with ids in `told` covers.
+// with ids in `reported` covers.
 void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& headline);
 
 // Adds idle time to the bar, one line for each owner.

@@ -6,6 +6,6 @@
 
 namespace stageline {
 
-Telling tell_all_slow(std::span<const Cause* const> causes, const Told& told);
+Telling tell_all_slow(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

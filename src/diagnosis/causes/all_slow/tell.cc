@@ -9,37 +9,37 @@ std::string steps_key(const std::string& shape) { return "all " + shape; }
 
 }  // namespace
 
-Telling tell_all_slow(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_all_slow(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const Course& course = c.course;
   const bool trend = course.kind == CourseKind::kTrend, every = course.kind == CourseKind::kEvery;
-  const int32_t at = told.step_number(course.from);
-  Args args = told.args(c);
-  Telling said;
+  const int32_t at = context.step_number(course.from);
+  Args args = context.args(c);
+  Telling telling;
   if (course.kind == CourseKind::kSome) {
     constexpr size_t kShown = 8;
     std::vector<std::string> steps;
     for (size_t s = 0; s < course.level.size(); ++s)
-      if (course.level[s] == course.high) steps.push_back(std::to_string(told.step_number(s)));
-    said = say_cause("run.slower", "run.slower.some", args.set("which", some_of(steps, kShown)));
+      if (course.level[s] == course.high) steps.push_back(std::to_string(context.step_number(s)));
+    telling = say_cause("run.slower", "run.slower.some", args.set("which", some_of(steps, kShown)));
     for (size_t s = course.level.size(); s-- > 0;)
-      if (course.level[s] == course.high) said.step = told.step_number(s);
-    said.key = steps_key("steps");
+      if (course.level[s] == course.high) telling.step = context.step_number(s);
+    telling.key = steps_key("steps");
   } else if (course.high < course.low) {  // it is over after a while
     args.flag("trend", trend).set("at", int64_t{at});
-    said = say_cause("run.slower", "run.slower.first", args);
-    if (!trend) said.step = told.list.first_step;
-    said.key = steps_key(trend ? "trend" : "until:" + std::to_string(at));
+    telling = say_cause("run.slower", "run.slower.first", args);
+    if (!trend) telling.step = context.list.first_step;
+    telling.key = steps_key(trend ? "trend" : "until:" + std::to_string(at));
   } else {
     args.flag("trend", trend).set("at", int64_t{at}).set("nth", nth_text(course.every));
-    said = say_cause("run.slower", every ? "run.slower.every" : "run.slower", args);
-    if (!trend) said.step = at;
-    said.key = steps_key(trend   ? "trend"
-                         : every ? "every:" + std::to_string(course.every)
-                                 : "onset:" + std::to_string(at));
+    telling = say_cause("run.slower", every ? "run.slower.every" : "run.slower", args);
+    if (!trend) telling.step = at;
+    telling.key = steps_key(trend   ? "trend"
+                            : every ? "every:" + std::to_string(course.every)
+                                    : "onset:" + std::to_string(at));
   }
-  said.table = {"stragglers", ""};
-  return said;
+  telling.table = {"stragglers", ""};
+  return telling;
 }
 
 }  // namespace stageline

@@ -12,6 +12,6 @@ struct BetweenStepsOwn {
   bool may_be_optimizer = false;       // no optimizer was recorded, so it may be part of that time
 };
 
-Telling tell_between_steps(std::span<const Cause* const> causes, const Told& told);
+Telling tell_between_steps(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -3,32 +3,32 @@
 
 namespace stageline {
 
-Telling tell_between_steps(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_between_steps(std::span<const Cause* const> causes, const TellContext& context) {
   constexpr size_t kShown = 6;
   const Cause& c = *causes.front();
   const auto& own = c.own.as<BetweenStepsOwn>();
   const std::string& name = c.place().name;
   const bool one = c.figures.count == 1;
-  Args args = told.args(c);
+  Args args = context.args(c);
   if (c.sometimes) {
-    if (told.list.wall_ns > 0) args.set("lost", percent(c.price.lost_ns / told.list.wall_ns));
+    if (context.list.wall_ns > 0) args.set("lost", percent(c.price.lost_ns / context.list.wall_ns));
     args.set("step", int64_t{own.at_steps.front()});
   }
   std::vector<std::string> steps;
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
   const bool only = c.figures.rank != kUnknown && !name.empty();  // one rank recorded it
-  args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", told.list.replicas_unread);
+  args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", context.list.replicas_unread);
   if (name.empty())
     args.set("unknown", words(own.may_be_optimizer ? "between.steps.optimizer" : "between.steps.unknown", args));
   else
     args.set("unknown", Text());
   args.set("saves", words(c.sometimes ? "between.steps.saves.mean" : "between.steps.saves", args));
-  Telling said = say_cause("between.steps", "between.steps", args);
-  if (c.sometimes) said.title = words(one ? "between.steps.one.title" : "between.steps.some.title", args);
-  if (c.sometimes && one) said.step = own.at_steps.front();
-  if (only) said.rank = c.figures.rank;
-  said.table = {"waterfall", "waterfall-periods"};
-  return said;
+  Telling telling = say_cause("between.steps", "between.steps", args);
+  if (c.sometimes) telling.title = words(one ? "between.steps.one.title" : "between.steps.some.title", args);
+  if (c.sometimes && one) telling.step = own.at_steps.front();
+  if (only) telling.rank = c.figures.rank;
+  telling.table = {"waterfall", "waterfall-periods"};
+  return telling;
 }
 
 }  // namespace stageline

@@ -9,6 +9,6 @@ struct BlockingSendsOwn {
   int64_t ranks = 0;
 };
 
-Telling tell_blocking_sends(std::span<const Cause* const> causes, const Told& told);
+Telling tell_blocking_sends(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -3,14 +3,14 @@
 
 namespace stageline {
 
-Telling tell_blocking_sends(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_blocking_sends(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
-  Args args = told.args(c);
+  Args args = context.args(c);
   args.set("ranks", grouped(c.own.as<BlockingSendsOwn>().ranks));
-  Telling said = say_cause("sends.blocking", "sends.blocking", args);
-  said.key = "blocking";
-  said.table = {"theory", "late-reasons"};
-  return said;
+  Telling telling = say_cause("sends.blocking", "sends.blocking", args);
+  telling.key = "blocking";
+  telling.table = {"theory", "late-reasons"};
+  return telling;
 }
 
 }  // namespace stageline

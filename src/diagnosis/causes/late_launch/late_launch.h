@@ -10,6 +10,6 @@ struct LateLaunchOwn {
   double others_ns = 0;                   // how late the other ranks are; 0: hardly
 };
 
-Telling tell_late_launch(std::span<const Cause* const> causes, const Told& told);
+Telling tell_late_launch(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -5,6 +5,6 @@
 
 namespace stageline {
 
-Telling tell_late_messages(std::span<const Cause* const> causes, const Told& told);
+Telling tell_late_messages(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

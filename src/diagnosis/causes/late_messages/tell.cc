@@ -3,15 +3,15 @@
 
 namespace stageline {
 
-Telling tell_late_messages(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_late_messages(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
-  Args args = told.args(c);
+  Args args = context.args(c);
   const bool guessed = !c.or_else.empty();
-  Telling said = say_cause("message.tail", "message.tail", args.flag("guessed", guessed));
-  if (guessed) said.title = words("message.tail.guessed.title", args);
-  said.rank = c.figures.rank;
-  said.table = {"links", ""};
-  return said;
+  Telling telling = say_cause("message.tail", "message.tail", args.flag("guessed", guessed));
+  if (guessed) telling.title = words("message.tail.guessed.title", args);
+  telling.rank = c.figures.rank;
+  telling.table = {"links", ""};
+  return telling;
 }
 
 }  // namespace stageline

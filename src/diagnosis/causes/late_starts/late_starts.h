@@ -13,6 +13,6 @@ struct LateStartsOwn {
   double worst_share = 0;         // share of the cells of the rank that has most late ones
 };
 
-Telling tell_late_starts(std::span<const Cause* const> causes, const Told& told);
+Telling tell_late_starts(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

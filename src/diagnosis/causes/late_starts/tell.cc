@@ -3,18 +3,18 @@
 
 namespace stageline {
 
-Telling tell_late_starts(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_late_starts(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const auto& own = c.own.as<LateStartsOwn>();
-  Args args = told.args(c);
+  Args args = context.args(c);
   args.set("ranks", grouped(own.ranks)).set("by", percent(own.worst_share));
   args.flag("guessed", own.messages_unknown);
   args.set("reason", words(own.hosts_prompt ? "host.late_starts.prompt" : "host.late_starts.either", args));
-  Telling said = say_cause("host.late_starts", "host.late_starts", args);
-  said.rank = c.figures.rank;
-  if (own.messages_unknown) said.key = "host messages";
-  said.table = {"theory", "late-reasons"};
-  return said;
+  Telling telling = say_cause("host.late_starts", "host.late_starts", args);
+  telling.rank = c.figures.rank;
+  if (own.messages_unknown) telling.key = "host messages";
+  telling.table = {"theory", "late-reasons"};
+  return telling;
 }
 
 }  // namespace stageline

@@ -12,6 +12,6 @@ struct LongPlaceOwn {
   double own_ns = 0;         // mean time of one long cell
 };
 
-Telling tell_long_place(std::span<const Cause* const> causes, const Told& told);
+Telling tell_long_place(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -5,6 +5,6 @@
 
 namespace stageline {
 
-Telling tell_long_sequences(std::span<const Cause* const> causes, const Told& told);
+Telling tell_long_sequences(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -3,11 +3,11 @@
 
 namespace stageline {
 
-Telling tell_long_sequences(std::span<const Cause* const> causes, const Told& told) {
-  Telling said = say_cause("sequence.long", "sequence.long", told.args(*causes.front()));
-  said.key = "sequences";
-  said.table = {"stragglers", "forward-backward"};
-  return said;
+Telling tell_long_sequences(std::span<const Cause* const> causes, const TellContext& context) {
+  Telling telling = say_cause("sequence.long", "sequence.long", context.args(*causes.front()));
+  telling.key = "sequences";
+  telling.table = {"stragglers", "forward-backward"};
+  return telling;
 }
 
 }  // namespace stageline

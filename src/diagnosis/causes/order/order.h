@@ -11,6 +11,6 @@
 
 namespace stageline {
 
-Telling tell_order(std::span<const Cause* const> causes, const Told& told);
+Telling tell_order(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -16,6 +16,6 @@ struct PausesOwn {
   std::vector<int32_t> at_steps = {};  // of one or two pauses: their steps
 };
 
-Telling tell_pauses(std::span<const Cause* const> causes, const Told& told);
+Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

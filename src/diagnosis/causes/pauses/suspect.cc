@@ -11,7 +11,7 @@ extern const CauseKind pauses_cause;
 namespace {
 
 constexpr double kFarLate = 10;  // a single start that is this many median cells late is an event by itself
-constexpr size_t kMinSteps = 3;  // with fewer steps, nothing can be said of every step
+constexpr size_t kMinSteps = 3;  // with fewer steps, no statement about every step is possible
 
 // Names the host of the part, or of all ranks.
 void set_part(const CauseScene& scene, int32_t part, Cause& cause) {

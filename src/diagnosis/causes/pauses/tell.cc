@@ -22,49 +22,49 @@ Text places_text(const PausesOwn& own, const Trace& trace) {
   return text;
 }
 
-Telling tell(const Cause& c, const PausesOwn& own, Args& args, const Told& told) {
+Telling tell(const Cause& c, const PausesOwn& own, Args& args, const TellContext& context) {
   const int32_t rank = c.figures.rank;
-  Telling said;
+  Telling telling;
   if (own.first_of_step) {  // of one rank: what it does before its step begins
     args.set("name", c.places.back().name).set("late_in_steps", in_steps_text(c.in_steps));
-    said = say_cause("host.pauses", "host.pauses.first", args);
-    said.rank = rank;
+    telling = say_cause("host.pauses", "host.pauses.first", args);
+    telling.rank = rank;
   } else if (!own.at.empty()) {  // a garbage collector would not choose one place either
-    args.set("places", places_text(own, told.trace)).flag("one_place", own.at.size() == 1);
-    args.flag("numbered", told.trace.diagnostics.count("cells.schedule") > 0);
-    said = say_cause("host.pauses", "host.pauses.place", args);
-    said.rank = told.trace.parts[told.trace.cells.at(own.at[0]).part].rank;
+    args.set("places", places_text(own, context.trace)).flag("one_place", own.at.size() == 1);
+    args.flag("numbered", context.trace.diagnostics.count("cells.schedule") > 0);
+    telling = say_cause("host.pauses", "host.pauses.place", args);
+    telling.rank = context.trace.parts[context.trace.cells.at(own.at[0]).part].rank;
   } else if (rank != kUnknown) {  // one rank alone, which no garbage collector would choose
-    said = say_cause("host.pauses", "host.pauses.rank", args);
+    telling = say_cause("host.pauses", "host.pauses.rank", args);
   } else {
-    said = say_cause("host.pauses",
-                     own.collector       ? "host.pauses.collector"
-                     : c.or_else.empty() ? "host.pauses.many"
-                                         : "host.pauses.guessed",
-                     args);
+    telling = say_cause("host.pauses",
+                        own.collector       ? "host.pauses.collector"
+                        : c.or_else.empty() ? "host.pauses.many"
+                                            : "host.pauses.guessed",
+                        args);
   }
-  if (!own.at_steps.empty()) said.step = own.at_steps.front();
-  return said;
+  if (!own.at_steps.empty()) telling.step = own.at_steps.front();
+  return telling;
 }
 
 }  // namespace
 
-Telling tell_pauses(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const auto& own = c.own.as<PausesOwn>();
-  Args args = told.args(c);
+  Args args = context.args(c);
   args.set("ranks", grouped(own.ranks)).flag("guessed", !c.or_else.empty());
   if (!c.or_else.empty()) {
     const Place& link = c.or_else.front();
     args.set("from", int64_t{link.from_stage}).set("stage", int64_t{link.stage}).flag("both_ways", link.both_ways);
-    args.set("where", told.link(link));
+    args.set("where", context.link(link));
   }
   std::vector<std::string> steps;
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
   if (!steps.empty()) args.set("in", some_of(steps, steps.size())).flag("in_one", steps.size() == 1);
-  Telling said = tell(c, own, args, told);
-  said.table = {"stragglers", "straggler-workers"};
-  return said;
+  Telling telling = tell(c, own, args, context);
+  telling.table = {"stragglers", "straggler-workers"};
+  return telling;
 }
 
 }  // namespace stageline

@@ -10,6 +10,6 @@ struct SlowLinkOwn {
   bool unrecorded = false;           // nobody recorded its messages: work that starts late shows them
 };
 
-Telling tell_slow_link(std::span<const Cause* const> causes, const Told& told);
+Telling tell_slow_link(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

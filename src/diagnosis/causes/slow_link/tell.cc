@@ -7,9 +7,9 @@ namespace stageline {
 
 namespace {
 
-Args args_of(const Cause& c, const Told& told) {
+Args args_of(const Cause& c, const TellContext& context) {
   const auto& own = c.own.as<SlowLinkOwn>();
-  Args args = told.args(c);
+  Args args = context.args(c);
   args.set("own", human_duration(own.own_ns)).set("others", own.others_ns > 0 ? human_duration(own.others_ns) : "");
   args.flag("unrecorded", own.unrecorded);
   args.set("known", words(own.unrecorded ? "link.slow.unrecorded" : "link.slow.recorded"));
@@ -21,8 +21,8 @@ Args args_of(const Cause& c, const Told& told) {
 }
 
 // Returns whether the slow links are all links between neighbouring stages in one direction.
-bool is_one_direction(std::span<const Cause* const> all, const Told& told) {
-  if (told.stages < 3 || all.size() + 1 != static_cast<size_t>(told.stages)) return false;
+bool is_one_direction(std::span<const Cause* const> all, const TellContext& context) {
+  if (context.stages < 3 || all.size() + 1 != static_cast<size_t>(context.stages)) return false;
   const int32_t way = all.front()->place().from_stage < all.front()->place().stage ? 1 : -1;
   return std::all_of(all.begin(), all.end(), [&](const Cause* c) {
     const Place& place = c->place();
@@ -32,26 +32,26 @@ bool is_one_direction(std::span<const Cause* const> all, const Told& told) {
 
 }  // namespace
 
-Telling tell_slow_link(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_slow_link(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
-  Args args = args_of(c, told);
-  Telling said = say_cause("link.slow", "link.slow", args);
-  if (c.own.as<SlowLinkOwn>().unrecorded) said.title = words("link.slow.inferred.title", args);
-  if (is_one_direction(causes, told) && !c.lost_course.varies()) {
+  Args args = args_of(c, context);
+  Telling telling = say_cause("link.slow", "link.slow", args);
+  if (c.own.as<SlowLinkOwn>().unrecorded) telling.title = words("link.slow.inferred.title", args);
+  if (is_one_direction(causes, context) && !c.lost_course.varies()) {
     const bool forward = c.place().from_stage < c.place().stage;
-    said.title = words(forward ? "link.slow.forward.title" : "link.slow.backward.title", args);
-    said.detail = words("link.slow.direction.detail", args);
+    telling.title = words(forward ? "link.slow.forward.title" : "link.slow.backward.title", args);
+    telling.detail = words("link.slow.direction.detail", args);
   }
   for (const Cause* further : causes.subspan(1)) {
-    said.more += words("link.slow.further", args_of(*further, told));
+    telling.more += words("link.slow.further", args_of(*further, context));
   }
   if (causes.size() > 1 && c.price.joint_ns > 0) {
     Args joint;
-    joint.set("joint", told.share(c.price.joint_ns)).set("alone", told.share(c.price.lost_ns));
-    said.more += words("link.slow.joint", joint);
+    joint.set("joint", context.share(c.price.joint_ns)).set("alone", context.share(c.price.lost_ns));
+    telling.more += words("link.slow.joint", joint);
   }
-  said.table = {"links", ""};
-  return said;
+  telling.table = {"links", ""};
+  return telling;
 }
 
 }  // namespace stageline

@@ -281,7 +281,8 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
       const auto own = std::find_if(slow.begin(), slow.end(), [&](const Slow& s) { return s.worker == w; });
       const std::vector<double> of_worker = known_ratios(ratios[w]);
       const double mean = mean_of(of_worker);
-      // Each must be about as slow as the replica, as far as can be told; otherwise not the whole replica is slow.
+      // Each must be about as slow as the replica, as far as can be determined; otherwise not the whole replica is
+      // slow.
       all = own != slow.end() ? !own->sometimes && !own->course.varies()
                               : !of_worker.empty() && mean - 1 >= kAlikeSlow / 2 * (levels.mean(dp) - 1);
       if (all && own == slow.end())

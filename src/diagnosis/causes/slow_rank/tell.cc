@@ -3,13 +3,13 @@
 
 namespace stageline {
 
-Telling tell_slow_rank(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_slow_rank(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
-  Args args = told.args(c);
-  args.set("worker", told.rank(c.figures.rank, true));
-  Telling said = say_cause("rank.slow", "rank.slow", args);
-  said.table = {"stragglers", "straggler-workers"};
-  return said;
+  Args args = context.args(c);
+  args.set("worker", context.rank(c.figures.rank, true));
+  Telling telling = say_cause("rank.slow", "rank.slow", args);
+  telling.table = {"stragglers", "straggler-workers"};
+  return telling;
 }
 
 }  // namespace stageline

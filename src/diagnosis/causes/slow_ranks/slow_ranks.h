@@ -12,6 +12,6 @@ struct SlowRanksOwn {
   bool graded() const { return fastest != kUnknown; }
 };
 
-Telling tell_slow_ranks(std::span<const Cause* const> causes, const Told& told);
+Telling tell_slow_ranks(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

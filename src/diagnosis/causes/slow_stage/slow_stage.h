@@ -17,6 +17,6 @@ struct SlowStageOwn {
   bool one_kind = false;  // only one of several kinds is slow
 };
 
-Telling tell_slow_stage(std::span<const Cause* const> causes, const Told& told);
+Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -6,10 +6,10 @@ namespace stageline {
 namespace {
 
 // Returns whether the stage, or its chunk, holds the end (or, with `end` false, the start) of the model.
-bool is_end(const Place& place, const Told& told, bool end) {
-  const bool known = !told.recognition.candidates.empty();
-  const int32_t chunks = known ? told.recognition.best().sizes.chunks : 1, last = told.stages - 1;
-  const ChunkLayout layout = known ? told.recognition.best().layout : ChunkLayout::kLoop;
+bool is_end(const Place& place, const TellContext& context, bool end) {
+  const bool known = !context.recognition.candidates.empty();
+  const int32_t chunks = known ? context.recognition.best().sizes.chunks : 1, last = context.stages - 1;
+  const ChunkLayout layout = known ? context.recognition.best().layout : ChunkLayout::kLoop;
   if (layout == ChunkLayout::kBidirectional) {
     if (place.chunk == kUnknown) return place.stage == 0 || place.stage == last;
     return place.stage == (end == (place.chunk == 0) ? last : 0);
@@ -52,16 +52,16 @@ Text check_text(const Cause& c, const SlowStageOwn& own, bool alone, const Args&
 
 }  // namespace
 
-Telling tell_slow_stage(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const auto& own = c.own.as<SlowStageOwn>();
   const Place& place = c.place();
   const bool two = c.places.size() > 1;  // the same layers, once for each direction
-  Args args = told.args(c);
-  const bool last = is_end(place, told, true);
-  const Text end = last                         ? words("stage.slow.head")
-                   : is_end(place, told, false) ? words("stage.slow.embedding")
-                                                : Text();
+  Args args = context.args(c);
+  const bool last = is_end(place, context, true);
+  const Text end = last                            ? words("stage.slow.head")
+                   : is_end(place, context, false) ? words("stage.slow.embedding")
+                                                   : Text();
   args.flag("two", two).set("end", end).flag("as_fast", c.sometimes || c.price.unmovable);
   if (two) args.set("mirror", int64_t{c.places[1].stage});
   if (own.one_kind) args.set("one", cell_text(own.kinds.front().kind));
@@ -72,16 +72,16 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const Told& told) 
   args.set("saves", words(c.price.saving_ns > 0 ? "stage.slow.saves.even" : "stage.slow.saves", args));
   const char* unmovable = c.price.movable_ns > 0 ? "stage.slow.unmovable.now" : "stage.slow.unmovable";
   args.set("moving", c.price.unmovable ? words(unmovable, args) : Text());
-  args.set("check", check_text(c, own, told.replicas <= 1 && !two, args));
-  Telling said = say_cause("stage.slow", "stage.slow", args);
-  if (two) said.title = words("stage.slow.two.title", args);
+  args.set("check", check_text(c, own, context.replicas <= 1 && !two, args));
+  Telling telling = say_cause("stage.slow", "stage.slow", args);
+  if (two) telling.title = words("stage.slow.two.title", args);
   for (const Cause* further : causes.subspan(1)) {
-    said.more += words("stage.slow.further", told.args(*further));
+    telling.more += words("stage.slow.further", context.args(*further));
   }
   if (causes.size() > 1 && c.price.joint_ns > 0)
-    said.more += words("stage.slow.joint", Args().set("joint", told.share(c.price.joint_ns)));
-  said.table = {"waterfall", "waterfall-stages"};
-  return said;
+    telling.more += words("stage.slow.joint", Args().set("joint", context.share(c.price.joint_ns)));
+  telling.table = {"waterfall", "waterfall-stages"};
+  return telling;
 }
 
 }  // namespace stageline

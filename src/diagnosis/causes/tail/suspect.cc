@@ -17,7 +17,7 @@ namespace {
 
 // A tail is one stage's own if that stage takes this many times the longest of the others.
 constexpr double kFarLonger = 2;
-constexpr size_t kMaxNames = 200;  // names of collectives that are told apart; further ones share one
+constexpr size_t kMaxNames = 200;  // names of collectives that are distinguished; further ones share one
 
 using TailNames = std::map<std::pair<CellKind, std::string>, uint8_t>;
 
@@ -121,7 +121,7 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
     Suspect suspect = tail_suspect(place, tail);
     suspect.without = [of_op, number = number, one_stage, &g, longest, others](uint32_t op, double& dur, double&) {
       if ((*of_op)[op] != number) return;
-      // The extra time of one stage is told by a cause of its own.
+      // The extra time of one stage is a cause of its own.
       dur = std::min(dur, one_stage && g.stage(op) == longest ? std::max(0.0, dur - others) : 0.0);
     };
     out.push_back(std::move(suspect));

@@ -15,6 +15,6 @@ struct TailOwn {
   std::string twin = {};
 };
 
-Telling tell_tail(std::span<const Cause* const> causes, const Told& told);
+Telling tell_tail(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

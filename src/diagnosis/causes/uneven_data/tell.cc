@@ -3,10 +3,10 @@
 
 namespace stageline {
 
-Telling tell_uneven_data(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_uneven_data(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
   const auto& own = c.own.as<UnevenDataOwn>();
-  Args args = told.args(c);
+  Args args = context.args(c);
   args.set("by", percent(own.deviation)).set("correlation", fixed(own.correlation, 2)).flag("shared", c.estimated);
   // Replicas that have more work all along: the same data may cause that.
   std::vector<std::string> replicas;
@@ -19,15 +19,15 @@ Telling tell_uneven_data(std::span<const Cause* const> causes, const Told& told)
     args.set("replicas", some_of(replicas, replicas.size()));
     args.set("more", words(replicas.size() > 1 ? "data.uneven.replicas" : "data.uneven.replica", args));
   }
-  Telling said = say_cause("data.uneven", "data.uneven", args);
+  Telling telling = say_cause("data.uneven", "data.uneven", args);
   if (!replicas.empty() && c.price.joint_ns > 0) {
-    args.set("ratio", words("times", Args().set("ratio", fixed(ratio, 2)))).set("alone", told.share(alone_ns));
-    args.set("data", told.share(c.price.lost_ns)).set("joint", told.share(c.price.joint_ns));
-    said.more = words("data.uneven.joint", args);
+    args.set("ratio", words("times", Args().set("ratio", fixed(ratio, 2)))).set("alone", context.share(alone_ns));
+    args.set("data", context.share(c.price.lost_ns)).set("joint", context.share(c.price.joint_ns));
+    telling.more = words("data.uneven.joint", args);
   }
-  said.key = "routing";
-  said.table = {"stragglers", "forward-backward"};
-  return said;
+  telling.key = "routing";
+  telling.table = {"stragglers", "forward-backward"};
+  return telling;
 }
 
 }  // namespace stageline

@@ -11,6 +11,6 @@ struct UnevenDataOwn {
   double deviation = 0;    // relative standard deviation of a cell's work
 };
 
-Telling tell_uneven_data(std::span<const Cause* const> causes, const Told& told);
+Telling tell_uneven_data(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -3,14 +3,14 @@
 
 namespace stageline {
 
-Telling tell_unsplit(std::span<const Cause* const> causes, const Told& told) {
+Telling tell_unsplit(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
-  Args args = told.args(c);
+  Args args = context.args(c);
   if (c.figures.stage != kUnknown) args.set("stage", int64_t{c.figures.stage});
-  Telling said = say_cause("schedule.unsplit", "schedule.unsplit", args);
-  said.key = "order";
-  said.table = {"schedule", "recognition"};
-  return said;
+  Telling telling = say_cause("schedule.unsplit", "schedule.unsplit", args);
+  telling.key = "order";
+  telling.table = {"schedule", "recognition"};
+  return telling;
 }
 
 }  // namespace stageline
