@@ -10,7 +10,7 @@ import {oneReplica, setWorld, shownAlone, type Pipe, type World} from './pipe';
 import {askWorld, commandOf, paramsOf, type Asked, type Fix, type Fixes, type Price} from './world';
 
 const zh = (en: string, other: string): string => (currentLang() === 'zh' && other ? other : en);
-function Says({price, fixes}: {price: Price; fixes: Fixes}) {
+function Says({price}: {price: Price}) {
   if (price.why_not || price.saving_ns === null)
     return (
       <p class="says" role="status" id="says">
@@ -240,7 +240,7 @@ export function WhatIf({pipe, redraw}: {pipe: Pipe; redraw(): void}) {
   return (
     <section class="card what-if" aria-labelledby="what-if-title">
       <h2 id="what-if-title">{t('pipe.whatIf')}</h2>
-      {price ? <Says price={price} fixes={fixes} />
+      {price ? <Says price={price} />
         : (
           <p class="says quiet" id="says" role="status">
             {t(alone ? 'file.whatIf.rest' : 'pipe.whatIf.rest', duration(fixes.recorded_ns))}
