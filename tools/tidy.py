@@ -408,11 +408,11 @@ def check_words_of_analyses():
 
 
 def check_sentences():
-    """Logic holds no sentence: English and Chinese stand side by side in src/words.json, and each name there is asked for."""
+    """Logic holds no sentence: English and Chinese are side by side in words.json of the room, and each name there is used."""
     code = {path: path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
     for path, text in code.items():
         if re.search(r'[\u4e00-\u9fff]', re.sub(r'//.*', '', text)):
-            problem(path, 0, 'Chinese between code; write the sentence into src/words.json (base/words.h)')
+            problem(path, 0, 'Chinese between code; write the sentence into words.json of the room (base/words.h)')
     literals = set(re.findall(r'"([^"\n]*)"', '\n'.join(code.values())))
     for path in sorted(SRC.rglob('words.json')):
         for name in sentences_of(path):

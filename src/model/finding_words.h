@@ -1,4 +1,4 @@
-// Puts sentences of src/words.json into findings and headlines.
+// Puts sentences of words.json into findings and headlines.
 #pragma once
 
 #include <string>

@@ -13,7 +13,7 @@ namespace stageline {
 enum class ChartLang : uint8_t { kEnglish, kChinese };
 ChartLang chart_lang(const std::string& name);  // "zh…" is Chinese, everything else English
 
-// Returns the sentence "chart.NAME" of src/words.json.
+// Returns the sentence "chart.NAME" of words.json.
 std::string chart_word(ChartLang lang, std::string_view name, const Args& args = {});
 // Returns the name of something with a number: "Stage 0", "rank 0", "chunk 1", "Step 3".
 std::string chart_number(ChartLang lang, std::string_view name, int32_t number);
