@@ -3,6 +3,7 @@
 #include "cli/commands.h"
 #include "cli/explain_text.h"
 #include "cli/run_common.h"
+#include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 
 namespace stageline {
@@ -19,7 +20,7 @@ int run_explain(const Arguments& arguments) {
   if (!out) return fail(out.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared);
   if (!trace) return fail(trace.error());
-  const Explanation e = explain_run(std::make_shared<const Run>(*trace), trace->diagnostics);
+  const Explanation e = explain(Run(*trace), true);
   out->write(format == "json" ? explain_json(e, arguments.operands) + "\n"
                               : terminal_text(explain_text(*terminal, e, arguments.operands), true));
   if (Status s = out->commit(); !s) return fail(s.error());

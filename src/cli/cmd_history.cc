@@ -32,6 +32,7 @@
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
+#include "diagnosis/explain.h"
 #include "engine/mean_step.h"
 #include "exporters/table_text.h"
 #include "facts/pipeline_facts.h"
@@ -210,7 +211,7 @@ Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal,
   if (!trace) return trace.error();
   print_notes(terminal, trace->diagnostics, path);
   const auto run = std::make_shared<const Run>(*trace);
-  const Explanation e = explain_run(run, trace->diagnostics);
+  const Explanation e = explain(*run, true);
   HistoryRun out;
   out.path = path;
   const Result<MeanStep> step = mean_step_of(e, path);

@@ -132,12 +132,12 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
 
 }  // namespace
 
-Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_offers) {
+Explanation explain(const Run& run, bool with_offers) {
   const Trace& trace = run.trace();
   if (const TrainingTime training = training_time(trace); training.reported) return explain_training(training);
   Explanation e;
   const bool cells = trace.cells.size() > 0;
-  Findings known = findings_of(run, tables);
+  Findings known = findings_of(run);
   e.headline = known.headline;
   e.parts = known.headline.parts;
   if (!cells) e.step_ns = known.headline.step_ns, e.wall_ns = known.headline.step_ns, e.steps = known.headline.steps;

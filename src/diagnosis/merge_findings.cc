@@ -8,6 +8,7 @@
 #include "diagnosis/profile/flight_findings.h"
 #include "diagnosis/profile/profile_findings.h"
 #include "facts/flight_facts.h"
+#include "facts/profile_sums.h"
 #include "model/finding_words.h"
 
 namespace stageline {
@@ -81,17 +82,21 @@ Findings merge_findings(Findings pipeline, Findings devices) {
   return pipeline;
 }
 
-bool findings_read_tables(const Trace& trace) {
+namespace {
+
+bool is_profile(const Trace& trace) {
   return std::any_of(trace.parts.begin(), trace.parts.end(),
                      [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
 }
 
-Findings findings_of(const Run& run, const std::vector<Table>& tables) {
+}  // namespace
+
+Findings findings_of(const Run& run) {
   const Trace& trace = run.trace();
   if (has_flight_calls(trace)) return flight_findings(run);
   if (has_allocators(trace)) return allocator_findings(run);
-  if (!findings_read_tables(trace)) return find_findings(run);
-  Findings of_slices = profile_findings(trace, tables, run.fact<ProfileAccountFact>());
+  if (!is_profile(trace)) return find_findings(run);
+  Findings of_slices = profile_findings(trace, profile_sums_of(run), run.fact<ProfileAccountFact>());
   if (trace.cells.size() == 0) return of_slices;
   return merge_findings(find_findings(run), std::move(of_slices));
 }

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "diagnosis/causes/findings.h"
-#include "model/table.h"
 
 namespace stageline {
 
@@ -14,11 +13,7 @@ namespace stageline {
 // then says so. The rest is ordered by weight, those of who is slow first. Definitions: docs/analyses/findings.md.
 Findings merge_findings(Findings pipeline, Findings devices);
 
-// Whether findings_of() reads tables of this trace: for a profiler's rows it does, for pipeline cells alone it does
-// not.
-bool findings_read_tables(const Trace& trace);
-
-// The findings of the trace: of its pipeline cells, or of a profiler trace from its `tables`.
-Findings findings_of(const Run& run, const std::vector<Table>& tables);
+// The findings of the trace: of its pipeline cells, of a profiler's slices, or of both.
+Findings findings_of(const Run& run);
 
 }  // namespace stageline

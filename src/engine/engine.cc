@@ -17,7 +17,6 @@
 #include "diagnosis/explain.h"
 #include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/allocator_findings.h"
-#include "diagnosis/profile/profile_findings.h"
 #include "engine/account_files.h"
 #include "engine/clock_table.h"
 #include "engine/explained_run.h"
@@ -179,7 +178,6 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
   constexpr size_t kMaxEventRows = 2'000'000;  // a row takes some 200 bytes until it is written
   const bool huge = trace.slice_count() > kMaxEventRows;
   if (whole && huge) diagnostics.add(problem::export_no_event_tables);
-  // Analyses of the report come first, because findings use the first table of a name.
   for (const bool in_report : {true, false})
     for (const Analysis* analysis : analyses()) {
       if (analysis->in_report != in_report || !suits(*analysis, trace)) continue;
@@ -190,7 +188,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
       input.for_report = !whole || huge;
       input.brief = !whole;
       input.rows_later = whole;
-      // Findings and the pipeline cover all steps, so there the device analyses must not leave out the last one.
+      // The findings beside the tables cover all steps, so the device analyses must not leave out the last one.
       input.include_last_step = !whole || trace.cells.size() > 0;
       Result<AnalysisResult> own = analysis->run(input);
       if (!own) {
@@ -216,28 +214,13 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
 namespace {
 
 struct ExplainedFact {
-  using Value = ExplainedRun;
-  static Value make(const Run& run) {
-    ExplainedRun out;
-    const std::vector<Part>& parts = run.trace().parts;
-    const bool profiled =
-        std::any_of(parts.begin(), parts.end(), [](const Part& part) { return part.event_count > 0; });
-    // The tables do not outlive this call, so they need not own the run.
-    const std::shared_ptr<const Run> borrowed(std::shared_ptr<const void>(), &run);
-    out.explanation = explain(run, profiled ? all_tables(borrowed, out.notes) : std::vector<Table>{}, true);
-    return out;
-  }
+  using Value = Explanation;
+  static Value make(const Run& run) { return explain(run, true); }
 };
 
 }  // namespace
 
-const ExplainedRun& explained_run(const std::shared_ptr<const Run>& run) { return run->fact<ExplainedFact>(); }
-
-Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics) {
-  const ExplainedRun& explained = explained_run(run);
-  diagnostics.merge(explained.notes);
-  return explained.explanation;
-}
+const Explanation& explained_run(const Run& run) { return run.fact<ExplainedFact>(); }
 
 namespace {
 
@@ -323,10 +306,7 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
   Findings findings;
   if ((*exporter)->needs_tables) {
     tables = all_tables(run, notes, (*exporter)->whole_tables);
-    // Whole tables are those of the analyses, which leave out the last step; findings are the same in every output.
-    const bool of_others = (*exporter)->whole_tables && trace.cells.size() == 0 && findings_read_tables(trace);
-    Diagnostics reported;
-    findings = explained_findings(explain(*run, of_others ? all_tables(run, reported) : tables));
+    findings = explained_findings(explain(*run));
   }
   const DrawnRun drawn(run, (*exporter)->one_axis ? DrawnStamps::kOnOneClock : DrawnStamps::kAsRecorded);
   const Theory* asked = nullptr;

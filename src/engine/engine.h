@@ -60,10 +60,6 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
 // Adds to the diagnostics that an analysis has no answer for this trace, as all_tables() does.
 void add_not_possible(const Analysis& analysis, const Error& error, Diagnostics& diagnostics);
 
-// Returns explain() of a whole run. Findings of profiler traces are read off tables, which are made for that; findings
-// of cells are not. Analyses that were left out are counted in `diagnostics`.
-Explanation explain_run(const std::shared_ptr<const Run>& run, Diagnostics& diagnostics);
-
 // Writes the run to `path` as the kind `to`; "" chooses by extension. The page is not among the kinds
 // (server/page/page_export.h). A kind with one file per rank writes `path` when there is a single rank, else
 // rank_path(path, rank) for each. `notes` are the trace's diagnostics, for outputs that list them; what could not be

@@ -9,6 +9,7 @@
 #include "diagnosis/explain_json.h"
 #include "diagnosis/what_if/what_if_answer.h"
 #include "engine/engine.h"
+#include "engine/explained_run.h"
 #include "engine/what_if_question.h"
 #include "mcp/reasons.h"
 #include "mcp/tools.h"
@@ -82,13 +83,7 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
                            ", sort, or the same table in sql with WHERE and LIMIT");
 }
 
-const Explanation& Tools::explanation_of(Opened& run) {
-  if (!run.explanation) {
-    Diagnostics notes;
-    run.explanation = std::make_shared<const Explanation>(explain_run(run.run, notes));
-  }
-  return *run.explanation;
-}
+const Explanation& Tools::explanation_of(Opened& run) { return explained_run(*run.run); }
 
 Result<std::string> Tools::explain(const Value& arguments) {
   Result<Opened*> run = opened(arguments);

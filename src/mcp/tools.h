@@ -75,7 +75,6 @@ class Tools {
     OpenOptions options;  // the options with which it was opened
     std::string files;    // the files that were there then: a line for each, with its size and time
     // Results that took long to compute and do not change; made when first asked for.
-    std::shared_ptr<const Explanation> explanation;
     std::map<std::string, std::shared_ptr<const AnalysisResult>> answers;  // key: analysis and options
   };
   struct Asked {

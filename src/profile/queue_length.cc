@@ -153,4 +153,20 @@ std::vector<QueueRange> streams_of(const std::vector<QueuePoint>& points) {
   return ranges;
 }
 
+std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t most) {
+  int64_t first = INT64_MAX, last = INT64_MIN;
+  for (const TorchRow& row : rank.rows) {
+    first = std::min(first, row.start_ns);
+    last = std::max(last, row.end_ns());
+  }
+  std::vector<FullQueue> out;
+  for (const StreamQueue& q : queues) {
+    if (q.in_flight.size() == 0) continue;
+    const int64_t longest =
+        q.waiting.size() == 0 ? 0 : *std::max_element(q.waiting.value.begin(), q.waiting.value.end());
+    out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, most), last - first});
+  }
+  return out;
+}
+
 }  // namespace stageline

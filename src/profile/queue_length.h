@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "model/statistics.h"
 #include "profile/step_series.h"
 #include "profile/torch_view.h"
 
@@ -31,6 +32,19 @@ std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& ran
 
 // Notes what the queues leave out.
 void note_queue_flaws(const std::vector<StreamQueue>& queues, Diagnostics& notes);
+
+// How long the queue of a stream was full.
+struct FullQueue {
+  std::string device;
+  int64_t stream = 0;
+  int64_t longest = 0;  // most operations launched and not started
+  int64_t full_ns = 0;
+  int64_t span_ns = 0;                                              // first start to last end of the rank's rows
+  double full_share() const { return share_of(full_ns, span_ns); }  // NaN without a span
+};
+inline constexpr int64_t kCudaQueueLength = 1024;  // launches that CUDA accepts before a call blocks; HTA's default
+// For each stream with work whose launch is known: the time with at least `most` operations waiting.
+std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t most);
 
 // HTA's series: calls on its list of names, one point per event; equal times are in the order in which numpy leaves
 // them.

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
+#include "engine/explained_run.h"
 #include "engine/model_tables.h"
 #include "sql/run_tables.h"
 
@@ -56,8 +57,7 @@ Table findings_of(const RunData& data) {
        {"evidence", "evidence", Type::kText,
         "Name of the table in this database that proves it; empty where none does."}});
   if (data.trace().parts.empty()) return table;
-  Diagnostics notes;
-  const Explanation explanation = explain_run(data.run(), notes);
+  const Explanation& explanation = explained_run(*data.run());
   for (const Finding& f : explanation.findings) {
     std::string evidence = f.evidence.analysis;
     if (!f.evidence.table.empty()) evidence += "__" + f.evidence.table;

@@ -64,7 +64,7 @@ TEST_CASE("facts: each is made once, by the thread that asks first, and others f
 TEST_CASE("facts: explain and all tables of a run share sums, theory, coverage, waterfall, graphs and causes") {
   const Trace trace = slow_stage_run();
   const auto run = std::make_shared<const Run>(trace);
-  const Explanation e = explain(*run, {}, true);
+  const Explanation e = explain(*run, true);
   CHECK_FALSE(e.findings.empty());
   const size_t made = run->made_count();
   const PipelineSums* sums = &sums_of(*run);

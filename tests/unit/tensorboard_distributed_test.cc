@@ -1,4 +1,4 @@
-#include "analyses/tensorboard/tb_collectives.h"
+#include "profile/tb_collectives.h"
 #include "torch_traces.h"
 
 using namespace stageline;

@@ -1,99 +1,19 @@
 // Where the time of every rank went, step by step. Definitions: docs/analyses/cluster-time-summary.md.
-//
-//   host step   ├─────────────────────────────────────────┤
-//   device          ├ compute ┤├── exposed ──┤ free ├ compute ┤
-//               ├──┤ preparing  ├─────────── span ────────────┤
-//
-// span = computing + exposed communication + exposed copies + free.
 #include <algorithm>
-#include <map>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/durations.h"
-#include "analyses/cluster/op_times.h"
 #include "analyses/cluster/rival_time_summary.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "model/intervals.h"
 #include "model/statistics.h"
+#include "profile/cluster_times.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
-
-struct StepTimes {
-  std::vector<Interval> compute, communication, messages, memory;  // raw intervals first, then their unions
-  int64_t first = INT64_MAX, last = INT64_MIN;
-  int64_t step_ns = kNullInteger, host_start = INT64_MIN;
-
-  int64_t compute_ns = 0, communication_ns = 0, overlap_ns = 0, exposed_ns = 0, memory_ns = 0, exposed_memory_ns = 0;
-  int64_t bubble_ns = 0, free_ns = 0;
-  int64_t wait_ns = 0, transfer_ns = 0;  // of the collectives for which they are known
-  int64_t collectives = 0, known = 0;
-  bool waits_known() const { return known > 0 || collectives == 0; }
-  int64_t span_ns() const { return last - first; }
-};
-
-void finish(StepTimes& t) {
-  std::vector<Interval> all = t.compute;
-  t.compute = union_of(std::move(t.compute));
-  for (const auto* list : {&t.communication, &t.memory}) all.insert(all.end(), list->begin(), list->end());
-  all = union_of(std::move(all));
-  t.communication = union_of(std::move(t.communication));
-  t.memory = union_of(std::move(t.memory));
-  t.messages = union_of(std::move(t.messages));
-  t.compute_ns = length_of(t.compute);
-  t.communication_ns = length_of(t.communication);
-  t.overlap_ns = shared_length(t.communication, t.compute);
-  t.exposed_ns = t.communication_ns - t.overlap_ns;
-  t.memory_ns = length_of(t.memory);
-  t.exposed_memory_ns = length_of(without(without(t.memory, t.compute), t.communication));
-  t.bubble_ns = length_of(without(t.messages, t.compute));
-  t.free_ns = t.span_ns() - length_of(all);
-  for (auto* list : {&t.compute, &t.communication, &t.memory, &t.messages}) *list = {};
-}
-
-using RankTimes = std::map<int32_t, StepTimes>;  // for each step; −1: outside of steps
-
-RankTimes times_of(const TorchRun& run, const TorchRank& rank, const std::vector<CommunicationOp>& ops) {
-  RankTimes steps;
-  for (const TorchRow& row : rank.rows) {
-    if (!row.on_device) continue;
-    StepTimes& t = steps[row.iteration];
-    t.first = std::min(t.first, row.start_ns);
-    t.last = std::max(t.last, row.end_ns());
-    const Interval i{row.start_ns, row.end_ns()};
-    if (row.kernel == KernelClass::kComputation) {
-      t.compute.push_back(i);
-    } else if (row.kernel == KernelClass::kCommunication) {
-      t.communication.push_back(i);
-    } else {
-      t.memory.push_back(i);
-    }
-  }
-  for (const CommunicationOp& op : ops) {
-    StepTimes& t = steps[op.step];
-    if (op.messages) t.messages.push_back({op.start_ns, op.end_ns()});
-  }
-  for (const OpTime& time : op_times(run, ops, *rank.part, false)) {
-    if (time.op.messages) continue;
-    StepTimes& t = steps[time.op.step];
-    ++t.collectives;
-    t.known += time.basis != Basis::kNone ? 1 : 0;
-    t.wait_ns = sum_or_limit(t.wait_ns, time.wait_ns);
-    t.transfer_ns = sum_or_limit(t.transfer_ns, time.transit_ns);
-  }
-  for (const ProfilerStep& step : rank.part->steps) {
-    const auto it = steps.find(static_cast<int32_t>(std::clamp<int64_t>(step.number, INT32_MIN, INT32_MAX)));
-    if (it == steps.end()) continue;
-    it->second.step_ns = step.end_ns - step.start_ns;
-    it->second.host_start = step.start_ns - run.zero_ns;
-  }
-  for (auto& [number, t] : steps) finish(t);
-  return steps;
-}
 
 std::vector<ColumnSpec> cluster_time_summary_columns() {
   return {
@@ -124,7 +44,7 @@ std::vector<ColumnSpec> cluster_time_summary_columns() {
        "Transfer in the same collectives: measured by their tasks, or else the shortest of all ranks of the group"}};
 }
 
-Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
+Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<ClusterTimes>& ranks) {
   Table table("cluster-time-summary", "Time of every rank and step", cluster_time_summary_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const auto& [step, t] : ranks[k])
@@ -155,29 +75,15 @@ std::vector<ColumnSpec> cluster_time_ranks_columns() {
        "Waiting in collectives; empty when it is not known"}};
 }
 
-Table total_table(const TorchRun& run, const std::vector<RankTimes>& ranks) {
+Table total_table(const TorchRun& run, const std::vector<ClusterTimes>& ranks) {
   Table table("cluster-time-ranks", "Time of every rank, all steps", cluster_time_ranks_columns());
   for (size_t k = 0; k < ranks.size(); ++k) {
-    bool waits_known = true;
-    int64_t steps = 0, span = 0, compute = 0, messages = 0, collectives = 0, memory = 0, free = 0, wait = 0;
-    const bool has_steps = !ranks[k].empty() && ranks[k].rbegin()->first >= 0;
-    for (const auto& [step, t] : ranks[k]) {
-      // Work outside of steps may start before the first and end after the last one, so its span holds theirs.
-      if (step < 0 && has_steps) continue;
-      steps += step >= 0 ? 1 : 0;
-      span += t.span_ns();
-      compute += t.compute_ns;
-      const int64_t bubble = std::min(t.bubble_ns, t.exposed_ns);
-      messages += bubble;
-      collectives += t.exposed_ns - bubble;
-      memory += t.exposed_memory_ns;
-      free += t.free_ns;
-      wait = sum_or_limit(wait, t.wait_ns);
-      waits_known &= t.waits_known();
-    }
     if (ranks[k].empty()) continue;
-    table.add_row({int64_t{run.ranks[run.parts[k]]}, steps, span, compute, messages, collectives, memory, free,
-                   share_of(static_cast<double>(free), static_cast<double>(span)), waits_known ? wait : kNullInteger});
+    const ClusterSum s = cluster_sum(ranks[k]);
+    table.add_row({int64_t{run.ranks[run.parts[k]]}, s.steps, s.span_ns, s.compute_ns, s.exposed_message_ns,
+                   s.exposed_collective_ns, s.exposed_memory_ns, s.free_ns,
+                   share_of(static_cast<double>(s.free_ns), static_cast<double>(s.span_ns)),
+                   s.waits_known ? s.wait_ns : kNullInteger});
   }
   return table;
 }
@@ -243,9 +149,9 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   }
   const Matched matched = match_collectives(ops);
   note_unmatched(matched, ops.size(), result.notes);
-  std::vector<RankTimes> ranks(ops.size());
+  std::vector<ClusterTimes> ranks(ops.size());
   parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = times_of(*torch, *torch_rank(*torch, torch->parts[k]), ops[k]); });
+               [&](size_t k) { ranks[k] = cluster_times(*torch, *torch_rank(*torch, torch->parts[k]), ops[k]); });
   result.tables.push_back(exact_cluster_time_summary_table(*torch, ranks));
   result.tables.push_back(total_table(*torch, ranks));
   if (reported.row_count() > 0) result.tables.push_back(std::move(reported));

@@ -7,12 +7,13 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/problems.h"
-#include "analyses/cluster/transfers.h"
 #include "base/by_enum.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "profile/communication_ops.h"
+#include "profile/transfers.h"
 
 namespace stageline {
 namespace {

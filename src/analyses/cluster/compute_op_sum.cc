@@ -4,10 +4,11 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/durations.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
+#include "profile/communication_ops.h"
 #include "profile/torch_view.h"
 
 namespace stageline {

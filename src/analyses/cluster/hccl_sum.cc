@@ -5,9 +5,10 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/durations.h"
 #include "model/hccl_names.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 namespace {

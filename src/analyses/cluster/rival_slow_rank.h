@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "analyses/cluster/communication_ops.h"
 #include "model/table.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 

@@ -5,11 +5,12 @@
 #include <tuple>
 
 #include "analyses/analysis.h"
-#include "analyses/cluster/communication_ops.h"
+#include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/durations.h"
 #include "analyses/cluster/rival_slow_rank.h"
 #include "base/number.h"
 #include "model/statistics.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 namespace {

@@ -3,45 +3,19 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/intervals.h"
 #include "model/statistics.h"
-#include "profile/torch_view.h"
+#include "profile/device_time.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
 
-struct Overlap {
-  int32_t rank = 0;
-  bool any = false;
-  int64_t communication_ns = 0, computation_ns = 0, both_ns = 0;
-  int64_t exposed_ns() const { return communication_ns - both_ns; }
-};
-
-Overlap overlap_of(const TorchRank& rank) {
-  std::vector<Interval> communication, computation;
-  Overlap o;
-  o.rank = rank.rank;
-  for (const TorchRow& row : rank.rows) {
-    if (!row.on_device) continue;
-    o.any = true;
-    if (row.kernel == KernelClass::kCommunication) communication.push_back({row.start_ns, row.end_ns()});
-    if (row.kernel == KernelClass::kComputation) computation.push_back({row.start_ns, row.end_ns()});
-  }
-  communication = union_of(std::move(communication));
-  computation = union_of(std::move(computation));
-  o.communication_ns = length_of(communication);
-  o.computation_ns = length_of(computation);
-  o.both_ns = shared_length(communication, computation);
-  return o;
-}
-
-Table hta_comm_comp_overlap_table(const std::vector<Overlap>& ranks) {
+Table hta_comm_comp_overlap_table(const std::vector<DeviceTime>& ranks) {
   Table table("comm-comp-overlap", "Communication computation overlap (HTA)",
               {{"rank", "rank", Type::kInteger, ""}, {"comp_comm_overlap_pctg", "overlap %", Type::kReal, ""}});
-  for (const Overlap& o : ranks)
-    table.add_row({int64_t{o.rank}, round_to(100 * share_of(o.both_ns, o.communication_ns), 2)});
+  for (const DeviceTime& o : ranks)
+    table.add_row({int64_t{o.rank}, round_to(100 * share_of(o.overlap_ns, o.communication_ns), 2)});
   return table;
 }
 
@@ -54,20 +28,20 @@ std::vector<ColumnSpec> comm_comp_overlap_columns() {
           {"overlap_share", "overlapped", Type::kShare, "Of the communication; empty without communication"}};
 }
 
-Table exact_comm_comp_overlap_table(const std::vector<Overlap>& ranks) {
+Table exact_comm_comp_overlap_table(const std::vector<DeviceTime>& ranks) {
   Table table("comm-comp-overlap", "Communication under computation", comm_comp_overlap_columns());
-  for (const Overlap& o : ranks)
+  for (const DeviceTime& o : ranks)
     if (o.any)
-      table.add_row({int64_t{o.rank}, o.communication_ns, o.computation_ns, o.both_ns, o.exposed_ns(),
-                     share_of(o.both_ns, o.communication_ns)});
+      table.add_row({int64_t{o.rank}, o.communication_ns, o.compute_ns, o.overlap_ns, o.exposed_communication_ns(),
+                     share_of(o.overlap_ns, o.communication_ns)});
   return table;
 }
 
 Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<Overlap> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overlap_of(*torch_rank(*torch, torch->parts[k])); });
+  std::vector<DeviceTime> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = device_time(*torch, *torch_rank(*torch, torch->parts[k])); });
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_comm_comp_overlap_table(ranks) : exact_comm_comp_overlap_table(ranks));

@@ -3,12 +3,12 @@
 #include <map>
 
 #include "analyses/analysis.h"
-#include "analyses/memory_categories/memory_classes.h"
 #include "analyses/memory_categories/problems.h"
 #include "base/by_enum.h"
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "profile/memory_classes.h"
 #include "profile/python_stacks.h"
 #include "profile/thin_series.h"
 #include "profile/torch_view.h"
@@ -20,18 +20,6 @@ using Type = ColumnType;
 
 constexpr size_t kStackEntries = 4;  // number of entries shown from a stack
 
-using Bytes = ByEnum<MemoryClass, int64_t, kMemoryClasses>;
-
-struct Point {
-  int64_t time_ns = 0;
-  Bytes bytes{};
-  int64_t total() const {
-    int64_t sum = 0;
-    for (const int64_t b : bytes) add_saturated(sum, b);
-    return sum;
-  }
-};
-
 struct Group {  // blocks of one kind that live at the peak
   size_t kind = 0;
   std::string operator_name, stack;
@@ -40,9 +28,8 @@ struct Group {  // blocks of one kind that live at the peak
 
 struct DeviceAnswer {
   MemoryDevice device;
-  std::vector<Point> series;
-  Point peak;
-  int64_t before_bytes = 0;  // held before the capture, according to the allocator's own total
+  std::vector<MemoryClassPoint> series;
+  MemoryClassPoint peak;
   std::vector<Group> alive;
 };
 
@@ -72,39 +59,12 @@ class Answerer {
 
  private:
   DeviceAnswer device_answer(MemoryDevice device) {
+    const MemoryClassSeries all = memory_class_series(part_, history_, classes_, device, run_.zero_ns);
     DeviceAnswer out;
     out.device = device;
-    Point now;
-    std::vector<Point> points;
-    bool first = true;
-    int64_t highest = INT64_MIN, peak_ns = 0;
-    size_t peak_record = 0;  // number of records of by_time up to the peak
-    for (size_t k = 0; k < history_.by_time.size(); ++k) {
-      const uint32_t i = history_.by_time[k];
-      const MemoryRecord& record = part_.memory[i];
-      if (device_of(record) != device) continue;
-      const auto unknown = static_cast<size_t>(MemoryClass::kNotKnown);
-      if (first && record.total_allocated >= 0) {
-        out.before_bytes = std::max<int64_t>(0, record.total_allocated - bytes_of(record));
-        now.bytes[unknown] = out.before_bytes;
-      }
-      first = false;
-      const uint32_t block = history_.block_of[i];
-      add_saturated(now.bytes[classes_.of_block[block]], bytes_of(record));
-      // When there are no totals, frees of blocks from before the capture would make "unknown" negative.
-      if (record.total_allocated < 0 && now.bytes[unknown] < 0) now.bytes[unknown] = 0;
-      now.time_ns = record.time_ns - run_.zero_ns;
-      points.push_back(now);
-      if (now.total() > highest) {
-        highest = now.total();
-        peak_ns = now.time_ns;
-        peak_record = k;
-        out.peak = now;
-      }
-    }
-    out.peak.time_ns = peak_ns;
-    out.series = thin_series(points, max_points_, [](const Point& p) { return p.total(); });
-    out.alive = alive_at(device, peak_record, out.before_bytes);
+    out.peak = all.peak;
+    out.series = thin_series(all.points, max_points_, [](const MemoryClassPoint& p) { return p.total(); });
+    out.alive = alive_at(device, all.peak_record, all.before_bytes);
     return out;
   }
 
@@ -177,7 +137,7 @@ std::vector<ColumnSpec> class_columns() {
   return columns;
 }
 
-std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const Point& point) {
+std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const MemoryClassPoint& point) {
   std::vector<Table::Value> row = {int64_t{rank}, memory_device_name(device), point.time_ns};
   for (const int64_t b : point.bytes) row.emplace_back(b);
   row.emplace_back(point.total());
@@ -222,7 +182,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
                        std::string(kMemoryClassNames[group.kind]), group.operator_name, group.blocks, group.bytes,
                        group.stack});
       }
-      for (const Point& point : device.series) series.add_row(row_of(answer.rank, device.device, point));
+      for (const MemoryClassPoint& point : device.series) series.add_row(row_of(answer.rank, device.device, point));
     }
   AnalysisResult result;
   result.tables.push_back(std::move(peaks));

@@ -10,8 +10,6 @@ namespace stageline {
 namespace {
 
 using Type = ColumnType;
-// HTA's default: the number of launches that CUDA accepts before a call blocks.
-constexpr int64_t kCudaQueueLength = 1024;
 
 struct HtaBlocked {
   int64_t stream = 0;
@@ -72,28 +70,6 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
   return out;
 }
 
-struct Blocked {
-  std::string device;
-  int64_t stream = 0;
-  int64_t longest = 0, full_ns = 0, span_ns = 0;
-};
-
-std::vector<Blocked> blocked_of(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t most) {
-  int64_t first = INT64_MAX, last = INT64_MIN;
-  for (const TorchRow& row : rank.rows) {
-    first = std::min(first, row.start_ns);
-    last = std::max(last, row.end_ns());
-  }
-  std::vector<Blocked> out;
-  for (const StreamQueue& q : queues) {
-    if (q.in_flight.size() == 0) continue;
-    const int64_t longest =
-        q.waiting.size() == 0 ? 0 : *std::max_element(q.waiting.value.begin(), q.waiting.value.end());
-    out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, most), last - first});
-  }
-  return out;
-}
-
 std::vector<ColumnSpec> time_spent_blocked_on_full_queue_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"device", "device", Type::kText, "The device, as the events' pid"},
@@ -135,22 +111,21 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
     result.tables.push_back(std::move(table));
     return result;
   }
-  std::vector<std::vector<Blocked>> ranks(count);
+  std::vector<std::vector<FullQueue>> ranks(count);
   std::vector<Diagnostics> notes(count);
   parallel_for(count, [&](size_t k) {
     const auto held = torch_rank(*torch, torch->parts[k]);
     const TorchRank& rank = *held;
     const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
     note_queue_flaws(queues, notes[k]);
-    ranks[k] = blocked_of(rank, queues, *most);
+    ranks[k] = full_queues(rank, queues, *most);
   });
   Table table("time-spent-blocked-on-full-queue", "Time with a full launch queue",
               time_spent_blocked_on_full_queue_columns());
   for (size_t k = 0; k < count; ++k) {
     result.notes.merge(notes[k]);
-    for (const Blocked& b : ranks[k])
-      table.add_row({rank_of(k), b.device, int64_t{b.stream}, b.longest, b.full_ns,
-                     b.span_ns > 0 ? static_cast<double>(b.full_ns) / static_cast<double>(b.span_ns) : NAN});
+    for (const FullQueue& b : ranks[k])
+      table.add_row({rank_of(k), b.device, int64_t{b.stream}, b.longest, b.full_ns, b.full_share()});
   }
   result.tables.push_back(std::move(table));
   return result;

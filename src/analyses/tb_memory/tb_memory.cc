@@ -1,13 +1,12 @@
 // Memory by time, by event and by operator, as TensorBoard's profiler plugin shows it.
 // Definitions: docs/analyses/tb-memory.md.
-#include "analyses/tb_memory/tb_memory.h"
-
 #include <algorithm>
 
 #include "analyses/analysis.h"
 #include "analyses/tb_memory/problems.h"
 #include "base/error_words.h"
 #include "base/parallel.h"
+#include "profile/memory_answer.h"
 #include "profile/thin_series.h"
 
 namespace stageline {

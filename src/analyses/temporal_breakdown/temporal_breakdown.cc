@@ -4,47 +4,13 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/intervals.h"
 #include "model/statistics.h"
-#include "profile/torch_view.h"
+#include "profile/device_time.h"
 
 namespace stageline {
 namespace {
 
 using Type = ColumnType;
-
-struct Breakdown {
-  int32_t rank = 0;
-  bool any = false;
-  int64_t span_ns = 0, idle_ns = 0, compute_ns = 0;
-  int64_t exposed_communication_ns = 0;  // exact mode only
-  int64_t other_ns() const { return span_ns - idle_ns - compute_ns; }
-  int64_t exposed_memory_ns() const { return other_ns() - exposed_communication_ns; }
-};
-
-Breakdown breakdown_of(const TorchRank& rank, int64_t zero_ns, bool hta) {
-  std::vector<Interval> all, compute, both;  // `both`: computing and communicating
-  for (const TorchRow& row : rank.rows) {
-    if (!row.on_device) continue;
-    all.push_back({row.start_ns, row.end_ns()});
-    if (row.kernel == KernelClass::kComputation) compute.push_back(all.back());
-    if (!hta && (row.kernel == KernelClass::kComputation || row.kernel == KernelClass::kCommunication))
-      both.push_back(all.back());
-  }
-  Breakdown b;
-  b.rank = rank.rank;
-  b.any = !all.empty();
-  if (!b.any) return b;
-  all = union_of(std::move(all));
-  b.span_ns = all.back().end - all.front().start;
-  for (size_t i = 1; i < all.size() && !hta; ++i)
-    if (rank.part->recorded_anew(zero_ns + all[i - 1].end, zero_ns + all[i].start))
-      b.span_ns -= all[i].start - all[i - 1].end;
-  b.idle_ns = b.span_ns - length_of(all);
-  b.compute_ns = length_of(union_of(std::move(compute)));
-  if (!hta) b.exposed_communication_ns = length_of(union_of(std::move(both))) - b.compute_ns;
-  return b;
-}
 
 std::vector<ColumnSpec> temporal_breakdown_columns() {
   return {
@@ -62,20 +28,20 @@ std::vector<ColumnSpec> temporal_breakdown_columns() {
       {"idle_share", "idle", Type::kShare, "Idle as a share of the span"}};
 }
 
-Table exact_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
+Table exact_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
   Table table("temporal-breakdown", "Where each device's time went", temporal_breakdown_columns());
-  for (const Breakdown& b : ranks) {
+  for (const DeviceTime& b : ranks) {
     if (!b.any) continue;
     const auto share = [&](int64_t part) {
       return b.span_ns > 0 ? static_cast<double>(part) / static_cast<double>(b.span_ns) : NAN;
     };
     table.add_row({int64_t{b.rank}, b.span_ns, b.compute_ns, share(b.compute_ns), b.other_ns(), share(b.other_ns()),
-                   b.exposed_communication_ns, b.exposed_memory_ns(), b.idle_ns, share(b.idle_ns)});
+                   b.exposed_communication_ns(), b.exposed_memory_ns(), b.idle_ns, share(b.idle_ns)});
   }
   return table;
 }
 
-Table hta_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
+Table hta_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
   Table table("temporal-breakdown", "Temporal breakdown (HTA)",
               {{"rank", "rank", Type::kInteger, ""},
                {"idle_time(us)", "idle time", Type::kReal, ""},
@@ -85,7 +51,7 @@ Table hta_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
                {"idle_time_pctg", "idle %", Type::kReal, ""},
                {"compute_time_pctg", "compute %", Type::kReal, ""},
                {"non_compute_time_pctg", "non-compute %", Type::kReal, ""}});
-  for (const Breakdown& b : ranks) {
+  for (const DeviceTime& b : ranks) {
     const double span = to_us(b.span_ns);
     const auto percent = [&](int64_t ns) { return round_to(100 * to_us(ns) / span, 2); };
     table.add_row({int64_t{b.rank}, to_us(b.idle_ns), to_us(b.compute_ns), to_us(b.other_ns()), span,
@@ -97,11 +63,9 @@ Table hta_temporal_breakdown_table(const std::vector<Breakdown>& ranks) {
 Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<Breakdown> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = breakdown_of(*torch_rank(*torch, torch->parts[k]), torch->zero_ns, input.hta);
-  });
-  for (const Breakdown& b : ranks)
+  std::vector<DeviceTime> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = device_time(*torch, *torch_rank(*torch, torch->parts[k])); });
+  for (const DeviceTime& b : ranks)
     if (input.hta && !b.any)
       return Error{ErrorCode::kBadInput,
                    "IndexError: single positional indexer is out-of-bounds",

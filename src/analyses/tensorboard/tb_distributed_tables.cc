@@ -13,10 +13,6 @@ namespace {
 
 using Type = ColumnType;
 
-int64_t mean_ns(int64_t sum, size_t count) {
-  return count == 0 ? kNullInteger : std::llround(static_cast<double>(sum) / static_cast<double>(count));
-}
-
 std::vector<ColumnSpec> with_rank(std::vector<ColumnSpec> columns, bool by_step) {
   if (by_step)
     columns.insert(columns.begin(),
@@ -106,30 +102,10 @@ void add_wait(Table& table, int32_t rank, const int64_t* step, const TbWait& w) 
 
 // Adds the means over the steps of each rank.
 void add_means(const TbRankWork& r, Table& overlap, Table& waits) {
-  const size_t n = r.steps.size();
-  if (n == 0) return;
-  int64_t step_ns = 0;
-  TbOverlap o;
-  for (size_t i = 0; i < n; ++i) {
-    step_ns += r.steps[i].length_ns();
-    o.computation_ns += r.overlaps[i].computation_ns;
-    o.overlap_ns += r.overlaps[i].overlap_ns;
-    o.communication_ns += r.overlaps[i].communication_ns;
-    o.other_ns += r.overlaps[i].other_ns;
-  }
-  TbWait w;
-  for (const TbWait& wait : r.waits) {
-    w.transfer_ns += wait.transfer_ns;
-    w.synchronizing_ns += wait.synchronizing_ns;
-    w.unknown_ns += wait.unknown_ns;
-    w.message_transfer_ns += wait.message_transfer_ns;
-    w.message_wait_ns += wait.message_wait_ns;
-  }
-  for (int64_t* sum : {&o.computation_ns, &o.overlap_ns, &o.communication_ns, &o.other_ns, &w.transfer_ns,
-                       &w.synchronizing_ns, &w.unknown_ns, &w.message_transfer_ns, &w.message_wait_ns})
-    *sum = mean_ns(*sum, n);
-  add_overlap(overlap, r.rank, nullptr, mean_ns(step_ns, n), o);
-  add_wait(waits, r.rank, nullptr, w);
+  if (r.steps.empty()) return;
+  const TbMeanWork mean = r.mean();
+  add_overlap(overlap, r.rank, nullptr, mean.step_ns, mean.overlap);
+  add_wait(waits, r.rank, nullptr, mean.wait);
 }
 
 // Classes of message sizes. Each goes up to and includes its bound.

@@ -4,9 +4,10 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "analyses/tensorboard/tb_run.h"
+#include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
+#include "profile/tb_run.h"
 
 namespace stageline {
 namespace {
@@ -205,7 +206,7 @@ Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
 
 Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
   const bool by_launch = input.options.text("group-by", "kernel") == "kernel-and-operator";
-  Result<TbRun> made = make_tb_run(input);
+  Result<TbRun> made = make_tb_run(*input.trace, input.include_last_step);
   if (!made) return std::move(made).error();
   const TbRun& tb = *made;
   std::vector<RankKernels> ranks(tb.torch.parts.size());

@@ -3,9 +3,10 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "analyses/tensorboard/tb_operators.h"
+#include "analyses/analysis.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
+#include "profile/tb_operators.h"
 
 namespace stageline {
 namespace {
@@ -111,7 +112,7 @@ Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, 
 
 Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   const bool by_shape = input.options.text("group-by", "operator") == "operator-and-shape";
-  Result<TbRun> made = make_tb_run(input);
+  Result<TbRun> made = make_tb_run(*input.trace, input.include_last_step);
   if (!made) return std::move(made).error();
   const TbRun& tb = *made;
   const FunctionNames names(*input.trace);

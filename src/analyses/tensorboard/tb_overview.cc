@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
-#include "analyses/tensorboard/tb_advice.h"
-#include "analyses/tensorboard/tb_devices.h"
-#include "analyses/tensorboard/tb_run.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
+#include "profile/tb_advice.h"
 
 namespace stageline {
 namespace {
@@ -102,30 +101,13 @@ Table advice_table(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
-TbOverview overview_of(const TbRun& run, const FunctionNames& names, size_t part) {
-  TbRank rank = tb_rank(run, part);
-  TbOverview out;
-  out.rank = rank.rank.rank;
-  out.part = rank.rank.part;
-  out.steps = rank.steps;
-  out.dropped_steps = rank.dropped_steps;
-  out.costs = tb_costs(rank);
-  for (size_t i = 0; i < out.costs.size(); ++i) {
-    out.total_ns += out.steps[i].length_ns();
-    for (size_t role = 0; role < kTbRoleCount; ++role) out.sums[role] += out.costs[i][role];
-  }
-  out.devices = tb_devices(run, rank);
-  tb_note_facts(run, names, rank.rank, out);
-  return out;
-}
-
 Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
-  Result<TbRun> made = make_tb_run(input);
+  Result<TbRun> made = make_tb_run(*input.trace, input.include_last_step);
   if (!made) return std::move(made).error();
   const TbRun& tb = *made;
   const FunctionNames names(*input.trace);
   std::vector<TbOverview> ranks(tb.torch.parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = overview_of(tb, names, tb.torch.parts[k]); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = tb_overview(tb, names, tb_rank(tb, tb.torch.parts[k])); });
   AnalysisResult result;
   result.tables.push_back(averages_table(ranks));
   result.tables.push_back(steps_table(ranks));

@@ -45,7 +45,7 @@ const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
 }
 
-// The reason why a rank is late, if the tables show it: its device waits for its host, or it computes longer.
+// The reason why a rank is late, if the sums show it: its device waits for its host, or it computes longer.
 enum class Why : uint8_t { kUnknown, kHost, kComputing };
 Why why_late(const ProfileFacts& f, const RankFacts& late) {
   const double compute = others_computing(f, late);
@@ -92,20 +92,20 @@ struct Waits {
   double known() const { return transfer + waiting; }
 };
 
-Waits read_waits(const std::vector<Table>& tables) {
+Waits read_waits(const ProfileSums& sums) {
   Waits w;
-  const TableReader waits(tables, "waits"), overlap(tables, "overlap");
-  for (size_t i = 0; i < waits.row_count(); ++i) {
+  if (!sums.communicates) return w;
+  for (const DeviceSums& rank : sums.ranks) {
+    if (!rank.work) continue;
+    const TbWait& wait = rank.work->wait;
     // Sends and receives belong to a pipeline and are not collectives; their waits are its bubble.
-    const auto waited = static_cast<double>(waits.integer(i, "synchronizing_ns") - waits.integer(i, "message_wait_ns"));
-    w.transfer += static_cast<double>(waits.integer(i, "transfer_ns") - waits.integer(i, "message_transfer_ns"));
+    const auto waited = static_cast<double>(wait.synchronizing_ns - wait.message_wait_ns);
+    w.transfer += static_cast<double>(wait.transfer_ns - wait.message_transfer_ns);
     w.waiting += waited;
-    w.unknown += static_cast<double>(waits.integer(i, "unknown_ns"));
-    w.by_rank.emplace_back(waited, waits.integer(i, "rank"));
-  }
-  for (size_t i = 0; i < overlap.row_count(); ++i) {
-    w.step += static_cast<double>(overlap.integer(i, "step_ns"));
-    w.exposed += static_cast<double>(overlap.integer(i, "communication_ns"));
+    w.unknown += static_cast<double>(wait.unknown_ns);
+    w.by_rank.emplace_back(waited, rank.rank);
+    w.step += static_cast<double>(rank.work->step_ns);
+    w.exposed += static_cast<double>(rank.work->overlap.communication_ns);
   }
   return w;
 }
@@ -138,8 +138,8 @@ void see_late_rank(ProfileFacts& f) {
   }
 }
 
-void see_waits(const std::vector<Table>& tables, ProfileFacts& f) {
-  Waits w = read_waits(tables);
+void see_waits(const ProfileSums& sums, ProfileFacts& f) {
+  Waits w = read_waits(sums);
   const double known = w.known();
   if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;
   const double share = share_or_zero(w.waiting, known);
@@ -157,7 +157,7 @@ void see_waits(const std::vector<Table>& tables, ProfileFacts& f) {
   if (least < kLateRatio * median_of(others)) reported.min_rank = rank, reported.min_ns = least;
   if (f.late) return;
   for (RankFacts& r : f.ranks) {
-    // The tables of waits are of a mean step, so a rank's share of its waiting is taken of its whole span.
+    // These waits are of a mean step, so a rank's share of its waiting is taken of its whole span.
     const auto own =
         std::find_if(w.by_rank.begin(), w.by_rank.end(), [&](const auto& x) { return x.second == r.rank; });
     if (own == w.by_rank.end() || !(w.waiting > 0)) continue;

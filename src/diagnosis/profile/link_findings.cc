@@ -22,23 +22,21 @@ struct LinkCause {
 
 }  // namespace
 
-void add_link_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
-  const TableReader links(tables, "slow-links");
+void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::vector<Finding>& out) {
   // key: reading, and the rank or the row that it is about.
-  std::map<std::pair<std::string, int64_t>, LinkCause> causes;
-  for (size_t i = 0; i < links.row_count(); ++i) {
-    const std::string reading(links.text(i, "reading"));
-    const int64_t of = reading.starts_with("source") ? links.integer(i, "src_rank")
-                       : reading == "destination"    ? links.integer(i, "dst_rank")
-                                                     : static_cast<int64_t>(i);
-    LinkCause& cause = causes[{reading, of}];
-    cause.lost_ns += static_cast<double>(links.integer(i, "lost_ns"));
+  std::map<std::pair<std::string_view, int64_t>, LinkCause> causes;
+  for (const SlowLinkSum& link : sums.slow_links) {
+    const int64_t of = link.reading.starts_with("source") ? link.src
+                       : link.reading == "destination"    ? link.dst
+                                                          : &link - sums.slow_links.data();
+    LinkCause& cause = causes[{link.reading, of}];
+    cause.lost_ns += static_cast<double>(link.lost_ns);
     ++cause.links;
-    if (links.real(i, "ratio") <= cause.worst_ratio) continue;
-    cause.worst_ratio = links.real(i, "ratio");
-    cause.src = links.integer(i, "src_rank");
-    cause.dst = links.integer(i, "dst_rank");
-    cause.link = links.text(i, "link").empty() ? links.text(i, "transport") : links.text(i, "link");
+    if (link.ratio <= cause.worst_ratio) continue;
+    cause.worst_ratio = link.ratio;
+    cause.src = link.src;
+    cause.dst = link.dst;
+    cause.link = link.link;
   }
   const auto worst = std::max_element(causes.begin(), causes.end(),
                                       [](const auto& a, const auto& b) { return a.second.lost_ns < b.second.lost_ns; });

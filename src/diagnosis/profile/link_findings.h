@@ -1,4 +1,4 @@
-// Findings about the links between ranks, from the tables of slow-link. Conditions: docs/analyses/findings.md.
+// Findings about the links between ranks. Conditions: docs/analyses/findings.md.
 #pragma once
 
 #include <vector>
@@ -8,6 +8,6 @@
 
 namespace stageline {
 
-void add_link_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out);
+void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::vector<Finding>& out);
 
 }  // namespace stageline

@@ -268,7 +268,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
   const double comm_ns = f.whole.comm_ns;
   f.whole = {};
   f.whole.comm_ns = comm_ns;
-  f.outside = {};
+  f.outside_ns = 0;
   f.window_ns = 0;
   double steps_ns = 0;
   int64_t steps = 0;
@@ -288,11 +288,11 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     f.whole.exposed_comm_ns += r.exposed_comm_ns;
     f.whole.exposed_memory_ns += r.exposed_memory_ns;
     f.whole.idle_ns += r.idle_ns;
-    f.outside.ns += a.before_and_after_ns;
+    f.outside_ns += a.before_and_after_ns;
     f.window_ns = std::max(f.window_ns, r.span_ns);
     if (a.steps > 0) steps_ns += a.window_ns, steps += a.steps;
   }
-  f.recorded_ns = f.whole.span_ns + f.outside.ns;
+  f.recorded_ns = f.whole.span_ns + f.outside_ns;
   if (f.ranks.size() > 0 && steps > 0)
     f.step_count = std::max<size_t>(f.step_count, static_cast<size_t>(steps) / f.ranks.size());
   f.step_ns = steps > 0 ? steps_ns / static_cast<double>(steps) : f.window_ns;

@@ -10,7 +10,7 @@
 
 namespace stageline {
 
-// Replaces the tables' sums by the accounts' sums (times by rank, idle time by owner, time recorded outside), so that
+// Replaces the sums by those of the accounts (times by rank, idle time by owner, time recorded outside), so that
 // bar, headline and findings are about the same window.
 void take_account(const ProfileAccount& account, ProfileFacts& facts);
 

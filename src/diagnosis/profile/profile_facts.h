@@ -1,4 +1,4 @@
-// The facts that findings of a profiler trace are made of: sums over ranks, read once from the analyses' tables.
+// The facts that findings of a profiler trace are made of: sums over its ranks.
 #pragma once
 
 #include <cstdint>
@@ -8,25 +8,9 @@
 #include <vector>
 
 #include "base/words.h"
-#include "model/table.h"
+#include "facts/profile_sums.h"
 
 namespace stageline {
-
-// Reads a table's columns by name; a table or column that is missing reads as empty.
-class TableReader {
- public:
-  TableReader(const std::vector<Table>& tables, std::string_view name);
-  size_t row_count() const { return table_ ? table_->row_count() : 0; }
-  int64_t integer(size_t row, std::string_view column) const;  // 0 when unknown
-  double real(size_t row, std::string_view column) const;      // 0 when unknown
-  std::string_view text(size_t row, std::string_view column) const;
-  bool has(size_t row, std::string_view column) const;  // the value is known
-
- private:
-  enum Storage : uint8_t { kInteger, kReal, kText };
-  int column(size_t row, std::string_view name, Storage storage) const;
-  const Table* table_ = nullptr;
-};
 
 struct RankFacts {
   int32_t rank = 0;
@@ -53,19 +37,11 @@ struct CollectiveWaits {
   double min_ns = 0;
 };
 
-struct IdleCause {
-  double ns = 0, max_ns = 0;
-  int64_t count = 0;
-  int32_t max_rank = 0;
-};
-
 struct ProfileFacts {
-  std::vector<RankFacts> ranks;  // ranks with device work
-  RankFacts whole;               // their sum
-  bool splits_other = false;     // the breakdown has communication and copies apart
-  IdleCause host_wait, kernel_wait, other, outside;
-  double recorded_ns = 0;  // device time recorded, including what lies before the first and after the last work
-  bool idle_known = false;
+  std::vector<RankFacts> ranks;   // ranks with device work
+  RankFacts whole;                // their sum
+  double outside_ns = 0;          // recorded before the first and after the last device work
+  double recorded_ns = 0;         // device time recorded, including what lies before the first and after the last work
   bool launches_unknown = false;  // no device work is linked to a call, so the reason of a gap is unknown
   double comm_overlap_ns = 0;
   // Profiler steps. Their lengths are the devices' (device_ns of profiler-steps), the host's only where no device
@@ -77,9 +53,6 @@ struct ProfileFacts {
   int64_t max_step = 0;
   int32_t max_step_rank = 0;
   size_t slow_steps = 0;
-  // Launches.
-  int64_t launches = 0, short_work = 0;
-  double call_ns = 0;
   double pageable_ns = 0;
   std::string pageable_name;
   // The rank that causes most waiting, where collectives could be matched over ranks.
@@ -107,10 +80,7 @@ struct ProfileFacts {
   double step_ns = 0;
 };
 
-ProfileFacts profile_facts(const std::vector<Table>& tables);
-
-// Returns the main reason of idle time: host_wait, kernel_wait or other of the facts; nullptr if it is unknown.
-const IdleCause* main_idle_cause(const ProfileFacts& facts);
+ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums);
 
 // Returns "CUDA graphs", or the equivalent of the devices.
 Text device_graphs(const ProfileFacts& facts);

@@ -18,56 +18,42 @@
 namespace stageline {
 namespace {
 
-constexpr double kIdleShare = 0.05, kExposedShare = 0.05, kPageableShare = 0.01, kShortWorkShare = 0.3;
+constexpr double kIdleShare = 0.05, kExposedShare = 0.05, kPageableShare = 0.01;
 constexpr double kOutsideShare = 0.2, kFullQueueShare = 0.01;
 constexpr size_t kMinStepsForOutliers = 4;
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 
+// Idle time of devices whose launches are not known, so that nobody owns it.
 void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   Finding x;
   x.id = "device.idle";
-  const double idle = share_or_zero(f.whole.idle_ns, f.whole.span_ns);
-  if (idle < kIdleShare) return;
+  x.weight = share_or_zero(f.whole.idle_ns, f.whole.span_ns);
+  if (x.weight < kIdleShare) return;
   x.value_note = words("profile.note.devices");
-  // The number belongs to what the title names: the cause's own share, as in the bar.
-  const IdleCause* top = main_idle_cause(f);
-  x.weight = top ? share_or_zero(top->ns, f.whole.span_ns) : idle;
   x.value = percent(x.weight);
-  if (!top) {
-    say(x, "profile.idle");
-    if (f.launches_unknown) x.detail = words("profile.idle.unlinked");
-    out.push_back(std::move(x));
-    return;
-  }
-  Args args;
-  args.set("part", percent(share_or_zero(top->ns, f.host_wait.ns + f.kernel_wait.ns + f.other.ns)));
-  args.set("idle", percent(idle)).count("gaps", top->count).set("graphs", device_graphs(f));
-  args.set("longest", human_duration(top->max_ns)).set("rank", int64_t{top->max_rank});
-  say(x,
-      top == &f.host_wait     ? "profile.idle.host"
-      : top == &f.kernel_wait ? "profile.idle.kernels"
-                              : "profile.idle.streams",
-      args);
+  say(x, "profile.idle");
+  if (f.launches_unknown) x.detail = words("profile.idle.unlinked");
   out.push_back(std::move(x));
 }
 
 // Returns true if most exposed communication is waiting: collectives that wait for late ranks, or messages, whose
 // exposed time is nearly all a pipeline's bubble. `apart`: the collectives' waiting has a separate finding.
-bool mostly_waits(const std::vector<Table>& tables, bool apart) {
-  const TableReader ranks(tables, "cluster-time-ranks");
+bool mostly_waits(const ProfileSums& sums, bool apart) {
   double waits = 0, exposed = 0;
-  for (size_t i = 0; i < ranks.row_count(); ++i) {
-    const auto collectives = static_cast<double>(ranks.integer(i, "exposed_collective_ns"));
-    const auto messages = static_cast<double>(ranks.integer(i, "exposed_message_ns"));
-    const double waited = std::min(collectives, static_cast<double>(ranks.integer(i, "communication_wait_ns")));
+  for (const DeviceSums& rank : sums.ranks) {
+    if (!rank.cluster) continue;
+    const auto collectives = static_cast<double>(rank.cluster->exposed_collective_ns);
+    const auto messages = static_cast<double>(rank.cluster->exposed_message_ns);
+    const double waited =
+        rank.cluster->waits_known ? std::min(collectives, static_cast<double>(rank.cluster->wait_ns)) : 0;
     waits += messages + (apart ? 0 : waited);
     exposed += collectives + messages - (apart ? waited : 0);
   }
   return exposed > 0 && 2 * waits > exposed;
 }
 
-void add_exposed_communication(const ProfileFacts& f, const std::vector<Table>& tables, std::vector<Finding>& out) {
+void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, std::vector<Finding>& out) {
   Finding x;
   x.id = "comm.exposed";
   x.weight = share_or_zero(f.whole.exposed_comm_ns - f.comm_wait_ns, f.whole.span_ns);
@@ -83,9 +69,9 @@ void add_exposed_communication(const ProfileFacts& f, const std::vector<Table>& 
   args.set("low", percent(share(*least))).set("least", int64_t{least->rank});
   args.set("high", percent(share(*most))).set("most", int64_t{most->rank});
   args.flag("apart", apart).set("spread", f.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
-  args.set("advice", words(!mostly_waits(tables, apart) ? "profile.exposed.advice.send"
-                           : apart                      ? "profile.exposed.advice.messages"
-                                                        : "profile.exposed.advice.ranks"));
+  args.set("advice", words(!mostly_waits(sums, apart) ? "profile.exposed.advice.send"
+                           : apart                    ? "profile.exposed.advice.messages"
+                                                      : "profile.exposed.advice.ranks"));
   say(x, "profile.exposed", args);
   out.push_back(std::move(x));
 }
@@ -115,21 +101,6 @@ void add_pageable(const ProfileFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-void add_launch_bound(const ProfileFacts& f, std::vector<Finding>& out) {
-  const double share = share_or_zero(static_cast<double>(f.short_work), static_cast<double>(f.launches));
-  // Fewer launches can at most fill the devices' idle time.
-  const double at_most = share_or_zero(std::min(f.whole.idle_ns, f.call_ns), f.whole.span_ns);
-  if (share < kShortWorkShare || at_most * share < kMinLoss) return;
-  Finding x;
-  x.id = "launch.bound";
-  x.weight = at_most * share;
-  x.value = percent(share);
-  Args args;
-  args.set("short", grouped(f.short_work)).set("all", grouped(f.launches)).set("time", human_duration(f.call_ns));
-  say(x, "profile.launches", args.set("graphs", device_graphs(f)));
-  out.push_back(std::move(x));
-}
-
 void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
   if (f.step_count < kMinStepsForOutliers || f.slow_steps == 0 || !(f.median_step_ns > 0)) return;
   Finding x;
@@ -156,13 +127,13 @@ void add_full_queue(const ProfileFacts& f, std::vector<Finding>& out) {
 }
 
 void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
-  const double share = share_or_zero(f.outside.ns, f.recorded_ns);
+  const double share = share_or_zero(f.outside_ns, f.recorded_ns);
   if (share < kOutsideShare) return;
   Finding x;
   x.id = "device.unused";
   x.weight = 0;  // where a recording begins is the user's choice
   x.value = percent(share);
-  say(x, "profile.outside", Args().set("time", human_duration(f.outside.ns)).flag("several", f.ranks.size() > 1));
+  say(x, "profile.outside", Args().set("time", human_duration(f.outside_ns)).flag("several", f.ranks.size() > 1));
   out.push_back(std::move(x));
 }
 
@@ -196,18 +167,17 @@ bool recorded_apart(const Trace& trace) {
 
 }  // namespace
 
-Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, const ProfileAccount& account) {
-  ProfileFacts facts = profile_facts(tables);
+Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
+  ProfileFacts facts = profile_facts(trace, sums);
   take_account(account, facts);
   facts.launches_unknown = !account.empty() && std::none_of(account.begin(), account.end(),
                                                             [](const RankAccount& rank) { return rank.linked; });
-  if (facts.launches_unknown) facts.idle_known = false;
   facts.npu = trace.device_family == DeviceFamily::kNpu;
   see_what_is_on(trace, facts);
   const bool owned = facts.accounted &&
                      std::any_of(account.begin(), account.end(), [](const RankAccount& rank) { return rank.linked; });
   if (!recorded_apart(trace)) see_late_rank(facts);
-  see_waits(tables, facts);
+  see_waits(sums, facts);
   // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
   if (trace.cells.size() > 0) {
     facts.comm_wait_ns = 0;
@@ -215,7 +185,7 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   }
   Findings result;
   result.headline = profile_headline(facts, trace, account);
-  if (facts.ranks.empty()) add_host_parts(tables, result.headline);
+  if (facts.ranks.empty()) add_host_parts(trace, sums, result.headline);
   warn_of_runs(trace, result.headline);
   std::vector<Finding>& list = result.list;
   add_late_and_slow_ranks(facts, list);
@@ -224,14 +194,13 @@ Findings profile_findings(const Trace& trace, const std::vector<Table>& tables, 
   } else {
     add_idle(facts, list);
   }
-  add_exposed_communication(facts, tables, list);
+  add_exposed_communication(facts, sums, list);
   add_exposed_copies(facts, list);
   add_pageable(facts, list);
-  if (!owned) add_launch_bound(facts, list);
   add_slow_steps(facts, list);
   add_waiting(facts, list);
-  add_step_findings(facts, tables, list);
-  add_link_findings(facts, tables, list);
+  add_step_findings(trace, facts, sums, list);
+  add_link_findings(facts, sums, list);
   std::vector<std::string> reported;  // ids of findings that others cover
   if (owned) reported = name_culprits(facts, account, list);
   result.headline.step_ns = facts.accounted ? facts.step_ns : 0;

@@ -20,19 +20,11 @@ void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headli
     if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, span)));
   };
   part("compute", f.whole.compute_ns);
-  if (f.splits_other || f.accounted) {
-    part("comm-wait", f.comm_wait_ns);
-    part("comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
-    part("memory", f.whole.exposed_memory_ns);
-  } else {
-    part("rest", span - f.whole.compute_ns - f.whole.idle_ns);
-  }
+  part("comm-wait", f.comm_wait_ns);
+  part("comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
+  part("memory", f.whole.exposed_memory_ns);
   if (f.accounted) {
     add_idle_parts(account, h);
-  } else if (f.idle_known) {
-    part("idle-host", f.host_wait.ns);
-    part("idle-kernel", f.kernel_wait.ns);
-    part("idle-other", f.other.ns);
   } else {
     part("idle", f.whole.idle_ns);
   }

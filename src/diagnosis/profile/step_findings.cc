@@ -1,8 +1,7 @@
 #include "diagnosis/profile/step_findings.h"
 
 #include <algorithm>
-#include <cmath>
-#include <map>
+#include <optional>
 #include <string>
 
 #include "base/number.h"
@@ -13,60 +12,35 @@
 namespace stageline {
 namespace {
 
-constexpr double kLoadingShare = 0.05, kEligibleShare = 0.5, kIdleLeft = 0.05, kLongestOperator = 0.1;
-
-Finding* find(std::vector<Finding>& list, std::string_view id) {
-  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
-  return it == list.end() ? nullptr : &*it;
-}
+constexpr double kLoadingShare = 0.05, kEligibleShare = 0.5, kLongestOperator = 0.1;
 
 // Times of the mean step by category, summed over ranks, and the rank that loses most to loading.
 struct StepShares {
   double total = 0;
-  std::map<std::string, double, std::less<>> by_category;
+  ByEnum<TbRole, double, kTbRoleCount> ns = {};
   double worst_loading = 0;
   int64_t worst_rank = 0;
-  double of(std::string_view category) const {
-    const auto it = by_category.find(category);
-    return it == by_category.end() ? 0 : share_or_zero(it->second, total);
-  }
+  double of(TbRole role) const { return share_or_zero(ns[role], total); }
 };
 
-StepShares step_shares(const std::vector<Table>& tables) {
+StepShares step_shares(const ProfileSums& sums) {
   StepShares s;
-  const TableReader averages(tables, "step-averages");
-  for (size_t i = 0; i < averages.row_count(); ++i) {
-    const std::string_view category = averages.text(i, "category");
-    const auto ns = static_cast<double>(averages.integer(i, "time_ns"));
-    if (category == "Step") {
-      s.total += ns;
-      continue;
-    }
-    s.by_category[std::string(category)] += ns;
-    if (category != "DataLoader" || averages.real(i, "time_share") <= s.worst_loading) continue;
-    s.worst_loading = averages.real(i, "time_share");
-    s.worst_rank = averages.integer(i, "rank");
+  for (const DeviceSums& rank : sums.ranks) {
+    if (!rank.step_costs) continue;
+    s.total += static_cast<double>(rank.step_costs->step_ns);
+    for (size_t role = 0; role < kTbRoleCount; ++role) s.ns[role] += static_cast<double>(rank.step_costs->costs[role]);
+    const double loading = share_or_zero(rank.step_costs->costs[TbRole::kDataLoader], rank.step_costs->step_ns);
+    if (loading <= s.worst_loading) continue;
+    s.worst_loading = loading;
+    s.worst_rank = rank.rank;
   }
   return s;
 }
 
-// The device waits for a host that waits for its input; this is one cause and is reported once.
-void tell_idle_from_loading(const ProfileFacts& facts, double loading, std::vector<Finding>& out) {
-  Finding* idle = find(out, "device.idle");
-  if (!idle || main_idle_cause(facts) != &facts.host_wait) return;
-  idle->weight = std::max(0.0, idle->weight - loading);
-  if (idle->weight < kIdleLeft) {
-    out.erase(out.begin() + (idle - out.data()));
-    return;
-  }
-  idle->detail += words("profile.idle.loading", Args().set("share", percent(loading)));
-}
-
-void add_input_loading(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
-  const StepShares steps = step_shares(tables);
-  const double loading = steps.of("DataLoader");
+void add_input_loading(const ProfileFacts& facts, const ProfileSums& sums, std::vector<Finding>& out) {
+  const StepShares steps = step_shares(sums);
+  const double loading = steps.of(TbRole::kDataLoader);
   if (loading <= kLoadingShare) return;
-  tell_idle_from_loading(facts, loading, out);
   Finding x;
   x.id = "input.loading";
   x.weight = loading;
@@ -79,8 +53,7 @@ void add_input_loading(const ProfileFacts& facts, const std::vector<Table>& tabl
   out.push_back(std::move(x));
 }
 
-void add_tensor_cores(const TableReader& advice, size_t row, std::vector<Finding>& out) {
-  const double eligible = advice.real(row, "value_share");
+void add_tensor_cores(double eligible, std::vector<Finding>& out) {
   if (eligible < kEligibleShare) return;
   Finding x;
   x.id = "tensor_cores.unused";
@@ -90,93 +63,73 @@ void add_tensor_cores(const TableReader& advice, size_t row, std::vector<Finding
   out.push_back(std::move(x));
 }
 
-// Returns the largest class of the memory's peak, if blocks were sorted into classes. The sorting guesses, so only a
-// class that is at least half is named.
-Text largest_class(const std::vector<Table>& tables, int64_t rank) {
-  static constexpr const char* kClasses[] = {"activation_bytes", "gradient_bytes", "optimizer_state_bytes",
-                                             "parameter_bytes", "temporary_bytes"};
-  const TableReader peaks(tables, "memory-category-peaks"), allocated(tables, "memory-peaks");
-  for (size_t i = 0; i < peaks.row_count(); ++i) {
-    if (peaks.integer(i, "rank") != rank || peaks.text(i, "device") == "CPU") continue;
-    // Blocks whose frees were not recorded pile up; then the sum exceeds what was ever allocated and says nothing.
-    bool followed = false;
-    for (size_t k = 0; k < allocated.row_count(); ++k)
-      followed |= allocated.integer(k, "rank") == rank && allocated.text(k, "device") == peaks.text(i, "device") &&
-                  static_cast<double>(peaks.integer(i, "total_bytes")) <=
-                      1.1 * static_cast<double>(allocated.integer(k, "peak_bytes"));
-    if (!followed) continue;
-    for (const char* column : kClasses) {
-      const double share = share_or_zero(static_cast<double>(peaks.integer(i, column)),
-                                         static_cast<double>(peaks.integer(i, "total_bytes")));
-      if (share < 0.5) continue;
-      const Text what = words(std::string("profile.memory.") + column);
-      return words("profile.memory.most", Args().set("what", what).set("share", percent(share)));
-    }
-  }
-  return {};
+// The largest class of the memory's peak. The sorting into classes guesses, so only one that is at least half is named.
+Text largest_class(const Trace& trace, int32_t rank) {
+  const std::optional<LargestClass> largest = largest_class_at_peak(trace, rank);
+  if (!largest) return {};
+  const Text what = words(std::string("profile.memory.") + kMemoryClassNames[largest->of] + "_bytes");
+  return words("profile.memory.most", Args().set("what", what).set("share", percent(largest->share)));
 }
 
-void add_full_memory(const std::vector<Table>& tables, double share, int64_t rank, std::vector<Finding>& out) {
+void add_full_memory(const Trace& trace, double share, int32_t rank, std::vector<Finding>& out) {
   Finding x;
   x.id = "memory.full";
   x.weight = 0;  // about room, not time
   x.value = percent(share);
-  say(x, "profile.memory", Args().set("rank", rank).set("most", largest_class(tables, rank)));
+  say(x, "profile.memory", Args().set("rank", int64_t{rank}).set("most", largest_class(trace, rank)));
   out.push_back(std::move(x));
 }
 
-void add_data_parallel(const TableReader& advice, size_t row, std::vector<Finding>& out) {
+void add_data_parallel(int32_t rank, std::vector<Finding>& out) {
   Finding x;
   x.id = "data_parallel.one_process";
   x.weight = 0;  // other findings say whose idle time it is
-  say(x, "profile.data_parallel", Args().set("rank", advice.integer(row, "rank")));
+  say(x, "profile.data_parallel", Args().set("rank", int64_t{rank}));
   out.push_back(std::move(x));
 }
 
 }  // namespace
 
-void add_step_findings(const ProfileFacts& facts, const std::vector<Table>& tables, std::vector<Finding>& out) {
-  if (!facts.accounted) add_input_loading(facts, tables, out);  // with an account, the owner is known gap by gap
-  const TableReader advice(tables, "recommendations");
-  size_t eligible = SIZE_MAX, parallel = SIZE_MAX, full = SIZE_MAX;  // the worst rank stands for all
-  const auto worse = [&](size_t row, size_t best) {
-    return best == SIZE_MAX || advice.real(row, "value_share") > advice.real(best, "value_share");
+void add_step_findings(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
+                       std::vector<Finding>& out) {
+  if (!facts.accounted) add_input_loading(facts, sums, out);  // with an account, the owner is known gap by gap
+  struct Worst {
+    double share = 0;
+    int32_t rank = -1;
   };
-  for (size_t i = 0; i < advice.row_count(); ++i) {
-    const std::string_view about = advice.text(i, "recommendation");
-    if (about == "tensor-cores" && worse(i, eligible)) eligible = i;
-    if (about == "memory-full" && worse(i, full)) full = i;
-    if (about == "data-parallel" && parallel == SIZE_MAX) parallel = i;
-  }
-  if (eligible != SIZE_MAX) add_tensor_cores(advice, eligible, out);
-  if (parallel != SIZE_MAX) add_data_parallel(advice, parallel, out);
-  if (full != SIZE_MAX) add_full_memory(tables, advice.real(full, "value_share"), advice.integer(full, "rank"), out);
+  Worst eligible, parallel, full;  // the worst rank stands for all
+  const auto take = [](Worst& worst, int32_t rank, double share) {
+    if (worst.rank < 0 || share > worst.share) worst = {share, rank};
+  };
+  for (const DeviceSums& rank : sums.ranks)
+    for (const TbAdvice& advice : rank.advice) {
+      if (advice.id == "tensor-cores") take(eligible, rank.rank, advice.share);
+      if (advice.id == "memory-full") take(full, rank.rank, advice.share);
+      if (advice.id == "data-parallel") take(parallel, rank.rank, 0);
+    }
+  if (eligible.rank >= 0) add_tensor_cores(eligible.share, out);
+  if (parallel.rank >= 0) add_data_parallel(parallel.rank, out);
+  if (full.rank >= 0) add_full_memory(trace, full.share, full.rank, out);
 }
 
-void add_host_parts(const std::vector<Table>& tables, Headline& h) {
-  const StepShares steps = step_shares(tables);
+void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
+  const StepShares steps = step_shares(sums);
   if (!(steps.total > 0)) return;
   h.host_alone = true;
   const auto part = [&](const char* id, const char* name, double share) {
     if (share > 0) h.parts.push_back(span_part(id, name, share));
   };
-  const double communication = steps.of("Communication"), operators = steps.of("CPU Exec"),
-               loading = steps.of("DataLoader");
+  const double communication = steps.of(TbRole::kCommunication), operators = steps.of(TbRole::kCpuExec),
+               loading = steps.of(TbRole::kDataLoader);
   part("compute", "profile.host.operators", operators);
   part("comm", "profile.host.communication", communication);
   part("idle-input", "profile.part.idle-input", loading);
   part("rest", "profile.host.other", std::max(0.0, 1 - communication - operators - loading));
-  // Rows are sorted by self device time, else by self host time; here there is no device.
-  const TableReader table(tables, "operators");
-  size_t longest = SIZE_MAX;
-  for (size_t i = 0; i < table.row_count(); ++i)
-    if (table.text(i, "kind") == "operator" &&
-        (longest == SIZE_MAX || table.integer(i, "self_host_ns") > table.integer(longest, "self_host_ns")))
-      longest = i;
-  if (longest == SIZE_MAX || table.real(longest, "self_host_share") < kLongestOperator) return;
+  const std::optional<LongestOperator> longest = longest_operator(trace);
+  if (!longest || longest->share < kLongestOperator) return;
   Args args;
-  args.set("name", std::string(table.text(longest, "name"))).set("rank", table.integer(longest, "rank"));
-  args.set("share", percent(table.real(longest, "self_host_share"))).set("lead", h.lead);
+  args.set("name", longest->name).set("rank", int64_t{longest->rank}).set("share", percent(longest->share));
+  args.set("lead", h.lead);
   h.lead = words("profile.host.longest", args);
 }
 

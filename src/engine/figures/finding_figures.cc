@@ -9,7 +9,7 @@ namespace stageline {
 namespace {
 
 std::vector<Figure> lost(const SharedRun& run) {
-  const Explanation& e = explained_run(run).explanation;
+  const Explanation& e = explained_run(*run);
   if (!(e.step_ns > 0)) return {{.name = "lost", .why_unknown = words("figure.no_steps")}};
   return {{.name = "lost", .value = e.lost_ns, .error = e.lost_error_ns}};
 }
@@ -18,7 +18,7 @@ std::vector<Figure> lost(const SharedRun& run) {
 std::vector<Figure> findings(const SharedRun& run) {
   std::vector<Figure> out;
   size_t number = 0;
-  for (const Finding& f : explained_run(run).explanation.findings) {
+  for (const Finding& f : explained_run(*run).findings) {
     const std::string name = "finding." + std::to_string(++number) + ".";
     Figure cost{.name = name + "lost"}, saving{.name = name + "saving"};
     if (f.is_time)

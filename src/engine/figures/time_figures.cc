@@ -16,7 +16,7 @@ const std::vector<SpanPart>& device_parts(const SharedRun& run, const Explanatio
 
 // Time per rank and step of those bars whose id is one of `ids` or, for idle time, begins with one of them.
 std::vector<Figure> device_time(const SharedRun& run, const char* name, const std::vector<std::string_view>& ids) {
-  const Explanation& e = explained_run(run).explanation;
+  const Explanation& e = explained_run(*run);
   const std::vector<SpanPart>& parts = device_parts(run, e);
   if (parts.empty() || !(e.parts_of_ns > 0)) return {{.name = name, .why_unknown = words("figure.no_devices")}};
   double share = 0;
@@ -35,7 +35,7 @@ std::vector<Figure> copies_exposed(const SharedRun& run) { return device_time(ru
 std::vector<Figure> idle(const SharedRun& run) { return device_time(run, "idle", {"idle", "idle-"}); }
 
 std::vector<Figure> parts(const SharedRun& run) {
-  const Explanation& e = explained_run(run).explanation;
+  const Explanation& e = explained_run(*run);
   std::vector<Figure> out;
   for (const SpanPart& part : e.parts) {
     Figure figure{.name = "part." + part.id};
@@ -50,7 +50,7 @@ std::vector<Figure> parts(const SharedRun& run) {
 
 std::vector<Figure> left(const SharedRun& run) {
   std::vector<Figure> out;
-  for (const AccountPart& part : explained_run(run).explanation.account.parts)
+  for (const AccountPart& part : explained_run(*run).account.parts)
     out.push_back({.name = "left." + part.id + (part.name.empty() ? "" : "." + part.name), .value = part.ns});
   return out;
 }

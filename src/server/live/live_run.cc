@@ -12,6 +12,7 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 #include "facts/run.h"
 #include "model/palette_json.h"
@@ -220,9 +221,7 @@ Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
 // Findings of the last `count` steps that were looked at; the look's trace has no others afterwards.
 std::vector<LiveRun::Seen> LiveRun::find_in(Look& look, size_t count) {
   if (look.steps.size() > count) keep_steps_from(look.trace, look.steps[look.steps.size() - count].step);
-  const auto run = std::make_shared<const Run>(look.trace);
-  Diagnostics ignored;  // explain's notes on its input are shown when the whole run is read
-  const Explanation said = explain_run(run, ignored);
+  const Explanation said = explain(Run(look.trace), true);
   std::vector<Seen> found;
   for (const Finding& f : said.findings) found.push_back({f, said.step_ns, 0, 0, 0, false, count == kFewSteps});
   return found;

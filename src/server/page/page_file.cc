@@ -12,8 +12,8 @@
 #include "base/text.h"
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
-#include "diagnosis/merge_findings.h"
 #include "engine/engine.h"
+#include "engine/explained_run.h"
 #include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/one_clock.h"
@@ -266,14 +266,8 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
   WrittenPage out;
   std::vector<NamedAnswer> answers;
   {
-    // Each analysis runs once. Only findings from a profiler's rows read tables, and those tables are made with a
-    // report's settings, which differ from the answers'; so for them tables are made separately.
-    const bool reads_tables = findings_read_tables(run->trace()) || run->trace().cells.size() == 0;
-    std::vector<Table> tables;
-    Diagnostics reported;
-    if (reads_tables) tables = all_tables(run, notes);
-    answers = make_answers(run, reads_tables ? reported : notes);
-    const Explanation explanation = explain(*run, tables, true);
+    answers = make_answers(run, notes);
+    const Explanation& explanation = explained_run(*run);
     out.findings = explained_findings(explanation);
     out.lost_share = explanation.lost_share();
     page.head(out.findings, run->trace().cells.size() > 0 && !web_what_if_gzip().empty());

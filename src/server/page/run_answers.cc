@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
+#include "engine/explained_run.h"
 #include "engine/one_clock.h"
 #include "server/http/stated_error.h"
 #include "server/page/answer_json.h"
@@ -140,10 +141,7 @@ Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::W
 }
 
 Result<RunAnswers::Answer> RunAnswers::explain() {
-  return ask("explain", [this]() -> Result<std::string> {
-    Diagnostics diagnostics = recorded_->trace().diagnostics;
-    return explain_json(explain_run(recorded_, diagnostics), paths_);
-  });
+  return ask("explain", [this]() -> Result<std::string> { return explain_json(explained_run(*recorded_), paths_); });
 }
 
 Result<RunAnswers::Answer> RunAnswers::clocks() {

@@ -8,6 +8,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "diagnosis/diff/run_diff.h"
+#include "diagnosis/explain.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
 #include "engine/mean_step.h"
@@ -31,8 +32,7 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
     Text why_not = trace ? Text() : error_text(trace.error());
     std::string diff = "{}";
     if (trace) {
-      Diagnostics notes = trace->diagnostics;
-      said = explain_run(std::make_shared<const Run>(*trace), notes);
+      said = explain(Run(*trace), true);
       const Result<MeanStep> found = mean_step_of(said, input.path);
       if (found) step = *found;
       if (!found) why_not = error_text(found.error());

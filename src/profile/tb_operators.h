@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "analyses/tensorboard/tb_run.h"
 #include "profile/function_events.h"
+#include "profile/tb_run.h"
 
 namespace stageline {
 

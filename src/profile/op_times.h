@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "analyses/cluster/communication_ops.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 

@@ -1,4 +1,4 @@
-#include "analyses/tensorboard/tb_operators.h"
+#include "profile/tb_operators.h"
 
 #include <algorithm>
 

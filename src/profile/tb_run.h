@@ -14,9 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include "analyses/analysis.h"
 #include "base/by_enum.h"
+#include "base/result.h"
 #include "model/intervals.h"
+#include "model/table.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -53,7 +54,7 @@ struct TbRun {
 };
 
 // Errors: those of make_torch_run.
-Result<TbRun> make_tb_run(const AnalysisInput& input);
+Result<TbRun> make_tb_run(const Trace& trace, bool keeps_last_step);
 
 struct TbStep {
   int64_t number = kNullInteger;  // null when no step was recorded and the whole capture counts as one

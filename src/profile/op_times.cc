@@ -1,12 +1,12 @@
-#include "analyses/cluster/op_times.h"
+#include "profile/op_times.h"
 
 #include <algorithm>
 #include <tuple>
 #include <unordered_map>
 
-#include "analyses/cluster/transfers.h"
 #include "model/intervals.h"
 #include "model/message_names.h"
+#include "profile/transfers.h"
 
 namespace stageline {
 namespace {

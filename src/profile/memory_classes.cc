@@ -8,7 +8,7 @@
 //                         │   gradient ──────────────────▶ or never freed
 //                         │                       │ optimizer state ─────── never freed
 //   parameter: exists before the first of them, and is never freed.
-#include "analyses/memory_categories/memory_classes.h"
+#include "profile/memory_classes.h"
 
 #include <algorithm>
 #include <string_view>
@@ -159,6 +159,41 @@ class Classifier {
 
 MemoryClasses classify_memory(const Trace& trace, const Part& part, const MemoryHistory& history) {
   return Classifier(trace, part, history).classify();
+}
+
+int64_t MemoryClassPoint::total() const {
+  int64_t sum = 0;
+  for (const int64_t b : bytes) add_saturated(sum, b);
+  return sum;
+}
+
+MemoryClassSeries memory_class_series(const Part& part, const MemoryHistory& history, const MemoryClasses& classes,
+                                      MemoryDevice device, int64_t zero_ns) {
+  MemoryClassSeries out;
+  MemoryClassPoint now;
+  bool first = true;
+  int64_t highest = INT64_MIN;
+  int64_t& unknown = now.bytes[MemoryClass::kNotKnown];
+  for (size_t k = 0; k < history.by_time.size(); ++k) {
+    const uint32_t i = history.by_time[k];
+    const MemoryRecord& record = part.memory[i];
+    if (device_of(record) != device) continue;
+    if (first && record.total_allocated >= 0) {
+      out.before_bytes = std::max<int64_t>(0, record.total_allocated - bytes_of(record));
+      unknown = out.before_bytes;
+    }
+    first = false;
+    add_saturated(now.bytes[classes.of_block[history.block_of[i]]], bytes_of(record));
+    // When there are no totals, frees of blocks from before the capture would make "unknown" negative.
+    if (record.total_allocated < 0 && unknown < 0) unknown = 0;
+    now.time_ns = record.time_ns - zero_ns;
+    out.points.push_back(now);
+    if (now.total() <= highest) continue;
+    highest = now.total();
+    out.peak = now;
+    out.peak_record = k;
+  }
+  return out;
 }
 
 }  // namespace stageline

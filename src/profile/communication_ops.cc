@@ -1,16 +1,12 @@
-#include "analyses/cluster/communication_ops.h"
+#include "profile/communication_ops.h"
 
 #include <algorithm>
 #include <array>
 #include <map>
 #include <set>
 
-#include "analyses/analysis.h"
-#include "analyses/cluster/problems.h"
-#include "base/diagnostics.h"
 #include "base/parallel.h"
 #include "base/text.h"
-#include "model/ascend_facts.h"
 
 namespace stageline {
 namespace {
@@ -133,19 +129,6 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
     i = end;
   }
   return out;
-}
-
-void note_level_none(const AnalysisInput& input, Diagnostics& notes) {
-  const std::vector<Part>& parts = input.trace->parts;
-  const auto none = [](const Part& part) { return ascend_level(part) == "Level_none"; };
-  const auto count = std::count_if(parts.begin(), parts.end(), none);
-  if (count > 0 && !input.for_report) notes.add(problem::ascend_level_none, {}, count);
-}
-
-void note_unmatched(const Matched& matched, size_t rank_count, Diagnostics& notes) {
-  if (matched.not_matched > 0) notes.add(problem::communication_not_synchronising, {}, matched.not_matched);
-  if (matched.partly_seen > 0) notes.add(problem::communication_members_missing, {}, matched.partly_seen);
-  if (matched.alone > 0 && rank_count > 1) notes.add(problem::communication_no_counterpart, {}, matched.alone);
 }
 
 }  // namespace stageline

@@ -12,7 +12,7 @@
 #include <tuple>
 #include <vector>
 
-#include "analyses/tensorboard/tb_run.h"
+#include "profile/tb_run.h"
 
 namespace stageline {
 

@@ -1,4 +1,4 @@
-#include "analyses/tensorboard/tb_run.h"
+#include "profile/tb_run.h"
 
 #include <algorithm>
 
@@ -239,20 +239,20 @@ TbEvent TbRun::event(const TorchRank& rank, const TorchRow& row) const {
   return event;
 }
 
-Result<TbRun> make_tb_run(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.hta = false, .include_last_step = true});
+Result<TbRun> make_tb_run(const Trace& trace, bool keeps_last_step) {
+  Result<TorchRun> torch = make_torch_run(trace, {.hta = false, .include_last_step = true});
   if (!torch) return std::move(torch).error();
   TbRun run;
   run.torch = std::move(*torch);
-  run.keeps_last_step = input.include_last_step;
-  const StringPool& names = input.trace->names;
+  run.keeps_last_step = keeps_last_step;
+  const StringPool& names = trace.names;
   run.name_facts.reserve(names.size());
   run.step_number.reserve(names.size());
   for (StringId id = 0; id < names.size(); ++id) {
     run.name_facts.push_back(facts_of(names.text(id)));
     run.step_number.push_back(step_number_of(names.text(id)));
   }
-  for (const CategoryInfo& category : input.trace->categories) run.category_event.push_back(event_of(category.kind));
+  for (const CategoryInfo& category : trace.categories) run.category_event.push_back(event_of(category.kind));
   return run;
 }
 

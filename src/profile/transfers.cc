@@ -1,11 +1,11 @@
-#include "analyses/cluster/transfers.h"
+#include "profile/transfers.h"
 
 #include <algorithm>
 #include <tuple>
 
-#include "analyses/cluster/communication_ops.h"
 #include "base/parallel.h"
 #include "model/message_names.h"
+#include "profile/communication_ops.h"
 
 namespace stageline {
 namespace {

@@ -71,11 +71,4 @@ struct Matched {
 // Finds every collective on its ranks and fills transfer_ns. O(n log n) in all operations.
 Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks);
 
-// Adds notes on what could not be matched.
-void note_unmatched(const Matched& matched, size_t rank_count, class Diagnostics& notes);
-
-// For Ascend: adds a note where a profile of Level_none cannot hold what is asked for. Reports do not need it, because
-// they note it once for all analyses.
-void note_level_none(const struct AnalysisInput& input, class Diagnostics& notes);
-
 }  // namespace stageline

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "analyses/tensorboard/tb_run.h"
+#include "profile/tb_run.h"
 
 namespace stageline {
 

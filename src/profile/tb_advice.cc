@@ -1,12 +1,12 @@
-#include "analyses/tensorboard/tb_advice.h"
+#include "profile/tb_advice.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "analyses/tensorboard/tb_operators.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "model/statistics.h"
+#include "profile/tb_operators.h"
 
 namespace stageline {
 namespace {
@@ -65,9 +65,8 @@ void advise_on_device(const TbOverview& r, std::vector<TbAdvice>& out) {
   }
 }
 
-}  // namespace
-
-void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const TorchRank& rank, TbOverview& out) {
+// Fills the fields on which recommendations are based.
+void note_facts(const TbRun& run, const FunctionNames& function_names, const TorchRank& rank, TbOverview& out) {
   int64_t kernel_ns = 0, tensor_ns = 0;
   const StringPool& names = run.torch.trace->names;
   for (const TorchRow& row : rank.rows) {
@@ -85,6 +84,24 @@ void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const 
   }
   out.tensor_core_share = share_or_zero(tensor_ns, kernel_ns);
   if (tensor_ns == 0 && kernel_ns > 0) out.eligible_share = tb_eligible_share(run, function_names, rank);
+}
+
+}  // namespace
+
+TbOverview tb_overview(const TbRun& run, const FunctionNames& names, const TbRank& rank) {
+  TbOverview out;
+  out.rank = rank.rank.rank;
+  out.part = rank.rank.part;
+  out.steps = rank.steps;
+  out.dropped_steps = rank.dropped_steps;
+  out.costs = tb_costs(rank);
+  for (size_t i = 0; i < out.costs.size(); ++i) {
+    out.total_ns += out.steps[i].length_ns();
+    for (size_t role = 0; role < kTbRoleCount; ++role) out.sums[role] += out.costs[i][role];
+  }
+  out.devices = tb_devices(run, rank);
+  note_facts(run, names, rank.rank, out);
+  return out;
 }
 
 std::vector<TbAdvice> tb_advice(const TbOverview& r) {

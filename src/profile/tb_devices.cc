@@ -1,4 +1,4 @@
-#include "analyses/tensorboard/tb_devices.h"
+#include "profile/tb_devices.h"
 
 #include <algorithm>
 #include <map>

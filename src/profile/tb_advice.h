@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "analyses/tensorboard/tb_devices.h"
-#include "analyses/tensorboard/tb_run.h"
 #include "profile/function_events.h"
+#include "profile/tb_devices.h"
+#include "profile/tb_run.h"
 
 namespace stageline {
 
@@ -32,8 +32,8 @@ struct TbOverview {  // one rank
   }
 };
 
-// Fills the fields on which recommendations are based.
-void tb_note_facts(const TbRun& run, const FunctionNames& function_names, const TorchRank& rank, TbOverview& out);
+// O(n log n) in the rows of the rank.
+TbOverview tb_overview(const TbRun& run, const FunctionNames& names, const TbRank& rank);
 
 struct TbAdvice {
   std::string_view id;  // "input-loading"

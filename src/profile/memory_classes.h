@@ -35,4 +35,20 @@ struct MemoryClasses {
 // Rules: docs/analyses/memory-categories.md. O(slices + records · log records).
 MemoryClasses classify_memory(const Trace& trace, const Part& part, const MemoryHistory& history);
 
+// Bytes of every class at one time.
+struct MemoryClassPoint {
+  int64_t time_ns = 0;  // from the run's zero
+  ByEnum<MemoryClass, int64_t, kMemoryClasses> bytes{};
+  int64_t total() const;
+};
+
+struct MemoryClassSeries {
+  std::vector<MemoryClassPoint> points;  // one for each record of the device
+  MemoryClassPoint peak;
+  size_t peak_record = 0;    // number of records of MemoryHistory::by_time up to the peak
+  int64_t before_bytes = 0;  // held before the capture, according to the allocator's own total
+};
+MemoryClassSeries memory_class_series(const Part& part, const MemoryHistory& history, const MemoryClasses& classes,
+                                      MemoryDevice device, int64_t zero_ns);
+
 }  // namespace stageline

@@ -1,0 +1,165 @@
+#include "facts/profile_sums.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/parallel.h"
+#include "model/statistics.h"
+#include "profile/memory_answer.h"
+#include "profile/operator_groups.h"
+#include "profile/queue_length.h"
+#include "profile/slow_transfers.h"
+
+namespace stageline {
+namespace {
+
+// Reads what a rank's rows give; what needs other ranks stays in `calls` and `work` until all are there.
+class RankReader {
+ public:
+  RankReader(const TbRun& run, const FunctionNames& functions, const CollectiveCalls& collectives)
+      : run_(run), functions_(functions), collectives_(collectives), pageable_(run.torch.trace->names.size()) {
+    for (StringId id = 0; id < pageable_.size(); ++id)
+      pageable_[id] = run.torch.trace->names.text(id).find("Pageable") != std::string_view::npos;
+  }
+
+  DeviceSums read(size_t k, RankCalls& calls, TbRankWork& work) const {
+    const TorchRun& torch = run_.torch;
+    const TbRank tb = tb_rank(run_, torch.parts[k]);
+    const TorchRank& rank = tb.rank;
+    DeviceSums sums;
+    sums.rank = rank.rank;
+    sums.time = device_time(torch, rank);
+    sums.steps = device_steps(torch, torch.parts[k]);
+    for (const FullQueue& queue : full_queues(rank, stream_queues(torch, rank), kCudaQueueLength))
+      if (const double share = queue.full_share(); share > sums.full_queue_share) sums.full_queue_share = share;
+    sums.pageable_ns = sum_pageable(rank);
+    const TbOverview overview = tb_overview(run_, functions_, tb);
+    sums.advice = tb_advice(overview);
+    if (!overview.steps.empty()) {
+      StepCosts& mean = sums.step_costs.emplace();
+      mean.step_ns = std::llround(overview.average_ns(overview.total_ns));
+      for (size_t role = 0; role < kTbRoleCount; ++role)
+        mean.costs[role] = std::llround(overview.average_ns(overview.sums[role]));
+    }
+    calls = collectives_.of(rank, k, {});
+    work = tb_work(run_, tb);
+    return sums;
+  }
+
+ private:
+  std::vector<std::pair<StringId, int64_t>> sum_pageable(const TorchRank& rank) const {
+    std::map<StringId, int64_t> by_name;
+    for (const TorchRow& row : rank.rows)
+      if (row.on_device && row.kernel == KernelClass::kMemory && pageable_[row.name]) by_name[row.name] += row.dur_ns;
+    return {by_name.begin(), by_name.end()};
+  }
+
+  const TbRun& run_;
+  const FunctionNames& functions_;
+  const CollectiveCalls& collectives_;
+  std::vector<bool> pageable_;  // of each name
+};
+
+void add_cluster_sums(const TorchRun& run, ProfileSums& sums) {
+  std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(run);
+  match_collectives(ops);
+  parallel_for(ops.size(), [&](size_t k) {
+    const ClusterTimes times = cluster_times(run, *torch_rank(run, run.parts[k]), ops[k]);
+    if (!times.empty()) sums.ranks[k].cluster = cluster_sum(times);
+  });
+}
+
+void add_slow_links(const TorchRun& run, ProfileSums& sums) {
+  const SlowTransfers slow = slow_transfers(all_transfers(run), kSlowRatio, 0);
+  for (const auto& [of, link] : slow_links(slow.classes)) {
+    const auto& [transport, name] = of->name;
+    sums.slow_links.push_back(
+        {link->src, link->dst, name.empty() ? transport : name, link->reading, link->lost_ns(), link->ratio()});
+  }
+}
+
+ProfileSums sums_of(const Trace& trace) {
+  ProfileSums sums;
+  Result<TbRun> made = make_tb_run(trace, true);
+  if (!made) return sums;
+  const TorchRun& torch = made->torch;
+  const FunctionNames functions(trace);
+  const CollectiveCalls collectives(trace.names);
+  const RankReader reader(*made, functions, collectives);
+  const size_t count = torch.parts.size();
+  std::vector<RankCalls> calls(count);
+  std::vector<TbRankWork> work(count);
+  sums.ranks.resize(count);
+  parallel_for(count, [&](size_t k) { sums.ranks[k] = reader.read(k, calls[k], work[k]); });
+  const CollectiveSums waits = collective_sums(torch, calls);
+  join_work(work);
+  for (size_t k = 0; k < count; ++k) {
+    sums.ranks[k].collectives = waits.ranks[k];
+    sums.communicates |= !work[k].calls.empty();
+    if (!work[k].steps.empty()) sums.ranks[k].work = work[k].mean();
+  }
+  if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, sums);
+  const auto has_transfers = [](const Part& p) { return !p.transfers.empty() || !p.link_summaries.empty(); };
+  if (std::any_of(trace.parts.begin(), trace.parts.end(), has_transfers)) add_slow_links(torch, sums);
+  return sums;
+}
+
+struct ProfileSumsFact {
+  using Value = ProfileSums;
+  static Value make(const Run& run) { return sums_of(run.trace()); }
+};
+
+}  // namespace
+
+const ProfileSums& profile_sums_of(const Run& run) { return run.fact<ProfileSumsFact>(); }
+
+std::optional<LargestClass> largest_class_at_peak(const Trace& trace, int32_t rank) {
+  constexpr double kFollowed = 1.1;  // blocks whose frees were not recorded pile up beyond what was ever allocated
+  static constexpr MemoryClass kNamed[] = {MemoryClass::kActivation, MemoryClass::kGradient,
+                                           MemoryClass::kOptimizerState, MemoryClass::kParameter,
+                                           MemoryClass::kTemporary};
+  Result<TorchRun> torch = make_torch_run(trace, {.include_last_step = true});
+  if (!torch) return {};
+  for (const size_t p : torch->parts) {
+    const Part& part = trace.parts[p];
+    if (part.rank != rank || part.memory.empty()) continue;
+    const MemoryAnswer answer = memory_answer(*torch, p);
+    const MemoryClasses classes = classify_memory(trace, part, answer.history);
+    for (const MemoryCurve& curve : answer.curves) {
+      if (curve.points.empty() || memory_device_name(curve.device) == "CPU") continue;
+      const MemoryClassPoint peak =
+          memory_class_series(part, answer.history, classes, curve.device, torch->zero_ns).peak;
+      const auto total = static_cast<double>(peak.total());
+      if (total > kFollowed * static_cast<double>(curve.points[curve.peak].allocated)) continue;
+      for (const MemoryClass c : kNamed)
+        if (const double share = share_or_zero(static_cast<double>(peak.bytes[c]), total); share >= 0.5)
+          return LargestClass{c, share};
+    }
+  }
+  return {};
+}
+
+std::optional<LongestOperator> longest_operator(const Trace& trace) {
+  Result<TorchRun> torch = make_torch_run(trace, {.include_last_step = true});
+  if (!torch) return {};
+  const FunctionNames names(trace);
+  std::vector<std::pair<int64_t, LongestOperator>> longest(torch->parts.size());
+  parallel_for(longest.size(), [&](size_t k) {
+    const operators::OperatorGroups groups = operators::group_events(trace, trace.parts[torch->parts[k]], names, {});
+    int64_t all = 0;
+    for (const FunctionEvent& e : groups.made.events) all += e.self_host_ns;
+    auto& [most, of] = longest[k];
+    for (const operators::Group& group : groups.groups) {
+      const FunctionEvent& first = groups.first_of(group);
+      if (first.slice == kNoSliceIndex || first.category != Category::kCpuOp || group.self_host_ns <= most) continue;
+      most = group.self_host_ns;
+      of = {std::string(names.text(first.name)), torch->ranks[torch->parts[k]], share_or_zero(most, all)};
+    }
+  });
+  const auto most =
+      std::max_element(longest.begin(), longest.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  return most == longest.end() || most->first == 0 ? std::nullopt : std::optional(std::move(most->second));
+}
+
+}  // namespace stageline

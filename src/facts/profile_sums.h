@@ -1,0 +1,75 @@
+// What the devices and hosts of a profile did, summed for every rank, as a fact of a run. Analyses make their tables of
+// the same sums; explain and figures read them here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "facts/run.h"
+#include "profile/cluster_times.h"
+#include "profile/collective_waits.h"
+#include "profile/device_steps.h"
+#include "profile/device_time.h"
+#include "profile/memory_classes.h"
+#include "profile/tb_advice.h"
+#include "profile/tb_work.h"
+
+namespace stageline {
+
+// The mean step by the categories of the profiler plugin, to the nanosecond.
+struct StepCosts {
+  int64_t step_ns = 0;
+  TbCosts costs{};
+};
+
+struct DeviceSums {
+  int32_t rank = 0;
+  DeviceTime time;
+  std::vector<DeviceStep> steps;
+  double full_queue_share = 0;                            // of the stream whose queue was full longest
+  std::vector<std::pair<StringId, int64_t>> pageable_ns;  // copies of pageable memory by name
+  RankWaits collectives;
+  std::optional<TbMeanWork> work;       // unset without steps
+  std::optional<StepCosts> step_costs;  // likewise
+  std::vector<TbAdvice> advice;
+  std::optional<ClusterSum> cluster;  // of Ascend
+};
+
+// A link that is slower than others of its kind.
+struct SlowLinkSum {
+  int32_t src = 0, dst = 0;
+  std::string_view link, reading;  // "HCCS"; RankLink::reading
+  int64_t lost_ns = 0;
+  double ratio = 0;
+};
+
+struct ProfileSums {
+  std::vector<DeviceSums> ranks;  // those that are asked for; all their steps
+  bool communicates = false;
+  std::vector<SlowLinkSum> slow_links;  // who costs most first
+};
+
+// Empty where the trace has no profiler slices. Every rank's rows are laid out once. O(n log n) in the slices.
+const ProfileSums& profile_sums_of(const Run& run);
+
+// What most of a device's memory holds at its peak, where blocks could be followed: the class and its share.
+struct LargestClass {
+  MemoryClass of = MemoryClass::kNotKnown;
+  double share = 0;
+};
+std::optional<LargestClass> largest_class_at_peak(const Trace& trace, int32_t rank);
+
+// The operator with the longest host time of its own on any rank, of all time on that rank's host.
+struct LongestOperator {
+  std::string name;
+  int32_t rank = 0;
+  double share = 0;
+};
+std::optional<LongestOperator> longest_operator(const Trace& trace);
+
+}  // namespace stageline

@@ -1,0 +1,96 @@
+#include "profile/tb_work.h"
+
+#include <cmath>
+
+#include "base/parallel.h"
+
+namespace stageline {
+
+TbRankWork tb_work(const TbRun& run, const TbRank& rank) {
+  TbRankWork out;
+  out.rank = rank.rank.rank;
+  out.steps = rank.steps;
+  const std::vector<Interval>& kernels = rank.covered(TbRole::kKernel);
+  const std::vector<Interval>& compute = kernels.empty() ? rank.covered(TbRole::kCpuExec) : kernels;
+  const std::vector<Interval>& talk = rank.covered(TbRole::kCommunication);
+  out.communicates = !talk.empty();
+  const CoveredTime computing(compute), talking(talk), both(shared_of(compute, talk));
+  for (const TbStep& step : rank.steps) {
+    const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
+    const int64_t overlap = within(both);
+    TbOverlap o = {within(computing) - overlap, overlap, within(talking) - overlap, 0};
+    o.other_ns = step.length_ns() - o.computation_ns - o.overlap_ns - o.communication_ns;
+    out.overlaps.push_back(o);
+  }
+  out.calls = tb_collectives(run, rank);
+  return out;
+}
+
+namespace {
+
+// Divides the time of calls. When a call was matched with other ranks, its last transfer_ns are transfer and the rest
+// is waiting. Of other calls nothing is known.
+void split_waits(TbRankWork& rank) {
+  std::vector<Interval> joined, transfer, all, messages, message_transfer;
+  for (const TbCollective& call : rank.calls) {
+    const Interval at = {call.start_ns, call.start_ns + call.dur_ns};
+    all.push_back(at);
+    if (call.transfer_ns < 0) continue;
+    joined.push_back(at);
+    transfer.push_back({at.end - call.transfer_ns, at.end});
+    if (!call.message) continue;
+    messages.push_back(at);
+    message_transfer.push_back(transfer.back());
+  }
+  const CoveredTime any(union_of(std::move(all))), known(union_of(std::move(joined))),
+      moving(union_of(std::move(transfer))), paired(union_of(std::move(messages))),
+      paired_moving(union_of(std::move(message_transfer)));
+  for (const TbStep& step : rank.steps) {
+    const auto within = [&](const CoveredTime& time) { return time.within(step.start_ns, step.end_ns); };
+    TbWait wait;
+    wait.transfer_ns = within(moving);
+    wait.synchronizing_ns = within(known) - wait.transfer_ns;
+    wait.unknown_ns = within(any) - within(known);
+    wait.message_transfer_ns = within(paired_moving);
+    wait.message_wait_ns = within(paired) - wait.message_transfer_ns;
+    rank.waits.push_back(wait);
+  }
+}
+
+}  // namespace
+
+TbJoin join_work(std::vector<TbRankWork>& ranks) {
+  std::vector<std::vector<TbCollective>> calls(ranks.size());
+  for (size_t k = 0; k < ranks.size(); ++k) calls[k] = std::move(ranks[k].calls);
+  const TbJoin join = join_collectives(calls);
+  for (size_t k = 0; k < ranks.size(); ++k) ranks[k].calls = std::move(calls[k]);
+  parallel_for(ranks.size(), [&](size_t k) { split_waits(ranks[k]); });
+  return join;
+}
+
+TbMeanWork TbRankWork::mean() const {
+  TbMeanWork m;
+  if (steps.empty()) return m;
+  TbOverlap& o = m.overlap;
+  TbWait& w = m.wait;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    m.step_ns += steps[i].length_ns();
+    o.computation_ns += overlaps[i].computation_ns;
+    o.overlap_ns += overlaps[i].overlap_ns;
+    o.communication_ns += overlaps[i].communication_ns;
+    o.other_ns += overlaps[i].other_ns;
+  }
+  for (const TbWait& wait : waits) {
+    w.transfer_ns += wait.transfer_ns;
+    w.synchronizing_ns += wait.synchronizing_ns;
+    w.unknown_ns += wait.unknown_ns;
+    w.message_transfer_ns += wait.message_transfer_ns;
+    w.message_wait_ns += wait.message_wait_ns;
+  }
+  for (int64_t* sum : {&m.step_ns, &o.computation_ns, &o.overlap_ns, &o.communication_ns, &o.other_ns, &w.transfer_ns,
+                       &w.synchronizing_ns, &w.unknown_ns, &w.message_transfer_ns, &w.message_wait_ns})
+    *sum = std::llround(static_cast<double>(*sum) / static_cast<double>(steps.size()));
+  return m;
+}
+
+}  // namespace stageline
