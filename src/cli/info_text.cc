@@ -187,7 +187,9 @@ std::string figures_text(const Terminal& terminal, const std::vector<NamedFigure
   const bool zh = terminal.lang == "zh";
   const auto shown = [](const NamedFigure& f) -> std::string {
     if (!f.figure.known()) return "–";
-    return f.spec->unit == "ns" ? human_duration(f.figure.value) : grouped(std::llround(f.figure.value));
+    return f.spec->unit == "ns"      ? human_duration(f.figure.value)
+           : f.spec->unit == "share" ? percent(f.figure.value)
+                                     : grouped(std::llround(f.figure.value));
   };
   int widest = 0, longest = 0;
   for (const NamedFigure& f : figures) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 
 #include "base/parallel.h"
@@ -140,26 +141,25 @@ std::optional<LargestClass> largest_class_at_peak(const Trace& trace, int32_t ra
   return {};
 }
 
-std::optional<LongestOperator> longest_operator(const Trace& trace) {
+std::vector<SelfTime> self_times(const Trace& trace) {
   Result<TorchRun> torch = make_torch_run(trace, {.include_last_step = true});
   if (!torch) return {};
   const FunctionNames names(trace);
-  std::vector<std::pair<int64_t, LongestOperator>> longest(torch->parts.size());
-  parallel_for(longest.size(), [&](size_t k) {
+  std::vector<std::vector<SelfTime>> ranks(torch->parts.size());
+  parallel_for(ranks.size(), [&](size_t k) {
     const operators::OperatorGroups groups = operators::group_events(trace, trace.parts[torch->parts[k]], names, {});
     int64_t all = 0;
     for (const FunctionEvent& e : groups.made.events) all += e.self_host_ns;
-    auto& [most, of] = longest[k];
     for (const operators::Group& group : groups.groups) {
       const FunctionEvent& first = groups.first_of(group);
-      if (first.slice == kNoSliceIndex || first.category != Category::kCpuOp || group.self_host_ns <= most) continue;
-      most = group.self_host_ns;
-      of = {std::string(names.text(first.name)), torch->ranks[torch->parts[k]], share_or_zero(most, all)};
+      if (first.slice == kNoSliceIndex || first.category != Category::kCpuOp) continue;
+      ranks[k].push_back({std::string(names.text(first.name)), torch->ranks[torch->parts[k]], group.self_host_ns,
+                          share_or_zero(group.self_host_ns, all)});
     }
   });
-  const auto most =
-      std::max_element(longest.begin(), longest.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  return most == longest.end() || most->first == 0 ? std::nullopt : std::optional(std::move(most->second));
+  std::vector<SelfTime> out;
+  for (std::vector<SelfTime>& rank : ranks) std::move(rank.begin(), rank.end(), std::back_inserter(out));
+  return out;
 }
 
 }  // namespace stageline

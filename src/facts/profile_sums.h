@@ -64,12 +64,14 @@ struct LargestClass {
 };
 std::optional<LargestClass> largest_class_at_peak(const Trace& trace, int32_t rank);
 
-// The operator with the longest host time of its own on any rank, of all time on that rank's host.
-struct LongestOperator {
+// The host time of an operator on one rank, less that of the calls directly within it on its thread.
+struct SelfTime {
   std::string name;
   int32_t rank = 0;
-  double share = 0;
+  int64_t self_ns = 0;
+  double share = 0;  // of the self time of all calls of the rank
 };
-std::optional<LongestOperator> longest_operator(const Trace& trace);
+// Rank by rank, in the order of first calls. O(n log n) in the slices.
+std::vector<SelfTime> self_times(const Trace& trace);
 
 }  // namespace stageline

@@ -45,18 +45,18 @@ int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item
 bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
 
 // Returns what a slice's name says about everything inside it.
-IdleOwner context_of_name(Category category, std::string_view name) {
-  if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleOwner::kInput;
+IdleCause context_of_name(Category category, std::string_view name) {
+  if (contains(name, "DataLoader") || contains(name, "torch/utils/data/")) return IdleCause::kInput;
   if (category == Category::kPythonFunction &&
       (name == "<built-in function collect>" || name.starts_with("<built-in method collect of module") ||
        contains(name, "gc.collect") || (contains(name, "Garbage") && contains(name, "ollect"))))
-    return IdleOwner::kCollector;
-  if (is_launch_call(category) && is_allocator_call(name)) return IdleOwner::kAllocator;
-  if (name.starts_with("gloo:") || name.starts_with("mpi:")) return IdleOwner::kHostCollective;
+    return IdleCause::kCollector;
+  if (is_launch_call(category) && is_allocator_call(name)) return IdleCause::kAllocator;
+  if (name.starts_with("gloo:") || name.starts_with("mpi:")) return IdleCause::kHostCollective;
   if (contains(name, "distributed_c10d.py"))
     for (const char* part : {"_object", "barrier", "store"})
-      if (contains(name, part)) return IdleOwner::kHostCollective;
-  return IdleOwner::kUnseen;
+      if (contains(name, part)) return IdleCause::kHostCollective;
+  return IdleCause::kUnseen;
 }
 
 class TimelineBuilder {
@@ -331,7 +331,7 @@ class TimelineBuilder {
     gaps_.push_back({start, host_end, end});
     out_.longest_gap_ns = std::max(out_.longest_gap_ns, end - start);
     const bool between = end - host_end < kBetweenNs;
-    (between ? out_.between_ns : out_.stream_wait_ns) += end - host_end;
+    out_.idle_ns[between ? IdleCause::kBetween : IdleCause::kStream] += end - host_end;
     if (!between || next < 0 || !is_short(static_cast<size_t>(next))) return;
     out_.short_pauses_ns[launch_node(static_cast<size_t>(next))] += end - host_end;
   }
@@ -416,9 +416,9 @@ class TimelineBuilder {
           child_of_.try_emplace(static_cast<uint64_t>(node) << 32 | id, static_cast<uint32_t>(out_.nodes.size()));
       if (added) {
         HostNode made{node, s_.name_id[i], category(i), i, out_.nodes[node].context};
-        const IdleOwner own = context_of_name(category(i), name(i));
+        const IdleCause own = context_of_name(category(i), name(i));
         // The outer slice says what the time is for: memory that is allocated for the input counts as input.
-        if (made.context == IdleOwner::kUnseen) made.context = own;
+        if (made.context == IdleCause::kUnseen) made.context = own;
         out_.nodes.push_back(made);
       }
       node = it->second;
@@ -493,16 +493,16 @@ class TimelineBuilder {
       if (profiler_step_number(trace_.names.text(out_.nodes[node].name)) < 0) return false;
     return true;
   }
-  IdleOwner owner_of(uint32_t node, uint32_t slice, bool in_call, int64_t stretch_ns) const {
-    if (slice == kNoSliceIndex) return stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kUnseen;
-    const IdleOwner context = out_.nodes[node].context;
-    if (context != IdleOwner::kUnseen) return context;
-    if (is_whole_step(node)) return stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kUnseen;
+  IdleCause owner_of(uint32_t node, uint32_t slice, bool in_call, int64_t stretch_ns) const {
+    if (slice == kNoSliceIndex) return stretch_ns < kDispatchNs ? IdleCause::kDispatch : IdleCause::kUnseen;
+    const IdleCause context = out_.nodes[node].context;
+    if (context != IdleCause::kUnseen) return context;
+    if (is_whole_step(node)) return stretch_ns < kDispatchNs ? IdleCause::kDispatch : IdleCause::kUnseen;
     // Work of the driver within a call (loading a module, flushing a buffer) is that call's time.
     uint32_t call = slice;
     while (category(call) == Category::kOverhead && s_.parent[call] < call) call = s_.parent[call];
-    if (is_launch_call(category(call)) && s_.dur_ns[call] >= kLongCallNs) return IdleOwner::kBlocked;
-    return in_call || stretch_ns < kDispatchNs ? IdleOwner::kDispatch : IdleOwner::kWork;
+    if (is_launch_call(category(call)) && s_.dur_ns[call] >= kLongCallNs) return IdleCause::kBlocked;
+    return in_call || stretch_ns < kDispatchNs ? IdleCause::kDispatch : IdleCause::kWork;
   }
 
   void own_pieces() {
@@ -514,7 +514,7 @@ class TimelineBuilder {
       if (start >= end || lane == SIZE_MAX) return;
       host_slices(lane, start, end, [&](int64_t a, int64_t b, uint32_t slice) {
         const uint32_t node = node_of(slice);
-        const IdleOwner owner = owner_of(node, slice, in_call, stretch_ns);
+        const IdleCause owner = owner_of(node, slice, in_call, stretch_ns);
         const OwnerKey key = owner_key(node, owner);
         if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key) {
           out_.pieces.back().dur_ns += b - a;
@@ -554,18 +554,17 @@ class TimelineBuilder {
     }
     out_.short_pauses_ns.resize(out_.nodes.size(), 0);
     out_.short_kernel_count.resize(out_.nodes.size(), 0);
-    out_.idle_of_key.resize(out_.nodes.size() * kIdleOwnerCount, 0);
-    out_.longest_of_key.resize(out_.nodes.size() * kIdleOwnerCount);
+    out_.idle_of_key.resize(out_.nodes.size() * kIdleCauses, 0);
+    out_.longest_of_key.resize(out_.nodes.size() * kIdleCauses);
     for (const auto& [pair, idle] : drained)
       out_.drained.push_back({static_cast<uint32_t>(pair >> 32), static_cast<OwnerKey>(pair & UINT32_MAX), idle});
     std::sort(out_.drained.begin(), out_.drained.end(), [](const DrainedIdle& a, const DrainedIdle& b) {
       return a.wait_node != b.wait_node ? a.wait_node < b.wait_node : a.key < b.key;
     });
     // This is for traces without host threads.
-    int64_t gaps_of_host = 0, owned = 0;
-    for (const Gap& g : gaps_) gaps_of_host += g.host_end - g.start;
-    for (const int64_t idle : out_.idle_ns) owned += idle;
-    out_.idle_ns[IdleOwner::kUnseen] += gaps_of_host - owned;
+    int64_t all = 0;
+    for (const Gap& g : gaps_) all += g.end - g.start;
+    out_.idle_ns[IdleCause::kUnseen] += all - out_.all_idle_ns();
   }
 
   void sum_busy() {
@@ -649,9 +648,7 @@ bool is_waiting_call(std::string_view name) {
   return is_copy_call(name);  // also *Async copies: from pageable memory they block
 }
 
-int64_t DeviceTimeline::all_idle_ns() const {
-  return std::accumulate(idle_ns.begin(), idle_ns.end(), between_ns + stream_wait_ns);
-}
+int64_t DeviceTimeline::all_idle_ns() const { return std::accumulate(idle_ns.begin(), idle_ns.end(), int64_t{0}); }
 
 DeviceTimeline device_timeline(const Trace& trace, const Part& part, bool truncated) {
   return TimelineBuilder(trace, part, truncated).build();

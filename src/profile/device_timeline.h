@@ -27,6 +27,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,37 +37,42 @@
 
 namespace stageline {
 
-// The activity of the host while a device was idle.
-enum class IdleOwner : uint8_t {
+// Why a device was idle. Every idle nanosecond has one cause; nothing else sorts idle time (HTA's rules aside).
+enum class IdleCause : uint8_t {
+  // The activity of the host until the call that launched the next work returned:
   kInput,           // the DataLoader
-  kCollector,       // Python's garbage collector
-  kAllocator,       // the driver allocates or frees memory of the device, or pinned memory
-  kHostCollective,  // a collective between hosts: objects, barriers, stores
   kBlocked,         // the host is within one call of the runtime or driver that does not return
   kWork,            // operators and Python between two launches
   kDispatch,        // launches and short stretches between them: the host feeds the device as fast as it can
+  kCollector,       // Python's garbage collector
+  kAllocator,       // the driver allocates or frees memory of the device, or pinned memory
+  kHostCollective,  // a collective between hosts: objects, barriers, stores
   kUnseen,          // no slice covers the time
+  // The host was done:
+  kBetween,  // short gaps before work that had been launched in time, and the latency of launches
+  kStream,   // long gaps: what the stream waited for is unknown
 };
-inline constexpr size_t kIdleOwnerCount = static_cast<size_t>(IdleOwner::kUnseen) + 1;
+inline constexpr size_t kIdleCauses = static_cast<size_t>(IdleCause::kStream) + 1;
+// As figures and parts of the bar have them.
+inline constexpr ByEnum<IdleCause, std::string_view, kIdleCauses> kIdleCauseNames = {
+    {"input", "blocked", "host", "launch", "collector", "allocator", "host-collective", "unseen", "kernel", "other"}};
 
 struct HostNode {
   uint32_t parent = 0;                     // comes before this node; kHostRoot is its own parent
   StringId name = 0;                       // name of one of the slices that the node was made of
   Category category = Category::kOther;    // category of the same slice
   uint32_t slice = kNoSliceIndex;          // the longest slice of the node
-  IdleOwner context = IdleOwner::kUnseen;  // owner by the node, or by one around it; kUnseen when neither has one
+  IdleCause context = IdleCause::kUnseen;  // owner by the node, or by one around it; kUnseen when neither has one
 };
 inline constexpr uint32_t kHostRoot = 0;
 
 // A host node together with an owner: pieces of time are booked on such a pair.
 using OwnerKey = uint32_t;
-inline OwnerKey owner_key(uint32_t node, IdleOwner owner) {
-  return node * static_cast<uint32_t>(kIdleOwnerCount) + static_cast<uint32_t>(owner);
+inline OwnerKey owner_key(uint32_t node, IdleCause owner) {
+  return node * static_cast<uint32_t>(kIdleCauses) + static_cast<uint32_t>(owner);
 }
-inline uint32_t node_of_key(OwnerKey key) { return key / static_cast<uint32_t>(kIdleOwnerCount); }
-inline IdleOwner owner_of_key(OwnerKey key) {
-  return static_cast<IdleOwner>(key % static_cast<uint32_t>(kIdleOwnerCount));
-}
+inline uint32_t node_of_key(OwnerKey key) { return key / static_cast<uint32_t>(kIdleCauses); }
+inline IdleCause owner_of_key(OwnerKey key) { return static_cast<IdleCause>(key % static_cast<uint32_t>(kIdleCauses)); }
 
 // Time that is booked on an owner in two ways: host work in a gap after a wait that had left the device idle.
 struct DrainedIdle {
@@ -114,16 +120,14 @@ struct DeviceTimeline {
 
   // The account; its parts add up to window_ns().
   int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
-  ByEnum<IdleOwner, int64_t, kIdleOwnerCount> idle_ns = {};
-  int64_t between_ns = 0;      // short gaps before work that had been launched in time, and the latency of launches
-  int64_t stream_wait_ns = 0;  // long gaps: what the stream waited for is unknown
+  ByEnum<IdleCause, int64_t, kIdleCauses> idle_ns = {};
 
   struct LongestIdle {
     int64_t dur_ns = 0, start_ns = 0;
   };
   std::vector<int64_t> idle_of_key;         // index: OwnerKey
   std::vector<LongestIdle> longest_of_key;  // index: OwnerKey; the longest single piece
-  // For each node: kernels that are shorter than the call there which launched them alone; and the part of between_ns
+  // For each node: kernels that are shorter than the call there which launched them alone; and the part of kBetween
   // before such kernels.
   std::vector<int64_t> short_pauses_ns, short_kernel_count;
   int64_t shortest_kernel_ns = 0;    // shortest of all kernels that compute: the least time that any kernel takes

@@ -23,12 +23,12 @@ std::string kernel(int ts, int dur, int correlation) { return work("gemm", micro
 DeviceTimeline timeline_of(const Trace& trace, bool truncated = false) {
   return device_timeline(trace, trace.parts[0], truncated);
 }
-int64_t idle_us(const DeviceTimeline& t, IdleOwner owner) { return t.idle_ns[owner] / 1000; }
+int64_t idle_us(const DeviceTimeline& t, IdleCause owner) { return t.idle_ns[owner] / 1000; }
 int64_t accounted_ns(const DeviceTimeline& t) {
   return t.compute_ns + t.exposed_comm_ns + t.exposed_memory_ns + t.other_work_ns + t.all_idle_ns();
 }
 // Without all host time of one owner.
-int64_t without_us(const DeviceTimeline& t, IdleOwner owner) {
+int64_t without_us(const DeviceTimeline& t, IdleCause owner) {
   TakenOut out;
   out.keys.assign(t.idle_of_key.size(), false);
   for (uint32_t n = 0; n < t.nodes.size(); ++n) out.keys[owner_key(n, owner)] = true;
@@ -47,10 +47,10 @@ TEST_CASE("device timeline: a launch that does not return owns the gap, to its e
   CHECK(has_launches(t));
   CHECK(t.window_ns() == 5'123'000);
   CHECK(accounted_ns(t) == t.window_ns());
-  CHECK(idle_us(t, IdleOwner::kBlocked) == 4923);  // from 105 to the kernel, which starts before the call returns
-  CHECK(t.stream_wait_ns == 0);
+  CHECK(idle_us(t, IdleCause::kBlocked) == 4923);  // from 105 to the kernel, which starts before the call returns
+  CHECK(t.idle_ns[IdleCause::kStream] == 0);
   CHECK(replayed_ns(t, {}) == t.window_ns());
-  CHECK(near_us(without_us(t, IdleOwner::kBlocked), 5123 - 4923));
+  CHECK(near_us(without_us(t, IdleCause::kBlocked), 5123 - 4923));
 }
 
 TEST_CASE("device timeline: what the driver does within a long call is time of that call") {
@@ -59,8 +59,8 @@ TEST_CASE("device timeline: what the driver does within a long call is time of t
                    slice("overhead", "Runtime Triggered Module Loading", 40, 4900), kernel(5028, 100, 2)});
   const DeviceTimeline t = timeline_of(trace);
   CHECK(accounted_ns(t) == t.window_ns());
-  CHECK(idle_us(t, IdleOwner::kBlocked) == 4923);
-  CHECK(idle_us(t, IdleOwner::kDispatch) == 0);
+  CHECK(idle_us(t, IdleCause::kBlocked) == 4923);
+  CHECK(idle_us(t, IdleCause::kDispatch) == 0);
 }
 
 TEST_CASE("device timeline: work between launches belongs to the innermost slice, and hides behind queued work") {
@@ -69,11 +69,11 @@ TEST_CASE("device timeline: work between launches belongs to the innermost slice
                    launch(1700, 5, 2), kernel(1705, 100, 2)});
   const DeviceTimeline t = timeline_of(trace);
   CHECK(accounted_ns(t) == t.window_ns());
-  CHECK(idle_us(t, IdleOwner::kWork) == 1610 - 1005);
-  CHECK(idle_us(t, IdleOwner::kUnseen) == 1700 - 1610);
+  CHECK(idle_us(t, IdleCause::kWork) == 1610 - 1005);
+  CHECK(idle_us(t, IdleCause::kUnseen) == 1700 - 1610);
   // If it is launched at 100 instead of 1700, the second kernel follows the first: this saves 605 and the 90 after it,
   // not all 1600.
-  CHECK(near_us(without_us(t, IdleOwner::kWork), t.window_ns() / 1000 - 695));
+  CHECK(near_us(without_us(t, IdleCause::kWork), t.window_ns() / 1000 - 695));
 }
 
 TEST_CASE("device timeline: a wait that runs the device dry is one way to lose the time after it") {
@@ -95,9 +95,9 @@ TEST_CASE("device timeline: calls that allocate, collectors and loaders are told
        slice("cuda_runtime", "cudaHostAlloc", 30, 400), slice("cuda_runtime", "cudaMalloc", 600, 300),
        slice("python_function", "<built-in function collect>", 1000, 700), launch(1800, 5, 2), kernel(1805, 10, 2)});
   const DeviceTimeline t = timeline_of(trace);
-  CHECK(idle_us(t, IdleOwner::kInput) == 500);  // what it allocates is for the input
-  CHECK(idle_us(t, IdleOwner::kAllocator) == 300);
-  CHECK(idle_us(t, IdleOwner::kCollector) == 700);
+  CHECK(idle_us(t, IdleCause::kInput) == 500);  // what it allocates is for the input
+  CHECK(idle_us(t, IdleCause::kAllocator) == 300);
+  CHECK(idle_us(t, IdleCause::kCollector) == 700);
   CHECK(accounted_ns(t) == t.window_ns());
 }
 
@@ -143,6 +143,6 @@ TEST_CASE("device timeline: the time between two recordings is in no sum, what a
   CHECK(accounted_ns(t) == t.window_ns());
   CHECK(replayed_ns(t, {}) == t.window_ns());
   // The multiplication stands before the launch; the first recording loses nothing by it.
-  CHECK(idle_us(t, IdleOwner::kWork) == 290);
-  CHECK(near_us(without_us(t, IdleOwner::kWork), 610 - 290));
+  CHECK(idle_us(t, IdleCause::kWork) == 290);
+  CHECK(near_us(without_us(t, IdleCause::kWork), 610 - 290));
 }

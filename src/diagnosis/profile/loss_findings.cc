@@ -25,11 +25,11 @@ double min_share(const RankLoss& x) {
   if (x.kind == LossKind::kContention) return kContentionShare;
   if (x.kind != LossKind::kIdle) return kUsualShare;
   switch (x.owner) {
-    case IdleOwner::kCollector:
-    case IdleOwner::kAllocator:
-    case IdleOwner::kHostCollective:
-    case IdleOwner::kBlocked: return kFaultShare;
-    case IdleOwner::kWork: return kWorkShare;
+    case IdleCause::kCollector:
+    case IdleCause::kAllocator:
+    case IdleCause::kHostCollective:
+    case IdleCause::kBlocked: return kFaultShare;
+    case IdleCause::kWork: return kWorkShare;
     default: return kUsualShare;
   }
 }
@@ -93,23 +93,23 @@ struct Reported {
 Reported reported_by(const RankLoss& x) {
   if (x.kind == LossKind::kDrain) return {"host.sync", "profile.loss.drain"};
   switch (x.owner) {
-    case IdleOwner::kInput: return {"input.loading", "profile.loss.input"};
-    case IdleOwner::kCollector: return {"host.collector", "profile.loss.collector"};
-    case IdleOwner::kAllocator: return {"host.allocator", "profile.loss.allocator"};
-    case IdleOwner::kHostCollective: return {"host.collective", "profile.loss.hosts"};
-    case IdleOwner::kBlocked: return {"host.blocked", "profile.loss.blocked"};
-    case IdleOwner::kWork: return {"host.busy", "profile.loss.work"};
-    case IdleOwner::kDispatch: return {"launch.bound", "profile.loss.launch"};
-    case IdleOwner::kUnseen: break;
+    case IdleCause::kInput: return {"input.loading", "profile.loss.input"};
+    case IdleCause::kCollector: return {"host.collector", "profile.loss.collector"};
+    case IdleCause::kAllocator: return {"host.allocator", "profile.loss.allocator"};
+    case IdleCause::kHostCollective: return {"host.collective", "profile.loss.hosts"};
+    case IdleCause::kBlocked: return {"host.blocked", "profile.loss.blocked"};
+    case IdleCause::kWork: return {"host.busy", "profile.loss.work"};
+    case IdleCause::kDispatch: return {"launch.bound", "profile.loss.launch"};
+    case IdleCause::kUnseen: break;
   }
   return {"device.idle", "profile.loss.unseen"};
 }
 
 // Adds what would help and is not already in use.
 void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
-  if (loss.owner == IdleOwner::kInput)
+  if (loss.owner == IdleCause::kInput)
     x.detail += words(f.loader_processes ? "profile.input.more" : "profile.input.processes");
-  if (loss.owner != IdleOwner::kDispatch) return;
+  if (loss.owner != IdleCause::kDispatch) return;
   std::vector<Text> means;
   // This is the range that torch puts around Optimizer.step() and zero_grad().
   if (loss.at.range.starts_with("Optimizer.") && !f.fused_optimizer) means.push_back(words("profile.means.optimizer"));
@@ -142,7 +142,7 @@ Text titled(const char* sentence, const RankLoss& loss) {
 // nothing.
 void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
-  if (loss.owner != IdleOwner::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
+  if (loss.owner != IdleCause::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
   const double window = j.worst_window_ns, n = static_cast<double>(loss.short_kernels);
   if (2 * loss.pauses_ns > loss.recorded_ns) x.title = titled("profile.loss.short", loss);
   Args args;
@@ -281,8 +281,8 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     r.compute_ns = a.compute_ns;
     r.exposed_comm_ns = a.exposed_comm_ns;
     r.exposed_memory_ns = a.exposed_memory_ns;
-    r.idle_ns = a.all_idle_ns;
-    r.host_wait_ns = a.all_idle_ns - a.between_ns - a.stream_wait_ns;
+    r.idle_ns = a.all_idle_ns();
+    r.host_wait_ns = a.idle_of_host_ns();
     f.whole.span_ns += r.span_ns;
     f.whole.compute_ns += r.compute_ns;
     f.whole.exposed_comm_ns += r.exposed_comm_ns;
@@ -302,7 +302,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
 void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
   double stream_wait = 0, longest = 0;
   for (const RankAccount& rank : account)
-    stream_wait += rank.stream_wait_ns, longest = std::max(longest, rank.stream_wait_ns);
+    stream_wait += rank.idle_ns[IdleCause::kStream], longest = std::max(longest, rank.idle_ns[IdleCause::kStream]);
   for (const JoinedLoss& j : join_ranks(f, account)) {
     if (j.worst.kind == LossKind::kIdle || j.worst.kind == LossKind::kDrain) out.push_back(idle_finding(f, j));
     if (j.worst.kind == LossKind::kContention) out.push_back(contention_finding(f, j));
@@ -367,32 +367,15 @@ std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccou
 }
 
 void add_idle_parts(const ProfileAccount& account, Headline& h) {
-  struct Line {
-    IdleOwner owner;
-    const char* id;
-  };
-  static constexpr Line kLines[] = {{IdleOwner::kInput, "idle-input"},
-                                    {IdleOwner::kBlocked, "idle-blocked"},
-                                    {IdleOwner::kWork, "idle-host"},
-                                    {IdleOwner::kDispatch, "idle-launch"},
-                                    {IdleOwner::kCollector, "idle-collector"},
-                                    {IdleOwner::kAllocator, "idle-allocator"},
-                                    {IdleOwner::kHostCollective, "idle-host-collective"},
-                                    {IdleOwner::kUnseen, "idle-unseen"}};
   const double window = window_of(account);
-  const auto part = [&](const std::string& id, double ns) {
+  const auto part = [&](const std::string& id, auto&& of) {
+    double ns = 0;
+    for (const RankAccount& a : account) ns += of(a);
     if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, window)));
   };
-  double between = 0, streams = 0, other = 0;
-  for (const RankAccount& a : account) between += a.between_ns, streams += a.stream_wait_ns, other += a.other_work_ns;
-  part("rest", other);
-  for (const Line& line : kLines) {
-    double ns = 0;
-    for (const RankAccount& a : account) ns += a.idle_ns[line.owner];
-    part(line.id, ns);
-  }
-  part("idle-kernel", between);
-  part("idle-other", streams);
+  part("rest", [](const RankAccount& a) { return a.other_work_ns; });
+  for (size_t cause = 0; cause < kIdleCauses; ++cause)
+    part("idle-" + std::string(kIdleCauseNames[cause]), [&](const RankAccount& a) { return a.idle_ns[cause]; });
 }
 
 void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <unordered_map>
 
 #include "base/parallel.h"
@@ -108,22 +109,22 @@ class LossFinder {
   void find_idle() {
     std::vector<std::vector<uint32_t>> children(t_.nodes.size());
     for (uint32_t n = 1; n < t_.nodes.size(); ++n) children[t_.nodes[n].parent].push_back(n);
-    for (size_t o = 0; o < kIdleOwnerCount; ++o) {
-      const auto owner = static_cast<IdleOwner>(o);
+    for (size_t o = 0; o < kIdleCauses; ++o) {
+      const auto owner = static_cast<IdleCause>(o);
       std::vector<int64_t> held(t_.nodes.size(), 0);
       for (uint32_t n = static_cast<uint32_t>(t_.nodes.size()); n-- > 0;) {
         held[n] += t_.idle_of_key[owner_key(n, owner)];
-        if (owner == IdleOwner::kDispatch) held[n] += t_.short_pauses_ns[n] + fixed_ns(n);
+        if (owner == IdleCause::kDispatch) held[n] += t_.short_pauses_ns[n] + fixed_ns(n);
         if (n != kHostRoot) held[t_.nodes[n].parent] += held[n];
       }
       split(kHostRoot, owner, held, children);
     }
   }
 
-  void split(uint32_t node, IdleOwner owner, const std::vector<int64_t>& held,
+  void split(uint32_t node, IdleCause owner, const std::vector<int64_t>& held,
              const std::vector<std::vector<uint32_t>>& children) {
     // Idle time of the other owners is reported as a whole.
-    const bool whole = owner != IdleOwner::kBlocked && owner != IdleOwner::kWork && owner != IdleOwner::kUnseen;
+    const bool whole = owner != IdleCause::kBlocked && owner != IdleCause::kWork && owner != IdleCause::kUnseen;
     const uint32_t top = node;
     for (;;) {  // goes down to where the time is, without recursion while there is a single way
       uint32_t most = kHostRoot;
@@ -152,7 +153,7 @@ class LossFinder {
 
   struct Candidate {
     uint32_t named, node;
-    IdleOwner owner;
+    IdleCause owner;
     std::vector<uint32_t> without;  // subtrees that are reported separately
     int64_t idle_ns;
   };
@@ -181,7 +182,7 @@ class LossFinder {
       if (!in[n]) continue;
       const OwnerKey key = owner_key(n, c.owner);
       out.keys[key] = true;
-      if (c.owner == IdleOwner::kDispatch) {
+      if (c.owner == IdleCause::kDispatch) {
         pauses += static_cast<double>(t_.short_pauses_ns[n]);
         fixed += static_cast<double>(fixed_ns(n));
         x.short_kernels += t_.short_kernel_count[n];
@@ -267,7 +268,7 @@ class LossFinder {
       // Launches are never fast enough to refill a queue that a wait has emptied, so of those two the wait is the
       // cause.
       const bool launches =
-          std::all_of(works.begin(), works.end(), [&](size_t k) { return losses_[k].owner == IdleOwner::kDispatch; });
+          std::all_of(works.begin(), works.end(), [&](size_t k) { return losses_[k].owner == IdleCause::kDispatch; });
       if (wait.price_ns > (launches ? kNearly : kClearlyMore) * contested) {
         for (const size_t k : works) gone[k] = true;
         continue;
@@ -433,10 +434,7 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   a.exposed_comm_ns = static_cast<double>(t.exposed_comm_ns);
   a.exposed_memory_ns = static_cast<double>(t.exposed_memory_ns);
   a.other_work_ns = static_cast<double>(t.other_work_ns);
-  for (size_t o = 0; o < kIdleOwnerCount; ++o) a.idle_ns[o] = static_cast<double>(t.idle_ns[o]);
-  a.between_ns = static_cast<double>(t.between_ns);
-  a.stream_wait_ns = static_cast<double>(t.stream_wait_ns);
-  a.all_idle_ns = static_cast<double>(t.all_idle_ns());
+  for (size_t o = 0; o < kIdleCauses; ++o) a.idle_ns[o] = static_cast<double>(t.idle_ns[o]);
   a.steps = t.step_count;
   int64_t first = t.start_ns, last = t.end_ns;  // after the end of a file that is cut off, nothing is known
   for (size_t i = 0; i < part.slices.size(); ++i) {
@@ -495,6 +493,11 @@ std::string Culprit::key() const {
       std::find_if(all.begin(), all.end(), [](const Place& p) { return p.kind == PlaceKind::kFrame; });
   if (all.empty()) return {};
   return key_of(all.front().kind != PlaceKind::kCall && frame_at != all.end() ? *frame_at : all.front());
+}
+
+double RankAccount::all_idle_ns() const { return std::accumulate(idle_ns.begin(), idle_ns.end(), 0.0); }
+double RankAccount::idle_of_host_ns() const {
+  return all_idle_ns() - idle_ns[IdleCause::kBetween] - idle_ns[IdleCause::kStream];
 }
 
 ProfileAccount profile_account(const Trace& trace) {

@@ -43,7 +43,7 @@ enum class LossKind : uint8_t {
 
 struct RankLoss {
   LossKind kind = LossKind::kIdle;
-  IdleOwner owner = IdleOwner::kUnseen;
+  IdleCause owner = IdleCause::kUnseen;
   Culprit at;
   Culprit beside;          // kDrain: what the host did after the wait; kIdle: the wait that ran the devices dry
   Culprit next;            // of kIdle that no slice names: the call after its longest piece
@@ -67,8 +67,9 @@ struct RankAccount {
   int32_t rank = 0;
   bool linked = false;  // launches are known, so idle time has owners and losses have prices
   double window_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
-  ByEnum<IdleOwner, double, kIdleOwnerCount> idle_ns = {};
-  double between_ns = 0, stream_wait_ns = 0, all_idle_ns = 0;
+  ByEnum<IdleCause, double, kIdleCauses> idle_ns = {};
+  double idle_of_host_ns() const;  // all but kBetween and kStream
+  double all_idle_ns() const;
   double before_and_after_ns = 0;  // recorded outside the window
   int64_t steps = 0;
   std::vector<RankLoss> losses;  // by price; losses below kMinLoss of the window are left out

@@ -26,6 +26,7 @@ struct Figure {
 // The most expensive thing that must be computed.
 enum class FigureCost : uint8_t {
   kRead,     // nothing beyond reading the run
+  kSums,     // one pass over all slices
   kExplain,  // everything that `stageline explain` computes
 };
 
@@ -34,7 +35,7 @@ using SharedRun = std::shared_ptr<const Run>;
 struct FigureSpec {
   // Lower-case, with underscores. A name that ends in "." is a family: its members are "part.compute", "part.bubble".
   std::string_view name;
-  std::string_view unit;  // "ns" or "" for a count
+  std::string_view unit;  // "ns", "share", or "" for a count
   FigureCost cost = FigureCost::kRead;
   std::vector<Figure> (*of)(const SharedRun& run) = nullptr;  // one figure, or the members of the family
   bool is_family() const { return name.ends_with('.'); }

@@ -53,7 +53,9 @@ Status check_figure(std::string_view name) {
 Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vector<std::string>& names) {
   std::vector<NamedFigure> out;
   const auto add_all = [&](const FigureSpec& spec) {
-    for (Figure& figure : spec.of(run)) out.push_back({&spec, std::move(figure)});
+    std::vector<Figure> made = spec.of(run);
+    if (made.empty()) made.push_back({.name = std::string(spec.stem()), .why_unknown = words("figure.no_member")});
+    for (Figure& figure : made) out.push_back({&spec, std::move(figure)});
   };
   if (names.empty())
     for (const FigureSpec* spec : all_figures()) add_all(*spec);
@@ -78,7 +80,7 @@ std::vector<ColumnSpec> figure_columns() {
   using Type = ColumnType;
   return {{"name", "name", Type::kText, "Name of the figure, the same in every output."},
           {"value", "value", Type::kReal, "In the unit beside it; NULL where it is unknown."},
-          {"unit", "unit", Type::kText, "ns, or empty for a count."},
+          {"unit", "unit", Type::kText, "ns, share, or empty for a count."},
           {"base", "base", Type::kText, "What the value is of: which steps, ranks and times."},
           {"error", "error", Type::kReal, "Standard error in the same unit; NULL where none is known."},
           {"definition", "definition", Type::kText, "How the value is defined."},

@@ -1,0 +1,86 @@
+// Figures of profiles: sums over their ranks and steps.
+#include <algorithm>
+#include <map>
+
+#include "engine/explained_run.h"
+#include "engine/figures/figure.h"
+#include "facts/profile_sums.h"
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+// One figure; unknown, for this reason, where its base is not above zero.
+std::vector<Figure> known_where(double base, const char* name, double value, const char* why) {
+  if (base > 0) return {{.name = name, .value = value}};
+  return {{.name = name, .why_unknown = words(why)}};
+}
+
+std::vector<Figure> step_host(const SharedRun& run) {
+  std::vector<double> lengths;
+  for (const DeviceSums& rank : profile_sums_of(*run).ranks)
+    for (const DeviceStep& step : rank.steps) lengths.push_back(static_cast<double>(step.host_ns));
+  const double mean = mean_of(lengths);
+  return known_where(mean, "step_host", mean, "figure.no_steps");
+}
+
+std::vector<Figure> device_window(const SharedRun& run) {
+  int64_t longest = 0;
+  for (const DeviceSums& rank : profile_sums_of(*run).ranks) longest = std::max(longest, rank.time.span_ns);
+  const auto window = static_cast<double>(longest);
+  return known_where(window, "device_window", window, "figure.no_devices");
+}
+
+std::vector<Figure> comm_hidden(const SharedRun& run) {
+  double overlap = 0, all = 0;
+  for (const DeviceSums& rank : profile_sums_of(*run).ranks) {
+    overlap += static_cast<double>(rank.time.overlap_ns);
+    all += static_cast<double>(rank.time.communication_ns);
+  }
+  return known_where(all, "comm_hidden", share_or_zero(overlap, all), "figure.no_communication");
+}
+
+std::vector<Figure> coll_wait(const SharedRun& run) {
+  double wait = 0, count = 0;
+  for (const DeviceSums& rank : profile_sums_of(*run).ranks) {
+    wait += static_cast<double>(rank.collectives.wait_ns);
+    count += static_cast<double>(rank.collectives.collectives);
+  }
+  return known_where(count, "coll_wait", wait, "figure.no_collectives");
+}
+
+// The bars of idle time by cause.
+std::vector<Figure> idle_cause(const SharedRun& run) {
+  const Explanation& e = explained_run(*run);
+  constexpr std::string_view kIdle = "idle-";
+  std::vector<Figure> out;
+  for (const SpanPart& part : run->trace().cells.size() > 0 ? e.headline.device_parts : e.parts)
+    if (part.id.starts_with(kIdle) && e.parts_of_ns > 0)
+      out.push_back({.name = "idle_cause." + part.id.substr(kIdle.size()), .value = part.share * e.parts_of_ns});
+  return out;
+}
+
+// Of the operators with the longest time of their own.
+std::vector<Figure> self_time(const SharedRun& run) {
+  constexpr size_t kMaxOperators = 10;
+  std::map<std::string, double> by_name;
+  for (const SelfTime& time : self_times(run->trace())) by_name[time.name] += static_cast<double>(time.self_ns);
+  std::vector<Figure> out;
+  for (const auto& [name, ns] : by_name) out.push_back({.name = "self_time." + name, .value = ns});
+  std::stable_sort(out.begin(), out.end(), [](const Figure& a, const Figure& b) { return a.value > b.value; });
+  if (out.size() > kMaxOperators) out.resize(kMaxOperators);
+  return out;
+}
+
+}  // namespace
+
+extern const FigureSpec step_host_figure, device_window_figure, comm_hidden_figure, coll_wait_figure, idle_cause_figure,
+    self_time_figure;
+const FigureSpec step_host_figure = {"step_host", "ns", FigureCost::kSums, step_host};
+const FigureSpec device_window_figure = {"device_window", "ns", FigureCost::kSums, device_window};
+const FigureSpec comm_hidden_figure = {"comm_hidden", "share", FigureCost::kSums, comm_hidden};
+const FigureSpec coll_wait_figure = {"coll_wait", "ns", FigureCost::kSums, coll_wait};
+const FigureSpec idle_cause_figure = {"idle_cause.", "ns", FigureCost::kExplain, idle_cause};
+const FigureSpec self_time_figure = {"self_time.", "ns", FigureCost::kSums, self_time};
+
+}  // namespace stageline
