@@ -122,7 +122,6 @@ class Findings(Sequence[Finding]):
     lost_share: float
     parts: list[tuple[str, float]]
     offers: list[Finding]
-    notes: list[Diagnostic]
     @overload
     def __getitem__(self, key: int) -> Finding: ...
     @overload

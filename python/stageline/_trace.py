@@ -208,10 +208,10 @@ class Findings(Sequence):
     """The breakdown of step time and its causes; str() is what `stageline explain` prints."""
 
     def __init__(self, trace, lang):
-        reported, en, zh, notes = trace._run.explain()
+        reported, en, zh = trace._run.explain()
         values = json.loads(reported)
         pick = 'zh' if lang == 'zh' else 'en'
-        self._text, self.notes = zh if pick == 'zh' else en, _notes(notes)
+        self._text = zh if pick == 'zh' else en
         self.headline = values[f'run_{pick}'] or values[f'title_{pick}']
         self.lead, self.closing, self.why_not = values[f'lead_{pick}'], values[f'closing_{pick}'], values['why_not']
         self.steps, self.step_ns, self.lost_ns, self.lost_share = (values[k] for k in ('steps', 'step_ns', 'lost_ns', 'lost_share'))

@@ -69,7 +69,7 @@ std::string key_of(const Place& p) {
     case PlaceKind::kReplicas: return p.replica == kUnknown ? "replicas" : "replica:" + number(p.replica);
     case PlaceKind::kHost: return of_ranks("host", p.ranks);
     case PlaceKind::kLink:
-      if (p.stage == kUnknown) return "messages";
+      if (p.stage == kUnknown) return p.ranks.empty() ? "messages" : of_ranks("link", p.ranks);
       return "link:" + number(p.from_stage) + "-" + number(p.stage);
     case PlaceKind::kMicroBatches: return span_key("micro-batch", "micro-batches", p);
     case PlaceKind::kCells:

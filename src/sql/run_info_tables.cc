@@ -87,8 +87,7 @@ Table finding_places_of(const RunData& data) {
                {"rank", "rank", Type::kInteger, "One row for each rank that the place names; NULL: it names none."},
                {"name", "name", Type::kText, "As recorded: the collective, call, frame, machine, phase."}});
   if (data.trace().parts.empty()) return table;
-  Diagnostics notes;
-  const Explanation explanation = explain_run(data.run(), notes);
+  const Explanation& explanation = explained_run(*data.run());
   for (size_t i = 0; i < explanation.findings.size(); ++i) {
     const Finding& f = explanation.findings[i];
     const auto add = [&](const char* relation, const Place& p) {

@@ -16,6 +16,7 @@
 #include "diagnosis/what_if/what_if_answer.h"
 #include "engine/diff_json.h"
 #include "engine/engine.h"
+#include "engine/explained_run.h"
 #include "engine/figures/figures.h"
 #include "engine/model_tables.h"
 #include "engine/write_overlay.h"
@@ -268,17 +269,16 @@ PyObject* figures(PyObject* self, PyObject* arguments) {
   return told ? text(*told) : nullptr;
 }
 
-// (JSON, text for people in English, in Chinese, notes that asking added)
+// (JSON, text for people in English, in Chinese)
 PyObject* findings(PyObject* self, PyObject*) {
   const auto run = run_of(self);
   if (!run) return nullptr;
   struct Reported {
     std::string json, en, zh;
-    Diagnostics notes;
   };
   const auto reported = long_call<Reported>([run] {
     Reported t;
-    const Explanation explanation = explain_run(run->run, t.notes);
+    const Explanation& explanation = explained_run(*run->run);
     t.json = explain_json(explanation, run->paths);
     Terminal terminal;
     t.en = explain_text(terminal, explanation, run->paths);
@@ -287,9 +287,8 @@ PyObject* findings(PyObject* self, PyObject*) {
     return t;
   });
   if (!reported) return nullptr;
-  const Ref json(text(reported->json)), en(text(reported->en)), zh(text(reported->zh)),
-      notes(notes_list(reported->notes));
-  return json && en && zh && notes ? PyTuple_Pack(4, json.get(), en.get(), zh.get(), notes.get()) : nullptr;
+  const Ref json(text(reported->json)), en(text(reported->en)), zh(text(reported->zh));
+  return json && en && zh ? PyTuple_Pack(3, json.get(), en.get(), zh.get()) : nullptr;
 }
 
 PyObject* diagnostics(PyObject* self, PyObject*) {

@@ -174,6 +174,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
     x.weight = f.late->share;
     x.value = percent(x.weight);
     x.rank = late.rank;
+    x.places = {{.kind = PlaceKind::kRanks, .ranks = {late.rank}}};
     x.title = words("profile.late.title", Args().set("rank", int64_t{late.rank}));
     x.value_note = words("profile.late.note");
     x.detail = how_late(f, late, reason_for(f, late));
@@ -186,6 +187,7 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   Finding x;
   x.id = "rank.slow";
   x.rank = slow.rank;
+  x.places = {{.kind = PlaceKind::kRanks, .ranks = {slow.rank}}};
   x.weight = waited ? f.late->share : share_or_zero(slow.compute_ns - others, slow.span_ns);
   x.value = fixed(slow.compute_ns / others, 2) + "×";
   Args args;

@@ -51,6 +51,12 @@ void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::
   Args args;
   args.set("rank", key.second).set("from", cause.src).set("to", cause.dst).set("link", cause.link);
   args.count("count", cause.links).set("lost", human_duration(cause.lost_ns));
+  const bool one_end = key.first != "link";
+  if (one_end)
+    x.places = {{.kind = PlaceKind::kRanks, .ranks = {static_cast<int32_t>(key.second)}}};
+  else
+    x.places = {
+        {.kind = PlaceKind::kLink, .ranks = {static_cast<int32_t>(cause.src), static_cast<int32_t>(cause.dst)}}};
   x.title = words(key.first.starts_with("source") ? "profile.link.source"
                   : key.first == "destination"    ? "profile.link.destination"
                                                   : "profile.link.pair",

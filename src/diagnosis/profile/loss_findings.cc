@@ -6,7 +6,6 @@
 #include <string>
 
 #include "base/number.h"
-#include "diagnosis/profile/late_rank.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
@@ -19,7 +18,6 @@ namespace {
 constexpr double kUsualShare = 0.05, kWorkShare = 0.03, kFaultShare = 0.02, kContentionShare = 0.03;
 constexpr double kOneRank = 2;  // a rank that loses this many times the median of the others is named
 constexpr double kOnce = 0.5;   // a piece that is this share of a loss is reported as a single event
-constexpr double kMaxOf = 0.5;
 
 double min_share(const RankLoss& x) {
   if (x.kind == LossKind::kContention) return kContentionShare;
@@ -196,113 +194,11 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
   return x;
 }
 
-Finding* find(std::vector<Finding>& list, std::string_view id) {
-  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
-  return it == list.end() ? nullptr : &*it;
-}
-
-// Whether findings with this id are about a line of the bar.
-bool tells(std::string_view id, std::string_view part) {
-  struct Pair {
-    std::string_view part, id;
-  };
-  static constexpr Pair kPairs[] = {{"comm", "comm.exposed"},
-                                    {"comm-wait", "comm.waiting"},
-                                    {"comm-wait", "rank.late"},
-                                    {"comm-wait", "rank.slow"},
-                                    {"memory", "memory.exposed"},
-                                    {"memory", "copies.pageable"},
-                                    {"idle-input", "input.loading"},
-                                    {"idle-blocked", "host.blocked"},
-                                    {"idle-host", "host.busy"},
-                                    {"idle-launch", "launch.bound"},
-                                    {"idle-kernel", "launch.bound"},
-                                    {"idle-collector", "host.collector"},
-                                    {"idle-allocator", "host.allocator"},
-                                    {"idle-host-collective", "host.collective"},
-                                    {"idle", "device.idle"},
-                                    {"idle-unseen", "device.idle"},
-                                    {"idle-other", "device.idle"}};
-  if (id == "host.sync" && part.starts_with("idle-")) return true;
-  return std::any_of(std::begin(kPairs), std::end(kPairs),
-                     [&](const Pair& pair) { return pair.part == part && pair.id == id; });
-}
-
-// The largest loss of a kind over all ranks.
-const RankLoss* largest(const ProfileAccount& account, LossKind kind, std::string_view part = {}) {
-  const RankLoss* best = nullptr;
-  for (const RankAccount& rank : account)
-    for (const RankLoss& x : rank.losses)
-      if (x.kind == kind && x.what.find(part) != std::string::npos && (!best || x.recorded_ns > best->recorded_ns))
-        best = &x;
-  return best;
-}
-
-double window_of(const ProfileAccount& account) {
-  double sum = 0;
-  for (const RankAccount& rank : account) sum += rank.window_ns;
-  return sum;
-}
-
-void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view part, Finding& x) {
-  const RankLoss* loss = largest(account, kind, part);
-  if (!loss) return;
-  Args args;
-  args.set("what", loss->what).set("at", loss->at.text()).set("detail", x.detail);
-  args.set("stream", loss->stream >= 0 ? std::to_string(loss->stream) : "");
-  args.set("waits",
-           loss->waiting >= 0 ? words("profile.most.waits", Args().set("waiting", int64_t{loss->waiting})) : Text());
-  x.detail = words("profile.most", args);
-  const auto given = static_cast<int64_t>(account.size());
-  if (loss->members > given)
-    x.detail += words("profile.exposed.absent", Args().count("members", loss->members).count("given", given));
-  if (x.places.empty()) set_places(loss->at, x);
-}
-
 }  // namespace
 
-void take_account(const ProfileAccount& account, ProfileFacts& f) {
-  // If launches are not linked, the reason of a gap is unknown.
-  const bool linked = std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
-  if (account.empty() || !linked || account.size() != f.ranks.size()) return;
-  const double comm_ns = f.whole.comm_ns;
-  f.whole = {};
-  f.whole.comm_ns = comm_ns;
-  f.outside_ns = 0;
-  f.window_ns = 0;
-  double steps_ns = 0;
-  int64_t steps = 0;
-  for (RankFacts& r : f.ranks) {
-    const auto it =
-        std::find_if(account.begin(), account.end(), [&](const RankAccount& a) { return a.rank == r.rank; });
-    if (it == account.end()) continue;
-    const RankAccount& a = *it;
-    r.span_ns = a.window_ns;
-    r.compute_ns = a.compute_ns;
-    r.exposed_comm_ns = a.exposed_comm_ns;
-    r.exposed_memory_ns = a.exposed_memory_ns;
-    r.idle_ns = a.all_idle_ns();
-    r.host_wait_ns = a.idle_of_host_ns();
-    f.whole.span_ns += r.span_ns;
-    f.whole.compute_ns += r.compute_ns;
-    f.whole.exposed_comm_ns += r.exposed_comm_ns;
-    f.whole.exposed_memory_ns += r.exposed_memory_ns;
-    f.whole.idle_ns += r.idle_ns;
-    f.outside_ns += a.before_and_after_ns;
-    f.window_ns = std::max(f.window_ns, r.span_ns);
-    if (a.steps > 0) steps_ns += a.window_ns, steps += a.steps;
-  }
-  f.recorded_ns = f.whole.span_ns + f.outside_ns;
-  if (f.ranks.size() > 0 && steps > 0)
-    f.step_count = std::max<size_t>(f.step_count, static_cast<size_t>(steps) / f.ranks.size());
-  f.step_ns = steps > 0 ? steps_ns / static_cast<double>(steps) : f.window_ns;
-  f.accounted = true;
-}
-
 void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
-  double stream_wait = 0, longest = 0;
-  for (const RankAccount& rank : account)
-    stream_wait += rank.idle_ns[IdleCause::kStream], longest = std::max(longest, rank.idle_ns[IdleCause::kStream]);
+  double stream_wait = 0;
+  for (const RankAccount& rank : account) stream_wait += rank.idle_ns[IdleCause::kStream];
   for (const JoinedLoss& j : join_ranks(f, account)) {
     if (j.worst.kind == LossKind::kIdle || j.worst.kind == LossKind::kDrain) out.push_back(idle_finding(f, j));
     if (j.worst.kind == LossKind::kContention) out.push_back(contention_finding(f, j));
@@ -317,91 +213,6 @@ void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std
     say(x, "profile.waits");
     out.push_back(std::move(x));
   }
-}
-
-std::vector<std::string> name_culprits(const ProfileFacts& f, const ProfileAccount& account,
-                                       std::vector<Finding>& out) {
-  if (Finding* x = find(out, "comm.exposed")) name_exposed(account, LossKind::kCollective, {}, *x);
-  if (Finding* x = find(out, "copies.pageable")) {
-    double exposed = 0;  // what is hidden under other work costs nothing
-    for (const RankAccount& rank : account)
-      for (const RankLoss& loss : rank.losses)
-        if (loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos) exposed += loss.price_ns;
-    x->weight = share_or_zero(exposed, window_of(account));
-    x->value = percent(x->weight);
-    name_exposed(account, LossKind::kCopy, "Pageable", *x);
-    if (!(x->weight > 0)) std::erase_if(out, [](const Finding& y) { return y.id == "copies.pageable"; });
-  }
-  if (Finding* x = find(out, "memory.exposed")) {
-    name_exposed(account, LossKind::kCopy, {}, *x);
-    // The same copies make one finding, the one that says what is wrong with them.
-    const Finding* pageable = find(out, "copies.pageable");
-    if (pageable && pageable->weight > kMaxOf * x->weight)
-      std::erase_if(out, [](const Finding& y) { return y.id == "memory.exposed"; });
-  }
-  // A long step with a known cause belongs to that cause. The devices' steps end with their last work, so a pause at
-  // the end of a step lengthens the next one.
-  if (const Finding* step = find(out, "step.outlier")) {
-    const auto cause = std::find_if(out.begin(), out.end(), [&](const Finding& x) {
-      return x.id != "step.outlier" && x.step && step->step && (*x.step == *step->step || *x.step + 1 == *step->step) &&
-             x.weight > kMaxOf * step->weight;
-    });
-    if (cause != out.end()) {
-      cause->detail += words("profile.step.of_cause", Args().set("title", step->title).set("value", step->value));
-      std::erase_if(out, [](const Finding& x) { return x.id == "step.outlier"; });
-    }
-  }
-  Finding* late = finding_of_late_rank(f, out);
-  if (!late || f.late->by_computing) return {};
-  const auto own = std::find_if(out.begin(), out.end(), [&](const Finding& x) {
-    return x.rank == late->rank && (x.id.starts_with("host.") || x.id == "input.loading" || x.id == "launch.bound");
-  });
-  if (own == out.end()) return {};
-  late->detail += words("profile.late.own", Args().set("title", own->title).set("detail", own->detail));
-  late->weight = std::max(late->weight, own->weight);
-  late->value = percent(late->weight);
-  late->price.saving_ns = late->weight * f.step_ns;
-  std::string reported = own->id;
-  out.erase(own);
-  return {std::move(reported)};
-}
-
-void add_idle_parts(const ProfileAccount& account, Headline& h) {
-  const double window = window_of(account);
-  const auto part = [&](const std::string& id, auto&& of) {
-    double ns = 0;
-    for (const RankAccount& a : account) ns += of(a);
-    if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, window)));
-  };
-  part("rest", [](const RankAccount& a) { return a.other_work_ns; });
-  for (size_t cause = 0; cause < kIdleCauses; ++cause)
-    part("idle-" + std::string(kIdleCauseNames[cause]), [&](const RankAccount& a) { return a.idle_ns[cause]; });
-}
-
-void speak_in_time(const ProfileFacts& f, std::vector<Finding>& list) {
-  for (Finding& x : list) {
-    x.lost_ns_per_step = x.weight * f.step_ns;
-    if (!(x.weight > 0)) continue;
-    x.value = human_duration(x.lost_ns_per_step) + " (" + percent(x.weight) + ")";
-    x.value_note = words(f.step_count > 0 ? "note.step" : "profile.note.recording");
-  }
-}
-
-void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& h) {
-  constexpr double kWorthALine = 0.01;
-  std::vector<Text> parts;
-  for (const SpanPart& part : h.parts) {
-    if (part.id == "compute" || part.share < kWorthALine) continue;
-    if (std::any_of(reported.begin(), reported.end(), [&](const std::string& id) { return tells(id, part.id); }))
-      continue;
-    Args args;
-    args.set("label", part.label).set("share", percent(part.share));
-    parts.push_back(words("profile.closing.part", args));
-  }
-  Args args;
-  args.flag("any", std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; }));
-  args.set("parts", joined(parts, words("list.comma")));
-  h.closing = words(parts.empty() ? "profile.closing" : "profile.closing.parts", args);
 }
 
 }  // namespace stageline

@@ -96,10 +96,65 @@ void read_copies(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   }
 }
 
+// Replaces the sums by those of the accounts (times by rank, time recorded outside), so that bar, headline and findings
+// are about the same window.
+void take_account(const ProfileAccount& account, ProfileFacts& f) {
+  // If launches are not linked, the reason of a gap is unknown.
+  const bool linked = std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
+  if (account.empty() || !linked || account.size() != f.ranks.size()) return;
+  const double comm_ns = f.whole.comm_ns;
+  f.whole = {};
+  f.whole.comm_ns = comm_ns;
+  f.outside_ns = 0;
+  f.window_ns = 0;
+  double steps_ns = 0;
+  int64_t steps = 0;
+  for (RankFacts& r : f.ranks) {
+    const auto it =
+        std::find_if(account.begin(), account.end(), [&](const RankAccount& a) { return a.rank == r.rank; });
+    if (it == account.end()) continue;
+    const RankAccount& a = *it;
+    r.span_ns = a.window_ns;
+    r.compute_ns = a.compute_ns;
+    r.exposed_comm_ns = a.exposed_comm_ns;
+    r.exposed_memory_ns = a.exposed_memory_ns;
+    r.idle_ns = a.all_idle_ns();
+    r.host_wait_ns = a.idle_of_host_ns();
+    f.whole.span_ns += r.span_ns;
+    f.whole.compute_ns += r.compute_ns;
+    f.whole.exposed_comm_ns += r.exposed_comm_ns;
+    f.whole.exposed_memory_ns += r.exposed_memory_ns;
+    f.whole.idle_ns += r.idle_ns;
+    f.outside_ns += a.before_and_after_ns;
+    f.window_ns = std::max(f.window_ns, r.span_ns);
+    if (a.steps > 0) steps_ns += a.window_ns, steps += a.steps;
+  }
+  f.recorded_ns = f.whole.span_ns + f.outside_ns;
+  if (f.ranks.size() > 0 && steps > 0)
+    f.step_count = std::max<size_t>(f.step_count, static_cast<size_t>(steps) / f.ranks.size());
+  f.step_ns = steps > 0 ? steps_ns / static_cast<double>(steps) : f.window_ns;
+  f.accounted = true;
+}
+
+void read_names(const Trace& trace, ProfileFacts& f) {
+  for (StringId id = 0; id < trace.names.size(); ++id) {
+    const std::string_view name = trace.names.text(id);
+    const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+    f.graphs |= has("GraphLaunch");
+    f.compiled |= has("Torch-Compiled Region") || has("CompiledFunction") || name.starts_with("triton_");
+    f.fused_optimizer |= has("aten::_fused_") || has("aten::_foreach_");
+    f.loader_processes |= has("_MultiProcessingDataLoaderIter");
+  }
+}
+
 }  // namespace
 
-ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums) {
+ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
   ProfileFacts f;
+  f.npu = trace.device_family == DeviceFamily::kNpu;
+  f.launches_unknown = !account.empty() && std::none_of(account.begin(), account.end(),
+                                                        [](const RankAccount& rank) { return rank.linked; });
+  read_names(trace, f);
   read_devices(sums, f);
   read_steps(sums, f);
   read_queues(sums, f);
@@ -110,6 +165,7 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums) {
   if (f.ranks.empty()) return f;
   f.window_ns = 0;
   for (const RankFacts& r : f.ranks) f.window_ns = std::max(f.window_ns, r.span_ns);
+  take_account(account, f);
   return f;
 }
 

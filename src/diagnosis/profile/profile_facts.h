@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/words.h"
+#include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_sums.h"
 
 namespace stageline {
@@ -80,7 +81,8 @@ struct ProfileFacts {
   double step_ns = 0;
 };
 
-ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums);
+// `account` is of the ranks with device work; without it, times are those of whole recordings.
+ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account);
 
 // Returns "CUDA graphs", or the equivalent of the devices.
 Text device_graphs(const ProfileFacts& facts);

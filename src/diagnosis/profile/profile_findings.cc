@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/profile/absorb.h"
 #include "diagnosis/profile/late_rank.h"
 #include "diagnosis/profile/link_findings.h"
 #include "diagnosis/profile/loss_findings.h"
@@ -109,6 +110,8 @@ void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
   const double all = f.accounted ? f.window_ns : f.median_step_ns * static_cast<double>(f.step_count);
   x.weight = std::min(1.0, share_or_zero(f.max_step_ns - f.median_step_ns, all));
   x.step = f.max_step;
+  const auto step = static_cast<int32_t>(f.max_step);
+  x.places = {{.kind = PlaceKind::kSteps, .ranks = {f.max_step_rank}, .first = step, .last = step}};
   x.rank = f.max_step_rank;
   Args args;
   args.set("step", f.max_step).set("time", human_duration(f.max_step_ns)).set("rank", int64_t{f.max_step_rank});
@@ -122,6 +125,7 @@ void add_full_queue(const ProfileFacts& f, std::vector<Finding>& out) {
   x.id = "queue.full";
   x.weight = 0;  // devices are busy meanwhile; only the host waits
   x.value = percent(f.full_queue_share);
+  x.places = {{.kind = PlaceKind::kRanks, .ranks = {f.full_queue_rank}}};
   say(x, "profile.queue", Args().set("rank", int64_t{f.full_queue_rank}));
   out.push_back(std::move(x));
 }
@@ -135,17 +139,6 @@ void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
   x.value = percent(share);
   say(x, "profile.outside", Args().set("time", human_duration(f.outside_ns)).flag("several", f.ranks.size() > 1));
   out.push_back(std::move(x));
-}
-
-void see_what_is_on(const Trace& trace, ProfileFacts& f) {
-  for (StringId id = 0; id < trace.names.size(); ++id) {
-    const std::string_view name = trace.names.text(id);
-    const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-    f.graphs |= has("GraphLaunch");
-    f.compiled |= has("Torch-Compiled Region") || has("CompiledFunction") || name.starts_with("triton_");
-    f.fused_optimizer |= has("aten::_fused_") || has("aten::_foreach_");
-    f.loader_processes |= has("_MultiProcessingDataLoaderIter");
-  }
 }
 
 // Whether some ranks were recorded long after others had ended. They ran other steps, perhaps of other runs, and cannot
@@ -165,17 +158,10 @@ bool recorded_apart(const Trace& trace) {
   return last_start > first_end;
 }
 
-}  // namespace
+// ---- the passes ---------------------------------------------------------------------------------------------------
 
-Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
-  ProfileFacts facts = profile_facts(trace, sums);
-  take_account(account, facts);
-  facts.launches_unknown = !account.empty() && std::none_of(account.begin(), account.end(),
-                                                            [](const RankAccount& rank) { return rank.linked; });
-  facts.npu = trace.device_family == DeviceFamily::kNpu;
-  see_what_is_on(trace, facts);
-  const bool owned = facts.accounted &&
-                     std::any_of(account.begin(), account.end(), [](const RankAccount& rank) { return rank.linked; });
+ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
+  ProfileFacts facts = profile_facts(trace, sums, account);
   if (!recorded_apart(trace)) see_late_rank(facts);
   see_waits(sums, facts);
   // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
@@ -183,13 +169,15 @@ Findings profile_findings(const Trace& trace, const ProfileSums& sums, const Pro
     facts.comm_wait_ns = 0;
     for (RankFacts& rank : facts.ranks) rank.comm_wait_ns = 0;
   }
-  Findings result;
-  result.headline = profile_headline(facts, trace, account);
-  if (facts.ranks.empty()) add_host_parts(trace, sums, result.headline);
-  warn_of_runs(trace, result.headline);
-  std::vector<Finding>& list = result.list;
+  return facts;
+}
+
+// Every loss with its price, joined over ranks.
+std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
+                           const ProfileAccount& account) {
+  std::vector<Finding> list;
   add_late_and_slow_ranks(facts, list);
-  if (owned) {
+  if (facts.accounted) {
     add_loss_findings(facts, account, list);
   } else {
     add_idle(facts, list);
@@ -201,28 +189,62 @@ Findings profile_findings(const Trace& trace, const ProfileSums& sums, const Pro
   add_waiting(facts, list);
   add_step_findings(trace, facts, sums, list);
   add_link_findings(facts, sums, list);
-  std::vector<std::string> reported;  // ids of findings that others cover
-  if (owned) reported = name_culprits(facts, account, list);
-  result.headline.step_ns = facts.accounted ? facts.step_ns : 0;
-  result.headline.steps = facts.accounted ? static_cast<int64_t>(facts.step_count) : 0;
+  if (facts.accounted) name_largest(account, list);
+  return list;
+}
+
+void sort_losses(const ProfileFacts& facts, std::vector<Finding>& list) {
   std::stable_sort(list.begin(), list.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
-  add_full_queue(facts, list);
-  add_outside(facts, list);
-  // A rank that is late or slow comes before the waiting that follows from it.
-  if (!facts.accounted)  // with accounts, weights are prices and decide the order
+  // A rank that is late or slow comes before the waiting that follows from it. Prices decide the order where there are.
+  if (!facts.accounted)
     std::stable_partition(list.begin(), list.end(),
                           [](const Finding& x) { return x.id == "rank.late" || x.id == "rank.slow"; });
-  if (facts.accounted) speak_in_time(facts, list);
-  if (!facts.ranks.empty()) {
-    for (const Finding& x : list) reported.push_back(x.id);
-    close_account(list, reported, result.headline);
-  } else if (!result.headline.parts.empty()) {
-    result.headline.closing = words("profile.closing.host");
+}
+
+Headline account_for(const Trace& trace, const ProfileFacts& facts, const ProfileSums& sums,
+                     const ProfileAccount& account) {
+  Headline headline = profile_headline(facts, trace, account);
+  if (facts.ranks.empty()) add_host_parts(trace, sums, headline);
+  warn_of_runs(trace, headline);
+  headline.step_ns = facts.accounted ? facts.step_ns : 0;
+  headline.steps = facts.accounted ? static_cast<int64_t>(facts.step_count) : 0;
+  return headline;
+}
+
+// Says what every loss costs as time of a step, and what of the bar no finding covers.
+void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings& out) {
+  for (Finding& x : out.list) {
+    covered.push_back(x.id);
+    if (!facts.accounted) continue;
+    x.lost_ns_per_step = x.weight * facts.step_ns;
+    if (!(x.weight > 0)) continue;
+    x.value = human_duration(x.lost_ns_per_step) + " (" + percent(x.weight) + ")";
+    x.value_note = words(facts.step_count > 0 ? "note.step" : "profile.note.recording");
   }
-  if (list.empty() && !facts.ranks.empty()) list.push_back(nothing_found("profile.nothing"));
-  if (list.empty() && facts.ranks.empty() && !result.headline.parts.empty())  // the host alone
-    list.push_back(nothing_found("profile.nothing.host"));
-  return result;
+  const bool has_parts = !out.headline.parts.empty(), devices = !facts.ranks.empty();
+  if (devices) {
+    close_account(out.list, covered, out.headline);
+  } else if (has_parts) {
+    out.headline.closing = words("profile.closing.host");
+  }
+  if (out.list.empty() && (devices || has_parts))
+    out.list.push_back(nothing_found(devices ? "profile.nothing" : "profile.nothing.host"));
+}
+
+}  // namespace
+
+Findings profile_findings(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
+  const ProfileFacts facts = measure(trace, sums, account);
+  Findings out;
+  out.list = price(trace, facts, sums, account);
+  std::vector<std::string> covered;
+  if (facts.accounted) covered = absorb(facts, out.list);
+  sort_losses(facts, out.list);
+  add_full_queue(facts, out.list);
+  add_outside(facts, out.list);
+  out.headline = account_for(trace, facts, sums, account);
+  tell(facts, std::move(covered), out);
+  return out;
 }
 
 }  // namespace stageline

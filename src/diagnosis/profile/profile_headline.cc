@@ -5,7 +5,6 @@
 
 #include "base/number.h"
 #include "base/words.h"
-#include "diagnosis/profile/loss_findings.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
 
@@ -13,6 +12,19 @@ namespace stageline {
 namespace {
 
 constexpr double kNamedShare = 0.01;  // share of the span; a smaller part of the loss gets no sentence
+
+// Idle time by cause, and other work.
+void add_idle_parts(const ProfileAccount& account, Headline& h) {
+  const double window = window_of(account);
+  const auto part = [&](const std::string& id, auto&& of) {
+    double ns = 0;
+    for (const RankAccount& a : account) ns += of(a);
+    if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, window)));
+  };
+  part("rest", [](const RankAccount& a) { return a.other_work_ns; });
+  for (size_t cause = 0; cause < kIdleCauses; ++cause)
+    part("idle-" + std::string(kIdleCauseNames[cause]), [&](const RankAccount& a) { return a.idle_ns[cause]; });
+}
 
 void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headline& h) {
   const double span = f.whole.span_ns;
@@ -55,6 +67,33 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
   }
 }
 
+// Whether findings with this id are about a line of the bar.
+bool tells(std::string_view id, std::string_view part) {
+  struct Pair {
+    std::string_view part, id;
+  };
+  static constexpr Pair kPairs[] = {{"comm", "comm.exposed"},
+                                    {"comm-wait", "comm.waiting"},
+                                    {"comm-wait", "rank.late"},
+                                    {"comm-wait", "rank.slow"},
+                                    {"memory", "memory.exposed"},
+                                    {"memory", "copies.pageable"},
+                                    {"idle-input", "input.loading"},
+                                    {"idle-blocked", "host.blocked"},
+                                    {"idle-host", "host.busy"},
+                                    {"idle-launch", "launch.bound"},
+                                    {"idle-kernel", "launch.bound"},
+                                    {"idle-collector", "host.collector"},
+                                    {"idle-allocator", "host.allocator"},
+                                    {"idle-host-collective", "host.collective"},
+                                    {"idle", "device.idle"},
+                                    {"idle-unseen", "device.idle"},
+                                    {"idle-other", "device.idle"}};
+  if (id == "host.sync" && part.starts_with("idle-")) return true;
+  return std::any_of(std::begin(kPairs), std::end(kPairs),
+                     [&](const Pair& pair) { return pair.part == part && pair.id == id; });
+}
+
 }  // namespace
 
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account) {
@@ -87,6 +126,23 @@ void warn_of_runs(const Trace& trace, Headline& h) {
     h.title = words("profile.title.cut_off", Args().set("title", h.title));
   if (trace.diagnostics.count("kineto.far_apart") > 0)
     h.lead = words("profile.lead.far_apart", Args().set("lead", h.lead));
+}
+
+void close_account(const std::vector<Finding>& list, const std::vector<std::string>& reported, Headline& h) {
+  constexpr double kWorthALine = 0.01;
+  std::vector<Text> parts;
+  for (const SpanPart& part : h.parts) {
+    if (part.id == "compute" || part.share < kWorthALine) continue;
+    if (std::any_of(reported.begin(), reported.end(), [&](const std::string& id) { return tells(id, part.id); }))
+      continue;
+    Args args;
+    args.set("label", part.label).set("share", percent(part.share));
+    parts.push_back(words("profile.closing.part", args));
+  }
+  Args args;
+  args.flag("any", std::any_of(list.begin(), list.end(), [](const Finding& x) { return x.weight > 0; }));
+  args.set("parts", joined(parts, words("list.comma")));
+  h.closing = words(parts.empty() ? "profile.closing" : "profile.closing.parts", args);
 }
 
 }  // namespace stageline

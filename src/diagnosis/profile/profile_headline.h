@@ -12,6 +12,10 @@ namespace stageline {
 // culprit in front of this headline.
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account);
 
+// Sets the sentence that closes the breakdown. It lists the lines of the bar of 1 % or more that none of the findings
+// with ids in `covered` is about.
+void close_account(const std::vector<Finding>& list, const std::vector<std::string>& covered, Headline& headline);
+
 // Adds a warning if the trace contains several runs, so that the headline is about none of them. It also warns if the
 // trace is only a part of a file.
 void warn_of_runs(const Trace& trace, Headline& headline);

@@ -500,6 +500,12 @@ double RankAccount::idle_of_host_ns() const {
   return all_idle_ns() - idle_ns[IdleCause::kBetween] - idle_ns[IdleCause::kStream];
 }
 
+double window_of(const ProfileAccount& account) {
+  double sum = 0;
+  for (const RankAccount& rank : account) sum += rank.window_ns;
+  return sum;
+}
+
 ProfileAccount profile_account(const Trace& trace) {
   const bool truncated = trace.diagnostics.count("kineto.truncated") > 0;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;

@@ -79,6 +79,8 @@ inline constexpr double kMinLoss = 0.01;
 // One account for every part with device work, in the order of the parts.
 using ProfileAccount = std::vector<RankAccount>;
 ProfileAccount profile_account(const Trace& trace);
+// The windows of all ranks together.
+double window_of(const ProfileAccount& account);
 
 struct ProfileAccountFact {
   using Value = ProfileAccount;

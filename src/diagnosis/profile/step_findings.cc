@@ -76,6 +76,7 @@ void add_full_memory(const Trace& trace, double share, int32_t rank, std::vector
   x.id = "memory.full";
   x.weight = 0;  // about room, not time
   x.value = percent(share);
+  x.places = {{.kind = PlaceKind::kRanks, .ranks = {rank}}};
   say(x, "profile.memory", Args().set("rank", int64_t{rank}).set("most", largest_class(trace, rank)));
   out.push_back(std::move(x));
 }
@@ -84,6 +85,7 @@ void add_data_parallel(int32_t rank, std::vector<Finding>& out) {
   Finding x;
   x.id = "data_parallel.one_process";
   x.weight = 0;  // other findings say whose idle time it is
+  x.places = {{.kind = PlaceKind::kRanks, .ranks = {rank}}};
   say(x, "profile.data_parallel", Args().set("rank", int64_t{rank}));
   out.push_back(std::move(x));
 }

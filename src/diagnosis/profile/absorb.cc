@@ -1,0 +1,110 @@
+#include "diagnosis/profile/absorb.h"
+
+#include <algorithm>
+
+#include "base/number.h"
+#include "diagnosis/profile/late_rank.h"
+#include "model/finding_words.h"
+#include "model/statistics.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kMaxOf = 0.5;  // a finding takes in another from more than this share of its weight on
+
+Finding* find(std::vector<Finding>& list, std::string_view id) {
+  const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
+  return it == list.end() ? nullptr : &*it;
+}
+
+// The largest loss of a kind over all ranks.
+const RankLoss* largest(const ProfileAccount& account, LossKind kind, std::string_view part = {}) {
+  const RankLoss* best = nullptr;
+  for (const RankAccount& rank : account)
+    for (const RankLoss& x : rank.losses)
+      if (x.kind == kind && x.what.find(part) != std::string::npos && (!best || x.recorded_ns > best->recorded_ns))
+        best = &x;
+  return best;
+}
+
+void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view part, Finding& x) {
+  const RankLoss* loss = largest(account, kind, part);
+  if (!loss) return;
+  Args args;
+  args.set("what", loss->what).set("at", loss->at.text()).set("detail", x.detail);
+  args.set("stream", loss->stream >= 0 ? std::to_string(loss->stream) : "");
+  args.set("waits",
+           loss->waiting >= 0 ? words("profile.most.waits", Args().set("waiting", int64_t{loss->waiting})) : Text());
+  x.detail = words("profile.most", args);
+  const auto given = static_cast<int64_t>(account.size());
+  if (loss->members > given)
+    x.detail += words("profile.exposed.absent", Args().count("members", loss->members).count("given", given));
+  x.places = loss->at.places();
+  x.key = loss->at.key();
+}
+
+bool is_of_host(const Finding& x) {
+  return x.id.starts_with("host.") || x.id == "input.loading" || x.id == "launch.bound";
+}
+
+// The same copies make one finding, the one that says what is wrong with them.
+Finding* owner_of_copies(std::vector<Finding>& list, const Finding& x) {
+  if (x.id != "memory.exposed") return nullptr;
+  Finding* pageable = find(list, "copies.pageable");
+  return pageable && pageable->weight > kMaxOf * x.weight ? pageable : nullptr;
+}
+
+// The devices' steps end with their last work, so a pause at the end of a step lengthens the next one.
+Finding* cause_of_step(std::vector<Finding>& list, const Finding& x) {
+  if (x.id != "step.outlier") return nullptr;
+  const auto cause = std::find_if(list.begin(), list.end(), [&](const Finding& y) {
+    return y.id != x.id && y.step && x.step && (*y.step == *x.step || *y.step + 1 == *x.step) &&
+           y.weight > kMaxOf * x.weight;
+  });
+  if (cause == list.end()) return nullptr;
+  cause->detail += words("profile.step.of_cause", Args().set("title", x.title).set("value", x.value));
+  return &*cause;
+}
+
+Finding* late_rank_of_host(const ProfileFacts& f, std::vector<Finding>& list, const Finding& x) {
+  Finding* late = f.late && !f.late->by_computing ? finding_of_late_rank(f, list) : nullptr;
+  if (!late || !is_of_host(x) || x.rank != late->rank) return nullptr;
+  late->detail += words("profile.late.own", Args().set("title", x.title).set("detail", x.detail));
+  late->weight = std::max(late->weight, x.weight);
+  late->value = percent(late->weight);
+  late->price.saving_ns = late->weight * f.step_ns;
+  return late;
+}
+
+}  // namespace
+
+void name_largest(const ProfileAccount& account, std::vector<Finding>& list) {
+  if (Finding* x = find(list, "comm.exposed")) name_exposed(account, LossKind::kCollective, {}, *x);
+  if (Finding* x = find(list, "memory.exposed")) name_exposed(account, LossKind::kCopy, {}, *x);
+  Finding* x = find(list, "copies.pageable");
+  if (!x) return;
+  double exposed = 0;  // what is hidden under other work costs nothing
+  for (const RankAccount& rank : account)
+    for (const RankLoss& loss : rank.losses)
+      if (loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos) exposed += loss.price_ns;
+  x->weight = share_or_zero(exposed, window_of(account));
+  x->value = percent(x->weight);
+  name_exposed(account, LossKind::kCopy, "Pageable", *x);
+  if (!(x->weight > 0)) list.erase(list.begin() + (x - list.data()));
+}
+
+std::vector<std::string> absorb(const ProfileFacts& f, std::vector<Finding>& list) {
+  std::vector<std::string> covered;
+  const auto take_in = [&](auto&& owner_of) {
+    const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return owner_of(x) != nullptr; });
+    if (it == list.end()) return;
+    covered.push_back(it->id);
+    list.erase(it);
+  };
+  take_in([&](const Finding& x) { return owner_of_copies(list, x); });
+  take_in([&](const Finding& x) { return cause_of_step(list, x); });
+  take_in([&](const Finding& x) { return late_rank_of_host(f, list, x); });
+  return covered;
+}
+
+}  // namespace stageline
