@@ -1,0 +1,59 @@
+// One of the two runs that run_diff compares, and the pairs of their steps. Part of run_diff.
+#pragma once
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "diagnosis/diff/diff_answer.h"
+#include "model/statistics.h"
+#include "pipeline/measure/step_periods.h"
+#include "pipeline/replay/step_graph.h"
+
+namespace stageline {
+
+struct Side {
+  const Trace& trace;
+  StepGraph graph;
+  std::vector<bool> usual;      // for each step of the graph: it is no outlier
+  std::vector<size_t> steps;    // indexes of the usual steps
+  std::vector<double> step_ns;  // their times
+  StepPeriods periods;
+  double long_ns = 0;  // what outliers take beyond the usual steps, as a mean over all steps
+};
+
+// `name` is "A" or "B": notes and errors name the run by it. Errors: kBadInput, as of diff_runs().
+Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes);
+
+// Standard error of the mean of values that are measured once per step. That every third step is slow, or all from one
+// step on, is no chance; only what such a shape leaves unexplained is.
+double standard_error(const std::vector<double>& values, int64_t independent);
+
+// Pairs of steps (A's and B's), and mean changes over them.
+class Pairs {
+ public:
+  Pairs(const Side& a, const Side& b) : b_(b), pair_of_(b.graph.steps.size(), -1) {
+    for (size_t k = 0; k < b.steps.size(); ++k)
+      pair_of_[b.steps[k]] = static_cast<int64_t>(a.steps[k * a.steps.size() / b.steps.size()]);
+    independent_ = static_cast<int64_t>(std::min(a.steps.size(), b.steps.size()));
+  }
+  const std::vector<int64_t>& pair_of() const { return pair_of_; }
+  // Number of pairs that share no step, which is what a standard error may count.
+  int64_t independent() const { return independent_; }
+
+  // Mean of to(s) − from(s) over the compared steps of B, and its standard error.
+  template <class From, class To>
+  std::pair<double, double> change(const From& from, const To& to) const {
+    std::vector<double> changes;
+    for (const size_t s : b_.steps) changes.push_back(to(s) - from(s));
+    return {mean_of(changes), standard_error(changes, independent_)};
+  }
+
+ private:
+  const Side& b_;
+  std::vector<int64_t> pair_of_;
+  int64_t independent_ = 0;
+};
+
+}  // namespace stageline
