@@ -79,6 +79,17 @@ class Diff(Case):
         self.assertAlmostEqual(rows[0]['effect_ns'] / diff['change_ns'], 1, delta=0.05)
         self.assertIn('调度：A 1f1b，B zb-h1', run('diff', a, b, '--lang', 'zh', check=0).out)
 
+    def test_an_optimizer_that_one_run_did_not_record_is_no_change(self):
+        rows = (self.simulate('with', '1f1b', '--format', 'cells') / 'cells.csv').read_text().splitlines()
+        fewer = [row for row in rows if ',optimizer,' not in row]
+        self.assertLess(len(fewer), len(rows))
+        (self.dir / 'without').mkdir()
+        (self.dir / 'without' / 'cells.csv').write_text('\n'.join(fewer) + '\n')
+        for a, b, which in (('with', 'without', 'A'), ('without', 'with', 'B')):
+            out = run('diff', self.dir / a, self.dir / b, check=0)
+            self.assertIn('No difference beyond noise', out.out)
+            self.assertIn(f'only {which} recorded its optimizer', out.out + out.err)
+
     def test_pauses_of_three_steps_are_enough(self):
         # The number of pauses per step differs at random; their existence does not.
         a = self.simulate('a', 'vpp', '--steps', 3, '--jitter', 0, '--stages', 8, '--micro-batches', 16, '--reduce', 2, '--format', 'cells')

@@ -6,5 +6,6 @@
 namespace stageline::problem {
 
 PROBLEM(diff, messages, kInfo);
+PROBLEM(diff, not_in_both, kInfo);
 
 }  // namespace stageline::problem

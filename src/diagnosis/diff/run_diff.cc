@@ -5,6 +5,7 @@
 #include <limits>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <span>
 #include <tuple>
 
@@ -17,6 +18,7 @@
 #include "diagnosis/diff/diff_shape.h"
 #include "diagnosis/diff/diff_side.h"
 #include "diagnosis/diff/new_causes.h"
+#include "diagnosis/diff/problems.h"
 
 namespace stageline {
 namespace {
@@ -187,6 +189,24 @@ DiffRun described(const Side& side, DiffRun run) {
   run.step_ns = mean_of(side.step_ns) + side.periods.mean_ns + side.long_ns;
   run.error_ns = standard_error(side.step_ns, run.steps);
   return run;
+}
+
+bool has_kind(const Trace& trace, CellKind kind) {
+  return std::find(trace.cells.kind.begin(), trace.cells.kind.end(), kind) != trace.cells.kind.end();
+}
+
+// The trace without the collectives or the optimizer that the other run did not record: there the same time is a gap
+// between steps, so it has to be one here too. Nothing where both runs recorded the same kinds.
+std::optional<Trace> without_unshared(const Trace& trace, const Trace& other, const char* name, Diagnostics& notes) {
+  std::optional<Trace> out;
+  for (const CellKind kind : {CellKind::kCollective, CellKind::kOptimizer}) {
+    if (!has_kind(trace, kind) || has_kind(other, kind)) continue;
+    if (!out) out = trace;
+    out->cells.filter([&](size_t i) { return out->cells.kind[i] != kind; });
+    notes.add(problem::diff_not_in_both,
+              Args().set("run", name).flag("optimizer", kind == CellKind::kOptimizer));
+  }
+  return out;
 }
 
 // Adds the groups of one comparison to its answer: passes in the order of their calls in diff_runs().
@@ -382,8 +402,11 @@ class Differ {
 
 }  // namespace
 
-Result<RunDiff> diff_runs(const Trace& a_trace, const Trace& b_trace) {
+Result<RunDiff> diff_runs(const Trace& a_whole, const Trace& b_whole) {
   RunDiff diff;
+  const std::optional<Trace> a_shared = without_unshared(a_whole, b_whole, "A", diff.notes);
+  const std::optional<Trace> b_shared = without_unshared(b_whole, a_whole, "B", diff.notes);
+  const Trace &a_trace = a_shared ? *a_shared : a_whole, &b_trace = b_shared ? *b_shared : b_whole;
   const Result<Side> a = side_of(a_trace, "A", diff.notes);
   if (!a) return a.error();
   const Result<Side> b = side_of(b_trace, "B", diff.notes);
