@@ -23,6 +23,7 @@
 
 #include "clock.h"
 #include "inject/behind.h"
+#include "inject/device_times.h"
 #include "inject/injected.h"
 #include "inject/kernels.h"
 

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace slr::cupti {
 
@@ -22,6 +23,14 @@ inline constexpr size_t kCopyKindAt = 4, kBytesAt = 8, kCopyDeviceAt = 32, kCopy
                         kCopyCorrelationAt = 44;
 // CUpti_ActivityAPI.
 inline constexpr size_t kCallIdAt = 4, kCallStartAt = 8, kCallEndAt = 16, kCallThreadAt = 28, kCallCorrelationAt = 32;
+
+// A member of a record, at one of the places above.
+template <class T>
+T field(const uint8_t* record, size_t at) {
+  T value;
+  std::memcpy(&value, record + at, sizeof value);
+  return value;
+}
 
 using Subscriber = void*;
 using RequestBuffer = void (*)(uint8_t** buffer, size_t* size, size_t* max_records);

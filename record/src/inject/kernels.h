@@ -1,5 +1,5 @@
-// Moves buffers of activity records from CUPTI to the recorder, and reads the host's clocks that their times are
-// converted to. Only the thread of cupti.cc uses it, except for the two callbacks.
+// Moves buffers of activity records from CUPTI to the recorder. Only the thread of cupti.cc uses this, except for the
+// two callbacks.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,6 @@ namespace slr::cupti {
 // CUPTI's callbacks. A buffer that there is no memory for is not given: CUPTI then counts what it drops.
 void request_buffer(uint8_t** buffer, size_t* size, size_t* max_records);
 void complete_buffer(void* context, uint32_t stream, uint8_t* buffer, size_t size, size_t valid_size);
-
-// CUPTI's times are CLOCK_REALTIME's nanoseconds; records have ticks. Reads both clocks: to be called often.
-void read_clocks();
 
 struct Taken {
   uint64_t kernels = 0;  // and copies and fills
