@@ -36,8 +36,6 @@ class Server {
   static constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
  private:
-  std::string read_resource(const std::string& id, bool envelope, std::string_view uri);
-
   Tools tools_;
 };
 
