@@ -28,11 +28,64 @@ struct Choices {
   }
 };
 
-SlowdownPart part_of(const StepGraph& graph, const WorldTimes& times, uint32_t world, uint32_t ideal) {
+// The worlds that are replayed at once, all without delays: recorded durations, fair ones (the ideal), recorded ones
+// but for a fair last stage, and the ideal but for recorded durations of one group of types, one replica or one stage.
+struct Worlds {
+  static constexpr uint32_t kNoDelay = 0, kIdeal = 1, kFairLast = 2;
+  uint32_t count = 3;
+  std::map<std::string, uint32_t> by_group;  // slowdown_group() → world
+  Choices replicas, stages;
+  std::vector<uint32_t> of_type;               // by type
+  std::vector<uint32_t> of_replica, of_stage;  // by part; kNoWorld where it is unknown
+  uint32_t last_stage = kNoWorld;
+};
+
+Worlds lay_worlds(const Trace& trace, const StepGraph& graph, const std::vector<bool>& works) {
+  Worlds worlds;
+  for (size_t p = 0; p < works.size(); ++p) {
+    if (!works[p]) continue;
+    worlds.replicas.see(trace.parts[p].dp);
+    worlds.stages.see(trace.parts[p].stage);
+  }
+  std::map<int32_t, uint32_t>& replicas = worlds.replicas.world;
+  if (static_cast<double>(graph.size()) * static_cast<double>(replicas.size()) > kMaxReplicaWork) replicas.clear();
+  for (const GraphType& type : graph.types) worlds.by_group.try_emplace(slowdown_group(type, graph.source), 0);
+  for (auto& [name, world] : worlds.by_group) world = worlds.count++;
+  worlds.count = worlds.stages.lay(worlds.replicas.lay(worlds.count));
+  for (const GraphType& type : graph.types)
+    worlds.of_type.push_back(worlds.by_group.at(slowdown_group(type, graph.source)));
+  for (const Part& part : trace.parts) {
+    worlds.of_replica.push_back(worlds.replicas.of(part.dp));
+    worlds.of_stage.push_back(worlds.stages.of(part.stage));
+  }
+  if (!worlds.stages.world.empty()) worlds.last_stage = worlds.stages.world.rbegin()->second;
+  return worlds;
+}
+
+WorldTimes replay_all(const StepGraph& graph, const Worlds& worlds, const std::vector<double>& fair_of_type) {
+  return replay_worlds(graph, worlds.count,
+                       [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
+                         std::fill(dur_ns.begin(), dur_ns.end(), fair_of_type[graph.type[op]]);
+                         std::fill(delay_ns.begin(), delay_ns.end(), 0.0);
+                         const auto keep = [&](uint32_t world) {
+                           if (world != kNoWorld && world >= first && world - first < dur_ns.size())
+                             dur_ns[world - first] = graph.dur_ns[op];
+                         };
+                         const uint32_t of_stage = worlds.of_stage[graph.part[op]];
+                         keep(Worlds::kNoDelay);
+                         keep(worlds.of_type[graph.type[op]]);
+                         keep(worlds.of_replica[graph.part[op]]);
+                         keep(of_stage);
+                         if (of_stage != worlds.last_stage || worlds.last_stage == kNoWorld) keep(Worlds::kFairLast);
+                       });
+}
+
+SlowdownPart part_of(const StepGraph& graph, const WorldTimes& times, uint32_t world) {
   SlowdownPart part;
-  part.s = times.mean_ns(world) / times.mean_ns(ideal);
-  part.add_ns = times.mean_ns(world) - times.mean_ns(ideal);
-  for (size_t s = 0; s < graph.steps.size(); ++s) part.step_s.push_back(times.ns(s, world) / times.ns(s, ideal));
+  part.s = times.mean_ns(world) / times.mean_ns(Worlds::kIdeal);
+  part.add_ns = times.mean_ns(world) - times.mean_ns(Worlds::kIdeal);
+  for (size_t s = 0; s < graph.steps.size(); ++s)
+    part.step_s.push_back(times.ns(s, world) / times.ns(s, Worlds::kIdeal));
   return part;
 }
 
@@ -81,6 +134,40 @@ double ns_without(const StepGraph& graph, size_t parts, const std::vector<Slowdo
   return without.mean_ns(0);
 }
 
+void add_numbered(const StepGraph& graph, const WorldTimes& times, const Choices& choices,
+                  std::vector<SlowdownPart>& into) {
+  for (const auto& [number, world] : choices.world) {
+    into.push_back(part_of(graph, times, world));
+    into.back().number = number;
+  }
+}
+
+// Takes S, the step times and the parts out of the replays.
+void take_times(const StepGraph& graph, const Worlds& worlds, const WorldTimes& times, Slowdown& out) {
+  double actual = 0, counted = 0;
+  for (size_t s = 0; s < graph.steps.size(); ++s) {
+    if (graph.steps[s].counts) {
+      actual += static_cast<double>(graph.steps[s].span_ns);
+      counted += 1;
+    }
+    out.step_no_delay_ns.push_back(times.ns(s, Worlds::kNoDelay));
+    out.step_ideal_ns.push_back(times.ns(s, Worlds::kIdeal));
+  }
+  out.actual_ns = counted > 0 ? actual / counted : kNaN;
+  out.no_delay_ns = times.mean_ns(Worlds::kNoDelay);
+  out.ideal_ns = times.mean_ns(Worlds::kIdeal);
+  out.s = out.no_delay_ns / out.ideal_ns;
+  out.delay_s = out.actual_ns / out.no_delay_ns;
+  for (const auto& [name, world] : worlds.by_group) {
+    out.types.push_back(part_of(graph, times, world));
+    out.types.back().name = name;
+  }
+  std::stable_sort(out.types.begin(), out.types.end(),
+                   [](const SlowdownPart& a, const SlowdownPart& b) { return a.s > b.s; });
+  add_numbered(graph, times, worlds.replicas, out.replicas);
+  add_numbered(graph, times, worlds.stages, out.stages);
+}
+
 }  // namespace
 
 std::string slowdown_group(const GraphType& type, GraphSource source) {
@@ -91,87 +178,18 @@ std::string slowdown_group(const GraphType& type, GraphSource source) {
 
 Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   Slowdown out;
-  const size_t n = graph.size();
   out.operations = operations_of(graph);
   std::vector<double> fair_of_type;
   for (const SlowdownType& type : out.operations) fair_of_type.push_back(type.fair_ns);
-
-  Choices replicas, stages;
   std::vector<bool> works(trace.parts.size(), false);
-  for (size_t i = 0; i < n; ++i) {
-    works[graph.part[i]] = true;
-  }
+  for (size_t i = 0; i < graph.size(); ++i) works[graph.part[i]] = true;
+  const Worlds worlds = lay_worlds(trace, graph, works);
+  const WorldTimes times = replay_all(graph, worlds, fair_of_type);
+  take_times(graph, worlds, times, out);
   for (size_t p = 0; p < works.size(); ++p) {
-    if (!works[p]) continue;
-    replicas.see(trace.parts[p].dp);
-    stages.see(trace.parts[p].stage);
-  }
-  if (static_cast<double>(n) * static_cast<double>(replicas.world.size()) > kMaxReplicaWork) replicas.world.clear();
-  std::map<std::string, uint32_t> type_worlds;
-  for (const GraphType& type : graph.types) type_worlds.try_emplace(slowdown_group(type, graph.source), 0);
-
-  // The scenarios are: no delay, ideal, the last stage at its fair time, then each type, each replica, and each stage.
-  constexpr uint32_t kNoDelay = 0, kIdeal = 1, kFairLast = 2;
-  uint32_t next = 3;
-  for (auto& [name, world] : type_worlds) world = next++;
-  next = replicas.lay(next);
-  next = stages.lay(next);
-  std::vector<uint32_t> world_of_type, world_of_replica(trace.parts.size()), world_of_stage(trace.parts.size());
-  for (const GraphType& type : graph.types) world_of_type.push_back(type_worlds.at(slowdown_group(type, graph.source)));
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
-    world_of_replica[p] = replicas.of(trace.parts[p].dp);
-    world_of_stage[p] = stages.of(trace.parts[p].stage);
-  }
-  const uint32_t last_stage = stages.world.empty() ? kNoWorld : stages.world.rbegin()->second;
-
-  const WorldTimes times =
-      replay_worlds(graph, next, [&](uint32_t op, size_t first, std::span<double> dur_ns, std::span<double> delay_ns) {
-        const double recorded = graph.dur_ns[op];
-        std::fill(dur_ns.begin(), dur_ns.end(), fair_of_type[graph.type[op]]);
-        std::fill(delay_ns.begin(), delay_ns.end(), 0.0);
-        const auto keep = [&](uint32_t world) {
-          if (world >= first && world - first < dur_ns.size()) dur_ns[world - first] = recorded;
-        };
-        const auto part = static_cast<size_t>(graph.part[op]);
-        keep(kNoDelay);
-        keep(world_of_type[graph.type[op]]);
-        if (world_of_replica[part] != kNoWorld) keep(world_of_replica[part]);
-        if (world_of_stage[part] != kNoWorld) keep(world_of_stage[part]);
-        if (world_of_stage[part] != last_stage || last_stage == kNoWorld) keep(kFairLast);
-      });
-
-  double actual = 0, counted = 0;
-  for (size_t s = 0; s < graph.steps.size(); ++s) {
-    if (graph.steps[s].counts) {
-      actual += static_cast<double>(graph.steps[s].span_ns);
-      counted += 1;
-    }
-    out.step_no_delay_ns.push_back(times.ns(s, kNoDelay));
-    out.step_ideal_ns.push_back(times.ns(s, kIdeal));
-  }
-  out.actual_ns = counted > 0 ? actual / counted : kNaN;
-  out.no_delay_ns = times.mean_ns(kNoDelay);
-  out.ideal_ns = times.mean_ns(kIdeal);
-  out.s = out.no_delay_ns / out.ideal_ns;
-  out.delay_s = out.actual_ns / out.no_delay_ns;
-  for (const auto& [name, world] : type_worlds) {
-    out.types.push_back(part_of(graph, times, world, kIdeal));
-    out.types.back().name = name;
-  }
-  std::stable_sort(out.types.begin(), out.types.end(),
-                   [](const SlowdownPart& a, const SlowdownPart& b) { return a.s > b.s; });
-  const auto numbered = [&](const Choices& choices, std::vector<SlowdownPart>& into) {
-    for (const auto& [number, world] : choices.world) {
-      into.push_back(part_of(graph, times, world, kIdeal));
-      into.back().number = number;
-    }
-  };
-  numbered(replicas, out.replicas);
-  numbered(stages, out.stages);
-  for (size_t p = 0; p < works.size(); ++p) {
-    if (!works[p] || world_of_stage[p] == kNoWorld) continue;
-    const double of_stage = times.mean_ns(world_of_stage[p]);
-    const double of_replica = world_of_replica[p] == kNoWorld ? of_stage : times.mean_ns(world_of_replica[p]);
+    if (!works[p] || worlds.of_stage[p] == kNoWorld) continue;
+    const double of_stage = times.mean_ns(worlds.of_stage[p]);
+    const double of_replica = worlds.of_replica[p] == kNoWorld ? of_stage : times.mean_ns(worlds.of_replica[p]);
     out.workers.push_back({static_cast<int32_t>(p), std::min(of_replica, of_stage) / out.ideal_ns, false});
   }
   mark_slowest(trace, out.workers);
@@ -179,7 +197,7 @@ Slowdown slowdown(const Trace& trace, const StepGraph& graph) {
   out.m_s = out.m_w = kNaN;
   if (!(out.s >= kMinSlowdown)) return out;
   const double lost = out.no_delay_ns - out.ideal_ns;
-  out.m_s = (out.no_delay_ns - times.mean_ns(kFairLast)) / lost;
+  out.m_s = (out.no_delay_ns - times.mean_ns(Worlds::kFairLast)) / lost;
   out.m_w = (out.no_delay_ns - ns_without(graph, trace.parts.size(), out.workers, fair_of_type)) / lost;
   return out;
 }

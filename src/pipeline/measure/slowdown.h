@@ -38,7 +38,6 @@ struct SlowdownWorker {
 
 // Below this S the shares M_S and M_W would divide by nearly nothing; the paper's artifact leaves them out as well.
 inline constexpr double kMinSlowdown = 1.03;
-inline constexpr double kWorkerShare = 0.03;
 
 struct Slowdown {
   double actual_ns = 0, no_delay_ns = 0, ideal_ns = 0;  // mean over steps that count
