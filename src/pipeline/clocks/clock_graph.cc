@@ -91,48 +91,37 @@ std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& 
   return {};
 }
 
-}  // namespace
-
-std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses) {
-  std::vector<int32_t> of(nodes);
-  std::iota(of.begin(), of.end(), 0);
-  const auto root = [&](int32_t i) {
-    while (of[i] != i) i = of[i] = of[of[i]];
-    return i;
-  };
-  for (const Guess& g : guesses) {
-    const int32_t a = root(g.from), b = root(g.to);
-    of[std::max(a, b)] = std::min(a, b);
+// Sets of nodes, each named by its lowest.
+class JoinedNodes {
+ public:
+  explicit JoinedNodes(size_t nodes) : next_(nodes) { std::iota(next_.begin(), next_.end(), 0); }
+  int32_t lowest(int32_t node) {
+    while (next_[node] != node) node = next_[node] = next_[next_[node]];
+    return node;
   }
-  for (size_t i = 0; i < nodes; ++i) of[i] = root(static_cast<int32_t>(i));
-  return of;
-}
+  // Returns false when both are in one set already.
+  bool join(int32_t a, int32_t b) {
+    a = lowest(a), b = lowest(b);
+    next_[std::max(a, b)] = std::min(a, b);
+    return a != b;
+  }
 
-std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesses, double prior_weight) {
-  const std::vector<int32_t> component = components(nodes, guesses);
-  std::vector<double> x(nodes, 0), diagonal(nodes, prior_weight), residual(nodes, 0);
-  // The start is the solution along a tree of the strongest ties; without cycles it is the answer already.
-  std::vector<size_t> order(guesses.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return guesses[a].weight > guesses[b].weight; });
+ private:
+  std::vector<int32_t> next_;  // a lower node of the same set, or the node itself
+};
+
+// Returns the solution along a tree of the strongest guesses. Without cycles it is the answer already.
+std::vector<double> along_tree(std::vector<Guess> guesses, const std::vector<int32_t>& component) {
+  const size_t nodes = component.size();
+  std::stable_sort(guesses.begin(), guesses.end(), [](const Guess& a, const Guess& b) { return a.weight > b.weight; });
   std::vector<std::vector<std::pair<int32_t, double>>> tree(nodes);
-  {
-    std::vector<int32_t> of(nodes);
-    std::iota(of.begin(), of.end(), 0);
-    const auto root = [&](int32_t i) {
-      while (of[i] != i) i = of[i] = of[of[i]];
-      return i;
-    };
-    for (const size_t k : order) {
-      const Guess& g = guesses[k];
-      const int32_t a = root(g.from), b = root(g.to);
-      if (a == b) continue;
-      of[std::max(a, b)] = std::min(a, b);
-      tree[g.from].emplace_back(g.to, g.value);
-      tree[g.to].emplace_back(g.from, -g.value);
-    }
+  JoinedNodes joined(nodes);
+  for (const Guess& g : guesses) {
+    if (!joined.join(g.from, g.to)) continue;
+    tree[g.from].emplace_back(g.to, g.value);
+    tree[g.to].emplace_back(g.from, -g.value);
   }
+  std::vector<double> x(nodes, 0);
   std::vector<int32_t> stack;
   std::vector<char> seen(nodes, 0);
   for (size_t i = 0; i < nodes; ++i) {
@@ -150,6 +139,24 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
       }
     }
   }
+  return x;
+}
+
+}  // namespace
+
+std::vector<int32_t> components(size_t nodes, const std::vector<Guess>& guesses) {
+  JoinedNodes joined(nodes);
+  for (const Guess& g : guesses) joined.join(g.from, g.to);
+  std::vector<int32_t> of(nodes);
+  for (size_t i = 0; i < nodes; ++i) of[i] = joined.lowest(static_cast<int32_t>(i));
+  return of;
+}
+
+std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesses, double prior_weight) {
+  const std::vector<int32_t> component = components(nodes, guesses);
+  std::vector<double> x = along_tree(guesses, component);
+  // Conjugate gradients, preconditioned with the diagonal of the Laplacian, lead from there to the answer.
+  std::vector<double> diagonal(nodes, prior_weight), residual(nodes, 0);
   const auto fixed = [&](size_t i) { return component[i] == static_cast<int32_t>(i); };
   // Multiplies the Laplacian with v, with the fixed nodes held at 0.
   std::vector<double> product(nodes);
