@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "model/rank_ranges.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/clocks/list_matches.h"
 
@@ -16,13 +17,8 @@ constexpr int32_t kMaxChunks = 64;  // with more chunks, the chunks of messages 
 
 std::vector<std::vector<StepCells>> steps_of_parts(const Trace& trace) {
   std::vector<std::vector<StepCells>> steps(trace.parts.size());
-  const Cells& cells = trace.cells;
-  for (size_t i = 0; i < cells.size();) {
-    size_t end = i + 1;
-    while (end < cells.size() && cells.part[end] == cells.part[i] && cells.step[end] == cells.step[i]) ++end;
-    steps[cells.part[i]].push_back({cells.step[i], i, end});
-    i = end;
-  }
+  for (const RankRange& range : rank_ranges(trace.cells))
+    steps[range.part].push_back({range.step, range.begin, range.end});
   return steps;
 }
 

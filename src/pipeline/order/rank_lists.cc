@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/overlapped_pairs.h"
+#include "model/rank_ranges.h"
 #include "pipeline/cells/infer_layout.h"
 
 namespace stageline {
@@ -190,15 +191,6 @@ int32_t number_group(RankLists& all, const Group& group) {
   return ordered ? labels[0].size() + labels[1].size() : std::max(labels[0].size(), labels[1].size());
 }
 
-// Returns the value that most groups have; of equally common values the largest.
-int32_t commonest(const std::map<int32_t, int64_t>& counts) {
-  int32_t best = 0;
-  int64_t most = 0;
-  for (const auto& [value, count] : counts)
-    if (count >= most) best = value, most = count;
-  return best;
-}
-
 uint64_t hash_of(int32_t stage, int32_t micro_batches, std::span<const WorkToken> tokens) {
   uint64_t h = 0x9e3779b97f4a7c15ULL ^
                (static_cast<uint64_t>(static_cast<uint32_t>(stage)) << 32 | static_cast<uint32_t>(micro_batches));
@@ -231,44 +223,24 @@ std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
   return places;
 }
 
-}  // namespace
-
-RankLists rank_lists(const Trace& trace, LabelRule rule) {
-  RankLists all;
-  all.rule = rule;
+// Adds the lists by step and replica, with labels as recorded: in blocks on all threads, then one after another.
+void add_lists(const Trace& trace, const std::vector<std::pair<int32_t, int32_t>>& places, RankLists& all) {
   const Cells& cells = trace.cells;
-  if (cells.size() == 0) return all;
-  const auto places = places_of(trace);
-  all.stages = trace.pipeline_stages;
-  for (const auto& [stage, dp] : places) all.stages = std::max(all.stages, stage + 1);
-  // Cells are ordered by step and rank; lists by step and replica.
-  struct Stretch {
-    size_t begin, end;
-  };
-  std::vector<Stretch> stretches;
-  for (size_t i = 0; i < cells.size();) {
-    size_t end = i;
-    while (end < cells.size() && cells.step[end] == cells.step[i] && cells.part[end] == cells.part[i]) ++end;
-    if (cells.step[i] != kUnknown && places[cells.part[i]].first != kUnknown) stretches.push_back({i, end});
-    i = end;
-  }
-  std::stable_sort(stretches.begin(), stretches.end(), [&](const Stretch& a, const Stretch& b) {
-    const auto key = [&](const Stretch& s) {
-      return std::pair(cells.step[s.begin], places[cells.part[s.begin]].second);
-    };
-    return key(a) < key(b);
+  std::vector<RankRange> ranges = rank_ranges(cells);
+  std::erase_if(ranges, [&](const RankRange& r) { return r.step == kUnknown || places[r.part].first == kUnknown; });
+  std::stable_sort(ranges.begin(), ranges.end(), [&](const RankRange& a, const RankRange& b) {
+    return std::pair(a.step, places[a.part].second) < std::pair(b.step, places[b.part].second);
   });
   const std::vector<uint32_t> loss_of = loss_backwards(cells);
-  constexpr size_t kBlock = 256;  // how many stretches one task takes
-  std::vector<RankLists> blocks((stretches.size() + kBlock - 1) / kBlock);
+  constexpr size_t kBlock = 256;  // how many ranges one task takes
+  std::vector<RankLists> blocks((ranges.size() + kBlock - 1) / kBlock);
   parallel_for(blocks.size(), [&](size_t b) {
     RankLists& own = blocks[b];
-    for (size_t k = b * kBlock; k < std::min(stretches.size(), (b + 1) * kBlock); ++k) {
-      const Stretch& s = stretches[k];
-      const auto part = static_cast<size_t>(cells.part[s.begin]);
-      RankList list{
-          cells.step[s.begin], places[part].second, cells.part[s.begin], places[part].first, 0, own.tokens.size(), 0};
-      add_tokens(cells, loss_of, s.begin, s.end, trace.chunks_are_pieces, own);
+    for (size_t k = b * kBlock; k < std::min(ranges.size(), (b + 1) * kBlock); ++k) {
+      const RankRange& r = ranges[k];
+      const auto& [stage, dp] = places[r.part];
+      RankList list{r.step, dp, r.part, stage, 0, own.tokens.size(), 0};
+      add_tokens(cells, loss_of, r.begin, r.end, trace.chunks_are_pieces, own);
       list.end = own.tokens.size();
       if (list.end > list.begin) own.lists.push_back(list);
     }
@@ -288,10 +260,10 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
     all.chunks = std::max(all.chunks, own.chunks);
     own = {};
   }
+}
 
-  std::vector<Group> groups;
-  for (size_t l = 0; l < all.lists.size(); l = groups.back().last) groups.push_back({l, all.group_end(l)});
-  std::map<int32_t, int64_t> sizes;  // number of micro-batches → number of steps with it
+// Counts the labels of each group, finds the groups that are whole, and whether the two chunks share no label anywhere.
+void look_at_groups(RankLists& all, std::vector<Group>& groups) {
   std::atomic<bool> share_no_label = all.chunks == 2;
   parallel_for(groups.size(), [&](size_t g) {
     Group& group = groups[g];
@@ -311,15 +283,38 @@ RankLists rank_lists(const Trace& trace, LabelRule rule) {
       if (t.chunk == 1 && t.micro_batch != kUnknown && first.find(t.micro_batch) != kUnknown) share_no_label = false;
   });
   all.chunks_share_no_label = share_no_label;
-  for (const Group& group : groups) ++sizes[group.labels];
-  all.micro_batches = commonest(sizes);
+}
+
+// Returns the usual number of micro-batches: that of most groups, of equally common ones the largest.
+int32_t usual_labels(const std::vector<Group>& groups) {
+  std::map<int32_t, int64_t> counts;
+  for (const Group& group : groups) ++counts[group.labels];
+  int32_t usual = 0;
+  int64_t most = 0;
+  for (const auto& [labels, count] : counts)
+    if (count >= most) usual = labels, most = count;
+  return usual;
+}
+
+}  // namespace
+
+RankLists rank_lists(const Trace& trace, LabelRule rule) {
+  RankLists all;
+  all.rule = rule;
+  if (trace.cells.size() == 0) return all;
+  const auto places = places_of(trace);
+  all.stages = trace.pipeline_stages;
+  for (const auto& [stage, dp] : places) all.stages = std::max(all.stages, stage + 1);
+  add_lists(trace, places, all);
+  std::vector<Group> groups;
+  for (size_t l = 0; l < all.lists.size(); l = groups.back().last) groups.push_back({l, all.group_end(l)});
+  look_at_groups(all, groups);
+  all.micro_batches = usual_labels(groups);
   parallel_for(groups.size(), [&](size_t g) {
     groups[g].labels = number_group(all, groups[g]);
     for (size_t l = groups[g].first; l < groups[g].last; ++l) all.lists[l].micro_batches = groups[g].labels;
   });
-  sizes.clear();
-  for (const Group& group : groups) ++sizes[group.labels];
-  if (rule != LabelRule::kDense) all.micro_batches = commonest(sizes);
+  if (rule != LabelRule::kDense) all.micro_batches = usual_labels(groups);
   return all;
 }
 
