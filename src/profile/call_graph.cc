@@ -223,6 +223,54 @@ void move_backward(const TorchRank& rank, const std::vector<uint8_t>& flags, Roo
   }
 }
 
+// Returns the beginnings and ends of a thread's host rows in HTA's order. Errors: kBadInput where HTA cannot sort them.
+Result<std::vector<Edge>> hta_edges(const TorchRank& rank, const std::vector<int32_t>& rows) {
+  std::vector<Edge> edges;
+  for (const bool opens : {true, false})
+    for (const int32_t i : rows) {
+      const TorchRow& row = rank.rows[i];
+      if (row.stream == -1) edges.push_back({opens ? row.start_ns : row.end_ns(), row.dur_ns, row.index, opens});
+    }
+  edges = by_time(edges);
+  bool fails = false;
+  tim_sort(edges, [&](const Edge& x, const Edge& y) { return graph_order(x, y, fails) < 0; });
+  if (fails)
+    return Error{ErrorCode::kBadInput,
+                 "ValueError: Unexpected case: an event of negative duration beside one of zero duration",
+                 {rank.part->source},
+                 "HTA's rounding makes negative durations and its call graph cannot sort them; without --compat hta "
+                 "times stay exact"};
+  return edges;
+}
+
+// Returns the kind of a thread by the names of its rows.
+Root::Kind kind_of(const TorchRank& rank, const std::vector<int32_t>& rows, const std::vector<uint8_t>& flags) {
+  uint8_t seen = 0;
+  for (const int32_t i : rows) seen |= flags[rank.rows[i].name];
+  return seen & kStepName ? Root::Kind::kMain : seen & kAutogradName ? Root::Kind::kBackward : Root::Kind::kNone;
+}
+
+// Puts device rows under their launches.
+void add_device_rows(const TorchRank& rank, const std::vector<bool>& counts, CallChildren& children, CallGraph& graph) {
+  for (const TorchRow& row : rank.rows) {
+    if (row.stream <= 0 || row.partner < 0 || !counts[row.partner]) continue;
+    const int32_t node = rank.row_at(row.index);
+    if (graph.parent[node] != CallGraph::kAbsent) continue;
+    graph.parent[node] = row.partner;
+    graph.edge[node] = CallEdge::kLaunch;
+    children.add(row.partner, node);
+  }
+}
+
+// Returns the root of a kind if one thread alone has it.
+Root* only_one(std::vector<Root>& roots, Root::Kind kind) {
+  Root* found = nullptr;
+  int threads = 0;
+  for (Root& root : roots)
+    if (root.kind == kind) found = &root, threads += root.threads;
+  return threads == 1 ? found : nullptr;
+}
+
 }  // namespace
 
 void CallChildren::add(int32_t parent, int32_t child) {
@@ -295,48 +343,22 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
   CallChildren children(n);
   std::vector<Root> roots;
   const std::vector<uint8_t> flags = flags_of_names(run);
-  std::vector<ThreadRows> threads = rows_by_thread(rank);
-  std::vector<int32_t> thread_of(n, -1);  // of rows whose threads count
-  const auto row_at = [&](int32_t row) -> const TorchRow& { return rank.rows[row]; };
-
-  std::vector<size_t> root_of(threads.size());
-  for (size_t t = 0; t < threads.size(); ++t) {
-    const ThreadRows& thread = threads[t];
+  std::vector<bool> counts(n);  // rows whose threads count
+  for (ThreadRows& thread : rows_by_thread(rank)) {
     const Lane& lane = rank.part->lanes[thread.lane];
     const bool device =
-        std::all_of(thread.rows.begin(), thread.rows.end(), [&](int32_t row) { return row_at(row).stream > 0; });
+        std::all_of(thread.rows.begin(), thread.rows.end(), [&](int32_t i) { return rank.rows[i].stream > 0; });
     if (device || lane.pid == "0" || lane.tid == "0") continue;
     const int64_t id = -std::abs(parse_int(lane.tid).value_or(0));
     auto root = std::find_if(roots.begin(), roots.end(), [&](const Root& r) { return r.id == id; });
     if (root == roots.end()) root = roots.insert(roots.end(), Root{.id = id, .top = {}, .rows = {}});
-    root_of[t] = static_cast<size_t>(root - roots.begin());
     ++root->threads;
-    bool fails = false;
-    std::vector<Edge> edges;
-    for (const bool opens : {true, false})
-      for (const int32_t i : thread.rows) {
-        const TorchRow& row = row_at(i);
-        thread_of[i] = static_cast<int32_t>(t);
-        if (row.stream == -1) edges.push_back({opens ? row.start_ns : row.end_ns(), row.dur_ns, row.index, opens});
-      }
-    edges = by_time(edges);
-    tim_sort(edges, [&](const Edge& x, const Edge& y) { return graph_order(x, y, fails) < 0; });
-    if (fails)
-      return Error{ErrorCode::kBadInput,
-                   "ValueError: Unexpected case: an event of negative duration beside one of zero duration",
-                   {rank.part->source},
-                   "HTA's rounding makes negative durations and its call graph cannot sort them; without --compat hta "
-                   "times stay exact"};
+    root->kind = kind_of(rank, thread.rows, flags);
+    for (const int32_t i : thread.rows) counts[i] = true;
+    const Result<std::vector<Edge>> edges = hta_edges(rank, thread.rows);
+    if (!edges) return edges.error();
     std::vector<int32_t> placed;
-    nest(edges, [&](uint32_t index) { return rank.row_at(index); }, graph.parent, placed);
-    root->kind = Root::Kind::kNone;
-    uint8_t seen = 0;
-    for (const int32_t i : thread.rows) seen |= flags[row_at(i).name];
-    if (seen & kStepName) {
-      root->kind = Root::Kind::kMain;
-    } else if (seen & kAutogradName) {
-      root->kind = Root::Kind::kBackward;
-    }
+    nest(*edges, [&](uint32_t index) { return rank.row_at(index); }, graph.parent, placed);
     for (const int32_t i : placed) {
       graph.edge[i] = CallEdge::kCall;
       const int32_t up = graph.parent[i];
@@ -347,29 +369,12 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
         children.add(up, i);
       }
     }
-    root->rows.push_back(std::move(threads[t].rows));
+    root->rows.push_back(std::move(thread.rows));
   }
-  for (size_t i = 0; i < n; ++i) {  // puts device rows under their launch
-    const TorchRow& row = rank.rows[i];
-    if (row.stream <= 0 || row.partner < 0 || thread_of[row.partner] < 0) continue;
-    const auto node = static_cast<size_t>(rank.row_at(row.index));
-    if (graph.parent[node] != CallGraph::kAbsent) continue;
-    graph.parent[node] = row.partner;
-    graph.edge[node] = CallEdge::kLaunch;
-    children.add(row.partner, static_cast<int32_t>(node));
-  }
-  Root *main = nullptr, *backward = nullptr;
-  int mains = 0, backwards = 0;
-  for (Root& root : roots) {
-    if (root.kind == Root::Kind::kMain) {
-      main = &root;
-      mains += root.threads;
-    } else if (root.kind == Root::Kind::kBackward) {
-      backward = &root;
-      backwards += root.threads;
-    }
-  }
-  if (mains == 1 && backwards == 1) move_backward(rank, flags, *main, *backward, children, graph.parent);
+  add_device_rows(rank, counts, children, graph);
+  Root* main = only_one(roots, Root::Kind::kMain);
+  Root* backward = only_one(roots, Root::Kind::kBackward);
+  if (main && backward) move_backward(rank, flags, *main, *backward, children, graph.parent);
   std::vector<int32_t> tops;
   for (const Root& root : roots) tops.insert(tops.end(), root.top.begin(), root.top.end());
   finish_call_graph(rank, children, tops, graph);
