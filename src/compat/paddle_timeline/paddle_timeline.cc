@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
+#include <optional>
 
 #include "base/error_words.h"
 #include "base/output_file.h"
@@ -80,6 +80,84 @@ class StepMerge {
 
 int64_t as_ns(const PyTime& time) { return static_cast<int64_t>(std::min(time.us, 9e15) * 1000); }
 
+// One log: read, and its jobs kept as V3 keeps them or put right.
+struct ScannedLog {
+  PaddleLog log;
+  Diagnostics flaws;
+  std::optional<Error> failure;
+};
+
+ScannedLog scan_log(const std::string& path, const PaddleTimelineOptions& options) {
+  ScannedLog out;
+  Result<PaddleLog> scanned = scan_paddle_log(path, options.progress);
+  if (!scanned) {
+    out.log.path = path;
+    out.failure = std::move(scanned).error();
+    return out;
+  }
+  out.log = std::move(*scanned);
+  if (options.compat_v3) {
+    if (Status s = keep_as_v3(out.log); !s) out.failure = std::move(s).error();
+  } else {
+    report_paddle_flaws(out.log, out.flaws);
+    clean(out.log);
+  }
+  return out;
+}
+
+// The steps of all logs, and what is written about them.
+struct LogSteps {
+  std::vector<std::string> paths;
+  std::vector<std::vector<TimelineStep>> steps;
+  int64_t start_step = 0;
+};
+
+// Scans the logs, a few at a time, and writes their jobs, which are dropped then. Errors: with V3, the first log's.
+Result<LogSteps> write_jobs(const PaddleTimelineOptions& options, const std::vector<TimelineRow>& rows,
+                            TimelineWriter& writer, PaddleTimeline& result) {
+  LogSteps all;
+  const auto batch = static_cast<size_t>(thread_count());
+  for (size_t begin = 0; begin < rows.size(); begin += batch) {
+    std::vector<ScannedLog> scanned(std::min(batch, rows.size() - begin));
+    parallel_for(scanned.size(), [&](size_t k) { scanned[k] = scan_log(rows[begin + k].path, options); });
+    for (size_t k = 0; k < scanned.size(); ++k) {
+      auto& [log, flaws, failure] = scanned[k];
+      all.paths.push_back(log.path);
+      all.steps.emplace_back();
+      result.diagnostics.merge(flaws);
+      if (failure) {
+        if (options.compat_v3) return *failure;
+        result.diagnostics.add(problem::paddle_unreadable, Args().set("why", error_text(*failure)), failure->where);
+        continue;
+      }
+      if (log.jobs.empty() && !options.compat_v3) result.diagnostics.add(problem::paddle_no_jobs_timeline, {log.path});
+      writer.jobs(log, rows[begin + k]);
+      all.steps.back() = options.compat_v3 ? steps_as_v3(log) : steps_repaired(log);
+      all.start_step = std::max(all.start_step, log.start_step);
+      result.jobs += static_cast<int64_t>(log.jobs.size());
+      std::vector<PaddleJob>().swap(log.jobs);
+    }
+  }
+  return all;
+}
+
+// Merges steps by their position as V3 does, or, where logs lost steps, by time.
+StepMerge merge_steps(const LogSteps& logs, bool as_v3, Diagnostics& diagnostics) {
+  StepMerge merge;
+  if (as_v3) {
+    for (const auto& own : logs.steps)
+      for (size_t i = 0; i < own.size(); ++i) merge.add(static_cast<int32_t>(i), own[i]);
+    return merge;
+  }
+  std::vector<std::vector<PaddleBurst>> bursts(logs.steps.size());
+  for (size_t r = 0; r < bursts.size(); ++r)
+    for (const TimelineStep& step : logs.steps[r]) bursts[r].push_back({0, 0, as_ns(step.start), as_ns(step.end)});
+  const auto ordinals = match_steps(bursts, logs.paths, diagnostics);
+  for (size_t r = 0; r < bursts.size(); ++r)
+    for (size_t i = 0; i < logs.steps[r].size(); ++i) merge.add(ordinals[r][i], logs.steps[r][i]);
+  return merge;
+}
+
 }  // namespace
 
 Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& options) {
@@ -100,73 +178,18 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   Result<OutputFile> perfetto = OutputFile::create(result.perfetto_path, kTimelineBufferBytes);
   if (!perfetto) return std::move(perfetto).error();
   TimelineWriter writer(*chrome, *perfetto, inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
-
-  const size_t count = inputs->rows.size();
-  std::vector<PaddleLog> logs(count);  // jobs are dropped once they are written; paths are kept for messages
-  std::vector<std::vector<TimelineStep>> steps(count);
-  int64_t start_step = 0;
-  const auto batch = static_cast<size_t>(thread_count());
-  for (size_t begin = 0; begin < count; begin += batch) {
-    const size_t size = std::min(batch, count - begin);
-    std::vector<Error> failures(size);
-    std::vector<Diagnostics> flaws(size);
-    parallel_for(size, [&](size_t k) {
-      PaddleLog& log = logs[begin + k];
-      Result<PaddleLog> scanned = scan_paddle_log(inputs->rows[begin + k].path, options.progress);
-      if (!scanned) {
-        failures[k] = scanned.error();
-        log.path = inputs->rows[begin + k].path;
-        return;
-      }
-      log = std::move(*scanned);
-      if (options.compat_v3) {
-        if (Status s = keep_as_v3(log); !s) failures[k] = s.error();
-      } else {
-        report_paddle_flaws(log, flaws[k]);
-        clean(log);
-      }
-    });
-    for (size_t k = 0; k < size; ++k) {
-      PaddleLog& log = logs[begin + k];
-      result.diagnostics.merge(flaws[k]);
-      if (!failures[k].what.empty()) {
-        if (options.compat_v3) return failures[k];
-        result.diagnostics.add(problem::paddle_unreadable, Args().set("why", error_text(failures[k])),
-                               failures[k].where);
-        continue;
-      }
-      if (log.jobs.empty() && !options.compat_v3) result.diagnostics.add(problem::paddle_no_jobs_timeline, {log.path});
-      writer.jobs(log, inputs->rows[begin + k]);
-      steps[begin + k] = options.compat_v3 ? steps_as_v3(log) : steps_repaired(log);
-      start_step = std::max(start_step, log.start_step);
-      result.jobs += static_cast<int64_t>(log.jobs.size());
-      std::vector<PaddleJob>().swap(log.jobs);
-    }
-  }
+  const Result<LogSteps> logs = write_jobs(options, inputs->rows, writer, result);
+  if (!logs) return logs.error();
   if (result.jobs == 0 && !options.compat_v3)
     return Error{ErrorCode::kBadInput,
-                 "none of the " + std::to_string(count) + " worker logs holds a usable profiler line",
+                 "none of the " + std::to_string(inputs->rows.size()) + " worker logs holds a usable profiler line",
                  {options.log_dir},
                  "run with the job schedule profiler on; docs/howto/paddle.md says how"};
-
-  StepMerge merge;
-  if (options.compat_v3) {
-    for (const auto& own : steps)
-      for (size_t i = 0; i < own.size(); ++i) merge.add(static_cast<int32_t>(i), own[i]);
-    start_step = 0;  // V3 reads the number and then loses it
-  } else {
-    std::vector<std::vector<PaddleBurst>> bursts(count);
-    for (size_t r = 0; r < count; ++r)
-      for (const TimelineStep& step : steps[r]) bursts[r].push_back({0, 0, as_ns(step.start), as_ns(step.end)});
-    std::vector<std::string> log_paths;
-    for (const PaddleLog& log : logs) log_paths.push_back(log.path);
-    const auto ordinals = match_steps(bursts, log_paths, result.diagnostics);
-    for (size_t r = 0; r < count; ++r)
-      for (size_t i = 0; i < steps[r].size(); ++i) merge.add(ordinals[r][i], steps[r][i]);
-  }
-  result.steps = merge.write(writer, start_step);
+  // V3 reads the number of the first step and then loses it.
+  result.steps =
+      merge_steps(*logs, options.compat_v3, result.diagnostics).write(writer, options.compat_v3 ? 0 : logs->start_step);
   writer.finish(inputs->names);
-  result.logs = static_cast<int64_t>(count);
+  result.logs = static_cast<int64_t>(inputs->rows.size());
   result.machines = inputs->machines;
   OutputSet together;
   if (Status s = chrome->commit(); !s) return std::move(s).error();
