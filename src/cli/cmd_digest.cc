@@ -1,7 +1,6 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/output_file.h"
-#include "base/parallel.h"
 #include "base/terminal_text.h"
 #include "base/words.h"
 #include "cli/commands.h"
@@ -69,9 +68,7 @@ int run_digest(const Arguments& arguments) {
     return fail({ErrorCode::kUsage, "digest needs to know where to write", {}, "stageline digest LOGS -o DIR"});
   Result<DigestOptions> options = digest_options(arguments);
   if (!options) return fail(options.error());
-  auto threads = arguments.integer("threads", 0, 1, 1024);
-  if (!threads) return fail(threads.error());
-  set_thread_count(static_cast<int>(*threads));
+  if (Status s = take_threads(arguments); !s) return fail(s.error());
   ProgressBar bar(*terminal, "progress.reading");
   options->progress = bar.progress();
   Result<DigestPlan> plan = plan_digests(arguments.operands, arguments.get("output"), *options);

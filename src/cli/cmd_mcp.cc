@@ -176,12 +176,8 @@ int run_mcp(const Arguments& arguments) {
   if (!writes) return fail(writes.error());
   limits.writes = std::move(*writes);
   limits.report = write_report;
-  Result<int64_t> rows = arguments.integer("rows", limits.max_rows, 1, 200);
-  if (!rows) return fail(rows.error());
-  limits.max_rows = *rows;
-  Result<int64_t> chars = arguments.integer("chars", limits.max_chars, 1000, 1'000'000);
-  if (!chars) return fail(chars.error());
-  limits.max_chars = *chars;
+  if (Status s = arguments.take("rows", 1, 200, limits.max_rows); !s) return fail(s.error());
+  if (Status s = arguments.take("chars", 1000, 1'000'000, limits.max_chars); !s) return fail(s.error());
   Result<int64_t> memory = arguments.integer("memory", machine_memory_bytes() / 2 >> 20, 1, int64_t{1} << 40);
   if (!memory) return fail(memory.error());
   limits.max_bytes = *memory << 20;

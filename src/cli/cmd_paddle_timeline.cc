@@ -1,6 +1,5 @@
 #include "base/number.h"
 #include "base/number_list.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
@@ -30,9 +29,7 @@ int run_paddle_timeline(const Arguments& arguments) {
   }
   options.multi_machine = arguments.has("multi-machine");
   options.compat_v3 = arguments.has("compat");
-  Result<int64_t> threads = arguments.integer("threads", 0, 1, 1024);
-  if (!threads) return fail(threads.error());
-  set_thread_count(static_cast<int>(*threads));
+  if (Status s = take_threads(arguments); !s) return fail(s.error());
   Result<PaddleTimeline> done = [&] {
     ProgressBar bar(*terminal, "progress.converting");
     options.progress = bar.progress();

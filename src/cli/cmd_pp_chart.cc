@@ -3,7 +3,6 @@
 #include "base/counted.h"
 #include "base/number.h"
 #include "base/number_list.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/run_common.h"
@@ -57,9 +56,7 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
   Result<int64_t> step = a.integer("step-id", -1, -1, INT64_MAX);
   if (!step) return std::move(step).error();
   if (*step >= 0) options.step = *step;
-  Result<int64_t> micro_batches = a.integer("micro-batches", 0, 1, 1 << 28);
-  if (!micro_batches) return std::move(micro_batches).error();
-  options.micro_batches = static_cast<int32_t>(*micro_batches);
+  if (Status s = a.take("micro-batches", 1, 1 << 28, options.micro_batches); !s) return std::move(s).error();
   options.schedule = a.get("schedule");
   if (Status s = take_layout(a, options.open); !s) return std::move(s).error();
   options.open.only_ranges = true;
@@ -123,9 +120,7 @@ int run_pp_chart(const Arguments& arguments) {
   if (Status s = check_compat(arguments, "msprof"); !s) return fail(s.error());
   Result<PpChartOptions> options = options_of(arguments, *terminal);
   if (!options) return fail(options.error());
-  Result<int64_t> threads = arguments.integer("threads", 0, 1, 1024);
-  if (!threads) return fail(threads.error());
-  set_thread_count(static_cast<int>(*threads));
+  if (Status s = take_threads(arguments); !s) return fail(s.error());
   Result<PpChart> chart = [&] {
     ProgressBar bar(*terminal, "progress.reading");
     options->progress = bar.progress();

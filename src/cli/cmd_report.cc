@@ -92,9 +92,7 @@ int run_report(const Arguments& arguments) {
   options.command = view_command(arguments.operands);
   if (other) options.command += " --compare" + view_command({second}).substr(std::string_view("stageline view").size());
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
-  const auto slices = arguments.integer("slices", static_cast<int64_t>(options.max_slices), 0, kMaxPageSlices);
-  if (!slices) return fail(slices.error());
-  options.max_slices = static_cast<uint64_t>(*slices);
+  if (Status s = arguments.take("slices", 0, kMaxPageSlices, options.max_slices); !s) return fail(s.error());
   Diagnostics notes = trace->diagnostics;
   const Result<WrittenPage> written = [&] {
     const WritingBar bar(*terminal);

@@ -18,16 +18,9 @@ namespace {
 
 Result<SimulateOptions> options_of(const Arguments& a) {
   SimulateOptions o;
-  const auto integer = [&](std::string_view name, int64_t fallback, int64_t least, int64_t most,
-                           int32_t& into) -> Status {
-    Result<int64_t> value = a.integer(name, fallback, least, most);
-    if (!value) return std::move(value).error();
-    into = static_cast<int32_t>(*value);
-    return {};
-  };
-  if (Status s = integer("dp", 1, 1, 4096, o.dp); !s) return std::move(s).error();
-  if (Status s = integer("steps", 3, 1, 100'000, o.steps); !s) return std::move(s).error();
-  if (Status s = integer("machines", 1, 1, 100'000, o.machines); !s) return std::move(s).error();
+  if (Status s = a.take("dp", 1, 4096, o.dp); !s) return std::move(s).error();
+  if (Status s = a.take("steps", 1, 100'000, o.steps); !s) return std::move(s).error();
+  if (Status s = a.take("machines", 1, 100'000, o.machines); !s) return std::move(s).error();
   Result<Schedule> schedule = schedule_of(a);
   if (!schedule) return std::move(schedule).error();
   o.schedule = std::move(*schedule);
@@ -54,9 +47,7 @@ Result<SimulateOptions> options_of(const Arguments& a) {
     if (!fault) return std::move(fault).error();
     o.faults.push_back(*fault);
   }
-  Result<int64_t> seed = a.integer("seed", 1, 0, INT64_MAX);
-  if (!seed) return std::move(seed).error();
-  o.seed = static_cast<uint64_t>(*seed);
+  if (Status s = a.take("seed", 0, INT64_MAX, o.seed); !s) return std::move(s).error();
   return o;
 }
 

@@ -60,6 +60,14 @@ class Arguments {
 
   // Returns the value as a whole number within [least, most]. Errors: kUsage naming the flag.
   Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
+  // Puts the same into `into`, which stays as it is when the flag was not given.
+  template <class T>
+  Status take(std::string_view name, int64_t least, int64_t most, T& into) const {
+    Result<int64_t> value = integer(name, static_cast<int64_t>(into), least, most);
+    if (!value) return std::move(value).error();
+    into = static_cast<T>(*value);
+    return {};
+  }
   Result<double> real(std::string_view name, double fallback) const;
   // Returns a time. A number without a unit is in milliseconds. Errors: kUsage.
   Result<int64_t> duration_ns(std::string_view name, int64_t fallback_ns) const;

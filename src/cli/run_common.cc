@@ -25,6 +25,13 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
   return Error{ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), {}, hint};
 }
 
+Status take_threads(const Arguments& arguments) {
+  int threads = 0;
+  if (Status s = arguments.take("threads", 1, 1024, threads); !s) return s;
+  set_thread_count(threads);
+  return {};
+}
+
 Status take_layout(const Arguments& arguments, OpenOptions& options) {
   constexpr int64_t kMost = 100'000;
   if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
@@ -34,11 +41,8 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
                                     {"tp", &options.layout.tp},
                                     {"cp", &options.layout.cp},
                                     {"ep", &options.layout.ep},
-                                    {"dp", &options.layout.dp}}) {
-    auto number = arguments.integer(name, *value, 1, kMost);
-    if (arguments.has(name) && !number) return std::move(number).error();
-    if (arguments.has(name)) *value = static_cast<int32_t>(*number);
-  }
+                                    {"dp", &options.layout.dp}})
+    if (Status s = arguments.take(name, 1, kMost, *value); !s) return s;
   options.layout.order = dashed(arguments.get("order"));
   if (Status s = check_rank_layout(options.layout); !s) return s;
   if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || options.layout.cp > 0 ||
@@ -103,9 +107,7 @@ Result<OpenOptions> open_options(const Arguments& arguments, std::string_view co
   }
   if (Status s = take_layout(arguments, options); !s) return std::move(s).error();
   if (Status s = take_clocks(arguments, clocks, options.align); !s) return std::move(s).error();
-  auto threads = arguments.integer("threads", 0, 1, 1024);
-  if (!threads) return std::move(threads).error();
-  set_thread_count(static_cast<int>(*threads));
+  if (Status s = take_threads(arguments); !s) return std::move(s).error();
   return options;
 }
 

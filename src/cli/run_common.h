@@ -30,6 +30,9 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
 // Reads --pp (--stages), --tp, --dp, --order, --cells and --cell-rules. Errors: kUsage.
 Status take_layout(const Arguments& arguments, OpenOptions& options);
 
+// Sets how many threads work: --threads, else one for each core. Errors: kUsage.
+Status take_threads(const Arguments& arguments);
+
 // Opens `path` before long work is done. Errors: those of OutputFile::create(). `inputs` are the paths and folders as
 // given; their files are listed, so that `path` is refused when it is one of them.
 Result<OutputFile> open_output(const std::string& path, const std::vector<std::string>& inputs);

@@ -14,13 +14,11 @@ namespace {
 constexpr int64_t kMaxCostNs = 3'600'000'000'000;
 
 Result<PlanCosts> parse_plan(const std::string& text) {
+  const std::vector<std::string_view> items = split(text, ',');
   std::vector<int64_t> values;
-  for (const std::string_view item : split(text, ',')) {
-    const auto value = parse_int(trim(item));
-    if (!value) break;
-    values.push_back(*value);
-  }
-  if (values.size() != 4 || split(text, ',').size() != 4)
+  for (const std::string_view item : items)
+    if (const auto value = parse_int(trim(item))) values.push_back(*value);
+  if (values.size() != 4 || items.size() != 4)
     return Error{ErrorCode::kUsage,
                  "\"" + text + "\" is not the costs of a plan",
                  {},
@@ -32,21 +30,15 @@ Result<PlanCosts> parse_plan(const std::string& text) {
 
 Result<Schedule> schedule_of(const Arguments& a) {
   ScheduleSizes sizes;
-  const auto integer = [&](std::string_view name, int64_t fallback, int64_t least, int64_t most,
-                           int32_t& into) -> Status {
-    Result<int64_t> value = a.integer(name, fallback, least, most);
-    if (!value) return std::move(value).error();
-    into = static_cast<int32_t>(*value);
-    return {};
-  };
   const std::string& name = a.operands[0];
   const ScheduleDef* def = find_schedule(name);
   if (a.has("pp") && a.has("stages") && a.get("pp") != a.get("stages"))
     return Error{ErrorCode::kUsage, "--pp and --stages say different things", {}, "they are the same flag"};
-  if (Status s = integer(a.has("pp") ? "pp" : "stages", 4, 1, 4096, sizes.stages); !s) return std::move(s).error();
-  if (Status s = integer("micro-batches", 8, 1, 65536, sizes.micro_batches); !s) return std::move(s).error();
-  if (Status s = integer("chunks", def ? def->default_chunks : 1, 1, 64, sizes.chunks); !s) return std::move(s).error();
-  if (Status s = integer("group", 0, 1, 65536, sizes.group); !s) return std::move(s).error();
+  if (Status s = a.take(a.has("pp") ? "pp" : "stages", 1, 4096, sizes.stages); !s) return std::move(s).error();
+  if (Status s = a.take("micro-batches", 1, 65536, sizes.micro_batches); !s) return std::move(s).error();
+  if (def) sizes.chunks = def->default_chunks;
+  if (Status s = a.take("chunks", 1, 64, sizes.chunks); !s) return std::move(s).error();
+  if (Status s = a.take("group", 1, 65536, sizes.group); !s) return std::move(s).error();
   sizes.dw_detach = a.has("dw-detach");
   if (a.has("plan-cost")) {
     if (def && std::string_view(def->name) != "zbvpp")

@@ -35,17 +35,9 @@ Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& r
   for (const char* name : {"level", "marks", "p2p", "level-none-comm", "framework"})
     if (Status s = check_choice(a, name); !s) return std::move(s).error();
   int64_t tp = 1, cp = 1;
-  struct Whole {
-    const char* name;
-    int64_t fallback, least, most;
-    int64_t* into;
-  };
-  for (const Whole& w :
-       {Whole{"tp", 1, 1, 4096, &tp}, {"cp", 1, 1, 4096, &cp}, {"first-step", 10, 0, 1'000'000'000, &o.first_step}}) {
-    Result<int64_t> value = a.integer(w.name, w.fallback, w.least, w.most);
-    if (!value) return std::move(value).error();
-    *w.into = *value;
-  }
+  if (Status s = a.take("tp", 1, 4096, tp); !s) return std::move(s).error();
+  if (Status s = a.take("cp", 1, 4096, cp); !s) return std::move(s).error();
+  if (Status s = a.take("first-step", 0, 1'000'000'000, o.first_step); !s) return std::move(s).error();
   const int64_t peers = tp * cp;
   if (const int64_t ranks = peers * run.dp * run.schedule.sizes.stages; ranks > kMaxRanks)
     return Error{ErrorCode::kUsage,
