@@ -1,9 +1,10 @@
 // The furthest-reaching form of the edit distance (Ukkonen 1985, Myers 1986). The value row[k] is the position in `a`
-// that is reached with e edits on diagonal k = (place in b) − (place in a). For nearly equal lists it costs little more
-// than a comparison.
+// that is reached with e edits on diagonal k = (position in b) − (position in a). For nearly equal lists it costs
+// little more than a comparison.
 #include "pipeline/order/edit_distance.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 namespace stageline {
@@ -12,6 +13,30 @@ namespace {
 bool same_place(const WorkToken& a, const WorkToken& b) {
   return (a.micro_batch == b.micro_batch || a.micro_batch == kUnknown || b.micro_batch == kUnknown) &&
          (a.chunk == b.chunk || a.chunk == kUnknown || b.chunk == kUnknown);
+}
+
+// Returns the distance when it is at most kExactDistance.
+std::optional<size_t> near_distance(std::span<const WorkToken> a, std::span<const WorkToken> b, SameToken same) {
+  constexpr std::ptrdiff_t kNowhere = -2, kMax = kExactDistance;
+  const std::ptrdiff_t n = std::ssize(a), m = std::ssize(b);
+  if (std::abs(n - m) > kMax) return std::nullopt;
+  std::vector<std::ptrdiff_t> before(2 * kMax + 3, kNowhere), now = before;
+  for (std::ptrdiff_t e = 0; e <= kMax; ++e) {
+    for (std::ptrdiff_t k = -e; k <= e; ++k) {
+      const auto at = static_cast<size_t>(kMax + 1 + k);
+      std::ptrdiff_t i = e == 0 ? 0 : std::max({before[at - 1], before[at] + 1, before[at + 1] + 1});
+      i = std::min({i, n, m - k});
+      if (i < 0 || i + k < 0) {
+        now[at] = kNowhere;
+        continue;
+      }
+      while (i < n && i + k < m && same(a[i], b[i + k])) ++i;
+      now[at] = i;
+      if (i == n && i + k == m) return static_cast<size_t>(e);
+    }
+    before.swap(now);
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -24,35 +49,14 @@ bool same_work(const WorkToken& a, const WorkToken& b) {
   return a.kind == b.kind && a.fused == b.fused && same_place(a, b);
 }
 
-size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b,
-                     bool (*same)(const WorkToken&, const WorkToken&)) {
+size_t edit_distance(std::span<const WorkToken> a, std::span<const WorkToken> b, SameToken same) {
   while (!a.empty() && !b.empty() && same(a.front(), b.front())) a = a.subspan(1), b = b.subspan(1);
   while (!a.empty() && !b.empty() && same(a.back(), b.back())) {
     a = a.first(a.size() - 1);
     b = b.first(b.size() - 1);
   }
-  const auto n = static_cast<std::ptrdiff_t>(a.size()), m = static_cast<std::ptrdiff_t>(b.size());
-  const auto most = static_cast<std::ptrdiff_t>(kExactDistance);
-  if (std::abs(n - m) <= most) {
-    constexpr std::ptrdiff_t kNowhere = -2;
-    const std::ptrdiff_t middle = most + 1;
-    std::vector<std::ptrdiff_t> before(static_cast<size_t>(2 * most + 3), kNowhere), now = before;
-    for (std::ptrdiff_t e = 0; e <= most; ++e) {
-      for (std::ptrdiff_t k = -e; k <= e; ++k) {
-        const auto at = static_cast<size_t>(middle + k);
-        std::ptrdiff_t i = e == 0 ? 0 : std::max({before[at - 1], before[at] + 1, before[at + 1] + 1});
-        i = std::min({i, n, m - k});
-        if (i < 0 || i + k < 0) {
-          now[at] = kNowhere;
-          continue;
-        }
-        while (i < n && i + k < m && same(a[i], b[i + k])) ++i;
-        now[at] = i;
-        if (i == n && i + k == m) return static_cast<size_t>(e);
-      }
-      before.swap(now);
-    }
-  }
+  if (const auto distance = near_distance(a, b, same)) return *distance;
+  // Lists that far apart are compared position by position.
   const size_t shared = std::min(a.size(), b.size());
   size_t apart = std::max(a.size(), b.size()) - shared;
   for (size_t i = 0; i < shared; ++i) apart += same(a[i], b[i]) ? 0 : 1;
