@@ -85,6 +85,13 @@ Status check_unchanged(const SourceRef& file) {
   return {};
 }
 
+Result<std::string> EventTexts::read(const std::string& path, int64_t offset, size_t size) {
+  const Result<std::string> head = read_plain(path, 0, 4);
+  if (!head) return head;
+  if (is_gzip(*head)) return indexes_.try_emplace(path, path).first->second.read_at(offset, size);
+  return is_zstd(*head) ? read_through(path, offset, size) : read_plain(path, offset, size);
+}
+
 Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
   const Slices& s = part.slices;
   if (slice >= s.args_offset_low.size() || part.files.empty())
@@ -92,13 +99,8 @@ Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
   const SourceRef& file = file_of(part, s.args_offset(slice));
   const int64_t offset = s.args_offset(slice) - file.first_offset;
   if (Status unchanged = check_unchanged(file); !unchanged) return std::move(unchanged).error();
-  const Result<std::string> head = read_plain(file.path, 0, 4);
-  if (!head) return head;
   for (size_t size = kFirstBytes;; size *= 16) {
-    Result<std::string> text = is_gzip(*head)
-                                   ? indexes_.try_emplace(file.path, file.path).first->second.read_at(offset, size)
-                               : is_zstd(*head) ? read_through(file.path, offset, size)
-                                                : read_plain(file.path, offset, size);
+    Result<std::string> text = read(file.path, offset, size);
     if (!text) return text;
     if (text->empty() || (*text)[0] != '{')
       return Error{ErrorCode::kBadInput, "the event is not where it was", {file.path, 0, offset}, ""};

@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-// Returns no error where the file is still the one that was read (same size and time of change). Errors: kUnavailable
-// when it cannot be opened again, kBadInput when it changed.
+// Checks that the file is still the one that was read (same size and time of change). Errors: kUnavailable when it
+// cannot be opened again, kBadInput when it changed.
 Status check_unchanged(const SourceRef& file);
 
 // Keeps restart points of gzip files between requests, so that a second request for the same file inflates little. One
@@ -23,6 +23,9 @@ class EventTexts {
   Result<std::string> text(const Part& part, uint32_t slice);
 
  private:
+  // Reads decompressed bytes; fewer than `size` at the file's end.
+  Result<std::string> read(const std::string& path, int64_t offset, size_t size);
+
   std::map<std::string, GzipIndex> indexes_;
 };
 
