@@ -13,9 +13,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "base/diagnostics.h"
+#include "base/parallel.h"
 #include "base/result.h"
 #include "model/trace.h"
 #include "profile/torch_rows.h"
@@ -51,6 +54,14 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
 // Never returns nullptr. O(slices of the part), unless the run's store has the rank. The caller should release it when
 // done, so that memory is bounded by the ranks in use and the store.
 std::shared_ptr<const TorchRank> torch_rank(const TorchRun& run, size_t part);
+
+// Asks each rank of the run, on all threads; the answers are in the order of run.parts.
+template <class Ask>
+auto ask_ranks(const TorchRun& run, Ask ask) {
+  std::vector<std::invoke_result_t<Ask, const TorchRank&>> answers(run.parts.size());
+  parallel_for(answers.size(), [&](size_t k) { answers[k] = ask(*torch_rank(run, run.parts[k])); });
+  return answers;
+}
 
 // Converts a row's time as HTA prints it: microseconds from the run's zero.
 inline double to_us(int64_t ns) { return static_cast<double>(ns) / 1000.0; }

@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/device_time.h"
 
@@ -40,8 +39,7 @@ Table exact_comm_comp_overlap_table(const std::vector<DeviceTime>& ranks) {
 Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<DeviceTime> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = device_time(*torch, *torch_rank(*torch, torch->parts[k])); });
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_comm_comp_overlap_table(ranks) : exact_comm_comp_overlap_table(ranks));

@@ -5,7 +5,6 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "profile/id_slots.h"
 #include "profile/torch_view.h"
 
@@ -282,11 +281,8 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
   const std::vector<bool> names = hta_launch_names(*input.trace, options->memory);
-  std::vector<RankLaunches> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    const auto held = torch_rank(*torch, torch->parts[k]);
-    const TorchRank& rank = *held;
-    ranks[k] = input.hta ? hta_launches(rank, names) : exact_launches(rank, *options);
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
+    return input.hta ? hta_launches(rank, names) : exact_launches(rank, *options);
   });
   AnalysisResult result;
   note_last_step(*torch, result.notes);

@@ -5,7 +5,6 @@
 
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
-#include "base/parallel.h"
 #include "profile/call_graph.h"
 #include "profile/name_sequences.h"
 
@@ -208,9 +207,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   std::vector<uint8_t> named(torch->trace->names.size());
   for (StringId id = 0; id < named.size(); ++id)
     named[id] = torch->trace->names.text(id).find(options.name) != std::string_view::npos;
-  std::vector<RankPatterns> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = patterns_of(*torch, *torch_rank(*torch, torch->parts[k]), options, named); });
+  auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return patterns_of(*torch, rank, options, named); });
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   Table table = input.hta ? hta_frequent_cuda_kernel_sequences_table() : exact_frequent_cuda_kernel_sequences_table();

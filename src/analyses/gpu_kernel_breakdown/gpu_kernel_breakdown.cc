@@ -7,7 +7,6 @@
 #include <string>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "profile/name_totals.h"
@@ -260,9 +259,7 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
   if (!options) return std::move(options).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = answer_for(*torch, *torch_rank(*torch, torch->parts[k]), *options); });
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(*torch, rank, *options); });
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   if (input.hta) {

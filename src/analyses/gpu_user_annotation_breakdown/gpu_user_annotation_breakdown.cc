@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "profile/name_totals.h"
 #include "profile/torch_view.h"
 
@@ -162,10 +161,8 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
   for (const CategoryInfo& c : input.trace->categories)
     wanted.push_back(input.hta ? c.text == (options->gpu ? "gpu_user_annotation" : "user_annotation")
                                : c.kind == (options->gpu ? Category::kGpuAnnotation : Category::kUserAnnotation));
-  std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = answer_for(*torch, *torch_rank(*torch, torch->parts[k]), wanted, *options);
-  });
+  const auto ranks =
+      ask_ranks(*torch, [&](const TorchRank& rank) { return answer_for(*torch, rank, wanted, *options); });
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_gpu_user_annotation_breakdown_table(*torch, ranks, *options)

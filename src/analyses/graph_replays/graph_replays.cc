@@ -4,7 +4,6 @@
 #include <map>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"
 
@@ -153,9 +152,7 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   std::vector<uint8_t> is_graph_launch(torch->trace->names.size());  // indexed by name
   for (StringId id = 0; id < is_graph_launch.size(); ++id)
     is_graph_launch[id] = launches_graph(torch->trace->names.text(id));
-  std::vector<RankGraphs> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = graphs_of(*torch_rank(*torch, torch->parts[k]), is_graph_launch); });
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return graphs_of(rank, is_graph_launch); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankGraphs& rank) { return rank.replays == 0; })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return Error{ErrorCode::kBadInput, "no device work of this trace was launched by a graph", {}, ""};

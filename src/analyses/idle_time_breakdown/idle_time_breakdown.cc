@@ -5,8 +5,8 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
+#include "analyses/description_columns.h"
 #include "analyses/idle_time_breakdown/problems.h"
-#include "base/parallel.h"
 #include "model/intervals.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"
@@ -152,17 +152,9 @@ Description describe_us(const std::vector<int64_t>& gaps_ns) {
 
 Table hta_statistics(const std::vector<RankIdle>& ranks) {
   Table table("interval-stats", "Idle intervals (HTA)",
-              {{"idle_category", "category", Type::kText, ""},
-               {"rank", "rank", Type::kInteger, ""},
-               {"stream", "stream", Type::kInteger, ""},
-               {"count", "count", Type::kReal, ""},
-               {"mean", "mean", Type::kReal, ""},
-               {"std", "std", Type::kReal, ""},
-               {"min", "min", Type::kReal, ""},
-               {"25%", "25%", Type::kReal, ""},
-               {"50%", "50%", Type::kReal, ""},
-               {"75%", "75%", Type::kReal, ""},
-               {"max", "max", Type::kReal, ""}});
+              with_description({{"idle_category", "category", Type::kText, ""},
+                                {"rank", "rank", Type::kInteger, ""},
+                                {"stream", "stream", Type::kInteger, ""}}));
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams)
       for (const GapCause cause : {kHostWait, kKernelWait, kOther}) {
@@ -331,11 +323,8 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   if (!options) return std::move(options).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<RankIdle> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    const auto held = torch_rank(*torch, torch->parts[k]);
-    const TorchRank& rank = *held;
-    ranks[k] = input.hta ? hta_idle(*torch, rank, *options) : exact_idle(rank, torch->zero_ns, *options);
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
+    return input.hta ? hta_idle(*torch, rank, *options) : exact_idle(rank, torch->zero_ns, *options);
   });
   for (const RankIdle& rank : ranks)
     if (input.hta && rank.streams.empty())

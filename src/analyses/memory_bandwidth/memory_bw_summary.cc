@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
+#include "analyses/description_columns.h"
 #include "profile/memory_bandwidth.h"
 
 namespace stageline {
@@ -13,16 +13,7 @@ using Type = ColumnType;
 
 Table hta_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<BandwidthPoint>>& ranks) {
   Table table("memory-bw-summary", "Memory bandwidth (HTA)",
-              {{"rank", "rank", Type::kInteger, ""},
-               {"name", "name", Type::kText, ""},
-               {"count", "count", Type::kReal, ""},
-               {"mean", "mean", Type::kReal, ""},
-               {"std", "std", Type::kReal, ""},
-               {"min", "min", Type::kReal, ""},
-               {"25%", "25%", Type::kReal, ""},
-               {"50%", "50%", Type::kReal, ""},
-               {"75%", "75%", Type::kReal, ""},
-               {"max", "max", Type::kReal, ""}});
+              with_description({{"rank", "rank", Type::kInteger, ""}, {"name", "name", Type::kText, ""}}));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const std::vector<BandwidthPoint>& points = ranks[k];
     std::vector<double> values;
@@ -44,6 +35,11 @@ struct Copies {
   TimeStatistics time;  // while copying
   Description points;
   std::vector<StepBin> bins;
+};
+
+struct RankSummary {
+  std::vector<Copies> kinds;
+  Diagnostics notes;
 };
 
 std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> bandwidths) {
@@ -87,10 +83,10 @@ std::vector<ColumnSpec> memory_bw_summary_columns() {
           {"change_p75_gbps", "p75 of changes", Type::kReal, "Upper quartile over these changes"}};
 }
 
-Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
+Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   Table table("memory-bw-summary", "Bandwidth of copies and memsets", memory_bw_summary_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
-    for (const Copies& c : ranks[k]) {
+    for (const Copies& c : ranks[k].kinds) {
       const Description& d = c.points;
       table.add_row({int64_t{run.ranks[run.parts[k]]}, c.total.label, c.total.copies, c.total.bytes, c.time.positive_ns,
                      gigabytes_per_second(c.time.mean), gigabytes_per_second(c.time.p50),
@@ -109,10 +105,10 @@ std::vector<ColumnSpec> memory_bw_over_time_columns() {
           {"max_gbps", "max GB/s", Type::kReal, "Highest in the bin"}};
 }
 
-Table bin_table(const TorchRun& run, const std::vector<std::vector<Copies>>& ranks) {
+Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   Table table("memory-bw-over-time", "Bandwidth of copies, over time", memory_bw_over_time_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
-    for (const Copies& c : ranks[k])
+    for (const Copies& c : ranks[k].kinds)
       for (const StepBin& bin : c.bins)
         table.add_row({int64_t{run.ranks[run.parts[k]]}, c.total.label, bin.start_ns, bin.dur_ns,
                        gigabytes_per_second(bin.mean), gigabytes_per_second(static_cast<double>(bin.max))});
@@ -128,16 +124,14 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
     result.tables.push_back(hta_memory_bw_summary_table(*torch, hta_bandwidths(*torch)));
     return result;
   }
-  std::vector<std::vector<Copies>> ranks(torch->parts.size());
-  std::vector<Diagnostics> notes(ranks.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    const auto held = torch_rank(*torch, torch->parts[k]);
-    const TorchRank& rank = *held;
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
     std::vector<CopyBandwidth> copies = copy_bandwidths(*torch, rank);
-    note_copy_flaws(copies, notes[k]);
-    ranks[k] = copies_of(rank, std::move(copies));
+    RankSummary summary;
+    note_copy_flaws(copies, summary.notes);
+    summary.kinds = copies_of(rank, std::move(copies));
+    return summary;
   });
-  for (const Diagnostics& own : notes) result.notes.merge(own);
+  for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
   result.tables.push_back(exact_memory_bw_summary_table(*torch, ranks));
   result.tables.push_back(bin_table(*torch, ranks));
   return result;

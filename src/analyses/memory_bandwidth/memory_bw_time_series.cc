@@ -1,6 +1,5 @@
 // Every change of the bandwidth of copies and memsets. Definitions: docs/analyses/memory-bandwidth.md.
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "profile/memory_bandwidth.h"
 
 namespace stageline {
@@ -36,9 +35,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
     result.tables.push_back(std::move(table));
     return result;
   }
-  std::vector<std::vector<CopyBandwidth>> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = copy_bandwidths(*torch, *torch_rank(*torch, torch->parts[k])); });
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return copy_bandwidths(*torch, rank); });
   Table table("memory-bw-time-series", "Bandwidth of copies over time", memory_bw_time_series_columns());
   for (size_t k = 0; k < ranks.size(); ++k) {
     note_copy_flaws(ranks[k], result.notes);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
+#include "analyses/description_columns.h"
 #include "profile/queue_length.h"
 
 namespace stageline {
@@ -13,16 +13,7 @@ using Type = ColumnType;
 
 Table hta_queue_length_summary_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
   Table table("queue-length-summary", "Queue length (HTA)",
-              {{"rank", "rank", Type::kInteger, ""},
-               {"stream", "stream", Type::kInteger, ""},
-               {"count", "count", Type::kReal, ""},
-               {"mean", "mean", Type::kReal, ""},
-               {"std", "std", Type::kReal, ""},
-               {"min", "min", Type::kReal, ""},
-               {"25%", "25%", Type::kReal, ""},
-               {"50%", "50%", Type::kReal, ""},
-               {"75%", "75%", Type::kReal, ""},
-               {"max", "max", Type::kReal, ""}});
+              with_description({{"rank", "rank", Type::kInteger, ""}, {"stream", "stream", Type::kInteger, ""}}));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const QueueRange& range : streams_of(ranks[k])) {
       std::vector<double> lengths;
@@ -40,6 +31,11 @@ struct StreamSummary {
   Description changes;
   TimeStatistics time, in_flight;
   std::vector<StepBin> bins;
+};
+
+struct RankSummary {
+  std::vector<StreamSummary> streams;
+  Diagnostics notes;
 };
 
 std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) {
@@ -85,10 +81,10 @@ std::vector<ColumnSpec> queue_length_summary_columns() {
           {"change_p75", "p75 of changes", Type::kReal, "Upper quartile over the changes"}};
 }
 
-Table exact_queue_length_summary_table(const TorchRun& run, const std::vector<std::vector<StreamSummary>>& ranks) {
+Table exact_queue_length_summary_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   Table table("queue-length-summary", "Operations waiting on each stream", queue_length_summary_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
-    for (const StreamSummary& s : ranks[k]) {
+    for (const StreamSummary& s : ranks[k].streams) {
       const Description& d = s.changes;
       const double waits =
           s.time.span_ns > 0 ? static_cast<double>(s.time.positive_ns) / static_cast<double>(s.time.span_ns) : NAN;
@@ -109,10 +105,10 @@ std::vector<ColumnSpec> queue_length_over_time_columns() {
           {"max", "max", Type::kInteger, "Longest queue in the bin"}};
 }
 
-Table bin_table(const TorchRun& run, const std::vector<std::vector<StreamSummary>>& ranks) {
+Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
   Table table("queue-length-over-time", "Operations waiting, over time", queue_length_over_time_columns());
   for (size_t k = 0; k < ranks.size(); ++k)
-    for (const StreamSummary& s : ranks[k])
+    for (const StreamSummary& s : ranks[k].streams)
       for (const StepBin& bin : s.bins)
         table.add_row({int64_t{run.ranks[run.parts[k]]}, s.device, int64_t{s.stream}, bin.start_ns, bin.dur_ns,
                        bin.mean, bin.max});
@@ -130,14 +126,13 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
     result.tables.push_back(hta_queue_length_summary_table(*torch, *ranks));
     return result;
   }
-  std::vector<std::vector<StreamSummary>> ranks(torch->parts.size());
-  std::vector<Diagnostics> notes(ranks.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    const std::vector<StreamQueue> queues = stream_queues(*torch, *torch_rank(*torch, torch->parts[k]));
-    note_queue_flaws(queues, notes[k]);
-    ranks[k] = summaries_of(queues);
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
+    const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
+    RankSummary summary{summaries_of(queues), {}};
+    note_queue_flaws(queues, summary.notes);
+    return summary;
   });
-  for (const Diagnostics& own : notes) result.notes.merge(own);
+  for (const RankSummary& rank : ranks) result.notes.merge(rank.notes);
   result.tables.push_back(exact_queue_length_summary_table(*torch, ranks));
   result.tables.push_back(bin_table(*torch, ranks));
   return result;

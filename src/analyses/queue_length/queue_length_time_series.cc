@@ -1,7 +1,6 @@
 // Every change of the number of launched operations that wait on a stream. Definitions:
 // docs/analyses/queue-length.md.
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "profile/queue_length.h"
 
 namespace stageline {
@@ -56,8 +55,7 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
     result.tables.push_back(hta_queue_length_time_series_table(*torch, *ranks));
     return result;
   }
-  std::vector<std::vector<StreamQueue>> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = stream_queues(*torch, *torch_rank(*torch, torch->parts[k])); });
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return stream_queues(*torch, rank); });
   for (const auto& queues : ranks) note_queue_flaws(queues, result.notes);
   result.tables.push_back(exact_queue_length_time_series_table(*torch, ranks));
   return result;

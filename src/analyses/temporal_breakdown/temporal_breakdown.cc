@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/device_time.h"
 
@@ -63,8 +62,7 @@ Table hta_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
 Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<DeviceTime> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = device_time(*torch, *torch_rank(*torch, torch->parts[k])); });
+  const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
   for (const DeviceTime& b : ranks)
     if (input.hta && !b.any)
       return Error{ErrorCode::kBadInput,
