@@ -9,17 +9,17 @@ export interface ChartColours {
   fill: string[][]; // [group][tint]: later chunks are lighter
   text: string[][];
   idle: CanvasPattern;
-  weight: CanvasPattern[];
-  receive: CanvasPattern; // hatch over weight gradients by tint, the second channel besides hue
+  weight: CanvasPattern[]; // hatch over weight gradients by tint, the second channel besides hue
+  receive: CanvasPattern;
   cause: CanvasPattern[]; // of waiting, by BUBBLE_PARTS
   // Level lines over input gradients by tint, where full backwards or weight gradients are there too.
   input: CanvasPattern[];
 }
 
-type Rgb = [number, number, number];
-const parse = (hex: string): Rgb => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)) as Rgb;
-const css = (c: Rgb): string => `rgb(${c.map(Math.round).join(' ')})`;
-const mix = (a: Rgb, b: Rgb, share: number): Rgb => a.map((v, i) => v + (b[i]! - v) * share) as Rgb;
+export type Rgb = [number, number, number];
+export const parse = (hex: string): Rgb => [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16)) as Rgb;
+export const css = (c: Rgb): string => `rgb(${c.map(Math.round).join(' ')})`;
+export const mix = (a: Rgb, b: Rgb, share: number): Rgb => a.map((v, i) => v + (b[i]! - v) * share) as Rgb;
 
 export function luminance(c: Rgb): number {
   const [r, g, b] = c.map(v => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4)) as Rgb;
@@ -41,10 +41,10 @@ export const CHUNK_TINTS = 4;
 // pink.
 export const tintShare = (chunk: number): number => [0, 0.3, 0.46, 0.58][tintOf(chunk)]!;
 
-// One diagonal line per tile; the corners carry the neighbours' ends so that the hatch is seamless.
 type Slant = '/' | '\\' | '|' | '-';
-function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number, width: number,
-  slant: Slant = '/'): CanvasPattern
+// One line per tile; the corners of a diagonal one carry the neighbours' ends, so that the hatch is seamless.
+export function hatch(context: CanvasRenderingContext2D, ground: string | null, line: string, size: number,
+  width: number, slant: Slant = '/'): CanvasPattern
 {
   const tile = document.createElement('canvas');
   tile.width = tile.height = size;

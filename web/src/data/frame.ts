@@ -1,6 +1,7 @@
-// A table by column name, for charts: numbers and texts of a row, unknown ones as 0 and "".
+// A table by column name, for charts, and what charts do with its rows: group, sum, maximum.
 import {findTable, tableColumn, type Report, type Table, type Value} from './report';
 
+// Values of a row; unknown ones are 0 and "".
 export interface Row {
   num(column: string): number;
   text(column: string): string;
@@ -11,7 +12,8 @@ export interface Frame {
   has(...columns: string[]): boolean;
 }
 
-// `holding` distinguishes tables of the same name.
+// Returns null when there is no such table, or it has no rows. Of tables of the same name it takes the first that has
+// the columns `holding`.
 export function frameOf(report: Report, name: string, ...holding: string[]): Frame | null {
   const has = (table: Table, columns: string[]): boolean =>
     columns.every(column => tableColumn(table, column) !== undefined);
@@ -37,13 +39,15 @@ export function frameOf(report: Report, name: string, ...holding: string[]): Fra
 export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<string, T[]> {
   const groups = new Map<string, T[]>();
   for (const item of items) {
-    const list = groups.get(key(item));
+    const name = key(item), list = groups.get(name);
     if (list) list.push(item);
-    else groups.set(key(item), [item]);
+    else groups.set(name, [item]);
   }
   return groups;
 }
+
 export const sum = <T>(items: readonly T[], value: (item: T) => number): number =>
   items.reduce((total, item) => total + value(item), 0);
-export const most = <T>(items: readonly T[], value: (item: T) => number): number =>
+// The largest value, at least 0.
+export const maximum = <T>(items: readonly T[], value: (item: T) => number): number =>
   items.reduce((high, item) => Math.max(high, value(item)), 0);

@@ -1,5 +1,5 @@
 // A cluster: where every rank's time went, and what moved between ranks over which links.
-import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
+import {frameOf, groupBy, maximum, sum, type Row} from '../data/frame';
 import {h, styled} from '../dom';
 import {bytes, duration, grouped} from '../format';
 import {t} from '../i18n/i18n';
@@ -19,7 +19,7 @@ export const cluster: Topic = {
       ['memory', 'exposed_memory_ns', t('exposed.memory')],
       ['idle', 'free_ns', t('cluster.free')],
     ];
-    const parts = all.filter(([, column]) => most(frame.rows, row => row.num(column)) > 0);
+    const parts = all.filter(([, column]) => maximum(frame.rows, row => row.num(column)) > 0);
     const rows = frame.rows.map((row): BarRow => ({
       label: rankLabel(row.num('rank')),
       parts: parts.map(([kind, column, name]) => ({kinds: [kind], value: row.num(column),

@@ -1,5 +1,5 @@
 // Communication: what of it lies under computation, how much of it is waiting, and which collectives of what size.
-import {frameOf, most, type Row} from '../data/frame';
+import {frameOf, maximum, type Row} from '../data/frame';
 import type {Report, Table} from '../data/report';
 import {h} from '../dom';
 import {bytes, duration, grouped, percent} from '../format';
@@ -21,7 +21,7 @@ function overlapBars(report: Report): Found {
   const step = frameOf(report, 'overlap', 'step_ns');
   // Without devices the operator that waits for a message lies over it: hidden would mean nothing.
   if (step && frameOf(report, 'temporal-breakdown') &&
-    most(step.rows, row => row.num('communication_ns') + row.num('overlap_ns')) > 0)
+    maximum(step.rows, row => row.num('communication_ns') + row.num('overlap_ns')) > 0)
   {
     const parts: Part[] = [
       [['computing'], 'computation_ns', t('overlap.alone')],
@@ -49,7 +49,7 @@ function overlapBars(report: Report): Found {
     ]};
   }
   const frame = frameOf(report, 'comm-comp-overlap', 'overlap_ns');
-  if (!frame || most(frame.rows, row => row.num('communication_ns')) === 0) return null;
+  if (!frame || maximum(frame.rows, row => row.num('communication_ns')) === 0) return null;
   const parts: Part[] = [[['computing', 'communication'], 'overlap_ns', t('overlap.hidden')], [
     ['communication'],
     'exposed_ns',
@@ -78,7 +78,7 @@ function waitBars(report: Report): Found {
     'synchronizing_ns',
     t('waits.waiting'),
   ], [['hidden'], 'unknown_ns', t('waits.unknown')]];
-  const parts = all.filter(([, column]) => most(frame.rows, row => row.num(column)) > 0);
+  const parts = all.filter(([, column]) => maximum(frame.rows, row => row.num(column)) > 0);
   // A single rank has no peer to wait for.
   if (parts.length === 0 || frame.rows.length < 2) return {nodes: [], table: frame.table};
   const rows = frame.rows.map((row): BarRow => ({label: rankLabel(row.num('rank')), parts: partsOf(row, parts), cells: [

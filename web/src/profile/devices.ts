@@ -1,5 +1,5 @@
 // Where the devices' time went: breakdown, idle time and its causes, who is waited for.
-import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
+import {frameOf, groupBy, maximum, sum, type Row} from '../data/frame';
 import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
@@ -20,7 +20,7 @@ export function deviceBars(report: Report, limit = Infinity): {nodes: Node[]; ta
   const every: Kind[] = splits ? ['computing', 'communication', 'memory', 'idle'] : ['computing', 'other', 'idle'];
   const all = splits ? ['compute_ns', 'exposed_communication_ns', 'exposed_memory_ns', 'idle_ns']
     : ['compute_ns', 'non_compute_ns', 'idle_ns'];
-  const columns = all.filter(column => most(frame.rows, row => row.num(column)) > 0),
+  const columns = all.filter(column => maximum(frame.rows, row => row.num(column)) > 0),
     kinds = columns.map(column => every[all.indexOf(column)]!);
   const names = kinds.map(
     kind => (splits && (kind === 'communication' || kind === 'memory') ? t(`exposed.${kind}`) : kindName(kind)),
@@ -71,8 +71,10 @@ const CAUSES: ReadonlyArray<readonly [string, Kind]> = [
 function causeRow(label: string, rows: Row[], whole: number): BarRow {
   const of = (cause: string): number => sum(rows.filter(row => row.text('cause') === cause), row => row.num('idle_ns'));
   const parts = CAUSES.map(([cause, kind]) => part(kind, of(cause), whole, wordsFor(`cause.${cause}`)));
-  const longest = most(rows.filter(row => !row.text('cause').includes('_first') && row.text('cause') !== 'after_last'),
-    row => row.num('max_ns'));
+  const longest = maximum(
+    rows.filter(row => !row.text('cause').includes('_first') && row.text('cause') !== 'after_last'),
+    row => row.num('max_ns'),
+  );
   return {
     label,
     parts,

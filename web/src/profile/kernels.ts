@@ -1,6 +1,6 @@
 // Shows the executed work: kinds of device work with the kinds that ran together, the kernels that take most time,
 // annotations.
-import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
+import {frameOf, groupBy, maximum, sum, type Row} from '../data/frame';
 import {h, styled} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {t} from '../i18n/i18n';
@@ -64,7 +64,7 @@ function kernelsOf(rows: Row[]): Kernel[] {
       count,
       sum: total,
       min: list.reduce((low, row) => Math.min(low, row.num('min_ns')), Infinity),
-      max: most(list, row => row.num('max_ns')),
+      max: maximum(list, row => row.num('max_ns')),
       mean: count > 0 ? total / count : 0,
       std: list.length === 1 ? list[0]!.num('std_ns') : 0,
     };
@@ -120,7 +120,7 @@ function kernelTable(rows: Row[], chosen: string, uses: Map<string, Use>): HTMLE
   };
   const all = kernelsOf(rows), list = all.slice(0, TOP), total = sum(all, kernel => kernel.sum);
   const low = list.reduce((min, kernel) => Math.min(min, Math.max(kernel.min, 1)), Infinity),
-    high = most(list, kernel => kernel.max);
+    high = maximum(list, kernel => kernel.max);
   return h('div', {class: 'plot-box'},
     h('table', {class: 'plot kernels'}, h('caption', {class: 'live'}, chosen),
       h('thead', {},
@@ -258,7 +258,7 @@ export const annotations: Topic = {
         count: sum(list, row => row.num('count')),
         ns: sum(list, row => row.num('sum_ns')),
         busy: sum(list, row => row.num('busy_ns')),
-        longest: most(list, row => row.num('max_ns')),
+        longest: maximum(list, row => row.num('max_ns')),
       })).sort((a, b) => b.ns - a.ns);
       nodes.push(h('h3', {}, t('annotations.ranges')),
         legend([[['plain'], t('annotations.busy')], [['idle'], t('annotations.gaps')]]),

@@ -1,5 +1,5 @@
 // Memory of a rank's devices: what tensors use and the allocator holds over time, and what it is for.
-import {frameOf, groupBy, most, type Row} from '../data/frame';
+import {frameOf, groupBy, maximum, type Row} from '../data/frame';
 import {findTable, type Table} from '../data/report';
 import {h} from '../dom';
 import {bytes, duration, grouped} from '../format';
@@ -39,7 +39,7 @@ function peakTable(rows: Row[]): HTMLElement {
   return barTable(t('memory.peaks'), t('memory.device'), [t('memory.peak'), t('memory.at'), t('memory.reserved')],
     rows.map((row): BarRow => ({
       label: [rankLabel(row.num('rank')), row.text('device')].join(' · '),
-      whole: most(rows, highest),
+      whole: maximum(rows, highest),
       parts: [{kinds: ['plain'], value: row.num('peak_bytes'),
         words: `${t('memory.peak')}: ${bytes(row.num('peak_bytes'))}`}, {kinds: ['hidden'],
         value: Math.max(0, row.num('reserved_bytes') - row.num('peak_bytes')),
@@ -72,14 +72,14 @@ export const memory: Topic = {
       const on = (list: Row[]): Row[] => list.filter(row => row.text('device') === device);
       const place = [ranks.length > 1 && rankLabel(rank), device].filter(Boolean).join(' · ');
       // Far above the rest the line would leave no room for it; the peaks above have the number.
-      const held = most(rows, row => row.num('reserved_bytes')), reserves = held > 0 && held <= 5 * most(rows, row =>
-              row.num('allocated_bytes')),
+      const held = maximum(rows, row => row.num('reserved_bytes')),
+        reserves = held > 0 && held <= 5 * maximum(rows, row => row.num('allocated_bytes')),
         reserved = reserves ? [[['mem-reserved'], t('memory.reserved')] as const] : [];
       const classed = on(mine(series?.rows)), shown = CLASSES.filter(name =>
         classed.some(row => row.num(`${name}_bytes`) > 0)
       );
       // Blocks that are never seen freed pile up; then the sum passes what was ever allocated, and says nothing.
-      const followed = most(classed, row => row.num('total_bytes')) <= 1.1 * most(on(peaks.rows).filter(row =>
+      const followed = maximum(classed, row => row.num('total_bytes')) <= 1.1 * maximum(on(peaks.rows).filter(row =>
             row.num('rank') === rank
           ), row => row.num('peak_bytes'));
       const title = `${t('memory.curve')}, ${place}`;
@@ -103,7 +103,7 @@ export const memory: Topic = {
       }
       const living = on(mine(alive?.rows)).sort((a, b) => b.num('size_bytes') - a.num('size_bytes'));
       if (living.length === 0) continue;
-      const whole = most(on(mine(frameOf(report, 'memory-category-peaks', 'total_bytes')?.rows)), row =>
+      const whole = maximum(on(mine(frameOf(report, 'memory-category-peaks', 'total_bytes')?.rows)), row =>
         row.num('total_bytes'));
       nodes.push(h('h3', {}, `${t('memory.alive')}, ${place}`), barTable(t('memory.alive'), t('memory.allocator'), [
         t('memory.class'),

@@ -1,5 +1,5 @@
 // Shows operators by self time, and modules as they call each other.
-import {frameOf, groupBy, most, sum, type Row} from '../data/frame';
+import {frameOf, groupBy, maximum, sum, type Row} from '../data/frame';
 import {h} from '../dom';
 import {bytes, duration, grouped, scaled} from '../format';
 import {t} from '../i18n/i18n';
@@ -14,7 +14,7 @@ const ofRank = (profile: Profile,
 // Returns the whole that the rows are shares of: rows omitted from the table count too.
 function wholeOf(rows: Row[], time: string, share: string): number {
   return sum([...groupBy(rows, row => row.text('rank')).values()],
-    list => most(list, row => (row.num(share) > 0 ? row.num(time) / row.num(share) : 0)));
+    list => maximum(list, row => (row.num(share) > 0 ? row.num(time) / row.num(share) : 0)));
 }
 
 export const operators: Topic = {
@@ -25,7 +25,8 @@ export const operators: Topic = {
       delays = frameOf(report, 'aten-op-kernels-and-delay', 'kernel_ns');
     if (!frame) return null;
     const all = ofRank(profile, frame.rows), own = all.filter(row => row.text('kind') === 'operator');
-    const device = most(own, row => row.num('self_device_ns')) > 0, time = device ? 'self_device_ns' : 'self_host_ns';
+    const device = maximum(own, row => row.num('self_device_ns')) > 0,
+      time = device ? 'self_device_ns' : 'self_host_ns';
     const whole = wholeOf(all, time, device ? 'self_device_share' : 'self_host_share');
     const byName = groupBy(delays ? ofRank(profile, delays.rows) : [], row => row.text('aten_op_name'));
     const delay = (name: string, column: string): string => {
@@ -90,7 +91,7 @@ export const modules: Topic = {
     if (!frame) return null;
     const ranks = ranksOf(frame), rank = oneRank(profile, ranks);
     const mine = frame.rows.filter(row => row.num('rank') === rank);
-    const device = most(mine, row => row.num('device_ns') + row.num('backward_device_ns')) > 0;
+    const device = maximum(mine, row => row.num('device_ns') + row.num('backward_device_ns')) > 0;
     const forward = device ? 'device_ns' : 'host_ns', backward = device ? 'backward_device_ns' : 'backward_host_ns';
     const ns = (row: Row): number => row.num(forward) + row.num(backward);
     // The longest ones, with all that they are in; in the order of the calls.

@@ -1,5 +1,5 @@
 // Every rank in the grid of the parallel strategy: a row for each stage, a column for each replica and tensor slice.
-import {frameOf, most, type Row} from '../data/frame';
+import {frameOf, maximum, type Row} from '../data/frame';
 import {h, styled} from '../dom';
 import {duration, percent} from '../format';
 import {t} from '../i18n/i18n';
@@ -36,9 +36,9 @@ function grid(rows: Row[], metric: Metric): HTMLElement {
     else at.set(key, [row]);
   }
   const known = rows.filter(row => row.text(metric) !== '');
-  const high = most(known, row => row.num(metric)),
+  const high = maximum(known, row => row.num(metric)),
     low = known.reduce((least, row) => Math.min(least, row.num(metric)), high);
-  const withContext = most(rows, row => row.num('cp')) > 0;
+  const withContext = maximum(rows, row => row.num('cp')) > 0;
   const head = (row: Row): string =>
     ['dp', ...(withContext ? ['cp'] : []), 'tp'].map(name => `${name} ${row.text(name) || '?'}`).join(' · ');
   const cell = (row: Row): HTMLElement =>

@@ -1,6 +1,6 @@
 // Shows operators compared with the limits of their device: FLOP/s over FLOP/B on two logarithmic scales, under the
 // device's roof.
-import {frameOf, most, sum, type Row} from '../data/frame';
+import {frameOf, maximum, sum, type Row} from '../data/frame';
 import {h, styled, svg} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {cellValue, t} from '../i18n/i18n';
@@ -41,10 +41,10 @@ function chart(profile: Profile, rows: Row[], roofs: Row[]): HTMLElement {
   const span = (from: number, to: number): number[] => Array.from({length: to - from + 1}, (_, i) => 10 ** (from + i));
   const line = (name: string, a: number, b: number, c: number, d: number): SVGElement =>
     svg('line', {class: name, x1: x(a), y1: y(b), x2: x(c), y2: y(d)});
-  const longest = most(rows, row => row.num('device_ns')) || 1, left = 10 ** x0, right = 10 ** x1, floor = 10 ** y0;
+  const longest = maximum(rows, row => row.num('device_ns')) || 1, left = 10 ** x0, right = 10 ** x1, floor = 10 ** y0;
   // The memory's line enters at the left edge, or at the bottom where it is lower there.
   const slopes = [...new Set(roofs.map(row => row.num('peak_gbps')))].map(gbps => {
-    const ridge = most(roofs.filter(row => row.num('peak_gbps') === gbps), row => row.num('ridge')),
+    const ridge = maximum(roofs.filter(row => row.num('peak_gbps') === gbps), row => row.num('ridge')),
       from = Math.max(left, floor * 1e3 / gbps);
     return line('roof', from, from * gbps / 1e3, ridge, ridge * gbps / 1e3);
   });

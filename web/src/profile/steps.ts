@@ -1,5 +1,5 @@
 // Steps: how long each takes and what it is made of; the average step of every rank; how full the devices were.
-import {frameOf, groupBy, most, sum, type Frame, type Row} from '../data/frame';
+import {frameOf, groupBy, maximum, sum, type Frame, type Row} from '../data/frame';
 import type {Table} from '../data/report';
 import {h} from '../dom';
 import {duration, percent} from '../format';
@@ -32,7 +32,7 @@ const categoryLegend = (shown: readonly Category[]): HTMLElement =>
 // The average step of every rank, as bars that add up; null without its table.
 export function averageStep(report: Report): {nodes: Node[]; table: Table} | null {
   const frame = frameOf(report, 'step-averages', 'category', 'time_ns');
-  if (!frame || most(frame.rows, row => row.num('time_ns')) === 0) return null;
+  if (!frame || maximum(frame.rows, row => row.num('time_ns')) === 0) return null;
   const of = (rows: Row[], names: string[]): number =>
     sum(rows, row => (names.includes(row.text('category')) ? row.num('time_ns') : 0));
   const ranks = [...groupBy(frame.rows, row => row.text('rank'))];
@@ -41,7 +41,7 @@ export function averageStep(report: Report): {nodes: Node[]; table: Table} | nul
     const step = of(list, ['Step']);
     return {
       label: rankLabel(Number(rank)),
-      whole: most(frame.rows, row => (row.text('category') === 'Step' ? row.num('time_ns') : 0)),
+      whole: maximum(frame.rows, row => (row.text('category') === 'Step' ? row.num('time_ns') : 0)),
       parts: shown.map(category => ({kinds: [category.kind], value: of(list, category.names),
         words: `${nameOf(category)}: ${duration(of(list, category.names))}`})
       ),
@@ -95,7 +95,7 @@ export function deviceUse(report: Report): {nodes: Node[]; table: Table} | null 
 function madeOf(frame: Frame, rank: number | null): {bars: ColumnBar[]; shown: Category[]} {
   const rows = rank === null ? frame.rows : frame.rows.filter(row => row.num('rank') === rank);
   const of = (row: Row, category: Category): number => sum(category.columns, column => row.num(column));
-  const shown = CATEGORIES.filter(category => most(rows, row => of(row, category)) > 0);
+  const shown = CATEGORIES.filter(category => maximum(rows, row => of(row, category)) > 0);
   const bars = [...groupBy(rows, row => row.text('step'))].sort(([a], [b]) => Number(a) - Number(b)).map(
     ([step, list]): ColumnBar => {
       const parts = shown.map(category => ({kind: category.kind,
@@ -141,7 +141,7 @@ export const steps: Topic = {
       const ordered = [...groupBy(rows, row => row.text('step'))].sort(([a], [b]) => Number(a) - Number(b));
       const all = known.map(length).sort((a, b) => a - b), median = all[all.length >> 1] ?? 0;
       const bars = ordered.map(([step, list]) => {
-        const longest = most(list, length), worst = list.find(row => length(row) === longest)!;
+        const longest = maximum(list, length), worst = list.find(row => length(row) === longest)!;
         return {value: longest, label: step, hot: longest >= 1.3 * median,
           words: `${t('chart.step', step)}: ${duration(longest)}${
             list.length > 1 ? `, ${t('steps.longest', rankLabel(worst.num('rank')), list.length)}` : ''

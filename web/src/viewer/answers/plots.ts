@@ -1,5 +1,5 @@
 // Charts of questions that only the viewer draws: waterfall, schedule, stragglers, critical path, clocks.
-import {frameOf, most, sum, type Row} from '../../data/frame';
+import {frameOf, maximum, sum, type Row} from '../../data/frame';
 import type {Table} from '../../data/report';
 import {h} from '../../dom';
 import {duration, percent} from '../../format';
@@ -60,7 +60,7 @@ export const waterfall: Topic = {
       barTable(t('plot.step'), t('plot.part'), [t('plot.time'), t('plot.ofStep')], bars),
     ];
     if (stages) {
-      const parts = STAGE_PARTS.filter(([column]) => most(stages.rows, row => row.num(column)) > 0);
+      const parts = STAGE_PARTS.filter(([column]) => maximum(stages.rows, row => row.num(column)) > 0);
       nodes.push(h('h3', {}, t('plot.stages')), legend(parts.map(([, kind, word]) => [[kind], t(word)] as const)),
         barTable(t('plot.stages'), t('plot.stage'), [...parts.map(([, , word]) => t(word)), t('plot.pipeline')],
           stages.rows.map((row): BarRow => ({
@@ -200,7 +200,7 @@ export const transfers: Topic = {
   build({app: {report}}) {
     const frame = frameOf(report, 'links', 'median_ns', 'class_ns');
     if (!frame) return null;
-    if (most(frame.rows, row => row.num('median_ns')) <= 0)
+    if (maximum(frame.rows, row => row.num('median_ns')) <= 0)
       return {tables: [], nodes: [h('p', {}, t('plot.noTransfers'))]};
     const ratio = (row: Row): string => (row.text('ratio') === '' ? '–' : `${row.num('ratio').toFixed(2)}×`);
     const rows = [...frame.rows].sort((a, b) => b.num('median_ns') - a.num('median_ns')).slice(0, MOST_LINKS).map((
@@ -229,7 +229,7 @@ export const clockQuality: Topic = {
   build({app: {report}}) {
     const frame = frameOf(report, 'clocks', 'offset_ns');
     if (!frame) return null;
-    const high = most(frame.rows, row => row.num('offset_half_ns'));
+    const high = maximum(frame.rows, row => row.num('offset_half_ns'));
     const rows = frame.rows.slice(0, MOST_CLOCKS).map((row): BarRow => ({
       label: [rankLabel(row.num('rank')), row.text('host')].filter(Boolean).join(' · '),
       whole: high || 1,
