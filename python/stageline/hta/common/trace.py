@@ -1,108 +1,30 @@
-"""Traces as frames, one a rank, as HTA holds them: common.trace.Trace."""
+"""The traces of a job as HTA holds them: a frame of rows for each rank (common.trace.Trace)."""
 import gzip
 import json
 import os
-import re
 import warnings
 
 from ..configs.config import logger
 from ..configs.default_values import ValueType  # noqa: F401
 from ..configs.parser_config import ParserConfig
 from ..utils.utils import normalize_path
+from ._row_links import (  # noqa: F401
+    STEP_NAME, add_fwd_bwd_links, add_iteration, get_cpu_gpu_correlation, gpu_side, transform_correlation_to_index)
 from .trace_file import create_rank_to_trace_dict, create_rank_to_trace_dict_from_dir
 from .trace_parser import infer_gpu_type, parse_trace_dataframe, parse_trace_dict
 from .trace_symbol_table import TraceSymbolTable, decode_symbol_id_to_symbol_name
 from .types import GPUType
 
 DEFAULT_TRACE_DIR = '/tmp/trace'
+TRACE_ENDINGS = ('.gz', '.json')
 PHASE_COUNTER = 'C'
 PHASE_FLOW_START = 's'
 PHASE_FLOW_END = 'f'
-_STEP = re.compile(r'ProfilerStep\s*#\s*(\d+)')
-
-
-def gpu_side(frame, symbol_table=None):
-    """Rows of devices: with a stream and a correlation, and waits, which have no stream."""
-    side = frame['stream'].ge(0)
-    if 'correlation' in frame.columns:
-        side &= frame['correlation'].ge(0)
-    if symbol_table is not None:
-        waits = [symbol_table.sym_index[n] for n in ('Event Sync', 'Context Sync') if n in symbol_table.sym_index]
-        side |= frame['name'].isin(waits)
-    return side
-
-
-def transform_correlation_to_index(frame, symbol_table):
-    """index_correlation: of a call its last work of a device, of that work its last call; 0 where the partner is missing, -1 without."""
-    if 'correlation' not in frame.columns:
-        return frame
-    partner = frame['correlation'].clip(upper=0).astype('int64')
-    side = gpu_side(frame, symbol_table)
-    known = frame['correlation'] != -1
-    rows = frame.loc[known, ['index', 'correlation']]
-    last = {device: rows[side[known] == device].drop_duplicates('correlation', keep='last').set_index('correlation')['index'] for device in (False, True)}
-    for device in (False, True):
-        mine = rows[side[known] == device]
-        found = mine['correlation'].map(last[not device])
-        found = found.dropna()
-        partner.loc[found.index] = found.astype('int64')
-    import pandas
-    frame['index_correlation'] = pandas.to_numeric(partner, downcast='integer')
-    return frame
-
-
-def get_cpu_gpu_correlation(frame):
-    """cpu_index and gpu_index of each launched row of a device."""
-    launched = frame[frame['stream'].ge(0) & frame['index_correlation'].gt(0)]
-    import pandas
-    return pandas.DataFrame({'cpu_index': launched['index_correlation'].to_numpy(), 'gpu_index': launched['index'].to_numpy()})
-
-
-def add_iteration(frame, symbol_table):
-    """iteration: of host rows the step around their start, the last in the file where several are; of device rows their call's."""
-    import numpy
-    import pandas
-    steps = {i: int(found.group(1)) for s, i in symbol_table.sym_index.items() for found in [_STEP.match(s)] if found}
-    iteration = pandas.Series(-1.0, index=frame.index)
-    stream = frame['stream']
-    operators = symbol_table.sym_index.get('cpu_op', -1)
-    host = stream.lt(0) | (stream.eq(0) & frame['cat'].eq(operators))
-    ts = frame['ts'].to_numpy()
-    values = numpy.full(len(frame), -1.0)
-    for row in frame[frame['name'].isin(list(steps))][['name', 'ts', 'dur']].itertuples(index=False):
-        values[(ts >= row.ts) & (ts < row.ts + row.dur)] = steps[row.name]
-    iteration[:] = numpy.where(host, values, numpy.where(stream.eq(0), numpy.nan, -1.0))
-    if 'index_correlation' in frame.columns:
-        device = frame[stream.gt(0) & frame['index_correlation'].gt(0)]
-        iteration.loc[device.index] = device['index_correlation'].map(pandas.Series(iteration.to_numpy(), index=frame['index']).groupby(level=0).last()).fillna(-1)
-    frame['iteration'] = iteration if iteration.isna().any() else pandas.to_numeric(iteration.astype('int64'), downcast='integer')
-    return frame
-
-
-def add_fwd_bwd_links(frame):
-    """fwdbwd_index: of an operator that a flow of category fwdbwd begins or ends at, the other one; fwdbwd says which end (0, 1)."""
-    flows = frame[frame['cat'] == 'fwdbwd']
-    if flows.empty:
-        return
-    others = frame[frame['cat'] != 'fwdbwd'].drop_duplicates(['ts', 'tid', 'pid'], keep='last').set_index(['ts', 'tid', 'pid'])['index']
-    ends = {}
-    for phase, name in (('s', 'start'), ('f', 'end')):
-        side = flows[flows['ph'] == phase]
-        at = {i: others.get((ts, tid, pid)) for i, ts, tid, pid in zip(side['id'], side['ts'], side['tid'], side['pid'])}
-        ends[name] = {i: v for i, v in at.items() if v is not None}
-    if not ends['start'] or not ends['end']:
-        return
-    frame['fwdbwd_index'], frame['fwdbwd'] = -1, -1
-    place = {v: k for k, v in frame['index'].items()}
-    for i in ends['start'].keys() & ends['end'].keys():
-        begin, end = ends['start'][i], ends['end'][i]
-        frame.loc[place[begin], ['fwdbwd_index', 'fwdbwd']] = [end, 0]
-        frame.loc[place[end], ['fwdbwd_index', 'fwdbwd']] = [begin, 1]
 
 
 def parse_trace_file(path, config=None, trace_memory=False):
-    """(metadata, frame, symbols) with partners and steps."""
-    if not path.endswith(('.gz', '.json')):
+    """Reads a file: its metadata, its rows with their partners and steps, and its symbols."""
+    if not path.endswith(TRACE_ENDINGS):
         raise ValueError(f'{path}: a trace file ends in .gz or .json')
     metadata, frame, symbols = parse_trace_dataframe(path, config, trace_memory)
     if not frame.empty:
@@ -113,22 +35,22 @@ def parse_trace_file(path, config=None, trace_memory=False):
 
 
 def trace_event_timestamp_to_unixtime_ns(ts, metadata):
-    """A stamp of the file in µs as ns of Unix time."""
+    """Converts a timestamp of the file, in µs, to Unix time in ns."""
     return int(ts * 1000) + metadata['baseTimeNanoseconds']
 
 
 class Trace:
-    """Files, one a rank, and their frames: traces[rank]."""
+    """The files of a job, one a rank, and what was read of them: traces[rank] is a frame."""
 
     def __init__(self, trace_files=None, trace_dir=DEFAULT_TRACE_DIR, parser_config=None):
         self.trace_path = normalize_path(trace_dir)
         self.parser_config = parser_config
         if trace_files is None:
-            good, self.trace_files = create_rank_to_trace_dict_from_dir(self.trace_path)
+            _, self.trace_files = create_rank_to_trace_dict_from_dir(self.trace_path)
         elif isinstance(trace_files, dict):
             self.trace_files = dict(trace_files)
         elif isinstance(trace_files, list):
-            good, self.trace_files = create_rank_to_trace_dict([os.path.join(self.trace_path, f) for f in trace_files])
+            _, self.trace_files = create_rank_to_trace_dict([os.path.join(self.trace_path, f) for f in trace_files])
         else:
             logger.error('trace_files is a dictionary or a list, not %r', trace_files)
             return
@@ -149,16 +71,17 @@ class Trace:
         for rank, path in self.trace_files.items():
             if not os.path.isfile(path) or not os.access(path, os.R_OK):
                 logger.error('rank %s: %s cannot be read', rank, path)
-                good = False
-            elif not path.endswith(('.gz', '.json')):
+            elif not path.endswith(TRACE_ENDINGS):
                 logger.error('rank %s: %s: a trace file ends in .gz or .json', rank, path)
-                good = False
+            else:
+                continue
+            good = False
         return good
 
     # ---- reading ----
 
     def load_traces(self, include_last_profiler_step=False, use_multiprocessing=True, use_memory_profiling=True):
-        """Reads all ranks, on one axis from 0, without the last step unless it is asked for."""
+        """Reads all ranks and puts them on one axis from 0. The last step is dropped unless it is asked for."""
         if self.is_parsed:
             logger.warning('the traces are loaded already')
             return
@@ -169,6 +92,7 @@ class Trace:
         self.is_parsed = True
 
     def _parse(self, ranks):
+        import numpy
         config = self.parser_config or ParserConfig.get_default_cfg()
         for rank in ranks:
             metadata, frame, symbols = parse_trace_file(self.trace_files[rank], config)
@@ -177,7 +101,6 @@ class Trace:
                 self.traces.pop(rank, None)
                 continue
             self.symbol_table.add_symbols(symbols.sym_table)
-            import numpy
             numbers = numpy.array([self.symbol_table.sym_index[s] for s in symbols.sym_table], 'int64')
             for column in ('name', 'cat'):
                 frame[column] = numbers[frame[column].to_numpy()]
@@ -187,7 +110,7 @@ class Trace:
         self._parse([rank])
 
     def parse_traces(self, max_ranks=-1, use_multiprocessing=True, use_memory_profiling=True):
-        """Reads ranks, the lowest first, as recorded."""
+        """Reads the ranks, the lowest first, with their recorded times."""
         ranks = sorted(self.trace_files)
         ranks = ranks[:max_ranks] if max_ranks > 0 else ranks
         if not ranks:
@@ -203,14 +126,14 @@ class Trace:
         self._filter_irrelevant_gpu_kernels(include_last_profiler_step)
 
     def _align_all_ranks(self):
-        """The earliest start of all ranks becomes 0; `end` stays on the file's clock (fault F10)."""
+        """The earliest start of all ranks becomes 0; `end` stays on the file's clock (HTA's fault F10)."""
         if self.traces:
             self.min_ts = min(frame['ts'].min() for frame in self.traces.values())
             for frame in self.traces.values():
                 frame['ts'] = frame['ts'] - self.min_ts
 
     def _filter_irrelevant_gpu_kernels(self, include_last_profiler_step=False):
-        """Drops the last step of several, and device work that was not launched by what stays."""
+        """Drops the last step if there are several, and device work whose launch is dropped."""
         steps = self.symbol_table.get_profiler_step_ids()
         if len(steps) < 2:
             logger.info('fewer than two profiler steps: nothing is dropped')
@@ -230,7 +153,7 @@ class Trace:
             host = host[host['ts'] <= (marks if len(marks) else host)['end'].max()]
         else:
             host = host[host['ts'] < (marks['ts'].max() if len(marks) else host['ts'].min())]
-        # Repeats a row of a device once for every host row of its correlation (fault F14).
+        # A device row is repeated for every host row of its correlation (HTA's fault F14).
         times = device['correlation'].map(host['correlation'].value_counts()).fillna(0).astype('int64')
         return pandas.concat([device.loc[device.index.repeat(times)] if device.index.is_unique else device[times > 0], host])
 
@@ -251,11 +174,11 @@ class Trace:
         return pandas.concat([device, host])
 
     def _fix_mtia_memory_kernels(self, frame):
-        """Copies of MTIA without a step or stream get the step around them and their thread, in place."""
+        """Gives MTIA copies without a step or stream the step around them and their thread's number, in place."""
         warnings.warn('_fix_mtia_memory_kernels is needed for older traces alone', DeprecationWarning, stacklevel=2)
         memory = frame['name'].isin(self.symbol_table.get_memory_name_ids())
         for s, i in self.symbol_table.sym_index.items():
-            found = _STEP.match(s)
+            found = STEP_NAME.match(s)
             if not found:
                 continue
             for row in frame[frame['name'] == i].itertuples():
@@ -269,7 +192,7 @@ class Trace:
         return sorted(self.traces)
 
     def get_iterations(self, rank=None):
-        """Steps of a rank, of the lowest where none is named."""
+        """Returns the steps of a rank (the lowest by default)."""
         rank = rank if rank is not None else min(self.traces, default=None)
         if rank not in self.traces or 'iteration' not in self.traces[rank].columns:
             return []
@@ -288,13 +211,13 @@ class Trace:
         return self.traces
 
     def get_raw_trace_for_one_rank(self, rank=0):
-        """The file's JSON."""
+        """Returns the file's JSON."""
         if rank not in self.trace_files:
             raise ValueError(f'no file of rank {rank}; there are {sorted(self.trace_files)}')
         return parse_trace_dict(self.trace_files[rank])
 
     def write_raw_trace(self, output_file, trace_contents):
-        """JSON, compressed whatever the name says (fault F27)."""
+        """Writes JSON. It is compressed, whatever the name says (HTA's fault F27)."""
         with gzip.open(output_file, 'wt', encoding='utf-8', errors='surrogateescape') as file:
             json.dump(trace_contents, file, indent=2)
 
@@ -307,22 +230,17 @@ class Trace:
         return infer_gpu_type(self.meta_data[min(self.meta_data)] if self.meta_data else None, self.symbol_table.sym_index)
 
     def convert_time_series_to_events(self, series, counter_name, counter_col):
-        """Chrome's counter events of a series with pid, ts and a column of values; its name and id if it has any."""
+        """Returns Chrome counter events of a series, whose columns are pid, ts, `counter_col`, and maybe name and id."""
         if not {'pid', 'ts', counter_col} <= set(series.columns):
             logger.warning('a series has the columns pid, ts and %s, not %s', counter_col, list(series.columns))
             return []
-        out = []
-        for row in series.to_dict('records'):
-            event = {'ph': PHASE_COUNTER, 'name': row.get('name', counter_name), 'pid': row['pid'], 'ts': row['ts'] + self.min_ts,
-                     'args': {counter_name: row[counter_col]}}
-            if 'id' in row:
-                event['id'] = row['id']
-            out.append(event)
-        return out
+        return [{'ph': PHASE_COUNTER, 'name': row.get('name', counter_name), 'pid': row['pid'], 'ts': row['ts'] + self.min_ts,
+                 'args': {counter_name: row[counter_col]}, **({'id': row['id']} if 'id' in row else {})}
+                for row in series.to_dict('records')]
 
     @staticmethod
     def flow_event(id, pid, tid, ts, is_start, name, cat, args=None):
-        """One end of a flow."""
+        """Returns the event at one end of a flow."""
         event = {'ph': PHASE_FLOW_START if is_start else PHASE_FLOW_END, 'id': id, 'pid': pid, 'tid': tid, 'ts': ts, 'name': name, 'cat': cat}
         if not is_start:
             event['bp'] = 'e'
@@ -331,6 +249,5 @@ class Trace:
         return event
 
     def get_trace_start_unixtime_ns(self, rank):
-        if rank not in self.traces:
-            raise ValueError(f'no trace of rank {rank}; there are {self.get_ranks()}')
+        self.get_trace(rank)  # fails for an unknown rank
         return trace_event_timestamp_to_unixtime_ns(self.min_ts, self.meta_data[rank])

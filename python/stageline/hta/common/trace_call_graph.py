@@ -2,7 +2,7 @@
 import itertools
 
 from .constants import NULL_NODE_INDEX
-from .trace import get_cpu_gpu_correlation
+from ._row_links import get_cpu_gpu_correlation
 from .trace_call_stack import STACK_COLUMNS, CallStackGraph, CallStackIdentity
 
 

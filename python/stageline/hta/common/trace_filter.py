@@ -2,7 +2,7 @@
 import abc
 import re
 
-from .trace import gpu_side
+from ._row_links import gpu_side
 
 
 class Filter(abc.ABC):
