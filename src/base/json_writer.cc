@@ -100,7 +100,7 @@ JsonWriter& JsonWriter::value(std::string_view text) {
   return *this;
 }
 
-JsonWriter& JsonWriter::value(int64_t number) { return raw(std::to_string(number)); }
+JsonWriter& JsonWriter::integer(int64_t number) { return raw(std::to_string(number)); }
 JsonWriter& JsonWriter::value(double number) { return raw(json_double(number)); }
 
 JsonWriter& JsonWriter::raw(std::string_view json) {

@@ -1,6 +1,7 @@
 // Writes compact JSON text in the order of the calls. It builds no tree: begin and end calls nest as the text does.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,8 +26,7 @@ class JsonWriter {
   JsonWriter& key(std::string_view name);
   JsonWriter& value(std::string_view text);
   JsonWriter& value(const char* text) { return value(std::string_view(text)); }
-  JsonWriter& value(int64_t number);
-  JsonWriter& value(int number) { return value(static_cast<int64_t>(number)); }
+  JsonWriter& value(std::integral auto number) { return integer(static_cast<int64_t>(number)); }
   JsonWriter& value(double number);
   JsonWriter& value(bool truth) { return raw(truth ? "true" : "false"); }
   JsonWriter& null() { return raw("null"); }
@@ -43,6 +43,7 @@ class JsonWriter {
   std::string take() { return std::move(out_); }
 
  private:
+  JsonWriter& integer(int64_t number);
   JsonWriter& open(char c);
   JsonWriter& close(char c);
   void separate();
