@@ -13,6 +13,7 @@
 #include "cli/schedule_text.h"
 #include "exporters/table_text.h"
 #include "model/pipeline_words.h"
+#include "model/statistics.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/order_text.h"
 #include "pipeline/replay/schedule_numbers.h"
@@ -121,7 +122,7 @@ std::string numbers_text(const Answer& a) {
   };
   const auto ms = [](int64_t ns) { return ns_as_decimal(ns, 6) + " ms"; };
   const auto of_span = [&](int64_t ns) {
-    const double share = n.span_ns > 0 ? static_cast<double>(ns) / static_cast<double>(n.span_ns) : 0;
+    const double share = share_or_zero(ns, n.span_ns);
     return ms(ns) + "  (" + percent(share) + " of the span)";
   };
   std::string out = line("span", ms(n.span_ns));

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <thread>
 
+#include "model/statistics.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
@@ -157,7 +158,7 @@ RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* r
     if (sums.size() < kMinPeers) continue;
     const double median = median_of(std::move(busy));
     for (const RankSums* sum : sums) {
-      const double ratio = median > 0 ? static_cast<double>(sum->busy_ns) / median : 0;
+      const double ratio = share_or_zero(sum->busy_ns, median);
       if (ratio <= out.rank_ratio) continue;
       out.rank_ratio = ratio;
       out.rank = trace.parts[sum->part].rank;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "model/statistics.h"
+
 namespace stageline {
 namespace {
 
@@ -76,7 +78,7 @@ double tb_eligible_share(const TbRun& run, const FunctionNames& names, const Tor
   const int64_t all = for_each_tb_operator(run, names, rank, [&](const TbOperator& call) {
     if (call.bottom_eligible) eligible += call.self_kernel_ns;
   });
-  return all > 0 ? static_cast<double>(eligible) / static_cast<double>(all) : 0;
+  return share_or_zero(eligible, all);
 }
 
 }  // namespace stageline

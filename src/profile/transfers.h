@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/statistics.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -26,7 +27,7 @@ struct Transfer {
   bool message = false;  // part of a send, receive or batch of them, which both ends may record
   uint32_t op = kNoSliceIndex;
 
-  double gbps() const { return time_ns > 0 ? static_cast<double>(bytes) / static_cast<double>(time_ns) : 0; }  // GB/s
+  double gbps() const { return share_or_zero(bytes, time_ns); }  // GB/s
 };
 
 // Returns true for a task that waits for another rank or signals to it, and does not move data.

@@ -10,6 +10,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "compat/hta/hta_path.h"
+#include "model/statistics.h"
 #include "profile/path_graph.h"
 #include "profile/torch_view.h"
 
@@ -98,7 +99,7 @@ Table summary_table(const Answer& a) {
   std::sort(sums.begin(), sums.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
   const int64_t wall = a.graph.to_ns - a.graph.from_ns;
   const auto add = [&](std::string_view by, int64_t ns) {
-    const auto share = [&](int64_t of) { return of > 0 ? static_cast<double>(ns) / static_cast<double>(of) : NAN; };
+    const auto share = [&](int64_t of) { return share_of(ns, of); };
     table.add_row({int64_t{a.rank().rank}, std::string(by), ns, by == "wall" ? NAN : share(total), share(wall)});
   };
   for (const auto& [by, ns] : sums) add(by, ns);

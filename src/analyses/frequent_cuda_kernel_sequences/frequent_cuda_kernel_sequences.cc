@@ -219,8 +219,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
       if (input.hta) {
         table.add_row({rank, p.text, p.count, to_us(p.kernel_ns), to_us(p.op_ns)});
       } else {
-        table.add_row({rank, p.text, p.count, p.kernels, p.kernel_ns,
-                       device > 0 ? static_cast<double>(p.kernel_ns) / device : NAN, p.op_ns});
+        table.add_row({rank, p.text, p.count, p.kernels, p.kernel_ns, share_of(p.kernel_ns, device), p.op_ns});
       }
     }
   }

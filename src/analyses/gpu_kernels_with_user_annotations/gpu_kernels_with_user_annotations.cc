@@ -9,6 +9,7 @@
 #include "base/by_enum.h"
 #include "base/parallel.h"
 #include "model/numpy_order.h"
+#include "model/statistics.h"
 #include "profile/hta_rows.h"
 #include "profile/range_index.h"
 #include "profile/torch_view.h"
@@ -229,8 +230,7 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
               [](const Sum& a, const Sum& b) { return a.ns != b.ns ? a.ns > b.ns : a.name < b.name; });
     const auto of = [](const Sum& sum, KernelClass c) { return sum.by_class[c]; };
     for (const Sum& sum : sums)
-      table.add_row({int64_t{part.rank}, std::string(sum.name), sum.count, sum.ns,
-                     whole > 0 ? static_cast<double>(sum.ns) / static_cast<double>(whole) : NAN,
+      table.add_row({int64_t{part.rank}, std::string(sum.name), sum.count, sum.ns, share_of(sum.ns, whole),
                      of(sum, KernelClass::kComputation), of(sum, KernelClass::kCommunication),
                      of(sum, KernelClass::kMemory)});
   }

@@ -126,8 +126,7 @@ Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::
         busy = total.folded > 0 ? busy_left : answer.busy_ns[total.name];
         busy_left -= busy;
       }
-      table.add_row({int64_t{answer.rank}, std::move(name), s.count, s.sum_ns,
-                     whole > 0 ? static_cast<double>(s.sum_ns) / static_cast<double>(whole) : NAN, busy,
+      table.add_row({int64_t{answer.rank}, std::move(name), s.count, s.sum_ns, share_of(s.sum_ns, whole), busy,
                      std::llround(s.mean_ns), std::llround(s.std_ns()), s.min_ns, s.max_ns});
     }
   }

@@ -159,20 +159,17 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   }
   Table use("graph-use", "Work launched by graphs, and alone", graph_use_columns());
   Table replays("graph-replays", "Graphs and their replays", graph_replays_columns());
-  const auto share = [](int64_t part, int64_t whole) {
-    return share_of(static_cast<double>(part), static_cast<double>(whole));
-  };
   for (const RankGraphs& rank : ranks) {
     const int64_t all_ns = rank.graph_work_ns + rank.alone_work_ns;
     use.add_row({int64_t{rank.rank}, rank.replays, rank.graph_pieces, rank.alone_pieces, rank.graph_work_ns,
-                 rank.alone_work_ns, share(rank.graph_work_ns, all_ns), mean_of(rank.graph_call_ns, rank.graph_pieces),
-                 mean_of(rank.alone_call_ns, rank.alone_pieces)});
+                 rank.alone_work_ns, share_of(rank.graph_work_ns, all_ns),
+                 mean_of(rank.graph_call_ns, rank.graph_pieces), mean_of(rank.alone_call_ns, rank.alone_pieces)});
     for (const Graph& graph : rank.graphs)
       replays.add_row({int64_t{rank.rank}, graph.number, std::string(torch->trace->names.text(graph.first_name)),
                        graph.replays, graph.pieces, mean_of(graph.call_ns, graph.replays),
                        mean_of(graph.delay_ns, graph.replays), mean_of(graph.span_ns, graph.replays), graph.min_span_ns,
-                       graph.max_span_ns, share(graph.span_ns - graph.busy_ns, graph.span_ns),
-                       share(graph.work_ns, all_ns)});
+                       graph.max_span_ns, share_of(graph.span_ns - graph.busy_ns, graph.span_ns),
+                       share_of(graph.work_ns, all_ns)});
   }
   AnalysisResult result;
   result.tables.push_back(std::move(use));

@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "facts/pipeline_facts.h"
 #include "model/pipeline_words.h"
+#include "model/statistics.h"
 #include "pipeline/replay/graph_path.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -78,9 +79,8 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
     left -= it->second.first;
     const auto mean = static_cast<int64_t>((span - left) / count - shown);
     shown += mean;
-    table.add_row(
-        {known_integer(stage), graph.types[type].name, std::string(path_piece_name(piece)), known_integer(from), mean,
-         span > 0 ? static_cast<double>(it->second.first) / static_cast<double>(span) : kNaN, it->second.second});
+    table.add_row({known_integer(stage), graph.types[type].name, std::string(path_piece_name(piece)),
+                   known_integer(from), mean, share_of(it->second.first, span), it->second.second});
   }
   return table;
 }

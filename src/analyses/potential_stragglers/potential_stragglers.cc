@@ -43,7 +43,7 @@ Table rank_potential_stragglers_table(const TorchRun& run, const CollectiveSums&
     };
     table.add_row({int64_t{run.trace->parts[run.parts[order[i]]].rank},
                    int64_t{i < candidates && r.caused_ns > 0 ? 1 : 0}, r.collectives, r.last,
-                   share(r.last, r.collectives), r.caused_ns, share(r.caused_ns, total), r.wait_ns});
+                   share_of(r.last, r.collectives), r.caused_ns, share_of(r.caused_ns, total), r.wait_ns});
   }
   return table;
 }

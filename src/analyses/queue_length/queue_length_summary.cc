@@ -86,8 +86,7 @@ Table exact_queue_length_summary_table(const TorchRun& run, const std::vector<Ra
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const StreamSummary& s : ranks[k].streams) {
       const Description& d = s.changes;
-      const double waits =
-          s.time.span_ns > 0 ? static_cast<double>(s.time.positive_ns) / static_cast<double>(s.time.span_ns) : NAN;
+      const double waits = share_of(s.time.positive_ns, s.time.span_ns);
       table.add_row({int64_t{run.ranks[run.parts[k]]}, s.device, int64_t{s.stream}, s.time.span_ns, s.time.mean,
                      s.time.p50, s.time.p95, s.time.max, waits, s.in_flight.mean, s.in_flight.max, d.count, d.mean,
                      d.std, d.p25, d.p50, d.p75});

@@ -4,6 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
+#include "model/statistics.h"
 #include "profile/queue_length.h"
 
 namespace stageline {

@@ -10,6 +10,7 @@
 #include "base/parallel.h"
 #include "facts/pipeline_facts.h"
 #include "model/intervals.h"
+#include "model/statistics.h"
 #include "pipeline/cells/rank_places.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "profile/torch_view.h"
@@ -160,8 +161,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
     spans[rank.part] += span_of[rank.step];
   }
   std::vector<double> bubble;
-  for (size_t p = 0; p < spans.size(); ++p)
-    bubble.push_back(spans[p] > 0 ? static_cast<double>(bubbles[p]) / static_cast<double>(spans[p]) : NAN);
+  for (size_t p = 0; p < spans.size(); ++p) bubble.push_back(share_of(bubbles[p], spans[p]));
   AnalysisResult result;
   result.tables.push_back(ranks_rank_map_table(trace, map, work, bubble));
   result.tables.push_back(sizes_table(map));

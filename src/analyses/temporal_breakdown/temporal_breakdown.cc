@@ -31,9 +31,7 @@ Table exact_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
   Table table("temporal-breakdown", "Where each device's time went", temporal_breakdown_columns());
   for (const DeviceTime& b : ranks) {
     if (!b.any) continue;
-    const auto share = [&](int64_t part) {
-      return b.span_ns > 0 ? static_cast<double>(part) / static_cast<double>(b.span_ns) : NAN;
-    };
+    const auto share = [&](int64_t part) { return share_of(part, b.span_ns); };
     table.add_row({int64_t{b.rank}, b.span_ns, b.compute_ns, share(b.compute_ns), b.other_ns(), share(b.other_ns()),
                    b.exposed_communication_ns(), b.exposed_memory_ns(), b.idle_ns, share(b.idle_ns)});
   }

@@ -168,7 +168,7 @@ Table kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
       if (by_launch) row.emplace_back(yes(run.is(s.key.op, TbRun::kTensorOperator)));
       row.emplace_back(s.calls);
       row.emplace_back(s.total_ns);
-      row.emplace_back(rank.total_ns > 0 ? static_cast<double>(s.total_ns) / static_cast<double>(rank.total_ns) : NAN);
+      row.emplace_back(share_of(s.total_ns, rank.total_ns));
       row.emplace_back(std::llround(static_cast<double>(s.total_ns) / static_cast<double>(s.calls)));
       row.emplace_back(s.max_ns);
       row.emplace_back(s.min_ns);

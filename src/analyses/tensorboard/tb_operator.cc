@@ -92,9 +92,6 @@ std::vector<ColumnSpec> tb_operators_columns(bool by_shape) {
 
 Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
   Table table(by_shape ? "operators-by-shape" : "operators", "Operators", tb_operators_columns(by_shape));
-  const auto share = [](int64_t part, int64_t whole) {
-    return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : NAN;
-  };
   for (const RankOperators& rank : ranks)
     for (const Sum& s : rank.sums) {
       const TbOperator& t = s.total;
@@ -103,8 +100,8 @@ Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, 
       row.emplace_back(s.calls);
       for (const int64_t ns : {t.self_device_ns, t.device_ns, t.self_host_ns, t.host_ns}) row.emplace_back(ns);
       row.emplace_back(std::string(t.eligible ? "yes" : "no"));
-      row.emplace_back(share(t.self_tensor_ns, t.self_device_ns));
-      row.emplace_back(share(t.tensor_ns, t.device_ns));
+      row.emplace_back(share_of(t.self_tensor_ns, t.self_device_ns));
+      row.emplace_back(share_of(t.tensor_ns, t.device_ns));
       table.add_row(std::move(row));
     }
   return table;

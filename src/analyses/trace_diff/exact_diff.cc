@@ -7,6 +7,7 @@
 #include "analyses/trace_diff/problems.h"
 #include "analyses/trace_diff/trace_diff.h"
 #include "base/parallel.h"
+#include "model/statistics.h"
 #include "profile/torch_view.h"
 
 namespace stageline {
@@ -239,11 +240,10 @@ Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOp
   const std::vector<Compared> all = joined(side_sums(control, options), side_sums(test, options));
   Table compared("compare-traces", "Two runs compared", compare_traces_columns());
   for (const Compared& c : all)
-    compared.add_row(
-        {c.key.first, std::string(c.key.second), c.control.count, c.test.count, c.test.count - c.control.count,
-         c.control.self_ns, c.test.self_ns, c.self_diff(),
-         c.control.self_ns > 0 ? static_cast<double>(c.test.self_ns) / static_cast<double>(c.control.self_ns) : NAN,
-         c.control.total_ns, c.test.total_ns, c.test.total_ns - c.control.total_ns});
+    compared.add_row({c.key.first, std::string(c.key.second), c.control.count, c.test.count,
+                      c.test.count - c.control.count, c.control.self_ns, c.test.self_ns, c.self_diff(),
+                      share_of(c.test.self_ns, c.control.self_ns), c.control.total_ns, c.test.total_ns,
+                      c.test.total_ns - c.control.total_ns});
   Table lists("ops-diff", "Operators by change of count", ops_diff_columns());
   for (const std::string_view change : {"added", "deleted", "increased", "decreased", "unchanged"})
     for (const Compared& c : all)

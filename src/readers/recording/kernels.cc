@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/parallel.h"
+#include "model/statistics.h"
 #include "readers/common/relate_slices.h"
 #include "readers/recording/facts.h"
 
@@ -156,7 +157,7 @@ void KernelMaker::fill_part(Part& part) const {
       if (note->communicates) s.kernel_class[i] = static_cast<uint8_t>(KernelClass::kCommunication);
       if (note->category != kCopyRow && note->category != kFillRow) continue;
       // The rate is in GB/s as Kineto counts: bytes divided by nanoseconds.
-      const double rate = s.dur_ns[i] > 0 ? static_cast<double>(note->bytes) / static_cast<double>(s.dur_ns[i]) : 0;
+      const double rate = share_or_zero(note->bytes, s.dur_ns[i]);
       part.copies.push_back({static_cast<uint32_t>(i), note->bytes, rate});
     }
   }

@@ -6,6 +6,7 @@
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "model/source_limits.h"
+#include "model/statistics.h"
 #include "readers/common/range_message.h"
 #include "readers/rocpd/problems.h"
 
@@ -105,7 +106,7 @@ uint32_t Processes::add_work(Process& p, Kind kind, int64_t device, int64_t stre
   if (p.first_device < 0 || device < p.first_device) p.first_device = device;
   if (kind == kMemcpy && bytes >= 0) {
     const int64_t ns = between_ns(start, end);
-    p.out.copies.push_back({row, bytes, ns > 0 ? static_cast<double>(bytes) / static_cast<double>(ns) : 0});
+    p.out.copies.push_back({row, bytes, share_or_zero(bytes, ns)});
   }
   return row;
 }
