@@ -132,7 +132,7 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
   if (self->usable_bytes_ < kMinUsable || schema_format < 1 || schema_format > 4 || encoding != 1) return nullptr;
   self->page_count_ = static_cast<uint32_t>(
       std::min<int64_t>(st.st_size / static_cast<int64_t>(self->page_bytes_), static_cast<int64_t>(UINT32_MAX)));
-  for (size_t c = 0; c < columns.size(); ++c) {
+  for (uint32_t c = 0; c < columns.size(); ++c) {
     const int place = columns[c].place;
     if (columns[c].is_rowid) self->rowids_.push_back(c);
     if (place < 0) continue;

@@ -81,7 +81,7 @@ Table ranks_table(const Answer& a) {
        {"activations", "activations", Type::kInteger, "Most chunks' activations held at once, given back with B or W"},
        {"activations_published", "published", Type::kInteger, "The published number of the same"},
        {"activations_input", "given back with I", Type::kInteger, "The same if I already gave them back"}});
-  for (size_t r = 0; r < a.numbers.ranks.size(); ++r) {
+  for (uint32_t r = 0; r < a.numbers.ranks.size(); ++r) {
     const RankNumbers& n = a.numbers.ranks[r];
     table.add_row({static_cast<int64_t>(r), n.busy_ns, n.span_bubble_ns, n.inner_bubble_ns, int64_t{n.activations},
                    a.def ? a.def->activations(a.schedule.sizes, static_cast<int32_t>(r)) : kNullInteger,

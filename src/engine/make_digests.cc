@@ -250,7 +250,7 @@ Trace split_off(const Trace& trace, size_t p) {
   one.numbers_messages_per_rank = trace.numbers_messages_per_rank;
   one.device_family = trace.device_family;
   one.categories = trace.categories;
-  for (size_t id = 0; id < trace.names.size(); ++id) one.names.intern(trace.names.text(static_cast<StringId>(id)));
+  for (uint32_t id = 0; id < trace.names.size(); ++id) one.names.intern(trace.names.text(static_cast<StringId>(id)));
   one.parts.push_back(trace.parts[p]);
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     if (trace.cells.part[i] != static_cast<int32_t>(p)) continue;

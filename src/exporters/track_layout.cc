@@ -50,7 +50,7 @@ Groups group_by_lane(const Trace& trace) {
   std::partial_sum(groups.offsets.begin(), groups.offsets.end(), groups.offsets.begin());
   groups.cells.resize(cells.size());
   std::vector<size_t> next = groups.offsets;
-  for (size_t i = 0; i < cells.size(); ++i) groups.cells[next[group_of(i)]++] = static_cast<uint32_t>(i);
+  for (uint32_t i = 0; i < cells.size(); ++i) groups.cells[next[group_of(i)]++] = static_cast<uint32_t>(i);
   const auto earlier = [&](uint32_t a, uint32_t b) {
     return std::tuple(cells.start_ns[a], shown_end_ns(cells, b), a) <
            std::tuple(cells.start_ns[b], shown_end_ns(cells, a), b);

@@ -68,7 +68,7 @@ void Cells::sort() {
   std::vector<Piece> pieces;
   std::map<std::pair<int32_t, int32_t>, uint32_t> numbers;  // of the buckets
   std::vector<size_t> counts;
-  for (size_t i = 0; i < size(); ++i) {
+  for (uint32_t i = 0; i < size(); ++i) {
     if (i == 0 || step[i] != step[i - 1] || part[i] != part[i - 1]) {
       const auto number = numbers.try_emplace({step[i], part[i]}, static_cast<uint32_t>(counts.size())).first->second;
       if (number == counts.size()) counts.push_back(0);
@@ -88,7 +88,7 @@ void Cells::sort() {
   for (size_t k = 0; k < pieces.size(); ++k) {
     const size_t end = k + 1 < pieces.size() ? pieces[k + 1].begin : size();
     size_t& place = places[pieces[k].bucket];
-    for (size_t i = pieces[k].begin; i < end; ++i) order[place++] = static_cast<uint32_t>(i);
+    for (uint32_t i = pieces[k].begin; i < end; ++i) order[place++] = static_cast<uint32_t>(i);
   }
   std::vector<Piece>().swap(pieces);
   parallel_for(begins.size() - 1, [&](size_t b) {

@@ -33,7 +33,7 @@ class Builder {
     hang_device_work();
     CallChildren children(rank_.rows.size());
     std::vector<int32_t> tops;
-    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+    for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
       if (graph_.parent[i] == CallGraph::kTop) tops.push_back(static_cast<int32_t>(i));
       if (graph_.parent[i] >= 0) children.add(graph_.parent[i], static_cast<int32_t>(i));
     }

@@ -118,7 +118,7 @@ class TimelineBuilder {
     std::sort(lanes_by_begin_.begin(), lanes_by_begin_.end(),
               [&](size_t a, size_t b) { return part_.lanes[a].begin < part_.lanes[b].begin; });
     for (const size_t l : lanes_by_begin_)
-      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
+      for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         if (!is_device_work(category(i)) || !kept(i)) continue;
         DeviceTimeline::DeviceItem item{};
         item.start_ns = s_.start_ns[i];
@@ -210,7 +210,7 @@ class TimelineBuilder {
     out_.nodes.push_back({});
     for (const size_t l : host_lanes_) {
       if (launches[l] == 0) continue;
-      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
+      for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         const auto slice = static_cast<uint32_t>(i);
         if (s_.start_ns[i] >= out_.end_ns || (!launching[i] && s_.end_ns(i) < out_.start_ns)) continue;
         if (!launching[i] &&
@@ -226,7 +226,7 @@ class TimelineBuilder {
     }
     std::stable_sort(out_.host.begin(), out_.host.end(),
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-    for (size_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = static_cast<int32_t>(i);
+    for (uint32_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = static_cast<int32_t>(i);
     DeviceTimeline::HostItem last{};  // the end of the window
     last.start_ns = last.end_ns = host_until_ns_;
     last.slice = kNoSliceIndex;
@@ -246,7 +246,7 @@ class TimelineBuilder {
     std::stable_sort(by_end_.begin(), by_end_.end(), [&](int32_t a, int32_t b) { return end_of(a) < end_of(b); });
     std::vector<int32_t> last_of_lane(part_.lanes.size(), DeviceTimeline::kNone);
     std::vector<size_t> lane(out_.device.size());
-    for (size_t j = 0; j < out_.device.size(); ++j) {
+    for (uint32_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
       lane[j] = lane_of(item.slice);
       item.launch = launch_of(item.slice);
@@ -276,7 +276,7 @@ class TimelineBuilder {
 
   void link_host() {
     int32_t latest = DeviceTimeline::kNone;  // of the items so far, the one that ends last
-    for (size_t i = 0; i < out_.host.size(); ++i) {
+    for (uint32_t i = 0; i < out_.host.size(); ++i) {
       auto& item = out_.host[i];
       item.before = latest;
       if (latest >= 0) {
@@ -374,7 +374,7 @@ class TimelineBuilder {
       if (is_short(j)) ++out_.short_kernel_count[launch_node(j)];
     }
     int64_t end = out_.start_ns;
-    for (size_t j = 0; j < out_.device.size(); ++j) {
+    for (uint32_t j = 0; j < out_.device.size(); ++j) {
       add_gap(end, out_.device[j].start_ns, static_cast<int32_t>(j));
       end = std::max(end, out_.device[j].end_ns);
     }

@@ -31,11 +31,11 @@ std::string list_text(const std::vector<int32_t>& ranks) {
 class Matcher {
  public:
   explicit Matcher(const Trace& trace) : trace_(trace) {
-    for (size_t p = 0; p < trace.parts.size(); ++p) part_of_[trace.parts[p].rank] = static_cast<int32_t>(p);
+    for (uint32_t p = 0; p < trace.parts.size(); ++p) part_of_[trace.parts[p].rank] = static_cast<int32_t>(p);
   }
 
   FlightReport match() {
-    for (size_t g = 0; g < trace_.flight_groups.size(); ++g) match_group(static_cast<int32_t>(g));
+    for (uint32_t g = 0; g < trace_.flight_groups.size(); ++g) match_group(static_cast<int32_t>(g));
     find_waits();
     find_roots();
     order_problems();
@@ -366,7 +366,7 @@ class Matcher {
   }
 
   void find_waits() {
-    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+    for (uint32_t p = 0; p < trace_.parts.size(); ++p) {
       const std::vector<FlightCall>& calls = trace_.parts[p].flight_calls;
       const FlightCall* oldest = nullptr;
       for (const FlightCall& call : calls)

@@ -136,7 +136,7 @@ class Builder {
     const auto lane_count = static_cast<uint32_t>(part_.lanes.size());
     size_t count = 0;
     for (uint32_t l = 0; l < lane_count; ++l)
-      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
+      for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         if (!is_host_call(i)) continue;
         ++count;
         if (const uint32_t thread = thread_of(i, l); thread != l) moved.push_back({thread, static_cast<uint32_t>(i)});
@@ -153,7 +153,7 @@ class Builder {
              ++next)
           add_host_call(moved[next].slice, l);
       };
-      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
+      for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         if (!is_host_call(i) || (!moved.empty() && thread_of(i, l) != l)) continue;
         merge_before(i);
         add_host_call(static_cast<uint32_t>(i), l);
@@ -169,7 +169,7 @@ class Builder {
   // An event that ends later than the innermost open one closes it, so events that overlap only in part never nest.
   void nest(size_t first) {
     stack_.clear();
-    for (size_t i = first; i < out_.events.size(); ++i) {
+    for (uint32_t i = first; i < out_.events.size(); ++i) {
       FunctionEvent& e = out_.events[i];
       if (e.is_async) continue;
       while (!stack_.empty() && (e.start_ns >= event(stack_.back()).end_ns || e.end_ns > event(stack_.back()).end_ns))
@@ -180,7 +180,8 @@ class Builder {
   }
 
   void name_event_of_slices() {
-    for (size_t i = 0; i < out_.events.size(); ++i) out_.event_of_slice[out_.events[i].slice] = static_cast<int32_t>(i);
+    for (uint32_t i = 0; i < out_.events.size(); ++i)
+      out_.event_of_slice[out_.events[i].slice] = static_cast<int32_t>(i);
     if (out_.events.size() == s_.size()) return;
     for (const Lane& lane : part_.lanes) {
       if (lane.kind == LaneKind::kDeviceStream) continue;
@@ -192,7 +193,7 @@ class Builder {
 
   // Device work belongs to the operator that the profiler names, or else to the one around the launch call.
   void give_device_work() {
-    for (size_t i = 0; i < s_.size(); ++i) {
+    for (uint32_t i = 0; i < s_.size(); ++i) {
       give_up_point(i);
       const Category c = category(i);
       uint32_t owner = kNoSliceIndex;
@@ -222,7 +223,7 @@ class Builder {
     std::vector<int32_t> source(events.size());  // for each place the event whose own work counts there, with as_torch
     std::vector<bool> lost(events.size(), false);
     size_t left = 0;
-    for (size_t i = 0; i < events.size(); ++i) {
+    for (uint32_t i = 0; i < events.size(); ++i) {
       FunctionEvent e = events[i];
       if (e.parent >= 0) {
         e.parent = place[e.parent];
@@ -272,7 +273,7 @@ class Builder {
     // it encloses its kernels (output_json.cpp).
     const int64_t unit_ns = part_.fractional_time ? 1 : 1000;
     for (uint32_t l = 0; l < part_.lanes.size(); ++l)
-      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
+      for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         const Category c = category(i);
         if (!is_device_row(c) || !kept(i)) continue;
         out_.event_of_slice[i] = static_cast<int32_t>(out_.events.size());

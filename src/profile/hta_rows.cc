@@ -83,7 +83,7 @@ void set_iterations(const TorchRun& run, const Part& part, std::vector<TorchRow>
   }
   const StepMap map(steps);
   std::vector<int32_t> row_of;
-  for (size_t i = 0; i < rows.size(); ++i) {
+  for (uint32_t i = 0; i < rows.size(); ++i) {
     TorchRow& row = rows[i];
     if (row.index >= row_of.size()) row_of.resize(row.index + 1, -1);
     row_of[row.index] = static_cast<int32_t>(i);
@@ -308,7 +308,7 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   std::vector<uint32_t> slice_at(static_cast<size_t>(part.event_count), kNoSliceIndex);  // in file order
   std::vector<uint16_t> lane_of(s.size());
   for (size_t l = 0; l < part.lanes.size(); ++l)
-    for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {
+    for (uint32_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {
       lane_of[i] = static_cast<uint16_t>(std::min<size_t>(l, UINT16_MAX));
       if (is_hta_row(trace, s, i)) slice_at[s.file_index[i]] = static_cast<uint32_t>(i);
     }

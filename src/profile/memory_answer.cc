@@ -69,7 +69,7 @@ class Answer {
     std::vector<uint32_t> open_of_name(trace_.names.size(), 0), open;
     for (const Lane& lane : part_.lanes) {
       if (lane.kind == LaneKind::kDeviceStream) continue;
-      for (size_t i = lane.begin; i < lane.end; ++i) {
+      for (uint32_t i = lane.begin; i < lane.end; ++i) {
         const uint32_t up = s_.parent[i];
         if (up < i) above_[i] = is_operator(up) ? up : above_[up];
         if (!is_operator(i)) continue;

@@ -111,7 +111,7 @@ std::vector<uint32_t> backward_operators(const Trace& trace, const Part& part) {
   std::vector<uint32_t> found(s.size(), kNoSliceIndex);
   for (const Lane& lane : part.lanes) {
     if (lane.kind == LaneKind::kDeviceStream) continue;
-    for (size_t i = lane.begin; i < lane.end; ++i) {  // an enclosing slice comes before what it encloses
+    for (uint32_t i = lane.begin; i < lane.end; ++i) {  // an enclosing slice comes before what it encloses
       const uint32_t up = s.parent[i];
       if (up >= i) continue;
       const bool node = evaluates[s.name_id[up]] && category_at(trace, part, i) == Category::kCpuOp &&
@@ -327,7 +327,7 @@ std::vector<uint32_t> PythonStacks::groups_of_innermost(size_t n) const {
   for (const Node& node : nodes_) deepest = std::max(deepest, node.depth);
   n = std::min<size_t>(n, deepest);
   std::vector<uint32_t> group(count, 0), rest(count), piece(count), above(count);
-  for (size_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count; ++i) {
     rest[i] = static_cast<uint32_t>(i);
     piece[i] = nodes_[i].frame;  // 0 for the root, the empty text, which no frame has
     above[i] = nodes_[i].parent;
@@ -351,7 +351,7 @@ std::vector<uint32_t> PythonStacks::groups_of_innermost(size_t n) const {
     above = std::move(further);
   }
   std::vector<uint32_t> first_of(count, UINT32_MAX);
-  for (size_t i = 0; i < count; ++i) {
+  for (uint32_t i = 0; i < count; ++i) {
     uint32_t& first = first_of[group[i]];
     if (first == UINT32_MAX) first = static_cast<uint32_t>(i);
     group[i] = first;

@@ -31,7 +31,7 @@ class CollectiveAbove {
     std::vector<bool> has_fact(s.size());
     for (const CollectiveFact& fact : part_.collectives) has_fact[fact.slice] = fact.name != 0;
     for (const Lane& lane : part_.lanes)
-      for (size_t i = lane.begin; i < lane.end; ++i) {  // what encloses a slice of a thread stands before it
+      for (uint32_t i = lane.begin; i < lane.end; ++i) {  // what encloses a slice of a thread stands before it
         const bool nested = lane.kind != LaneKind::kDeviceStream && s.parent[i] < i;
         const uint32_t outer = nested ? above_[s.parent[i]] : kNoSliceIndex;
         const bool named = run_.is(s.name_id[i], TbRun::kHostCollective | TbRun::kDeviceCollective);

@@ -17,7 +17,7 @@ RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> own
   const Trace& t = trace();
   for (const CategoryInfo& category : t.categories) is_device_.push_back(is_device_work(category.kind));
   std::vector<int64_t> first(t.parts.size(), INT64_MAX);
-  for (size_t p = 0; p < t.parts.size(); ++p) {
+  for (uint32_t p = 0; p < t.parts.size(); ++p) {
     const std::vector<int32_t>& wanted = t.slice_filter.ranks;
     in_filter_.push_back(wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), t.parts[p].rank));
     for (const Lane& lane : t.parts[p].lanes)
@@ -58,7 +58,7 @@ const std::vector<uint32_t>& RunData::device_rows(size_t part) const {
     const Slices& s = trace().parts[part].slices;
     if (s.category_id.empty()) return;
     const size_t count = chosen ? chosen->size() : s.size();
-    for (size_t i = 0; i < count; ++i) {
+    for (uint32_t i = 0; i < count; ++i) {
       const uint32_t slice = chosen ? (*chosen)[i] : static_cast<uint32_t>(i);
       if (is_device_[s.category_id[slice]]) slot.value.push_back(slice);
     }

@@ -20,7 +20,7 @@ Table ranks_of(const RunData& data) {
   for (size_t p = 0; p < data.trace().parts.size(); ++p) {
     if (!data.has_part(p)) continue;
     std::vector<Table::Value> row;
-    for (size_t c = 0; c < devices.columns().size(); ++c) {
+    for (uint32_t c = 0; c < devices.columns().size(); ++c) {
       if (devices.column(c).index() == 2) {
         row.emplace_back(devices.text(p, c));
         continue;

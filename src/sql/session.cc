@@ -299,7 +299,7 @@ struct Session::Question {
         given_up([this] { return watch.stops(); }) {}
 
   void bind(sqlite3_stmt* prepared) const {
-    for (size_t i = 0; i < parameters.size(); ++i) {
+    for (uint32_t i = 0; i < parameters.size(); ++i) {
       int place = static_cast<int>(i) + 1;
       if (!parameters[i].name.empty()) {
         place = 0;

@@ -51,7 +51,7 @@ std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, c
   NameSequences sequences;
   std::vector<int64_t> kernel_ns;  // one for each call
   std::vector<uint32_t> first_of;
-  for (size_t i = 0; i < launches.size(); ++i) {
+  for (uint32_t i = 0; i < launches.size(); ++i) {
     if (i == 0 || !same_call(launches[i - 1], launches[i])) {
       sequences.begin(rank.rows[launches[i].op].name, static_cast<uint32_t>(first_of.size()));
       first_of.push_back(static_cast<uint32_t>(i));
@@ -214,7 +214,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   RankResult result;
   const Slices& s = rank.part->slices;
   std::vector<int32_t> row_of(s.size(), -1);
-  for (size_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
+  for (uint32_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
   const auto operator_above = [&](uint32_t slice) {
     uint32_t at = s.parent[slice];
     while (at != kNoSliceIndex && !is_op[s.name_id[at]]) at = s.parent[at];

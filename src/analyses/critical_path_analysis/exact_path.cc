@@ -50,7 +50,7 @@ class Builder {
     int64_t low = INT64_MAX, high = INT64_MIN;
     const std::vector<uint8_t> named = names_with(run_, {options_.annotation});
     std::vector<int32_t> instances;
-    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+    for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& r = rank_.rows[i];
       if (options_.annotation.empty() ? is_host_node(r.category) || r.on_device
                                       : named[r.name] != 0 && is_host(r.category))
@@ -73,7 +73,7 @@ class Builder {
     graph_.from_ns = low;
     graph_.to_ns = high;
     const auto inside = [&](const TorchRow& r) { return r.start_ns >= low && r.start_ns <= high; };
-    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+    for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& r = rank_.rows[i];
       const bool host = is_host_node(r.category) && inside(r);
       const bool device = r.on_device && (r.partner >= 0 ? inside(row(r.partner)) : inside(r));

@@ -107,7 +107,7 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
   RankLaunches out;
   out.rank = rank.rank;
   std::vector<std::pair<int32_t, int32_t>> pairs;  // row of the call, row of the work
-  for (size_t i = 0; i < rank.rows.size(); ++i) {
+  for (uint32_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];
     if (!row.on_device) continue;
     if (!options.memory && (row.category == Category::kMemcpy || row.category == Category::kMemset)) continue;

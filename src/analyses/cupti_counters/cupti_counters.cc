@@ -105,7 +105,7 @@ RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
   out.part = rank.part;
   std::map<std::string_view, std::vector<int32_t>> ranges;  // for each device; with HTA all devices together
   std::vector<int32_t> launches;
-  for (size_t i = 0; i < rank.rows.size(); ++i) {
+  for (uint32_t i = 0; i < rank.rows.size(); ++i) {
     const TorchRow& row = rank.rows[i];
     const std::string_view name = run.name(row);
     if (row.category == Category::kProfilerRange)

@@ -126,7 +126,7 @@ std::vector<ColumnSpec> flight_calls_columns() {
 
 Table calls_table(const Trace& trace) {
   Table table("flight-calls", "All calls", flight_calls_columns());
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
+  for (uint32_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     for (const FlightCall& call : part.flight_calls) {
       const StringId dtypes = call.in_dtypes != 0 ? call.in_dtypes : call.out_dtypes;

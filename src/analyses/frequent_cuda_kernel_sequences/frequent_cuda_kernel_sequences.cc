@@ -97,7 +97,7 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
   const std::vector<int32_t> calls = (hta ? hta_calls : exact_calls)(rank, graph, named, options.least);
   NameSequences sequences;
   std::vector<int32_t> kernels;
-  for (size_t c = 0; c < calls.size(); ++c) {
+  for (uint32_t c = 0; c < calls.size(); ++c) {
     sequences.begin(rank.rows[calls[c]].name, static_cast<uint32_t>(c));
     kernels_below(rank, graph, calls[c], hta, kernels);
     for (const int32_t kernel : kernels) sequences.add(rank.rows[kernel].name);

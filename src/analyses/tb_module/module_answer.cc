@@ -198,7 +198,7 @@ class Answer {
     }
     // Nodes are put in preorder, with siblings ordered by their first call.
     std::vector<std::vector<int32_t>> children(found.size() + 1);
-    for (size_t i = 0; i < found.size(); ++i) children[found[i].node.parent + 1].push_back(static_cast<int32_t>(i));
+    for (uint32_t i = 0; i < found.size(); ++i) children[found[i].node.parent + 1].push_back(static_cast<int32_t>(i));
     std::vector<int32_t> open, place(found.size() + 1, -1);
     const auto push = [&](size_t of) {
       std::stable_sort(children[of].begin(), children[of].end(), [&](int32_t a, int32_t b) {

@@ -79,7 +79,7 @@ class Builder {
       if (const int32_t partner = rank_.row_at(r.partner_index); partner >= 0 && row(partner).stream != -1)
         keep[partner] = 1;
     }
-    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+    for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& r = rank_.rows[i];
       if (r.stream != -1 && name(r) == "Stream Wait Event") keep[i] = 1;
       // Rows that HTA has doubled count once, as the first of them.
@@ -168,7 +168,8 @@ class Builder {
     uint32_t most = 0;
     for (const TorchRow& r : inside.rows) most = std::max(most, r.index);
     inside.row_of_index.assign(inside.rows.empty() ? 0 : most + 1, -1);
-    for (size_t i = 0; i < inside.rows.size(); ++i) inside.row_of_index[inside.rows[i].index] = static_cast<int32_t>(i);
+    for (uint32_t i = 0; i < inside.rows.size(); ++i)
+      inside.row_of_index[inside.rows[i].index] = static_cast<int32_t>(i);
     std::vector<int32_t> parent(inside.rows.size(), CallGraph::kAbsent), order;
     for (ThreadRows& thread : one ? rows_by_thread(inside, backward, forward) : rows_by_thread(inside)) {
       if (stack_device(inside, thread) != StackDevice::kHost) continue;
@@ -229,7 +230,7 @@ class Builder {
       times.push_back(r.start_ns);
     };
     std::vector<uint8_t> counted(rank_.rows.size());
-    for (size_t i = 0; i < rank_.rows.size(); ++i) {
+    for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& call = rank_.rows[i];
       if (!queued[call.name] || call.partner_index <= 0) continue;
       calls_.push_back(static_cast<int32_t>(i));

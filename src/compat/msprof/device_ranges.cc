@@ -194,7 +194,7 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
                  ""};
   if (!ordered) {
     std::vector<uint32_t> order(out.rows.size());
-    for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       return std::make_tuple(out.rows[a].start_ns, tie[a], a) < std::make_tuple(out.rows[b].start_ns, tie[b], b);
     });

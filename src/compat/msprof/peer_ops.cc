@@ -128,7 +128,7 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   if (!calls) return std::move(calls).error();
 
   std::unordered_map<int64_t, uint32_t, SeededHash> op_of_id;
-  for (size_t i = 0; i < ops->size(); ++i) {
+  for (uint32_t i = 0; i < ops->size(); ++i) {
     const OpRow& op = (*ops)[i];
     if (texts->ops.count(op.name) && texts->groups.count(op.group) && calls->count(op.connection))
       op_of_id.emplace(op.op, static_cast<uint32_t>(i));

@@ -58,7 +58,7 @@ class Finder {
     std::vector<Suspect> suspects;
     std::map<Place, Suspect> places;  // by place, over all replicas
     Excesses excesses;
-    for (size_t i = 0; i < n; ++i) {
+    for (uint32_t i = 0; i < n; ++i) {
       const auto op = step.begin + static_cast<uint32_t>(i);
       const auto [dur, delay] = usual(op);
       const bool computes = scene_.times.worker_of(op) != CellTimes::kNone;

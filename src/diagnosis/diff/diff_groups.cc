@@ -102,7 +102,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
                    [](const auto& x, const auto& y) { return x->second.change_ns > y->second.change_ns; });
   DiffGroups groups;
   std::map<Key, uint32_t> index;
-  for (size_t i = 0; i < changed.size(); ++i) {
+  for (uint32_t i = 0; i < changed.size(); ++i) {
     const auto& [key, s] = *changed[i];
     if (i >= most) {  // all further groups are one
       if (i == most) {

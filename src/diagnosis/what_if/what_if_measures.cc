@@ -103,7 +103,7 @@ void WhatIf::measure_links(const Trace& trace) {
   // The sender and receiver of a message; an end that was not recorded is the neighbouring stage of the same replica.
   std::map<std::pair<int32_t, int32_t>, int32_t> part_of;
   int32_t last_stage = 0;
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
+  for (uint32_t p = 0; p < trace.parts.size(); ++p) {
     part_of.try_emplace({trace.parts[p].dp, trace.parts[p].stage}, static_cast<int32_t>(p));
     last_stage = std::max(last_stage, trace.parts[p].stage);
   }

@@ -202,7 +202,7 @@ Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const 
   Plan plan;
   plan.places.resize(static_cast<size_t>(p) * static_cast<size_t>(o.grid.of(GridDim::kDp)));
   std::vector<std::vector<uint32_t>> rows(trace.parts.size());
-  for (size_t i = 0; i < trace.cells.size(); ++i) rows[trace.cells.part[i]].push_back(static_cast<uint32_t>(i));
+  for (uint32_t i = 0; i < trace.cells.size(); ++i) rows[trace.cells.part[i]].push_back(static_cast<uint32_t>(i));
   const auto offset_of = [&](const Part& part) { return clock_offset_ns[part.machine]; };
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     const auto step = static_cast<size_t>(trace.cells.step[i]);

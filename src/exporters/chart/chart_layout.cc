@@ -46,7 +46,7 @@ Result<RowSizes> row_sizes(size_t count, double room) {
 // Returns the rows in reading order: by replica, stage and rank.
 std::vector<int32_t> row_order(const Trace& trace) {
   std::vector<int32_t> order(trace.parts.size());
-  for (size_t p = 0; p < order.size(); ++p) order[p] = static_cast<int32_t>(p);
+  for (uint32_t p = 0; p < order.size(); ++p) order[p] = static_cast<int32_t>(p);
   const auto key = [&](int32_t p) {
     const Part& part = trace.parts[p];
     return std::tuple(part.dp, part.stage, part.rank, p);
@@ -374,14 +374,14 @@ struct Builder {
   void write_cells() {
     std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
     const Cells& cells = trace.cells;
-    for (size_t i = 0; i < cells.size(); ++i) by_part[cells.part[i]].push_back(static_cast<uint32_t>(i));
+    for (uint32_t i = 0; i < cells.size(); ++i) by_part[cells.part[i]].push_back(static_cast<uint32_t>(i));
     double strip_px = options.strip_px;
     if (cells.size() > options.max_objects) {
       const double area = static_cast<double>(out.rows.size()) * out.plot.w;
       strip_px = std::max(strip_px, area / static_cast<double>(options.max_objects));
     }
     const double px_per_ns = out.plot.w / static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns));
-    for (size_t r = 0; r < out.rows.size(); ++r) {
+    for (uint32_t r = 0; r < out.rows.size(); ++r) {
       const auto p = static_cast<size_t>(out.rows[r].part);
       std::stable_sort(by_part[p].begin(), by_part[p].end(),
                        [&](uint32_t a, uint32_t b) { return cells.start_ns[a] < cells.start_ns[b]; });

@@ -67,7 +67,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
     by_part[ghost.part].add(ghost);
   }
   ChartLayout under;
-  for (size_t r = 0; r < layout.rows.size(); ++r) {
+  for (uint32_t r = 0; r < layout.rows.size(); ++r) {
     const ChartRow& row = layout.rows[r];
     const auto p = static_cast<size_t>(row.part);
     std::vector<uint32_t> order(by_part[p].size());

@@ -49,7 +49,7 @@ Ring ring_of(const Trace& trace) {
   Ring out;
   out.from_groups = layout.stages > 0;
   std::map<int32_t, std::vector<std::pair<int32_t, int32_t>>> pipelines;  // replica → (place, part)
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
+  for (uint32_t p = 0; p < trace.parts.size(); ++p) {
     const bool known = out.from_groups;
     pipelines[known ? layout.dp[p] : 0].emplace_back(known ? layout.stage[p] : trace.parts[p].rank,
                                                      static_cast<int32_t>(p));

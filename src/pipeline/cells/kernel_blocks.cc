@@ -192,7 +192,7 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
   }
   trace.pipeline_stages = layout.stages;
   const Proof proof = number_blocks(trace, parts, layout);
-  for (size_t p = 0; p < parts.size(); ++p) {
+  for (uint32_t p = 0; p < parts.size(); ++p) {
     for (const KernelBlock& block : parts[p].blocks) {
       Cell cell;
       cell.step = block.step;

@@ -57,7 +57,7 @@ template <class Take>
 void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& groups, const StepRange& step,
                    const Take& take) {
   const Cells& cells = trace.cells;
-  for (size_t i = step.begin; i < step.end; ++i) {
+  for (uint32_t i = step.begin; i < step.end; ++i) {
     const CellKind kind = cells.kind[i];
     const bool down = kind == CellKind::kForward || kind == CellKind::kForwardBackward;
     const bool up = is_backward(kind) || kind == CellKind::kForwardBackward;

@@ -24,7 +24,7 @@ std::optional<int64_t> member_of_label(std::string_view name) {
 }  // namespace
 
 MessagePeers::MessagePeers(const Trace& trace) : trace_(trace), layout_(layout_from_groups(trace)) {
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
+  for (uint32_t p = 0; p < trace.parts.size(); ++p) {
     part_of_rank_.emplace(trace.parts[p].rank, static_cast<int32_t>(p));
     if (layout_.stages == 0) continue;
     const auto [at, added] = part_of_place_.emplace(key_of(layout_.dp[p], layout_.stage[p]), static_cast<int32_t>(p));

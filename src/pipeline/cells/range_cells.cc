@@ -154,7 +154,7 @@ class RangeCellMaker {
     std::vector<std::vector<RowList>> lists(trace_.parts.size());
     for (const RowList& list : found_.lists.lists)
       if (list.end > list.begin) lists[list.part].push_back(list);
-    for (size_t p = 0; p < trace_.parts.size(); ++p) {
+    for (uint32_t p = 0; p < trace_.parts.size(); ++p) {
       const Part& part = trace_.parts[p];
       const std::vector<RangeRow>& own = rows().parts[p];
       for (const Lane& lane : part.lanes) {

@@ -186,7 +186,7 @@ RangeRows find_range_rows(const Trace& trace, const CellRules& rules) {
   if (names.set.empty()) return out;
   std::vector<PartRows> parts(trace.parts.size());
   parallel_for(parts.size(), [&](size_t p) { parts[p] = part_rows(trace, trace.parts[p], rules, names); });
-  for (size_t p = 0; p < parts.size(); ++p) {
+  for (uint32_t p = 0; p < parts.size(); ++p) {
     out.ranges += parts[p].ranges;
     out.without_device += parts[p].without_device;
     out.nested += parts[p].nested;

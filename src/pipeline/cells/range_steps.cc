@@ -117,7 +117,7 @@ void number_lists(std::vector<RowList>& lists, int32_t max_lists) {
     if (!lists[i].guessed) known = i;
   if (known == lists.size()) {
     const auto first = max_lists - static_cast<int32_t>(lists.size());
-    for (size_t i = 0; i < lists.size(); ++i) lists[i].step = first + static_cast<int32_t>(i);
+    for (uint32_t i = 0; i < lists.size(); ++i) lists[i].step = first + static_cast<int32_t>(i);
     return;
   }
   for (size_t i = known; i-- > 0;) lists[i].step = std::max(lists[i + 1].step - 1, kUnknown);
@@ -139,7 +139,7 @@ RowLists find_row_lists(const Trace& trace, const RangeRows& rows) {
   RowLists out;
   std::vector<std::vector<RowList>> parts(rows.parts.size());
   std::vector<int32_t> forwards, periods;
-  for (size_t p = 0; p < parts.size(); ++p) {
+  for (uint32_t p = 0; p < parts.size(); ++p) {
     const std::vector<RangeRow>& own = rows.parts[p];
     const std::vector<int32_t> steps = recorded_steps(trace.parts[p], own);
     for (size_t i = 0; i < own.size();) {

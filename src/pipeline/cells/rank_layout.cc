@@ -299,7 +299,7 @@ RankLayout layout_from_messages(const Trace& trace) {
   int32_t dp = 0;
   for (const auto& [first, ranks] : members) {
     if (ranks.size() != stages) return empty_layout(trace);
-    for (size_t i = 0; i < ranks.size(); ++i) place[ranks[i]] = {static_cast<int32_t>(i), dp};
+    for (uint32_t i = 0; i < ranks.size(); ++i) place[ranks[i]] = {static_cast<int32_t>(i), dp};
     ++dp;
   }
   const auto last = static_cast<int32_t>(stages) - 1;

@@ -19,7 +19,7 @@ class OutEdges {
     for (const Limit& l : limits) ++begin_[from(l) + 1];
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
     std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
-    for (size_t e = 0; e < limits.size(); ++e) order_[next[from(limits[e])]++] = static_cast<int32_t>(e);
+    for (uint32_t e = 0; e < limits.size(); ++e) order_[next[from(limits[e])]++] = static_cast<int32_t>(e);
   }
   const int32_t* begin(size_t node) const { return order_.data() + begin_[node]; }
   const int32_t* end(size_t node) const { return order_.data() + begin_[node + 1]; }
@@ -124,7 +124,7 @@ std::vector<double> along_tree(std::vector<Guess> guesses, const std::vector<int
   std::vector<double> x(nodes, 0);
   std::vector<int32_t> stack;
   std::vector<char> seen(nodes, 0);
-  for (size_t i = 0; i < nodes; ++i) {
+  for (uint32_t i = 0; i < nodes; ++i) {
     if (component[i] != static_cast<int32_t>(i)) continue;
     stack.push_back(static_cast<int32_t>(i));
     seen[i] = 1;

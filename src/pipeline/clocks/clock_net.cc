@@ -42,7 +42,7 @@ std::vector<Guess> offset_guesses(const std::vector<Edge>& edges, const std::vec
 template <class Most>
 std::vector<Limit> limits_of(const std::vector<Edge>& edges, const std::vector<int32_t>& component, Most most) {
   std::vector<Limit> limits;
-  for (size_t k = 0; k < edges.size(); ++k) {
+  for (uint32_t k = 0; k < edges.size(); ++k) {
     const Edge& e = edges[k];
     if (!counts(e) || component[e.a] != component[e.b]) continue;
     const auto [up, down] = most(e);

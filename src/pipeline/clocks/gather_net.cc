@@ -48,7 +48,7 @@ void make_domains(const Trace& trace, bool each_rank_alone, Net& net) {
   for (const Part& part : trace.parts) machines = machines && part.machine != kUnknown;
   const bool shared = trace.clock == ClockState::kShared && !each_rank_alone;
   std::map<int32_t, size_t> of_machine;
-  for (size_t p = 0; p < trace.parts.size(); ++p) {
+  for (uint32_t p = 0; p < trace.parts.size(); ++p) {
     const int32_t key = shared ? 0 : machines ? trace.parts[p].machine : static_cast<int32_t>(p);
     const auto [it, fresh] = of_machine.try_emplace(key, net.domains.size());
     if (fresh) net.domains.emplace_back();
@@ -209,7 +209,7 @@ class Gatherer {
     const std::vector<char> odd = odd_collectives(net_.drift_limit);
     std::string names;
     int64_t dropped = 0;
-    for (size_t n = 0; n < odd.size(); ++n) {
+    for (uint32_t n = 0; n < odd.size(); ++n) {
       if (!odd[n]) continue;
       append_item(names, matches_.names[n]);
       ++dropped;

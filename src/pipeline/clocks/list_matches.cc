@@ -256,7 +256,7 @@ void add_by_hand(const Trace& trace, const std::vector<ByHand>& by_hand, Matches
     };
     const std::vector<int64_t> at_a = starts(a), at_b = starts(b);
     Tie tie{a, b, TieKind::kOperator, {}, {}, -1};
-    for (size_t k = 0; k < std::min(at_a.size(), at_b.size()); ++k) {
+    for (uint32_t k = 0; k < std::min(at_a.size(), at_b.size()); ++k) {
       tie.listed.push_back({at_a[k], at_a[k], at_b[k], at_b[k], static_cast<uint32_t>(k), true});
       tie.listed.push_back({at_b[k], at_b[k], at_a[k], at_a[k], static_cast<uint32_t>(k), false});
     }

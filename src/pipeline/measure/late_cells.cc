@@ -83,7 +83,7 @@ class Blocked {
       if (lane >= 0) by_lane_[{cells.part[i], lane}].push_back({cells.start_ns[i], cells.end_ns[i], 0});
     }
     std::vector<bool> waiting;
-    for (size_t p = 0; p < trace.parts.size(); ++p) {
+    for (uint32_t p = 0; p < trace.parts.size(); ++p) {
       const Part& part = trace.parts[p];
       if (!part.slices.has_facts() || std::any_of(part.lanes.begin(), part.lanes.end(), [](const Lane& lane) {
             return lane.kind == LaneKind::kDeviceStream;
@@ -285,7 +285,7 @@ class Finder {
         static_cast<size_t>(max_positions) * 2 * static_cast<size_t>(micro_batches_) * static_cast<size_t>(vstages_);
     done_.assign(slots <= (end_token - begin) * 64 + 4096 ? slots : 0, kNone);
     for (size_t l = first; l < last && !done_.empty(); ++l)
-      for (size_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
+      for (uint32_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
         const WorkToken& token = lists_.tokens[t];
         if (token.kind == CellKind::kWeightGrad) continue;
         const size_t at = slot_of(lists_.lists[l], token, is_backward(token.kind), 0);
@@ -296,7 +296,7 @@ class Finder {
     uint32_t latest = kNone;
     for (size_t l = first; l < last; ++l) {
       list_waits(lists_.lists[l], theory);
-      for (size_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
+      for (uint32_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
         if (!run_.theory.has(lists_.cell[t])) continue;
         if (latest == kNone || end(t) > end(latest)) latest = static_cast<uint32_t>(t);
         if (min_ns_) judge(lists_.lists[l], t);

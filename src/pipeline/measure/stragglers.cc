@@ -78,7 +78,7 @@ class Finder {
     }
     worker_of_.assign(trace_.parts.size(), -1);
     std::map<int32_t, std::vector<int32_t>> by_stage;
-    for (size_t p = 0; p < busy.size(); ++p) {
+    for (uint32_t p = 0; p < busy.size(); ++p) {
       if (steps[p] == 0 || trace_.parts[p].stage == kUnknown) continue;
       worker_of_[p] = static_cast<int32_t>(out_.workers.size());
       by_stage[trace_.parts[p].stage].push_back(worker_of_[p]);

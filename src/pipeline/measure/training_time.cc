@@ -238,7 +238,7 @@ TrainingTime training_time(const Trace& trace) {
 
   std::vector<std::vector<Calls>> calls;  // [rank][step]
   std::map<std::string_view, double> bytes;
-  for (size_t p = 0; p < all.size(); ++p) {
+  for (uint32_t p = 0; p < all.size(); ++p) {
     if (all[p].pieces.empty()) continue;
     std::vector<Calls> of_rank;
     TrainingRank rank;

@@ -333,7 +333,7 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     out.steps.push_back(step);
   }
   std::vector<WaterfallStage> stages;
-  for (size_t s = 0; s < out.stages.size(); ++s) {
+  for (uint32_t s = 0; s < out.stages.size(); ++s) {
     WaterfallStage stage = out.stages[s];
     if (stage.ranks == 0) continue;
     stage.stage = static_cast<int32_t>(s);

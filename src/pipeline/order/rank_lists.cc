@@ -23,7 +23,7 @@ void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t
   std::vector<uint32_t>& row = all.cell;
   const size_t first = tokens.size();
   std::set<std::pair<CellKind, int32_t>> seen;
-  for (size_t i = begin; i < end; ++i) {
+  for (uint32_t i = begin; i < end; ++i) {
     const CellKind kind = cells.kind[i];
     // A backward and the backward of its loss are one token, also where the loss has a range of its own.
     if (!is_compute(kind) || (!pieces && loss_of[i] != kNoPair)) continue;
@@ -144,7 +144,7 @@ std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, c
   }
   std::sort(order.begin(), order.end());
   std::vector<int32_t> number(order.size());
-  for (size_t i = 0; i < order.size(); ++i) number[order[i].second] = static_cast<int32_t>(i);
+  for (uint32_t i = 0; i < order.size(); ++i) number[order[i].second] = static_cast<int32_t>(i);
   return number;
 }
 

@@ -452,7 +452,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
     std::map<uint64_t, std::vector<Rank>> pipelines;
     int32_t part = -1;
     Rank* rank = nullptr;
-    for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
+    for (uint32_t i = ranges[s].begin; i < ranges[s].end; ++i) {
       if (op[i] == kNoOp) continue;
       if (cells.part[i] != part) {
         part = cells.part[i];

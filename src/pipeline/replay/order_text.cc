@@ -236,7 +236,7 @@ Result<std::string> torch_csv(const Schedule& schedule) {
                  {},
                  "dualpipe-v is its form for torch"};
   std::string out;
-  for (size_t r = 0; r < schedule.ranks.size(); ++r) {
+  for (uint32_t r = 0; r < schedule.ranks.size(); ++r) {
     const auto text = [&](const Action& a) {
       return std::to_string(virtual_stage(schedule, static_cast<int32_t>(r), a.chunk)) +
              std::string(kind_code(a.kind)) + std::to_string(a.micro_batch);

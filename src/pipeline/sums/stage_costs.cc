@@ -65,7 +65,7 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
   parallel_for(stages.size(), [&](size_t s) {
     ByEnum<CellKind, std::vector<int64_t>, kComputeKinds> durations;
     for (const RankRange& range : *stages[s].second)
-      for (size_t i = range.begin; i < range.end; ++i) {
+      for (uint32_t i = range.begin; i < range.end; ++i) {
         if (loss_of[i] != kNoPair || !is_compute(cells.kind[i]) || (counts && !counts(i))) continue;
         // The two halves of an overlapped pair share their time, which is the cost of neither alone; the pair counts
         // once, at its F.

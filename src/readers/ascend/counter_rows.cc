@@ -133,7 +133,7 @@ void read_blocks(RankDb& rank) {
             });
   std::stable_sort(memory.begin(), memory.end(),
                    [](const MemoryRecord& a, const MemoryRecord& b) { return a.time_ns < b.time_ns; });
-  for (size_t i = 0; i < memory.size(); ++i) memory[i].file_index = static_cast<uint32_t>(i);
+  for (uint32_t i = 0; i < memory.size(); ++i) memory[i].file_index = static_cast<uint32_t>(i);
 }
 
 }  // namespace

@@ -276,7 +276,7 @@ class TraceReader {
     std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // when several rows have the place, the last one
     const auto place = [](uint32_t thread, int64_t time_ns) { return Place{thread, time_ns}; };
     for (const FlowEnd& end : flows_) row_at[place(end.thread, end.time_ns)] = kNoTraceRow;
-    for (size_t r = 0; r < out_.rows.size(); ++r) {
+    for (uint32_t r = 0; r < out_.rows.size(); ++r) {
       const auto it = row_at.find(place(out_.rows[r].thread, out_.rows[r].start_ns));
       if (it != row_at.end()) it->second = static_cast<uint32_t>(r);
     }

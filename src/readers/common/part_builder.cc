@@ -158,7 +158,7 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   s.stream_id.resize(n);
   s.category_id.resize(n);
   s.kernel_class.resize(n);
-  for (size_t i = 0; i < n; ++i) {
+  for (uint32_t i = 0; i < n; ++i) {
     slice[row[i]] = static_cast<uint32_t>(i);
     const uint8_t kind = kind_[row[i]];
     s.category_id[i] = static_cast<uint8_t>(kind + 1);

@@ -47,7 +47,7 @@ uint32_t highest_of(const std::vector<uint32_t>& ids) {
 // the top (torch/autograd/profiler_util.py, _populate_cpu_children).
 void nest(Slices& s, const Lane& lane) {
   std::vector<uint32_t> stack;
-  for (size_t i = lane.begin; i < lane.end; ++i) {
+  for (uint32_t i = lane.begin; i < lane.end; ++i) {
     const int64_t start = s.start_ns[i], end = s.end_ns(i);
     while (!stack.empty() && (start >= s.end_ns(stack.back()) || end > s.end_ns(stack.back()))) stack.pop_back();
     if (!stack.empty()) s.parent[i] = stack.back();
@@ -89,13 +89,13 @@ class Finisher {
       if (is_launch_call(category(i)) && s_.correlation[i] != kNoCorrelation)
         highest = std::max(highest, s_.correlation[i]);
     IdMap launch(highest, s_.size());
-    for (size_t i = 0; i < s_.size(); ++i) {
+    for (uint32_t i = 0; i < s_.size(); ++i) {
       if (s_.correlation[i] == kNoCorrelation || !is_launch_call(category(i))) continue;
       const uint32_t known = launch.get(s_.correlation[i]);
       if (known == kNoSliceIndex || s_.start_ns[i] < s_.start_ns[known])
         launch.set(s_.correlation[i], static_cast<uint32_t>(i));
     }
-    for (size_t i = 0; i < s_.size(); ++i) {
+    for (uint32_t i = 0; i < s_.size(); ++i) {
       const Category c = category(i);
       if (s_.correlation[i] == kNoCorrelation || (!is_device_work(c) && c != Category::kDeviceSync)) continue;
       const uint32_t from = launch.get(s_.correlation[i]);
@@ -134,7 +134,7 @@ class Finisher {
         if (lane.kind == LaneKind::kDeviceStream || owner == kNoSliceIndex || !below_work[owner]) s_.parent[i] = owner;
       }
     if (!real) return;
-    for (size_t i = 0; i < s_.size(); ++i) {
+    for (uint32_t i = 0; i < s_.size(); ++i) {
       if (!is_launch_call(category(i)) || external(i) == kNoCorrelation || external(i) == 0) continue;
       const uint32_t owner = ops.get(external(i));
       if (owner != kNoSliceIndex && owner != operator_above(static_cast<uint32_t>(i)))

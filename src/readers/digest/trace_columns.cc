@@ -309,7 +309,7 @@ std::string pack_trace(const Trace& trace) {
   ColumnWriter io;
   columns(io, const_cast<Trace&>(trace));  // a writer changes nothing
   std::vector<std::string> names;
-  for (size_t id = 0; id < trace.names.size(); ++id) names.emplace_back(trace.names.text(static_cast<StringId>(id)));
+  for (uint32_t id = 0; id < trace.names.size(); ++id) names.emplace_back(trace.names.text(static_cast<StringId>(id)));
   io.list("names", names);
   const Slices& s = trace.parts[0].slices;
   const Cells& cells = trace.cells;

@@ -252,7 +252,7 @@ class DumpReader {
   void lay_lanes() {
     std::vector<Row> sorted;
     std::vector<FlightCall>& calls = out_.part.flight_calls;
-    for (size_t g = 0; g < out_.groups.size(); ++g) {
+    for (uint32_t g = 0; g < out_.groups.size(); ++g) {
       Slices lane;
       std::vector<const Row*> of_group;
       for (const Row& row : rows_) {

@@ -86,7 +86,8 @@ class Groups {
 
 void take_dump(Dump dump, Groups& groups, Trace& trace) {
   std::vector<StringId> new_id(dump.names.size());
-  for (size_t i = 0; i < new_id.size(); ++i) new_id[i] = trace.names.intern(dump.names.text(static_cast<StringId>(i)));
+  for (uint32_t i = 0; i < new_id.size(); ++i)
+    new_id[i] = trace.names.intern(dump.names.text(static_cast<StringId>(i)));
   std::vector<int32_t> group_of;
   for (const FlightGroup& group : dump.groups) group_of.push_back(groups.add(group));
   Part& part = dump.part;

@@ -69,7 +69,7 @@ void put_in_order(const std::vector<CategoryInfo>& categories, Lane& lane, Slice
   for (size_t i = lane.begin + 1; i < lane.end && sorted; ++i) sorted = !before(i, i - 1);
   if (!sorted) {
     std::vector<uint32_t> order;
-    for (size_t i = lane.begin; i < lane.end; ++i) order.push_back(static_cast<uint32_t>(i));
+    for (uint32_t i = lane.begin; i < lane.end; ++i) order.push_back(static_cast<uint32_t>(i));
     std::stable_sort(order.begin(), order.end(), before);
     rows::permute_lane(s.start_ns, order, lane.begin);
     rows::permute_lane(s.dur_ns, order, lane.begin);

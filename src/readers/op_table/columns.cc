@@ -84,7 +84,7 @@ Columns separated_by(char separator, std::string_view line) {
   std::vector<std::string> storage;
   int64_t lines = 0;
   next_csv_record(line, fields, storage, &lines, separator);
-  for (size_t i = 0; i < fields.size(); ++i) {
+  for (uint32_t i = 0; i < fields.size(); ++i) {
     columns.seen.emplace_back(trim(fields[i]));
     const auto known = meaning(fields[i]);
     if (!known) {

@@ -134,7 +134,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::optional<Error> first_error;
   std::set<uint32_t> global_chunks;
   StringPool clocks;
-  for (size_t k = 0; k < chosen.size(); ++k) {
+  for (uint32_t k = 0; k < chosen.size(); ++k) {
     const SourceFile& file = source.files[chosen[k]];
     paths.push_back(file.path);
     Result<TableRows> rows = read_table(file.path, static_cast<uint32_t>(k), options.progress);

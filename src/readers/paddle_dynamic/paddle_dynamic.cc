@@ -67,7 +67,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<std::string> paths;
   int32_t next_rank = 0;
   std::optional<Error> first_error;
-  for (size_t k = 0; k < chosen.size(); ++k) {
+  for (uint32_t k = 0; k < chosen.size(); ++k) {
     const std::string& path = source.files[chosen[k]].path;
     paths.push_back(path);
     const int32_t rank = rank_of(path);

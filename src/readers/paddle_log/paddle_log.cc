@@ -45,7 +45,7 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
   Part& part = trace.parts[0];
   Slices rows;
   std::vector<size_t> job_of_row;
-  for (size_t i = 0; i < log.jobs.size(); ++i) {
+  for (uint32_t i = 0; i < log.jobs.size(); ++i) {
     const PaddleJob& job = log.jobs[i];
     if (!drawable(job)) continue;
     rows.start_ns.push_back(job.start_ns);

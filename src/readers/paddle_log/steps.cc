@@ -99,7 +99,7 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
     const std::vector<PaddleBurst>& own = bursts[r];
     step[r].resize(own.size());
     if (own.size() == reference.size()) {
-      for (size_t i = 0; i < own.size(); ++i) step[r][i] = static_cast<int32_t>(i);
+      for (uint32_t i = 0; i < own.size(); ++i) step[r][i] = static_cast<int32_t>(i);
       continue;
     }
     if (own.empty()) continue;

@@ -87,7 +87,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
   }
   // The run also has a profiler's slices: the parts exist, and the cells have no slices of their own among theirs.
   std::map<int32_t, int32_t> part_of;
-  for (size_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, static_cast<int32_t>(p));
+  for (uint32_t p = 0; p < trace.parts.size(); ++p) part_of.emplace(trace.parts[p].rank, static_cast<int32_t>(p));
   for (const Op& op : ops) {
     const auto at = part_of.find(op.rank);
     if (at == part_of.end()) continue;

@@ -147,7 +147,7 @@ void KernelMaker::fill_part(Part& part) const {
         part.streams.push_back(known->second.stream);
       }
     }
-    for (size_t i = lane.begin; i < lane.end; ++i) {
+    for (uint32_t i = lane.begin; i < lane.end; ++i) {
       s.category_id[i] = category;
       s.stream_id[i] = stream;
       const Note* note = find_index(notes_, s.file_index[i]);

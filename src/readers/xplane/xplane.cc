@@ -106,7 +106,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   }
   if (shared > 0) trace.diagnostics.add(problem::xplane_shared_host, {files.front().path}, shared);
   size_t rows = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
+  for (uint32_t i = 0; i < parts.size(); ++i) {
     Part& part = parts[i]->part;
     part.rank = static_cast<int32_t>(i);
     part.source = part.source.empty() ? files.front().path : part.source;

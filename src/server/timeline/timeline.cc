@@ -84,7 +84,7 @@ void Timeline::add_cell_lanes() {
   }
   std::vector<std::vector<uint32_t>> groups(counts.size());
   for (size_t g = 0; g < groups.size(); ++g) groups[g].reserve(counts[g]);
-  for (size_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(static_cast<uint32_t>(i));
+  for (uint32_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(static_cast<uint32_t>(i));
   std::vector<ViewLane> lanes(groups.size());
   parallel_for(groups.size(), [&](size_t g) {
     std::vector<uint32_t>& own = groups[g];
@@ -128,7 +128,7 @@ void Timeline::add_cell_lanes() {
 
 // Adds threads and streams of profiler traces. Slices of other sources are drawn as the cells that were read from them.
 void Timeline::add_slice_lanes() {
-  for (size_t p = 0; p < trace_.parts.size(); ++p) {
+  for (uint32_t p = 0; p < trace_.parts.size(); ++p) {
     const Part& part = trace_.parts[p];
     if (part.event_count == 0 && trace_.cells.size() > 0) continue;
     const Slices& s = part.slices;
