@@ -36,8 +36,8 @@ std::optional<std::string> settings_text(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
   std::string text(kMaxSettings, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
+  file.read(text.data(), text.size());
+  text.resize(file.gcount());
   return text;
 }
 
@@ -191,7 +191,7 @@ Result<AwsCredentials> find_credentials() {
 }
 
 std::string time_text(int64_t now_s) {  // "20261124T182451Z"
-  const time_t now = static_cast<time_t>(now_s);
+  const time_t now = now_s;
   struct tm utc;
   gmtime_r(&now, &utc);
   char text[32];
@@ -298,7 +298,7 @@ std::string xml_text(std::string_view xml, std::string_view name) {
 
 int64_t iso_seconds(std::string_view text) {
   struct tm utc{};
-  return strptime(std::string(text).c_str(), "%Y-%m-%dT%H:%M:%S", &utc) ? static_cast<int64_t>(timegm(&utc)) : 0;
+  return strptime(std::string(text).c_str(), "%Y-%m-%dT%H:%M:%S", &utc) ? timegm(&utc) : 0;
 }
 
 }  // namespace stageline

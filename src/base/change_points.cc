@@ -32,7 +32,7 @@ Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t
     across += to_right - to_left;
     const size_t m = at - first, r = last - at;
     if (m < least || r < least) continue;
-    const auto a = static_cast<double>(m), b = static_cast<double>(r);
+    const double a = m, b = r;
     const double apart = 2 * across / (a * b) - 2 * left / (a * (a - 1)) - 2 * right / (b * (b - 1));
     const double measure = a * b / (a + b) * apart;
     if (measure > best.measure) best = {at, measure};
@@ -41,8 +41,8 @@ Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t
 }
 
 double median_between(const std::vector<double>& series, size_t first, size_t last) {
-  std::vector<double> part(series.begin() + static_cast<std::ptrdiff_t>(first),
-                           series.begin() + static_cast<std::ptrdiff_t>(last));
+  std::vector<double> part(series.begin() + first,
+                           series.begin() + last);
   std::sort(part.begin(), part.end());
   const size_t n = part.size();
   return n == 0 ? 0 : n % 2 == 1 ? part[n / 2] : (part[n / 2 - 1] + part[n / 2]) / 2;
@@ -60,15 +60,15 @@ std::vector<ChangePoint> change_points(const std::vector<double>& series, const 
     open.pop_back();
     const Split split = best_split(series, first, last, least);
     if (split.measure <= 0) continue;
-    std::vector<double> shuffled(series.begin() + static_cast<std::ptrdiff_t>(first),
-                                 series.begin() + static_cast<std::ptrdiff_t>(last));
+    std::vector<double> shuffled(series.begin() + first,
+                                 series.begin() + last);
     size_t as_much = 1;
-    const auto most = static_cast<size_t>(options.significance * static_cast<double>(options.permutations + 1));
+    const auto most = static_cast<size_t>(options.significance * (options.permutations + 1));
     for (size_t k = 0; k < options.permutations && as_much <= most; ++k) {
       for (size_t i = shuffled.size() - 1; i > 0; --i) std::swap(shuffled[i], shuffled[random() % (i + 1)]);
       as_much += best_split(shuffled, 0, shuffled.size(), least).measure >= split.measure;
     }
-    const double p = static_cast<double>(as_much) / static_cast<double>(options.permutations + 1);
+    const double p = as_much / static_cast<double>(options.permutations + 1);
     if (as_much > most) continue;
     found.push_back({split.at, 0, 0, p});
     open.push_back({first, split.at});
@@ -86,7 +86,7 @@ size_t fewest_values(const ChangeOptions& options) {
   // Both halves of one order, and the two ways round, of all ways to choose them.
   for (size_t count = 2 * options.least;; ++count) {
     double ways = 1;
-    for (size_t i = 0; i < count / 2; ++i) ways *= static_cast<double>(count - i) / static_cast<double>(i + 1);
+    for (size_t i = 0; i < count / 2; ++i) ways *= (count - i) / static_cast<double>(i + 1);
     if (1 / static_cast<double>(options.permutations + 1) + 2 / ways <= options.significance) return count;
   }
 }

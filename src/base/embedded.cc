@@ -14,7 +14,7 @@ std::string embedded_file(std::string_view name) {
   assert(!file->name.empty() && "cmake/embedded.cmake lists no such file");
   std::string content(file->size, '\0');
   [[maybe_unused]] const size_t size =
-      ZSTD_decompress(content.data(), content.size(), file->begin, static_cast<size_t>(file->end - file->begin));
+      ZSTD_decompress(content.data(), content.size(), file->begin, file->end - file->begin);
   assert(size == content.size());
   return content;
 }

@@ -63,7 +63,7 @@ std::string gzip_bytes(std::string_view bytes) {
   uLong crc = crc32(0, nullptr, 0);
   for (size_t i = 0; i < count; ++i) {
     out += pieces[i].bytes;
-    crc = crc32_combine(crc, pieces[i].crc, static_cast<z_off_t>(end_of(i) - begin_of(i)));
+    crc = crc32_combine(crc, pieces[i].crc, end_of(i) - begin_of(i));
     pieces[i].bytes = {};
   }
   append_u32(out, crc);

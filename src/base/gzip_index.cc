@@ -54,7 +54,7 @@ class Inflater {
     }
   }
   // Returns the position in the file of the next byte that zlib has not consumed.
-  int64_t in_position() const { return position_ - static_cast<int64_t>(stream.avail_in); }
+  int64_t in_position() const { return position_ - stream.avail_in; }
 
   // Skips `n` bytes of input.
   Status skip(size_t n) {
@@ -131,8 +131,8 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
     const size_t made = kWindowBytes - at - stream.avail_out;
     const int64_t made_end = out + static_cast<int64_t>(made);
     if (made_end > offset) {
-      const auto skip = static_cast<size_t>(std::max<int64_t>(0, offset - out));
-      const auto take = static_cast<size_t>(std::min(made_end, end) - (out + static_cast<int64_t>(skip)));
+      const size_t skip = std::max<int64_t>(0, offset - out);
+      const size_t take = std::min(made_end, end) - (out + static_cast<int64_t>(skip));
       text.append(reinterpret_cast<const char*>(ring.get() + at + skip), take);
     }
     out = made_end;

@@ -20,7 +20,7 @@ inline uint64_t seeded_hash(uint64_t key, uint64_t seed) {
 
 // Hash for unordered_map and similar containers.
 struct SeededHash {
-  size_t operator()(int64_t key) const { return seeded_hash(static_cast<uint64_t>(key), hash_seed()); }
+  size_t operator()(int64_t key) const { return seeded_hash(key, hash_seed()); }
 };
 
 }  // namespace stageline

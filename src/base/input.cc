@@ -48,7 +48,7 @@ int spool(int from) {
     if (n < 0) return -1;
     if (n == 0) return fd;
     for (ssize_t done = 0; done < n;) {
-      const ssize_t w = ::write(fd, buffer.data() + done, static_cast<size_t>(n - done));
+      const ssize_t w = ::write(fd, buffer.data() + done, n - done);
       if (w < 0 && errno != EINTR) return -1;
       done += std::max<ssize_t>(w, 0);
     }
@@ -113,7 +113,7 @@ struct Input::Impl {
       if (!got) return got;
       raw_offset += static_cast<int64_t>(*got);
       if (*got == 0) raw_finished = true;
-      if (progress) progress->add(static_cast<int64_t>(*got));
+      if (progress) progress->add(*got);
       return got;
     }
     for (;;) {
@@ -192,7 +192,7 @@ struct Input::Impl {
         if (gzip.avail_out == asked) return *damage;
       }
     }
-    return static_cast<size_t>(asked - gzip.avail_out);
+    return asked - gzip.avail_out;
   }
 
   Result<size_t> read_zstd(char* out, size_t capacity) {

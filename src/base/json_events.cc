@@ -287,7 +287,7 @@ void JsonEvents::cut_event(size_t end, bool more, std::vector<JsonSpan>& spans) 
   state_ = State::kArray;
   in_garbage_ = true;  // this damage is already counted
   if (more && !pieces.empty()) {
-    position_ = static_cast<size_t>(last.text.data() - buffer_.data.get());
+    position_ = last.text.data() - buffer_.data.get();
   } else {
     const size_t whole = pieces.empty() ? std::string_view::npos : after_closing_brace(last.text, 0);
     if (whole != std::string_view::npos) spans.push_back({last.text.substr(0, whole), last.offset});

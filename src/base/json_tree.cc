@@ -62,7 +62,7 @@ std::string whole_part(std::string_view text, int64_t* at) {
     safe = i + 1;
     safe_depth = open.size();
   }
-  *at = static_cast<int64_t>(safe);
+  *at = safe;
   if (safe == 0) return {};
   std::string whole(text.substr(0, safe));
   for (size_t i = safe_depth; i > 0; --i) whole += open[i - 1];

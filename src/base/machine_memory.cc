@@ -12,7 +12,7 @@ int64_t machine_memory_bytes() {
   int64_t bytes = int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGESIZE);
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    bytes = static_cast<int64_t>(std::min<uint64_t>(static_cast<uint64_t>(bytes), limit.rlim_cur));
+    bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
   // A container sees its own group as the root; "max" means that there is no limit.
   std::ifstream file("/sys/fs/cgroup/memory.max");
   if (int64_t most = 0; file >> most && most > 0) bytes = std::min(bytes, most);

@@ -53,7 +53,7 @@ std::optional<int64_t> parse_decimal_ns(std::string_view text, int unit_ns_log10
     const auto [end, ec] = std::from_chars(text.data() + from, text.data() + text.size(), exponent);
     if (ec != std::errc() || end == text.data() + from || std::abs(exponent) > 400) return std::nullopt;
     scale += exponent;
-    i = static_cast<size_t>(end - text.data());
+    i = end - text.data();
   }
   if (i != text.size()) return std::nullopt;
   scale += unit_ns_log10;
@@ -96,10 +96,10 @@ std::optional<double> parse_double(std::string_view text) {
 }
 
 double decimal_of(float value) {
-  if (!std::isfinite(value)) return static_cast<double>(value);
+  if (!std::isfinite(value)) return value;
   std::array<char, 32> text{};
   const auto end = std::to_chars(text.data(), text.data() + text.size(), value).ptr;
-  double exact = static_cast<double>(value);
+  double exact = value;
   std::from_chars(text.data(), end, exact);
   return exact;
 }
@@ -135,7 +135,7 @@ std::string repr_double(double value) {
 std::string fixed(double value, int decimals) {
   char buffer[400];
   const int n = snprintf(buffer, sizeof buffer, "%.*f", decimals, value);
-  const std::string_view text(buffer, static_cast<size_t>(n));
+  const std::string_view text(buffer, n);
   // A value that is rounded to zero is shown without a minus sign.
   const bool nothing = text.starts_with('-') && text.find_first_not_of("-0.") == std::string_view::npos;
   return std::string(nothing ? text.substr(1) : text);
@@ -149,7 +149,7 @@ std::string ns_as_decimal(int64_t ns, int unit_ns_log10) {
   std::string out = (negative ? "-" : "") + std::to_string(magnitude / power);
   if (const uint64_t rest = magnitude % power; rest != 0) {
     std::string digits = std::to_string(rest);
-    digits.insert(0, static_cast<size_t>(unit_ns_log10) - digits.size(), '0');
+    digits.insert(0, unit_ns_log10 - digits.size(), '0');
     while (digits.back() == '0') digits.pop_back();
     out += "." + digits;
   }

@@ -22,7 +22,7 @@ Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
     const auto first = parse_int(trim(item.substr(0, dash)));
     const auto last = dash == std::string_view::npos ? first : parse_int(trim(item.substr(dash + 1)));
     if (!first || !last || *first < 0 || *last < *first || *last > INT32_MAX) return bad(item);
-    if (*last - *first + static_cast<int64_t>(numbers.size()) >= kMaxNumbers)
+    if (*last - *first + std::ssize(numbers) >= kMaxNumbers)
       return Error{ErrorCode::kLimit, "the list names more than 1 000 000 numbers", {}, ""};
     for (int64_t n = *first; n <= *last; ++n) numbers.push_back(static_cast<int32_t>(n));
   }

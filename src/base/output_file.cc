@@ -225,7 +225,7 @@ struct OutputFile::Impl {
     if (direct && !std::exchange(asked, true))
       if (Status s = check_no_input(path, given); !s) refused = std::move(s).error();
     if (refused) return;
-    if (Progress* watcher = g_watcher.load(std::memory_order_relaxed)) watcher->add(static_cast<int64_t>(size));
+    if (Progress* watcher = g_watcher.load(std::memory_order_relaxed)) watcher->add(size);
     while (size > 0 && error == 0) {
       const ssize_t n = ::write(fd, data, size);
       if (n < 0) {
@@ -233,7 +233,7 @@ struct OutputFile::Impl {
         continue;
       }
       data += n;
-      size -= static_cast<size_t>(n);
+      size -= n;
     }
   }
   // Writes bytes. A terminal gets only text that it does not obey.
@@ -361,7 +361,7 @@ std::atomic<int64_t> g_open_in_sets{0};
 int64_t max_open_in_sets() {
   struct rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return 64;
-  return std::clamp<int64_t>(static_cast<int64_t>(limit.rlim_cur / 16), 1, 64);
+  return std::clamp<int64_t>(limit.rlim_cur / 16, 1, 64);
 }
 
 }  // namespace
@@ -376,12 +376,12 @@ struct OutputSet::Files {
   // Puts the files on the disk that are not yet there. A file system with a journal writes it once for all of them,
   // where it would write it for each that is synced right after it was written.
   Status close_open() {
-    g_open_in_sets -= static_cast<int64_t>(open);
+    g_open_in_sets -= open;
     for (; open > 0; --open)
       if (Status s = waiting[waiting.size() - open]->close_whole(); !s && !lost) lost = std::move(s).error();
     return lost ? Status(*lost) : Status();
   }
-  ~Files() { g_open_in_sets -= static_cast<int64_t>(open); }
+  ~Files() { g_open_in_sets -= open; }
 };
 
 namespace {

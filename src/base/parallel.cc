@@ -121,7 +121,7 @@ Crew& crew() {
 
 int thread_count() {
   const int asked = g_thread_count.load();
-  return asked > 0 ? asked : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  return asked > 0 ? asked : std::max<int>(1, std::thread::hardware_concurrency());
 }
 
 void set_thread_count(int count) { g_thread_count = std::max(0, count); }

@@ -58,7 +58,7 @@ class PickleReader {
     if (!broken_.empty()) close_all();
     PickleTree out;
     if (!broken_.empty()) {
-      out.broken_at = static_cast<int64_t>(op_at_);
+      out.broken_at = op_at_;
       out.why_broken = broken_;
     }
     if (!stack_.empty()) tree_.set_root(broken_.empty() ? stack_.back() : stack_.front());
@@ -107,7 +107,7 @@ class PickleReader {
     if (!broken_.empty()) return;
     if (length > size() - at_) return fail("the file ends inside a text");
     if (length > kMaxText) return fail("a text is longer than 16 MiB");
-    const auto count = static_cast<size_t>(length);
+    const size_t count = length;
     push(is_text ? tree_.add_text(at_, count) : tree_.add_bytes(at_, count));
     at_ += count;
   }
@@ -117,7 +117,7 @@ class PickleReader {
     if (!broken_.empty()) return;
     if (length > size() - at_) return fail("the file ends inside a number");
     const std::string& bytes = tree_.bytes();
-    const auto count = static_cast<size_t>(length);
+    const size_t count = length;
     const bool negative = count > 0 && (static_cast<uint8_t>(bytes[at_ + count - 1]) & 0x80) != 0;
     uint64_t value = negative ? ~uint64_t{0} : 0;
     bool fits = true;
@@ -137,7 +137,7 @@ class PickleReader {
     else if (top && !negative)
       push(tree_.add_unsigned(value));
     else
-      push(tree_.add_integer(static_cast<int64_t>(value)));
+      push(tree_.add_integer(value));
   }
 
   void push_real() {
@@ -219,11 +219,11 @@ class PickleReader {
       case 'B': return push_text(number(4), false);
       case 'C': return push_text(number(1), false);
       case 0x8e: return push_text(number(8), false);
-      case 'q': return remember(static_cast<size_t>(number(1)));
-      case 'r': return remember(static_cast<size_t>(number(4)));
+      case 'q': return remember(number(1));
+      case 'r': return remember(number(4));
       case 0x94: return remember(memo_.size());
-      case 'h': return recall(static_cast<size_t>(number(1)));
-      case 'j': return recall(static_cast<size_t>(number(4)));
+      case 'h': return recall(number(1));
+      case 'j': return recall(number(4));
       case 't':
       case 'l':
       case 0x91: return collect(after_mark());
@@ -251,11 +251,11 @@ class PickleReader {
   }
 
   void push_unsigned(size_t bytes) {
-    const auto value = static_cast<int64_t>(number(bytes));
+    const int64_t value = number(bytes);
     if (broken_.empty()) push(tree_.add_integer(value));
   }
   void push_signed(size_t bytes) {
-    const auto value = static_cast<int32_t>(static_cast<uint32_t>(number(bytes)));
+    const auto value = static_cast<int32_t>(number(bytes));
     if (broken_.empty()) push(tree_.add_integer(value));
   }
   void fill_after_mark(ValueTag wanted) {

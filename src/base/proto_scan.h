@@ -49,9 +49,9 @@ struct ProtoScan {
   }
   bool is_bytes() const { return wire == kBytes; }
   bool is_damaged() const { return damaged_; }
-  size_t position() const { return static_cast<size_t>(at_ - begin_); }
+  size_t position() const { return at_ - begin_; }
 
-  int64_t as_signed() const { return static_cast<int64_t>(value); }
+  int64_t as_signed() const { return value; }
   double as_double() const { return std::bit_cast<double>(value); }
 
   // Reads a varint at `at`, below `end`. Returns false when it is cut off or longer than ten bytes.

@@ -98,7 +98,7 @@ std::string header_of(const HttpResponse& answer, const char* name) {
 // Parses "Tue, 24 Nov 2026 18:24:51 GMT".
 int64_t http_date_ns(const std::string& text) {
   struct tm utc{};
-  return strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S", &utc) ? static_cast<int64_t>(timegm(&utc)) * 1'000'000'000 : 0;
+  return strptime(text.c_str(), "%a, %d %b %Y %H:%M:%S", &utc) ? timegm(&utc) * 1'000'000'000 : 0;
 }
 
 // Finds size and version by requesting the first byte, because an address that is signed for reading refuses any other
@@ -149,7 +149,7 @@ Result<std::string> fetch(const RemoteFile& file, int64_t from, size_t size) {
   const int64_t to = std::min(file.size_bytes, from + static_cast<int64_t>(size));
   std::vector<std::string> headers = {"Range: bytes=" + std::to_string(from) + "-" + std::to_string(to - 1)};
   if (!file.version.empty() && !file.version.starts_with("W/")) headers.push_back("If-Match: " + file.version);
-  Result<HttpResponse> answer = ask(file.path, {}, headers, static_cast<size_t>(to - from));
+  Result<HttpResponse> answer = ask(file.path, {}, headers, to - from);
   const Error changed{ErrorCode::kIo, "the file changed while it was read", {file.path, 0, from}, "open the run again"};
   if (!answer) {
     Error error = std::move(answer).error();

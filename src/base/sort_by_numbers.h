@@ -21,7 +21,7 @@ void sort_by_numbers(std::vector<uint32_t>& rows, const Key& key) {
     for (size_t i = 0; i < own.size(); ++i) low[i] = std::min(low[i], own[i]), high[i] = std::max(high[i], own[i]);
   }
   const auto range = [&](size_t i) { return int64_t{high[i]} - low[i] + 1; };
-  const auto most = static_cast<int64_t>(rows.size()) + 1024;
+  const auto most = std::ssize(rows) + 1024;
   int64_t places = 1;
   for (size_t i = 0; i < low.size() && places <= most; ++i)
     places = range(i) > most / places ? most + 1 : places * range(i);

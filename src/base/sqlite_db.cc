@@ -210,7 +210,7 @@ size_t SqliteDb::rows_at_most(std::string_view table) const {
   if (statement == nullptr) return 0;
   const int64_t highest = sqlite3_step(statement) == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
   sqlite3_finalize(statement);
-  return static_cast<size_t>(std::clamp<int64_t>(highest, 0, max_rows_ / kRoom));
+  return std::clamp<int64_t>(highest, 0, max_rows_ / kRoom);
 }
 
 Status SqliteDb::run(const std::string& sql) const {

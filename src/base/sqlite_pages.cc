@@ -89,9 +89,9 @@ int64_t number_in(std::string_view text) {
       value = UINT64_MAX;
       break;
     }
-    value = value * 10 + static_cast<uint64_t>(text[at] - '0');
+    value = value * 10 + (text[at] - '0');
   }
-  constexpr auto kMost = static_cast<uint64_t>(INT64_MAX);
+  constexpr uint64_t kMost = INT64_MAX;
   if (negative) return value > kMost ? INT64_MIN : -static_cast<int64_t>(value);
   return value > kMost ? INT64_MAX : static_cast<int64_t>(value);
 }
@@ -131,7 +131,7 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
   const uint32_t schema_format = big(head + 44, 4), encoding = big(head + 56, 4);
   if (self->usable_bytes_ < kMinUsable || schema_format < 1 || schema_format > 4 || encoding != 1) return nullptr;
   self->page_count_ = static_cast<uint32_t>(
-      std::min<int64_t>(st.st_size / static_cast<int64_t>(self->page_bytes_), static_cast<int64_t>(UINT32_MAX)));
+      std::min<int64_t>(st.st_size / static_cast<int64_t>(self->page_bytes_), UINT32_MAX));
   for (uint32_t c = 0; c < columns.size(); ++c) {
     const int place = columns[c].place;
     if (columns[c].is_rowid) self->rowids_.push_back(c);
@@ -140,7 +140,7 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
     if (self->wanted_.size() <= static_cast<size_t>(place)) self->wanted_.resize(static_cast<size_t>(place) + 1, -1);
     // SQLite itself reads tables when a column is asked for twice.
     if (self->wanted_[place] >= 0) return nullptr;
-    self->wanted_[place] = static_cast<int>(c);
+    self->wanted_[place] = c;
   }
   self->columns_ = std::move(columns);
   self->values_.resize(self->columns_.size());
@@ -173,10 +173,10 @@ const uint8_t* SqlitePages::page(uint32_t number) {
     while (got < wanted) {
       const ssize_t n =
           pread(fd_, window_.data() + got, wanted - got,
-                static_cast<off_t>(number - 1) * static_cast<off_t>(page_bytes_) + static_cast<off_t>(got));
+                (number - 1) * static_cast<off_t>(page_bytes_) + static_cast<off_t>(got));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
-      got += static_cast<size_t>(n);
+      got += n;
     }
     window_first_ = number;
     window_pages_ = static_cast<uint32_t>(got / page_bytes_);
@@ -269,7 +269,7 @@ bool SqlitePages::read_record(const uint8_t* cell, const uint8_t* page_end) {
     } else {
       header = varint(header, header_end, &type);
       if (!header) return damaged();
-      bytes = static_cast<size_t>((type - kFirstBlob) / 2);
+      bytes = (type - kFirstBlob) / 2;
     }
     if (bytes > static_cast<size_t>(record_end - value)) return damaged();
     if (wanted_[place] >= 0) {
@@ -295,7 +295,7 @@ bool SqlitePages::assemble(const uint8_t* local, size_t local_bytes, size_t payl
   overflow_page_.resize(page_bytes_);
   while (payload_.size() < payload_bytes) {
     if (number == 0 || number > page_count_) return damaged();
-    const auto place = static_cast<off_t>(number - 1) * static_cast<off_t>(page_bytes_);
+    const auto place = (number - 1) * static_cast<off_t>(page_bytes_);
     if (pread(fd_, overflow_page_.data(), page_bytes_, place) != static_cast<ssize_t>(page_bytes_)) return damaged();
     const size_t more = std::min(payload_bytes - payload_.size(), usable_bytes_ - 4);
     payload_.insert(payload_.end(), overflow_page_.data() + 4, overflow_page_.data() + 4 + more);
@@ -306,7 +306,7 @@ bool SqlitePages::assemble(const uint8_t* local, size_t local_bytes, size_t payl
 }
 
 int SqlitePages::type(int column) const {
-  const auto c = static_cast<size_t>(column);
+  const size_t c = column;
   const uint64_t type = values_[c].type;
   if (type == 0) return SQLITE_NULL;
   if (type <= kLastInteger || type == kZero || type == kOne) return columns_[c].is_real ? SQLITE_FLOAT : SQLITE_INTEGER;
@@ -327,11 +327,11 @@ double SqlitePages::real(int column) const {
     return std::isnan(real) ? 0 : real;
   }
   if (value.type >= kFirstBlob) return real_in(bytes_of_text(value.type, value.bytes));
-  return static_cast<double>(integer(column));
+  return integer(column);
 }
 
 std::string_view SqlitePages::text(int column) const {
-  const auto c = static_cast<size_t>(column);
+  const size_t c = column;
   const Value& value = values_[c];
   if (value.type >= kFirstBlob) return bytes_of_text(value.type, value.bytes);
   switch (type(column)) {

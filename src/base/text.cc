@@ -11,15 +11,15 @@ int32_t next_code_point(std::string_view s, size_t& i) {
   const unsigned char first = byte(i);
   if (first < 0x80) return s[i++];
   const int length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || i + static_cast<size_t>(length) > s.size()) return ++i, -1;
+  if (first < 0xc2 || first > 0xf4 || i + length > s.size()) return ++i, -1;
   int32_t code = first & (0xff >> (length + 1));
   for (int k = 1; k < length; ++k) {
-    if ((byte(i + static_cast<size_t>(k)) & 0xc0) != 0x80) return ++i, -1;
-    code = (code << 6) | (byte(i + static_cast<size_t>(k)) & 0x3f);
+    if ((byte(i + k) & 0xc0) != 0x80) return ++i, -1;
+    code = (code << 6) | (byte(i + k) & 0x3f);
   }
   const bool overlong = (length == 3 && code < 0x800) || (length == 4 && code < 0x10000);
   if (overlong || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return ++i, -1;
-  i += static_cast<size_t>(length);
+  i += length;
   return code;
 }
 

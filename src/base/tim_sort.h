@@ -119,17 +119,17 @@ class TimSort {
     size_t nb = runs_[k + 1].length;
     runs_[k].length += nb;
     runs_.erase(runs_.begin() + static_cast<ptrdiff_t>(k) + 1);
-    const size_t skip = static_cast<size_t>(gallop_right(a_[b], a_ + a, static_cast<ptrdiff_t>(na), 0));
+    const size_t skip = static_cast<size_t>(gallop_right(a_[b], a_ + a, na, 0));
     a += skip;
     na -= skip;
     if (na == 0) return;
-    const auto n = static_cast<ptrdiff_t>(nb);
+    const ptrdiff_t n = nb;
     nb = static_cast<size_t>(gallop_left(a_[a + na - 1], a_ + b, n, n - 1));
     if (nb == 0) return;
     if (na <= nb) {
-      merge_low(a, static_cast<ptrdiff_t>(na), b, static_cast<ptrdiff_t>(nb));
+      merge_low(a, na, b, nb);
     } else {
-      merge_high(a, static_cast<ptrdiff_t>(na), b, static_cast<ptrdiff_t>(nb));
+      merge_high(a, na, b, nb);
     }
   }
 

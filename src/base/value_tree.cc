@@ -48,7 +48,7 @@ std::optional<double> Value::real() const {
 std::string_view Value::text() const {
   if (tag() != ValueTag::kText) return {};
   const ValueTree::Node& node = tree_->nodes_[node_];
-  return std::string_view(tree_->bytes_).substr(static_cast<size_t>(node.at), node.size);
+  return std::string_view(tree_->bytes_).substr(node.at, node.size);
 }
 
 size_t Value::size() const {
@@ -84,7 +84,7 @@ void ValueTree::append(uint32_t container, uint32_t node) {
     of.at = items_.size();
     items_.resize(items_.size() + kFirstCapacity);
   } else if (const uint32_t capacity = items_[static_cast<size_t>(of.at) - 1]; of.size == capacity) {
-    const auto from = static_cast<size_t>(of.at);
+    const size_t from = of.at;
     if (from + capacity == items_.size()) {  // this container was made last, so it can grow in place
       items_[from - 1] = 2 * capacity;
       items_.resize(items_.size() + capacity);

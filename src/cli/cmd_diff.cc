@@ -29,10 +29,10 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
     std::string line;
     for (const auto& [text, width] : {std::pair{effect, kEffect}, {share, kShare}, {error, kError}}) {
       const int pad = std::max(line.empty() || text.empty() ? 0 : 1, width - display_width(text));
-      line += std::string(static_cast<size_t>(pad), ' ') + text;
+      line += std::string(pad, ' ') + text;
     }
     std::string rest = wrapped(words, terminal.width, kEffect + kShare + kError + 2);
-    out += line + rest.substr(static_cast<size_t>(kEffect + kShare + kError));
+    out += line + rest.substr(kEffect + kShare + kError);
   };
   for (const DiffGroup& g : reported)
     row(signed_duration(g.effect_ns), signed_percent(g.effect_ns / diff.a.step_ns),

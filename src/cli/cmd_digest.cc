@@ -33,8 +33,8 @@ int say_digests(const Arguments& arguments, const Terminal& terminal, const Dige
   constexpr size_t kMaxFailures = 12;
   for (size_t i = 0; i < count.failures.size() && i < kMaxFailures; ++i) fail(count.failures[i]);
   if (count.failures.size() > kMaxFailures)
-    note(terminal, "and " + grouped(static_cast<int64_t>(count.failures.size() - kMaxFailures)) + " more");
-  const auto failed = static_cast<int64_t>(count.failures.size());
+    note(terminal, "and " + grouped(count.failures.size() - kMaxFailures) + " more");
+  const int64_t failed = count.failures.size();
   Result<OutputFile> out = OutputFile::create("-");
   if (!out) return fail(out.error());
   if (arguments.has("json") || arguments.get("format") == "json") {

@@ -33,7 +33,7 @@ int run_export(const Arguments& arguments) {
   for (const std::string& path : paths)
     note(*terminal,
          path + "  " + ask->exporter->name +
-             (trace->cells.size() == 0 ? "" : ", " + grouped(static_cast<int64_t>(trace->cells.size())) + " cells"));
+             (trace->cells.size() == 0 ? "" : ", " + grouped(trace->cells.size()) + " cells"));
   return kExitGood;
 }
 

@@ -225,14 +225,14 @@ Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal,
   const PipelineSums& sums = sums_of(*run);
   std::map<int32_t, std::pair<double, int64_t>> stages;
   for (const RankSums& rank : sums.ranks) {
-    const int32_t stage = trace->parts[static_cast<size_t>(rank.part)].stage;
+    const int32_t stage = trace->parts[rank.part].stage;
     if (stage == kUnknown || sums.is_outlier(rank.step)) continue;
-    stages[stage].first += static_cast<double>(rank.busy_ns);
+    stages[stage].first += rank.busy_ns;
     ++stages[stage].second;
   }
   if (stages.size() > 1)
     for (const auto& [stage, sum] : stages)
-      out.parts["stage " + std::to_string(stage)] = sum.first / static_cast<double>(sum.second);
+      out.parts["stage " + std::to_string(stage)] = sum.first / sum.second;
   return out;
 }
 
@@ -254,7 +254,7 @@ std::vector<Change> changes_of(const std::vector<HistoryRun>& runs) {
     for (size_t k = first; k < last; ++k)
       for (const auto& [name, ns] : runs[k].parts)
         (k < points[i].at ? sums[name].first : sums[name].second) +=
-            ns / static_cast<double>(k < points[i].at ? points[i].at - first : last - points[i].at);
+            ns / (k < points[i].at ? points[i].at - first : last - points[i].at);
     const double sign = points[i].after > points[i].before ? 1 : -1;
     for (const auto& [name, sum] : sums)
       if (const double more = sign * (sum.second - sum.first); more > sign * change.part_ns) {
@@ -353,7 +353,7 @@ int run_history(const Arguments& arguments) {
       Result<HistoryRun> one = measure(arguments, *terminal, run);
       if (!one) return fail(one.error());
       one->label = arguments.get("label", "");
-      one->added_s = static_cast<int64_t>(time(nullptr));
+      one->added_s = time(nullptr);
       measured.push_back(std::move(*one));
     }
     if (Status s = file.open(path, true); !s) return fail(s.error());
@@ -369,7 +369,7 @@ int run_history(const Arguments& arguments) {
   Result<std::vector<HistoryRun>> runs = file.read();
   if (!runs) return fail(runs.error());
   const size_t first = runs->size() > kMaxChecked ? runs->size() - kMaxChecked : 0;
-  const std::vector<Change> changes = changes_of({runs->begin() + static_cast<std::ptrdiff_t>(first), runs->end()});
+  const std::vector<Change> changes = changes_of({runs->begin() + first, runs->end()});
   std::string out;
   if (format == "json") {
     out = history_json(*runs, changes, first) + "\n";
@@ -377,7 +377,7 @@ int run_history(const Arguments& arguments) {
     if (what == "list") out = history_text(*runs, changes, first);
     for (const Change& change : changes) out += sentence(*terminal, change, (*runs)[first + change.point.at]) + "\n";
     if (changes.empty()) {
-      const Args args = Args().count("runs", static_cast<int64_t>(runs->size())).set("least", grouped(fewest_values()));
+      const Args args = Args().count("runs", runs->size()).set("least", grouped(fewest_values()));
       out += terminal->say(runs->size() < fewest_values() ? "history.few" : "history.none", args) + "\n";
     }
     out = terminal_text(out, true);

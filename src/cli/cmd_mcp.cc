@@ -35,7 +35,7 @@ bool send_line(std::string line) {
   while (!left.empty()) {
     const ssize_t written = write(STDOUT_FILENO, left.data(), left.size());
     if (written < 0 && errno != EINTR) return false;  // the client is gone
-    if (written > 0) left.remove_prefix(static_cast<size_t>(written));
+    if (written > 0) left.remove_prefix(written);
   }
   return true;
 }
@@ -136,7 +136,7 @@ void read_lines(Desk& desk) {
     const ssize_t got = read(STDIN_FILENO, buffer, sizeof buffer);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;
-    std::string_view bytes(buffer, static_cast<size_t>(got));
+    std::string_view bytes(buffer, got);
     while (!bytes.empty()) {
       const size_t end = bytes.find('\n');
       // When a line is too long, only the fact that it is too long is kept.

@@ -85,7 +85,7 @@ void say_ranks(const Terminal& terminal, const PpChart& chart) {
       if (++said <= kMaxRemarks) note(terminal, "rank " + std::to_string(rank.rank) + ": " + remark);
   }
   if (said > kMaxRemarks)
-    note(terminal, "… and " + grouped(static_cast<int64_t>(said - kMaxRemarks)) + " more of these");
+    note(terminal, "… and " + grouped(said - kMaxRemarks) + " more of these");
 }
 
 void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOptions& options) {
@@ -97,7 +97,7 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
     written += !rank.written.empty();
   }
   std::string text = counted(blocks, "block", "blocks") + " of " +
-                     counted(static_cast<int64_t>(chart.ranks.size()), "rank", "ranks") + " (" + chart.schedule + "), ";
+                     counted(chart.ranks.size(), "rank", "ranks") + " (" + chart.schedule + "), ";
   text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
   if (options.to == PpChartOptions::To::kTablesAlone && links == 0)
     text += ", no links: COMMUNICATION_OP lists them, and only complete copies have that table";

@@ -182,7 +182,7 @@ std::string what_is_in(const Arguments& arguments, const Terminal& terminal, con
   std::set<int32_t> steps;
   for (const int32_t step : trace->cells.step)
     if (step >= 0) steps.insert(step);
-  const auto cells = static_cast<int64_t>(trace->cells.size());
+  const int64_t cells = trace->cells.size();
   int64_t work = 0;  // for devices, with --kernels; calls and steps are slices then too
   bool profiled = false;
   for (const Part& part : trace->parts) {
@@ -193,8 +193,8 @@ std::string what_is_in(const Arguments& arguments, const Terminal& terminal, con
   const int64_t others = profiled ? 0 : static_cast<int64_t>(trace->slice_count()) - cells;
   const int64_t lost = dropped(trace->diagnostics);
   std::string text =
-      counted(static_cast<int64_t>(trace->parts.size()), "rank", "ranks") + ", " + counted(cells, "job", "jobs");
-  if (!steps.empty()) text += " in " + counted(static_cast<int64_t>(steps.size()), "step", "steps");
+      counted(trace->parts.size(), "rank", "ranks") + ", " + counted(cells, "job", "jobs");
+  if (!steps.empty()) text += " in " + counted(steps.size(), "step", "steps");
   if (work > 0) text += ", " + counted(work, "kernel or copy", "kernels and copies");
   if (others > 0) text += ", " + counted(others, "other range", "other ranges");
   text += ", " + (lost == 0 ? "none dropped" : grouped(lost) + " dropped");
@@ -224,8 +224,8 @@ void say_what_came(const Arguments& arguments, const Terminal& terminal, const s
   }
   std::string text;
   if (bytes <= kMaxBytesCounted) text = what_is_in(arguments, terminal, fresh);
-  note(terminal, "stageline: " + counted(static_cast<int64_t>(fresh.size()), "file", "files") + ", " +
-                     human_bytes(static_cast<double>(bytes)) + " in " + shown + (text.empty() ? "" : ": " + text) +
+  note(terminal, "stageline: " + counted(fresh.size(), "file", "files") + ", " +
+                     human_bytes(bytes) + " in " + shown + (text.empty() ? "" : ": " + text) +
                      (own_rank() >= 0 && world_size() > 1 ? ", so far (this rank is done; others may not be)" : "") +
                      "\n  stageline report " + shown);
 }
@@ -257,7 +257,7 @@ int run_record(const Arguments& arguments) {
   const std::set<std::string> before = recordings_in(*folder);
   const int64_t rank = own_rank();
   if (!before.empty() && rank < 0)
-    note(*terminal, "stageline: " + shown + " has " + counted(static_cast<int64_t>(before.size()), "file", "files") +
+    note(*terminal, "stageline: " + shown + " has " + counted(before.size(), "file", "files") +
                         " of earlier runs; give each run a folder of its own (-o)");
   Result<Ended> ended = run_program(arguments.operands, variables);
   if (!ended) {

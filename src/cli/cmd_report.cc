@@ -54,9 +54,9 @@ std::string what_it_holds(const WrittenPage& page) {
   const auto count = [](int64_t n, const char* one, const char* many) {
     return grouped(n) + " " + (n == 1 ? one : many);
   };
-  const std::string ranks = count(static_cast<int64_t>(page.ranks), "rank", "ranks") + ", ";
-  if (page.cells == 0) return ranks + count(static_cast<int64_t>(page.slices), "slice", "slices");
-  return ranks + count(static_cast<int64_t>(page.cells), "cell", "cells") + ", " + count(page.steps, "step", "steps");
+  const std::string ranks = count(page.ranks, "rank", "ranks") + ", ";
+  if (page.cells == 0) return ranks + count(page.slices, "slice", "slices");
+  return ranks + count(page.cells, "cell", "cells") + ", " + count(page.steps, "step", "steps");
 }
 
 }  // namespace
@@ -107,7 +107,7 @@ int run_report(const Arguments& arguments) {
   if (output != "-") {
     struct stat st{};
     stat(output.c_str(), &st);
-    text += "\n" + terminal_text(output) + "  " + human_bytes(static_cast<double>(st.st_size)) + "  " +
+    text += "\n" + terminal_text(output) + "  " + human_bytes(st.st_size) + "  " +
             what_it_holds(*written) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);

@@ -83,7 +83,7 @@ Table ranks_table(const Answer& a) {
        {"activations_input", "given back with I", Type::kInteger, "The same if I already gave them back"}});
   for (uint32_t r = 0; r < a.numbers.ranks.size(); ++r) {
     const RankNumbers& n = a.numbers.ranks[r];
-    table.add_row({static_cast<int64_t>(r), n.busy_ns, n.span_bubble_ns, n.inner_bubble_ns, int64_t{n.activations},
+    table.add_row({r, n.busy_ns, n.span_bubble_ns, n.inner_bubble_ns, int64_t{n.activations},
                    a.def ? a.def->activations(a.schedule.sizes, static_cast<int32_t>(r)) : kNullInteger,
                    int64_t{n.activations_input}});
   }
@@ -93,7 +93,7 @@ Table ranks_table(const Answer& a) {
 Text sizes_text(const Schedule& s) { return sizes_text(s.sizes, s.layout, s.sizes.group); }
 
 int64_t published_bubble_ns(const Answer& a) {
-  return static_cast<int64_t>(std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)));
+  return std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs));
 }
 
 // Returns the reason why the published formula does not hold for this order; empty when it holds. Formulas ignore

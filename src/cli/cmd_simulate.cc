@@ -177,7 +177,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   if (Status s = SimulationMark::leave(folder, files_in(folder).all()); !s) return std::move(s).error();
   std::vector<std::string> said;
   said.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
-                 grouped(static_cast<int64_t>(run->trace.cells.size())) + " cells, with truth.csv next to them");
+                 grouped(run->trace.cells.size()) + " cells, with truth.csv next to them");
   const auto& kinds = run->trace.cells.kind;
   const auto unlogged =
       format == "paddle" && !ascend ? std::count(kinds.begin(), kinds.end(), CellKind::kCollective) : 0;

@@ -123,7 +123,7 @@ int run_sql(const Arguments& arguments) {
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   if (outcome->truncated)
-    note(*terminal, terminal->say("sql.cut", Args().count("rows", static_cast<int64_t>(outcome->rows))));
+    note(*terminal, terminal->say("sql.cut", Args().count("rows", outcome->rows)));
   print_notes(*terminal, trace->diagnostics, words("notes.input", Args().set("path", q->paths[0])),
               {"stageline info", "stageline info"});
   return kExitGood;

@@ -65,7 +65,7 @@ class Tail {
     if (json_) {
       JsonWriter json;
       json.begin_object().field("step", int64_t{line.step}).field("dur_ns", line.dur_ns);
-      json.field("ranks", static_cast<int64_t>(line.ranks)).key("bubble_share");
+      json.field("ranks", line.ranks).key("bubble_share");
       line.bubble >= 0 ? json.value(line.bubble) : json.null();
       json.key("slowest_stage");
       line.stage >= 0 ? json.value(int64_t{line.stage}) : json.null();
@@ -79,7 +79,7 @@ class Tail {
     } else {
       const auto padded = [](const std::string& word, int columns) {
         const int missing = std::max(0, columns - display_width(word));
-        return std::string(static_cast<size_t>(missing), ' ') + word;
+        return std::string(missing, ' ') + word;
       };
       const auto column = [&](const char* name, int columns) { return padded(say(words(name)), columns); };
       if (!stated_header_)
@@ -97,7 +97,7 @@ class Tail {
         slowest += say(
             words("tail.rank_ratio", Args().set("rank", int64_t{line.rank}).set("ratio", fixed(line.rank_ratio, 2))));
       text = padded(std::to_string(line.step), 8) + "  " +
-             padded(human_duration(static_cast<double>(line.dur_ns)), 10) + "  " +
+             padded(human_duration(line.dur_ns), 10) + "  " +
              padded(line.bubble >= 0 ? fixed(line.bubble * 100, 1) + " %" : "–", 7) + "  " + slowest;
     }
     std::fputs((text + "\n").c_str(), stdout);

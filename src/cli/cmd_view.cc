@@ -42,7 +42,7 @@ void read_into(ViewRun& run, const std::vector<std::string>& paths, OpenOptions 
     trace->diagnostics.add(problem::view_all_steps);
   print_notes(terminal, trace->diagnostics, paths[0]);
   run.set_trace(std::move(*trace));
-  const auto slices = static_cast<int64_t>(run.timeline()->slice_count());
+  const int64_t slices = run.timeline()->slice_count();
   note(terminal, terminal.say("view.ready", Args().count("slices", slices)));
 }
 

@@ -98,7 +98,7 @@ void serve_companion(int from, int to) {
     const ssize_t n = ::read(from, buffer, sizeof buffer);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
-    pending.append(buffer, static_cast<size_t>(n));
+    pending.append(buffer, n);
     for (size_t end = pending.find('\0'); end != std::string::npos; end = pending.find('\0')) {
       const std::string text = pending.substr(1, end - 1);
       if (pending[0] == 'R') folder = text;
@@ -154,7 +154,7 @@ Status Companion::write_notes(const std::string& path, const std::string& bytes)
     const ssize_t n = pipe_ < 0 ? -1 : ::write(pipe_, message.data() + at, message.size() - at);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return not_written;
-    at += static_cast<size_t>(n);
+    at += n;
   }
   char answer = 'n';
   ssize_t n = 0;

@@ -14,7 +14,7 @@ namespace {
 constexpr int kBar = 50;  // width of a whole step
 
 std::string padded(const std::string& text, int width) {
-  return std::string(static_cast<size_t>(std::max(0, width - display_width(text))), ' ') + text;
+  return std::string(std::max(0, width - display_width(text)), ' ') + text;
 }
 
 std::string joined_paths(const std::vector<std::string>& paths) {
@@ -42,11 +42,11 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
     for (size_t p = 0; p < parts.size(); ++p) {
       const SpanPart& part = parts[p];
       const std::string label = pick(part.label);
-      const auto length = static_cast<size_t>(std::clamp(std::lround(part.share * kBar), 0L, static_cast<long>(kBar)));
+      const size_t length = std::clamp<long>(std::lround(part.share * kBar), 0L, kBar);
       std::string bar;
       for (size_t i = 0; i < length; ++i) bar += "█";
       std::string line = padded(printed[p], 9) + "  " + label +
-                         std::string(static_cast<size_t>(widest - display_width(label) + 2), ' ') + bar;
+                         std::string(widest - display_width(label) + 2, ' ') + bar;
       while (line.ends_with(' ')) line.pop_back();
       out += line + "\n";
     }

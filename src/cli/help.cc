@@ -23,7 +23,7 @@ std::string entry(const std::string& head, const std::string& text, int column) 
   std::string body = wrapped(text, kWidth, column);
   const int width = display_width(head) + 2;
   if (width + 1 > column) return "  " + head + "\n" + body;
-  return "  " + head + body.substr(static_cast<size_t>(width));
+  return "  " + head + body.substr(width);
 }
 
 std::string flag_head(const Flag& f) {

@@ -59,10 +59,10 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
   if (const std::string schedule = recognition_text(recognition).en; !schedule.empty())
     lines.emplace_back("schedule", schedule);
-  lines.emplace_back("cells", grouped(static_cast<int64_t>(trace.cells.size())) + " of " +
-                                  grouped(static_cast<int64_t>(trace.slice_count())) + " slices");
+  lines.emplace_back("cells", grouped(trace.cells.size()) + " of " +
+                                  grouped(trace.slice_count()) + " slices");
   lines.emplace_back(beside_slices ? "pipeline" : "time",
-                     human_duration(static_cast<double>(extent.end_ns - extent.start_ns)) +
+                     human_duration(extent.end_ns - extent.start_ns) +
                          " from first start to last end" +
                          (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
 }
@@ -144,7 +144,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
                                   ? "none (no ProfilerStep#N)"
                                   : std::to_string(counts.steps.size()) + "  (" + ranges(counts.steps) + ")");
   const bool apart = trace.diagnostics.count("kineto.far_apart") > 0;
-  lines.emplace_back("time", human_duration(static_cast<double>(counts.end_ns - counts.start_ns)) +
+  lines.emplace_back("time", human_duration(counts.end_ns - counts.start_ns) +
                                  " from first start to last end" +
                                  (apart ? "; files are more than a day apart and may be several runs" : ""));
 }
@@ -196,7 +196,7 @@ std::string figures_text(const Terminal& terminal, const std::vector<NamedFigure
     widest = std::max(widest, display_width(f.figure.name));
     longest = std::max(longest, display_width(shown(f)));
   }
-  const auto blanks = [](int count) { return std::string(static_cast<size_t>(std::max(0, count)), ' '); };
+  const auto blanks = [](int count) { return std::string(std::max(0, count), ' '); };
   std::string out;
   for (const NamedFigure& f : figures) {
     const std::string value = shown(f);

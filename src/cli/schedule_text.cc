@@ -63,13 +63,13 @@ std::string drawn_schedule(const Schedule& schedule, const std::vector<std::vect
   for (size_t r = 0; r < times.size(); ++r)
     for (size_t i = 0; i < times[r].size(); ++i) {
       const int64_t dur = times[r][i].end_ns - times[r][i].start_ns;
-      column_ns = std::min(column_ns, static_cast<double>(dur) /
+      column_ns = std::min(column_ns, dur /
                                           static_cast<double>(label_of(schedule.ranks[r][i], with_chunk).size() + 1));
       last = std::max(last, times[r][i].end_ns);
     }
-  const double wide = static_cast<double>(last) / column_ns;
-  if (!(wide >= 1 && wide <= static_cast<double>(kMaxDrawnColumns))) return {};
-  const auto column = [&](int64_t t) { return static_cast<size_t>(std::llround(static_cast<double>(t) / column_ns)); };
+  const double wide = last / column_ns;
+  if (!(wide >= 1 && wide <= kMaxDrawnColumns)) return {};
+  const auto column = [&](int64_t t) { return static_cast<size_t>(std::llround(t / column_ns)); };
   const size_t columns = column(last);
   std::vector<Row> rows;
   for (size_t r = 0; r < times.size(); ++r) {
@@ -88,7 +88,7 @@ std::string drawn_schedule(const Schedule& schedule, const std::vector<std::vect
   }
   const std::string widest = std::to_string(times.size() - 1);
   const size_t margin = 5 + widest.size() + 2;
-  const size_t room = std::max<size_t>(20, static_cast<size_t>(std::max(0, width_columns)) - margin);
+  const size_t room = std::max<size_t>(20, std::max(0, width_columns) - margin);
   std::string out;
   for (size_t begin = 0; begin < columns; begin += room) {
     if (begin > 0) out += '\n';

@@ -31,7 +31,7 @@ class RawTerminal {
     is_raw_ = tcgetattr(STDIN_FILENO, &before_) == 0;
     if (is_raw_) {
       termios raw = before_;
-      raw.c_lflag &= static_cast<tcflag_t>(~(ICANON | ECHO));
+      raw.c_lflag &= ~(ICANON | ECHO);
       raw.c_cc[VMIN] = 1;
       raw.c_cc[VTIME] = 0;
       tcsetattr(STDIN_FILENO, TCSANOW, &raw);
@@ -57,7 +57,7 @@ void print(std::string_view text) {
   while (!text.empty()) {
     const ssize_t written = write(STDOUT_FILENO, text.data(), text.size());
     if (written < 0 && errno != EINTR) return;
-    if (written > 0) text.remove_prefix(static_cast<size_t>(written));
+    if (written > 0) text.remove_prefix(written);
   }
 }
 
@@ -258,7 +258,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
     }
     if (outcome->is_query) print(sql::answer_text(answer, widest, terminal.colour_out));
     if (outcome->truncated)
-      print(terminal.say("sql.prompt.cut", Args().count("rows", static_cast<int64_t>(outcome->rows))) + "\n");
+      print(terminal.say("sql.prompt.cut", Args().count("rows", outcome->rows)) + "\n");
   };
   draw(editor, "sql> ");
   for (;;) {

@@ -89,7 +89,7 @@ std::vector<std::string> tokens_of(std::string_view text) {
 
 std::string wrapped(std::string_view text, int width, int indent) {
   std::string out, line;
-  const std::string margin(static_cast<size_t>(indent), ' ');
+  const std::string margin(indent, ' ');
   for (const std::string& token : tokens_of(text)) {
     if (!line.empty() && token != " " && indent + display_width(line) + display_width(token) > width) {
       while (line.ends_with(' ')) line.pop_back();
@@ -174,7 +174,7 @@ std::string priced_title(const Terminal& terminal, const std::string& title, con
   const auto line = [&](const std::string& text) {
     if (price.empty()) return text + "\n";
     const int gap = terminal.width - display_width(text) - display_width(price);
-    return text + std::string(static_cast<size_t>(std::max(2, gap)), ' ') + price + "\n";
+    return text + std::string(std::max(2, gap), ' ') + price + "\n";
   };
   const int room = price.empty() ? terminal.width : terminal.width - display_width(price) - 2;
   if (display_width(title) <= room) return line(title);
@@ -203,11 +203,11 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
     const SpanPart& part = h.parts[p];
     const std::string label = pick(part.label);
     out +=
-        std::string(static_cast<size_t>(std::max(1, 8 - display_width(printed[p]))), ' ') + printed[p] + "  " + label;
+        std::string(std::max(1, 8 - display_width(printed[p])), ' ') + printed[p] + "  " + label;
     std::string bar;
     for (int i = 0; i < static_cast<int>(std::lround(part.share * 40)); ++i) bar += "█";
     if (!bar.empty())
-      out += std::string(static_cast<size_t>(label_width - display_width(label) + 2), ' ') +
+      out += std::string(label_width - display_width(label) + 2, ' ') +
              painted(bar,
                      part.id == "compute"  ? "34"
                      : part.id == "bubble" ? "33"
@@ -245,8 +245,8 @@ struct ProgressBar::Impl {
     if (changed.wait_for(lock, std::chrono::seconds(1), [&] { return stop; })) return;
     do {
       const double seconds = std::chrono::duration<double>(Clock::now() - began).count();
-      const auto done = static_cast<double>(progress->done_bytes());
-      const auto whole = static_cast<double>(progress->expected_bytes());
+      const double done = progress->done_bytes();
+      const double whole = progress->expected_bytes();
       const double rate = done / seconds;
       std::string line = verb + "  ";
       if (whole > 0) {

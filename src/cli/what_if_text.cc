@@ -19,8 +19,8 @@ std::string change(double saving_share) {
 // Returns `lead`, with `text` wrapped to the right of it.
 std::string beside(const std::string& lead, int columns, const std::string& text, int width) {
   const std::string lines = wrapped(text, width, columns);
-  return lead + std::string(static_cast<size_t>(std::max(0, columns - display_width(lead))), ' ') +
-         lines.substr(static_cast<size_t>(columns));
+  return lead + std::string(std::max(0, columns - display_width(lead)), ' ') +
+         lines.substr(columns);
 }
 
 // A step of another size does other work, so its price is given for one micro-batch.
@@ -55,7 +55,7 @@ std::string title_line(const std::string& number, const std::string& name, const
   text.pop_back();
   const size_t line = text.rfind('\n');
   const int used = display_width(line == std::string::npos ? text : text.substr(line + 1));
-  return text + std::string(static_cast<size_t>(std::max(2, width - used - display_width(price))), ' ') + price + "\n";
+  return text + std::string(std::max(2, width - used - display_width(price)), ' ') + price + "\n";
 }
 
 }  // namespace

@@ -102,10 +102,10 @@ Text closing_words(const Explanation& e) {
 std::string explain_json(const Explanation& e, const std::vector<std::string>& paths) {
   JsonWriter json;
   json.begin_object().field("run", e.run);
-  json.field("steps", e.steps).field("step_ns", static_cast<int64_t>(std::llround(e.step_ns)));
-  json.field("period_ns", static_cast<int64_t>(std::llround(e.wall_ns)))
-      .field("gap_ns", static_cast<int64_t>(std::llround(e.gap_ns)));
-  json.field("lost_ns", static_cast<int64_t>(std::llround(e.lost_ns))).field("lost_share", e.lost_share());
+  json.field("steps", e.steps).field("step_ns", std::llround(e.step_ns));
+  json.field("period_ns", std::llround(e.wall_ns))
+      .field("gap_ns", std::llround(e.gap_ns));
+  json.field("lost_ns", std::llround(e.lost_ns)).field("lost_share", e.lost_share());
   json.field("note", e.note).field("why_not", e.why_not);
   json.field("title", e.headline.title);
   json.field("closing", closing_words(e));
@@ -119,7 +119,7 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
         .field("id", part.id)
         .field("name", part.name)
         .field("label", part.label)
-        .field("ns", static_cast<int64_t>(std::llround(part.ns)))
+        .field("ns", std::llround(part.ns))
         .field("share", e.step_ns > 0 ? part.ns / e.step_ns : 0.0)
         .end_object();
   json.end_array();

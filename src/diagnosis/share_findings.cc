@@ -100,16 +100,16 @@ LastReplica last_replica(const StepGraph& graph) {
     if (ends.empty()) continue;
     const auto last =
         std::max_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-    found.replicas = std::max(found.replicas, static_cast<int64_t>(ends.size()));
+    found.replicas = std::max<int64_t>(found.replicas, ends.size());
     ++found.steps;
     ++last_in[last->first];
     std::vector<double> waits;
-    for (const auto& [dp, end] : ends) waits.push_back(static_cast<double>(last->second - end));
+    for (const auto& [dp, end] : ends) waits.push_back(last->second - end);
     median_waits.push_back(median_of(std::move(waits)));
   }
   if (!median_waits.empty()) found.median_wait_ns = mean_of(median_waits);
-  found.error_ns = sample_std(median_waits) / std::sqrt(static_cast<double>(median_waits.size()));
-  found.others = static_cast<int64_t>(last_in.size());
+  found.error_ns = sample_std(median_waits) / std::sqrt(median_waits.size());
+  found.others = last_in.size();
   for (const auto& [dp, count] : last_in)
     if (count > found.last_in) found.dp = dp, found.last_in = count;
   return found;

@@ -52,7 +52,7 @@ class Teller {
   }
 
   void sum_up() {
-    const auto cases = static_cast<double>(ranks() * steps());
+    const double cases = ranks() * steps();
     for (const TrainingRank& rank : time_.ranks)
       for (const TrainingStep& step : rank.steps) {
         step_ns_ += step.whole_ns() / cases;
@@ -61,7 +61,7 @@ class Teller {
         for (size_t k = 0; k < kTrainingParts; ++k) mean_[k] += step.ns[k] / cases;
       }
     e_.step_ns = e_.wall_ns = e_.parts_of_ns = step_ns_;
-    e_.steps = e_.parts_of_steps = static_cast<int64_t>(steps());
+    e_.steps = e_.parts_of_steps = steps();
     const auto part = [&](const char* id, const std::string& name, double ns) {
       if (ns > 0) e_.headline.parts.push_back(span_part(id, "training.part." + name, ns / step_ns_));
     };
@@ -80,7 +80,7 @@ class Teller {
 
   void say_run() {
     Args args;
-    args.count("ranks", static_cast<int64_t>(ranks())).count("steps", e_.steps).set("time", human_duration(step_ns_));
+    args.count("ranks", ranks()).count("steps", e_.steps).set("time", human_duration(step_ns_));
     e_.run = words("training.run", args);
     if (time_.first_left_out < 0) return;
     e_.note = words("training.first", Args().set("step", int64_t{time_.first_left_out}));
@@ -149,15 +149,15 @@ class Teller {
     }
     for (const auto& [at, p] : found) {
       // An event in more than half of the steps does not count as a pause.
-      if (p.ns < kLeast * step_ns_ * static_cast<double>(steps()) || 2 * p.steps.size() > steps()) continue;
-      Finding f = finding("step.outlier", p.ns / static_cast<double>(steps()));
+      if (p.ns < kLeast * step_ns_ * steps() || 2 * p.steps.size() > steps()) continue;
+      Finding f = finding("step.outlier", p.ns / steps());
       std::string list;
       for (size_t i = 0; i < p.steps.size() && i < 5; ++i) list += (i ? ", " : "") + std::to_string(p.steps[i]);
       if (p.steps.size() > 5) list += ", …";
       f.step = p.longest;
       const bool all = at.first == kAll;
       Args args;
-      args.count("steps", static_cast<int64_t>(p.steps.size())).set("list", list);
+      args.count("steps", p.steps.size()).set("list", list);
       args.set("does", words(std::string(all ? "training.do." : "training.does.") + kParts[at.second]));
       args.set("longest", human_duration(p.longest_ns)).flag("alone", ranks() == 1);
       args.flag("other", static_cast<TrainingPart>(at.second) == TrainingPart::kOther);
@@ -192,13 +192,13 @@ class Teller {
         sum += time_.ranks[r].steps[k].waiting_ns;
       }
       last[least] += 1;
-      lost.push_back((sum - static_cast<double>(ranks()) * time_.ranks[least].steps[k].waiting_ns) /
-                     static_cast<double>(ranks() - 1));
+      lost.push_back((sum - ranks() * time_.ranks[least].steps[k].waiting_ns) /
+                     (ranks() - 1));
     }
     const double price = median_of(std::move(lost));  // the extra time of single steps belongs to the pauses
     if (price < kLeast * step_ns_) return;
-    const size_t who = static_cast<size_t>(std::max_element(last.begin(), last.end()) - last.begin());
-    const double share = last[who] / static_cast<double>(steps());
+    const size_t who = std::max_element(last.begin(), last.end()) - last.begin();
+    const double share = last[who] / steps();
     if (share < kMostlyLast) {
       Finding f = finding("comm.waiting", price);
       say(f, "training.waits", Args().set("share", percent(share)));
@@ -278,7 +278,7 @@ class Teller {
     const double work = (mean_[2] + mean_[3] + mean_[4]) / step_ns_;
     Args args;
     args.flag("any", !e_.findings.empty()).set("time", human_duration(step_ns_)).set("share", percent(1 - work));
-    args.count("ranks", static_cast<int64_t>(ranks())).count("steps", e_.steps);
+    args.count("ranks", ranks()).count("steps", e_.steps);
     args.set("finding", e_.findings.empty() ? Text() : e_.findings[0].title);
     h.closing = words("training.closing", args);
     h.title = words("training.title", args);

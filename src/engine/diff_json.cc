@@ -21,7 +21,7 @@ std::string diff_json(const RunDiff& diff) {
   json.begin_object();
   json.field("change_ns", whole_ns(diff.change_ns));
   json.key("error_ns");
-  std::isnan(diff.error_ns) ? json.null() : json.value(static_cast<int64_t>(std::llround(diff.error_ns)));
+  std::isnan(diff.error_ns) ? json.null() : json.value(std::llround(diff.error_ns));
   json.field("change_share", diff.a.step_ns > 0 ? diff.change_ns / diff.a.step_ns : std::nan(""));
   json.field("beyond_noise", diff.sure);
   const Text head = headline(diff), cause = main_cause(diff), each = per_micro_batch(diff);

@@ -56,9 +56,9 @@ void cell_fields(const Trace& trace, bool beside_slices, JsonWriter& json) {
   json.field("micro_batches", micro_batches_per_step(trace));
   json.field("steps", extent.step_count);
   recognition_field(trace, json);
-  json.field("cells", static_cast<int64_t>(trace.cells.size()));
+  json.field("cells", trace.cells.size());
   if (beside_slices) return;
-  json.field("slices", static_cast<int64_t>(trace.slice_count()));
+  json.field("slices", trace.slice_count());
   json.field("start_ns", extent.start_ns);
   json.field("end_ns", extent.end_ns);
 }
@@ -69,7 +69,7 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
   if (!with_cells) {
     for (const char* key : {"stages", "replicas", "context_parallel", "chunks", "micro_batches", "schedule"})
       json.key(key).null();
-    json.field("steps", static_cast<int64_t>(counts.steps.size()));
+    json.field("steps", counts.steps.size());
   }
   json.key("step_numbers").begin_array();
   for (const int64_t step : counts.steps) json.value(step);
@@ -104,7 +104,7 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
     }
     json.field("device_name", device_name(part));
     json.field("torch", torch_era(trace, part));
-    json.field("slices", static_cast<int64_t>(part.slices.size()));
+    json.field("slices", part.slices.size());
     json.key("files").begin_array();
     for (const SourceRef& file : part.files) json.value(file.path);
     json.end_array().end_object();
@@ -124,7 +124,7 @@ std::string info_json(const Trace& trace) {
   json.field("format", trace.format);
   json.field("description", trace.description);
   json.field("machines", trace.machine_count());
-  json.field("ranks", static_cast<int64_t>(trace.parts.size()));
+  json.field("ranks", trace.parts.size());
   if (with_cells || !by_slices) cell_fields(trace, by_slices, json);
   if (by_slices) slice_fields(trace, with_cells, json);
   json.field("clock", clock_name(trace.clock));

@@ -40,7 +40,7 @@ std::optional<std::string> bytes_of(const std::string& path, size_t at_most = SI
     const ssize_t n = ::read(fd, buffer, std::min(sizeof buffer, at_most - out.size()));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
-    out.append(buffer, static_cast<size_t>(n));
+    out.append(buffer, n);
   }
   ::close(fd);
   return out;
@@ -94,7 +94,7 @@ Known look_at(const std::string& path) {
   Known known;
   const std::optional<std::string> bytes = bytes_of(path);
   if (!bytes) return known;
-  known.bytes = static_cast<int64_t>(bytes->size());
+  known.bytes = bytes->size();
   const Result<digest::Digest> digest = digest::parse(*bytes, path);
   known.state = digest ? Known::kWhole : Known::kDamaged;
   if (digest) known.head = digest->head;
@@ -186,7 +186,7 @@ void write_digest(const DigestPlan& plan, const digest::Head& head, const Trace&
     count.failures.push_back(s.error());
     return;
   }
-  written.push_back({head, damaged, static_cast<int64_t>(bytes.size())});
+  written.push_back({head, damaged, std::ssize(bytes)});
 }
 
 digest::Head head_of(const DigestPlan& plan, const DigestUnit& unit) {
@@ -232,8 +232,8 @@ void make_rank(const DigestPlan& plan, const DigestUnit& unit, DigestCount& coun
     return;
   }
   keep_losses(trace->diagnostics, count.losses);
-  head.cells = static_cast<int64_t>(trace->cells.size());
-  head.slices = static_cast<int64_t>(trace->slice_count());
+  head.cells = trace->cells.size();
+  head.slices = trace->slice_count();
   write_digest(plan, head, *trace, count, written);
 }
 
@@ -250,7 +250,7 @@ Trace split_off(const Trace& trace, size_t p) {
   one.numbers_messages_per_rank = trace.numbers_messages_per_rank;
   one.device_family = trace.device_family;
   one.categories = trace.categories;
-  for (uint32_t id = 0; id < trace.names.size(); ++id) one.names.intern(trace.names.text(static_cast<StringId>(id)));
+  for (uint32_t id = 0; id < trace.names.size(); ++id) one.names.intern(trace.names.text(id));
   one.parts.push_back(trace.parts[p]);
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     if (trace.cells.part[i] != static_cast<int32_t>(p)) continue;
@@ -297,14 +297,14 @@ void make_whole(const DigestPlan& plan, const DigestUnit& unit, DigestCount& cou
          "profiler traces are read from their own files: stageline explain, report and analyze take them"});
     return;
   }
-  head.ranks_of_source = static_cast<int64_t>(trace->parts.size());
+  head.ranks_of_source = trace->parts.size();
   for (size_t p = 0; p < trace->parts.size(); ++p) {
     if (!wanted(plan, trace->parts[p].rank)) continue;
     const Trace one = split_off(*trace, p);
     head.rank = one.parts[0].rank;
     head.source = one.parts[0].source;
-    head.cells = static_cast<int64_t>(one.cells.size());
-    head.slices = static_cast<int64_t>(one.slice_count());
+    head.cells = one.cells.size();
+    head.slices = one.slice_count();
     write_digest(plan, head, one, count, written);
   }
 }
@@ -340,7 +340,7 @@ std::vector<size_t> batches(const DigestPlan& plan) {
   constexpr size_t kMost = 32, kPerThread = 8;
   constexpr int64_t kMaxBytes = int64_t{256} << 20;
   const size_t most =
-      std::clamp<size_t>(plan.units.size() / (kPerThread * static_cast<size_t>(thread_count())), 1, kMost);
+      std::clamp<size_t>(plan.units.size() / (kPerThread * thread_count()), 1, kMost);
   std::vector<size_t> begins;
   int64_t bytes = 0;
   for (size_t i = 0; i < plan.units.size(); ++i) {

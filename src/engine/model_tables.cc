@@ -87,7 +87,7 @@ Table devices_table(const Trace& trace) {
     const bool timed = sum.start_ns <= sum.end_ns;
     table.add_row({int64_t{part.rank}, known_integer(part.machine), part.machine_name, known_integer(part.device),
                    known_integer(part.stage), known_integer(part.dp), part.source,
-                   static_cast<int64_t>(part.slices.size()), sum.cells, timed ? sum.start_ns : kNullInteger,
+                   std::ssize(part.slices), sum.cells, timed ? sum.start_ns : kNullInteger,
                    timed ? sum.end_ns : kNullInteger});
   }
   return table;

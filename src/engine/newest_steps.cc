@@ -63,7 +63,7 @@ std::vector<std::string> newest_files(const Source& source) {
       return a.size() != b.size() ? a.size() < b.size() : a < b;  // part 1000 comes after part 999
     });
     const size_t first = files.size() > kNewestFiles ? files.size() - kNewestFiles : 0;
-    out.insert(out.end(), files.begin() + static_cast<std::ptrdiff_t>(first), files.end());
+    out.insert(out.end(), files.begin() + first, files.end());
   }
   return out;
 }
@@ -140,17 +140,17 @@ RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* r
   }
   if (count > 0 && step.pipeline_span_ns() > 0)
     out.bubble =
-        static_cast<double>(bubble_ns) / static_cast<double>(count) / static_cast<double>(step.pipeline_span_ns());
+        bubble_ns / static_cast<double>(count) / step.pipeline_span_ns();
   std::vector<double> means;
   double most = 0;
   for (const auto& [stage, sums] : of_stage) {
     double total = 0;
     std::vector<double> busy;
     for (const RankSums* sum : sums) {
-      busy.push_back(static_cast<double>(sum->busy_ns));
+      busy.push_back(sum->busy_ns);
       total += busy.back();
     }
-    means.push_back(total / static_cast<double>(sums.size()));
+    means.push_back(total / sums.size());
     if (means.back() > most) {
       most = means.back();
       out.stage = stage;
@@ -236,7 +236,7 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
     }
     // If more was read than is needed, the next look reads less: the steps asked for, an eighth more, and two that are
     // not whole. An amount that was too small once is not tried again.
-    const int64_t wanted = static_cast<int64_t>(std::max(count, kMinSteps)), enough = wanted + wanted / 8 + 2;
+    const int64_t wanted = std::max(count, kMinSteps), enough = wanted + wanted / 8 + 2;
     if (all_new && over > enough) {
       int64_t most = 0;  // that was read of a file
       for (const std::string& path : files)
@@ -262,7 +262,7 @@ void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std
   const int32_t under_way = last_of_all(parts);
   for (const auto& [part, steps] : parts) {
     if (steps.second != under_way || (done.size() < parts.size() && done.contains(part))) continue;
-    const std::string_view recording = recording_of(trace.parts[static_cast<size_t>(part)].source);
+    const std::string_view recording = recording_of(trace.parts[part].source);
     const auto file = newest.find(recording);
     if (in_memory.contains(recording) || file == newest.end())
       in_memory_ = true;
@@ -362,11 +362,11 @@ LookPace::LookPace(double share)
 std::chrono::nanoseconds LookPace::pause() {
   const int64_t used = now_ns(CLOCK_PROCESS_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC);
   debt_ns_ =
-      std::max(0.0, debt_ns_ + static_cast<double>(used - used_ns_) - share_ * static_cast<double>(now - then_ns_));
+      std::max(0.0, debt_ns_ + (used - used_ns_) - share_ * (now - then_ns_));
   used_ns_ = used;
   then_ns_ = now;
   return std::chrono::nanoseconds(
-      static_cast<int64_t>(std::max(0.0, debt_ns_ - static_cast<double>(kSlackNs)) / share_));
+      static_cast<int64_t>(std::max(0.0, debt_ns_ - kSlackNs) / share_));
 }
 
 }  // namespace stageline

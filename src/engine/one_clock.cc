@@ -34,9 +34,9 @@ void say_doubts(Trace& trace, const ClockAlignment& alignment) {
   trace.diagnostics.add(problem::clock_not_shared,
                         Args()
                             .set("rank", std::to_string(part.rank))
-                            .set("offset_ns", human_duration(static_cast<double>(std::abs(worst->offset_ns))))
+                            .set("offset_ns", human_duration(std::abs(worst->offset_ns)))
                             .flag("behind", worst->offset_ns < 0),
-                        {part.source}, static_cast<int64_t>(doubts.size()));
+                        {part.source}, doubts.size());
 }
 
 // Returns clocks as the source says: all ranks are on the first rank's.
@@ -91,7 +91,7 @@ int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
   constexpr int64_t kToleranceNs = 1000;
   const Cells& cells = trace.cells;
   const auto time = [&](uint32_t cell, int64_t stamp_ns) {
-    const auto part = static_cast<size_t>(cells.part[cell]);
+    const size_t part = cells.part[cell];
     return part < clocks.size() ? clocks[part].common_ns(stamp_ns) : stamp_ns;
   };
   std::vector<int64_t> broken(stretch_count(trace.links.size()));
@@ -115,7 +115,7 @@ Text why_refused(const Trace& trace, const ClockAlignment& alignment) {
   if (after <= before) return {};
   return words("clock.refused", Args()
                                     .set("after", grouped(after))
-                                    .set("links", grouped(static_cast<int64_t>(trace.links.size())))
+                                    .set("links", grouped(trace.links.size()))
                                     .set("before", grouped(before)));
 }
 

@@ -145,7 +145,7 @@ class ChromeWriter {
   }
 
   uint64_t rebased(int64_t ns) const {
-    return static_cast<uint64_t>(ns) - static_cast<uint64_t>(layout_.extent.start_ns);
+    return ns - static_cast<uint64_t>(layout_.extent.start_ns);
   }
 
   void ids(uint32_t pid, uint32_t tid) {
@@ -159,7 +159,7 @@ class ChromeWriter {
     line_ += ",\"ts\":";
     append_micros(line_, rebased(start_ns));
     line_ += ",\"dur\":";
-    append_micros(line_, static_cast<uint64_t>(end_ns) - static_cast<uint64_t>(start_ns));
+    append_micros(line_, end_ns - static_cast<uint64_t>(start_ns));
   }
 
   void argument(std::string_view name, int32_t value) {
@@ -298,8 +298,8 @@ class ChromeWriter {
     other.field("clock", clock_name(trace_.clock));
     // As text, because numbers in JSON are exact only up to 2^53.
     other.field("start_ns", std::to_string(layout_.extent.start_ns));
-    other.field("flows_left_out", static_cast<int64_t>(flows_left_out_));
-    other.field("cells_left_out", static_cast<int64_t>(layout_.cells_left_out)).end_object();
+    other.field("flows_left_out", flows_left_out_);
+    other.field("cells_left_out", layout_.cells_left_out).end_object();
     line_ += "\n],\"displayTimeUnit\":\"ms\",\"otherData\":";
     line_ += other.text();
     line_ += "}\n";

@@ -38,9 +38,9 @@ void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
     json.field("value_note", f.value_note);
     json.field("title", f.title);
     json.field("detail", f.detail);
-    json.field("lost_ns", static_cast<int64_t>(std::llround(f.lost_ns_per_step)))
-        .field("uncertainty_ns", static_cast<int64_t>(std::llround(f.uncertainty_ns)));
-    json.field("saving_ns", static_cast<int64_t>(std::llround(f.price.saving_ns)));
+    json.field("lost_ns", std::llround(f.lost_ns_per_step))
+        .field("uncertainty_ns", std::llround(f.uncertainty_ns));
+    json.field("saving_ns", std::llround(f.price.saving_ns));
     json.field("analysis", f.evidence.analysis).field("table", f.evidence.table).end_object();
   }
   json.end_array();

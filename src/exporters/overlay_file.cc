@@ -138,7 +138,7 @@ class OverlayWriter {
 
   // Takes the source's bytes from the end of the last event to `offset`.
   std::string_view take_to(int64_t offset) {
-    const auto size = std::min(static_cast<size_t>(offset - position_), pending_.size() - used_);
+    const auto size = std::min<size_t>(offset - position_, pending_.size() - used_);
     const std::string_view bytes = std::string_view(pending_).substr(used_, size);
     used_ += size;
     position_ += static_cast<int64_t>(size);
@@ -147,7 +147,7 @@ class OverlayWriter {
 
   void add_event(const JsonSpan& span, uint32_t index) {
     const std::string_view gap = take_to(span.offset);
-    take_to(span.offset + static_cast<int64_t>(span.text.size()));
+    take_to(span.offset + std::ssize(span.text));
     const bool leaves = index < overlay_.leave_out.size() && overlay_.leave_out[index];
     if (in_head_ && first_) write(gap);
     if (!leaves) {

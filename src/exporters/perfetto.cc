@@ -72,7 +72,7 @@ class PerfettoWriter : PerfettoPackets {
   }
 
  private:
-  uint64_t shown_time(int64_t ns) const { return static_cast<uint64_t>(ns) + shift_ns_; }
+  uint64_t shown_time(int64_t ns) const { return ns + shift_ns_; }
 
   void write_tracks() {
     write_root(trace_);
@@ -170,8 +170,8 @@ class PerfettoWriter : PerfettoPackets {
       const Part& part = trace_.parts[cells.part[cell]];
       return uint64_t{1} << 63 | uint64_t{part.slices.name_id[cells.slice[cell]]} << 28 | kind | duration;
     }
-    const auto micro_batch = static_cast<uint64_t>(int64_t{cells.micro_batch[cell]} + 1);
-    const auto chunk = static_cast<uint64_t>(int64_t{cells.chunk[cell]} + 1);
+    const uint64_t micro_batch = int64_t{cells.micro_batch[cell]} + 1;
+    const uint64_t chunk = int64_t{cells.chunk[cell]} + 1;
     if (micro_batch >> 22 != 0 || chunk >> 11 != 0) return 0;
     return uint64_t{1} << 62 | micro_batch << 39 | chunk << 28 | kind | duration;
   }
@@ -181,11 +181,11 @@ class PerfettoWriter : PerfettoPackets {
   uint64_t correlation_id(size_t cell) const {
     const Cells& cells = trace_.cells;
     const Part& part = trace_.parts[cells.part[cell]];
-    const auto dp_count = static_cast<uint64_t>(std::max(layout_.extent.dp_count, 1));
+    const uint64_t dp_count = std::max(layout_.extent.dp_count, 1);
     const uint64_t replica =
-        static_cast<uint64_t>(cells.step[cell]) * dp_count + static_cast<uint64_t>(std::max(part.dp, 0));
-    return replica * static_cast<uint64_t>(layout_.extent.micro_batch_count) +
-           static_cast<uint64_t>(cells.micro_batch[cell]) + 1;
+        cells.step[cell] * dp_count + std::max(part.dp, 0);
+    return replica * layout_.extent.micro_batch_count +
+           cells.micro_batch[cell] + 1;
   }
 
   void write_cell(uint32_t cell, const Part& part) {

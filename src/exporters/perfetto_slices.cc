@@ -52,7 +52,7 @@ class SliceWriter : PerfettoPackets {
 
   // A trace that begins before its zero is shifted to begin at zero.
   uint64_t shown_time(int64_t ns) const {
-    return static_cast<uint64_t>(ns) - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0);
+    return ns - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0);
   }
 
   // The slices that nest go to one thread, and those that are left over to the next thread.
@@ -140,7 +140,7 @@ class SliceWriter : PerfettoPackets {
     if (value < 0) return;
     const size_t start = out_.begin(track_event::kAnnotation);
     out_.text(annotation::kName, name);
-    out_.number(annotation::kUint, static_cast<uint64_t>(value));
+    out_.number(annotation::kUint, value);
     out_.end(start);
   }
   void text(std::string_view name, StringId value) {

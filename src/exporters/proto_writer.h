@@ -27,7 +27,7 @@ class ProtoWriter {
     size_ += key + put_varint(at + key, value);
   }
   // Writes an int32 or int64. Negative values take ten bytes, as protobuf requires.
-  void signed_number(uint32_t field, int64_t value) { number(field, static_cast<uint64_t>(value)); }
+  void signed_number(uint32_t field, int64_t value) { number(field, value); }
   void fixed64(uint32_t field, uint64_t value) {
     char* at = room(kMaxVarint + 8);
     const size_t key = put_varint(at, uint64_t{field} << 3 | 1);

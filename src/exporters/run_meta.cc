@@ -13,14 +13,14 @@ std::vector<MetaEntry> run_meta(const Trace& trace) {
   text("format", trace.format);
   text("description", trace.description);
   integer("machines", trace.machine_count());
-  integer("ranks", static_cast<int64_t>(trace.parts.size()));
+  integer("ranks", trace.parts.size());
   integer("stages", extent.stage_count);
   integer("replicas", replica_count(trace, extent.dp_count));
   integer("steps", extent.step_count);
   integer("chunks", extent.chunk_count);
   integer("micro_batches", micro_batches_per_step(trace));
-  integer("cells", static_cast<int64_t>(trace.cells.size()));
-  integer("slices", static_cast<int64_t>(trace.slice_count()));
+  integer("cells", trace.cells.size());
+  integer("slices", trace.slice_count());
   integer("start_ns", extent.start_ns);
   integer("end_ns", extent.end_ns);
   switch (trace.clock) {

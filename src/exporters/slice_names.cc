@@ -16,7 +16,7 @@ NameUnit unit_for(uint64_t dur_ns) {
 }
 
 uint64_t shown_dur_ns(const Cells& cells, size_t i) {
-  return static_cast<uint64_t>(shown_end_ns(cells, i)) - static_cast<uint64_t>(cells.start_ns[i]);
+  return shown_end_ns(cells, i) - static_cast<uint64_t>(cells.start_ns[i]);
 }
 
 struct Shown {
@@ -84,10 +84,10 @@ void SliceNames::append_stem(std::string& out, size_t cell) const {
   // Does the same as cell_label(), without its temporary strings.
   const CellKind kind = cells.kind[cell];
   out += kind_code(kind);
-  if (cells.micro_batch[cell] >= 0) append_number(out, static_cast<uint64_t>(cells.micro_batch[cell]));
+  if (cells.micro_batch[cell] >= 0) append_number(out, cells.micro_batch[cell]);
   if (with_chunk_ && is_compute(kind) && cells.chunk[cell] >= 0) {
     out += ".c";
-    append_number(out, static_cast<uint64_t>(cells.chunk[cell]));
+    append_number(out, cells.chunk[cell]);
   }
 }
 
@@ -102,7 +102,7 @@ uint64_t SliceNames::duration_code(size_t cell) const {
 
 std::string step_name(int32_t step, int64_t dur_ns) {
   std::string name = "step " + std::to_string(step);
-  const auto dur = static_cast<uint64_t>(dur_ns);
+  const uint64_t dur = dur_ns;
   append_shown(name, shown(dur, unit_for(dur)));
   return name;
 }

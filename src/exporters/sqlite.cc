@@ -110,7 +110,7 @@ void write_findings(Output& out, const std::vector<Finding>& findings) {
   SqliteInsert insert(out.db, "findings", 10);
   for (size_t i = 0; i < findings.size(); ++i) {
     const Finding& f = findings[i];
-    insert.integer(static_cast<int64_t>(i)).text(f.id).real(f.weight).text(f.value).text(f.value_note.en);
+    insert.integer(i).text(f.id).real(f.weight).text(f.value).text(f.value_note.en);
     insert.text(f.value_note.zh).text(f.title.en).text(f.title.zh).text(f.detail.en).text(f.detail.zh).next();
   }
   out.keep(insert.status());

@@ -46,7 +46,7 @@ class TorchTimes {
 
  private:
   double dur_us(const FunctionEvent& event) const {
-    const auto us = [&](int64_t ns) { return static_cast<double>(ns - zero_ns_) / 1000.0; };
+    const auto us = [&](int64_t ns) { return (ns - zero_ns_) / 1000.0; };
     return us(event.end_ns) - us(event.start_ns);
   }
   int64_t zero_ns_ = 0;

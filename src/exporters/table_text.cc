@@ -34,7 +34,7 @@ bool is_flops(const ColumnSpec& spec) { return spec.type == ColumnType::kInteger
 
 std::string human_count(int64_t value) {
   if (std::abs(static_cast<double>(value)) < 1e4) return std::to_string(value);
-  auto scaled = static_cast<double>(value);
+  double scaled = value;
   const char* unit = "";
   for (const char* next : {"k", "M", "G", "T", "P", "E"}) {
     if (std::abs(scaled) < 1000) break;
@@ -81,13 +81,13 @@ class Shown {
     }
     if (table_.is_null(row, column)) return table_.shown_text(row, column);
     if (is_bytes(spec)) {
-      const auto bytes = static_cast<double>(table_.integer(row, column));
+      const double bytes = table_.integer(row, column);
       return (bytes < 0 ? "-" : "") + human_bytes(std::abs(bytes));
     }
     if (is_flops(spec)) return human_count(table_.integer(row, column));
     if (spec.type == ColumnType::kTime && origin_ns_ != 0) {
       const int64_t ns = table_.integer(row, column);
-      return ns < kEpochNs ? "–" : fixed(static_cast<double>(ns - origin_ns_) / 1e6, 3);
+      return ns < kEpochNs ? "–" : fixed((ns - origin_ns_) / 1e6, 3);
     }
     return table_.shown_text(row, column);
   }
@@ -121,9 +121,9 @@ class Shown {
 
 void append_aligned(std::string& out, std::string_view text, int width, bool right, bool last) {
   const int missing = std::max(0, width - display_width(text));
-  if (right) out.append(static_cast<size_t>(missing), ' ');
+  if (right) out.append(missing, ' ');
   out += text;
-  if (!right && !last) out.append(static_cast<size_t>(missing), ' ');
+  if (!right && !last) out.append(missing, ' ');
 }
 
 // Returns how many bytes of `text` fit into `width` columns, never cutting within a character.
@@ -255,7 +255,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
     for (size_t c = 0; c < columns; ++c) {
       if (c > 0) out += kGap;
       if (c == last && wrap)
-        append_wrapped(out, shown(r, c), room, static_cast<size_t>(before_last));
+        append_wrapped(out, shown(r, c), room, before_last);
       else
         append_aligned(
             out,
@@ -273,7 +273,7 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
   }
   if (rows < table.row_count()) {
     Args args;
-    args.set("table", table.name()).set("count", grouped(static_cast<int64_t>(table.row_count() - rows)));
+    args.set("table", table.name()).set("count", grouped(table.row_count() - rows));
     out += words("table.more", args).in(chinese) + "\n";
   }
   return out;
@@ -386,7 +386,7 @@ void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, in
   const size_t shown = std::min(table.row_count(), max_rows);
   const int64_t origin =
       table.is_later() ? shown_origin(table.rows(0, shown), shown, origin_ns) : shown_origin(table, shown, origin_ns);
-  json.field("row_count", static_cast<int64_t>(table.row_count())).field("origin_ns", std::to_string(origin));
+  json.field("row_count", table.row_count()).field("origin_ns", std::to_string(origin));
   const auto write_rows = [&](JsonWriter& out) {
     out.begin_array();
     for_each_block(table, begin, end, [&](const Table& block, size_t from, size_t to) {
@@ -406,8 +406,8 @@ void append_table_page(JsonWriter& json, const Table& table, size_t max_rows, in
     RowsApart::Place place{0, 0, apart->text.size(), text.size()};
     json.key("rows_at");
     place.key_at = json.text().size() - kKey.size();
-    json.begin_array().value(static_cast<int64_t>(place.rows_at));
-    json.value(static_cast<int64_t>(text.size())).value(static_cast<int64_t>(end - begin)).end_array();
+    json.begin_array().value(place.rows_at);
+    json.value(text.size()).value(end - begin).end_array();
     place.key_end = json.text().size();
     apart->places.push_back(place);
     apart->text += text;

@@ -39,7 +39,7 @@ Status write_timings_csv(const Trace& trace, const std::vector<int64_t>& clock_o
   for (size_t i = 0; i < cells.size(); ++i) {
     const Cell cell = cells.at(i);
     const Part& part = trace.parts[cell.part];
-    const auto machine = static_cast<size_t>(part.machine);
+    const size_t machine = part.machine;
     const int64_t offset = machine < clock_offset_ns.size() ? clock_offset_ns[machine] : 0;
     const int32_t seq = sequence[{cell.part, cell.step}][cell.kind]++;
     const int32_t global_chunk = is_compute(cell.kind) ? cell.chunk * stages + part.stage : -1;

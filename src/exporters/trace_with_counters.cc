@@ -66,7 +66,7 @@ void add_exact(const TorchRun& run, const TorchRank& rank, std::vector<std::stri
   for (const CopyBandwidth& c : copy_bandwidths(run, rank))
     for (size_t i = 0; i < c.rate.size(); ++i)
       add_event(events, {c.label, "Memcpy BW"}, device, c.rate.time_ns[i] + zero,
-                json_double(gigabytes_per_second(static_cast<double>(c.rate.value[i]))));
+                json_double(gigabytes_per_second(c.rate.value[i])));
 }
 
 Status write_trace_with_counters(const ExportInput& input, const std::string& path) {

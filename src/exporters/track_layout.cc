@@ -42,7 +42,7 @@ struct Groups {
 Groups group_by_lane(const Trace& trace) {
   const Cells& cells = trace.cells;
   const auto group_of = [&](size_t i) {
-    return static_cast<size_t>(cells.part[i]) * kLaneCount + static_cast<size_t>(kind_lane(cells.kind[i]));
+    return static_cast<size_t>(cells.part[i]) * kLaneCount + kind_lane(cells.kind[i]);
   };
   Groups groups;
   groups.offsets.assign(trace.parts.size() * kLaneCount + 1, 0);
@@ -50,14 +50,14 @@ Groups group_by_lane(const Trace& trace) {
   std::partial_sum(groups.offsets.begin(), groups.offsets.end(), groups.offsets.begin());
   groups.cells.resize(cells.size());
   std::vector<size_t> next = groups.offsets;
-  for (uint32_t i = 0; i < cells.size(); ++i) groups.cells[next[group_of(i)]++] = static_cast<uint32_t>(i);
+  for (uint32_t i = 0; i < cells.size(); ++i) groups.cells[next[group_of(i)]++] = i;
   const auto earlier = [&](uint32_t a, uint32_t b) {
     return std::tuple(cells.start_ns[a], shown_end_ns(cells, b), a) <
            std::tuple(cells.start_ns[b], shown_end_ns(cells, a), b);
   };
   for (size_t g = 0; g + 1 < groups.offsets.size(); ++g) {
-    const auto begin = groups.cells.begin() + static_cast<ptrdiff_t>(groups.offsets[g]);
-    const auto end = groups.cells.begin() + static_cast<ptrdiff_t>(groups.offsets[g + 1]);
+    const auto begin = groups.cells.begin() + groups.offsets[g];
+    const auto end = groups.cells.begin() + groups.offsets[g + 1];
     if (!std::is_sorted(begin, end, earlier)) std::sort(begin, end, earlier);
   }
   return groups;
@@ -94,14 +94,14 @@ void add_lane_tracks(const Trace& trace, const uint32_t* first, const uint32_t* 
   const int rows = assign_rows(start_ns, end_ns, row, kMaxRowsPerLane + 1);
   const std::string name = track.name;
   for (int r = 0; r < std::min(rows, kMaxRowsPerLane); ++r) {
-    track.name = numbered(name, static_cast<size_t>(r));
+    track.name = numbered(name, r);
     track.begin = layout.cells.size();
     for (size_t k = 0; k < row.size(); ++k)
       if (row[k] == r) layout.cells.push_back(first[k]);
     track.end = layout.cells.size();
     layout.tracks.push_back(track);
   }
-  layout.cells_left_out += static_cast<size_t>(std::count(row.begin(), row.end(), kMaxRowsPerLane));
+  layout.cells_left_out += std::count(row.begin(), row.end(), kMaxRowsPerLane);
 }
 
 void add_steps(const Cells& cells, TrackLayout& layout) {
@@ -127,8 +127,8 @@ void add_steps(const Cells& cells, TrackLayout& layout) {
   // There are few steps, and no real job has steps that overlap deeply. So there are as many rows as needed.
   std::vector<int> row;
   const int rows = assign_rows(start_ns, end_ns, row, INT32_MAX);
-  for (size_t k = 0; k < row.size(); ++k) layout.steps[k].row = static_cast<size_t>(row[k]);
-  for (int r = 0; r < rows; ++r) layout.step_tracks.push_back({numbered("steps", static_cast<size_t>(r)), 0});
+  for (size_t k = 0; k < row.size(); ++k) layout.steps[k].row = row[k];
+  for (int r = 0; r < rows; ++r) layout.step_tracks.push_back({numbered("steps", r), 0});
 }
 
 }  // namespace
@@ -154,9 +154,9 @@ TrackLayout lay_out_tracks(const Trace& trace) {
   layout.cells.reserve(groups.cells.size());
   for (const uint32_t p : order) {
     const Part& part = trace.parts[p];
-    const auto pid = static_cast<uint32_t>(std::get<0>(place(p)) + 1);
+    const uint32_t pid = std::get<0>(place(p)) + 1;
     for (int lane = 0; lane < kLaneCount; ++lane) {
-      const size_t g = size_t{p} * kLaneCount + static_cast<size_t>(lane);
+      const size_t g = size_t{p} * kLaneCount + lane;
       const uint32_t* first = groups.cells.data() + groups.offsets[g];
       const uint32_t* last = groups.cells.data() + groups.offsets[g + 1];
       if (first == last) continue;

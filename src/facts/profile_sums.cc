@@ -131,10 +131,10 @@ std::optional<LargestClass> largest_class_at_peak(const Trace& trace, int32_t ra
       if (curve.points.empty() || memory_device_name(curve.device) == "CPU") continue;
       const MemoryClassPoint peak =
           memory_class_series(part, answer.history, classes, curve.device, torch->zero_ns).peak;
-      const auto total = static_cast<double>(peak.total());
-      if (total > kFollowed * static_cast<double>(curve.points[curve.peak].allocated)) continue;
+      const double total = peak.total();
+      if (total > kFollowed * curve.points[curve.peak].allocated) continue;
       for (const MemoryClass c : kNamed)
-        if (const double share = share_or_zero(static_cast<double>(peak.bytes[c]), total); share >= 0.5)
+        if (const double share = share_or_zero(peak.bytes[c], total); share >= 0.5)
           return LargestClass{c, share};
     }
   }

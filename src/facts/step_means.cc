@@ -15,15 +15,15 @@ struct StepMeansFact {
     const StepPeriods& periods = periods_of(run);
     if (const RunGraph& made = graph_of(run, LaunchRule::kInOrder); made.graph) {
       for (const GraphStep& step : made.graph->steps)
-        out.numbers.push_back(step.step), out.span_ns.push_back(static_cast<double>(step.span_ns));
+        out.numbers.push_back(step.step), out.span_ns.push_back(step.span_ns);
     } else {
       for (const StepSpan& span : periods.spans) out.numbers.push_back(span.step), out.span_ns.push_back(span.ns);
     }
     std::vector<double> usual;
     for (size_t s = 0; s < out.numbers.size(); ++s)
       if (!sums.is_outlier(out.numbers[s])) usual.push_back(out.span_ns[s]);
-    out.usual = {static_cast<int64_t>(usual.size()), mean_of(usual), periods.usual_ns};
-    out.all = {static_cast<int64_t>(out.span_ns.size()), mean_of(out.span_ns), periods.mean_ns};
+    out.usual = {std::ssize(usual), mean_of(usual), periods.usual_ns};
+    out.all = {std::ssize(out.span_ns), mean_of(out.span_ns), periods.mean_ns};
     return out;
   }
 };

@@ -60,7 +60,7 @@ bool ObjectRows::row(const std::vector<sql::SqlValue>& values) {
 
 void append_ns(JsonWriter& json, const char* name, double ns) {
   json.key(name);
-  std::isfinite(ns) ? json.value(static_cast<int64_t>(std::llround(std::clamp(ns, -4e18, 4e18)))) : json.null();
+  std::isfinite(ns) ? json.value(std::llround(std::clamp(ns, -4e18, 4e18))) : json.null();
 }
 
 void append_share(JsonWriter& json, const char* name, double share) {

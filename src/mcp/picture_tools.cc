@@ -103,7 +103,7 @@ void draw_rank(const RankCover& cover, int32_t rank, const Window& window, Bands
       return window.from + static_cast<int64_t>(static_cast<double>(window.length()) * at / columns);
     };
     const int64_t begin = edge(x), end = std::max(edge(x + 1), begin + 1);
-    const auto share = [&](int64_t ns) { return static_cast<double>(ns) / static_cast<double>(end - begin); };
+    const auto share = [&](int64_t ns) { return ns / static_cast<double>(end - begin); };
     std::vector<double> shares;
     int64_t before = 0;
     for (const CoveredTime& upto : cover.upto) {
@@ -146,8 +146,8 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   const Theme& theme = light_theme();
   Bands bands;
   bands.width = static_cast<int>(arguments["width"].integer().value_or(1200));
-  bands.from = human_duration(static_cast<double>(window.from));
-  bands.to = human_duration(static_cast<double>(window.to));
+  bands.from = human_duration(window.from);
+  bands.to = human_duration(window.to);
   for (size_t c = 0; c < kWork.size(); ++c) bands.colours.emplace_back(kWork[c].shown, theme.kernel[c]);
   bands.colours.emplace_back("host: any thread in a call", theme.muted);
   JsonWriter ranks;
@@ -167,19 +167,19 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   }
   ranks.end_array();
   if (!any) return cannot(step || !arguments["range"].is_none() ? "not_recorded" : "no_profiler_slices");
-  std::string alt = "Timeline of " + grouped(static_cast<int64_t>(window.parts.size())) +
+  std::string alt = "Timeline of " + grouped(window.parts.size()) +
                     (window.parts.size() == 1 ? " rank, " : " ranks, ") +
-                    human_duration(static_cast<double>(window.length())) +
+                    human_duration(window.length()) +
                     ": what devices do and whether the host is in a call.";
   if (window.parts.size() > kMaxDrawn) alt += " The first " + std::to_string(kMaxDrawn) + " ranks are drawn.";
-  bands.title = "Devices and hosts over " + human_duration(static_cast<double>(window.length()));
+  bands.title = "Devices and hosts over " + human_duration(window.length());
   if (step) bands.title += ", step " + std::to_string(*step);
   const Result<BandsPng> picture = bands_png(bands);
   if (!picture) return picture.error();
   JsonWriter json;
   json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
   json.field("span_ns", window.length()).key("ranks").raw(ranks.text());
-  json.field("ranks_count", static_cast<int64_t>(window.parts.size()));
+  json.field("ranks_count", window.parts.size());
   json.field("handle", handle_of(run, "chart", arguments)).end_object();
   png_ = base64(picture->bytes);
   return json.take();
@@ -230,7 +230,7 @@ Result<std::string> Tools::span_chart(Opened& run, const Value& arguments) {
   JsonWriter json;
   json.begin_object().field("alt", clean_text(e.headline.title.en, 2000));
   json.field("width", picture->width).field("height", picture->height);
-  json.field("step_ns", static_cast<int64_t>(std::llround(step_ns))).key("parts").raw(list.end_array().text());
+  json.field("step_ns", std::llround(step_ns)).key("parts").raw(list.end_array().text());
   json.field("handle", handle_of(run, "chart", arguments)).end_object();
   png_ = base64(picture->bytes);
   return json.take();
@@ -251,7 +251,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   drawing.ghosts = Ghosts::kOff;
   constexpr double kMaxWidth = 1600;
   drawing.max_width_px = kMaxWidth;
-  if (const auto width = arguments["width"].integer()) drawing.width_px = static_cast<double>(*width);
+  if (const auto width = arguments["width"].integer()) drawing.width_px = *width;
   const DrawnRun drawn(std::make_shared<const Run>(*trace));
   const Result<ChartPicture> picture = chart_picture(drawn, drawing);
   if (!picture) return picture.error();
@@ -279,12 +279,12 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   if (first_step <= last_step)
     alt += first_step == last_step ? " of step " + std::to_string(first_step)
                                    : " of steps " + std::to_string(first_step) + " to " + std::to_string(last_step);
-  alt += ": " + grouped(static_cast<int64_t>(ranks.size())) + (ranks.size() == 1 ? " rank, " : " ranks, ") +
-         grouped(static_cast<int64_t>(cells.size())) + " cells, " + human_duration(static_cast<double>(last - first)) +
+  alt += ": " + grouped(ranks.size()) + (ranks.size() == 1 ? " rank, " : " ranks, ") +
+         grouped(cells.size()) + " cells, " + human_duration(last - first) +
          " from the first to the last.";
   JsonWriter json;
   json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
-  json.field("cells", static_cast<int64_t>(cells.size())).field("span_ns", last - first);
+  json.field("cells", cells.size()).field("span_ns", last - first);
   json.key("ranks").begin_array();
   constexpr size_t kMaxRanks = 64;
   size_t reported = 0;
@@ -295,7 +295,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
     json.field("cells", sums.cells).field("compute_ns", sums.busy_ns);
     json.field("start_ns", sums.first_ns - first).field("end_ns", sums.last_ns - first).end_object();
   }
-  json.end_array().field("ranks_count", static_cast<int64_t>(ranks.size()));
+  json.end_array().field("ranks_count", ranks.size());
   json.field("handle", handle_of(run, "chart", arguments)).end_object();
   png_ = base64(picture->png);
   return json.take();
@@ -312,7 +312,7 @@ Result<std::string> Tools::report(const Value& arguments) {
   struct stat about = {};
   stat(path->c_str(), &about);
   JsonWriter json;
-  json.begin_object().field("path", clean_text(*path, 4096)).field("bytes", static_cast<int64_t>(about.st_size));
+  json.begin_object().field("path", clean_text(*path, 4096)).field("bytes", about.st_size);
   json.end_object();
   return json.take();
 }

@@ -199,7 +199,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   JsonWriter json;
   json.begin_object().field("analysis", analysis->name).field("table", table->name());
   append_table(json, *table, rows, arguments["sort"].text());
-  json.field("row_count", static_cast<int64_t>(table->row_count())).key("tables").begin_array();
+  json.field("row_count", table->row_count()).key("tables").begin_array();
   for (const Table& one : result->tables) json.value(one.name());
   json.end_array().key("notes").begin_array();
   for (const Diagnostic& d : result->notes.items()) json.value(clean_text(d.message.en, 500));

@@ -244,7 +244,7 @@ Status check_arguments(const Tool& tool, const Value& given) {
       if (a.required) return wrong(name + " is missing", a.help);
       continue;
     }
-    const auto most = static_cast<size_t>(a.most);
+    const size_t most = a.most;
     if (a.type == 't' && (value.tag() != ValueTag::kText || value.text().size() > most))
       return wrong(name + " is a text of at most " + std::to_string(a.most) + " bytes");
     if (a.type == 'i' && (value.tag() != ValueTag::kInteger || *value.integer() < a.least || *value.integer() > a.most))
@@ -252,7 +252,7 @@ Status check_arguments(const Tool& tool, const Value& given) {
     if (a.type == 'b' && value.tag() != ValueTag::kBool) return wrong(name + " is true or false");
     if (a.type == 'o' && (!value.is_dict() || value.size() > most)) return wrong(name + " is an object");
     if ((a.type == 'a' || a.type == 'c') &&
-        (!value.is_list() || static_cast<int64_t>(value.size()) < a.least || value.size() > most))
+        (!value.is_list() || std::ssize(value) < a.least || value.size() > most))
       return wrong(name + " is a list of 1 to " + std::to_string(a.most));
     if (a.type == 'a')
       for (size_t i = 0; i < value.size(); ++i)

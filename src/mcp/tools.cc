@@ -272,9 +272,9 @@ Result<std::string> Tools::open(const Value& arguments) {
       .field("trace", run.id)
       .field("format", run.trace.format)
       .field("description", clean_text(run.trace.description));
-  json.field("ranks", static_cast<int64_t>(run.trace.parts.size()))
-      .field("slices", static_cast<int64_t>(run.trace.slice_count()));
-  json.field("cells", static_cast<int64_t>(run.trace.cells.size()))
+  json.field("ranks", run.trace.parts.size())
+      .field("slices", run.trace.slice_count());
+  json.field("cells", run.trace.cells.size())
       .field("clock", clock_name(run.trace.clock))
       .field("epoch_ns", std::to_string(run.data->epoch_ns()));
   if (!closed.empty()) {
@@ -298,7 +298,7 @@ Result<std::string> Tools::open(const Value& arguments) {
         .field("count", flaws[i]->count)
         .field("message", clean_text(flaws[i]->message.en))
         .end_object();
-  json.end_array().field("diagnostics_count", static_cast<int64_t>(flaws.size())).end_object();
+  json.end_array().field("diagnostics_count", flaws.size()).end_object();
   return json.take();
 }
 
@@ -340,8 +340,8 @@ Result<std::string> Tools::analyses(const Value& arguments) {
     for (const AnalysisOption& option : analysis->options) json.value(option.name);
     json.end_array().end_object();
   }
-  json.end_array().field("count", static_cast<int64_t>(ranked.size()));
-  json.field("left_out", static_cast<int64_t>(ranked.size()) - reported).end_object();
+  json.end_array().field("count", ranked.size());
+  json.field("left_out", std::ssize(ranked) - reported).end_object();
   return json.take();
 }
 

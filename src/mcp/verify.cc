@@ -45,7 +45,7 @@ bool is_number(const Value& value) {
 double number_of(const Value& value, double otherwise) {
   if (value.is_none()) return otherwise;
   if (const auto real = value.real()) return *real;
-  return static_cast<double>(value.integer().value_or(0));
+  return value.integer().value_or(0);
 }
 
 // The raw unit of a value: in a row, that of its column; for a member, the one in its name.
@@ -53,7 +53,7 @@ std::string unit_at(const Value& answer, std::string_view at) {
   const auto parts = split(at, '/');
   if (parts.size() == 4 && parts[1] == "rows")
     if (const auto column = parse_int(parts[3])) {
-      const Value spec = answer["columns"].item(static_cast<size_t>(std::max<int64_t>(0, *column)));
+      const Value spec = answer["columns"].item(std::max<int64_t>(0, *column));
       return std::string(spec["unit"].text());
     }
   const std::string_view name = parts.empty() ? std::string_view() : parts.back();
@@ -73,8 +73,8 @@ std::optional<Value> at_pointer(Value value, std::string_view pointer) {
     }
     if (value.is_list()) {
       const auto index = parse_int(name);
-      if (!index || *index < 0 || *index >= static_cast<int64_t>(value.size())) return std::nullopt;
-      value = value.item(static_cast<size_t>(*index));
+      if (!index || *index < 0 || *index >= std::ssize(value)) return std::nullopt;
+      value = value.item(*index);
       continue;
     }
     bool found = false;

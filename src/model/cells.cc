@@ -72,7 +72,7 @@ void Cells::sort() {
     if (i == 0 || step[i] != step[i - 1] || part[i] != part[i - 1]) {
       const auto number = numbers.try_emplace({step[i], part[i]}, static_cast<uint32_t>(counts.size())).first->second;
       if (number == counts.size()) counts.push_back(0);
-      pieces.push_back({static_cast<uint32_t>(i), number});
+      pieces.push_back({i, number});
     }
     ++counts[pieces.back().bucket];
   }
@@ -88,12 +88,12 @@ void Cells::sort() {
   for (size_t k = 0; k < pieces.size(); ++k) {
     const size_t end = k + 1 < pieces.size() ? pieces[k + 1].begin : size();
     size_t& place = places[pieces[k].bucket];
-    for (uint32_t i = pieces[k].begin; i < end; ++i) order[place++] = static_cast<uint32_t>(i);
+    for (uint32_t i = pieces[k].begin; i < end; ++i) order[place++] = i;
   }
   std::vector<Piece>().swap(pieces);
   parallel_for(begins.size() - 1, [&](size_t b) {
-    const auto first = order.begin() + static_cast<std::ptrdiff_t>(begins[b]);
-    const auto last = order.begin() + static_cast<std::ptrdiff_t>(begins[b + 1]);
+    const auto first = order.begin() + begins[b];
+    const auto last = order.begin() + begins[b + 1];
     if (!std::is_sorted(first, last, before)) std::sort(first, last, before);
   });
   const std::function<void()> columns[] = {[&] { permute(start_ns, order); }, [&] { permute(end_ns, order); },

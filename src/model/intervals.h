@@ -98,7 +98,7 @@ class CoveredTime {
   int64_t until(int64_t time) const {
     const auto after = std::upper_bound(merged_.begin(), merged_.end(), time,
                                         [](int64_t at, const Interval& i) { return at < i.start; });
-    const auto i = static_cast<size_t>(after - merged_.begin());
+    const size_t i = after - merged_.begin();
     return i == 0 ? 0 : before_[i - 1] + std::min(time, merged_[i - 1].end) - merged_[i - 1].start;
   }
   std::vector<Interval> merged_;

@@ -16,7 +16,7 @@ int32_t micro_batches_per_step(const Trace& trace) {
   std::vector<int32_t> labels;
   std::vector<size_t> seen;  // for each label, where the last step that had it begins
   if (highest > 0 && static_cast<size_t>(highest) <= cells.size() + 64)
-    seen.assign(static_cast<size_t>(highest), SIZE_MAX);
+    seen.assign(highest, SIZE_MAX);
   for (size_t i = 0; i < cells.size();) {
     const int32_t step = cells.step[i];
     const size_t begin = i;
@@ -33,7 +33,7 @@ int32_t micro_batches_per_step(const Trace& trace) {
       }
     }
     std::sort(labels.begin(), labels.end());
-    if (seen.empty()) different = static_cast<size_t>(std::unique(labels.begin(), labels.end()) - labels.begin());
+    if (seen.empty()) different = std::unique(labels.begin(), labels.end()) - labels.begin();
     if (step != kUnknown && different > 0) ++counts[different];
   }
   int32_t best = 0;
@@ -51,7 +51,7 @@ MicroBatchRange micro_batch_range(const Trace& trace) {
     const int32_t step = cells.step[i];
     std::fill(forwards.begin(), forwards.end(), 0);
     for (; i < cells.size() && cells.step[i] == step; ++i) {
-      const auto part = static_cast<size_t>(cells.part[i]);
+      const size_t part = cells.part[i];
       const bool forward = cells.kind[i] == CellKind::kForward || cells.kind[i] == CellKind::kForwardBackward;
       forwards[part] += forward && cells.chunk[i] <= 0 && trace.parts[part].stage == 0;
     }
@@ -69,7 +69,7 @@ MicroBatchRange micro_batch_range(const Trace& trace) {
 
 int64_t step_count_of(const Trace& trace) {
   if (trace.cells.size() > 0) return extent_of(trace).step_count;
-  return static_cast<int64_t>(count_slices(trace).steps.size());
+  return count_slices(trace).steps.size();
 }
 
 int64_t recording_ns(const Trace& trace) {

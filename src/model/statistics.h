@@ -42,16 +42,16 @@ struct Description {  // pandas' describe(): n−1 standard deviation, linear pe
 
 // Interpolates linearly between order statistics; `sorted` is ascending and not empty.
 inline double quantile(const std::vector<double>& sorted, double p) {
-  const double at = static_cast<double>(sorted.size() - 1) * p;
+  const double at = (sorted.size() - 1) * p;
   const auto low = static_cast<size_t>(at);
   const size_t high = std::min(low + 1, sorted.size() - 1);
-  return sorted[low] + (sorted[high] - sorted[low]) * (at - static_cast<double>(low));
+  return sorted[low] + (sorted[high] - sorted[low]) * (at - low);
 }
 
 inline double mean_of(const std::vector<double>& values) {
   double sum = 0;
   for (const double v : values) sum += v;
-  return values.empty() ? kNaN : sum / static_cast<double>(values.size());
+  return values.empty() ? kNaN : sum / values.size();
 }
 
 // Returns the sample standard deviation (n−1); NaN for fewer than two values.
@@ -60,12 +60,12 @@ inline double sample_std(const std::vector<double>& values) {
   const double mean = mean_of(values);
   double sum = 0;
   for (const double v : values) sum += (v - mean) * (v - mean);
-  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+  return std::sqrt(sum / (values.size() - 1));
 }
 
 inline Description describe(std::vector<double> values) {
   Description d;
-  d.count = static_cast<int64_t>(values.size());
+  d.count = values.size();
   if (values.empty()) return d;
   d.mean = mean_of(values);
   d.std = sample_std(values);

@@ -119,7 +119,7 @@ std::string Table::shown_text(size_t row, size_t column) const {
   switch (specs_[column].type) {
     case ColumnType::kInteger: return std::to_string(integer(row, column));
     case ColumnType::kDuration:
-    case ColumnType::kTime: return fixed(static_cast<double>(integer(row, column)) / 1e6, 3);
+    case ColumnType::kTime: return fixed(integer(row, column) / 1e6, 3);
     case ColumnType::kReal: return fixed(real(row, column), 3);
     case ColumnType::kShare: return fixed(real(row, column) * 100, 1);
     case ColumnType::kRatio: return fixed(real(row, column), 2);

@@ -51,19 +51,19 @@ struct Made {
 std::vector<Made> make_share(const DigestPlan& plan, int process, int processes) {
   std::vector<Made> made;
   const auto make = [&](size_t unit) { made.push_back({unit, make_digest(plan, plan.units[unit])}); };
-  const auto count = static_cast<int64_t>(plan.units.size());
+  const int64_t count = plan.units.size();
   if (process > 0) {
     for (;;) {
       int64_t unit = 0;
       MPI_Send(nullptr, 0, MPI_CHAR, 0, kAsk, MPI_COMM_WORLD);
       MPI_Recv(&unit, 1, MPI_INT64_T, 0, kTake, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       if (unit >= count) return made;
-      make(static_cast<size_t>(unit));
+      make(unit);
     }
   }
   std::atomic<int64_t> next{0};
   std::thread own([&] {
-    for (int64_t unit; (unit = next.fetch_add(1)) < count;) make(static_cast<size_t>(unit));
+    for (int64_t unit; (unit = next.fetch_add(1)) < count;) make(unit);
   });
   for (int working = processes - 1; working > 0;) {
     int asks = 0;
@@ -102,14 +102,14 @@ DigestCount gather(const DigestPlan& plan, const std::vector<Made>& made, int pr
   int64_t sums[5] = {own.made, own.remade, own.kept, own.cells, own.bytes}, all[5] = {};
   MPI_Reduce(sums, all, 5, MPI_INT64_T, MPI_SUM, 0, MPI_COMM_WORLD);
   int size = static_cast<int>(std::min<size_t>(failures.size(), size_t{1} << 24));
-  std::vector<int> sizes(static_cast<size_t>(processes)), places(sizes.size());
+  std::vector<int> sizes(processes), places(sizes.size());
   MPI_Gather(&size, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, MPI_COMM_WORLD);
   int total = 0;
   for (size_t p = 0; p < sizes.size(); ++p) {
     places[p] = total;
     total += sizes[p];
   }
-  std::string text(static_cast<size_t>(total), '\0');
+  std::string text(total, '\0');
   MPI_Gatherv(failures.data(), size, MPI_CHAR, text.data(), sizes.data(), places.data(), MPI_CHAR, 0, MPI_COMM_WORLD);
   DigestCount out{all[0], all[1], all[2], all[3], all[4], {}, {}};
   const auto number = [](std::string_view digits) { return parse_int(digits).value_or(0); };
@@ -145,8 +145,8 @@ std::string take_digests(std::vector<std::string>& words) {
     const bool joined = words[i].starts_with("--digests=");
     if (!joined && (words[i] != "--digests" || i + 1 == words.size())) continue;
     folder = joined ? words[i].substr(10) : words[i + 1];
-    words.erase(words.begin() + static_cast<std::ptrdiff_t>(i),
-                words.begin() + static_cast<std::ptrdiff_t>(i + (joined ? 1 : 2)));
+    words.erase(words.begin() + i,
+                words.begin() + (i + (joined ? 1 : 2)));
     --i;
   }
   return folder;
@@ -182,7 +182,7 @@ Result<Job> job_of(std::vector<std::string> words) {
     return Error{ErrorCode::kUsage, "--devices and --compare are not for digests", {}, "--ranks chooses ranks"};
   const size_t names = command->name == std::string_view("analyze") ? 1 : 0;
   const std::vector<std::string>& operands = job.arguments.operands;
-  if (operands.size() > names) job.paths.assign(operands.begin() + static_cast<std::ptrdiff_t>(names), operands.end());
+  if (operands.size() > names) job.paths.assign(operands.begin() + names, operands.end());
   if (job.paths.empty()) return Error{ErrorCode::kUsage, "no path of a run is named", {}, ""};
   return job;
 }

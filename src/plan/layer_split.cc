@@ -61,7 +61,7 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
   std::vector<int32_t> split(count, 1);
   int32_t ranks = 0;
   for (const int32_t owner : stages.owner) ranks = std::max(ranks, owner + 1);
-  std::vector<double> load(static_cast<size_t>(ranks), 0);  // for each rank
+  std::vector<double> load(ranks, 0);  // for each rank
   for (size_t s = 0; s < count; ++s)
     load[stages.owner[s]] += direction_sum(costs.constant_ns[s]) + direction_sum(costs.per_layer_ns[s]);
   // The cost of a rank grows by the same amount with every layer it gets. So the layer of every turn goes to the
@@ -78,13 +78,13 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> next;
   // The chunks of a rank all count with the rank's mean price of a layer. So its layers are spread evenly over its
   // chunks, instead of gathering in one that is cheaper by chance.
-  std::vector<double> price(static_cast<size_t>(ranks), 0), chunks(static_cast<size_t>(ranks), 0);
+  std::vector<double> price(ranks, 0), chunks(ranks, 0);
   for (size_t s = 0; s < count; ++s) {
     price[stages.owner[s]] += direction_sum(costs.per_layer_ns[s]);
     ++chunks[stages.owner[s]];
   }
   const auto entry = [&](size_t s) {
-    const auto rank = static_cast<size_t>(stages.owner[s]);
+    const size_t rank = stages.owner[s];
     return Entry{load[rank] + price[rank] / chunks[rank], split[s] - layers[s], static_cast<uint32_t>(s)};
   };
   for (size_t s = 0; s < count; ++s) next.push(entry(s));
@@ -116,7 +116,7 @@ std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& fro
   }
   std::vector<std::vector<int32_t>> splits;
   std::vector<int32_t> now = from;
-  const auto wanted = static_cast<int64_t>(most);
+  const int64_t wanted = most;
   for (int64_t move = 1; move <= moves; ++move) {
     const Entry out = over.top(), in = under.top();
     over.pop();
@@ -165,7 +165,7 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
   if (count == 1 && stages > 1) {
     if (given[0] < stages) return bad("fewer layers than the " + std::to_string(stages) + " parts of the pipeline");
     // Layers are divided as frameworks do it: equally, with one more on the first stages.
-    std::vector<int32_t> equal(static_cast<size_t>(stages), given[0] / stages);
+    std::vector<int32_t> equal(stages, given[0] / stages);
     for (int32_t s = 0; s < given[0] % stages; ++s) ++equal[s];
     return equal;
   }
@@ -175,7 +175,7 @@ Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, 
   shape.sizes.stages = ranks;
   shape.sizes.chunks = chunks;
   shape.layout = layout;
-  std::vector<int32_t> of_chunks(static_cast<size_t>(stages));
+  std::vector<int32_t> of_chunks(stages);
   for (int32_t r = 0; r < ranks; ++r)
     for (int32_t c = 0; c < per_rank; ++c) {
       const int32_t n = given[r] / per_rank + (c < given[r] % per_rank ? 1 : 0);

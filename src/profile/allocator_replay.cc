@@ -47,8 +47,8 @@ struct State {
     if (at == segments.begin()) return void(is_known = false);
     --at;
     const Range whole = at->second;
-    const uint64_t begin = at->first, end = begin + static_cast<uint64_t>(whole.bytes);
-    const uint64_t last = address + static_cast<uint64_t>(bytes);
+    const uint64_t begin = at->first, end = begin + whole.bytes;
+    const uint64_t last = address + bytes;
     if (last > end || last < address) return void(is_known = false);
     segments.erase(at);
     if (address > begin) segments[begin] = {static_cast<int64_t>(address - begin), whole.stream, whole.expandable};
@@ -69,7 +69,7 @@ struct State {
       const auto piece = [&](uint64_t to) {
         if (to <= at || range.stream != stream) return;
         open += static_cast<int64_t>(to - at);
-        add(sum, static_cast<int64_t>(to - at));
+        add(sum, to - at);
         largest = std::max(largest, open);
       };
       for (; block != blocks.end() && block->first < end; ++block) {

@@ -138,7 +138,7 @@ void nest_call_stack(const TorchRank& rank, const std::vector<int32_t>& rows, st
 }
 
 CallGraph::Range CallGraph::subtree(int32_t row) const {
-  const auto i = static_cast<size_t>(row);
+  const size_t i = row;
   if (!has(row) || position[i] < 0) return {nullptr, nullptr};
   const int32_t* first = preorder.data() + position[i];
   return {first, first + subtree_size[i]};
@@ -293,7 +293,7 @@ void finish_call_graph(const TorchRank& rank, const CallChildren& children, cons
   graph.last_kernel_ns.assign(n, CallGraph::kNullTime);
   for (const int32_t top : tops) {
     for (int32_t at = top; at >= 0;) {
-      const auto i = static_cast<size_t>(at);
+      const size_t i = at;
       const int32_t up = at == top ? -1 : graph.parent[i];
       graph.depth[i] = up < 0 ? 0 : graph.depth[up] + 1;
       graph.position[i] = static_cast<int32_t>(graph.preorder.size());
@@ -307,7 +307,7 @@ void finish_call_graph(const TorchRank& rank, const CallChildren& children, cons
     }
   }
   for (size_t k = graph.preorder.size(); k-- > 0;) {
-    const auto i = static_cast<size_t>(graph.preorder[k]);
+    const size_t i = graph.preorder[k];
     const TorchRow& row = rank.rows[i];
     ++graph.subtree_size[i];
     const bool leaf_of_device = graph.edge[i] == CallEdge::kLaunch;
@@ -321,7 +321,7 @@ void finish_call_graph(const TorchRank& rank, const CallChildren& children, cons
       graph.height[i] = std::max(graph.height[i], 1);
     }
     if (graph.depth[i] == 0) continue;
-    const auto up = static_cast<size_t>(graph.parent[i]);
+    const size_t up = graph.parent[i];
     graph.subtree_size[up] += graph.subtree_size[i];
     graph.height[up] = std::max(graph.height[up], graph.height[i] + 1);
     if (graph.edge[i] == CallEdge::kForward || graph.kernel_count[i] == 0) continue;

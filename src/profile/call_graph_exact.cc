@@ -34,8 +34,8 @@ class Builder {
     CallChildren children(rank_.rows.size());
     std::vector<int32_t> tops;
     for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
-      if (graph_.parent[i] == CallGraph::kTop) tops.push_back(static_cast<int32_t>(i));
-      if (graph_.parent[i] >= 0) children.add(graph_.parent[i], static_cast<int32_t>(i));
+      if (graph_.parent[i] == CallGraph::kTop) tops.push_back(i);
+      if (graph_.parent[i] >= 0) children.add(graph_.parent[i], i);
     }
     finish_call_graph(rank_, children, tops, graph_);
     sum_self();
@@ -112,11 +112,11 @@ class Builder {
     graph_.self_ns.assign(n, 0);
     graph_.backward_kernel_ns.assign(n, 0);
     for (size_t k = graph_.preorder.size(); k-- > 0;) {
-      const auto i = static_cast<size_t>(graph_.preorder[k]);
+      const size_t i = graph_.preorder[k];
       graph_.self_ns[i] += rank_.rows[i].dur_ns;
       const int32_t up = graph_.parent[i];
       if (up < 0) continue;
-      const auto u = static_cast<size_t>(up);
+      const size_t u = up;
       if (graph_.edge[i] == CallEdge::kCall && rank_.rows[i].lane == rank_.rows[u].lane)
         graph_.self_ns[u] -= rank_.rows[i].dur_ns;
       graph_.backward_kernel_ns[u] +=

@@ -55,7 +55,7 @@ class CallTreeBuilder {
         const Category c = category(i);
         kept_[i] = is_device_work(c) || is_host(c) || (c == Category::kOther && lane.kind == LaneKind::kHostThread);
       }
-    out_.steps = static_cast<int64_t>(part_.steps.size());
+    out_.steps = part_.steps.size();
     if (!trace_.slice_filter.any()) return;
     std::vector<bool> chosen(s_.size(), false);
     const Result<TorchRun> run = make_torch_run(trace_, {.hta = false, .include_last_step = true});

@@ -93,7 +93,7 @@ void add_collective(const TorchRun& run, const MatchedCall* begin, const Matched
   ++kind.count;
   kind.ranks = std::max<int64_t>(kind.ranks, count);
   kind.wait_ns += wait;
-  kind.end_spread_ns.push_back(static_cast<double>(last_end - first_end));
+  kind.end_spread_ns.push_back(last_end - first_end);
   if (wait == 0) return;
   ++sums.ranks[last->part].last;
   sums.ranks[last->part].caused_ns += wait;

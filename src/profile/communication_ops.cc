@@ -69,7 +69,7 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
       op.bytes = fact->bytes;
       op.group_size = fact->group_size;
       if (const auto named = groups.find(fact->group); op.group_size == 0 && named != groups.end())
-        op.group_size = static_cast<int64_t>(named->second.size());
+        op.group_size = named->second.size();
     }
     if (op.number < 0 && op.comms_id == 0) op.key_step = row.iteration;
     out.push_back(op);

@@ -123,7 +123,7 @@ class TimelineBuilder {
         DeviceTimeline::DeviceItem item{};
         item.start_ns = s_.start_ns[i];
         item.end_ns = s_.end_ns(i);
-        item.slice = static_cast<uint32_t>(i);
+        item.slice = i;
         item.kernel = s_.class_of(i);
         out_.device.push_back(item);
       }
@@ -211,7 +211,7 @@ class TimelineBuilder {
     for (const size_t l : host_lanes_) {
       if (launches[l] == 0) continue;
       for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
-        const auto slice = static_cast<uint32_t>(i);
+        const auto slice = i;
         if (s_.start_ns[i] >= out_.end_ns || (!launching[i] && s_.end_ns(i) < out_.start_ns)) continue;
         if (!launching[i] &&
             (!is_launch_call(category(i)) || outermost_call(slice) != slice || !is_waiting_call(name(i))))
@@ -226,7 +226,7 @@ class TimelineBuilder {
     }
     std::stable_sort(out_.host.begin(), out_.host.end(),
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-    for (uint32_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = static_cast<int32_t>(i);
+    for (uint32_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = i;
     DeviceTimeline::HostItem last{};  // the end of the window
     last.start_ns = last.end_ns = host_until_ns_;
     last.slice = kNoSliceIndex;
@@ -254,7 +254,7 @@ class TimelineBuilder {
       if (item.launch >= 0 && out_.host[item.launch].start_ns > item.start_ns) item.launch = DeviceTimeline::kNone;
       int32_t& last = last_of_lane[lane[j]];
       if (last >= 0 && end_of(last) <= item.start_ns) item.before = last;
-      if (last < 0 || end_of(last) <= item.end_ns) last = static_cast<int32_t>(j);
+      if (last < 0 || end_of(last) <= item.end_ns) last = j;
     }
     for (size_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
@@ -283,9 +283,9 @@ class TimelineBuilder {
         const auto& previous = out_.host[latest];
         const bool instant = previous.start_ns == previous.end_ns && previous.end_ns == item.start_ns;
         item.from_start = previous.end_ns > item.start_ns || instant;
-        if (item.from_start) item.before = static_cast<int32_t>(i) - 1;
+        if (item.from_start) item.before = i - 1;
       }
-      if (latest < 0 || item.end_ns >= out_.host[latest].end_ns) latest = static_cast<int32_t>(i);
+      if (latest < 0 || item.end_ns >= out_.host[latest].end_ns) latest = i;
       if (item.slice == kNoSliceIndex) continue;
       item.node = node_of(item.slice);
       const bool waits = is_waiting_call(name(item.slice)), copies = waits && is_copy_call(name(item.slice));
@@ -332,8 +332,8 @@ class TimelineBuilder {
     out_.longest_gap_ns = std::max(out_.longest_gap_ns, end - start);
     const bool between = end - host_end < kBetweenNs;
     out_.idle_ns[between ? IdleCause::kBetween : IdleCause::kStream] += end - host_end;
-    if (!between || next < 0 || !is_short(static_cast<size_t>(next))) return;
-    out_.short_pauses_ns[launch_node(static_cast<size_t>(next))] += end - host_end;
+    if (!between || next < 0 || !is_short(next)) return;
+    out_.short_pauses_ns[launch_node(next)] += end - host_end;
   }
 
   // Returns the call, other than a plain wait, in which the host spends most of a time when launched work does not
@@ -375,7 +375,7 @@ class TimelineBuilder {
     }
     int64_t end = out_.start_ns;
     for (uint32_t j = 0; j < out_.device.size(); ++j) {
-      add_gap(end, out_.device[j].start_ns, static_cast<int32_t>(j));
+      add_gap(end, out_.device[j].start_ns, j);
       end = std::max(end, out_.device[j].end_ns);
     }
     add_gap(end, out_.end_ns, DeviceTimeline::kNone);
@@ -445,9 +445,9 @@ class TimelineBuilder {
   template <class Emit>
   void innermost(size_t lane, int64_t start, int64_t end, Emit&& emit) const {
     const Lane& l = part_.lanes[lane];
-    const auto first = s_.start_ns.begin() + static_cast<ptrdiff_t>(l.begin);
-    const auto last = s_.start_ns.begin() + static_cast<ptrdiff_t>(l.end);
-    size_t next = static_cast<size_t>(std::upper_bound(first, last, start) - s_.start_ns.begin());
+    const auto first = s_.start_ns.begin() + l.begin;
+    const auto last = s_.start_ns.begin() + l.end;
+    size_t next = std::upper_bound(first, last, start) - s_.start_ns.begin();
     uint32_t open = next == l.begin ? kNoSliceIndex : static_cast<uint32_t>(next - 1);
     const auto up = [&](uint32_t slice) {
       const uint32_t parent = s_.parent[slice];
@@ -685,12 +685,12 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
       if (item.before >= 0) after(t.device[item.before].end_ns, work_end[item.before], kNextWorkNs);
       if (item.other >= 0) after(t.device[item.other].end_ns, work_end[item.other], kNextWorkNs);
       if (item.launch >= 0) {
-        const auto l = static_cast<size_t>(item.launch);
+        const size_t l = item.launch;
         const int64_t begun = t.host[l].start_ns, anchor = launch_anchor(t, item);
         after(anchor, start[l] + (anchor - begun) - std::min(anchor - begun, shorter[l]), kLaunchedNs);
       }
       if (item.held_by >= 0) {
-        const auto h = static_cast<size_t>(item.held_by);
+        const size_t h = item.held_by;
         const int64_t begun = t.host[h].start_ns, anchor = std::min(t.host[h].end_ns, item.start_ns);
         after(anchor, start[h] + (anchor - begun) - std::min(anchor - begun, shorter[h]), 0);
       }
@@ -707,7 +707,7 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
       if (item.before < 0) {
         start[i] = item.start_ns - less;
       } else {
-        const auto before = static_cast<size_t>(item.before);
+        const size_t before = item.before;
         start[i] = item.from_start ? start[before] + (item.start_ns - t.host[before].start_ns)
                                    : end[before] + (item.start_ns - t.host[before].end_ns) - less;
       }
@@ -718,7 +718,7 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
     if (free) {
       end[i] = start[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs);
     } else if (item.waits_for >= 0) {
-      const auto work = static_cast<size_t>(item.waits_for);
+      const size_t work = item.waits_for;
       end[i] = std::max(start[i] + std::min(item.end_ns - item.start_ns, kReturnsAtOnceNs),
                         work_end[work] + (item.end_ns - t.device[work].end_ns));
     } else {

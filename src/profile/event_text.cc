@@ -30,7 +30,7 @@ Result<std::string> read_plain(const std::string& path, int64_t offset, size_t s
     const ssize_t n = ::pread(fd, out.data() + filled, size - filled, offset + static_cast<int64_t>(filled));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) break;
-    filled += static_cast<size_t>(n);
+    filled += n;
   }
   ::close(fd);
   out.resize(filled);
@@ -49,7 +49,7 @@ Result<std::string> read_through(const std::string& path, int64_t offset, size_t
     if (!got || *got == 0) break;
     const int64_t from = std::max<int64_t>(0, offset - at);
     if (from < static_cast<int64_t>(*got))
-      out.append(window, static_cast<size_t>(from), *got - static_cast<size_t>(from));
+      out.append(window, from, *got - static_cast<size_t>(from));
     at += static_cast<int64_t>(*got);
   }
   out.resize(std::min(out.size(), size));

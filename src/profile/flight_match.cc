@@ -31,11 +31,11 @@ std::string list_text(const std::vector<int32_t>& ranks) {
 class Matcher {
  public:
   explicit Matcher(const Trace& trace) : trace_(trace) {
-    for (uint32_t p = 0; p < trace.parts.size(); ++p) part_of_[trace.parts[p].rank] = static_cast<int32_t>(p);
+    for (uint32_t p = 0; p < trace.parts.size(); ++p) part_of_[trace.parts[p].rank] = p;
   }
 
   FlightReport match() {
-    for (uint32_t g = 0; g < trace_.flight_groups.size(); ++g) match_group(static_cast<int32_t>(g));
+    for (uint32_t g = 0; g < trace_.flight_groups.size(); ++g) match_group(g);
     find_waits();
     find_roots();
     order_problems();
@@ -83,7 +83,7 @@ class Matcher {
         }
       }
     report_.calls += sum.calls;
-    sum.collectives = static_cast<int64_t>(by_sequence.size());
+    sum.collectives = by_sequence.size();
     for (auto& [sequence, calls] : by_sequence) {
       sum.last_made = std::max(sum.last_made, sequence);
       if (judge_collective(g, sequence, calls, members, without_dump))
@@ -146,7 +146,7 @@ class Matcher {
     const CollectiveFact* fact = fact_of(part(c.part).collectives, c.call->slice);
     const std::string_view op = text(c.call->op);
     if (!fact || fact->in_elements == 0 || fact->out_elements == 0 || group_size == 0) return true;
-    const auto n = static_cast<int64_t>(group_size);
+    const int64_t n = group_size;
     if (op == "all_reduce" || op == "allreduce") return fact->in_elements == fact->out_elements;
     if (op == "all_gather" || op == "_all_gather_base" || op == "all_gather_into_tensor")
       return fact->out_elements == fact->in_elements * n || fact->out_elements == fact->in_elements;
@@ -373,10 +373,10 @@ class Matcher {
         if (call.state != FlightState::kCompleted && (!oldest || call.record_id < oldest->record_id)) oldest = &call;
       if (!oldest) continue;
       FlightWait wait;
-      wait.part = static_cast<int32_t>(p);
+      wait.part = p;
       wait.rank = trace_.parts[p].rank;
       wait.slice = oldest->slice;
-      wait.call = static_cast<size_t>(oldest - calls.data());
+      wait.call = oldest - calls.data();
       for (const FlightProblem& problem : report_.problems) {
         if (problem.verdict != FlightVerdict::kMissing || problem.group != oldest->group ||
             problem.is_p2p != oldest->is_p2p)

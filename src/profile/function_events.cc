@@ -24,9 +24,9 @@ constexpr std::array<std::string_view, 6> kAsyncPrefixes = {"nccl:", "gloo:", "m
 constexpr std::string_view kStepPrefix = "ProfilerStep#";
 
 // Sums of bytes wrap around, so that the result is defined even for damaged files; correct sums fit.
-int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+int64_t plus(int64_t a, int64_t b) { return a + static_cast<uint64_t>(b); }
 int64_t minus(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  return a - static_cast<uint64_t>(b);
 }
 
 bool is_device_row(Category c) {
@@ -139,7 +139,7 @@ class Builder {
       for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         if (!is_host_call(i)) continue;
         ++count;
-        if (const uint32_t thread = thread_of(i, l); thread != l) moved.push_back({thread, static_cast<uint32_t>(i)});
+        if (const uint32_t thread = thread_of(i, l); thread != l) moved.push_back({thread, i});
       }
     std::sort(moved.begin(), moved.end(), [&](const Moved& a, const Moved& b) {
       return a.thread != b.thread ? a.thread < b.thread : before(a.slice, b.slice);
@@ -156,7 +156,7 @@ class Builder {
       for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         if (!is_host_call(i) || (!moved.empty() && thread_of(i, l) != l)) continue;
         merge_before(i);
-        add_host_call(static_cast<uint32_t>(i), l);
+        add_host_call(i, l);
       }
       for (; next < moved.size() && moved[next].thread == l; ++next) add_host_call(moved[next].slice, l);
       nest(first);
@@ -175,13 +175,13 @@ class Builder {
       while (!stack_.empty() && (e.start_ns >= event(stack_.back()).end_ns || e.end_ns > event(stack_.back()).end_ns))
         stack_.pop_back();
       if (!stack_.empty()) e.parent = stack_.back();
-      stack_.push_back(static_cast<int32_t>(i));
+      stack_.push_back(i);
     }
   }
 
   void name_event_of_slices() {
     for (uint32_t i = 0; i < out_.events.size(); ++i)
-      out_.event_of_slice[out_.events[i].slice] = static_cast<int32_t>(i);
+      out_.event_of_slice[out_.events[i].slice] = i;
     if (out_.events.size() == s_.size()) return;
     for (const Lane& lane : part_.lanes) {
       if (lane.kind == LaneKind::kDeviceStream) continue;
@@ -208,7 +208,7 @@ class Builder {
       if (e < 0 || event(e).is_async) continue;
       if (options_.as_torch && c != Category::kDeviceSync && event(e).slice != owner) continue;
       event(e).self_device_ns += s_.dur_ns[i];
-      owned_.push_back({static_cast<uint32_t>(i), e});
+      owned_.push_back({i, e});
     }
   }
 
@@ -234,12 +234,12 @@ class Builder {
           up_children = children[i];
           place[i] = e.parent;
           if (options_.as_torch) lost[source[e.parent]] = true;
-          source[e.parent] = static_cast<int32_t>(i);
+          source[e.parent] = i;
           continue;
         }
       }
       place[i] = static_cast<int32_t>(left);
-      source[left] = static_cast<int32_t>(i);
+      source[left] = i;
       children[left] = children[i];
       events[left++] = e;
     }
@@ -284,7 +284,7 @@ class Builder {
           e.start_ns += unit_ns;
           e.end_ns -= unit_ns;
         }
-        e.slice = static_cast<uint32_t>(i);
+        e.slice = i;
         e.name = names_.group(s_.name_id[i], c);
         e.thread = l;
         e.category = c;
@@ -345,17 +345,17 @@ class Builder {
         thread = wanted;
         const auto less = [&](const MemoryRecord& r, uint32_t t) { return thread_of_record(r) < t; };
         const auto greater = [&](uint32_t t, const MemoryRecord& r) { return t < thread_of_record(r); };
-        begin = static_cast<size_t>(std::lower_bound(records.begin(), records.end(), thread, less) - records.begin());
-        end = static_cast<size_t>(std::upper_bound(records.begin(), records.end(), thread, greater) - records.begin());
+        begin = std::lower_bound(records.begin(), records.end(), thread, less) - records.begin();
+        end = std::upper_bound(records.begin(), records.end(), thread, greater) - records.begin();
       }
       if (begin == end) continue;
-      const auto first = records.begin() + static_cast<std::ptrdiff_t>(begin);
-      const auto last = records.begin() + static_cast<std::ptrdiff_t>(end);
+      const auto first = records.begin() + begin;
+      const auto last = records.begin() + end;
       const auto from =
           std::lower_bound(first, last, e.start_ns, [](const MemoryRecord& r, int64_t t) { return r.time_ns < t; });
       const auto to =
           std::upper_bound(from, last, e.end_ns, [](int64_t t, const MemoryRecord& r) { return t < r.time_ns; });
-      const auto a = static_cast<size_t>(from - records.begin()), b = static_cast<size_t>(to - records.begin());
+      const size_t a = from - records.begin(), b = to - records.begin();
       ++open[a];
       --open[b];
       out_.memory[i].host = minus(sum[b].host, sum[a].host);

@@ -86,13 +86,13 @@ void set_iterations(const TorchRun& run, const Part& part, std::vector<TorchRow>
   for (uint32_t i = 0; i < rows.size(); ++i) {
     TorchRow& row = rows[i];
     if (row.index >= row_of.size()) row_of.resize(row.index + 1, -1);
-    row_of[row.index] = static_cast<int32_t>(i);
+    row_of[row.index] = i;
     const bool host = row.stream < 0 || (row.stream == 0 && run.category_text(part, row) == "cpu_op");
     row.iteration = host ? map.at(row.start_ns) : row.stream == 0 ? kNoIteration : -1;
   }
   for (TorchRow& row : rows) {
     if (row.stream <= 0 || row.partner_index <= 0) continue;
-    if (row.partner_index < static_cast<int64_t>(row_of.size()) && row_of[row.partner_index] >= 0)
+    if (row.partner_index < std::ssize(row_of) && row_of[row.partner_index] >= 0)
       row.iteration = rows[row_of[row.partner_index]].iteration;
   }
 }
@@ -218,8 +218,8 @@ bool is_hta_row(const Trace& trace, const Slices& s, size_t i) {
 
 double hta_raw_us(int64_t ns) {
   constexpr int64_t kExact = int64_t{1} << 53;
-  if (ns > -kExact && ns < kExact) return static_cast<double>(ns) / 1000.0;
-  return static_cast<double>(static_cast<long double>(ns) / 1000.0L);
+  if (ns > -kExact && ns < kExact) return ns / 1000.0;
+  return static_cast<double>(ns / 1000.0L);
 }
 
 // HTA's own switch, which it reads once.
@@ -305,12 +305,12 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   TorchRank rank;
   rank.part = &part;
   rank.rank = run.ranks[p];
-  std::vector<uint32_t> slice_at(static_cast<size_t>(part.event_count), kNoSliceIndex);  // in file order
+  std::vector<uint32_t> slice_at(part.event_count, kNoSliceIndex);  // in file order
   std::vector<uint16_t> lane_of(s.size());
   for (size_t l = 0; l < part.lanes.size(); ++l)
     for (uint32_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i) {
       lane_of[i] = static_cast<uint16_t>(std::min<size_t>(l, UINT16_MAX));
-      if (is_hta_row(trace, s, i)) slice_at[s.file_index[i]] = static_cast<uint32_t>(i);
+      if (is_hta_row(trace, s, i)) slice_at[s.file_index[i]] = i;
     }
   rank.rows.reserve(s.size());
   for (const uint32_t i : slice_at) {

@@ -17,9 +17,9 @@ class IdSlots {
   explicit IdSlots(std::vector<int64_t> ids) {
     int64_t most = -1;
     for (const int64_t id : ids) most = std::max(most, id);
-    dense_ = most < static_cast<int64_t>(ids.size()) * 8 + 65536;
+    dense_ = most < std::ssize(ids) * 8 + 65536;
     if (dense_) {
-      size_ = static_cast<size_t>(most + 1);
+      size_ = most + 1;
       return;
     }
     std::sort(ids.begin(), ids.end());

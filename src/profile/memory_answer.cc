@@ -78,7 +78,7 @@ class Answer {
           open.pop_back();
         }
         outermost_[i] = open_of_name[s_.name_id[i]]++ == 0;
-        open.push_back(static_cast<uint32_t>(i));
+        open.push_back(i);
       }
       for (; !open.empty(); open.pop_back()) --open_of_name[s_.name_id[open.back()]];
     }
@@ -151,7 +151,7 @@ class Answer {
       sum.name = name;
       answer_.operators.push_back(sum);
     }
-    std::stable_sort(answer_.operators.begin() + static_cast<std::ptrdiff_t>(first), answer_.operators.end(),
+    std::stable_sort(answer_.operators.begin() + first, answer_.operators.end(),
                      [&](const MemoryOperator& a, const MemoryOperator& b) {
                        if (a.self_allocated != b.self_allocated) return a.self_allocated > b.self_allocated;
                        if (a.allocated != b.allocated) return a.allocated > b.allocated;

@@ -64,9 +64,9 @@ MemoryHistory memory_history(const Part& part) {
   history.devices.erase(std::unique(history.devices.begin(), history.devices.end()), history.devices.end());
   if (history.devices.size() > MemoryHistory::kMaxDevices) {
     history.devices.resize(MemoryHistory::kMaxDevices);
-    history.more_devices = static_cast<int64_t>(std::erase_if(history.by_time, [&](uint32_t i) {
+    history.more_devices = std::erase_if(history.by_time, [&](uint32_t i) {
       return !std::binary_search(history.devices.begin(), history.devices.end(), device_of(records[i]));
-    }));
+    });
   }
   std::stable_sort(history.by_time.begin(), history.by_time.end(), [&](uint32_t a, uint32_t b) {
     return records[a].time_ns != records[b].time_ns ? records[a].time_ns < records[b].time_ns

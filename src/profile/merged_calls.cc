@@ -43,7 +43,7 @@ void raise_shares(Paths& paths, const CallTree& tree, const std::vector<int64_t>
   if (sums[0] <= 0) return;
   for (size_t n = 1; n < sums.size(); ++n) {
     double& share = paths.share[node_of[n]];
-    share = std::max(share, static_cast<double>(sums[n]) / static_cast<double>(sums[0]));
+    share = std::max(share, sums[n] / static_cast<double>(sums[0]));
   }
 }
 
@@ -84,7 +84,7 @@ std::vector<bool> left_out(const std::vector<double>& share, size_t max_nodes) {
   if (share.size() <= max_nodes) return out;
   std::vector<uint32_t> order(share.size());
   std::iota(order.begin(), order.end(), 0U);
-  const auto cut = order.begin() + static_cast<std::ptrdiff_t>(std::max<size_t>(max_nodes, 1));
+  const auto cut = order.begin() + std::max<size_t>(max_nodes, 1);
   std::nth_element(order.begin(), cut, order.end(),
                    [&](uint32_t a, uint32_t b) { return share[a] != share[b] ? share[a] > share[b] : a < b; });
   for (auto it = cut; it != order.end(); ++it) out[*it] = true;

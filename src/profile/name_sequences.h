@@ -16,7 +16,7 @@ class NameSequences {
   struct Group {                        // sequences with equal heads and names
     const StringId *first, *last;       // the names, beginning with the head
     const uint32_t *items, *items_end;  // the numbers of its sequences, in the order in which they were added
-    size_t count() const { return static_cast<size_t>(items_end - items); }
+    size_t count() const { return items_end - items; }
   };
 
   void begin(StringId head, uint32_t item) {
@@ -34,8 +34,8 @@ class NameSequences {
   std::vector<Group> groups() {
     const auto compare = [&](const Span& a, const Span& b) {
       return std::lexicographical_compare_three_way(
-          names_.begin() + static_cast<ptrdiff_t>(a.begin), names_.begin() + static_cast<ptrdiff_t>(a.end),
-          names_.begin() + static_cast<ptrdiff_t>(b.begin), names_.begin() + static_cast<ptrdiff_t>(b.end));
+          names_.begin() + a.begin, names_.begin() + a.end,
+          names_.begin() + b.begin, names_.begin() + b.end);
     };
     std::stable_sort(spans_.begin(), spans_.end(), [&](const Span& a, const Span& b) { return compare(a, b) < 0; });
     items_.clear();

@@ -14,7 +14,7 @@ bool kept_by_text(std::string_view name, const std::vector<std::string>& keep) {
                      [&](const std::string& part) { return name.find(part) != std::string_view::npos; });
 }
 
-double us(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
+double us(int64_t ns) { return ns / 1000.0; }
 
 }  // namespace
 
@@ -23,14 +23,14 @@ void DurationStats::add(int64_t ns) {
   sum_ns = sum_or_limit(sum_ns, ns);
   min_ns = std::min(min_ns, ns);
   max_ns = std::max(max_ns, ns);
-  const double delta = static_cast<double>(ns) - mean_ns;
-  mean_ns += delta / static_cast<double>(count);
-  squares += delta * (static_cast<double>(ns) - mean_ns);
+  const double delta = ns - mean_ns;
+  mean_ns += delta / count;
+  squares += delta * (ns - mean_ns);
 }
 
 void DurationStats::merge(const DurationStats& other) {
   if (other.count == 0) return;
-  const auto a = static_cast<double>(count), b = static_cast<double>(other.count);
+  const double a = count, b = other.count;
   const double delta = other.mean_ns - mean_ns;
   mean_ns += delta * b / (a + b);
   squares += other.squares + delta * delta * a * b / (a + b);
@@ -40,7 +40,7 @@ void DurationStats::merge(const DurationStats& other) {
   max_ns = std::max(max_ns, other.max_ns);
 }
 
-double DurationStats::std_ns() const { return count < 2 ? 0 : std::sqrt(squares / static_cast<double>(count - 1)); }
+double DurationStats::std_ns() const { return count < 2 ? 0 : std::sqrt(squares / (count - 1)); }
 
 std::vector<DurationTotal> NameTotals::sorted(const StringPool& names) const {
   std::vector<DurationTotal> out = totals_;
@@ -54,12 +54,12 @@ std::vector<DurationTotal> NameTotals::sorted(const StringPool& names) const {
 std::vector<DurationTotal> fold_by_share(std::vector<DurationTotal> totals, const StringPool& names,
                                          const FoldOptions& options) {
   double whole = 0, before = 0;
-  for (const DurationTotal& total : totals) whole += static_cast<double>(total.stats.sum_ns);
+  for (const DurationTotal& total : totals) whole += total.stats.sum_ns;
   DurationTotal others;
   std::vector<DurationTotal> out;
   for (size_t i = 0; i < totals.size(); ++i) {
     const bool large = static_cast<int64_t>(i) < options.max_names && (i == 0 || before < options.share * whole);
-    before += static_cast<double>(totals[i].stats.sum_ns);
+    before += totals[i].stats.sum_ns;
     if (large || kept_by_text(names.text(totals[i].name), options.keep)) {
       out.push_back(totals[i]);
     } else {
@@ -75,7 +75,7 @@ std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const S
                                const FoldOptions& options) {
   std::vector<HtaTotal> out;
   out.reserve(totals.size());
-  if (static_cast<int64_t>(totals.size()) <= options.max_names) {
+  if (std::ssize(totals) <= options.max_names) {
     for (const DurationTotal& t : totals)
       out.push_back({names.text(t.name), us(t.stats.sum_ns), us(t.stats.max_ns), us(t.stats.min_ns),
                      t.stats.std_ns() / 1000.0, t.stats.mean_ns / 1000.0});

@@ -97,16 +97,16 @@ uint64_t conv2d_flops(const std::vector<std::vector<int64_t>>& shapes, std::stri
   uint64_t flops = 2;
   for (size_t d = 0; d < 2; ++d) {
     // Sizes of a real convolution are far below 2^53; beyond that the answer is unknown.
-    const double kernel = static_cast<double>(weight[2 + d]), step = static_cast<double>(stride[d]);
-    const double out = (static_cast<double>(input[2 + d]) + 2 * static_cast<double>(padding[d]) -
-                        static_cast<double>(dilation[d]) * (kernel - 1) - 1) /
+    const double kernel = weight[2 + d], step = stride[d];
+    const double out = (input[2 + d] + 2 * static_cast<double>(padding[d]) -
+                        dilation[d] * (kernel - 1) - 1) /
                            step +
                        1;
     if (!(out >= 1 && out < 9e15)) return 0;
     flops = times(flops, static_cast<int64_t>(out));
   }
   for (const int64_t factor : {input[0], weight[2], weight[3], input[1], weight[0]}) flops = times(flops, factor);
-  return flops == UINT64_MAX ? flops : flops / static_cast<uint64_t>(groups[0]);
+  return flops == UINT64_MAX ? flops : flops / groups[0];
 }
 
 // ---- what torch does not count -----------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ std::optional<uint64_t> input_bytes(const Inputs& in, const Outcome& out) {
     if (std::find(out.unread.begin(), out.unread.end(), i) != out.unread.end()) continue;
     const uint64_t size = bytes_of_type(in.type(i));
     if (size == 0 && !in.shapes[i].empty()) return std::nullopt;
-    bytes = plus(bytes, times(product_of(in.shapes[i]), static_cast<int64_t>(size)));
+    bytes = plus(bytes, times(product_of(in.shapes[i]), size));
   }
   return bytes;
 }
@@ -221,7 +221,7 @@ std::optional<Outcome> listed_outcome(const Inputs& in, std::string_view name, i
     const Shape& weight = in.shape(1);  // every element that is written costs what the weight of one channel has
     const uint64_t each = times(product_of({weight[1], weight[2], weight[3]}), 2);
     const std::vector<int64_t> groups = numbers_of(in.value(6));  // one number, or there were no FLOPs
-    if (each == 0 || times(static_cast<uint64_t>(weight[1]), groups[0]) != static_cast<uint64_t>(in.shape(0)[1]))
+    if (each == 0 || times(weight[1], groups[0]) != static_cast<uint64_t>(in.shape(0)[1]))
       return std::nullopt;
     out.written = out.flops / each;
     return out;
@@ -253,7 +253,7 @@ std::optional<Outcome> convolution_outcome(const Inputs& in) {
     return std::nullopt;
   const bool transposed = in.is_true(6);
   // The channels of the input must be those of the weight.
-  if (times(static_cast<uint64_t>(transposed ? 1 : groups[0]), transposed ? weight[0] : weight[1]) !=
+  if (times(transposed ? 1 : groups[0], transposed ? weight[0] : weight[1]) !=
       static_cast<uint64_t>(input[1]))
     return std::nullopt;
   if (transposed && more.size() != space) return std::nullopt;
@@ -278,7 +278,7 @@ std::optional<Outcome> convolution_outcome(const Inputs& in) {
   Outcome out;
   out.flops = times(product_of(weight), input[0]);
   if (multiplied > INT64_MAX) return std::nullopt;
-  out.flops = times(times(out.flops, static_cast<int64_t>(multiplied)), 2);
+  out.flops = times(times(out.flops, multiplied), 2);
   out.written = times(times(places, input[0]), transposed ? weight[1] : weight[0]);
   if (transposed) out.written = times(out.written, groups[0]);
   return out;
@@ -322,10 +322,10 @@ std::optional<Outcome> attention_outcome(const Inputs& in, std::string_view name
   for (const Shape* shape : {&q, &k, &v})
     for (const int64_t size : *shape)
       if (size <= 0 || size > INT32_MAX / 2) return std::nullopt;
-  uint64_t pairs = times(static_cast<uint64_t>(q[2]), k[2]);
+  uint64_t pairs = times(q[2], k[2]);
   if (in.is_true(causal)) {  // query i sees keys 0 to i
-    const uint64_t rows = static_cast<uint64_t>(std::min(q[2], k[2]));
-    pairs = plus(rows * (rows + 1) / 2, q[2] > k[2] ? static_cast<uint64_t>(q[2] - k[2]) * rows : 0);
+    const uint64_t rows = std::min(q[2], k[2]);
+    pairs = plus(rows * (rows + 1) / 2, q[2] > k[2] ? (q[2] - k[2]) * rows : 0);
   }
   const int64_t each = backward ? 3 * q[3] + 2 * v[3] : q[3] + v[3];
   Outcome out;
@@ -393,7 +393,7 @@ int64_t op_flops(std::string_view name, std::string_view dims, std::string_view 
     const bool batched = formula == Formula::kBmm || formula == Formula::kBaddBmm;
     flops = matrix_flops(shapes[first], shapes[first + 1], batched);
   }
-  return static_cast<int64_t>(std::min<uint64_t>(flops, INT64_MAX));
+  return std::min<uint64_t>(flops, INT64_MAX);
 }
 
 bool has_work_formula(std::string_view name) { return work_of(name) != Work::kNone; }
@@ -417,7 +417,7 @@ std::optional<OpWork> op_work(std::string_view name, std::string_view dims, std:
   if (!read) return std::nullopt;
   const std::string_view type = in.type(out->typed_by);
   const uint64_t size = bytes_of_type(type);
-  const uint64_t bytes = plus(*read, times(out->written, static_cast<int64_t>(size)));
+  const uint64_t bytes = plus(*read, times(out->written, size));
   if (size == 0 || out->flops > INT64_MAX || bytes > INT64_MAX) return std::nullopt;
   return OpWork{static_cast<int64_t>(out->flops), static_cast<int64_t>(bytes), type,
                 formula_of(name) != Formula::kElements};

@@ -154,7 +154,7 @@ class Grouper {
     how.drop_torch_entries = true;
     how.cut_addresses = !options_.recorded_stacks;
     out_.stacks = options_.recorded_stacks ? recorded_stacks(trace_, part_, how) : python_stacks(trace_, part_, how);
-    stack_group_ = out_.stacks.groups_of_innermost(static_cast<size_t>(options_.stack_entries));
+    stack_group_ = out_.stacks.groups_of_innermost(options_.stack_entries);
   }
 
   void find_flops() {

@@ -116,7 +116,7 @@ std::vector<uint32_t> backward_operators(const Trace& trace, const Part& part) {
       if (up >= i) continue;
       const bool node = evaluates[s.name_id[up]] && category_at(trace, part, i) == Category::kCpuOp &&
                         trace.names.text(s.name_id[up]).substr(kEvaluate.size()) == trace.names.text(s.name_id[i]);
-      found[i] = node ? static_cast<uint32_t>(i) : found[up];
+      found[i] = node ? i : found[up];
     }
   }
   return found;
@@ -328,7 +328,7 @@ std::vector<uint32_t> PythonStacks::groups_of_innermost(size_t n) const {
   n = std::min<size_t>(n, deepest);
   std::vector<uint32_t> group(count, 0), rest(count), piece(count), above(count);
   for (uint32_t i = 0; i < count; ++i) {
-    rest[i] = static_cast<uint32_t>(i);
+    rest[i] = i;
     piece[i] = nodes_[i].frame;  // 0 for the root, the empty text, which no frame has
     above[i] = nodes_[i].parent;
   }
@@ -353,7 +353,7 @@ std::vector<uint32_t> PythonStacks::groups_of_innermost(size_t n) const {
   std::vector<uint32_t> first_of(count, UINT32_MAX);
   for (uint32_t i = 0; i < count; ++i) {
     uint32_t& first = first_of[group[i]];
-    if (first == UINT32_MAX) first = static_cast<uint32_t>(i);
+    if (first == UINT32_MAX) first = i;
     group[i] = first;
   }
   return group;

@@ -33,7 +33,7 @@ class RangeIndex {
     paint(ranges, false, long_);
     paint(ranges, true, all);
     tree_.assign(places_ * 2, -1);
-    std::copy(all.begin(), all.end(), tree_.begin() + static_cast<std::ptrdiff_t>(places_));
+    std::copy(all.begin(), all.end(), tree_.begin() + places_);
     for (size_t i = places_; i-- > 1;) tree_[i] = std::max(tree_[2 * i], tree_[2 * i + 1]);
   }
 

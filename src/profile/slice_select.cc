@@ -161,7 +161,7 @@ class Selector {
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.name_id[i]];
     } else if (c.column == "lane") {
       for (const Lane& lane : part_.lanes)
-        std::fill(mask.begin() + static_cast<ptrdiff_t>(lane.begin), mask.begin() + static_cast<ptrdiff_t>(lane.end),
+        std::fill(mask.begin() + lane.begin, mask.begin() + lane.end,
                   fits_text(c, patterns, lane.name));
     } else if (c.column == "category" && !slices_.category_id.empty()) {
       Mask fits;
@@ -190,7 +190,7 @@ class Selector {
     for (auto& [of, slices] : found) {
       std::stable_sort(slices.begin(), slices.end(),
                        [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
-      const auto count = static_cast<int64_t>(slices.size());
+      const int64_t count = slices.size();
       const int64_t place = *c.occurrence < 0 ? *c.occurrence + count : *c.occurrence;
       if (place >= 0 && place < count) mask[slices[place]] = 1;
     }

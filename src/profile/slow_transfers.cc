@@ -19,7 +19,7 @@ constexpr size_t kFewestLinks = 3;  // for each class: with fewer links there ar
 // Small transfers take longer for each byte on any link, and transfers with a reduction take longer than copies. So
 // each transfer is compared with the median of its operation, size (power of two) and class.
 using Like = std::pair<std::string_view, int>;
-int size_of(int64_t bytes) { return static_cast<int>(std::ilogb(static_cast<double>(std::max<int64_t>(bytes, 1)))); }
+int size_of(int64_t bytes) { return std::ilogb(std::max<int64_t>(bytes, 1)); }
 
 void read_pattern(std::vector<RankLink>& links, double threshold) {
   std::map<int32_t, std::pair<int, int>> rows, columns;  // number of slow links, and of all links
@@ -55,9 +55,9 @@ std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const st
   std::map<Call, Links> calls;
   for (const Transfer& t : list) {
     if (t.message || t.number < 0) continue;
-    const double expected = median.at(like_of(t)) * static_cast<double>(t.bytes);
+    const double expected = median.at(like_of(t)) * t.bytes;
     Links& of = calls[{t.group, t.kind, t.step, t.number}];
-    if (static_cast<double>(t.time_ns) >= threshold * expected) {
+    if (t.time_ns >= threshold * expected) {
       of.slow.insert({t.src, t.dst});
     } else {
       of.some_fast = true;
@@ -76,7 +76,7 @@ TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double 
   std::map<Like, std::vector<double>> costs;  // ns for each byte
   std::vector<double> gbps;
   for (const Transfer& t : list) {
-    costs[like_of(t)].push_back(static_cast<double>(t.time_ns) / static_cast<double>(t.bytes));
+    costs[like_of(t)].push_back(t.time_ns / static_cast<double>(t.bytes));
     gbps.push_back(t.gbps());
     answer.transfers += t.count;
     answer.bytes = sum_or_limit(answer.bytes, t.bytes);
@@ -99,9 +99,9 @@ TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double 
     link.count += t.count;
     link.bytes = sum_or_limit(link.bytes, t.bytes);
     link.time_ns = sum_or_limit(link.time_ns, t.time_ns);
-    const double expected = median[like_of(t)] * static_cast<double>(t.bytes);
+    const double expected = median[like_of(t)] * t.bytes;
     link.expected_ns += expected;
-    const double ratio = expected > 0 ? static_cast<double>(t.time_ns) / expected : 0;
+    const double ratio = expected > 0 ? t.time_ns / expected : 0;
     if (ratio < threshold || !late_together.contains(Call{t.group, t.kind, t.step, t.number}))
       link.ratios.push_back(ratio);
     if (ratio >= threshold) outliers.push_back({t, expected});

@@ -27,7 +27,7 @@ struct RankLink {
   // "source": most links from that rank are slow; "destination": most links to it; "link": only this one; or the first
   // two with "and"; "": it is not slow.
   const char* reading = "";
-  double ratio() const { return expected_ns > 0 ? static_cast<double>(time_ns) / expected_ns : 0; }
+  double ratio() const { return expected_ns > 0 ? time_ns / expected_ns : 0; }
   int64_t lost_ns() const { return time_ns - std::llround(expected_ns); }
 };
 

@@ -34,18 +34,18 @@ TimeStatistics time_statistics(const StepSeries& series, bool positive_only) {
     if (series.value[i] > 0) out.positive_ns += dur;
     if (positive_only && series.value[i] <= 0) continue;
     held.emplace_back(series.value[i], dur);
-    area += static_cast<double>(series.value[i]) * static_cast<double>(dur);
+    area += series.value[i] * static_cast<double>(dur);
     weight += dur;
   }
   if (weight == 0) return out;
-  out.mean = area / static_cast<double>(weight);
+  out.mean = area / weight;
   std::sort(held.begin(), held.end());
   const auto percentile = [&](double p) {
-    const double wanted = p * static_cast<double>(weight);
+    const double wanted = p * weight;
     int64_t passed = 0;
     for (const auto& [value, dur] : held) {
       passed += dur;
-      if (static_cast<double>(passed) >= wanted) return static_cast<double>(value);
+      if (passed >= wanted) return static_cast<double>(value);
     }
     return static_cast<double>(held.back().first);
   };
@@ -77,7 +77,7 @@ std::vector<StepBin> bins_of(const StepSeries& series, int64_t from_ns, int64_t 
   std::vector<StepBin> bins;
   if (to_ns <= from_ns || series.size() == 0) return bins;
   const int64_t span = to_ns - from_ns;
-  const auto wanted = std::min<int64_t>(static_cast<int64_t>(count), span);
+  const auto wanted = std::min<int64_t>(count, span);
   const auto edge = [&](int64_t k) { return from_ns + static_cast<int64_t>(static_cast<__int128>(span) * k / wanted); };
   size_t at = 0;  // the first point after the bin's start
   int64_t value = 0;
@@ -91,14 +91,14 @@ std::vector<StepBin> bins_of(const StepSeries& series, int64_t from_ns, int64_t 
       const bool changes = at < series.size() && series.time_ns[at] < end;
       const int64_t until = changes ? series.time_ns[at] : end;
       if (until > since) {
-        area += static_cast<double>(value) * static_cast<double>(until - since);
+        area += value * static_cast<double>(until - since);
         bin.max = std::max(bin.max, value);
       }
       since = until;
       if (!changes) break;
       value = series.value[at++];
     }
-    bin.mean = area / static_cast<double>(bin.dur_ns);
+    bin.mean = area / bin.dur_ns;
     if (bin.max > 0) bins.push_back(bin);
   }
   return bins;

@@ -23,7 +23,7 @@ std::pair<int64_t, int64_t> peak_memory(const Part& part, const std::vector<TbDe
     const auto device = std::lower_bound(devices.begin(), devices.end(), int64_t{record.device_id},
                                          [](const TbDevice& d, int64_t number) { return d.number < number; });
     if (device == devices.end() || device->number != record.device_id || !(device->memory_bytes > 0)) continue;
-    const double full = static_cast<double>(record.total_allocated) / device->memory_bytes;
+    const double full = record.total_allocated / device->memory_bytes;
     if (full <= fullest) continue;
     fullest = full;
     peak = record.total_allocated;
@@ -56,11 +56,11 @@ void advise_on_device(const TbOverview& r, std::vector<TbAdvice>& out) {
                    words("tb.advice.tensor_cores", Args().set("share", percent(r.eligible_share)))});
   const auto [peak, at] = peak_memory(*r.part, r.devices);
   for (const TbDevice& device : r.devices) {
-    if (device.number != at || !(static_cast<double>(peak) > kFullMemory * device.memory_bytes)) continue;
-    out.push_back({"memory-full", static_cast<double>(peak) / device.memory_bytes,
+    if (device.number != at || !(peak > kFullMemory * device.memory_bytes)) continue;
+    out.push_back({"memory-full", peak / device.memory_bytes,
                    words("tb.advice.memory", Args()
                                                  .set("device", int64_t{at})
-                                                 .set("used", human_bytes(static_cast<double>(peak)))
+                                                 .set("used", human_bytes(peak))
                                                  .set("size", human_bytes(device.memory_bytes)))});
   }
 }

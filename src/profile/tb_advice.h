@@ -28,7 +28,7 @@ struct TbOverview {  // one rank
   double eligible_share = 0;
 
   double average_ns(int64_t sum) const {
-    return steps.empty() ? 0 : static_cast<double>(sum) / static_cast<double>(steps.size());
+    return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
   }
 };
 

@@ -36,7 +36,7 @@ class CollectiveAbove {
         const uint32_t outer = nested ? above_[s.parent[i]] : kNoSliceIndex;
         const bool named = run_.is(s.name_id[i], TbRun::kHostCollective | TbRun::kDeviceCollective);
         const bool own = has_fact[i] || (named && (outer == kNoSliceIndex || !has_fact[outer]));
-        above_[i] = own ? static_cast<uint32_t>(i) : outer;
+        above_[i] = own ? i : outer;
       }
   }
   const TbRun& run_;

@@ -36,7 +36,7 @@ double filled_ns(const std::vector<Kernel>& kernels, int64_t from, int64_t to) {
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
     running += borders[i].change > 0 ? 1 : -1;
     blocks = running > 0 ? blocks + borders[i].change : 0;  // no rounding error remains while no kernel runs
-    if (running > 0) sum += std::min(blocks, 1.0) * static_cast<double>(borders[i + 1].at - borders[i].at);
+    if (running > 0) sum += std::min(blocks, 1.0) * (borders[i + 1].at - borders[i].at);
   }
   return sum;
 }
@@ -49,7 +49,7 @@ void measure(const std::vector<Kernel>& kernels, int64_t from, int64_t to, TbDev
     says_blocks |= k.blocks_per_sm > 0;
     const int64_t start = std::max(k.start_ns, from), end = std::min(k.end_ns, to);
     if (start >= end) continue;
-    const auto length = static_cast<double>(end - start);
+    const double length = end - start;
     busy.push_back({start, end});
     time += length;
     if (k.tensor_cores) tensor_time += length;
@@ -58,8 +58,8 @@ void measure(const std::vector<Kernel>& kernels, int64_t from, int64_t to, TbDev
       occupied_time += length;
     }
   }
-  const auto window = static_cast<double>(to - from);
-  device.utilization = share_of(static_cast<double>(length_of(union_of(std::move(busy)))), window);
+  const double window = to - from;
+  device.utilization = share_of(length_of(union_of(std::move(busy))), window);
   if (says_blocks) device.sm_efficiency = share_of(filled_ns(kernels, from, to), window);
   device.occupancy = share_of(occupied, occupied_time);
   device.tensor_cores = share_of(tensor_time, time);
@@ -103,7 +103,7 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
   for (const auto& [number, list] : kernels) {
     TbDevice device;
     device.number = number;
-    device.kernel_count = static_cast<int64_t>(list.size());
+    device.kernel_count = list.size();
     if (const auto text = texts.find(number); text != texts.end()) describe_device(text->second, device);
     // Lanes may number devices in another way than deviceProperties does. When all devices are alike, the name is known
     // nevertheless.

@@ -219,8 +219,8 @@ void move_steps(const TbRun& run, TbRank& rank) {
   while (keep > 0 && work[keep - 1].count == 0) --keep;
   // Checks the last kept step: 0.8 of the work of the step before is the plugin's limit for "not all of its work was
   // captured".
-  if (keep > 1 && static_cast<double>(work[keep - 2].count) * 0.8 > static_cast<double>(work[keep - 1].count)) --keep;
-  rank.dropped_steps = static_cast<int64_t>(rank.steps.size() - keep);
+  if (keep > 1 && work[keep - 2].count * 0.8 > work[keep - 1].count) --keep;
+  rank.dropped_steps = rank.steps.size() - keep;
   rank.steps.resize(keep);
 }
 

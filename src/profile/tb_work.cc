@@ -89,7 +89,7 @@ TbMeanWork TbRankWork::mean() const {
   }
   for (int64_t* sum : {&m.step_ns, &o.computation_ns, &o.overlap_ns, &o.communication_ns, &o.other_ns, &w.transfer_ns,
                        &w.synchronizing_ns, &w.unknown_ns, &w.message_transfer_ns, &w.message_wait_ns})
-    *sum = std::llround(static_cast<double>(*sum) / static_cast<double>(steps.size()));
+    *sum = std::llround(*sum / static_cast<double>(steps.size()));
   return m;
 }
 

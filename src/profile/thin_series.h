@@ -22,7 +22,7 @@ std::vector<Point> thin_series(const std::vector<Point>& points, size_t most, He
   const double span = std::max(1.0, static_cast<double>(points.back().time_ns) - first);
   const auto stretch_of = [&](const Point& p) {
     const double share = (static_cast<double>(p.time_ns) - first) / span;
-    return std::min(stretches - 1, static_cast<size_t>(share * static_cast<double>(stretches)));
+    return std::min(stretches - 1, static_cast<size_t>(share * stretches));
   };
   std::vector<Point> kept;
   for (size_t i = 0; i < points.size();) {

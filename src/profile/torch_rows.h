@@ -69,7 +69,7 @@ struct TorchRank {
   std::vector<int32_t> row_of_index;  // file index → the first row with it, or −1; filled in hta mode
 
   int32_t row_at(int64_t index) const {
-    return index >= 0 && index < static_cast<int64_t>(row_of_index.size()) ? row_of_index[index] : -1;
+    return index >= 0 && index < std::ssize(row_of_index) ? row_of_index[index] : -1;
   }
 };
 

@@ -64,7 +64,7 @@ auto ask_ranks(const TorchRun& run, Ask ask) {
 }
 
 // Converts a row's time as HTA prints it: microseconds from the run's zero.
-inline double to_us(int64_t ns) { return static_cast<double>(ns) / 1000.0; }
+inline double to_us(int64_t ns) { return ns / 1000.0; }
 
 // Notes that an answer is of all steps but the last one, if it is (TorchRun::drops_last_step).
 void note_last_step(const TorchRun& run, Diagnostics& notes);

@@ -13,7 +13,7 @@ namespace {
 void add_tasks(const TorchRun& run, const TorchRank& rank, RankTransfers& out) {
   const Part& part = *rank.part;
   std::vector<int32_t> row_of(part.slices.size(), -1);
-  for (uint32_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
+  for (uint32_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = i;
   const StringPool& names = run.trace->names;
   for (const TransferFact& fact : part.transfers) {
     // A wait has no bytes. When a filter removed an operation, its transfers are left out too.

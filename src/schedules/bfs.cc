@@ -10,13 +10,13 @@ template <bool kReversed>
 Result<Schedule> make(const ScheduleSizes& sizes) {
   Schedule schedule{kReversed ? "bfs" : "bfs-unreversed", sizes, ChunkLayout::kLoop};
   RankOrder order;
-  order.reserve(static_cast<size_t>(sizes.micro_batches) * static_cast<size_t>(sizes.chunks) * 2);
+  order.reserve(sizes.micro_batches * static_cast<size_t>(sizes.chunks) * 2);
   for (int32_t chunk = 0; chunk < sizes.chunks; ++chunk)
     for (int32_t i = 0; i < sizes.micro_batches; ++i) push(order, CellKind::kForward, i, chunk);
   for (int32_t chunk = sizes.chunks - 1; chunk >= 0; --chunk)
     for (int32_t i = 0; i < sizes.micro_batches; ++i)
       push(order, CellKind::kBackward, kReversed ? sizes.micro_batches - 1 - i : i, chunk);
-  schedule.ranks.assign(static_cast<size_t>(sizes.stages), order);
+  schedule.ranks.assign(sizes.stages, order);
   return schedule;
 }
 

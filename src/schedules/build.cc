@@ -33,7 +33,7 @@ RankOrder warm_alternate_split(int32_t warm, int32_t micro_batches, int32_t owed
 
 std::vector<std::pair<int32_t, int32_t>> interleaving_table(const ScheduleSizes& sizes, int32_t group) {
   std::vector<std::pair<int32_t, int32_t>> table;
-  table.reserve(static_cast<size_t>(sizes.micro_batches) * static_cast<size_t>(sizes.chunks));
+  table.reserve(sizes.micro_batches * static_cast<size_t>(sizes.chunks));
   for (int32_t low = 0; low < sizes.micro_batches; low += group) {
     const int32_t high = std::min(sizes.micro_batches, low + group);
     for (int32_t chunk = 0; chunk < sizes.chunks; ++chunk)
@@ -47,7 +47,7 @@ int32_t even_group(const ScheduleSizes& sizes) {
 }
 
 double classic_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) {
-  return static_cast<double>(sizes.stages - 1) * static_cast<double>(costs.forward_ns + costs.backward_ns);
+  return (sizes.stages - 1) * static_cast<double>(costs.forward_ns + costs.backward_ns);
 }
 
 Error sizes_error(const char* name, const Text& needs, int32_t found) {

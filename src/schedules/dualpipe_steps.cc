@@ -81,7 +81,7 @@ RankOrder DualPipeRank::mindspeed(bool detach) {
 int32_t dualpipe_warm_up(int32_t ranks, int32_t rank) { return 2 * ranks + (rank == ranks - 1 ? 1 : 0); }
 
 double dualpipe_bubble_ns(int32_t ranks, const UnitCosts& c) {
-  return static_cast<double>(ranks - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - 3 * c.weight_ns);
+  return (ranks - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - 3 * c.weight_ns);
 }
 
 }  // namespace stageline

@@ -27,7 +27,7 @@ int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return dualpipe_warm
 double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) { return dualpipe_bubble_ns(sizes.stages, costs); }
 double mindspeed_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
   if (sizes.dw_detach) return bubble_ns(sizes, c);
-  return static_cast<double>(sizes.stages - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - c.weight_ns);
+  return (sizes.stages - 1) * static_cast<double>(c.overlapped_ns + c.backward_ns - c.weight_ns);
 }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages} + 1; }
 

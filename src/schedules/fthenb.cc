@@ -6,7 +6,7 @@ namespace {
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
   Schedule schedule{"fthenb", sizes, ChunkLayout::kLoop};
-  schedule.ranks.assign(static_cast<size_t>(sizes.stages), warm_alternate(sizes.micro_batches, sizes.micro_batches));
+  schedule.ranks.assign(sizes.stages, warm_alternate(sizes.micro_batches, sizes.micro_batches));
   return schedule;
 }
 

@@ -44,7 +44,7 @@ int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
   return std::min(sizes.micro_batches * sizes.chunks, warm_of(sizes, rank) + 1);
 }
 double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
-  return static_cast<double>(sizes.stages - 1) * static_cast<double>(c.forward_ns + c.input_ns - c.weight_ns);
+  return (sizes.stages - 1) * static_cast<double>(c.forward_ns + c.input_ns - c.weight_ns);
 }
 // Activations of the warm-up, of the first steady forward, and of the r weight gradients owed.
 int64_t activations(const ScheduleSizes& sizes, int32_t) {

@@ -39,8 +39,8 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return sizes.stages - rank; }
 double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
-  return static_cast<double>(std::max(0, sizes.stages - 2)) * static_cast<double>(c.forward_ns) +
-         static_cast<double>(sizes.stages - 1) * static_cast<double>(c.input_ns);
+  return std::max(0, sizes.stages - 2) * static_cast<double>(c.forward_ns) +
+         (sizes.stages - 1) * static_cast<double>(c.input_ns);
 }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages; }
 

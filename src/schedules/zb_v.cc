@@ -29,7 +29,7 @@ class Writer {
 
  private:
   static size_t index(CellKind kind, int32_t chunk) {
-    return static_cast<size_t>(kind) * 2 + static_cast<size_t>(chunk);
+    return static_cast<size_t>(kind) * 2 + chunk;
   }
   std::array<int32_t, 8> count_ = {};
   int32_t micro_batches_;

@@ -26,7 +26,7 @@ constexpr int kMaxRounds = 32;  // how often to plan again with an allowance; in
 class Planner {
  public:
   explicit Planner(const ScheduleSizes& sizes) : p_(sizes.stages), m_(sizes.micro_batches), cost_(sizes.plan) {
-    const auto slots = static_cast<size_t>(p_) * static_cast<size_t>(m_) * kChunks;
+    const auto slots = p_ * static_cast<size_t>(m_) * kChunks;
     forward_end_.resize(slots);
     input_end_.resize(slots);
   }
@@ -44,7 +44,7 @@ class Planner {
                            std::vector<RankOrder>* orders = nullptr) {
     orders_ = orders;
     if (orders) {
-      orders->assign(static_cast<size_t>(p_), {});
+      orders->assign(p_, {});
       for (RankOrder& order : *orders) order.reserve(static_cast<size_t>(m_) * 3 * kChunks);
     }
     reset(allowance);
@@ -99,15 +99,15 @@ class Planner {
   }
   int64_t& end_of(CellKind kind, int32_t c, int32_t r, int32_t mb) {
     const size_t at =
-        (static_cast<size_t>(c) * static_cast<size_t>(p_) + static_cast<size_t>(r)) * static_cast<size_t>(m_) +
-        static_cast<size_t>(mb);
+        (c * static_cast<size_t>(p_) + r) * m_ +
+        mb;
     return kind == CellKind::kForward ? forward_end_[at] : input_end_[at];
   }
 
   void reset(const std::vector<int64_t>& allowance) {
     std::fill(forward_end_.begin(), forward_end_.end(), -1);
     std::fill(input_end_.begin(), input_end_.end(), -1);
-    ranks_.assign(static_cast<size_t>(p_), {});
+    ranks_.assign(p_, {});
     worst_bubble_ = 0;
     allowance_ = allowance;
     max_allowed_ = *std::max_element(allowance_.begin(), allowance_.end());
@@ -221,7 +221,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   for (const bool fill_before_i : {true, false})
     for (const bool fill_before_f : {true, false}) {
       auto plan =
-          planner.plan(fill_before_f, fill_before_i, std::vector<int64_t>(static_cast<size_t>(sizes.stages), -1));
+          planner.plan(fill_before_f, fill_before_i, std::vector<int64_t>(sizes.stages, -1));
       for (int round = 0; plan && round < kMaxRounds; ++round) {
         auto again = planner.plan(fill_before_f, fill_before_i, plan->bubbles);
         if (!again || again->worst >= plan->worst) break;

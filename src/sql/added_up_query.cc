@@ -220,7 +220,7 @@ class Block {
           size_t place = 0;
           for (const char digit : token.text) {
             if (!std::isdigit(static_cast<unsigned char>(digit)) || place > 1000) return false;
-            place = place * 10 + static_cast<size_t>(digit - '0');
+            place = place * 10 + (digit - '0');
           }
           if (place == 0 || place > items_.size()) return false;
           term = expression_of(items_[place - 1]);

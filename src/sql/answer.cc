@@ -43,12 +43,12 @@ void AnswerTable::add(Column& column, const SqlValue& value) {
         if (column.valid[i])
           column.bytes +=
               column.type == SqlType::kReal ? repr_double(column.reals[i]) : std::to_string(column.integers[i]);
-        column.ends.push_back(static_cast<int64_t>(column.bytes.size()));
+        column.ends.push_back(column.bytes.size());
       }
       column.integers = {};
       column.reals = {};
     } else {
-      for (const int64_t whole : column.integers) column.reals.push_back(static_cast<double>(whole));
+      for (const int64_t whole : column.integers) column.reals.push_back(whole);
       column.integers = {};
     }
     column.type = type;
@@ -60,7 +60,7 @@ void AnswerTable::add(Column& column, const SqlValue& value) {
     case SqlType::kInteger: column.integers.push_back(is_null ? 0 : std::get<int64_t>(value)); break;
     case SqlType::kReal:
       column.reals.push_back(is_null              ? 0
-                             : value.index() == 1 ? static_cast<double>(std::get<int64_t>(value))
+                             : value.index() == 1 ? std::get<int64_t>(value)
                                                   : std::get<double>(value));
       break;
     case SqlType::kText: {
@@ -69,7 +69,7 @@ void AnswerTable::add(Column& column, const SqlValue& value) {
         column.bytes += valid_utf8(*text);
       else if (!is_null)
         column.bytes += number_text(value);
-      column.ends.push_back(static_cast<int64_t>(column.bytes.size()));
+      column.ends.push_back(column.bytes.size());
       bytes_ += static_cast<int64_t>(column.bytes.size() - before);
     }
   }
@@ -138,7 +138,7 @@ void JsonSink::begin(const std::vector<ResultColumn>& columns) {
 }
 
 bool JsonSink::row(const std::vector<SqlValue>& values) {
-  if (written_ + static_cast<int64_t>(text_.size()) >= max_bytes_) {
+  if (written_ + std::ssize(text_) >= max_bytes_) {
     full_ = true;
     return false;
   }

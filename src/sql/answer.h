@@ -27,7 +27,7 @@ class AnswerTable : public RowSink {
     int64_t nulls = 0;
     std::string_view text(size_t row) const {
       const int64_t begin = row == 0 ? 0 : ends[row - 1];
-      return std::string_view(bytes).substr(static_cast<size_t>(begin), static_cast<size_t>(ends[row] - begin));
+      return std::string_view(bytes).substr(begin, ends[row] - begin);
     }
   };
   // row() returns false, which stops the query, when the values take more than `max_bytes`.

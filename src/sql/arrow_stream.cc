@@ -68,7 +68,7 @@ class Flatbuffer {
       push<uint16_t>(fields_[i - 1] == 0 ? uint16_t{0} : static_cast<uint16_t>(table - fields_[i - 1]));
     push<uint16_t>(static_cast<uint16_t>(table - table_end_));
     push<uint16_t>(static_cast<uint16_t>(4 + 2 * fields_.size()));
-    const auto back = static_cast<int32_t>(place() - table);
+    const int32_t back = place() - table;
     std::memcpy(bytes_.data() + (bytes_.size() - table), &back, sizeof back);
     return table;
   }
@@ -173,8 +173,8 @@ Status write_arrow(const AnswerTable& answer, const Write& write) {
     std::vector<int64_t> nodes, buffers;
     std::string body;
     const auto add = [&](const void* bytes, size_t size) {
-      buffers.push_back(static_cast<int64_t>(body.size()));
-      buffers.push_back(static_cast<int64_t>(size));
+      buffers.push_back(body.size());
+      buffers.push_back(size);
       body.append(static_cast<const char*>(bytes), size);
       body.resize((body.size() + 7) / 8 * 8, '\0');
     };
@@ -187,7 +187,7 @@ Status write_arrow(const AnswerTable& answer, const Write& write) {
         else
           ++nulls;
       }
-      nodes.push_back(static_cast<int64_t>(count));
+      nodes.push_back(count);
       nodes.push_back(nulls);
       add(bits.data(), nulls == 0 ? 0 : bits.size());
       if (column.type == SqlType::kInteger) {
@@ -204,7 +204,7 @@ Status write_arrow(const AnswerTable& answer, const Write& write) {
         std::vector<int32_t> offsets = {0};
         for (size_t i = 0; i < count; ++i) offsets.push_back(static_cast<int32_t>(column.ends[begin + i] - first));
         add(offsets.data(), 4 * offsets.size());
-        add(column.bytes.data() + first, static_cast<size_t>(column.ends[begin + count - 1] - first));
+        add(column.bytes.data() + first, column.ends[begin + count - 1] - first);
       }
     }
     Flatbuffer b;
@@ -214,7 +214,7 @@ Status write_arrow(const AnswerTable& answer, const Write& write) {
     b.field_place(1, lengths);
     b.field_place(2, places);
     const Flatbuffer::Place batch = b.end_table();
-    write(message(b, kHeaderRecordBatch, batch, static_cast<int64_t>(body.size())));
+    write(message(b, kHeaderRecordBatch, batch, body.size()));
     write(body);
   }
   write(std::string_view("\xff\xff\xff\xff\0\0\0\0", 8));

@@ -41,7 +41,7 @@ class FigureCursor : public Cursor {
       default: return show_copy(out, figure.known() ? "" : figure.why_unknown.en);
     }
   }
-  int64_t row_id() const override { return static_cast<int64_t>(at_); }
+  int64_t row_id() const override { return at_; }
 
  private:
   std::shared_ptr<const RunData> data_;

@@ -112,7 +112,7 @@ void quantile_final(sqlite3_context* context) {
     if (!state || state->values.empty()) return sqlite3_result_null(context);
     // Interpolates between two order statistics, both found without sorting the rest.
     std::vector<double>& v = state->values;
-    const double at = static_cast<double>(v.size() - 1) * state->q;
+    const double at = (v.size() - 1) * state->q;
     const auto low = v.begin() + static_cast<ptrdiff_t>(at);
     std::nth_element(v.begin(), low, v.end());
     const double below = *low;

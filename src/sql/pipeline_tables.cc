@@ -34,9 +34,9 @@ std::vector<SqlColumn> cell_columns() {
 int64_t cell_number(const RunData& data, size_t row, int column) {
   const Trace& trace = data.trace();
   const Cells& c = trace.cells;
-  const auto p = static_cast<size_t>(c.part[row]);
+  const size_t p = c.part[row];
   switch (column) {
-    case 0: return static_cast<int64_t>(row);
+    case 0: return row;
     case 1: return known_integer(c.step[row]);
     case 2: return trace.parts[p].rank;
     case 3: return known_integer(trace.parts[p].stage);

@@ -126,8 +126,8 @@ uint32_t open_at(const RunData& data, size_t p, const MemoryRecord& record) {
   if (record.lane >= part.lanes.size()) return kNoSliceIndex;
   const Lane& lane = part.lanes[record.lane];
   const Slices& s = part.slices;
-  const auto first = s.start_ns.begin() + static_cast<ptrdiff_t>(lane.begin);
-  const auto last = s.start_ns.begin() + static_cast<ptrdiff_t>(lane.end);
+  const auto first = s.start_ns.begin() + lane.begin;
+  const auto last = s.start_ns.begin() + lane.end;
   const auto after = std::upper_bound(first, last, record.time_ns);
   if (after == first) return kNoSliceIndex;
   auto at = static_cast<uint32_t>(after - s.start_ns.begin() - 1);
@@ -283,7 +283,7 @@ class CounterCursor : public Cursor {
       default: return show_real(out, s.series->value[i]);
     }
   }
-  int64_t row_id() const override { return static_cast<int64_t>(at_); }
+  int64_t row_id() const override { return at_; }
 
  private:
   struct Stretch {

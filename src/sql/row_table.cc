@@ -60,7 +60,7 @@ class RowCursor : public Cursor {
     if (const auto* text = std::get_if<std::string>(&argument)) return show_copy(out, *text);
     sqlite3_result_null(out);
   }
-  int64_t row_id() const override { return static_cast<int64_t>(row()); }
+  int64_t row_id() const override { return row(); }
 
  private:
   size_t row() const { return list_ ? (*list_)[at_] : at_; }
@@ -85,17 +85,17 @@ class TableRows : public Rows {
   void show(sqlite3_context* out, size_t row, int column) const override {
     const int c = columns_[column];
     if (c < 0) return sqlite3_result_error(out, "with these options the answer has no such column", -1);
-    if (table_.is_null(row, static_cast<size_t>(c))) return sqlite3_result_null(out);
-    switch (table_.column(static_cast<size_t>(c)).index()) {
-      case 0: return sqlite3_result_int64(out, table_.integer(row, static_cast<size_t>(c)));
-      case 1: return sqlite3_result_double(out, table_.real(row, static_cast<size_t>(c)));
-      default: return show_text(out, table_.text(row, static_cast<size_t>(c)));
+    if (table_.is_null(row, c)) return sqlite3_result_null(out);
+    switch (table_.column(c).index()) {
+      case 0: return sqlite3_result_int64(out, table_.integer(row, c));
+      case 1: return sqlite3_result_double(out, table_.real(row, c));
+      default: return show_text(out, table_.text(row, c));
     }
   }
   int64_t integer(size_t row, int column) const override {
     const int c = columns_[column];
-    return c < 0 || table_.column(static_cast<size_t>(c)).index() != 0 ? kNullInteger
-                                                                       : table_.integer(row, static_cast<size_t>(c));
+    return c < 0 || table_.column(c).index() != 0 ? kNullInteger
+                                                                       : table_.integer(row, c);
   }
 
  private:
@@ -109,7 +109,7 @@ Rows::Found Rows::equal(int column, int64_t value) const {
   const std::vector<uint32_t>* order = nullptr;
   {
     const std::lock_guard lock(mutex_);
-    const auto place = static_cast<size_t>(column);
+    const size_t place = column;
     if (orders_.size() <= place) orders_.resize(place + 1);
     if (!orders_[place]) {
       auto made = std::make_unique<std::vector<uint32_t>>(size());

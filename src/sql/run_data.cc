@@ -22,11 +22,11 @@ RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> own
     in_filter_.push_back(wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), t.parts[p].rank));
     for (const Lane& lane : t.parts[p].lanes)
       if (lane.begin < lane.end)
-        first[p] = std::min(first[p], t.common_ns(static_cast<int32_t>(p), t.parts[p].slices.start_ns[lane.begin]));
+        first[p] = std::min(first[p], t.common_ns(p, t.parts[p].slices.start_ns[lane.begin]));
   }
   // In a run of cells only, and for ranks without slices, the first cell counts.
   for (size_t i = 0; i < t.cells.size(); ++i) {
-    const auto p = static_cast<size_t>(t.cells.part[i]);
+    const size_t p = t.cells.part[i];
     if (t.parts[p].slices.size() == 0) first[p] = std::min(first[p], t.common_ns(t.cells.part[i], t.cells.start_ns[i]));
   }
   int64_t least = INT64_MAX;
@@ -59,7 +59,7 @@ const std::vector<uint32_t>& RunData::device_rows(size_t part) const {
     if (s.category_id.empty()) return;
     const size_t count = chosen ? chosen->size() : s.size();
     for (uint32_t i = 0; i < count; ++i) {
-      const uint32_t slice = chosen ? (*chosen)[i] : static_cast<uint32_t>(i);
+      const uint32_t slice = chosen ? (*chosen)[i] : i;
       if (is_device_[s.category_id[slice]]) slot.value.push_back(slice);
     }
     slot.value.shrink_to_fit();

@@ -84,7 +84,7 @@ SqlValue value_of(sqlite3_stmt* statement, int column, std::string& blob) {
     default: {
       const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(statement, column));
       if (!text) return std::monostate();  // no memory for it; the next step reports that
-      return std::string_view(text, static_cast<size_t>(sqlite3_column_bytes(statement, column)));
+      return std::string_view(text, sqlite3_column_bytes(statement, column));
     }
   }
 }
@@ -262,7 +262,7 @@ Error Session::error_at(const std::string& statement, size_t begin, std::string_
   Error error = {ErrorCode::kUsage, message, {}, hint_for(message, text)};
 #if SQLITE_VERSION_NUMBER >= 3038000
   if (const int at = sqlite3_error_offset(db_); at >= 0 && static_cast<size_t>(at) <= statement.size()) {
-    const size_t place = begin + static_cast<size_t>(at);
+    const size_t place = begin + at;
     const size_t line_begin = text.rfind('\n', place == 0 ? 0 : place - 1) + 1;  // 0 where there is no line before
     const size_t line_end = std::min(text.size(), text.find('\n', place));
     constexpr size_t kMaxShown = 60;  // most letters shown before the place
@@ -270,7 +270,7 @@ Error Session::error_at(const std::string& statement, size_t begin, std::string_
     const std::string_view shown = text.substr(from, std::min<size_t>(line_end - from, 2 * kMaxShown));
     error.what +=
         "\n  " + valid_utf8(shown) + "\n  " +
-        std::string(static_cast<size_t>(std::max(0, display_width(valid_utf8(text.substr(from, place - from))))), ' ') +
+        std::string(std::max(0, display_width(valid_utf8(text.substr(from, place - from)))), ' ') +
         "^";
   }
 #else
@@ -300,7 +300,7 @@ struct Session::Question {
 
   void bind(sqlite3_stmt* prepared) const {
     for (uint32_t i = 0; i < parameters.size(); ++i) {
-      int place = static_cast<int>(i) + 1;
+      int place = i + 1;
       if (!parameters[i].name.empty()) {
         place = 0;
         for (const char sign : {':', '@', '$'})
@@ -359,8 +359,8 @@ Status Session::run(Question& q, const std::string& statement, size_t begin, boo
   q.bind(prepared);
   const int width = sqlite3_column_count(prepared);
   q.outcome.is_query = width > 0;
-  std::vector<SqlValue> values(static_cast<size_t>(width));
-  std::vector<std::string> blobs(static_cast<size_t>(width));
+  std::vector<SqlValue> values(width);
+  std::vector<std::string> blobs(width);
   for (bool begun = false;;) {
     const int step = sqlite3_step(prepared);
     if (step != SQLITE_DONE && step != SQLITE_ROW) return error_of(q, statement, begin, rewritten);
@@ -395,7 +395,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
   } const unwatch = {db_};
   for (const std::string_view& view : statements) {
     const bool is_last = &view == &statements.back();
-    const auto begin = static_cast<size_t>(view.data() - text.data());
+    const size_t begin = view.data() - text.data();
     // A session that has made its own tables may have one called slices, so its queries are not rewritten.
     const std::string added_up = stopped_.spent ? std::string() : added_up_query(view);
     if (!added_up.empty()) {

@@ -54,7 +54,7 @@ struct SliceColumnSpec {
 const std::vector<SliceColumnSpec>& slice_column_specs();
 const std::vector<SliceColumnSpec>& kernel_column_specs();
 
-inline int64_t slice_id(size_t part, size_t slice) { return static_cast<int64_t>(part << 32 | slice); }
+inline int64_t slice_id(size_t part, size_t slice) { return part << 32 | slice; }
 
 // The value of a time, duration or byte count; kNullInteger: unknown. `lane` is the slice's, used for kSelf only.
 int64_t number_of(const RunData& data, size_t part, size_t lane, size_t slice, SliceColumn field);

@@ -91,14 +91,14 @@ const std::vector<uint32_t>* SliceScan::rows_of(size_t p) const {
 }
 
 void SliceScan::find_one(int64_t id) {
-  const auto p = static_cast<size_t>(id >> 32), slice = static_cast<size_t>(id & UINT32_MAX);
+  const size_t p = id >> 32, slice = id & UINT32_MAX;
   if (id < 0 || p >= trace_->parts.size() || slice >= trace_->parts[p].slices.size() || !wants_part(p)) return;
   const std::vector<uint32_t>* rows = rows_of(p);
   size_t place = slice;
   if (rows) {
     const auto found = std::lower_bound(rows->begin(), rows->end(), static_cast<uint32_t>(slice));
     if (found == rows->end() || *found != slice) return;
-    place = static_cast<size_t>(found - rows->begin());
+    place = found - rows->begin();
   }
   const size_t lane = data_->lane_of(p, slice);
   if (wants_lane(trace_->parts[p].lanes[lane])) stretches_.push_back({p, lane, place, place + 1, rows});
@@ -115,8 +115,8 @@ void SliceScan::add_lanes(size_t p) {
     if (!wants_lane(lane)) continue;
     Stretch s = {p, l, lane.begin, lane.end, rows};
     if (rows) {
-      s.begin = static_cast<size_t>(std::lower_bound(rows->begin(), rows->end(), lane.begin) - rows->begin());
-      s.end = static_cast<size_t>(std::lower_bound(rows->begin(), rows->end(), lane.end) - rows->begin());
+      s.begin = std::lower_bound(rows->begin(), rows->end(), lane.begin) - rows->begin();
+      s.end = std::lower_bound(rows->begin(), rows->end(), lane.end) - rows->begin();
     }
     if (by_time) narrow_stretch(s);
     if (s.begin < s.end) stretches_.push_back(s);
@@ -206,9 +206,9 @@ bool SliceScan::fill() {
       const size_t count = std::min(batch_, s.end - at_);
       if (batch_ < kLargestBatch) batch_ *= 2;
       if (s.rows) {
-        std::copy_n(s.rows->begin() + static_cast<ptrdiff_t>(at_), count, batch_rows_.begin());
+        std::copy_n(s.rows->begin() + at_, count, batch_rows_.begin());
       } else {
-        std::iota(batch_rows_.begin(), batch_rows_.begin() + static_cast<ptrdiff_t>(count), static_cast<uint32_t>(at_));
+        std::iota(batch_rows_.begin(), batch_rows_.begin() + count, static_cast<uint32_t>(at_));
       }
       at_ += count;
       found_count_ = passing(s, count);

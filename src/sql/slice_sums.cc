@@ -261,7 +261,7 @@ class SumsCursor : public Cursor {
     ++group_;
     skip_empty();
   }
-  int64_t row_id() const override { return static_cast<int64_t>(piece_ << 32 | group_); }
+  int64_t row_id() const override { return piece_ << 32 | group_; }
 
   void column(sqlite3_context* out, int column) const override {
     const Group& group = sums_[piece_].groups[group_];

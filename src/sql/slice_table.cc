@@ -113,7 +113,7 @@ class SliceCursor : public Cursor {
     found_ = 0;
     rows_ = {};
     if (place >= first_.size()) return;
-    part_ = static_cast<size_t>(first_[place].id >> 32);
+    part_ = first_[place].id >> 32;
     row_ = static_cast<uint32_t>(first_[place].id & UINT32_MAX);
     lane_ = SIZE_MAX;
     rows_ = {&row_, 1};
@@ -146,7 +146,7 @@ class SliceTable : public TableSource {
   }
 
   void plan(Plan& plan) const override {
-    const double count = static_cast<double>(std::max<size_t>(1, data_->trace().slice_count()));
+    const double count = std::max<size_t>(1, data_->trace().slice_count());
     double left = kernels_ ? count / 4 : count;  // rows that come out
     double looked_at = left;                     // rows that are looked at
     bool one = false, all_taken = true, skips = false;
@@ -167,7 +167,7 @@ class SliceTable : public TableSource {
       w.exact = push.taken && push.exact;
       all_taken = all_taken && w.taken && (w.exact || is_exact_of_integers(field));
       if (!w.taken) continue;
-      const double ranks = static_cast<double>(std::max<size_t>(1, data_->trace().parts.size()));
+      const double ranks = std::max<size_t>(1, data_->trace().parts.size());
       if (field == Field::kId) {
         one = true;
       } else if (field == Field::kRank) {

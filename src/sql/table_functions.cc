@@ -166,7 +166,7 @@ RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) 
     const bool nothing = first > last && (!from || !to);
     const int64_t span = nothing ? 0 : std::max<int64_t>(0, between_ns(from.value_or(first), to.value_or(last)));
     table.add_row(
-        {int64_t{part.rank}, wanted, static_cast<int64_t>(spans.size()), covered, span, share_of(covered, span)});
+        {int64_t{part.rank}, wanted, std::ssize(spans), covered, span, share_of(covered, span)});
   }
   if (!any && rank)
     return Error{ErrorCode::kUsage,
@@ -191,7 +191,7 @@ Result<Place> place_of(const RunData& data, const char* function, const Argument
                  {},
                  std::string("SELECT * FROM ") + function + "(17)"};
   if (!id) return no_number(function, "the id of a slice", argument);
-  const auto part = static_cast<size_t>(*id >> 32);
+  const size_t part = *id >> 32;
   const auto slice = static_cast<uint32_t>(*id & UINT32_MAX);
   if (*id < 0 || part >= data.trace().parts.size() || slice >= data.trace().parts[part].slices.size())
     return Error{ErrorCode::kUsage,

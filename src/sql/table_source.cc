@@ -227,7 +227,7 @@ std::optional<int64_t> integer_of(sqlite3_value* value) {
 
 std::string_view text_of(sqlite3_value* value) {
   const auto* text = reinterpret_cast<const char*>(sqlite3_value_text(value));
-  return text ? std::string_view(text, static_cast<size_t>(sqlite3_value_bytes(value))) : std::string_view();
+  return text ? std::string_view(text, sqlite3_value_bytes(value)) : std::string_view();
 }
 
 void narrow(uint8_t op, sqlite3_value* value, int64_t& low, int64_t& high) {

@@ -128,7 +128,7 @@ class Adder {
     switch (asked_.by) {
       case By::kName: return static_cast<int64_t>(code) * 8 + static_cast<int64_t>(kernel_class);
       case By::kOpName: return code == 0 ? kNoKey : static_cast<int64_t>(code) - 1;
-      case By::kClass: return static_cast<int64_t>(code);
+      case By::kClass: return code;
       case By::kCategory: return facts_ ? static_cast<int64_t>(code) : kNoKey;
       case By::kRank: return part_.rank;
       case By::kStep: return code == 0 ? kNoKey : part_.steps[code - 1].number;
@@ -228,7 +228,7 @@ std::vector<Total> totals_of_cells(const RunData& data, const Asked& asked) {
   const Cells& cells = trace.cells;
   std::map<int64_t, Sums> all;
   for (size_t i = 0; i < cells.size(); ++i) {
-    const auto p = static_cast<size_t>(cells.part[i]);
+    const size_t p = cells.part[i];
     const Part& part = trace.parts[p];
     if ((asked.rank && part.rank != *asked.rank) || (asked.step && cells.step[i] != *asked.step)) continue;
     if (asked.from_ns != INT64_MIN || asked.to_ns != INT64_MAX) {

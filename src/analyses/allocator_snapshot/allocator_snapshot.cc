@@ -154,7 +154,7 @@ class PartTables {
       tables_.sums.add_row(
           {rank, int64_t{s.device}, s.segments, s.blocks, s.reserved_bytes, s.allocated_bytes, s.free_internal_bytes,
            s.free_external_bytes, s.awaiting_bytes, s.largest_free_bytes,
-           free > 0 ? 1.0 - static_cast<double>(s.largest_free_bytes) / static_cast<double>(free) : 0.0,
+           free > 0 ? 1.0 - s.largest_free_bytes / static_cast<double>(free) : 0.0,
            s.sparse_segments, s.sparse_bytes, known(s.peak_bytes), s.peak_ns < 0 ? kNullInteger : s.peak_ns,
            known(s.peak_reserved_bytes), s.ooms});
     }

@@ -54,7 +54,7 @@ std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, c
   for (uint32_t i = 0; i < launches.size(); ++i) {
     if (i == 0 || !same_call(launches[i - 1], launches[i])) {
       sequences.begin(rank.rows[launches[i].op].name, static_cast<uint32_t>(first_of.size()));
-      first_of.push_back(static_cast<uint32_t>(i));
+      first_of.push_back(i);
       kernel_ns.push_back(0);
     }
     sequences.add(launches[i].kernel);
@@ -65,13 +65,13 @@ std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, c
     OpSequence row;
     row.op = run.trace->names.text(*group.first);
     row.sequence = joined(run, group.first + 1, group.last);
-    row.count = static_cast<int64_t>(group.count());
+    row.count = group.count();
     row.kernels = group.last - group.first - 1;
     row.op_delay_max_ns = INT64_MIN;
     for (const uint32_t* call = group.items; call != group.items_end; ++call) {
       const Launch& launch = launches[first_of[*call]];
-      row.op_delay_ns += static_cast<double>(launch.op_delay_ns);
-      row.runtime_delay_ns += static_cast<double>(launch.runtime_delay_ns);
+      row.op_delay_ns += launch.op_delay_ns;
+      row.runtime_delay_ns += launch.runtime_delay_ns;
       row.op_delay_max_ns = std::max(row.op_delay_max_ns, launch.op_delay_ns);
       row.kernel_ns += kernel_ns[*call];
     }
@@ -110,12 +110,11 @@ class OperatorsByStart {
   int64_t around(int64_t from_ns, int64_t to_ns) const {
     const auto after =
         std::upper_bound(ops_.begin(), ops_.end(), from_ns, [&](int64_t at, uint32_t op) { return at < start(op); });
-    const int64_t latest = last_before(static_cast<size_t>(after - ops_.begin()), to_ns);
+    const int64_t latest = last_before(after - ops_.begin(), to_ns);
     if (latest < 0) return -1;
     const int64_t at = start(ops_[latest]);
-    auto k = static_cast<size_t>(
-        std::lower_bound(ops_.begin(), ops_.end(), at, [&](uint32_t op, int64_t t) { return start(op) < t; }) -
-        ops_.begin());
+    size_t k = std::lower_bound(ops_.begin(), ops_.end(), at, [&](uint32_t op, int64_t t) { return start(op) < t; }) -
+        ops_.begin();
     while (rank_.rows[ops_[k]].end_ns() < to_ns) ++k;
     return ops_[k];
   }
@@ -131,7 +130,7 @@ class OperatorsByStart {
   }
   int64_t descend(size_t node, int64_t to_ns) const {
     while (node < leaves_) node = most_[2 * node + 1] >= to_ns ? 2 * node + 1 : 2 * node;
-    return static_cast<int64_t>(node - leaves_);
+    return node - leaves_;
   }
 
   const TorchRank& rank_;
@@ -214,7 +213,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   RankResult result;
   const Slices& s = rank.part->slices;
   std::vector<int32_t> row_of(s.size(), -1);
-  for (uint32_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = static_cast<int32_t>(i);
+  for (uint32_t i = 0; i < rank.rows.size(); ++i) row_of[rank.rows[i].slice] = i;
   const auto operator_above = [&](uint32_t slice) {
     uint32_t at = s.parent[slice];
     while (at != kNoSliceIndex && !is_op[s.name_id[at]]) at = s.parent[at];
@@ -236,7 +235,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
       ++result.unowned;
       continue;
     }
-    const auto op = static_cast<uint32_t>(row_of[at]);
+    const uint32_t op = row_of[at];
     launches.push_back(
         {op, kernel.name, launch.start_ns - rank.rows[op].start_ns, kernel.start_ns - launch.start_ns, kernel.dur_ns});
     when.emplace_back(launch.start_ns, kernel.start_ns);
@@ -284,9 +283,9 @@ Result<std::vector<Key>> sort_keys(const AnalysisInput& input) {
     if (name == "occurrence_count") {
       keys.push_back([](const OpSequence& r) { return static_cast<double>(r.count); });
     } else if (name == "avg_aten_op_launch_delay" || name == "avg_launch_delay_ns") {
-      keys.push_back([](const OpSequence& r) { return r.op_delay_ns / static_cast<double>(r.count); });
+      keys.push_back([](const OpSequence& r) { return r.op_delay_ns / r.count; });
     } else if (name == "avg_runtime_delay" || name == "avg_runtime_delay_ns") {
-      keys.push_back([](const OpSequence& r) { return r.runtime_delay_ns / static_cast<double>(r.count); });
+      keys.push_back([](const OpSequence& r) { return r.runtime_delay_ns / r.count; });
     } else if (name == "kernel_ns" && !input.hta) {
       keys.push_back([](const OpSequence& r) { return static_cast<double>(r.kernel_ns); });
     } else {
@@ -332,14 +331,14 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
     if (ranks[k].unlaunched > 0) result.notes.add(problem::aten_no_launch, where, ranks[k].unlaunched);
     if (ranks[k].unowned > 0) result.notes.add(problem::aten_no_operator, where, ranks[k].unowned);
     for (OpSequence& r : ranks[k].rows) {
-      const auto n = static_cast<double>(r.count);
+      const double n = r.count;
       if (input.hta) {
         table.add_row({rank, std::move(r.op), std::move(r.sequence), r.count, round_to(r.op_delay_ns / n / 1000, 3),
                        round_to(r.runtime_delay_ns / n / 1000, 3)});
       } else {
         table.add_row({rank, std::move(r.op), std::move(r.sequence), r.count, r.kernels, r.kernel_ns,
-                       static_cast<int64_t>(std::llround(r.op_delay_ns / n)), r.op_delay_max_ns,
-                       static_cast<int64_t>(std::llround(r.runtime_delay_ns / n))});
+                       std::llround(r.op_delay_ns / n), r.op_delay_max_ns,
+                       std::llround(r.runtime_delay_ns / n)});
       }
     }
   }

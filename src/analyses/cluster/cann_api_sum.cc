@@ -79,7 +79,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
     if (by_rank) values.emplace_back(rank);
     values.emplace_back(std::string(name));
     values.emplace_back(std::string(category));
-    values.emplace_back(share_of(static_cast<double>(line.sum), static_cast<double>(whole[rank])));
+    values.emplace_back(share_of(line.sum, whole[rank]));
     values = with_durations(std::move(values), line.ns, false);
     if (!by_rank) {
       values.emplace_back(line.min_rank);
@@ -107,9 +107,9 @@ Figures figures_of(std::vector<int64_t> ns, double whole) {
   const auto round1 = [](double v) { return round_exactly(v, 1); };
   Figures f;
   f.count = d.count;
-  f.sum = static_cast<double>(sum_of(ns));
+  f.sum = sum_of(ns);
   f.share = round_exactly(whole > 0 ? f.sum * 100.0 / whole : 0, 2);
-  f.average = round1(f.sum / static_cast<double>(ns.size()));
+  f.average = round1(f.sum / ns.size());
   f.least = d.min;
   f.longest = d.max;
   f.q1 = round1(d.p25);
@@ -117,7 +117,7 @@ Figures figures_of(std::vector<int64_t> ns, double whole) {
   f.q3 = round1(d.p75);
   double squares = 0;
   for (const double v : values) squares += (v - d.mean) * (v - d.mean);
-  f.std = round1(std::sqrt(squares / static_cast<double>(values.size())));
+  f.std = round1(std::sqrt(squares / values.size()));
   return f;
 }
 
@@ -157,7 +157,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
   std::map<std::string, std::vector<std::pair<int64_t, Figures>>> by_name;
   for (const RankAnswer& rank : ranks) {
     double whole = 0;
-    for (const auto& [key, ns] : rank.calls) whole += static_cast<double>(sum_of(ns));
+    for (const auto& [key, ns] : rank.calls) whole += sum_of(ns);
     std::vector<std::pair<std::string, Figures>> lines;
     for (const auto& [key, ns] : rank.calls)
       lines.emplace_back(run.trace->names.text(key.first), figures_of(ns, whole));
@@ -192,18 +192,18 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
       f.longest = std::max(f.longest, one.longest);
       medians.push_back(one.median);
     }
-    f.average = f.sum / static_cast<double>(f.count);
+    f.average = f.sum / f.count;
     std::sort(medians.begin(), medians.end());
     f.median = quantile(medians, 0.5);
     double squares = 0;
     for (const auto& [rank, one] : list) {
-      squares += static_cast<double>(one.count - 1) * one.std * one.std +
-                 static_cast<double>(one.count) * (one.average - f.average) * (one.average - f.average);
+      squares += (one.count - 1) * one.std * one.std +
+                 one.count * (one.average - f.average) * (one.average - f.average);
       if (one.least == f.least) append_item(line.min_ranks, std::to_string(rank));
       if (one.longest == f.longest) append_item(line.longest_ranks, std::to_string(rank));
     }
     f.std = list.size() == 1 ? list[0].second.std
-            : f.count > 1    ? std::sqrt(squares / static_cast<double>(f.count - 1))
+            : f.count > 1    ? std::sqrt(squares / (f.count - 1))
                              : 0;
     f.share = whole > 0 ? f.sum / whole * 100.0 : 0;
     for (double* v : {&f.share, &f.average, &f.q1, &f.median, &f.q3, &f.std}) *v = round_to(*v, 1);

@@ -49,7 +49,7 @@ Sums sums_of(const RankTransfers& rank) {
     sums.links[{t.src, t.dst, t.transport, t.link}].add(one);
     sums.ops[{t.group, t.kind, t.src, t.dst, t.transport, t.link}].add(one);
     if (rank.source != TransferSource::kSummaries)
-      sums.sizes[{t.transport, t.link, static_cast<int>(std::ilogb(static_cast<double>(t.bytes)))}].add(one);
+      sums.sizes[{t.transport, t.link, std::ilogb(t.bytes)}].add(one);
   }
   return sums;
 }
@@ -59,7 +59,7 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
   keys.emplace_back(sum.bytes);
   keys.emplace_back(sum.time_ns);
   const bool rate = sum.time_ns > 0 && !sum.waits;
-  keys.emplace_back(rate ? static_cast<double>(sum.bytes) / static_cast<double>(sum.time_ns) : NAN);
+  keys.emplace_back(rate ? sum.bytes / static_cast<double>(sum.time_ns) : NAN);
   return keys;
 }
 std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {

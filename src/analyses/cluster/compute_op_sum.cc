@@ -114,7 +114,7 @@ class Writer {
       text(line.key->unit);
       if (by_name) text(line.key->shapes);
       if (by_rank) keys.insert(msprof_ ? keys.end() : keys.begin(), Table::Value(line.rank));
-      if (!msprof_) keys.emplace_back(share_of(static_cast<double>(line.sum), static_cast<double>(whole)));
+      if (!msprof_) keys.emplace_back(share_of(line.sum, whole));
       table.add_row(with_durations(std::move(keys), line.ns, msprof_));
     }
   }

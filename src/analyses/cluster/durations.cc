@@ -17,9 +17,9 @@ using Type = ColumnType;
 Description described(const std::vector<int64_t>& sorted) {
   std::vector<double> values;
   values.reserve(sorted.size());
-  for (const int64_t ns : sorted) values.push_back(static_cast<double>(ns - sorted.front()));
+  for (const int64_t ns : sorted) values.push_back(ns - sorted.front());
   Description d = describe(std::move(values));
-  const auto first = static_cast<double>(sorted.front());
+  const double first = sorted.front();
   for (double* at : {&d.mean, &d.min, &d.p25, &d.p50, &d.p75, &d.max}) *at += first;
   return d;
 }

@@ -133,7 +133,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
     }
   std::vector<std::pair<double, const std::pair<const Key, Op>*>> order;
   for (const auto& entry : by_op)
-    order.emplace_back(static_cast<double>(sum_of(entry.second.ns)) / static_cast<double>(entry.second.ns.size()),
+    order.emplace_back(sum_of(entry.second.ns) / static_cast<double>(entry.second.ns.size()),
                        &entry);
   const auto texts = [&](const auto* entry) {
     const auto& [name, group, members, rank] = entry->first;
@@ -215,7 +215,7 @@ Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
   note_level_none(input, result.notes);
   result.tables.push_back(all_table(*torch, ranks, input.msprof));
   result.tables.push_back(rank_hccl_sum_table(*torch, ranks, input.msprof));
-  result.tables.push_back(top_table(*torch, ranks, input.msprof, static_cast<size_t>(*most)));
+  result.tables.push_back(top_table(*torch, ranks, input.msprof, *most));
   result.tables.push_back(group_table(*torch, ranks, input.msprof));
   return result;
 }

@@ -44,11 +44,11 @@ std::vector<size_t> by_deviation(const std::vector<double>& times) {
   const double mean = mean_of(times);
   double squares = 0;
   for (const double t : times) squares += (t - mean) * (t - mean);
-  const double three = 3 * std::sqrt(squares / static_cast<double>(times.size()));
+  const double three = 3 * std::sqrt(squares / times.size());
   std::vector<size_t> out;
   for (size_t i = 0; i < times.size(); ++i)
     if (times[i] < mean - three) out.push_back(i);
-  const auto least = static_cast<size_t>(std::min_element(times.begin(), times.end()) - times.begin());
+  const size_t least = std::min_element(times.begin(), times.end()) - times.begin();
   if (*std::max_element(times.begin(), times.end()) > mean + three &&
       std::find(out.begin(), out.end(), least) == out.end())
     out.push_back(least);
@@ -82,7 +82,7 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
           name.find("receive") != std::string_view::npos)
         continue;
       groups[names.text(op.group)][name].push_back(
-          {run.ranks[run.parts[k]], op.start_ns + run.zero_ns, static_cast<double>(op.dur_ns) / 1000.0});
+          {run.ranks[run.parts[k]], op.start_ns + run.zero_ns, op.dur_ns / 1000.0});
     }
   }
   std::map<int64_t, int64_t> counts;

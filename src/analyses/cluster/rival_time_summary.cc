@@ -21,7 +21,7 @@ struct Row {
 };
 using Rows = std::map<std::pair<int64_t, int64_t>, Row>;  // for each rank and step
 
-double us(int64_t ns) { return ns < 0 ? 0 : static_cast<double>(ns) / 1000.0; }
+double us(int64_t ns) { return ns < 0 ? 0 : ns / 1000.0; }
 
 // Returns the step of a host time: the first window that contains it, with both ends included. INT64_MIN means outside
 // of steps; msprof-analyze drops such times.

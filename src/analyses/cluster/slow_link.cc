@@ -49,7 +49,7 @@ Table link_table(const std::vector<TransferClass>& classes) {
   for (const auto& [c, link] : slow_links(classes))
     table.add_row({std::string(c->name.first), std::string(c->name.second), int64_t{link->src}, int64_t{link->dst},
                    link->count, link->bytes, link->time_ns,
-                   share_of(static_cast<double>(link->bytes), static_cast<double>(link->time_ns)),
+                   share_of(link->bytes, link->time_ns),
                    std::llround(link->expected_ns), link->ratio(), link->lost_ns(), std::string(link->reading)});
   return table;
 }
@@ -71,7 +71,7 @@ Table class_table(const std::vector<TransferClass>& classes) {
   for (const TransferClass& c : classes) {
     const auto slow =
         std::count_if(c.links.begin(), c.links.end(), [](const RankLink& l) { return l.reading[0] != '\0'; });
-    table.add_row({std::string(c.name.first), std::string(c.name.second), static_cast<int64_t>(c.links.size()),
+    table.add_row({std::string(c.name.first), std::string(c.name.second), std::ssize(c.links),
                    int64_t{slow}, c.transfers, c.bytes, c.time_ns, c.median_gbps});
   }
   return table;
@@ -116,7 +116,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   if (!most) return std::move(most).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
   if (!torch) return std::move(torch).error();
-  const SlowTransfers slow = slow_transfers(all_transfers(*torch), *ratio, static_cast<size_t>(*most));
+  const SlowTransfers slow = slow_transfers(all_transfers(*torch), *ratio, *most);
   const std::vector<TransferClass>& classes = slow.classes;
   AnalysisResult result;
   note_level_none(input, result.notes);
@@ -124,7 +124,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   if (input.for_report && classes.empty()) return result;
   result.tables.push_back(link_table(classes));
   result.tables.push_back(class_table(classes));
-  result.tables.push_back(transfer_table(classes, static_cast<size_t>(*most)));
+  result.tables.push_back(transfer_table(classes, *most));
   return result;
 }
 

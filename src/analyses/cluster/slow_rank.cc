@@ -56,7 +56,7 @@ ByClock by_clock(const TorchRun& run, CommunicationOp* const* begin, Communicati
   for (auto at = begin; at != end; ++at)
     starts.push_back(
         run.trace->common_ns(static_cast<int32_t>(run.parts[(*at)->rank_index]), (*at)->start_ns + run.zero_ns));
-  out.last = static_cast<size_t>(std::max_element(starts.begin(), starts.end()) - starts.begin());
+  out.last = std::max_element(starts.begin(), starts.end()) - starts.begin();
   int64_t second = INT64_MIN;
   for (size_t i = 0; i < starts.size(); ++i) {
     if (i == out.last) continue;
@@ -137,8 +137,8 @@ Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
   for (const size_t k : order) {
     const RankSum& r = sums.ranks[k];
     table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes,
-                   share_of(static_cast<double>(r.votes), static_cast<double>(r.collectives)), r.lost_ns,
-                   share_of(static_cast<double>(r.lost_ns), static_cast<double>(whole)),
+                   share_of(r.votes, r.collectives), r.lost_ns,
+                   share_of(r.lost_ns, whole),
                    sums.clocks ? r.lost_by_clock_ns : kNullInteger, r.wait_ns});
   }
   return table;
@@ -222,7 +222,7 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   note_unmatched(matched, ops.size(), result.notes);
   result.tables.push_back(rank_slow_rank_table(*torch, sums));
   result.tables.push_back(group_table(*torch, sums));
-  result.tables.push_back(late_table(*torch, sums, static_cast<size_t>(*most)));
+  result.tables.push_back(late_table(*torch, sums, *most));
   return result;
 }
 

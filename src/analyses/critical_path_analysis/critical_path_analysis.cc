@@ -244,7 +244,7 @@ Table path_table(const Shared& answer) {
   Table head("path", "Nodes of the critical path", critical_path_analysis_path_columns());
   return table_of(answer, std::move(head), answer->graph.path.size(),
                   [](const Answer& a, size_t n) -> std::vector<Table::Value> {
-                    return {static_cast<int64_t>(n), static_cast<int64_t>(a.graph.path[n])};
+                    return {static_cast<int64_t>(n), a.graph.path[n]};
                   });
 }
 
@@ -292,7 +292,7 @@ TraceOverlay overlay_of(const Answer& a, size_t part, bool only_critical, bool a
     }
   }
   if (!only_critical) return overlay;
-  overlay.leave_out.assign(static_cast<size_t>(p.event_count), false);
+  overlay.leave_out.assign(p.event_count, false);
   for (const TorchRow& row : a.rank().rows)
     overlay.leave_out[row.index] =
         row.category != Category::kUserAnnotation && row.category != Category::kPythonFunction;
@@ -312,8 +312,8 @@ Status read_instances(const AnalysisInput& input, PathOptions& options) {
   const auto last = colon == std::string::npos ? first : parse_int(trim(std::string_view(text).substr(colon + 1)));
   if (!first || !last || *first < 0 || *last < *first)
     return Error{ErrorCode::kUsage, "--instance-id is N or A:B, not \"" + text + "\"", {}, "instances count from 0"};
-  options.first = static_cast<size_t>(*first);
-  options.last = static_cast<size_t>(*last);
+  options.first = *first;
+  options.last = *last;
   return {};
 }
 
@@ -328,7 +328,7 @@ void add_path_notes(const Answer& a, Diagnostics& notes) {
     stream_waits += edge.kind == PathEdgeKind::kStreamWaitInferred || edge.kind == PathEdgeKind::kStreamGap;
   }
   const int64_t wall = a.graph.to_ns - a.graph.from_ns;
-  if (wall > 0 && static_cast<double>(total) < 0.95 * static_cast<double>(wall)) {
+  if (wall > 0 && total < 0.95 * wall) {
     const PathNode& first = a.graph.nodes[a.graph.path.front()];
     const std::string start = ns_as_decimal((first.time_ns - a.graph.from_ns) / 1000, 3);
     notes.add(problem::critical_path_coverage,

@@ -54,7 +54,7 @@ class Builder {
       const TorchRow& r = rank_.rows[i];
       if (options_.annotation.empty() ? is_host_node(r.category) || r.on_device
                                       : named[r.name] != 0 && is_host(r.category))
-        instances.push_back(static_cast<int32_t>(i));
+        instances.push_back(i);
     }
     if (!options_.annotation.empty()) {
       std::sort(instances.begin(), instances.end(), [&](int32_t a, int32_t b) {
@@ -63,7 +63,7 @@ class Builder {
       graph_.matches = instances.size();
       if (options_.first >= instances.size()) return false;
       instances.resize(std::min(instances.size(), options_.last + 1));
-      instances.erase(instances.begin(), instances.begin() + static_cast<ptrdiff_t>(options_.first));
+      instances.erase(instances.begin(), instances.begin() + options_.first);
     }
     for (const int32_t i : instances) {
       low = std::min(low, row(i).start_ns);
@@ -78,7 +78,7 @@ class Builder {
       const bool host = is_host_node(r.category) && inside(r);
       const bool device = r.on_device && (r.partner >= 0 ? inside(row(r.partner)) : inside(r));
       if (!host && !device) continue;
-      rows_.push_back(static_cast<int32_t>(i));
+      rows_.push_back(i);
       graph_.to_ns = std::max(graph_.to_ns, end_ns(r));
     }
     return true;
@@ -288,7 +288,7 @@ class Builder {
         add(last[r.lane], n, awaited == n ? Kind::kStreamGap : Kind::kKernelKernel, graph_.nodes[last[r.lane]].row);
       if (awaited != n) add_if(awaited, n, Kind::kStreamWaitInferred);
       if (r.partner < 0) continue;
-      const auto launch = static_cast<size_t>(r.partner);
+      const size_t launch = r.partner;
       if (const uint32_t other = last_of_launch[launch]; other != kNoNode && other != last[r.lane])
         add(other, n, Kind::kKernelKernel, graph_.nodes[other].row);
       add(start_[launch], n, Kind::kLaunchDelay, PathEdge::kNobody);

@@ -209,7 +209,7 @@ Table histogram_table(const std::vector<RankLaunches>& ranks) {
       if (l.place > 0) continue;
       const auto bin = std::upper_bound(kBins.begin(), kBins.end(), l.delay_ns,
                                         [](int64_t delay, const Bin& b) { return delay < b.from_ns; });
-      const auto at = static_cast<size_t>(bin - kBins.begin() - 1);
+      const size_t at = bin - kBins.begin() - 1;
       ++count[at];
       call_ns[at] += l.call_ns;
       ++all;
@@ -218,7 +218,7 @@ Table histogram_table(const std::vector<RankLaunches>& ranks) {
   while (last > 0 && count[last - 1] == 0) --last;
   for (size_t i = 0; i < last; ++i)
     table.add_row({kBins[i].from_ns, kBins[i].to_ns == INT64_MAX ? kNullInteger : kBins[i].to_ns, count[i],
-                   static_cast<double>(count[i]) / static_cast<double>(all), call_ns[i]});
+                   count[i] / static_cast<double>(all), call_ns[i]});
   return table;
 }
 

@@ -109,12 +109,12 @@ RankCounters counters_of_rank(const TorchRun& run, size_t part, bool hta) {
     const TorchRow& row = rank.rows[i];
     const std::string_view name = run.name(row);
     if (row.category == Category::kProfilerRange)
-      ranges[hta ? std::string_view() : rank.part->lanes[row.lane].pid].push_back(static_cast<int32_t>(i));
+      ranges[hta ? std::string_view() : rank.part->lanes[row.lane].pid].push_back(i);
     const bool is_call = hta ? run.category_text(*rank.part, row).starts_with("cuda_runtime")
                              : is_launch_call(row.category) && name.find("raphLaunch") == std::string_view::npos;
     if (is_call && (name.starts_with("cudaLaunchKernel") ||
                     (!hta && (name.starts_with("cuLaunchKernel") || name.find("LaunchKernel") != name.npos))))
-      launches.push_back(static_cast<int32_t>(i));
+      launches.push_back(i);
   }
   launches = sorted_by_start(rank, launches);
   for (auto& [device, own] : ranges) {

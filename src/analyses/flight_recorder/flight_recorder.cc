@@ -135,7 +135,7 @@ Table calls_table(const Trace& trace) {
                      call.peer < 0 ? kNullInteger : int64_t{call.peer}, std::string(state_name(call.state)),
                      part.slices.start_ns[call.slice], std::string(trace.names.text(call.in_sizes)),
                      std::string(trace.names.text(call.out_sizes)), std::string(trace.names.text(dtypes)),
-                     flight_frame_text(trace, static_cast<int32_t>(p), call.slice)});
+                     flight_frame_text(trace, p, call.slice)});
     }
   }
   return table;

@@ -38,7 +38,7 @@ void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, 
   out.clear();
   const CallGraph::Range range = graph.subtree(call);
   for (const int32_t* at = range.begin(); at != range.end();) {
-    const auto i = static_cast<size_t>(*at);
+    const size_t i = *at;
     if (*at != call && graph.edge[i] == CallEdge::kForward) {
       at += graph.subtree_size[i];
       continue;
@@ -62,7 +62,7 @@ std::vector<int32_t> hta_calls(const TorchRank& rank, const CallGraph& graph, co
     if (named[row.name]) depth = std::min(depth, graph.depth[node_of(row)]);
   for (const TorchRow& row : rank.rows) {
     if (!named[row.name]) continue;
-    const auto node = static_cast<size_t>(node_of(row));
+    const size_t node = node_of(row);
     if (graph.depth[node] == depth && graph.kernel_count[node] >= least) calls.push_back(node_of(row));
   }
   return calls;
@@ -73,13 +73,13 @@ std::vector<int32_t> exact_calls(const TorchRank& rank, const CallGraph& graph, 
                                  int64_t least) {
   std::vector<int32_t> calls;
   for (size_t k = 0; k < graph.preorder.size();) {
-    const auto i = static_cast<size_t>(graph.preorder[k]);
+    const size_t i = graph.preorder[k];
     if (!named[rank.rows[i].name] || rank.rows[i].on_device) {
       ++k;
       continue;
     }
     if (graph.kernel_count[i] >= least) calls.push_back(graph.preorder[k]);
-    k += static_cast<size_t>(graph.subtree_size[i]);
+    k += graph.subtree_size[i];
   }
   return calls;
 }
@@ -98,7 +98,7 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
   NameSequences sequences;
   std::vector<int32_t> kernels;
   for (uint32_t c = 0; c < calls.size(); ++c) {
-    sequences.begin(rank.rows[calls[c]].name, static_cast<uint32_t>(c));
+    sequences.begin(rank.rows[calls[c]].name, c);
     kernels_below(rank, graph, calls[c], hta, kernels);
     for (const int32_t kernel : kernels) sequences.add(rank.rows[kernel].name);
   }
@@ -106,10 +106,10 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
     Pattern pattern;
     for (const StringId* name = group.first; name != group.last; ++name)
       (pattern.text += name == group.first ? "" : "|") += run.trace->names.text(*name);
-    pattern.count = static_cast<int64_t>(group.count());
+    pattern.count = group.count();
     pattern.kernels = group.last - group.first - 1;
     for (const uint32_t* item = group.items; item != group.items_end; ++item) {
-      const auto i = static_cast<size_t>(calls[*item]);
+      const size_t i = calls[*item];
       pattern.kernel_ns += graph.kernel_ns[i];
       pattern.op_ns += rank.rows[i].dur_ns;
       pattern.calls.push_back(calls[*item]);
@@ -145,7 +145,7 @@ TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& 
     for (const int32_t row : found.marked[p]) overlay.extra_args.emplace(rank.rows[row].index, member);
   }
   if (!options.compress) return overlay;
-  overlay.leave_out.assign(static_cast<size_t>(rank.part->event_count), false);
+  overlay.leave_out.assign(rank.part->event_count, false);
   for (const TorchRow& row : rank.rows)
     overlay.leave_out[row.index] = row.category != Category::kUserAnnotation &&
                                    row.category != Category::kGpuAnnotation &&
@@ -214,7 +214,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
-    const auto device = static_cast<double>(ranks[k].device_ns);
+    const double device = ranks[k].device_ns;
     for (const Pattern& p : ranks[k].patterns) {
       if (input.hta) {
         table.add_row({rank, p.text, p.count, to_us(p.kernel_ns), to_us(p.op_ns)});

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "model/statistics.h"
 #include "profile/name_totals.h"
 #include "profile/torch_view.h"
 
@@ -39,7 +40,7 @@ class LaneWork {
     }
   }
   int64_t until(int64_t time) const {  // returns the busy time before `time`
-    const auto after = static_cast<size_t>(std::upper_bound(start_.begin(), start_.end(), time) - start_.begin());
+    const size_t after = std::upper_bound(start_.begin(), start_.end(), time) - start_.begin();
     if (after == 0) return 0;
     return before_[after - 1] + std::min(time, end_[after - 1]) - start_[after - 1];
   }

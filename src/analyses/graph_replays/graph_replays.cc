@@ -92,10 +92,10 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
     for (; i < launched.size() && launched[i].first == call; ++i) work.push_back(launched[i].second);
     Replay replay = replay_of(rank, rank.rows[call], work);
     const auto [at, fresh] = known.try_emplace(std::move(replay.names), out.graphs.size());
-    if (fresh) out.graphs.push_back({static_cast<int64_t>(out.graphs.size()) + 1, replay.first_name});
+    if (fresh) out.graphs.push_back({std::ssize(out.graphs) + 1, replay.first_name});
     Graph& graph = out.graphs[at->second];
     ++graph.replays;
-    graph.pieces = static_cast<int64_t>(work.size());
+    graph.pieces = work.size();
     graph.call_ns += replay.call_ns;
     graph.delay_ns += replay.first_start_ns - replay.call_start_ns;
     graph.span_ns += replay.span_ns();
@@ -114,7 +114,7 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
 }
 
 int64_t mean_of(int64_t sum, int64_t count) {
-  return count > 0 ? std::llround(static_cast<double>(sum) / static_cast<double>(count)) : kNullInteger;
+  return count > 0 ? std::llround(sum / static_cast<double>(count)) : kNullInteger;
 }
 
 std::vector<ColumnSpec> graph_use_columns() {

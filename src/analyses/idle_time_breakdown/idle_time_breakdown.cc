@@ -242,8 +242,8 @@ Table device_table(const std::vector<RankIdle>& ranks) {
       const std::vector<int64_t>& gaps = rank.device_gaps_ns[cause];
       if (gaps.empty()) continue;
       const int64_t sum = idle_sum(gaps);
-      table.add_row({int64_t{rank.rank}, kCauseNames[cause], static_cast<int64_t>(gaps.size()), sum,
-                     cause < kBeforeFirst ? share_of(sum, rank.span_ns) : NAN, sum / static_cast<int64_t>(gaps.size()),
+      table.add_row({int64_t{rank.rank}, kCauseNames[cause], std::ssize(gaps), sum,
+                     cause < kBeforeFirst ? share_of(sum, rank.span_ns) : NAN, sum / std::ssize(gaps),
                      *std::max_element(gaps.begin(), gaps.end())});
     }
   return table;

@@ -55,7 +55,7 @@ std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> 
     c.time = time_statistics(b.rate, true);
     std::vector<double> positive;
     for (const int64_t value : b.rate.value)
-      if (value > 0) positive.push_back(gigabytes_per_second(static_cast<double>(value)));
+      if (value > 0) positive.push_back(gigabytes_per_second(value));
     c.points = describe(std::move(positive));
     c.bins = bins_of(b.rate, from, to, kChartBins);
     b.rate = {};
@@ -90,7 +90,7 @@ Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<RankS
       const Description& d = c.points;
       table.add_row({int64_t{run.ranks[run.parts[k]]}, c.total.label, c.total.copies, c.total.bytes, c.time.positive_ns,
                      gigabytes_per_second(c.time.mean), gigabytes_per_second(c.time.p50),
-                     gigabytes_per_second(c.time.p95), gigabytes_per_second(static_cast<double>(c.time.max)), d.count,
+                     gigabytes_per_second(c.time.p95), gigabytes_per_second(c.time.max), d.count,
                      d.mean, d.std, d.p25, d.p50, d.p75});
     }
   return table;
@@ -111,7 +111,7 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
     for (const Copies& c : ranks[k].kinds)
       for (const StepBin& bin : c.bins)
         table.add_row({int64_t{run.ranks[run.parts[k]]}, c.total.label, bin.start_ns, bin.dur_ns,
-                       gigabytes_per_second(bin.mean), gigabytes_per_second(static_cast<double>(bin.max))});
+                       gigabytes_per_second(bin.mean), gigabytes_per_second(bin.max)});
   return table;
 }
 

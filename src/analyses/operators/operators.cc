@@ -95,7 +95,7 @@ std::string_view kind_of(const FunctionEvent& e) {
 
 std::string stack_text(const OperatorGroups& groups, const Group& group, int64_t entries) {
   std::string out;
-  for (const std::string_view entry : groups.stacks.entries(group.stack, static_cast<size_t>(entries))) {
+  for (const std::string_view entry : groups.stacks.entries(group.stack, entries)) {
     if (out.size() > kMaxStackText) return out + "; …";
     (out += out.empty() ? "" : "; ") += entry;
   }
@@ -142,18 +142,18 @@ struct Line {
 
 double sort_value(const Group& g, SortKey key) {
   switch (key) {
-    case SortKey::kCount: return static_cast<double>(g.count);
-    case SortKey::kHostMean: return static_cast<double>(g.host_ns) / static_cast<double>(g.count);
-    case SortKey::kDeviceMean: return static_cast<double>(g.device_ns) / static_cast<double>(g.count);
-    case SortKey::kHost: return static_cast<double>(g.host_ns);
-    case SortKey::kSelfHost: return static_cast<double>(g.self_host_ns);
-    case SortKey::kDevice: return static_cast<double>(g.device_ns);
-    case SortKey::kSelfDevice: return static_cast<double>(g.self_device_ns);
-    case SortKey::kHostBytes: return static_cast<double>(g.bytes.host);
-    case SortKey::kSelfHostBytes: return static_cast<double>(g.bytes.self_host);
-    case SortKey::kDeviceBytes: return static_cast<double>(g.bytes.device);
-    case SortKey::kSelfDeviceBytes: return static_cast<double>(g.bytes.self_device);
-    case SortKey::kFlops: return static_cast<double>(g.flops);
+    case SortKey::kCount: return g.count;
+    case SortKey::kHostMean: return g.host_ns / static_cast<double>(g.count);
+    case SortKey::kDeviceMean: return g.device_ns / static_cast<double>(g.count);
+    case SortKey::kHost: return g.host_ns;
+    case SortKey::kSelfHost: return g.self_host_ns;
+    case SortKey::kDevice: return g.device_ns;
+    case SortKey::kSelfDevice: return g.self_device_ns;
+    case SortKey::kHostBytes: return g.bytes.host;
+    case SortKey::kSelfHostBytes: return g.bytes.self_host;
+    case SortKey::kDeviceBytes: return g.bytes.device;
+    case SortKey::kSelfDeviceBytes: return g.bytes.self_device;
+    case SortKey::kFlops: return g.flops;
     default: return 0;
   }
 }
@@ -228,7 +228,7 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
     const OperatorGroups& groups = line.rank->groups;
     const FunctionEvent& first = groups.first_of(g);
     const auto mean = [&](int64_t sum) {
-      return std::llround(static_cast<double>(sum) / static_cast<double>(g.count));
+      return std::llround(sum / static_cast<double>(g.count));
     };
     std::vector<Table::Value> row = {int64_t{line.rank->rank}, std::string(names.text(first.name)),
                                      std::string(kind_of(first))};

@@ -173,17 +173,17 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
   for (const ChosenStep& chosen : steps)
     for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
       auto& [list, dur] = lists[{graph.stage(i), graph.type[i]}];
-      list.push_back(static_cast<double>(slack[i]));
+      list.push_back(slack[i]);
       dur += graph.dur_ns[i];
     }
   for (auto& [key, entry] : lists) {
     auto& [list, dur] = entry;
-    const auto count = static_cast<int64_t>(list.size());
+    const int64_t count = list.size();
     const double least = *std::min_element(list.begin(), list.end());
-    const auto critical = static_cast<int64_t>(std::count(list.begin(), list.end(), 0.0));
+    const int64_t critical = std::count(list.begin(), list.end(), 0.0);
     table.add_row({known_integer(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(least),
                    static_cast<int64_t>(median_of(std::move(list))),
-                   static_cast<int64_t>(dur / static_cast<double>(count))});
+                   static_cast<int64_t>(dur / count)});
   }
   return table;
 }

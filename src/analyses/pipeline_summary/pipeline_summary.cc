@@ -102,11 +102,11 @@ Table steps_pipeline_summary_table(const PipelineSums& sums) {
     double busy = 0, ranks = 0;  // as doubles, because sums over thousands of ranks may pass 2^63 ns
     int64_t worst = 0;
     for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r) {
-      busy += static_cast<double>(sums.ranks[r].busy_ns);
+      busy += sums.ranks[r].busy_ns;
       worst = std::max(worst, sums.ranks[r].span_bubble_ns);
       ++ranks;
     }
-    const double whole = static_cast<double>(step.pipeline_span_ns()) * ranks;
+    const double whole = step.pipeline_span_ns() * ranks;
     const double busy_share = whole > 0 ? busy / whole : kNaN;
     table.add_row({int64_t{step.step}, step.start_ns, step.span_ns(), step.pipeline_span_ns(), busy_share,
                    1 - busy_share, share_of(worst, step.pipeline_span_ns())});

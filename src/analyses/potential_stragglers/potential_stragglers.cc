@@ -38,9 +38,6 @@ Table rank_potential_stragglers_table(const TorchRun& run, const CollectiveSums&
                    [&](size_t a, size_t b) { return sums.ranks[a].caused_ns > sums.ranks[b].caused_ns; });
   for (size_t i = 0; i < order.size(); ++i) {
     const RankWaits& r = sums.ranks[order[i]];
-    const auto share = [](int64_t a, int64_t b) {
-      return b > 0 ? static_cast<double>(a) / static_cast<double>(b) : NAN;
-    };
     table.add_row({int64_t{run.trace->parts[run.parts[order[i]]].rank},
                    int64_t{i < candidates && r.caused_ns > 0 ? 1 : 0}, r.collectives, r.last,
                    share_of(r.last, r.collectives), r.caused_ns, share_of(r.caused_ns, total), r.wait_ns});
@@ -52,7 +49,7 @@ std::vector<ColumnSpec> collective_waits_columns() {
   return {
       {"group", "group", Type::kText, "Process group"},
       {"group_ranks", "ranks of the group", Type::kText, "Ranks of the group in the trace, where long lists are cut"},
-      {"collective", "collective", Type::kText, "MatchedCall, or the kernel's name where there is none"},
+      {"collective", "collective", Type::kText, "Collective, or the kernel's name where there is none"},
       {"rank_count", "ranks", Type::kInteger, "Largest number of this trace's ranks in one of them"},
       {"count", "count", Type::kInteger, "Collectives matched over at least two ranks"},
       {"wait_ns", "waiting", Type::kDuration, "Summed over collectives and ranks"},
@@ -115,7 +112,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
     result.notes.add(problem::straggler_no_steps);
   if (left_out > 0) result.notes.add(problem::straggler_not_synchronising, {}, left_out);
   if (sums.alone > 0 && ranks.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, sums.alone);
-  result.tables.push_back(rank_potential_stragglers_table(*torch, sums, static_cast<size_t>(*candidates)));
+  result.tables.push_back(rank_potential_stragglers_table(*torch, sums, *candidates));
   result.tables.push_back(kind_table(*torch, sums));
   return result;
 }

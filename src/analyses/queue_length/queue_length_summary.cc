@@ -17,7 +17,7 @@ Table hta_queue_length_summary_table(const TorchRun& run, const std::vector<std:
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const QueueRange& range : streams_of(ranks[k])) {
       std::vector<double> lengths;
-      for (size_t i = range.begin; i < range.end; ++i) lengths.push_back(static_cast<double>(ranks[k][i].length));
+      for (size_t i = range.begin; i < range.end; ++i) lengths.push_back(ranks[k][i].length);
       const Description d = describe(std::move(lengths));
       table.add_row({int64_t{run.ranks[run.parts[k]]}, int64_t{ranks[k][range.begin].stream},
                      static_cast<double>(d.count), d.mean, d.std, d.min, d.p25, d.p50, d.p75, d.max});

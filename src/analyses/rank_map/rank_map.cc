@@ -149,7 +149,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   std::vector<Work> work(trace.parts.size());
   if (Result<TorchRun> torch = make_torch_run(trace, {false, true}); torch)  // no step is left out
     parallel_for(torch->parts.size(), [&](size_t k) {
-      const auto part = static_cast<size_t>(torch->parts[k]);
+      const size_t part = torch->parts[k];
       work[part] = work_of(*torch_rank(*torch, torch->parts[k]));
     });
   const PipelineSums& sums = sums_of(input.run());
@@ -167,7 +167,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   result.tables.push_back(sizes_table(map));
   if (!map.missing.empty())
     result.notes.add(problem::rank_map_missing, Args().set("rank", std::to_string(map.missing[0])), {},
-                     static_cast<int64_t>(map.missing.size()));
+                     map.missing.size());
   return result;
 }
 

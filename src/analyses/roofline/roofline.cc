@@ -266,11 +266,11 @@ Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given)
       const double ns = roof.min_ns(op.flops, op.min_bytes);
       with_roof_ns += op.device_ns;
       roof_ns += ns;
-      above_ns += std::max(0.0, static_cast<double>(op.device_ns) - ns);
+      above_ns += std::max(0.0, op.device_ns - ns);
     }
     const bool has_roof = with_roof_ns > 0;
     table.add_row({int64_t{rank.rank}, rank.device, calls, known_ns, share_of(known_ns, rank.work_ns), flops,
-                   static_cast<double>(flops) / static_cast<double>(known_ns) / 1e3, bytes,
+                   flops / static_cast<double>(known_ns) / 1e3, bytes,
                    has_roof ? with_roof_ns : kNullInteger, whole_ns(has_roof ? roof_ns : kNaN),
                    whole_ns(has_roof ? above_ns : kNaN), peak_ns > 0 ? share_of(peak_ns, rank.span_ns) : kNaN});
   }
@@ -289,7 +289,7 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
     for (const OpSum& op : rank.ops) {
       const Roof roof = given.roof(rank.published, op.precision);
       const double ns = roof.known(op.is_matrix) ? roof.min_ns(op.flops, op.min_bytes) : kNaN;
-      rows.push_back({&op, roof, ns, static_cast<double>(op.device_ns) - ns});
+      rows.push_back({&op, roof, ns, op.device_ns - ns});
     }
     std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
       const auto gain = [](const Row& r) { return std::isnan(r.above_ns) ? -1e300 : r.above_ns; };
@@ -297,12 +297,12 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
     });
     for (const Row& row : rows) {
       const OpSum& op = *row.op;
-      const auto ns = static_cast<double>(op.device_ns);
+      const double ns = op.device_ns;
       const bool by_compute = row.roof.compute_ns(op.flops) >= row.roof.memory_ns(op.min_bytes);
       table.add_row({int64_t{rank.rank}, std::string(trace.names.text(op.name)), op.shapes,
                      op.precision ? std::string(precision_name(*op.precision)) : "", op.calls, op.device_ns, op.flops,
-                     op.min_bytes, share_of(op.flops, op.min_bytes), static_cast<double>(op.flops) / ns / 1e3,
-                     static_cast<double>(op.min_bytes) / ns,
+                     op.min_bytes, share_of(op.flops, op.min_bytes), op.flops / ns / 1e3,
+                     op.min_bytes / ns,
                      std::string(!row.roof.known(op.is_matrix) ? ""
                                  : by_compute                  ? "compute"
                                                                : "memory"),

@@ -40,7 +40,7 @@ Table job_table(const StepGraph& graph, const Slowdown& s) {
   table.add_row(
       {s.s, s.m_s, s.m_w, s.ideal_ns / 1e9, s.no_delay_ns / 1e9, s.actual_ns / 1e9, s.delay_s,
        std::count_if(graph.steps.begin(), graph.steps.end(), [](const GraphStep& step) { return step.counts; }),
-       static_cast<int64_t>(graph.size())});
+       std::ssize(graph)});
   return table;
 }
 
@@ -64,12 +64,12 @@ Table types_table(const StepGraph& graph, const Slowdown& s) {
     for (size_t t = 0; t < s.operations.size(); ++t) {
       if (slowdown_group(graph.types[t], graph.source) != part.name) continue;
       count += s.operations[t].count;
-      sum += s.operations[t].mean_ns * static_cast<double>(s.operations[t].count);
+      sum += s.operations[t].mean_ns * s.operations[t].count;
       fair = s.operations[t].fair_ns;
       ++members;
     }
     table.add_row({part.name, part.s, whole_ns(part.add_ns), count,
-                   count > 0 ? whole_ns(sum / static_cast<double>(count)) : kNullInteger,
+                   count > 0 ? whole_ns(sum / count) : kNullInteger,
                    members == 1 ? whole_ns(fair) : kNullInteger});
   }
   return table;
@@ -126,7 +126,7 @@ Table steps_slowdown_table(const StepGraph& graph, const Slowdown& s) {
   for (size_t i = 0; i < graph.steps.size(); ++i)
     table.add_row({int64_t{graph.steps[i].step}, int64_t{graph.steps[i].counts},
                    s.step_no_delay_ns[i] / s.step_ideal_ns[i],
-                   static_cast<double>(graph.steps[i].span_ns) / s.step_no_delay_ns[i], graph.steps[i].span_ns,
+                   graph.steps[i].span_ns / s.step_no_delay_ns[i], graph.steps[i].span_ns,
                    whole_ns(s.step_no_delay_ns[i]), whole_ns(s.step_ideal_ns[i])});
   return table;
 }

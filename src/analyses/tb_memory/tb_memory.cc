@@ -35,7 +35,7 @@ Table peaks_table(const std::vector<MemoryAnswer>& ranks) {
       for (const MemoryPoint& point : curve.points) reserved = std::max(reserved, point.reserved);
       const MemoryPoint& peak = curve.points[curve.peak];
       table.add_row({int64_t{answer.rank}, memory_device_name(curve.device), peak.allocated, peak.time_ns,
-                     reserved < 0 ? kNullInteger : reserved, static_cast<int64_t>(curve.points.size()),
+                     reserved < 0 ? kNullInteger : reserved, std::ssize(curve.points),
                      std::string(curve.recorded ? "recorded" : "summed")});
     }
   return table;

@@ -162,7 +162,7 @@ class Answer {
   size_t lane_of(uint32_t slice) const {
     const auto after = std::upper_bound(part_.lanes.begin(), part_.lanes.end(), slice,
                                         [](uint32_t at, const Lane& lane) { return at < lane.begin; });
-    return static_cast<size_t>(after - part_.lanes.begin());
+    return after - part_.lanes.begin();
   }
 
   // Makes one node of all calls of one module under one node. Lightning identifies modules by their path.
@@ -178,7 +178,7 @@ class Answer {
     std::map<std::tuple<int32_t, StringId, int64_t>, int32_t> known;
     for (const uint32_t slice : order_) {
       if (call_of_[slice] < 0) continue;
-      const auto call = static_cast<size_t>(call_of_[slice]);
+      const size_t call = call_of_[slice];
       const int32_t up = parent_[call] < 0 ? -1 : node_of[parent_[call]];
       const ModuleFact* fact = fact_of(part_.modules, slice);
       const auto [it, added] =
@@ -198,7 +198,7 @@ class Answer {
     }
     // Nodes are put in preorder, with siblings ordered by their first call.
     std::vector<std::vector<int32_t>> children(found.size() + 1);
-    for (uint32_t i = 0; i < found.size(); ++i) children[found[i].node.parent + 1].push_back(static_cast<int32_t>(i));
+    for (uint32_t i = 0; i < found.size(); ++i) children[found[i].node.parent + 1].push_back(i);
     std::vector<int32_t> open, place(found.size() + 1, -1);
     const auto push = [&](size_t of) {
       std::stable_sort(children[of].begin(), children[of].end(), [&](int32_t a, int32_t b) {
@@ -209,7 +209,7 @@ class Answer {
     };
     push(0);
     while (!open.empty()) {
-      const auto i = static_cast<size_t>(open.back());
+      const size_t i = open.back();
       open.pop_back();
       ModuleNode& node = found[i].node;
       node.parent = place[node.parent + 1];

@@ -93,7 +93,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
     std::map<Key, std::pair<ModuleSums, int>> by_module;  // the second number tells how many calls of it are open
     std::vector<std::pair<const ModuleNode*, Key>> open;
     for (const ModuleNode& node : answer.nodes) {
-      while (static_cast<int32_t>(open.size()) > node.depth) {
+      while (std::ssize(open) > node.depth) {
         --by_module[open.back().second].second;
         open.pop_back();
       }

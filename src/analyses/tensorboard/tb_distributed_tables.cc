@@ -85,7 +85,7 @@ void add_overlap(Table& table, int32_t rank, const int64_t* step, int64_t step_n
   if (step) row.emplace_back(*step);
   for (const int64_t ns : {step_ns, o.computation_ns, o.overlap_ns, o.communication_ns, o.other_ns})
     row.emplace_back(ns);
-  row.emplace_back(share_of(static_cast<double>(o.overlap_ns), static_cast<double>(o.overlap_ns + o.communication_ns)));
+  row.emplace_back(share_of(o.overlap_ns, o.overlap_ns + o.communication_ns));
   table.add_row(std::move(row));
 }
 
@@ -94,7 +94,7 @@ void add_wait(Table& table, int32_t rank, const int64_t* step, const TbWait& w) 
   if (step) row.emplace_back(*step);
   for (const int64_t ns : {w.transfer_ns, w.synchronizing_ns, w.unknown_ns}) row.emplace_back(ns);
   row.emplace_back(
-      share_of(static_cast<double>(w.synchronizing_ns), static_cast<double>(w.synchronizing_ns + w.transfer_ns)));
+      share_of(w.synchronizing_ns, w.synchronizing_ns + w.transfer_ns));
   row.emplace_back(w.message_transfer_ns);
   row.emplace_back(w.message_wait_ns);
   table.add_row(std::move(row));
@@ -130,7 +130,7 @@ size_t size_class(int64_t bytes) {
 double bus_factor(std::string_view name, int64_t group_size) {
   if (group_size < 2) return 1;
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  const double n = static_cast<double>(group_size), others = (n - 1) / n;
+  const double n = group_size, others = (n - 1) / n;
   if (holds("allreduce") || holds("all_reduce")) return 2 * others;
   const bool spreads = holds("gather") || holds("reduce_scatter") || holds("all_to_all") || holds("alltoall");
   return spreads ? others : 1;
@@ -145,22 +145,22 @@ struct CallSum {
 
   void add(const TbCollective& call, double factor) {
     ++calls;
-    latency_ns += static_cast<double>(call.dur_ns);
+    latency_ns += call.dur_ns;
     if (call.bytes >= 0) {
       ++sized;
-      bytes += static_cast<double>(call.bytes);
+      bytes += call.bytes;
     }
     if (call.transfer_ns < 0) return;
     ++joined;
-    transfer_ns += static_cast<double>(call.transfer_ns);
-    synchronizing_ns += static_cast<double>(call.dur_ns - call.transfer_ns);
+    transfer_ns += call.transfer_ns;
+    synchronizing_ns += call.dur_ns - call.transfer_ns;
     if (call.bytes < 0 || call.transfer_ns == 0) return;
-    moved += static_cast<double>(call.bytes);
-    moved_bus += static_cast<double>(call.bytes) * factor;
-    moving_ns += static_cast<double>(call.transfer_ns);
+    moved += call.bytes;
+    moved_bus += call.bytes * factor;
+    moving_ns += call.transfer_ns;
   }
   static int64_t mean(double sum, int64_t count) {
-    return count > 0 ? std::llround(sum / static_cast<double>(count)) : kNullInteger;
+    return count > 0 ? std::llround(sum / count) : kNullInteger;
   }
 };
 

@@ -169,7 +169,7 @@ Table kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
       row.emplace_back(s.calls);
       row.emplace_back(s.total_ns);
       row.emplace_back(share_of(s.total_ns, rank.total_ns));
-      row.emplace_back(std::llround(static_cast<double>(s.total_ns) / static_cast<double>(s.calls)));
+      row.emplace_back(std::llround(s.total_ns / static_cast<double>(s.calls)));
       row.emplace_back(s.max_ns);
       row.emplace_back(s.min_ns);
       row.emplace_back(weighted_mean(s.blocks));

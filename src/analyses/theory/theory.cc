@@ -64,11 +64,11 @@ Table ranks_theory_table(const Trace& trace, const TheoryRun& run, const Pipelin
       while (s < theory.steps.size() &&
              std::pair(theory.steps[s].step, theory.steps[s].dp) < std::pair(list.step, list.dp))
         ++s;
-      const auto at = std::lower_bound(sums.ranks.begin() + static_cast<std::ptrdiff_t>(ranks_begin),
-                                       sums.ranks.begin() + static_cast<std::ptrdiff_t>(r), list.part,
+      const auto at = std::lower_bound(sums.ranks.begin() + ranks_begin,
+                                       sums.ranks.begin() + r, list.part,
                                        [](const RankSums& sum, int32_t part) { return sum.part < part; });
       const bool placed = s < theory.steps.size() && theory.steps[s].step == list.step && theory.steps[s].dp == list.dp;
-      if (!size || !placed || at == sums.ranks.begin() + static_cast<std::ptrdiff_t>(r) || at->part != list.part)
+      if (!size || !placed || at == sums.ranks.begin() + r || at->part != list.part)
         continue;
       const TheoryStep& whole = theory.steps[s];
       const ScheduleNumbers& numbers = run.numbers(s, *size);
@@ -181,7 +181,7 @@ Table reasons_table(const LateCells& late) {
       const LateSum& sum = late.by_stage[s][r];
       if (sum.count == 0) continue;
       table.add_row({static_cast<int64_t>(s), std::string(late_reason_name(static_cast<LateReason>(r))), sum.count,
-                     std::llround(sum.late_ns / static_cast<double>(sum.count)), sum.max_ns, std::llround(sum.gap_ns)});
+                     std::llround(sum.late_ns / sum.count), sum.max_ns, std::llround(sum.gap_ns)});
     }
   return table;
 }
@@ -200,7 +200,7 @@ Table chain_table(const LateChain& c) {
   Table table("theory-loss", "Where a step's time beyond theory went, mean a step and replica", theory_loss_columns());
   if (c.steps == 0) return table;
   const auto add = [&](const char* name, double ns) {
-    table.add_row({std::string(name), std::llround(ns / static_cast<double>(c.steps)), share_of(ns, c.actual_ns)});
+    table.add_row({std::string(name), std::llround(ns / c.steps), share_of(ns, c.actual_ns)});
   };
   add("theory", c.theory_ns);
   add("longer cells", c.longer_ns);
@@ -227,14 +227,14 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   if (theory.theory.by_rank) result.notes.add(problem::theory_by_rank);
   if (theory.theory.without > 0) result.notes.add(problem::theory_without, {}, theory.theory.without);
   if (!theory.theory.outliers.empty())
-    result.notes.add(problem::theory_outliers, {}, static_cast<int64_t>(theory.theory.outliers.size()));
+    result.notes.add(problem::theory_outliers, {}, theory.theory.outliers.size());
   double span_ns = 0;
-  for (const TheorySize& size : theory.sizes) span_ns = std::max(span_ns, static_cast<double>(size.numbers.span_ns));
+  for (const TheorySize& size : theory.sizes) span_ns = std::max<double>(span_ns, size.numbers.span_ns);
   Result<int64_t> least = input.options.microseconds("least", std::max<int64_t>(1, std::llround(span_ns * kMinShare)));
   if (!least) return std::move(least).error();
   const LateCells late = late_cells(trace, theory, *least);
-  if (late.found > static_cast<int64_t>(late.cells.size()))
-    result.notes.add(problem::theory_max_late, {}, late.found - static_cast<int64_t>(late.cells.size()));
+  if (late.found > std::ssize(late.cells))
+    result.notes.add(problem::theory_max_late, {}, late.found - std::ssize(late.cells));
   result.tables.push_back(chain_table(late.chain));
   result.tables.push_back(ranks_theory_table(trace, theory, sums_of(input.run())));
   result.tables.push_back(phases_table(trace));

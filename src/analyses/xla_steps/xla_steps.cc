@@ -36,7 +36,7 @@ Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
   for (const Part& part : trace.parts)
     for (const XlaStep& step : part.xla_steps) {
       any = true;
-      const auto in_ms = [](int64_t ps) { return static_cast<double>(ps) / 1e9; };
+      const auto in_ms = [](int64_t ps) { return ps / 1e9; };
       table.add_row({part.machine_name, step.number, step.name, in_ms(step.step_ps), in_ms(step.device_compute_ps),
                      in_ms(step.device_to_device_ps), in_ms(step.collectives_ps), in_ms(step.host_compute_ps),
                      in_ms(step.host_prepare_ps), in_ms(step.input_ps), in_ms(step.output_ps), in_ms(step.compile_ps),

@@ -83,7 +83,7 @@ class Builder {
       const TorchRow& r = rank_.rows[i];
       if (r.stream != -1 && name(r) == "Stream Wait Event") keep[i] = 1;
       // Rows that HTA has doubled count once, as the first of them.
-      if (keep[i] && rank_.row_at(r.index) == static_cast<int32_t>(i)) clipped_.push_back(static_cast<int32_t>(i));
+      if (keep[i] && rank_.row_at(r.index) == static_cast<int32_t>(i)) clipped_.push_back(i);
     }
     std::sort(clipped_.begin(), clipped_.end(), [&](int32_t a, int32_t b) { return row(a).index < row(b).index; });
     return true;
@@ -169,7 +169,7 @@ class Builder {
     for (const TorchRow& r : inside.rows) most = std::max(most, r.index);
     inside.row_of_index.assign(inside.rows.empty() ? 0 : most + 1, -1);
     for (uint32_t i = 0; i < inside.rows.size(); ++i)
-      inside.row_of_index[inside.rows[i].index] = static_cast<int32_t>(i);
+      inside.row_of_index[inside.rows[i].index] = i;
     std::vector<int32_t> parent(inside.rows.size(), CallGraph::kAbsent), order;
     for (ThreadRows& thread : one ? rows_by_thread(inside, backward, forward) : rows_by_thread(inside)) {
       if (stack_device(inside, thread) != StackDevice::kHost) continue;
@@ -183,7 +183,7 @@ class Builder {
     uint32_t last = kNoNode;
     int32_t last_parent = PathEdge::kRoot, depth = 0;
     const auto visit = [&](int32_t inner, bool out) {
-      const auto i = static_cast<size_t>(clipped_[inner]);
+      const size_t i = clipped_[inner];
       if (start_[i] == kNoNode) return;
       const uint32_t node = (out ? end_ : start_)[i];
       if (last != kNoNode && !(locks(last) && locks(node) && (!is_end(last) || is_end(node)))) {
@@ -233,7 +233,7 @@ class Builder {
     for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
       const TorchRow& call = rank_.rows[i];
       if (!queued[call.name] || call.partner_index <= 0) continue;
-      calls_.push_back(static_cast<int32_t>(i));
+      calls_.push_back(i);
       for (auto at = std::lower_bound(device.begin(), device.end(), std::pair{call.correlation, INT32_MIN});
            at != device.end() && at->first == call.correlation; ++at) {
         count(call, row(at->second).stream, 1);

@@ -66,7 +66,7 @@ bool mark_late(std::vector<std::pair<size_t, double>>& metrics, size_t candidate
 
 Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vector<int32_t>& steps, bool steps_given,
                                             int64_t candidates) {
-  const auto count = static_cast<size_t>(std::max<int64_t>(1, candidates));
+  const size_t count = std::max<int64_t>(1, candidates);
   std::vector<std::set<int64_t>> listed(run.parts.size());
   parallel_for(listed.size(), [&](size_t k) {
     const auto held = torch_rank(run, run.parts[k]);
@@ -98,7 +98,7 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
     first = std::min(first, facts.first_us);
     last = std::max(last, facts.last_us);
   }
-  const double mean = (last - first) / static_cast<double>(iterations.size());
+  const double mean = (last - first) / iterations.size();
   using Key = std::tuple<int32_t, int64_t, int32_t, StringId>;  // (rank, stream, iteration, name)
   std::map<Key, Kernel> last_long;
   for (const StragglerFacts& facts : ranks)

@@ -24,7 +24,7 @@ namespace {
 // Returns the cells of each part.
 std::vector<std::vector<uint32_t>> cells_by_part(const Trace& trace) {
   std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
-  for (uint32_t i = 0; i < trace.cells.size(); ++i) by_part[trace.cells.part[i]].push_back(static_cast<uint32_t>(i));
+  for (uint32_t i = 0; i < trace.cells.size(); ++i) by_part[trace.cells.part[i]].push_back(i);
   return by_part;
 }
 
@@ -41,7 +41,7 @@ Status plain_blocks(const SqliteDb& db, const PpChartOptions& options, RankTable
     const int type = row.forward ? 0 : 1;
     tables.blocks.rows.push_back({row.start_ns, row.end_ns, names[type], type});
   }
-  rank.unlabelled = static_cast<int64_t>(tables.blocks.rows.size());
+  rank.unlabelled = tables.blocks.rows.size();
   if (!ranges->missing.empty())
     rank.remarks.push_back("the database has no " + ranges->missing);
   else if (tables.blocks.rows.empty())
@@ -66,7 +66,7 @@ Membership membership_of(const SqliteDb& db) {
       const std::string name(group.key);
       const std::string_view members = json_member(group.value, "global_ranks");
       if (const auto place = json_integer(json_member(group.value, "group_rank"))) out.place[name] = *place;
-      out.size[name] = static_cast<int64_t>(json_members(members).size());
+      out.size[name] = json_members(members).size();
       if (json_text(json_member(group.value, "group_name")) == "pp") out.pipeline = members;
     }
   }
@@ -176,7 +176,7 @@ void say_clocks(Trace& trace, Diagnostics& notes) {
     most = std::max(most, part.clock_map.segments.front().offset_ns);
   }
   if (least > most || most - least < kMinNs || most - least <= trace.alignment_half_ns()) return;
-  notes.add(problem::pp_chart_clocks_apart, Args().set("apart", human_duration(static_cast<double>(most - least))));
+  notes.add(problem::pp_chart_clocks_apart, Args().set("apart", human_duration(most - least)));
 }
 
 }  // namespace

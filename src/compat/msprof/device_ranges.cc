@@ -55,7 +55,7 @@ class ByConnection {
 
  private:
   size_t bucket(int64_t connection) const {
-    return seeded_hash(static_cast<uint64_t>(connection), seed_) & (heads_.size() - 1);
+    return seeded_hash(connection, seed_) & (heads_.size() - 1);
   }
   uint64_t seed_ = hash_seed();
   std::vector<HostRange> ranges_;
@@ -82,7 +82,7 @@ class Steps {
     found.clear();
     const auto after = std::upper_bound(steps_.begin(), steps_.end(), start_ns,
                                         [](int64_t t, const Step& s) { return t < s.start_ns; });
-    collect(1, 0, leaves_, static_cast<size_t>(after - steps_.begin()), end_ns, found);
+    collect(1, 0, leaves_, after - steps_.begin(), end_ns, found);
     if (found.size() > 1)
       std::sort(found.begin(), found.end(), [](const Step& a, const Step& b) { return a.order < b.order; });
   }
@@ -194,7 +194,7 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
                  ""};
   if (!ordered) {
     std::vector<uint32_t> order(out.rows.size());
-    for (uint32_t i = 0; i < order.size(); ++i) order[i] = static_cast<uint32_t>(i);
+    for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
       return std::make_tuple(out.rows[a].start_ns, tie[a], a) < std::make_tuple(out.rows[b].start_ns, tie[b], b);
     });

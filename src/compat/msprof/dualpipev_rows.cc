@@ -67,7 +67,7 @@ std::vector<DualPipeVRow> dualpipev_rows(int32_t stages, int32_t micro_batches, 
   const int64_t count = dualpipev_row_count(stages, micro_batches, stage);
   if (count == 0) return {};
   Builder to(micro_batches, stage == 0);
-  to.rows.reserve(static_cast<size_t>(count));
+  to.rows.reserve(count);
   const int32_t below = stages - 1 - stage;
   for (int32_t k = 0; k < 2 * below; ++k) to.forward(0);
   to.phase(1);

@@ -154,7 +154,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
   }
   for (std::vector<MarkedOp>& ops : by_key)
     for (MarkedOp& op : ops) {
-      op.op_id = static_cast<int64_t>(out.ops.size());
+      op.op_id = out.ops.size();
       out.ops.push_back(std::move(op));
     }
   std::stable_sort(out.ops.begin(), out.ops.end(),

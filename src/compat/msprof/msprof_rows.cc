@@ -88,7 +88,7 @@ void label_by_position(std::vector<DeviceRange> rows, const MsprofPlan& plan, in
   const uint32_t blank = blocks.name_id("");
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
     while (end < rows.size() && rows[end].step == rows[begin].step) ++end;
-    const auto count = static_cast<int64_t>(end - begin);
+    const int64_t count = end - begin;
     if (count == expected && labels.empty())
       for (const DualPipeVRow& row :
            dualpipev_rows(static_cast<int32_t>(plan.stages), static_cast<int32_t>(plan.micro_batches),

@@ -39,8 +39,8 @@ size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorte
     for (size_t i = 0; i < shorter.size(); ++i) {
       int64_t exact = 0;
       const int64_t a = longer[i + shift].op->end_ns, b = shorter[i].op->end_ns;
-      const double apart = __builtin_sub_overflow(a, b, &exact) ? static_cast<double>(a) - static_cast<double>(b)
-                                                                : static_cast<double>(exact);
+      const double apart = __builtin_sub_overflow(a, b, &exact) ? a - static_cast<double>(b)
+                                                                : exact;
       low = std::min(low, apart);
       high = std::max(high, apart);
     }
@@ -56,12 +56,12 @@ std::string say(const std::vector<RankPeers>& ranks, const Way& way) {
   const size_t from = way.sent.size(), to = way.received.size();
   const auto who = [&](const std::vector<End>& ends) { return "rank " + std::to_string(ranks[ends[0].rank].rank); };
   if (from == 0)
-    return who(way.received) + " received " + grouped(static_cast<int64_t>(to)) +
+    return who(way.received) + " received " + grouped(to) +
            " times from a rank that is not there";
   if (to == 0)
-    return who(way.sent) + " sent " + grouped(static_cast<int64_t>(from)) + " times to a rank that is not there";
-  return who(way.sent) + " sent " + grouped(static_cast<int64_t>(from)) + " times, " + who(way.received) +
-         " received " + grouped(static_cast<int64_t>(to)) + " times: paired where both ends end together";
+    return who(way.sent) + " sent " + grouped(from) + " times to a rank that is not there";
+  return who(way.sent) + " sent " + grouped(from) + " times, " + who(way.received) +
+         " received " + grouped(to) + " times: paired where both ends end together";
 }
 
 }  // namespace

@@ -131,7 +131,7 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   for (uint32_t i = 0; i < ops->size(); ++i) {
     const OpRow& op = (*ops)[i];
     if (texts->ops.count(op.name) && texts->groups.count(op.group) && calls->count(op.connection))
-      op_of_id.emplace(op.op, static_cast<uint32_t>(i));
+      op_of_id.emplace(op.op, i);
   }
   std::unordered_map<int64_t, Tasks, SeededHash> by_name;
   SqliteRows rows = rows_of(db, "COMMUNICATION_TASK_INFO", {"opId", "groupName", "taskType", "srcRank", "dstRank"});

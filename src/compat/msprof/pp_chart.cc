@@ -41,11 +41,11 @@ Result<std::string> write_rank(const PpChartOptions& options, const RankDatabase
 
 void finish_rank(const PpChartOptions& options, const RankDatabase& database, const RankTables& tables,
                  PpChartRank& rank) {
-  rank.blocks = static_cast<int64_t>(tables.blocks.rows.size());
-  rank.operations = tables.write_ops ? static_cast<int64_t>(tables.ops.size()) : 0;
+  rank.blocks = tables.blocks.rows.size();
+  rank.operations = tables.write_ops ? std::ssize(tables.ops) : 0;
   // A database of tables alone has no COMMUNICATION_OP to put links into, unless that was made.
   const bool to_link = tables.write_ops || options.to != PpChartOptions::To::kTablesAlone;
-  rank.links = to_link ? static_cast<int64_t>(tables.links.size()) : 0;
+  rank.links = to_link ? std::ssize(tables.links) : 0;
   if (tables.empty()) return;
   Result<std::string> written = write_rank(options, database, tables);
   if (written)

@@ -32,7 +32,7 @@ Status copy_with_buffer(int in, int out, off_t from, off_t end, const std::strin
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return io_error("cannot read it", source, errno);
     for (ssize_t done = 0; done < got;) {
-      const ssize_t put = pwrite(out, buffer.data() + done, static_cast<size_t>(got - done), from + done);
+      const ssize_t put = pwrite(out, buffer.data() + done, got - done, from + done);
       if (put < 0 && errno == EINTR) continue;
       if (put < 0) return io_error("cannot write", target, errno);
       done += put;

@@ -105,8 +105,8 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
 
   TimelineInputs inputs;
   inputs.output_folder = options.log_dir;
-  inputs.machines = static_cast<int64_t>(folders.size());
-  const auto n = static_cast<int64_t>(devices.size());
+  inputs.machines = folders.size();
+  const int64_t n = devices.size();
   // V3 names rows by position and finds them by device number. This fails unless the numbers are 0 … n−1 in some order
   // (F7), and with --multi_machine for a single machine (F8).
   const bool is_permutation = std::all_of(devices.begin(), devices.end(), [&](int32_t d) { return d < n; });

@@ -50,7 +50,7 @@ bool less(const PyTime& a, const PyTime& b) { return a.us < b.us; }
 class StepMerge {
  public:
   void add(int32_t ordinal, const TimelineStep& step) {
-    const auto i = static_cast<size_t>(ordinal);
+    const size_t i = ordinal;
     if (merged_.size() <= i) merged_.resize(i + 1);
     Slot& slot = merged_[i];
     if (!slot.used || less(step.start, slot.step.start)) slot.step.start = step.start;
@@ -116,7 +116,7 @@ struct LogSteps {
 Result<LogSteps> write_jobs(const PaddleTimelineOptions& options, const std::vector<TimelineRow>& rows,
                             TimelineWriter& writer, PaddleTimeline& result) {
   LogSteps all;
-  const auto batch = static_cast<size_t>(thread_count());
+  const size_t batch = thread_count();
   for (size_t begin = 0; begin < rows.size(); begin += batch) {
     std::vector<ScannedLog> scanned(std::min(batch, rows.size() - begin));
     parallel_for(scanned.size(), [&](size_t k) { scanned[k] = scan_log(rows[begin + k].path, options); });
@@ -171,7 +171,7 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
     for (const TimelineRow& row : inputs->rows) {
       std::error_code ignored;
       const auto size = fs::file_size(row.path, ignored);
-      if (!ignored) options.progress->expect(static_cast<int64_t>(size));
+      if (!ignored) options.progress->expect(size);
     }
   Result<OutputFile> chrome = OutputFile::create(result.chrome_path, kTimelineBufferBytes);
   if (!chrome) return std::move(chrome).error();
@@ -189,7 +189,7 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   result.steps =
       merge_steps(*logs, options.compat_v3, result.diagnostics).write(writer, options.compat_v3 ? 0 : logs->start_step);
   writer.finish(inputs->names);
-  result.logs = static_cast<int64_t>(inputs->rows.size());
+  result.logs = inputs->rows.size();
   result.machines = inputs->machines;
   OutputSet together;
   if (Status s = chrome->commit(); !s) return std::move(s).error();

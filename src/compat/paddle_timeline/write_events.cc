@@ -134,7 +134,7 @@ void TimelineWriter::jobs(const PaddleLog& log, const TimelineRow& row) {
     char* const name = to;
     to = put(to, text.name);
     to = put_number(to, job.id);
-    const auto name_size = static_cast<size_t>(to - name);
+    const size_t name_size = to - name;
     to = put(to, text.begin);
     to = put(to, start);
     to = put(to, text.begin_rest);
@@ -144,12 +144,12 @@ void TimelineWriter::jobs(const PaddleLog& log, const TimelineRow& row) {
     to = put(to, text.end);
     to = put(to, end);
     to = put(to, text.end_rest);
-    file.advance(static_cast<size_t>(to - from));
+    file.advance(to - from);
   };
   for (const PaddleJob& job : log.jobs) {
     char start_text[kMaxTimeBytes], end_text[kMaxTimeBytes];  // formatted once for both files
-    const std::string_view start(start_text, static_cast<size_t>(put_time(start_text, job.start_us) - start_text));
-    const std::string_view end(end_text, static_cast<size_t>(put_time(end_text, job.end_us) - end_text));
+    const std::string_view start(start_text, put_time(start_text, job.start_us) - start_text);
+    const std::string_view end(end_text, put_time(end_text, job.end_us) - end_text);
     emit(chrome_, chrome_texts[job.type], job, start, end);
     emit(perfetto_, perfetto_texts[job.type], job, start, end);
     first_ = false;
@@ -161,7 +161,7 @@ void TimelineWriter::step(int64_t number, const PyTime& start, const PyTime& end
     const std::string tid = file == &chrome_ ? "\"Step\"" : "2333";
     for (const bool begin : {true, false}) {
       std::string time(kMaxTimeBytes, '\0');
-      time.resize(static_cast<size_t>(put_time(time.data(), begin ? start : end) - time.data()));
+      time.resize(put_time(time.data(), begin ? start : end) - time.data());
       file->write((first_ && begin ? "" : ", ") + ("{\"name\": \"step" + std::to_string(number)) +
                   "\", \"cat\": \"step\", \"ph\": \"" + (begin ? "B" : "E") + "\", \"ts\": " + time +
                   ", \"pid\": 0, \"tid\": " + tid + ", \"cname\": \"thread_state_unknown\"}");

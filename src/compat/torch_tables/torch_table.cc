@@ -17,8 +17,8 @@ struct Row {  // one line of the table, with times in µs
   const Group* group = nullptr;
   std::string_view name;
   double host = 0, self_host = 0, device = 0, self_device = 0;
-  double host_mean() const { return host / static_cast<double>(group->count); }
-  double device_mean() const { return device / static_cast<double>(group->count); }
+  double host_mean() const { return host / group->count; }
+  double device_mean() const { return device / group->count; }
 };
 
 // ---- text as Python counts it: in code points -------------------------------------------------------------------
@@ -68,13 +68,13 @@ std::string share_text(double part, double whole) {
 }
 
 std::string bytes_text(int64_t bytes, bool old_units) {
-  const double size = std::fabs(static_cast<double>(bytes));
+  const double size = std::fabs(bytes);
   int power = 0;
   for (double unit = 1024; power < 3 && size >= unit; unit *= 1024) ++power;
   constexpr std::array<const char*, 4> kNew = {"B", "KB", "MB", "GB"}, kOld = {"b", "Kb", "Mb", "Gb"};
-  const char* unit = (old_units ? kOld : kNew)[static_cast<size_t>(power)];
+  const char* unit = (old_units ? kOld : kNew)[power];
   if (power == 0) return std::to_string(bytes) + " " + unit;
-  return printed(static_cast<double>(bytes) / std::pow(1024.0, power), 2) + " " + unit;
+  return printed(bytes / std::pow(1024.0, power), 2) + " " + unit;
 }
 
 // ---- columns ----------------------------------------------------------------------------------------------------
@@ -98,7 +98,7 @@ class Sheet {
   }
   void row(const std::vector<std::string>& values) {
     for (size_t c = 0; c < columns_.size(); ++c) {
-      const auto missing = static_cast<size_t>(std::max<int64_t>(0, columns_[c].width - length_of(values[c])));
+      const size_t missing = std::max<int64_t>(0, columns_[c].width - length_of(values[c]));
       if (!columns_[c].left) text_.append(missing, ' ');
       text_ += values[c];
       if (columns_[c].left) text_.append(missing, ' ');
@@ -107,13 +107,13 @@ class Sheet {
     text_ += '\n';
   }
   void separator() {
-    for (const Column& column : columns_) text_ += std::string(static_cast<size_t>(column.width), '-') + "  ";
+    for (const Column& column : columns_) text_ += std::string(column.width, '-') + "  ";
     text_ += '\n';
   }
   void rule() {
     int64_t length = -kGap;
     for (const Column& column : columns_) length += column.width + kGap;
-    text_ += std::string(static_cast<size_t>(std::max<int64_t>(0, length)), '=') + "\n";
+    text_ += std::string(std::max<int64_t>(0, length), '=') + "\n";
   }
   void line(std::string_view text) { (text_ += text) += '\n'; }
   std::string take() { return std::move(text_); }
@@ -237,18 +237,18 @@ class Printer {
   void sort(SortKey key) {
     const auto value = [&](const Row& row) -> double {
       switch (key) {
-        case SortKey::kCount: return static_cast<double>(row.group->count);
+        case SortKey::kCount: return row.group->count;
         case SortKey::kHostMean: return row.host_mean();
         case SortKey::kDeviceMean: return row.device_mean();
         case SortKey::kHost: return row.host;
         case SortKey::kSelfHost: return row.self_host;
         case SortKey::kDevice: return row.device;
         case SortKey::kSelfDevice: return row.self_device;
-        case SortKey::kHostBytes: return static_cast<double>(row.group->bytes.host);
-        case SortKey::kSelfHostBytes: return static_cast<double>(row.group->bytes.self_host);
-        case SortKey::kDeviceBytes: return static_cast<double>(row.group->bytes.device);
-        case SortKey::kSelfDeviceBytes: return static_cast<double>(row.group->bytes.self_device);
-        case SortKey::kFlops: return static_cast<double>(row.group->flops);
+        case SortKey::kHostBytes: return row.group->bytes.host;
+        case SortKey::kSelfHostBytes: return row.group->bytes.self_host;
+        case SortKey::kDeviceBytes: return row.group->bytes.device;
+        case SortKey::kSelfDeviceBytes: return row.group->bytes.self_device;
+        case SortKey::kFlops: return row.group->flops;
         default: return 0;
       }
     };
@@ -259,7 +259,7 @@ class Printer {
 
   std::vector<std::string_view> stack_of(const Row& row) const {
     if (grouping_.stack_entries == 0) return {};
-    return groups_.stacks.entries(row.group->stack, static_cast<size_t>(grouping_.stack_entries));
+    return groups_.stacks.entries(row.group->stack, grouping_.stack_entries);
   }
 
   void choose_columns() {
@@ -307,7 +307,7 @@ class Printer {
     if (stacks_) sheet_.add_column("Source Location", source_width_, true);
     if (min_flops == 0) return;
     constexpr std::array<const char*, 6> kUnits = {"FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs"};
-    const double power = std::clamp(std::log10(static_cast<double>(min_flops)) / 3, 0.0, 5.0);
+    const double power = std::clamp(std::log10(min_flops) / 3, 0.0, 5.0);
     flops_scale_ = std::pow(10.0, std::floor(power) * -3.0);
     sheet_.add_column(std::string("Total ") + kUnits[static_cast<size_t>(power)]);
   }
@@ -342,7 +342,7 @@ class Printer {
     if (shapes_) values.emplace_back(head(groups_.shapes[group.shape], shapes_width_));
     // Torch writes these two columns in the opposite order to their titles.
     if (flops_scale_ > 0) {
-      std::string flops = group.flops <= 0 ? "--" : printed(static_cast<double>(group.flops) * flops_scale_, 3);
+      std::string flops = group.flops <= 0 ? "--" : printed(group.flops * flops_scale_, 3);
       if (group.flops > 0 && flops.size() < 8) flops.insert(0, 8 - flops.size(), ' ');
       values.push_back(std::move(flops));
     }

@@ -15,7 +15,7 @@ inline bool beyond_noise(double mean, double error, int64_t count) {
   constexpr std::array<double, 12> kQuantile = {63.66, 9.92, 5.84, 4.60, 4.03, 3.71,
                                                 3.50,  3.36, 3.25, 3.17, 3.11, 3.05};  // by degrees of freedom, from 1
   if (std::isnan(error)) return mean != 0;
-  const auto df = static_cast<size_t>(std::max<int64_t>(count - 1, 1));
+  const size_t df = std::max<int64_t>(count - 1, 1);
   const double t = df <= kQuantile.size() ? kQuantile[df - 1] : df <= 30 ? 2.98 : 2.75;
   return std::abs(mean) > t * error;
 }

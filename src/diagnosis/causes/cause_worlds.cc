@@ -65,7 +65,7 @@ std::vector<double> gains_of(const WorldTimes& times, size_t from, size_t to, co
 }
 
 double standard_error(const std::vector<double>& values) {
-  return sample_std(values) / std::sqrt(static_cast<double>(values.size()));
+  return sample_std(values) / std::sqrt(values.size());
 }
 
 }  // namespace stageline

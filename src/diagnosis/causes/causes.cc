@@ -44,11 +44,11 @@ CountedSteps count_steps(const StepGraph& graph, const PipelineSums& sums, const
   CountedSteps steps;
   for (const GraphStep& step : graph.steps) {
     steps.counts.push_back(!sums.is_outlier(step.step));
-    if (steps.counts.back()) steps.usual_ns.push_back(static_cast<double>(step.span_ns));
+    if (steps.counts.back()) steps.usual_ns.push_back(step.span_ns);
     list.step_numbers.push_back(step.step);
   }
-  list.steps = static_cast<int64_t>(steps.usual_ns.size());
-  list.all_steps = static_cast<int64_t>(graph.steps.size());
+  list.steps = steps.usual_ns.size();
+  list.all_steps = graph.steps.size();
   if (!graph.steps.empty()) list.first_step = graph.steps.front().step;
   list.mean_of_steps = list.steps;
   list.gap_ns = means.usual.gap_ns;
@@ -72,7 +72,7 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   CountedSteps& steps = search.steps;
   CauseList& list = search.list;
   const auto rest_of = [&](size_t s) {
-    return static_cast<double>(graph.steps[s].span_ns) - together.times.ns(s, 0) + together.times.ns(s, 1);
+    return graph.steps[s].span_ns - together.times.ns(s, 0) + together.times.ns(s, 1);
   };
   std::vector<double> usual, explained = steps.usual_ns;
   for (size_t s = 0; s < graph.steps.size(); ++s)
@@ -81,7 +81,7 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
   std::vector<size_t> unexplained;
   for (size_t s = 0; s < graph.steps.size(); ++s) {
     if (steps.counts[s]) continue;
-    const auto span_ns = static_cast<double>(graph.steps[s].span_ns);
+    const double span_ns = graph.steps[s].span_ns;
     if (rest_of(s) < kOutlierStep * usual_ns) {
       steps.counts[s] = true;
       explained.push_back(span_ns);
@@ -110,7 +110,7 @@ std::vector<double> explain_rest_of_long_steps(const Search& search, const Kept&
 void reprice(const Search& search, const PricedSuspects& priced, const Kept& kept,
              const std::vector<double>& explained) {
   search.list.step_ns = mean_of(explained) + search.list.gap_ns;
-  search.list.mean_of_steps = static_cast<int64_t>(explained.size());
+  search.list.mean_of_steps = explained.size();
   for (size_t i = 0; i < kept.taken.size(); ++i) {
     CausePrice& price = search.list.causes[i].price;
     const PricedSuspects::Worlds& of = priced.worlds[kept.taken[i]];
@@ -134,7 +134,7 @@ void price_groups(const Search& search, const GoneTogether& together, Kept& kept
   double rest_ns = 0, counted = 0;
   for (size_t s = 0; s < search.steps.counts.size(); ++s)
     if (search.steps.counts[s])
-      rest_ns += static_cast<double>(search.scene.graph.steps[s].span_ns) - together.times.ns(s, 0), ++counted;
+      rest_ns += search.scene.graph.steps[s].span_ns - together.times.ns(s, 0), ++counted;
   rest_ns /= std::max(counted, 1.0);
   kept.lines.push_back({"rest", "", CellKind::kOther, rest_ns});
   // No price is more certain than the replays are: the error is widened so that twice the error reaches what they leave
@@ -173,7 +173,7 @@ void close_account(const Search& search, const GoneTogether& together, bool any_
     if (cause.price.outside) list.schedule_ns += cause.price.lost_ns;
   if (any_gone) list.together_ns += search.gain_of_all(together.times, 0, 1) - search.gain(together.times, 0, 1).ns;
   for (const LongStep& step : list.long_steps)
-    list.together_ns += step.excess_ns / static_cast<double>(std::max<int64_t>(list.all_steps, 1));
+    list.together_ns += step.excess_ns / std::max<int64_t>(list.all_steps, 1);
   list.left = std::move(lines);
 }
 

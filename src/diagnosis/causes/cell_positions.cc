@@ -27,9 +27,9 @@ constexpr size_t kMaxPositions = 200;
 struct Seen {
   int64_t count = 0;
   double sum = 0, squares = 0, least = 0;
-  double mean() const { return sum / static_cast<double>(count); }
+  double mean() const { return sum / count; }
   double deviation() const {
-    const auto n = static_cast<double>(count);
+    const double n = count;
     return n > 1 ? std::sqrt(std::max(0.0, (squares - sum * sum / n) / (n - 1))) : 0;
   }
 };
@@ -52,8 +52,8 @@ Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places
   }
   Course course = course_of(by_batch);
   // A few long micro-batches at either end are positions of their own, not a shape.
-  const double few = kMaxOfBatches * static_cast<double>(m);
-  const auto after = static_cast<double>(course.high_count), before = static_cast<double>(m) - after;
+  const double few = kMaxOfBatches * m;
+  const double after = course.high_count, before = m - after;
   const bool shaped =
       course.kind == CourseKind::kTrend || (course.kind == CourseKind::kOnset && std::min(before, after) > few);
   const auto [low, high] = std::minmax(course.low, course.high);
@@ -138,14 +138,14 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   CellPositions out;
   int32_t batches = 0;
   for (const int32_t mb : g.micro_batch) batches = std::max(batches, mb + 1);
-  if (batches < 2 || places * static_cast<size_t>(batches) > kMaxCells) return out;
-  const auto m = static_cast<size_t>(batches);
+  if (batches < 2 || places * batches > kMaxCells) return out;
+  const size_t m = batches;
   std::vector<Seen> seen(places * m);
   const auto each = [&](const auto& body) {
     for (size_t s = 0; s < g.steps.size(); ++s)
       for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
         if (g.micro_batch[op] >= 0 && ratio(op) > 0)
-          body(s, op, place(op) * m + static_cast<size_t>(g.micro_batch[op]));
+          body(s, op, place(op) * m + g.micro_batch[op]);
   };
   each([&](size_t s, uint32_t op, size_t at) {
     if (!counts[s]) return;
@@ -165,7 +165,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   for (size_t at = 0; at < seen.size(); ++at) {
     const Seen& cell = seen[at];
     if (cell.count < kMinSeen) continue;
-    const double error = std::max(usual_deviation, cell.deviation()) / std::sqrt(static_cast<double>(cell.count));
+    const double error = std::max(usual_deviation, cell.deviation()) / std::sqrt(cell.count);
     is_long[at] = cell.mean() >= kLongPosition && cell.mean() - 1 > kErrors * error;
   }
   // A place must be long nearly always; otherwise another cause makes it long.
@@ -177,12 +177,12 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     size_t known = 0, too_long = 0;
     for (size_t b = 0; b < m; ++b) {
       const size_t at = p * m + b;
-      if (is_long[at] && static_cast<double>(often[at]) < kNearlyAlways * static_cast<double>(seen[at].count))
+      if (is_long[at] && often[at] < kNearlyAlways * seen[at].count)
         is_long[at] = 0;
       known += seen[at].count > 0, too_long += is_long[at];
     }
     const bool alone = too_long == 1 && known > 2;
-    if (!alone && static_cast<double>(too_long) > kMaxOfBatches * static_cast<double>(known))
+    if (!alone && too_long > kMaxOfBatches * known)
       for (size_t b = 0; b < m; ++b) is_long[p * m + b] = 0;
   }
   std::vector<uint8_t> whole(m, 0);    // for each micro-batch, whether it is long at most of its places
@@ -201,7 +201,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
       ++too_long;
       long_stages.insert(what[p].stage), long_kinds.insert(what[p].kind);
     }
-    whole[b] = too_long > 1 && static_cast<double>(too_long) >= kMaxPlaces * static_cast<double>(known);
+    whole[b] = too_long > 1 && too_long >= kMaxPlaces * known;
     everywhere[b] = long_stages.size() == stages.size();
     kinds[b] = long_kinds.size() == 1 ? *long_kinds.begin() : CellKind::kOther;
     any = any || too_long > 0;
@@ -249,7 +249,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     CellPosition& position = out.list[i];
     position.ratio = position.usual_ns > 0 ? position.own_ns / position.usual_ns : 1;
     if (cells[i] > 0)
-      position.own_ns /= static_cast<double>(cells[i]), position.usual_ns /= static_cast<double>(cells[i]);
+      position.own_ns /= cells[i], position.usual_ns /= cells[i];
   }
   return out;
 }

@@ -35,7 +35,7 @@ double correlation_of(const std::vector<const Points*>& lists) {
   for (const Points* points : lists) count += points->size();
   if (count < kMinBatches) return 0;
   double x = 0, y = 0, xx = 0, yy = 0, xy = 0;
-  const auto n = static_cast<double>(count);
+  const double n = count;
   for (const Points* points : lists)
     for (const auto& [a, b] : *points) x += a / n, y += b / n;
   for (const Points* points : lists)
@@ -129,7 +129,7 @@ void CellTimes::find_sequences(const std::vector<uint32_t>& partner, const std::
     sequences_.long_factor += batch.factor;
   }
   sequences_.correlation = correlation_of(lengths.forward_backward);
-  if (sequences_.long_ones > 0) sequences_.long_factor /= static_cast<double>(sequences_.long_ones);
+  if (sequences_.long_ones > 0) sequences_.long_factor /= sequences_.long_ones;
   if (sequences_.correlation < kAlike) return;
   lengths.find_batches(g);
   sequences_.on_all_stages = stages_agree(lengths, ratio);
@@ -250,7 +250,7 @@ void CellTimes::find_routing(const std::vector<double>& usual) {
   for (const OfStep& step : of_step) {
     points.push_back(&step.points);
     replicas.push_back(&step.replicas);
-    squares += step.squares, means += step.workers, count += static_cast<double>(step.points.size());
+    squares += step.squares, means += step.workers, count += step.points.size();
   }
   routing_.correlation = correlation_of(points);
   routing_.cells = static_cast<int64_t>(count);
@@ -288,7 +288,7 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
   std::vector<Sum> sums(places * replicas * kKinds);
   std::vector<std::pair<double, double>> of_run(workers_.size());  // for each worker: sum of ratios, count
   const auto sum_of = [&](uint32_t op) {
-    return (place_of(op) / kKinds * replicas + static_cast<size_t>(workers_[worker_of(op)].dp)) * kKinds +
+    return (place_of(op) / kKinds * replicas + workers_[worker_of(op)].dp) * kKinds +
            place_of(op) % kKinds;
   };
   const auto known = [&](uint32_t op) {
@@ -296,9 +296,9 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
   };
   for (uint32_t op = 0; op < g.size(); ++op) {
     if (!known(op)) continue;
-    of_run[worker_of(op)].first += static_cast<double>(ratio[op]), ++of_run[worker_of(op)].second;
+    of_run[worker_of(op)].first += ratio[op], ++of_run[worker_of(op)].second;
     Sum& sum = sums[sum_of(op)];
-    sum.ns += usual[place_of(op)] * static_cast<double>(ratio[op]), ++sum.count;
+    sum.ns += usual[place_of(op)] * ratio[op], ++sum.count;
   }
   std::vector<std::vector<WorkLevel>> work(places, std::vector<WorkLevel>(replicas));
   for (size_t v = 0; v < places; ++v)
@@ -322,7 +322,7 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
   for (uint32_t op = 0; op < g.size(); ++op) {
     if (!known(op)) continue;
     const size_t worker = worker_of(op);
-    const double own = static_cast<double>(ratio[op]) * of_run[worker].second / of_run[worker].first;
+    const double own = ratio[op] * of_run[worker].second / of_run[worker].first;
     const double even = becomes[place_of(op) / kKinds][workers_[worker].dp];
     routing_.own_factor[op] = static_cast<float>(own);
     routing_.factor[op] = static_cast<float>(own / even * above);
@@ -347,7 +347,7 @@ std::vector<double> CellTimes::place_means() const {
     int64_t count = 0;
     for (size_t b = 0; b < blocks.size(); ++b)
       mean[p] += sums[b * place_count() + p], count += counts[b * place_count() + p];
-    mean[p] /= static_cast<double>(count);  // 0 ÷ 0: NaN
+    mean[p] /= count;  // 0 ÷ 0: NaN
   }
   return mean;
 }

@@ -32,9 +32,9 @@ class CellTimes {
   int32_t stages() const { return stages_; }
   int32_t chunks() const { return chunks_; }
   // (stage, chunk, kind) as a number below place_count().
-  size_t place_count() const { return static_cast<size_t>(stages_) * static_cast<size_t>(chunks_) * kKinds; }
+  size_t place_count() const { return stages_ * static_cast<size_t>(chunks_) * kKinds; }
   size_t place(int32_t stage, int32_t chunk, CellKind kind) const {
-    return (static_cast<size_t>(stage) * static_cast<size_t>(chunks_) + static_cast<size_t>(chunk)) * kKinds +
+    return (stage * static_cast<size_t>(chunks_) + chunk) * kKinds +
            static_cast<size_t>(kind);
   }
   // One half of an overlapped pair shares its device with the other half, so its place is that of an F&B: it does not

@@ -40,7 +40,7 @@ std::vector<std::vector<double>> even_levels(const std::vector<std::vector<WorkL
     for (const WorkLevel& one : work[v]) of_place[v] += one.mean * one.count, place_count[v] += one.count;
     if (!(place_count[v] > 0)) continue;
     of_place[v] /= place_count[v];
-    if (shared) place_count[v] /= static_cast<double>(std::max<size_t>(replicas, 1));
+    if (shared) place_count[v] /= std::max<size_t>(replicas, 1);
     all += of_place[v], ++known_places;
   }
   if (!(all > 0)) return std::vector(places, std::vector<double>(replicas, 1.0));
@@ -76,7 +76,7 @@ Largest largest_of_normals(size_t count) {
   if (count < 2) return {};
   // Integrates ∫ x n φ(x) Φ(x)^(n−1) dx in steps that leave an error below 1e-6.
   constexpr double kStep = 0.005, kEnd = 9;
-  const auto n = static_cast<double>(count);
+  const double n = count;
   double mean = 0, square = 0;
   for (double x = -kEnd; x <= kEnd; x += kStep) {
     const double below = 0.5 * std::erfc(-x / std::sqrt(2.0));

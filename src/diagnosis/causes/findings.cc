@@ -48,11 +48,11 @@ std::vector<StageCost> usual_costs(const FindingFacts& f, int32_t without_part =
 FindingFacts collect(const Run& run) {
   FindingFacts f{run.trace(), coverage_of(run), extent_of(run.trace()), sums_of(run), {}, {}};
   std::vector<double> spans;
-  for (const StepSums& step : f.sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
+  for (const StepSums& step : f.sums.steps) spans.push_back(step.span_ns());
   f.median_step_ns = median_of(spans);
   spans.clear();
   for (const StepSums& step : f.sums.steps)
-    if (!f.sums.is_outlier(step.step)) spans.push_back(static_cast<double>(step.span_ns()));
+    if (!f.sums.is_outlier(step.step)) spans.push_back(step.span_ns());
   f.mean_step_ns = mean_of(spans);
   f.costs = usual_costs(f);
   f.loads = stage_loads(f.costs);
@@ -61,9 +61,9 @@ FindingFacts collect(const Run& run) {
   for (const RankSums& rank : f.sums.ranks) {
     while (f.sums.steps[s].step != rank.step) ++s;
     if (f.sums.is_outlier(rank.step)) continue;
-    whole += static_cast<double>(f.sums.steps[s].span_ns());
-    busy += static_cast<double>(rank.busy_ns);
-    waiting += static_cast<double>(rank.span_bubble_ns);
+    whole += f.sums.steps[s].span_ns();
+    busy += rank.busy_ns;
+    waiting += rank.span_bubble_ns;
   }
   if (whole > 0) {
     f.compute = busy / whole;
@@ -95,7 +95,7 @@ Persistence persistence_of(const FindingFacts& f, int32_t stage) {
     std::map<int32_t, std::pair<double, int>> busy;  // stage → (time, number of ranks)
     for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
       auto& [time, ranks] = busy[f.trace.parts[f.sums.ranks[r].part].stage];
-      time += static_cast<double>(f.sums.ranks[r].busy_ns);
+      time += f.sums.ranks[r].busy_ns;
       ++ranks;
     }
     int32_t worst = kUnknown;
@@ -139,7 +139,7 @@ void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
   const Persistence p = persistence_of(f, slow->stage);
   if (p.slowest_in == 0) return;
   double mean = 0;
-  for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / static_cast<double>(f.loads.size());
+  for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / f.loads.size();
   // The saving of balanced stages. If it is too little of the step, or of the waiting, moving layers is not worth
   // it.
   const double saved = f.compute * (1 - mean / slow->per_micro_batch_ns);
@@ -181,7 +181,7 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
   finding.value = percent(in_pipeline);
   finding.value_note = words("note.span");
   say(finding, "finding.bubble", Args().set("share", percent(in_pipeline)));
-  const auto steps = static_cast<int64_t>(f.sums.steps.size());
+  const int64_t steps = f.sums.steps.size();
   finding.detail = bubble_words(f.trace, f.costs, steps, in_pipeline, recognition);
   out.push_back(std::move(finding));
 }
@@ -219,7 +219,7 @@ void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   if (steps.size() < 2 || steps.size() > kMaxFewSteps) return;
   const auto [least, most] = std::minmax_element(
       steps.begin(), steps.end(), [](const StepSums& a, const StepSums& b) { return a.span_ns() < b.span_ns(); });
-  const auto shortest = static_cast<double>(least->span_ns()), longest = static_cast<double>(most->span_ns());
+  const double shortest = least->span_ns(), longest = most->span_ns();
   if (!(shortest > 0) || longest < kOutlierStep * shortest) return;
   Finding finding;
   finding.id = "step.uneven";
@@ -236,41 +236,41 @@ void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
 // Where a step lasts longer than any step can, adds a sentence on the cell that makes it so long.
 void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& finding) {
   const Cells& cells = f.trace.cells;
-  if (static_cast<double>(step.span_ns()) < kAbsurdSteps * f.median_step_ns) return;
+  if (step.span_ns() < kAbsurdSteps * f.median_step_ns) return;
   size_t longest = SIZE_MAX;
   for (size_t i = 0; i < cells.size(); ++i)
     if (cells.step[i] == step.step && is_compute(cells.kind[i]) &&
         (longest == SIZE_MAX || cells.dur_ns(i) > cells.dur_ns(longest)))
       longest = i;
-  if (longest == SIZE_MAX || static_cast<double>(cells.dur_ns(longest)) < kAbsurdSteps * f.median_step_ns) return;
+  if (longest == SIZE_MAX || cells.dur_ns(longest) < kAbsurdSteps * f.median_step_ns) return;
   const Cell cell = cells.at(longest);
   Args args;
   args.set("cell", cell_label(cell, cell.chunk > 0));
   args.set("rank", int64_t{f.trace.parts[cell.part].rank});
-  args.set("own", human_duration(static_cast<double>(cells.dur_ns(longest))));
+  args.set("own", human_duration(cells.dur_ns(longest)));
   finding.detail += words("step.outlier.hang", args);
 }
 
 void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
-  const auto count = static_cast<int64_t>(f.sums.outliers.size());
+  const int64_t count = f.sums.outliers.size();
   double lost = 0, total = 0;
   const StepSums* worst = nullptr;
   for (const StepSums& step : f.sums.steps) {
-    total += static_cast<double>(step.span_ns());
+    total += step.span_ns();
     if (!f.sums.is_outlier(step.step)) continue;
-    lost += static_cast<double>(step.span_ns()) - f.median_step_ns;
+    lost += step.span_ns() - f.median_step_ns;
     if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
   }
   const bool warm_up = count == 1 && worst == &f.sums.steps.front() &&
-                       static_cast<double>(worst->span_ns()) < kAbsurdSteps * f.median_step_ns;
+                       worst->span_ns() < kAbsurdSteps * f.median_step_ns;
   Finding finding;
   finding.id = "step.outlier";
   finding.weight = lost / total;
-  finding.value = times(static_cast<double>(worst->span_ns()) / f.median_step_ns);
+  finding.value = times(worst->span_ns() / f.median_step_ns);
   Args args;
   args.set("count", number(count)).set("all", number(static_cast<int64_t>(f.sums.steps.size())));
   args.flag("one", count == 1).set("step", int64_t{worst->step}).set("median", human_duration(f.median_step_ns));
-  args.set("longest", human_duration(static_cast<double>(worst->span_ns()))).set("share", percent(lost / total));
+  args.set("longest", human_duration(worst->span_ns())).set("share", percent(lost / total));
   finding.title = words("step.outlier.title", args);
   finding.detail = words("finding.outlier.detail", args.flag("warm_up", warm_up));
   finding.value_note = words("finding.outlier.note");
@@ -293,7 +293,7 @@ void add_outside(const FindingFacts& f, std::vector<Finding>& out) {
 // If only one in many links is early, no clock is wrong: a wrong clock spoils all links of a pair.
 bool few_are_early(const FindingFacts& f) {
   constexpr int64_t kFewOf = 20;
-  return f.early.count * kFewOf <= static_cast<int64_t>(f.trace.links.size());
+  return f.early.count * kFewOf <= std::ssize(f.trace.links);
 }
 
 void see_early_links(FindingFacts& f) {
@@ -301,21 +301,21 @@ void see_early_links(FindingFacts& f) {
   constexpr int64_t kToleranceNs = 50'000;                    // stamps of one machine differ by tens of microseconds
   f.early = early_links(f.trace, kToleranceNs);
   std::vector<double> own;
-  for (const RankSums& rank : f.sums.ranks) own.push_back(static_cast<double>(rank.last_ns - rank.first_ns));
-  f.contradictory = f.early.count > 0 && !few_are_early(f) && static_cast<double>(f.early.worst_ns) > median_of(own);
+  for (const RankSums& rank : f.sums.ranks) own.push_back(rank.last_ns - rank.first_ns);
+  f.contradictory = f.early.count > 0 && !few_are_early(f) && f.early.worst_ns > median_of(own);
 }
 
 void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   const Cells& cells = f.trace.cells;
   const auto [violations, worst, first] = f.early;
   if (violations == 0) return;
-  const std::string most = human_duration(static_cast<double>(worst));
+  const std::string most = human_duration(worst);
   const bool one_machine = f.trace.clock == ClockState::kShared;
   const bool few = few_are_early(f);
   Finding finding;
   finding.id = "clock.causality";
   finding.is_time = false;
-  finding.weight = 0.5 * static_cast<double>(violations) / static_cast<double>(f.trace.links.size());
+  finding.weight = 0.5 * violations / f.trace.links.size();
   finding.value = most;
   Args args;
   args.set("count", number(violations)).set("of", number(static_cast<int64_t>(f.trace.links.size())));
@@ -349,8 +349,8 @@ void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
     }
     if (f.sums.is_outlier(step.step)) continue;
     for (const auto& [dp, end] : last) {
-      waited += static_cast<double>(step.pipeline_end_ns - end);
-      whole += static_cast<double>(step.pipeline_span_ns());
+      waited += step.pipeline_end_ns - end;
+      whole += step.pipeline_span_ns();
     }
   }
   if (whole <= 0 || waited / whole < kReplicaShare) return;

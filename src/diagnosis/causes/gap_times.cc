@@ -46,8 +46,8 @@ std::vector<GapTime> gap_times(const StepPeriods& periods) {
                        .part = sum.part,
                        .steps = sum.steps,
                        .by_step = std::move(sum.by_step),
-                       .each_ns = sum.ns / static_cast<double>(sum.steps.size()),
-                       .mean_ns = sum.ns / static_cast<double>(periods.gaps.size())});
+                       .each_ns = sum.ns / sum.steps.size(),
+                       .mean_ns = sum.ns / periods.gaps.size()});
     }
   return times;
 }

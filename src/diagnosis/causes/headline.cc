@@ -36,10 +36,10 @@ std::vector<SpanPart> of_period(double period_ns, double span_ns, std::vector<Sp
 
 std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool replays) {
   const WaterfallStep mean = mean_of(w);
-  const auto unknown = static_cast<double>(w.unnumbered + w.without_producer);
+  const double unknown = w.unnumbered + w.without_producer;
   // Where only a part of the run was read, or work repeats, the sum says nothing.
   if (!replays || f.coverage.by_warm_up() || f.coverage.not_analysable() || !w.known() || !(mean.span_ns > 0) ||
-      unknown > kMaxUnknownWaits * static_cast<double>(w.units))
+      unknown > kMaxUnknownWaits * w.units)
     return of_period(f.usual_period_ns, f.mean_step_ns,
                      {span_part("compute", "part.compute", f.compute), span_part("bubble", "part.waiting", f.bubble),
                       span_part("outside", "part.outside", f.outside)});

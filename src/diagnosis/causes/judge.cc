@@ -175,7 +175,7 @@ class Judge {
     if (steps.all()) return false;
     const double usual_ns = median_of(steps.usual_ns);
     for (size_t s = 0; s < steps.counts.size(); ++s) {
-      const double span_ns = static_cast<double>(search_.scene.graph.steps[s].span_ns);
+      const double span_ns = search_.scene.graph.steps[s].span_ns;
       const double without_ns = span_ns - priced_.times.ns(s, 0) + priced_.times.ns(s, priced_.worlds[suspect].without);
       if (!steps.counts[s] && without_ns < kOutlierStep * usual_ns) return true;
     }

@@ -9,7 +9,7 @@ LateLengths::LateLengths(const std::vector<double>& late_ns) {
   if (late_ns.size() < 3) return;
   min_ns_ = *std::min_element(late_ns.begin(), late_ns.end());
   if (!(min_ns_ > 0)) return;
-  count_ = static_cast<double>(late_ns.size());
+  count_ = late_ns.size();
   // The shortest adds nothing, so it is not counted.
   for (const double ns : late_ns) spread_ += std::log(ns / min_ns_) / (count_ - 1);
 }

@@ -65,7 +65,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
     const int32_t other = sender_of(g, op);
     if (other == kUnknown) return CellTimes::kNone;
     const bool in = receives(g.kind[op]);
-    const auto part = static_cast<size_t>(g.part[op]);
+    const size_t part = g.part[op];
     if (block.known.empty()) block.known.resize(g.stage_of.size()), block.oldest.resize(g.stage_of.size());
     auto& known = block.known[part];
     auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) {
@@ -154,10 +154,10 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
     if (medians.size() > 1)
       slow.others_ns = median_of_others(
           medians,
-          static_cast<size_t>(std::lower_bound(medians.begin(), medians.end(), slow.others_ns) - medians.begin()));
+          std::lower_bound(medians.begin(), medians.end(), slow.others_ns) - medians.begin());
     const std::vector<double>& kin = alike[across[link] ? 1 : 0];
     const auto own_place = std::lower_bound(kin.begin(), kin.end(), median_link[link]) - kin.begin();
-    if (const double quick = usual_link_ns(kin, static_cast<size_t>(own_place));
+    if (const double quick = usual_link_ns(kin, own_place);
         quick > 0 && slow.others_ns >= kFarSlower * quick)
       slow.others_ns = quick;
     std::vector<std::pair<double, int32_t>> own;
@@ -166,7 +166,7 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
     if (own.empty()) continue;
     if (own.size() == 1 && replicas.size() > 1) slow.dp = own[0].second;
     for (const auto& [ns, dp] : own) {
-      slow.own_ns += ns / static_cast<double>(own.size());
+      slow.own_ns += ns / own.size();
       slow.factors[t.index.at({dp, link.first, link.second})] = slow.others_ns / ns;
     }
     found.push_back(std::move(slow));
@@ -270,13 +270,13 @@ std::vector<LateTransfer> late_transfers(const CauseScene& scene, const Transfer
     for (const auto& [at, late] : edges[link]) {
       if (late.count > 0) late_edges.insert(at.first);
       if (late.count < kMinLateCells) continue;
-      if (static_cast<double>(late.count) < kMaxOfStepsMessages * static_cast<double>(late.of)) continue;
+      if (late.count < kMaxOfStepsMessages * late.of) continue;
       whole_steps.insert(at.second), in_whole += late.count;
     }
-    const auto whole = static_cast<int64_t>(whole_steps.size());
+    const int64_t whole = whole_steps.size();
     if (all.count < kMinLateCells) continue;
-    const bool often = static_cast<double>(all.count) > kMaxLate * static_cast<double>(all.of);
-    const bool in_steps = static_cast<double>(in_whole) >= kInWholeSteps * static_cast<double>(all.count);
+    const bool often = all.count > kMaxLate * all.of;
+    const bool in_steps = in_whole >= kInWholeSteps * all.count;
     if ((often || in_steps) && slow.contains(link)) continue;
     // Loss of packets knows no places: messages that are late at the same places of every step queue behind others.
     const bool at_places = 2 * all.count >= static_cast<int64_t>(steps.size() * places[link].size());
@@ -293,8 +293,8 @@ std::vector<LateTransfer> late_transfers(const CauseScene& scene, const Transfer
     one.part = all.part;
     if (one.slow && late_edges.size() == 1 && g.dp_count > 1) one.dp = dp_of[*late_edges.begin()];
     one.count = all.count, one.of = all.of;
-    one.whole_steps = whole, one.steps = static_cast<int64_t>(steps.size());
-    one.each_ns = all.ns / static_cast<double>(all.count);
+    one.whole_steps = whole, one.steps = steps.size();
+    one.each_ns = all.ns / all.count;
     one.lengths = LateLengths(lengths[link]);
     if (one.slow) {
       one.others_ns = median_of(medians.empty() || one.shaped ? own : medians);
@@ -335,10 +335,10 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
   for (const auto& [slow_one, of] : messages) {
     if (of == 0) continue;
     ++steps, slow_ones += slow_one;
-    slow_steps += static_cast<double>(slow_one) >= kMaxOfStepsMessages * static_cast<double>(of);
+    slow_steps += slow_one >= kMaxOfStepsMessages * of;
   }
   return steps > 1 && slow_ones >= kMinCertainMessages &&
-         static_cast<double>(slow_steps) >= kInWholeSteps * static_cast<double>(steps);
+         slow_steps >= kInWholeSteps * steps;
 }
 
 Place place_of(const StagePair& link, int32_t replica) {

@@ -71,7 +71,7 @@ class LongStepWords {
       }
       case LongBy::kLink: return {words("long_step.link", args), {link}};
       case LongBy::kHosts:
-        args.set("ranks", grouped(static_cast<int64_t>(step.parts.size())));
+        args.set("ranks", grouped(step.parts.size()));
         return {words("long_step.hosts", args), {{.kind = PlaceKind::kHost}}};
       case LongBy::kAll: return {took("all", args, step), {{.kind = PlaceKind::kRun}}};
       case LongBy::kNothing: break;
@@ -185,7 +185,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
                       step.step == causes.first_step + static_cast<int32_t>(group->count);
     group->variance += step.lost_scatter_ns * step.lost_scatter_ns;
     if (++group->count <= kMaxListed) group->steps += (group->steps.empty() ? "" : ", ") + std::to_string(step.step);
-    group->lost_ns += step.lost_ns / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
+    group->lost_ns += step.lost_ns / std::max<int64_t>(causes.all_steps, 1);
   }
   std::vector<LongStepFinding> findings;
   for (const Group& group : groups) {
@@ -202,7 +202,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     f.step = worst.step;
     if (worst.part != kUnknown) f.rank = trace.parts[worst.part].rank;
     f.lost_ns_per_step = f.price.saving_ns = group.lost_ns;
-    f.uncertainty_ns = std::sqrt(group.variance) / static_cast<double>(std::max<int64_t>(causes.all_steps, 1));
+    f.uncertainty_ns = std::sqrt(group.variance) / std::max<int64_t>(causes.all_steps, 1);
     f.weight = group.lost_ns / causes.wall_ns;
     f.value = times + "×";
     Args args;

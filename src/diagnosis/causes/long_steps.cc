@@ -59,7 +59,7 @@ class Finder {
     std::map<Place, Suspect> places;  // by place, over all replicas
     Excesses excesses;
     for (uint32_t i = 0; i < n; ++i) {
-      const auto op = step.begin + static_cast<uint32_t>(i);
+      const auto op = step.begin + i;
       const auto [dur, delay] = usual(op);
       const bool computes = scene_.times.worker_of(op) != CellTimes::kNone;
       if (computes) {
@@ -281,11 +281,11 @@ class Finder {
       found.by = LongBy::kLink;
       std::tie(found.from_stage, found.stage) = link;
       found.share = gain / found.excess_ns;
-      found.count = static_cast<int64_t>(ops.size());
+      found.count = ops.size();
       found.own_ns = found.others_ns = 0;
       for (const uint32_t op : ops) {
-        found.own_ns += base.dur_ns[op - step.begin] / static_cast<double>(ops.size());
-        found.others_ns += usual(op).first / static_cast<double>(ops.size());
+        found.own_ns += base.dur_ns[op - step.begin] / ops.size();
+        found.others_ns += usual(op).first / ops.size();
       }
     }
     if (found.by == LongBy::kLink) {
@@ -305,7 +305,7 @@ class Finder {
     std::vector<int32_t> long_ones;
     for (const auto& [part, excess] : excesses.by_part)
       if (excess.own_ns + excess.late_ns >= kLong * excess.usual_ns) long_ones.push_back(part);
-    if (static_cast<double>(long_ones.size()) < kNearlyAll * static_cast<double>(excesses.by_part.size())) return;
+    if (long_ones.size() < kNearlyAll * excesses.by_part.size()) return;
     if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll, found.stage = kUnknown;
   }
 

@@ -14,7 +14,7 @@ std::optional<double> ReceivedMessages::under_way_ns(uint32_t op, double late_ns
       {cell.part, cell.step, cell.kind == CellKind::kForward, std::max(cell.chunk, 0), cell.micro_batch});
   if (!received) return std::nullopt;
   // From the receive's end to the cell's start.
-  const double before = static_cast<double>(cell.start_ns - received->end_ns);
+  const double before = cell.start_ns - received->end_ns;
   return std::clamp(late_ns - std::max(before, 0.0), 0.0, late_ns);
 }
 

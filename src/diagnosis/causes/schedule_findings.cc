@@ -65,7 +65,7 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
       const int64_t own_start_ns = trace.common_start_ns(i), own_end_ns = trace.common_end_ns(i);
       begin_ns = std::min(begin_ns, own_start_ns);
       end_ns = std::max(end_ns, own_end_ns);
-      const auto p = static_cast<size_t>(cells.part[i]);
+      const size_t p = cells.part[i];
       const Part& part = trace.parts[p];
       if (step.step == kUnknown || part.stage == kUnknown || cells.kind[i] != CellKind::kForward ||
           cells.micro_batch[i] == kUnknown || cells.chunk[i] > 0)
@@ -101,8 +101,8 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
       auto last = sent + 1;
       while (last + 1 != before->second.forwards.end() && (last + 1)->second.second <= starts_ns) ++last;
       if (late.late++ == 0) late.micro_batch = micro_batch, late.later = last->first;
-      late.delay_ns += static_cast<double>(times.first - sent->second.second);
-      late.step_ns += static_cast<double>(end_ns - begin_ns);
+      late.delay_ns += times.first - sent->second.second;
+      late.step_ns += end_ns - begin_ns;
     }
   }
   const std::pair<const int32_t, Lateness>* worst = nullptr;
@@ -110,14 +110,14 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   for (const auto& entry : by_stage) {
     const Lateness& late = entry.second;
     if (late.steps < static_cast<int64_t>(kMinSteps) ||
-        static_cast<double>(late.late) < kMaxSteps * static_cast<double>(late.steps))
+        late.late < kMaxSteps * late.steps)
       continue;
     ++stages;
     if (!worst || late.delay_ns / late.step_ns > worst->second.delay_ns / worst->second.step_ns) worst = &entry;
   }
   if (!worst) return;
   const auto& [stage, late] = *worst;
-  const std::string delay = human_duration(late.delay_ns / static_cast<double>(late.late));
+  const std::string delay = human_duration(late.delay_ns / late.late);
   Finding f;
   f.id = "schedule.late_start";
   f.weight = late.step_ns > 0 ? late.delay_ns / late.step_ns : 0;
@@ -177,7 +177,7 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
   const bool listed =
       std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
   if (listed && worst >= &reasons[3]) return;
-  const auto steps = static_cast<double>(c.steps);
+  const double steps = c.steps;
   Finding f;
   f.id = "schedule.late";
   f.weight = share * pipeline_share;  // relative to a step, as that of other findings
@@ -232,12 +232,12 @@ void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& o
   for (const Divergence& d : r.divergences) lists += d.is_order ? d.lists : 0;
   if (lists == 0 || r.best().score < kFollowed) return;
   const Divergence& worst = r.divergences.front();  // orders come first
-  const std::string share = percent(static_cast<double>(lists) / static_cast<double>(r.lists));
+  const std::string share = percent(lists / static_cast<double>(r.lists));
   Finding f;
   f.id = "schedule.order";
   f.step = worst.step;
   f.rank = trace.parts[worst.part].rank;
-  f.weight = kOrderWeight * static_cast<double>(lists) / static_cast<double>(r.lists);
+  f.weight = kOrderWeight * lists / r.lists;
   f.value = share;
   Args args;
   args.set("schedule", r.best().name).set("share", share).set("divergence", worst.sentence);

@@ -93,7 +93,7 @@ void StartDelays::compare_late_workers() {
     std::vector<double> others;
     for (const auto& [worker, starts] : of)
       if (worker != late.first) others.insert(others.end(), starts.alone.begin(), starts.alone.end());
-    return static_cast<int64_t>(others.size()) >= kMinCertain &&
+    return std::ssize(others) >= kMinCertain &&
            median_of(std::move(others)) - usual_ns_ >= late.second / 2;
   });
   for (auto& [worker, by] : late_) {
@@ -137,7 +137,7 @@ void StartDelays::ask_hosts() {
   });
   if (own.of < kMinCertain || others.count < kMinCertain) return;
   const auto share = [](const LateStarts& late) {
-    return static_cast<double>(late.count) / static_cast<double>(late.of);
+    return late.count / static_cast<double>(late.of);
   };
   hosts_ = share(own) < kPrompt * share(others) ? Hosts::kPrompt : Hosts::kLate;
 }

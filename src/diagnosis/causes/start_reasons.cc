@@ -56,9 +56,9 @@ class LateLinks {
     // Links whose messages are late now and then are looked for over all replicas, because one replica shows too few.
     Links links;
     for (const WorkerWay& key : left) links[link_of(scene_, key)].push_back(key);
-    const auto tries = static_cast<double>(std::count_if(links.begin(), links.end(), [&](const auto& entry) {
+    const double tries = std::count_if(links.begin(), links.end(), [&](const auto& entry) {
       return starts_.sum_of(entry.second).count >= kMinLateCells;
-    }));
+    });
     for (const auto& [link, keys] : links) {
       if (!is_message_tail(keys, tries)) continue;
       add(keys, !comes_by_steps(keys));
@@ -84,12 +84,12 @@ class LateLinks {
     if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
     const LateStarts& other = starts_.late_at({key.first, !key.second});
     if (other.count * 5 > other.of || late.count < kMinLateCells || starts_.sender_of(key) == kUnknown ||
-        static_cast<double>(late.count) < kMaxOneWay * static_cast<double>(late.of))
+        late.count < kMaxOneWay * late.of)
       return false;
     // Where there are few micro-batches, the first one alone may be that many cells; a slow link delays all
     // micro-batches alike.
     const StartDelays::Places places = starts_.places_of({key});
-    return static_cast<double>(places.late.size()) >= kWholeStep * static_cast<double>(places.all.size());
+    return places.late.size() >= kWholeStep * places.all.size();
   }
 
   // Returns whether the link is slow in some steps: most cells are late in these, and hardly any in others, though not
@@ -102,11 +102,11 @@ class LateLinks {
     if (starts_.messages().any() && late.received > 0 && late.message_ns < kByMessage * late.ns) return false;
     int64_t in_whole = 0, whole = 0;
     for (const StartDelays::StepLate& step : starts_.late_by_step(key)) {
-      if (step.count < kMinLateCells || static_cast<double>(step.count) < kWholeStep * static_cast<double>(step.of))
+      if (step.count < kMinLateCells || step.count < kWholeStep * step.of)
         continue;
       in_whole += step.count, ++whole;
     }
-    return whole > 0 && static_cast<double>(in_whole) >= kEverywhere * static_cast<double>(late.count);
+    return whole > 0 && in_whole >= kEverywhere * late.count;
   }
 
   // Returns whether late cells come from a step on, or in every n-th step, and hardly ever in others; chance does not
@@ -115,7 +115,7 @@ class LateLinks {
     std::vector<double> counts(g_.steps.size(), 0);
     for (const WorkerWay& key : keys) {
       const std::vector<StartDelays::StepLate> steps = starts_.late_by_step(key);
-      for (size_t s = 0; s < steps.size(); ++s) counts[s] += static_cast<double>(steps[s].count);
+      for (size_t s = 0; s < steps.size(); ++s) counts[s] += steps[s].count;
     }
     for (size_t s = 0; s < counts.size(); ++s)
       if (!scene_.counts[s]) counts[s] = kNaN;
@@ -134,16 +134,16 @@ class LateLinks {
     // What is late at the same places of every step is caused by the order of work or the loop; a link knows no places.
     const StartDelays::Places places = starts_.places_of(keys);
     const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
-    if (2 * late.count >= steps * static_cast<int64_t>(places.late.size())) return false;
+    if (2 * late.count >= steps * std::ssize(places.late)) return false;
     if (starts_.messages().any()) return late.received > 0 && late.message_ns >= kByMessage * late.ns;
     const LateStarts other = starts_.sum_of(other_ways(keys));
     if (late.of == 0 || other.of == 0) return false;
     // The chance that at least this many of all late cells are of this direction, by a binomial distribution.
-    const double own = static_cast<double>(late.of) / static_cast<double>(late.of + other.of);
+    const double own = late.of / static_cast<double>(late.of + other.of);
     const int64_t all = late.count + other.count;
     double chance = 0;
     for (int64_t k = late.count; k <= all; ++k) {
-      const auto n = static_cast<double>(all), x = static_cast<double>(k);
+      const double n = all, x = k;
       chance += std::exp(std::lgamma(n + 1) - std::lgamma(x + 1) - std::lgamma(n - x + 1) + x * std::log(own) +
                          (n - x) * std::log1p(-own));
     }
@@ -164,9 +164,9 @@ bool few_links_are_late(const StartDelays& starts) {
     if (starts.sender_of(key) != kUnknown) links[link_of(starts.scene(), key)].push_back(key);
   const auto late = std::count_if(links.begin(), links.end(), [&](const auto& entry) {
     const LateStarts sum = starts.sum_of(entry.second);
-    return static_cast<double>(sum.count) >= kRareLate * static_cast<double>(sum.of);
+    return sum.count >= kRareLate * sum.of;
   });
-  return 2 * late <= static_cast<int64_t>(links.size());
+  return 2 * late <= std::ssize(links);
 }
 
 // Returns whether cells are late on most ranks, and too often for pauses.
@@ -177,10 +177,10 @@ bool late_everywhere(const StartDelays& starts) {
     if (starts.delays().of(worker).empty()) continue;
     const int64_t own = starts.late_of(worker);
     count += own;
-    often += static_cast<double>(own) >= kRareLate * static_cast<double>(starts.delays().of(worker).size());
+    often += own >= kRareLate * starts.delays().of(worker).size();
   }
   return often > 1 && 2 * often >= starts.worked() &&
-         static_cast<double>(count) >= kRareLate * static_cast<double>(starts.cells());
+         count >= kRareLate * starts.cells();
 }
 
 // For late starts everywhere: the delay above which delays are of another kind than the rest. These must be few cells
@@ -197,7 +197,7 @@ double standing_out_above_ns(const StartDelays& starts) {
     for (const double ns : starts.delays().of(worker))
       if (ns > limit) late.push_back(ns - starts.best_ns()), all_ns += ns - starts.best_ns();
   std::sort(late.begin(), late.end(), std::greater<>());
-  const auto most = static_cast<size_t>(kRareLate * static_cast<double>(starts.cells()));
+  const auto most = static_cast<size_t>(kRareLate * starts.cells());
   double above_ns = 0;
   for (size_t i = 0; i + 1 < late.size() && i < most; ++i) {
     above_ns += late[i];

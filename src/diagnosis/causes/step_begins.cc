@@ -45,7 +45,7 @@ std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& 
         if (first[w] == UINT32_MAX) continue;
         const double own = graph.delay_ns[first[w]];
         const double others = median_of_others(
-            sorted, static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin()));
+            sorted, std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin());
         if (own - others > kLateStart * cell_ns)
           (scene.counts[s] ? late : in_long_steps)[w].push_back({first[w], own - others});
       }
@@ -54,7 +54,7 @@ std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& 
   // All ranks are looked at, and each has a world of its own; as for other causes, those that lose most are reported.
   std::vector<std::pair<double, uint32_t>> worst;  // (sum of its delays, negated; worker)
   for (uint32_t w = 0; w < workers.size(); ++w) {
-    if (static_cast<int64_t>(late[w].size()) < kMinLateCells) continue;
+    if (std::ssize(late[w]) < kMinLateCells) continue;
     double sum = 0;
     for (const Begin& begin : late[w]) sum += begin.late_ns;
     worst.emplace_back(-sum, w);
@@ -65,14 +65,14 @@ std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& 
   for (const auto& [ns, w] : worst) {
     LateBegins own;
     own.worker = w;
-    own.count = static_cast<int64_t>(late[w].size());
+    own.count = late[w].size();
     auto less = std::make_shared<std::map<uint32_t, double>>();
     double max_ns = 0;
     for (const Begin& begin : late[w]) max_ns = std::max(max_ns, begin.late_ns);
     for (const Begin& begin : in_long_steps[w])  // what usual steps do not know has a reason of its own
       if (begin.late_ns <= kMaxOfUsual * max_ns) (*less)[begin.op] = begin.late_ns;
     for (const Begin& begin : late[w]) {
-      own.each_ns += begin.late_ns / static_cast<double>(late[w].size());
+      own.each_ns += begin.late_ns / late[w].size();
       (*less)[begin.op] = begin.late_ns;
       if (graph.cell[begin.op] == kNoCell) continue;
       const int64_t start = scene.trace.cells.start_ns[graph.cell[begin.op]];
@@ -101,7 +101,7 @@ std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows)
   });
   std::map<std::string_view, double> names;
   double all = 0;
-  for (const RankWindow& window : windows) all += static_cast<double>(window.to_ns - window.from_ns);
+  for (const RankWindow& window : windows) all += window.to_ns - window.from_ns;
   for (size_t i = 0; i < cells.size(); ++i) {
     if (cells.kind[i] != CellKind::kOther) continue;
     const int32_t part = cells.part[i];
@@ -110,7 +110,7 @@ std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows)
     });
     for (; at != windows.end() && at->part == part && at->from_ns < cells.end_ns[i]; ++at)
       names[trace.slice_name(cells.at(i))] +=
-          static_cast<double>(std::min(at->to_ns, cells.end_ns[i]) - std::max(at->from_ns, cells.start_ns[i]));
+          std::min(at->to_ns, cells.end_ns[i]) - std::max(at->from_ns, cells.start_ns[i]);
   }
   for (const auto& [name, ns] : names)
     if (ns >= kMaxOfPauses * all) return std::string(name);

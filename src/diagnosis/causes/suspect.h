@@ -110,8 +110,8 @@ inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
 // Returns whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean
 // would be beyond chance. One step alone proves nothing.
 inline bool certainly_slow(const std::vector<double>& ratios) {
-  const double error = sample_std(ratios) / std::sqrt(static_cast<double>(ratios.size()));
-  return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, static_cast<int64_t>(ratios.size()));
+  const double error = sample_std(ratios) / std::sqrt(ratios.size());
+  return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, ratios.size());
 }
 
 // Returns whether a course of ratios (1: like the others) rises: its high steps reach kSlowCause, and its low ones have
@@ -127,9 +127,8 @@ inline double course_factor(const Course& course, size_t step) {
 }
 // Index of the graph's step that an operation belongs to.
 inline size_t step_of(const StepGraph& graph, uint32_t op) {
-  return static_cast<size_t>(
-      std::partition_point(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.end <= op; }) -
-      graph.steps.begin());
+  return std::partition_point(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.end <= op; }) -
+      graph.steps.begin();
 }
 
 // The median of a sorted list without its element `own`. Expects at least two.

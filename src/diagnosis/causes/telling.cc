@@ -54,8 +54,8 @@ Args TellContext::args(const Cause& c) const {
   const auto known = [](int32_t number) { return number == kUnknown ? std::string() : std::to_string(number); };
   const CauseFigures& f = c.figures;
   const Place& place = c.place();
-  const auto of_all = static_cast<double>(f.count) / static_cast<double>(std::max<int64_t>(f.of, 1));
-  const auto of_steps = static_cast<double>(f.count) / static_cast<double>(std::max<int64_t>(list.steps, 1));
+  const auto of_all = f.count / static_cast<double>(std::max<int64_t>(f.of, 1));
+  const auto of_steps = f.count / static_cast<double>(std::max<int64_t>(list.steps, 1));
   Args args;
   args.set("lost", share(c.price.lost_ns)).set("saving", c.price.saving_ns > 0 ? share(c.price.saving_ns) : "");
   args.set("ratio", times(f.ratio)).set("pause", human_duration(f.each_ns));
@@ -79,7 +79,7 @@ Args TellContext::course_args(const Course& c) const {
   Args args;
   args.flag("rises", c.high > c.low).set("low", times(c.low)).set("high", times(c.high));
   args.set("at", int64_t{step_number(c.from)}).set("nth", nth_text(c.every));
-  return args.set("steps", grouped(static_cast<int64_t>(c.high_count)));
+  return args.set("steps", grouped(c.high_count));
 }
 
 // "from step 10 on (1.00× before, 1.31× after)"; "" where it is always the same. `always`: it was slow before as well,
@@ -117,7 +117,7 @@ Text in_steps_text(const StepShare& steps) {
 
 Text nth_text(size_t every) {
   const std::string name = "nth." + std::to_string(every);
-  return has_words(name) ? words(name) : words("nth", Args().set("n", static_cast<int64_t>(every)));
+  return has_words(name) ? words(name) : words("nth", Args().set("n", every));
 }
 
 std::string some_of(const std::vector<std::string>& all, size_t max) {

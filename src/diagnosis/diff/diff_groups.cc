@@ -116,7 +116,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
       more.b_ns += s.group.b_ns;
       continue;
     }
-    index[key] = static_cast<uint32_t>(i);
+    index[key] = i;
     DiffGroup group = s.group;
     int32_t type = -1;
     std::tie(group.cause, group.stage, group.from_stage, group.kind, type) = key;
@@ -125,14 +125,14 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
     if (type >= 0 && !of_cause) group.type = b.types[type].name;
     double all = 0;
     for (const auto& [part, ns] : s.by_part) all += std::abs(ns);
-    const auto steps = static_cast<double>(std::count(usual.begin(), usual.end(), true));
-    group.per_rank = static_cast<double>(group.count) / (static_cast<double>(s.by_part.size()) * std::max(steps, 1.0));
+    const double steps = std::count(usual.begin(), usual.end(), true);
+    group.per_rank = group.count / (s.by_part.size() * std::max(steps, 1.0));
     for (const auto& [part, ns] : s.by_part)
       if (b.dp_count > 1 && !of_cause && std::abs(ns) >= kOneRank * all) group.part = part;
     groups.list.push_back(std::move(group));
   }
   for (DiffGroup& group : groups.list) {
-    const auto n = static_cast<double>(std::max<int64_t>(group.count, 1));
+    const double n = std::max<int64_t>(group.count, 1);
     group.a_ns /= n;
     group.b_ns /= n;
   }
@@ -160,11 +160,11 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
   double held = 0;
   size_t paused = 0;
   while (paused < later.size() && held < kPausesHold * all) held += later[paused++];
-  const auto count = static_cast<double>(changes_ns.size());
+  const double count = changes_ns.size();
   const double most = group.cause == DiffCause::kMessages ? kMaxLateMessages : kMaxPaused;
-  if (paused == 0 || held < kPausesHold * all || static_cast<double>(paused) > most * count) return;
-  group.paused = static_cast<int64_t>(paused);
-  group.pause_ns = held / static_cast<double>(paused);
+  if (paused == 0 || held < kPausesHold * all || paused > most * count) return;
+  group.paused = paused;
+  group.pause_ns = held / paused;
 }
 
 }  // namespace stageline

@@ -162,7 +162,7 @@ class Means {
   std::optional<Times> mean(const Key& key) const {
     const auto it = sums_.find(key);
     if (it == sums_.end()) return std::nullopt;
-    const auto n = static_cast<double>(it->second.count);
+    const double n = it->second.count;
     return Times{it->second.dur_ns / n, it->second.delay_ns / n};
   }
   std::map<Key, Sum> sums_;
@@ -279,7 +279,7 @@ DiffMatch match_operations(const StepGraph& a, const StepGraph& b, const Trace& 
     const std::vector<PlacedOp> ops = side_b.placed(b.steps[s]);
     const std::vector<PlacedOp>& others = placed_a[pair_of[s]];
     auto& [matched, unmatched, unused] = counts[s];
-    unused = static_cast<int64_t>(others.size());
+    unused = others.size();
     size_t j = 0;
     for (const PlacedOp& own : ops) {
       while (j < others.size() && others[j].place < own.place) ++j;

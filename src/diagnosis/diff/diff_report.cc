@@ -118,7 +118,7 @@ bool other_size(const RunDiff& diff) {
 bool slower_by_more(const RunDiff& diff, double share) {
   // B's step is scaled to A's number of micro-batches, and so is its noise.
   const double scale =
-      other_size(diff) ? static_cast<double>(diff.a.micro_batches) / static_cast<double>(diff.b.micro_batches) : 1;
+      other_size(diff) ? diff.a.micro_batches / static_cast<double>(diff.b.micro_batches) : 1;
   const double change_ns = diff.b.step_ns * scale - diff.a.step_ns;
   if (!(change_ns > share * diff.a.step_ns)) return false;
   if (scale == 1) return diff.sure;
@@ -146,8 +146,8 @@ Text main_cause(const RunDiff& diff) {
     by_cause[g.cause] += g.effect_ns;
     if (g.cause == DiffCause::kCompute && g.what.empty()) {
       by_stage[g.stage] += g.effect_ns;
-      totals[g.stage].first += g.a_ns * static_cast<double>(g.count);
-      totals[g.stage].second += g.b_ns * static_cast<double>(g.count);
+      totals[g.stage].first += g.a_ns * g.count;
+      totals[g.stage].second += g.b_ns * g.count;
     }
     if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
   }
@@ -296,7 +296,7 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
     const int64_t effect = rest ? left : whole_ns(g.effect_ns);
     if (effect != kNullInteger) left = sum_or_limit(left, -effect);
     const double share =
-        diff.a.step_ns > 0 ? (rest ? static_cast<double>(effect) : g.effect_ns) / diff.a.step_ns : std::nan("");
+        diff.a.step_ns > 0 ? (rest ? effect : g.effect_ns) / diff.a.step_ns : std::nan("");
     groups.add_row({std::string(cause_id(g.cause)), place(g.stage), place(g.from_stage),
                     g.cause == DiffCause::kCompute ? std::string(kind_code(g.kind)) : g.type,
                     g.part == kUnknown ? kNullInteger : int64_t{g.rank}, g.count,

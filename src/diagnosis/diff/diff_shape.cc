@@ -18,7 +18,7 @@ struct Shape {
   bool messages = false;
 
   double follows() const {
-    return static_cast<double>(recognition.best().equal_lists) /
+    return recognition.best().equal_lists /
            static_cast<double>(std::max<int64_t>(recognition.lists, 1));
   }
 };

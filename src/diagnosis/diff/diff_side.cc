@@ -24,20 +24,20 @@ Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
     side.usual.push_back(!sums.is_outlier(side.graph.steps[s].step));
     if (!side.usual.back()) continue;
     side.steps.push_back(s);
-    side.step_ns.push_back(static_cast<double>(side.graph.steps[s].span_ns));
+    side.step_ns.push_back(side.graph.steps[s].span_ns);
   }
   const double usual_ns = mean_of(side.step_ns);
   for (size_t s = 0; s < side.graph.steps.size(); ++s)
     if (!side.usual[s])
       side.long_ns +=
-          (static_cast<double>(side.graph.steps[s].span_ns) - usual_ns) / static_cast<double>(side.graph.steps.size());
+          (side.graph.steps[s].span_ns - usual_ns) / side.graph.steps.size();
   return side;
 }
 
 double standard_error(const std::vector<double>& values, int64_t independent) {
   const Course course = course_of(values);
   const bool shaped = course.varies() && course.kind != CourseKind::kSome;
-  return (shaped ? course.noise : sample_std(values)) / std::sqrt(static_cast<double>(independent));
+  return (shaped ? course.noise : sample_std(values)) / std::sqrt(independent);
 }
 
 }  // namespace stageline

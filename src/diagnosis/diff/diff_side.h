@@ -35,8 +35,8 @@ class Pairs {
  public:
   Pairs(const Side& a, const Side& b) : b_(b), pair_of_(b.graph.steps.size(), -1) {
     for (size_t k = 0; k < b.steps.size(); ++k)
-      pair_of_[b.steps[k]] = static_cast<int64_t>(a.steps[k * a.steps.size() / b.steps.size()]);
-    independent_ = static_cast<int64_t>(std::min(a.steps.size(), b.steps.size()));
+      pair_of_[b.steps[k]] = a.steps[k * a.steps.size() / b.steps.size()];
+    independent_ = std::min(a.steps.size(), b.steps.size());
   }
   const std::vector<int64_t>& pair_of() const { return pair_of_; }
   // Number of pairs that share no step, which is what a standard error may count.

@@ -180,12 +180,12 @@ double gap_error(const StepPeriods& periods) {
   std::vector<double> usual;
   for (size_t i = 0; i < periods.gaps.size(); ++i)
     if (!periods.is_long(i)) usual.push_back(periods.gaps[i].ns);
-  return usual.size() > 1 ? standard_error(usual, static_cast<int64_t>(usual.size())) : 0.0;
+  return usual.size() > 1 ? standard_error(usual, usual.size()) : 0.0;
 }
 
 DiffRun described(const Side& side, DiffRun run) {
-  run.steps = static_cast<int64_t>(side.steps.size());
-  run.left_out = static_cast<int64_t>(side.usual.size()) - run.steps;
+  run.steps = side.steps.size();
+  run.left_out = std::ssize(side.usual) - run.steps;
   run.step_ns = mean_of(side.step_ns) + side.periods.mean_ns + side.long_ns;
   run.error_ns = standard_error(side.step_ns, run.steps);
   return run;
@@ -201,7 +201,7 @@ std::optional<Trace> without_unshared(const Trace& trace, const Trace& other, co
   std::optional<Trace> out;
   for (const CellKind kind : {CellKind::kCollective, CellKind::kOptimizer}) {
     if (!has_kind(trace, kind) || has_kind(other, kind)) continue;
-    if (!out) out = trace;
+    if (!out) out = trace.copy();
     out->cells.filter([&](size_t i) { return out->cells.kind[i] != kind; });
     notes.add(problem::diff_not_in_both,
               Args().set("run", name).flag("optimizer", kind == CellKind::kOptimizer));
@@ -250,7 +250,7 @@ class Differ {
       DiffGroup group;
       group.cause = DiffCause::kBetween;
       std::tie(group.sometimes, group.type) = key;
-      group.count = static_cast<int64_t>(b_.periods.gaps.size());
+      group.count = b_.periods.gaps.size();
       std::tie(group.a_ns, group.b_ns) = ns;
       add_recorded(std::move(group), key.first ? 0 : error_ns, key.first);
     }
@@ -318,12 +318,12 @@ class Differ {
         continue;
       }
       together.count += group.count;
-      together.a_ns += group.a_ns * static_cast<double>(group.count);
-      together.b_ns += group.b_ns * static_cast<double>(group.count);
+      together.a_ns += group.a_ns * group.count;
+      together.b_ns += group.b_ns * group.count;
     }
     if (together.count == 0) return;
-    together.a_ns /= static_cast<double>(together.count);
-    together.b_ns /= static_cast<double>(together.count);
+    together.a_ns /= together.count;
+    together.b_ns /= together.count;
     tell_pauses(changes[count], together);
     add(std::move(together), pairs_.change([](size_t) { return 0.0; }, merged_effect(order, merged, summed)));
     DiffGroup& added = diff_.groups.back();

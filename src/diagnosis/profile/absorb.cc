@@ -36,7 +36,7 @@ void name_exposed(const ProfileAccount& account, LossKind kind, std::string_view
   args.set("waits",
            loss->waiting >= 0 ? words("profile.most.waits", Args().set("waiting", int64_t{loss->waiting})) : Text());
   x.detail = words("profile.most", args);
-  const auto given = static_cast<int64_t>(account.size());
+  const int64_t given = account.size();
   if (loss->members > given)
     x.detail += words("profile.exposed.absent", Args().count("members", loss->members).count("given", given));
   x.places = loss->at.places();

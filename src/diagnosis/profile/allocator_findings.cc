@@ -14,7 +14,7 @@ namespace {
 constexpr double kWorthSaying = 0.2;                 // least share of the reserved memory that must be free in pieces
 constexpr int64_t kWorthBytes = int64_t{256} << 20;  // least bytes of it
 
-std::string bytes(int64_t count) { return human_bytes(static_cast<double>(count)); }
+std::string bytes(int64_t count) { return human_bytes(count); }
 
 Text where(const Trace& trace, const Part& part, int32_t device) {
   Args args;
@@ -91,7 +91,7 @@ Findings allocator_findings(const Run& run) {
       peak = std::max(peak, sum.peak_bytes);
       const int64_t in_pieces = sum.free_external_bytes - sum.awaiting_bytes - sum.largest_free_bytes;
       if (in_pieces < kWorthBytes ||
-          static_cast<double>(in_pieces) < kWorthSaying * static_cast<double>(sum.reserved_bytes))
+          in_pieces < kWorthSaying * sum.reserved_bytes)
         continue;
       Finding f;
       f.id = "memory.fragmented";
@@ -106,9 +106,9 @@ Findings allocator_findings(const Run& run) {
     }
   }
   // Weights only keep the order: a snapshot has no times that a fix could save.
-  for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / static_cast<double>(i + 1);
+  for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / (i + 1);
   Args args;
-  args.count("snapshots", static_cast<int64_t>(trace.parts.size())).count("devices", devices);
+  args.count("snapshots", trace.parts.size()).count("devices", devices);
   args.set("allocated", bytes(allocated)).set("reserved", bytes(reserved)).set("peak", peak >= 0 ? bytes(peak) : "");
   h.lead = words("allocator.lead", args);
   h.closing = words("allocator.closing");

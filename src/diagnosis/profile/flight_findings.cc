@@ -18,7 +18,7 @@ constexpr size_t kMaxRanksNamed = 8;
 
 // A time of the host's clock: "2026-11-23 04:21:07.123 UTC".
 Text clock_text(int64_t ns) {
-  const std::time_t seconds = static_cast<std::time_t>(ns / 1'000'000'000);
+  const std::time_t seconds = ns / 1'000'000'000;
   std::tm parts{};
   if (ns <= 0 || !gmtime_r(&seconds, &parts)) return words("flight.unknown_time");
   char text[64];
@@ -35,7 +35,7 @@ Text ranks_text(const std::vector<int32_t>& ranks, bool start = false) {
     named.push_back({std::to_string(ranks[i]), std::to_string(ranks[i])});
   Args args;
   args.set("list", joined(named, words("list.comma"))).flag("one", ranks.size() == 1).flag("start", start);
-  const auto all = static_cast<int64_t>(ranks.size()), more = all - static_cast<int64_t>(named.size());
+  const int64_t all = ranks.size(), more = all - std::ssize(named);
   args.set("beyond", more > 0 ? Text{grouped(more), grouped(all)} : Text());
   return words("flight.ranks", args);
 }
@@ -69,7 +69,7 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
   f.evidence = {"flight-recorder", "flight-problems"};
   if (p.part >= 0) f.rank = trace.parts[p.part].rank;
   if (!p.culprits.empty()) f.places = {{.kind = PlaceKind::kRanks, .ranks = p.culprits}};
-  f.value = counted(static_cast<int64_t>(p.waiting.size()), "rank", "ranks");
+  f.value = counted(p.waiting.size(), "rank", "ranks");
   Args args;
   args.set("what", what_text(trace, p)).set("since", clock_text(p.since_ns)).set("expected", p.expected);
   args.set("found", p.found).set("frame", flight_frame_text(trace, p.part, p.slice));
@@ -116,7 +116,7 @@ Finding cycle_finding(const FlightReport& report, const Trace& trace) {
   Finding f;
   f.id = "collective.cycle";
   f.evidence = {"flight-recorder", "flight-waits"};
-  f.value = counted(static_cast<int64_t>(report.cycle.size()), "rank", "ranks");
+  f.value = counted(report.cycle.size(), "rank", "ranks");
   f.rank = report.cycle.front();
   say(f, "flight.cycle", Args().set("ranks", starting(report.cycle)));
   for (size_t i = 0; i < report.cycle.size(); ++i) {
@@ -152,11 +152,11 @@ Findings flight_findings(const Run& run) {
       out.list.push_back(finding_of(trace, problem));
   }
   // Weights only keep the order: a dump has no times that a fix could save.
-  for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / static_cast<double>(i + 1);
+  for (size_t i = 0; i < out.list.size(); ++i) out.list[i].weight = 1.0 / (i + 1);
   const bool roots = !out.list.empty() && !report.roots.empty() && report.cycle.empty();
   Args args;
-  args.count("ranks", static_cast<int64_t>(trace.parts.size())).count("calls", report.calls);
-  args.count("groups", static_cast<int64_t>(trace.flight_groups.size())).set("judged", grouped(report.judged));
+  args.count("ranks", trace.parts.size()).count("calls", report.calls);
+  args.count("groups", trace.flight_groups.size()).set("judged", grouped(report.judged));
   h.lead = words("flight.lead", args);
   if (report.overwritten > 0)
     add_lead(h, words("flight.lead.overwritten", Args().set("overwritten", grouped(report.overwritten))));

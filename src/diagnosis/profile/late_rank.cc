@@ -35,7 +35,7 @@ const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   if (f.stragglers_known) {
     const auto it =
         std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == f.straggler; });
-    waiting_ns = f.caused_wait_ns / static_cast<double>(f.ranks.size() - 1);
+    waiting_ns = f.caused_wait_ns / (f.ranks.size() - 1);
     return it == f.ranks.end() || f.came_last * 2 < f.collectives ? nullptr : &*it;
   }
   const auto late = std::min_element(f.ranks.begin(), f.ranks.end(),
@@ -99,13 +99,13 @@ Waits read_waits(const ProfileSums& sums) {
     if (!rank.work) continue;
     const TbWait& wait = rank.work->wait;
     // Sends and receives belong to a pipeline and are not collectives; their waits are its bubble.
-    const auto waited = static_cast<double>(wait.synchronizing_ns - wait.message_wait_ns);
-    w.transfer += static_cast<double>(wait.transfer_ns - wait.message_transfer_ns);
+    const double waited = wait.synchronizing_ns - wait.message_wait_ns;
+    w.transfer += wait.transfer_ns - wait.message_transfer_ns;
     w.waiting += waited;
-    w.unknown += static_cast<double>(wait.unknown_ns);
+    w.unknown += wait.unknown_ns;
     w.by_rank.emplace_back(waited, rank.rank);
-    w.step += static_cast<double>(rank.work->step_ns);
-    w.exposed += static_cast<double>(rank.work->overlap.communication_ns);
+    w.step += rank.work->step_ns;
+    w.exposed += rank.work->overlap.communication_ns;
   }
   return w;
 }
@@ -153,7 +153,7 @@ void see_waits(const ProfileSums& sums, ProfileFacts& f) {
   CollectiveWaits& reported = f.waits.emplace();
   reported.share = share;
   reported.weight = weight;
-  reported.mean_ns = w.waiting / static_cast<double>(w.by_rank.size());
+  reported.mean_ns = w.waiting / w.by_rank.size();
   if (least < kLateRatio * median_of(others)) reported.min_rank = rank, reported.min_ns = least;
   if (f.late) return;
   for (RankFacts& r : f.ranks) {

@@ -30,7 +30,7 @@ void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::
                        : link.reading == "destination"    ? link.dst
                                                           : &link - sums.slow_links.data();
     LinkCause& cause = causes[{link.reading, of}];
-    cause.lost_ns += static_cast<double>(link.lost_ns);
+    cause.lost_ns += link.lost_ns;
     ++cause.links;
     if (link.ratio <= cause.worst_ratio) continue;
     cause.worst_ratio = link.ratio;

@@ -59,8 +59,8 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
       JoinedLoss& j = joined[key];
       const double share = x.price_ns / rank.window_ns;
       shares[key].push_back(share);
-      j.caused_share += x.caused_ns / rank.window_ns / static_cast<double>(account.size());
-      j.recorded_share += x.recorded_ns / rank.window_ns / static_cast<double>(account.size());
+      j.caused_share += x.caused_ns / rank.window_ns / account.size();
+      j.recorded_share += x.recorded_ns / rank.window_ns / account.size();
       if (share <= j.worst_share) continue;
       j.worst_share = share;
       j.worst_window_ns = rank.window_ns;
@@ -76,7 +76,7 @@ std::vector<JoinedLoss> join_ranks(const ProfileFacts& f, const ProfileAccount& 
     std::sort(all.begin(), all.end());
     all.pop_back();
     j.one_rank = !all.empty() && j.worst_share > kOneRank * median_of(all);
-    j.share = j.one_rank && f.whole.comm_ns > 0 ? j.worst_share : sum / static_cast<double>(account.size());
+    j.share = j.one_rank && f.whole.comm_ns > 0 ? j.worst_share : sum / account.size();
     if (j.share >= min_share(j.worst)) out.push_back(std::move(j));
   }
   std::stable_sort(out.begin(), out.end(), [](const JoinedLoss& a, const JoinedLoss& b) { return a.share > b.share; });
@@ -98,7 +98,9 @@ Reported reported_by(const RankLoss& x) {
     case IdleCause::kBlocked: return {"host.blocked", "profile.loss.blocked"};
     case IdleCause::kWork: return {"host.busy", "profile.loss.work"};
     case IdleCause::kDispatch: return {"launch.bound", "profile.loss.launch"};
-    case IdleCause::kUnseen: break;
+    case IdleCause::kUnseen:
+    case IdleCause::kBetween:
+    case IdleCause::kStream: break;
   }
   return {"device.idle", "profile.loss.unseen"};
 }
@@ -141,7 +143,7 @@ Text titled(const char* sentence, const RankLoss& loss) {
 void say_short_kernels(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
   if (loss.owner != IdleCause::kDispatch || loss.short_kernels == 0 || !(loss.fixed_ns > 0)) return;
-  const double window = j.worst_window_ns, n = static_cast<double>(loss.short_kernels);
+  const double window = j.worst_window_ns, n = loss.short_kernels;
   if (2 * loss.pauses_ns > loss.recorded_ns) x.title = titled("profile.loss.short", loss);
   Args args;
   args.set("kernels", grouped(loss.short_kernels)).set("pauses", percent(loss.pauses_ns / window));

@@ -14,23 +14,23 @@ namespace {
 void read_devices(const ProfileSums& sums, ProfileFacts& f) {
   for (const DeviceSums& rank : sums.ranks) {
     const DeviceTime& time = rank.time;
-    f.comm_overlap_ns += static_cast<double>(time.overlap_ns);
+    f.comm_overlap_ns += time.overlap_ns;
     if (time.span_ns <= 0) continue;
     RankFacts& r = f.ranks.emplace_back();
     r.rank = rank.rank;
-    r.span_ns = static_cast<double>(time.span_ns);
-    r.compute_ns = static_cast<double>(time.compute_ns);
-    r.exposed_comm_ns = static_cast<double>(time.exposed_communication_ns());
-    r.exposed_memory_ns = static_cast<double>(time.exposed_memory_ns());
-    r.idle_ns = static_cast<double>(time.idle_ns);
-    r.comm_ns = static_cast<double>(time.communication_ns);
+    r.span_ns = time.span_ns;
+    r.compute_ns = time.compute_ns;
+    r.exposed_comm_ns = time.exposed_communication_ns();
+    r.exposed_memory_ns = time.exposed_memory_ns();
+    r.idle_ns = time.idle_ns;
+    r.comm_ns = time.communication_ns;
     f.whole.span_ns += r.span_ns;
     f.whole.compute_ns += r.compute_ns;
     f.whole.exposed_comm_ns += r.exposed_comm_ns;
     f.whole.exposed_memory_ns += r.exposed_memory_ns;
     f.whole.idle_ns += r.idle_ns;
     f.whole.comm_ns += r.comm_ns;
-    f.outside_ns += static_cast<double>(time.outside_ns);
+    f.outside_ns += time.outside_ns;
   }
   f.recorded_ns = f.whole.span_ns + f.outside_ns;
 }
@@ -49,14 +49,14 @@ void read_steps(const ProfileSums& sums, ProfileFacts& f) {
       first = std::min(first, step.host_start_ns);
       last = std::max(last, step.host_start_ns + step.host_ns);
       if (f.device_steps && !step.any) continue;
-      durations.push_back(static_cast<double>(f.device_steps ? step.length_ns : step.host_ns));
+      durations.push_back(f.device_steps ? step.length_ns : step.host_ns);
       if (durations.back() <= f.max_step_ns) continue;
       f.max_step_ns = durations.back();
       f.max_step = step.number;
       f.max_step_rank = rank.rank;
     }
   f.step_count = numbers.size();
-  if (!numbers.empty()) f.host_steps_ns = static_cast<double>(last - first);
+  if (!numbers.empty()) f.host_steps_ns = last - first;
   f.median_step_ns = median_of(durations);
   for (const double d : durations) f.slow_steps += d >= kSlowStepRatio * f.median_step_ns;
   f.step_ns = mean_of(durations);
@@ -73,8 +73,8 @@ void read_queues(const ProfileSums& sums, ProfileFacts& f) {
 void read_stragglers(const ProfileSums& sums, ProfileFacts& f) {
   for (const DeviceSums& rank : sums.ranks) {
     f.stragglers_known |= rank.collectives.collectives > 0;
-    if (static_cast<double>(rank.collectives.caused_ns) <= f.caused_wait_ns) continue;
-    f.caused_wait_ns = static_cast<double>(rank.collectives.caused_ns);
+    if (rank.collectives.caused_ns <= f.caused_wait_ns) continue;
+    f.caused_wait_ns = rank.collectives.caused_ns;
     f.straggler = rank.rank;
     f.came_last = rank.collectives.last;
     f.collectives = rank.collectives.collectives;
@@ -85,8 +85,8 @@ void read_copies(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   std::map<std::string_view, double> by_name;
   for (const DeviceSums& rank : sums.ranks)
     for (const auto& [name, ns] : rank.pageable_ns) {
-      by_name[trace.names.text(name)] += static_cast<double>(ns);
-      f.pageable_ns += static_cast<double>(ns);
+      by_name[trace.names.text(name)] += ns;
+      f.pageable_ns += ns;
     }
   double most = 0;
   for (const auto& [name, sum] : by_name) {
@@ -132,7 +132,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
   f.recorded_ns = f.whole.span_ns + f.outside_ns;
   if (f.ranks.size() > 0 && steps > 0)
     f.step_count = std::max<size_t>(f.step_count, static_cast<size_t>(steps) / f.ranks.size());
-  f.step_ns = steps > 0 ? steps_ns / static_cast<double>(steps) : f.window_ns;
+  f.step_ns = steps > 0 ? steps_ns / steps : f.window_ns;
   f.accounted = true;
 }
 
@@ -161,7 +161,7 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
   read_stragglers(sums, f);
   read_copies(trace, sums, f);
   // Without device work the host's steps; without steps, everything.
-  f.window_ns = f.step_count > 0 ? f.host_steps_ns : static_cast<double>(recording_ns(trace));
+  f.window_ns = f.step_count > 0 ? f.host_steps_ns : recording_ns(trace);
   if (f.ranks.empty()) return f;
   f.window_ns = 0;
   for (const RankFacts& r : f.ranks) f.window_ns = std::max(f.window_ns, r.span_ns);

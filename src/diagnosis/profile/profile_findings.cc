@@ -44,10 +44,10 @@ bool mostly_waits(const ProfileSums& sums, bool apart) {
   double waits = 0, exposed = 0;
   for (const DeviceSums& rank : sums.ranks) {
     if (!rank.cluster) continue;
-    const auto collectives = static_cast<double>(rank.cluster->exposed_collective_ns);
-    const auto messages = static_cast<double>(rank.cluster->exposed_message_ns);
+    const double collectives = rank.cluster->exposed_collective_ns;
+    const double messages = rank.cluster->exposed_message_ns;
     const double waited =
-        rank.cluster->waits_known ? std::min(collectives, static_cast<double>(rank.cluster->wait_ns)) : 0;
+        rank.cluster->waits_known ? std::min<double>(collectives, rank.cluster->wait_ns) : 0;
     waits += messages + (apart ? 0 : waited);
     exposed += collectives + messages - (apart ? waited : 0);
   }
@@ -107,7 +107,7 @@ void add_slow_steps(const ProfileFacts& f, std::vector<Finding>& out) {
   Finding x;
   x.id = "step.outlier";
   x.value = times(f.max_step_ns / f.median_step_ns);
-  const double all = f.accounted ? f.window_ns : f.median_step_ns * static_cast<double>(f.step_count);
+  const double all = f.accounted ? f.window_ns : f.median_step_ns * f.step_count;
   x.weight = std::min(1.0, share_or_zero(f.max_step_ns - f.median_step_ns, all));
   x.step = f.max_step;
   const auto step = static_cast<int32_t>(f.max_step);

@@ -44,7 +44,7 @@ void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headli
 
 // "3 steps", for a number above zero.
 Text counted(std::string_view sentence, size_t count) {
-  const Text number{grouped(static_cast<int64_t>(count)), std::to_string(count)};
+  const Text number{grouped(count), std::to_string(count)};
   return words(sentence, Args().set("count", number).flag("one", count == 1));
 }
 

@@ -52,9 +52,9 @@ class LossFinder {
   }
 
  private:
-  double window() const { return static_cast<double>(t_.window_ns()); }
+  double window() const { return t_.window_ns(); }
   std::string name(StringId id) const { return std::string(trace_.names.text(id)); }
-  double won(const TakenOut& out) const { return static_cast<double>(recorded_ns_ - replayed_ns(t_, out)); }
+  double won(const TakenOut& out) const { return recorded_ns_ - replayed_ns(t_, out); }
 
   // ---- words of a node --------------------------------------------------------------------------------------------
 
@@ -130,7 +130,7 @@ class LossFinder {
       uint32_t most = kHostRoot;
       for (const uint32_t child : children[node])
         if (most == kHostRoot || held[child] > held[most]) most = child;
-      if (most == kHostRoot || static_cast<double>(held[most]) < kMostly * static_cast<double>(held[node])) break;
+      if (most == kHostRoot || held[most] < kMostly * held[node]) break;
       node = most;
     }
     int64_t rest = held[node];
@@ -138,12 +138,12 @@ class LossFinder {
     // Calls and lines that delay the host are reported one by one.
     if (!whole)
       for (const uint32_t child : children[node])
-        if (static_cast<double>(held[child]) >= 2 * kMinLoss * window()) apart.push_back(child);
+        if (held[child] >= 2 * kMinLoss * window()) apart.push_back(child);
     for (const uint32_t child : apart) {
       rest -= held[child];
       split(child, owner, held, children);
     }
-    if (static_cast<double>(rest) < kMinLoss * window() || candidates_.size() >= 4 * kMaxCandidates) return;
+    if (rest < kMinLoss * window() || candidates_.size() >= 4 * kMaxCandidates) return;
     if (whole) rest = held[top];
     candidates_.push_back({node, whole ? top : node, owner, apart, rest});
     make_idle(candidates_.back());
@@ -172,7 +172,7 @@ class LossFinder {
     x.kind = LossKind::kIdle;
     x.owner = c.owner;
     x.at = culprit_of(c.named);
-    x.recorded_ns = static_cast<double>(c.idle_ns);
+    x.recorded_ns = c.idle_ns;
     TakenOut out;
     out.keys.assign(t_.idle_of_key.size(), false);
     const std::vector<bool> in = below(c);
@@ -183,13 +183,13 @@ class LossFinder {
       const OwnerKey key = owner_key(n, c.owner);
       out.keys[key] = true;
       if (c.owner == IdleCause::kDispatch) {
-        pauses += static_cast<double>(t_.short_pauses_ns[n]);
-        fixed += static_cast<double>(fixed_ns(n));
+        pauses += t_.short_pauses_ns[n];
+        fixed += fixed_ns(n);
         x.short_kernels += t_.short_kernel_count[n];
       }
       const auto& longest = t_.longest_of_key[key];
-      if (static_cast<double>(longest.dur_ns) <= x.longest_ns) continue;
-      x.longest_ns = static_cast<double>(longest.dur_ns);
+      if (longest.dur_ns <= x.longest_ns) continue;
+      x.longest_ns = longest.dur_ns;
       x.longest_step = step_at(longest.start_ns);
       longest_end = longest.start_ns + longest.dur_ns;
     }
@@ -229,11 +229,11 @@ class LossFinder {
         then[t_.drained[i].key] += t_.drained[i].idle_ns;
         out.wait_nodes[t_.drained[i].wait_node] = true;
       }
-      if (static_cast<double>(idle) < kMinLoss * window()) continue;
+      if (idle < kMinLoss * window()) continue;
       RankLoss x;
       x.kind = LossKind::kDrain;
       x.at = culprit_of(t_.drained[rows.front()].wait_node);
-      x.recorded_ns = static_cast<double>(idle);
+      x.recorded_ns = idle;
       const auto most =
           std::max_element(then.begin(), then.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
       if (2 * most->second > idle) x.beside = culprit_of(node_of_key(most->first));
@@ -258,7 +258,7 @@ class LossFinder {
         if (losses_[k].kind != LossKind::kIdle || gone[k]) continue;
         double both = 0;
         for (const auto& [key, idle] : drain.then)
-          if (keys_[k][key]) both += static_cast<double>(idle);
+          if (keys_[k][key]) both += idle;
         if (both < 0.5 * losses_[k].recorded_ns) continue;
         works.push_back(k);
         contested += losses_[k].price_ns;
@@ -312,7 +312,7 @@ class LossFinder {
       const bool copies = item.kernel == KernelClass::kMemory;
       if (!copies && item.kernel != KernelClass::kCommunication) continue;
       const CoveredTime& cover = copies ? under_both : under_compute;
-      const auto exposed = static_cast<double>(item.end_ns - item.start_ns - cover.within(item.start_ns, item.end_ns));
+      const double exposed = item.end_ns - item.start_ns - cover.within(item.start_ns, item.end_ns);
       if (exposed <= 0) continue;
       std::string text = label_of(item);
       if (item.launch >= 0) text += "\n" + std::to_string(t_.host[item.launch].node);
@@ -361,9 +361,9 @@ class LossFinder {
     for (size_t j = 0; j < t_.device.size(); ++j) {
       const auto& item = t_.device[j];
       if (item.kernel != KernelClass::kComputation || item.launch < 0) continue;
-      const double length = static_cast<double>(item.end_ns - item.start_ns);
+      const double length = item.end_ns - item.start_ns;
       if (length <= 0) continue;
-      const double share = static_cast<double>(under_comm.within(item.start_ns, item.end_ns)) / length;
+      const double share = under_comm.within(item.start_ns, item.end_ns) / length;
       Twins& pair = twins[static_cast<uint64_t>(t_.host[item.launch].node) << 32 | part_.slices.name_id[item.slice]];
       if (share <= kAlone) pair.alone.push_back(length);
       if (share >= kBeside) pair.beside.push_back(j);
@@ -380,12 +380,12 @@ class LossFinder {
       if (pair.alone[pair.alone.size() * 9 / 10] > kSteadyTwins * median) continue;
       double lost = 0;
       for (const size_t j : pair.beside) {
-        const double length = static_cast<double>(t_.device[j].end_ns - t_.device[j].start_ns);
+        const double length = t_.device[j].end_ns - t_.device[j].start_ns;
         lost += length - median;
         out.device_ns[j] = static_cast<int64_t>(std::min(length, median));
       }
       slower += lost;
-      usual += median * static_cast<double>(pair.beside.size());
+      usual += median * pair.beside.size();
       if (lost > worst_ns) worst_ns = lost, worst = name(static_cast<StringId>(key & UINT32_MAX));
     }
     if (!(usual > 0) || slower + usual < kSlowed * usual) return;
@@ -429,12 +429,12 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   a.rank = part.rank;
   const DeviceTimeline t = device_timeline(trace, part, truncated);
   if (t.device.empty() || t.window_ns() <= 0) return a;
-  a.window_ns = static_cast<double>(t.window_ns());
-  a.compute_ns = static_cast<double>(t.compute_ns);
-  a.exposed_comm_ns = static_cast<double>(t.exposed_comm_ns);
-  a.exposed_memory_ns = static_cast<double>(t.exposed_memory_ns);
-  a.other_work_ns = static_cast<double>(t.other_work_ns);
-  for (size_t o = 0; o < kIdleCauses; ++o) a.idle_ns[o] = static_cast<double>(t.idle_ns[o]);
+  a.window_ns = t.window_ns();
+  a.compute_ns = t.compute_ns;
+  a.exposed_comm_ns = t.exposed_comm_ns;
+  a.exposed_memory_ns = t.exposed_memory_ns;
+  a.other_work_ns = t.other_work_ns;
+  for (size_t o = 0; o < kIdleCauses; ++o) a.idle_ns[o] = t.idle_ns[o];
   a.steps = t.step_count;
   int64_t first = t.start_ns, last = t.end_ns;  // after the end of a file that is cut off, nothing is known
   for (size_t i = 0; i < part.slices.size(); ++i) {
@@ -443,7 +443,7 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
     first = std::min(first, part.slices.start_ns[i]);
     if (!truncated) last = std::max(last, part.slices.end_ns(i));
   }
-  a.before_and_after_ns = static_cast<double>(t.start_ns - first + last - t.end_ns);
+  a.before_and_after_ns = t.start_ns - first + last - t.end_ns;
   a.linked = has_launches(t);
   if (a.linked) a.losses = LossFinder(trace, t).find();
   return a;

@@ -27,8 +27,8 @@ StepShares step_shares(const ProfileSums& sums) {
   StepShares s;
   for (const DeviceSums& rank : sums.ranks) {
     if (!rank.step_costs) continue;
-    s.total += static_cast<double>(rank.step_costs->step_ns);
-    for (size_t role = 0; role < kTbRoleCount; ++role) s.ns[role] += static_cast<double>(rank.step_costs->costs[role]);
+    s.total += rank.step_costs->step_ns;
+    for (size_t role = 0; role < kTbRoleCount; ++role) s.ns[role] += rank.step_costs->costs[role];
     const double loading = share_or_zero(rank.step_costs->costs[TbRole::kDataLoader], rank.step_costs->step_ns);
     if (loading <= s.worst_loading) continue;
     s.worst_loading = loading;

@@ -5,8 +5,8 @@ namespace stageline {
 void add_order_cells(const OrderPlan& plan, int32_t dp, const std::vector<double>& start,
                      const std::vector<double>& end, std::vector<OrderCell>& out) {
   constexpr CellKind kKinds[] = {CellKind::kForward, CellKind::kBackward, CellKind::kInputGrad, CellKind::kWeightGrad};
-  const auto m = static_cast<uint32_t>(plan.schedule.sizes.micro_batches);
-  const auto v = static_cast<uint32_t>(plan.schedule.sizes.chunks);
+  const uint32_t m = plan.schedule.sizes.micro_batches;
+  const uint32_t v = plan.schedule.sizes.chunks;
   for (size_t c = 0; c < plan.cells.size(); ++c)
     for (size_t k = 0; k < plan.cells[c].count; ++k) {
       const uint32_t slot = plan.cells[c].slot[k];

@@ -8,9 +8,9 @@
 namespace stageline {
 
 void OrderModel::measure(const StepGraph& graph) {
-  const auto v = static_cast<size_t>(sizes_.chunks), m = static_cast<size_t>(sizes_.micro_batches);
-  const size_t per = static_cast<size_t>(sizes_.stages) * v * m;
-  const auto virtual_stages = static_cast<size_t>(virtual_stage_count(present_.schedule));
+  const size_t v = sizes_.chunks, m = sizes_.micro_batches;
+  const size_t per = sizes_.stages * v * m;
+  const size_t virtual_stages = virtual_stage_count(present_.schedule);
   stages_.cost_ns.assign(virtual_stages, {});
   stages_.owner.assign(virtual_stages, 0);
   struct Sum {
@@ -26,7 +26,7 @@ void OrderModel::measure(const StepGraph& graph) {
     for (size_t s = 0; s < per; ++s) {
       const Slot& slot = slots_[pipeline.slots + s];
       const auto stage = static_cast<int32_t>(s / m / v), chunk = static_cast<int32_t>(s / m % v);
-      const auto vs = static_cast<size_t>(virtual_stage_of(stage, chunk));
+      const size_t vs = virtual_stage_of(stage, chunk);
       // With two directions, both ends have the same layers, so the first direction's owner stands for them.
       if (layout_ != ChunkLayout::kBidirectional || chunk == 0) stages_.owner[vs] = stage;
       for (size_t d = 0; d < kDirections; ++d) {
@@ -55,25 +55,25 @@ void OrderModel::measure(const StepGraph& graph) {
   }
   if (fused_count > 0 && apart_count[0] > 0 && apart_count[1] > 0) {
     const double apart =
-        apart_ns[0] / static_cast<double>(apart_count[0]) + apart_ns[1] / static_cast<double>(apart_count[1]);
-    if (apart > 0) overlap_ratio_ = 2 * fused_ns / static_cast<double>(fused_count) / apart;
+        apart_ns[0] / apart_count[0] + apart_ns[1] / apart_count[1];
+    if (apart > 0) overlap_ratio_ = 2 * fused_ns / fused_count / apart;
   }
   for (size_t vs = 0; vs < virtual_stages; ++vs)
     for (size_t d = 0; d < kDirections; ++d) {
       std::vector<double> means;
       for (const auto& [dp, sums] : replicas) {
         const auto count = sums[vs].count[d == 2 ? 1 : d];  // weight gradients are divided by the number of backwards
-        if (count > 0) means.push_back(sums[vs].ns[d] / static_cast<double>(count));
+        if (count > 0) means.push_back(sums[vs].ns[d] / count);
       }
       // With two replicas the faster one counts: one slow device does not make a slow stage.
-      const auto middle = means.begin() + static_cast<std::ptrdiff_t>(means.empty() ? 0 : (means.size() - 1) / 2);
+      const auto middle = means.begin() + (means.empty() ? 0 : (means.size() - 1) / 2);
       if (!means.empty()) std::nth_element(means.begin(), middle, means.end());
       stages_.cost_ns[vs][d] = means.empty() ? 0 : *middle;
     }
 }
 
 std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesView& times) const {
-  const auto p = static_cast<size_t>(sizes_.stages);
+  const size_t p = sizes_.stages;
   // A replica number beyond the number of operations comes from a damaged source; such replicas share the last place.
   const size_t replicas = std::clamp<size_t>(static_cast<size_t>(std::max(1, graph.dp_count)), 1, graph.size() / p + 1);
   std::vector<double> sum(replicas * p * 2, 0);
@@ -95,16 +95,16 @@ std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesV
         if (graph.kind[other] == CellKind::kSendForward || graph.kind[other] == CellKind::kSendBackward)
           ns += times.of(graph, other).delay_ns;
     }
-    const size_t dp = std::min(replicas - 1, static_cast<size_t>(std::max(0, graph.dp(op))));
-    const size_t edge = (dp * p + static_cast<size_t>(graph.stage(op))) * 2 + (kind == CellKind::kRecvForward ? 0 : 1);
+    const size_t dp = std::min<size_t>(replicas - 1, std::max(0, graph.dp(op)));
+    const size_t edge = (dp * p + graph.stage(op)) * 2 + (kind == CellKind::kRecvForward ? 0 : 1);
     sum[edge] += ns;
     ++count[edge];
     all += ns;
     ++all_count;
   }
-  const double usual = all_count > 0 ? std::max(0.0, all / static_cast<double>(all_count)) : 0;
+  const double usual = all_count > 0 ? std::max(0.0, all / all_count) : 0;
   for (size_t e = 0; e < sum.size(); ++e)
-    sum[e] = count[e] > 0 ? std::max(0.0, sum[e] / static_cast<double>(count[e])) : usual;
+    sum[e] = count[e] > 0 ? std::max(0.0, sum[e] / count[e]) : usual;
   return sum;
 }
 

@@ -84,7 +84,7 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
   // The size is checked before the order is made: there are a forward and a backward for every chunk of every
   // micro-batch.
   const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
-  if (least > static_cast<double>(kMaxPlanCells))
+  if (least > kMaxPlanCells)
     return said_error(
         ErrorCode::kLimit, "order.too_many_cells",
         Args().set("schedule", std::string(name)).set("cells", fixed(least, 0)).set("max", int64_t{kMaxPlanCells}), {},
@@ -101,27 +101,27 @@ Result<OrderPlan> compile(Schedule schedule) {
   for (const RankOrder& order : schedule.ranks) count += order.size();
   OrderPlan plan;
   const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
-  const auto stages = static_cast<size_t>(virtual_stage_count(schedule));
-  std::vector<uint32_t> forward(stages * static_cast<size_t>(m), kNoCell), backward = forward;
+  const size_t stages = virtual_stage_count(schedule);
+  std::vector<uint32_t> forward(stages * m, kNoCell), backward = forward;
   std::vector<size_t> next(schedule.ranks.size(), 0);
   std::vector<uint32_t> last(schedule.ranks.size(), kNoCell);
   const auto at = [&](int32_t stage, int32_t mb) {
-    return static_cast<size_t>(stage) * static_cast<size_t>(m) + static_cast<size_t>(mb);
+    return stage * static_cast<size_t>(m) + mb;
   };
   ReplayCosts costs;
   // A replay asks for a cell's cost when everything that the cell waits for has run, which is the order that plans
   // need.
   costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) -> int64_t {
-    const auto r = static_cast<size_t>(rank);
+    const size_t r = rank;
     const auto index = static_cast<uint32_t>(plan.cells.size());
     OrderPlan::Cell c{{0, 0},  {0, 0}, static_cast<uint8_t>(cell.actions().size()), rank, last[r], {kNoCell, kNoCell},
                       {-1, -1}};
     for (size_t a = 0; a < 2; ++a) {
       const Action& action = cell.actions()[std::min(a, cell.actions().size() - 1)];
       c.slot[a] = static_cast<uint32_t>(
-          (static_cast<size_t>(rank) * static_cast<size_t>(v) + static_cast<size_t>(action.chunk)) *
-              static_cast<size_t>(m) +
-          static_cast<size_t>(action.micro_batch));
+          (rank * static_cast<size_t>(v) + action.chunk) *
+              m +
+          action.micro_batch);
       c.kind[a] = column_of(action.kind);
       if (a >= cell.actions().size()) continue;
       const int32_t stage = virtual_stage(schedule, rank, action.chunk);
@@ -211,8 +211,8 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
   });
   std::map<int32_t, uint32_t> step_index;
   for (uint32_t s = 0; s < graph.steps.size(); ++s) step_index[graph.steps[s].step] = s;
-  const auto p = static_cast<size_t>(sizes_.stages), v = static_cast<size_t>(sizes_.chunks);
-  const auto m = static_cast<size_t>(sizes_.micro_batches);
+  const size_t p = sizes_.stages, v = sizes_.chunks;
+  const size_t m = sizes_.micro_batches;
   const size_t per = p * v * m;
   std::vector<uint8_t> broken(graph.steps.size(), 0);  // some replica of the step is not whole
   std::vector<int32_t> peer(p);
@@ -248,7 +248,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
             token.chunk >= sizes_.chunks)
           continue;
         Slot& slot =
-            slots_[pipeline->second + (static_cast<size_t>(list.stage) * v + static_cast<size_t>(token.chunk)) * m +
+            slots_[pipeline->second + (list.stage * v + token.chunk) * m +
                    static_cast<size_t>(token.micro_batch)];
         slot.op[direction_of(token.kind)] = op;
         if (token.fused) slot.fused_with[token.kind == CellKind::kForward ? 0 : 1] = true;
@@ -264,7 +264,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
         if (!runs_here(present_.schedule, chunk, mb)) continue;
         whole = slot.op[0] != kNoCell && slot.op[1] != kNoCell;
         for (const uint32_t op : slot.op)
-          if (op != kNoCell) head = std::min(head, static_cast<double>(graph.start_ns[op]));
+          if (op != kNoCell) head = std::min<double>(head, graph.start_ns[op]);
       }
       pipeline.head_ns = head;
       if (whole) pipelines_.push_back(pipeline);
@@ -278,7 +278,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
     for (size_t s = pipeline.slots; s < pipeline.slots + per; ++s)
       for (const uint32_t op : slots_[s].op) {
         if (op == kNoCell) continue;
-        const double left = static_cast<double>(graph.steps[pipeline.step].span_ns - graph.ended_ns(op));
+        const double left = graph.steps[pipeline.step].span_ns - graph.ended_ns(op);
         if (!(tail <= left)) tail = left;
       }
   }
@@ -286,7 +286,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
 
 void OrderModel::take_times(const StepGraph& graph, const OpTimesView& times, const Pipeline& pipeline,
                             OwnTimes& own) const {
-  const auto v = static_cast<size_t>(sizes_.chunks), m = static_cast<size_t>(sizes_.micro_batches);
+  const size_t v = sizes_.chunks, m = sizes_.micro_batches;
   for (size_t s = 0; s < own.size(); ++s) {
     const Slot& slot = slots_[pipeline.slots + s];
     for (size_t d = 0; d < kDirections; ++d) {
@@ -294,14 +294,14 @@ void OrderModel::take_times(const StepGraph& graph, const OpTimesView& times, co
       const uint32_t op = slot.op[d];
       if (op == kNoCell) continue;
       if (d < 2 && slot.fused_with[d]) {
-        const auto vs =
-            static_cast<size_t>(virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v)));
+        const size_t vs =
+            virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v));
         const DirectionCost& usual = stages_.cost_ns[vs];
         const double both = usual[0] + usual[1] + usual[2];
         const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
         own[s][d] = times.of(graph, op).dur_ns * part / overlap_ratio_;
       } else {
-        const bool first = static_cast<double>(graph.start_ns[op]) <= pipeline.head_ns;
+        const bool first = graph.start_ns[op] <= pipeline.head_ns;
         const OpTimesView::OpTime took = times.of(graph, op);
         own[s][d] = took.dur_ns + (first ? 0 : took.delay_ns);
       }
@@ -315,8 +315,8 @@ class OrderModel::PlanCosts {
   PlanCosts(const OrderModel& model, const LayerCosts& layers, const OrderPlan& plan)
       : model_(model),
         plan_(plan),
-        new_v_(static_cast<size_t>(plan.schedule.sizes.chunks)),
-        new_m_(static_cast<size_t>(plan.schedule.sizes.micro_batches)),
+        new_v_(plan.schedule.sizes.chunks),
+        new_m_(plan.schedule.sizes.micro_batches),
         same_chunks_(plan.schedule.sizes.chunks == model.sizes_.chunks && plan.schedule.layout == model.layout_) {
     const StageCosts& stages = model.stages_;
     if (!same_chunks_ && layers.constant_ns.size() == stages.cost_ns.size() && stages.cost_ns.size() > 1)
@@ -325,9 +325,9 @@ class OrderModel::PlanCosts {
   }
 
   void costs(const OwnTimes& own, Costs& cost) const {
-    const auto p = static_cast<size_t>(model_.sizes_.stages), v = static_cast<size_t>(model_.sizes_.chunks);
-    const auto m = static_cast<size_t>(model_.sizes_.micro_batches);
-    const auto new_stages = static_cast<size_t>(virtual_stage_count(plan_.schedule));
+    const size_t p = model_.sizes_.stages, v = model_.sizes_.chunks;
+    const size_t m = model_.sizes_.micro_batches;
+    const size_t new_stages = virtual_stage_count(plan_.schedule);
     OwnTimes sums, ends_ns;
     if (!same_chunks_) {
       sums.resize(p * m), ends_ns.resize(ends_.size() * m);
@@ -352,10 +352,10 @@ class OrderModel::PlanCosts {
       if (same_chunks_) {
         ns = own[(rank * v + chunk) * m + mb];
       } else {
-        const auto vs =
-            static_cast<size_t>(virtual_stage(plan_.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk)));
+        const size_t vs =
+            virtual_stage(plan_.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk));
         for (size_t d = 0; d < kDirections; ++d) {
-          ns[d] = sums[rank * m + mb][d] / static_cast<double>(new_v_);
+          ns[d] = sums[rank * m + mb][d] / new_v_;
           if (!ends_.empty() && vs == 0) ns[d] += ends_ns[mb][d];
           if (!ends_.empty() && vs + 1 == new_stages) ns[d] += ends_ns[m + mb][d];
         }
@@ -382,8 +382,8 @@ class OrderModel::PlanCosts {
 std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, const OpTimesView& times,
                                                     const LayerCosts& layers, std::span<const OrderPlan* const> plans,
                                                     uint32_t only_step, std::vector<OrderCell>* cells) const {
-  const auto p = static_cast<size_t>(sizes_.stages);
-  const size_t per = p * static_cast<size_t>(sizes_.chunks) * static_cast<size_t>(sizes_.micro_batches);
+  const size_t p = sizes_.stages;
+  const size_t per = p * sizes_.chunks * sizes_.micro_batches;
   const std::vector<double> latency = latencies(graph, times);
   std::vector<PlanCosts> costs;
   for (const OrderPlan* plan : plans) costs.emplace_back(*this, layers, *plan);
@@ -400,7 +400,7 @@ std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, cons
       take_times(graph, times, pipeline, own);
       const double* of_replica =
           latency.data() +
-          std::min(latency.size() / (p * 2) - 1, static_cast<size_t>(std::max(0, pipeline.dp))) * p * 2;
+          std::min<size_t>(latency.size() / (p * 2) - 1, std::max(0, pipeline.dp)) * p * 2;
       for (size_t k = 0; k < plans.size(); ++k) {
         const OrderPlan& plan = *plans[k];
         costs[k].costs(own, cost);

@@ -51,7 +51,7 @@ class PackWriter {
 
  private:
   static uint64_t zigzag(int64_t value) {
-    return (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63);
+    return (static_cast<uint64_t>(value) << 1) ^ (value >> 63);
   }
   static void put(std::string& out, uint64_t value) {
     for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
@@ -118,7 +118,7 @@ class PackReader {
   }
   double get_real() {
     const uint64_t head = get();
-    if (head != 1) return static_cast<double>(unzigzag(head >> 1));
+    if (head != 1) return unzigzag(head >> 1);
     double value = 0;
     const std::string_view raw = bytes_of(sizeof value);
     if (raw.size() == sizeof value) std::memcpy(&value, raw.data(), sizeof value);
@@ -131,7 +131,7 @@ class PackReader {
   }
   // Every value takes at least one byte, so a count beyond the remaining bytes is wrong.
   size_t counted(uint64_t count) {
-    if (count <= rest_.size()) return static_cast<size_t>(count);
+    if (count <= rest_.size()) return count;
     broken_ = true;
     return 0;
   }

@@ -59,12 +59,12 @@ struct WhatIf::World {
 WhatIf::World WhatIf::world_of(const Changes& changes) const {
   World world{&changes, {}, false};
   if (!changes.replaced.empty() &&
-      static_cast<size_t>(graph_->dp_count) * static_cast<size_t>(graph_->stage_count) <= graph_->size()) {
-    world.replaced.assign(static_cast<size_t>(graph_->dp_count) * static_cast<size_t>(graph_->stage_count), 0);
+      graph_->dp_count * static_cast<size_t>(graph_->stage_count) <= graph_->size()) {
+    world.replaced.assign(graph_->dp_count * static_cast<size_t>(graph_->stage_count), 0);
     for (const auto& [dp, stage] : changes.replaced)
       if (has_stage(stage, dp))
         world
-            .replaced[static_cast<size_t>(dp) * static_cast<size_t>(graph_->stage_count) + static_cast<size_t>(stage)] =
+            .replaced[dp * static_cast<size_t>(graph_->stage_count) + stage] =
             1;
   }
   world.plain = changes.scales.empty() && changes.replaced.empty() && changes.stage_factor.empty() &&
@@ -98,7 +98,7 @@ void WhatIf::apply(const World& world, const WorldStretch& stretch) const {
     each([&](uint32_t op, double& dur, double&) {
       const int32_t stage = graph_->stage(op), dp = graph_->dp(op);
       if (stage < 0 || dp < 0 || std::isnan(others_ns_[op])) return;
-      const size_t at = static_cast<size_t>(dp) * static_cast<size_t>(graph_->stage_count) + static_cast<size_t>(stage);
+      const size_t at = dp * static_cast<size_t>(graph_->stage_count) + stage;
       if (world.replaced[at]) dur = others_ns_[op];
     });
   if (c.fair_stage != kUnknown && !fair_ns_.empty())
@@ -109,13 +109,13 @@ void WhatIf::apply(const World& world, const WorldStretch& stretch) const {
     each([&](uint32_t op, double& dur, double&) {
       const int32_t stage = graph_->stage(op);
       if (!is_compute(graph_->kind[op]) || stage < 0 || stage >= order_.sizes().stages) return;
-      const auto vs = static_cast<size_t>(order_.virtual_stage_of(stage, std::max(0, graph_->chunk[op])));
+      const size_t vs = order_.virtual_stage_of(stage, std::max(0, graph_->chunk[op]));
       if (vs < c.stage_factor.size()) dur *= c.stage_factor[vs][direction_of(graph_->kind[op])];
     });
   if (c.latency_ns || (c.fair_links && !link_factor_.empty()))
     each([&](uint32_t op, double& dur, double&) {
       if (!is_message(graph_->kind[op])) return;
-      dur = c.latency_ns ? *c.latency_ns : dur * static_cast<double>(link_factor_[place_of_[op]]);
+      dur = c.latency_ns ? *c.latency_ns : dur * link_factor_[place_of_[op]];
     });
   for (const CellScale& s : c.scales)
     each([&](uint32_t op, double& dur, double&) {
@@ -169,10 +169,10 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   for (const Part& part : trace.parts) w.ranks_.push_back(part.rank);
   for (const GraphStep& step : w.graph_->steps)
     w.counts_.push_back(!std::binary_search(outliers.begin(), outliers.end(), step.step));
-  if (!outliers.empty()) notes.add(problem::what_if_outliers, {}, static_cast<int64_t>(outliers.size()));
+  if (!outliers.empty()) notes.add(problem::what_if_outliers, {}, outliers.size());
   if (std::count(w.counts_.begin(), w.counts_.end(), 1) == 1) notes.add(problem::what_if_one_step);
   const int32_t stages = std::max(trace.pipeline_stages, w.graph_->stage_count);
-  std::vector<uint8_t> seen(static_cast<size_t>(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_->size()) + 1)));
+  std::vector<uint8_t> seen(std::min<int64_t>(stages, static_cast<int64_t>(w.graph_->size()) + 1));
   for (size_t op = 0; op < w.graph_->size(); ++op)
     if (const int32_t stage = w.graph_->stage(op); stage >= 0 && static_cast<size_t>(stage) < seen.size())
       seen[stage] = 1;
@@ -208,7 +208,7 @@ WhatIf WhatIf::of(const Run& run, std::shared_ptr<const StepGraph> graph, Diagno
   double whole = 0, whole_recorded = 0;
   for (size_t s = 0; s < w.graph_->steps.size(); ++s) {
     if (!w.counts_[s]) continue;
-    const auto span = static_cast<double>(w.graph_->steps[s].span_ns);
+    const double span = w.graph_->steps[s].span_ns;
     w.error_.recorded_ns += span;
     w.error_.graph_ns += w.graph_step_ns_[s];
     ++count;
@@ -233,14 +233,14 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
   for (size_t s = 0; s < before.size(); ++s) {
     if (!counts_[s] || std::isnan(before[s]) || std::isnan(after[s])) continue;
     sum += before[s] - after[s];
-    recorded += static_cast<double>(graph_->steps[s].span_ns);
+    recorded += graph_->steps[s].span_ns;
     ++price.steps;
   }
   if (price.steps == 0) {
     price.why_not = words("order.no_step");
     return price;
   }
-  const auto n = static_cast<double>(price.steps);
+  const double n = price.steps;
   price.saving_ns = sum / n;
   price.recorded_ns = recorded / n + gap_ns_;
   price.step_ns = price.recorded_ns - price.saving_ns;
@@ -277,7 +277,7 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
 // Scales step times of another order to the run's number of micro-batches.
 void WhatIf::to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const {
   const double scale =
-      static_cast<double>(order_.sizes().micro_batches) / static_cast<double>(plan.schedule.sizes.micro_batches);
+      order_.sizes().micro_batches / static_cast<double>(plan.schedule.sizes.micro_batches);
   for (double& ns : step_ns) ns *= scale;
 }
 
@@ -351,7 +351,7 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
   const std::vector<double>& before = changes.changes_order() ? order_step_ns_ : graph_step_ns_;
   priced.price = price_of(before, after, held);
   for (size_t s = 0; s < after.size(); ++s)
-    priced.step_ns[s] = static_cast<double>(graph_->steps[s].span_ns) - (before[s] - after[s]);
+    priced.step_ns[s] = graph_->steps[s].span_ns - (before[s] - after[s]);
   return priced;
 }
 
@@ -383,7 +383,7 @@ std::vector<WhatIf::WorldCell> WhatIf::step_cells(const Changes& changes, uint32
 
 std::vector<WhatIf::WorkerStep> WhatIf::workers() const {
   if (graph_->dp_count < 2) return {};
-  const size_t workers = static_cast<size_t>(graph_->dp_count) * static_cast<size_t>(graph_->stage_count);
+  const size_t workers = graph_->dp_count * static_cast<size_t>(graph_->stage_count);
   if (workers > graph_->size() || workers * graph_->steps.size() > graph_->size() * 4 + 4096) return {};
   if (others_ns_.empty()) return {};
   std::vector<WorkerStep> all(workers * graph_->steps.size());
@@ -391,8 +391,8 @@ std::vector<WhatIf::WorkerStep> WhatIf::workers() const {
     for (size_t op = graph_->steps[s].begin; op < graph_->steps[s].end; ++op) {
       if (std::isnan(others_ns_[op])) continue;
       WorkerStep& worker =
-          all[s * workers + static_cast<size_t>(graph_->dp(op)) * static_cast<size_t>(graph_->stage_count) +
-              static_cast<size_t>(graph_->stage(op))];
+          all[s * workers + graph_->dp(op) * static_cast<size_t>(graph_->stage_count) +
+              graph_->stage(op)];
       worker.own_ns += graph_->dur_ns[op];
       worker.others_ns += others_ns_[op];
     }

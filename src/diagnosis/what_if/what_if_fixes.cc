@@ -29,7 +29,7 @@ constexpr OrderChoice kOrders[] = {{"1f1b", 1},           {"eager-1f1b", 1}, {"v
 double load_of(const DirectionCost& cost) { return cost[0] + cost[1] + cost[2]; }
 
 std::vector<double> rank_loads(const StageCosts& stages, int32_t ranks) {
-  std::vector<double> loads(static_cast<size_t>(ranks), 0);
+  std::vector<double> loads(ranks, 0);
   for (size_t s = 0; s < stages.cost_ns.size(); ++s) loads[stages.owner[s]] += load_of(stages.cost_ns[s]);
   return loads;
 }
@@ -56,7 +56,7 @@ class Finder {
     if (all) times();
     price();
     if (all) combine();
-    std::stable_sort(list_.fixes.begin() + static_cast<std::ptrdiff_t>(options_.own.size()), list_.fixes.end(),
+    std::stable_sort(list_.fixes.begin() + options_.own.size(), list_.fixes.end(),
                      [](const Fix& a, const Fix& b) {
                        return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
                      });
@@ -117,7 +117,7 @@ class Finder {
       for (const DirectionCost& cost : stages.cost_ns) sum += cost[d];
       for (size_t s = 0; s < stages.cost_ns.size(); ++s)
         if (stages.cost_ns[s][d] > 0)
-          changes.stage_factor[s][d] = sum / static_cast<double>(stages.cost_ns.size()) / stages.cost_ns[s][d];
+          changes.stage_factor[s][d] = sum / stages.cost_ns.size() / stages.cost_ns[s][d];
     }
     add("even", std::move(changes), even_words(), true);
   }
@@ -129,7 +129,7 @@ class Finder {
     double sum = 0;
     for (const double load : loads) sum += load;
     const auto most = std::max_element(loads.begin(), loads.end());
-    const double mean = sum / static_cast<double>(loads.size());
+    const double mean = sum / loads.size();
     if (!(*most > mean * kSlowStage)) return;
     const auto stage = static_cast<int32_t>(most - loads.begin());
     add("fair-stage", {.fair_stage = stage}, fair_stage_words(stage, *most / mean), true);
@@ -154,7 +154,7 @@ class Finder {
           order_words(present, lists, order.recognition().lists));
     }
     if (sizes.stages < 2 || order.layout() == ChunkLayout::kBidirectional) return;
-    std::vector<int32_t> held(static_cast<size_t>(sizes.stages), 0);  // for each rank the number of its layers
+    std::vector<int32_t> held(sizes.stages, 0);  // for each rank the number of its layers
     for (size_t s = 0; s < list_.layers.size(); ++s) held[order.stages().owner[s]] += list_.layers[s];
     const int32_t fewest = *std::min_element(held.begin(), held.end());
     for (const OrderChoice& choice : kOrders) {
@@ -180,7 +180,7 @@ class Finder {
       return;
     }
     const std::vector<WhatIf::WorkerStep> all = model_.workers();
-    const size_t count = static_cast<size_t>(graph.dp_count) * static_cast<size_t>(graph.stage_count);
+    const size_t count = graph.dp_count * static_cast<size_t>(graph.stage_count);
     struct Slow {
       double excess_ns, ratio;
       size_t worker;
@@ -206,8 +206,8 @@ class Finder {
     });
     if (slow.size() > kMaxWorkers) slow.resize(kMaxWorkers);
     for (const Slow& one : slow) {
-      const auto dp = static_cast<int32_t>(one.worker / static_cast<size_t>(graph.stage_count));
-      const auto stage = static_cast<int32_t>(one.worker % static_cast<size_t>(graph.stage_count));
+      const auto dp = static_cast<int32_t>(one.worker / graph.stage_count);
+      const auto stage = static_cast<int32_t>(one.worker % graph.stage_count);
       int32_t rank = kUnknown;
       for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
         if (graph.dp(op) == dp && graph.stage(op) == stage) rank = model_.rank_of(op);
@@ -269,7 +269,7 @@ class Finder {
     for (const Fix& fix : list_.fixes) worlds.push_back(fix.changes);
     const std::vector<Price> prices = model_.prices(worlds);
     const size_t own = options_.own.size();
-    list_.tried = static_cast<int64_t>(worlds.size() - own);
+    list_.tried = worlds.size() - own;
     std::vector<Fix> kept;
     for (size_t i = 0; i < prices.size(); ++i) {
       Fix& fix = list_.fixes[i];

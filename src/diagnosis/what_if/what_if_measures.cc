@@ -56,7 +56,7 @@ void WhatIf::measure_others() {
         for (; last < end && ops[last].dp == ops[i].dp; ++last) own += graph_->dur_ns[ops[last].op];
         const size_t others = (end - begin) - (last - i);
         for (; i < last; ++i)
-          if (others > 0) others_ns_[ops[i].op] = (sum - own) / static_cast<double>(others);
+          if (others > 0) others_ns_[ops[i].op] = (sum - own) / others;
       }
       begin = end;
     }
@@ -86,7 +86,7 @@ void WhatIf::measure_usual() {
       ++count[own];
     }
   for (size_t i = 0; i < count.size(); ++i)
-    usual_ns_[i] = count[i] > 0 ? usual_ns_[i] / static_cast<double>(count[i]) : kNaN;
+    usual_ns_[i] = count[i] > 0 ? usual_ns_[i] / count[i] : kNaN;
 }
 
 // A link is a receiver and a sender in one direction; its class is whether both are on one machine.
@@ -95,7 +95,7 @@ void WhatIf::measure_links(const Trace& trace) {
     double ns = 0;
     int64_t count = 0;
     bool across = false;
-    double mean() const { return count > 0 ? ns / static_cast<double>(count) : 0; }
+    double mean() const { return count > 0 ? ns / count : 0; }
   };
   const auto is_receive = [](CellKind kind) {
     return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward;

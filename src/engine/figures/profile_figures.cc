@@ -19,7 +19,7 @@ std::vector<Figure> known_where(double base, const char* name, double value, con
 std::vector<Figure> step_host(const SharedRun& run) {
   std::vector<double> lengths;
   for (const DeviceSums& rank : profile_sums_of(*run).ranks)
-    for (const DeviceStep& step : rank.steps) lengths.push_back(static_cast<double>(step.host_ns));
+    for (const DeviceStep& step : rank.steps) lengths.push_back(step.host_ns);
   const double mean = mean_of(lengths);
   return known_where(mean, "step_host", mean, "figure.no_steps");
 }
@@ -27,15 +27,15 @@ std::vector<Figure> step_host(const SharedRun& run) {
 std::vector<Figure> device_window(const SharedRun& run) {
   int64_t longest = 0;
   for (const DeviceSums& rank : profile_sums_of(*run).ranks) longest = std::max(longest, rank.time.span_ns);
-  const auto window = static_cast<double>(longest);
+  const double window = longest;
   return known_where(window, "device_window", window, "figure.no_devices");
 }
 
 std::vector<Figure> comm_hidden(const SharedRun& run) {
   double overlap = 0, all = 0;
   for (const DeviceSums& rank : profile_sums_of(*run).ranks) {
-    overlap += static_cast<double>(rank.time.overlap_ns);
-    all += static_cast<double>(rank.time.communication_ns);
+    overlap += rank.time.overlap_ns;
+    all += rank.time.communication_ns;
   }
   return known_where(all, "comm_hidden", share_or_zero(overlap, all), "figure.no_communication");
 }
@@ -43,8 +43,8 @@ std::vector<Figure> comm_hidden(const SharedRun& run) {
 std::vector<Figure> coll_wait(const SharedRun& run) {
   double wait = 0, count = 0;
   for (const DeviceSums& rank : profile_sums_of(*run).ranks) {
-    wait += static_cast<double>(rank.collectives.wait_ns);
-    count += static_cast<double>(rank.collectives.collectives);
+    wait += rank.collectives.wait_ns;
+    count += rank.collectives.collectives;
   }
   return known_where(count, "coll_wait", wait, "figure.no_collectives");
 }
@@ -64,7 +64,7 @@ std::vector<Figure> idle_cause(const SharedRun& run) {
 std::vector<Figure> self_time(const SharedRun& run) {
   constexpr size_t kMaxOperators = 10;
   std::map<std::string, double> by_name;
-  for (const SelfTime& time : self_times(run->trace())) by_name[time.name] += static_cast<double>(time.self_ns);
+  for (const SelfTime& time : self_times(run->trace())) by_name[time.name] += time.self_ns;
   std::vector<Figure> out;
   for (const auto& [name, ns] : by_name) out.push_back({.name = "self_time." + name, .value = ns});
   std::stable_sort(out.begin(), out.end(), [](const Figure& a, const Figure& b) { return a.value > b.value; });

@@ -30,13 +30,13 @@ std::vector<Figure> steps_all(const SharedRun& run) {
 }
 
 std::vector<Figure> steps_usual(const SharedRun& run) {
-  return above_zero("steps_usual", static_cast<double>(explained_run(*run).steps));
+  return above_zero("steps_usual", explained_run(*run).steps);
 }
 
 std::vector<Figure> step_period(const SharedRun& run) { return above_zero("step_period", explained_run(*run).step_ns); }
 
 std::vector<Figure> steps_no_outliers(const SharedRun& run) {
-  return above_zero("steps_no_outliers", static_cast<double>(explained_run(*run).parts_of_steps));
+  return above_zero("steps_no_outliers", explained_run(*run).parts_of_steps);
 }
 
 std::vector<Figure> step_period_no_outliers(const SharedRun& run) {
@@ -55,7 +55,7 @@ std::vector<Figure> step_span(const SharedRun& run) {
 std::vector<Figure> step_gap(const SharedRun& run) { return of_pipeline(run, "step_gap", explained_run(*run).gap_ns); }
 
 std::vector<Figure> recording(const SharedRun& run) {
-  return above_zero("recording", static_cast<double>(recording_ns(run->trace())));
+  return above_zero("recording", recording_ns(run->trace()));
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace stageline::ascend_db {
 namespace {
 
-double us(int64_t ns) { return static_cast<double>(ns) / 1e3; }
-double ms(int64_t ns) { return static_cast<double>(ns) / 1e6; }
-double mb(int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+double us(int64_t ns) { return ns / 1e3; }
+double ms(int64_t ns) { return ns / 1e6; }
+double mb(int64_t bytes) { return bytes / 1e6; }
 
 // Returns the pieces of sorted, disjoint intervals that lie in [start, end).
 std::vector<Interval> within(const std::vector<Interval>& all, Span step) {
@@ -69,7 +69,7 @@ void communication_rows(const SqliteDb& db, const RankRows& rows, const AscendDb
     const std::string_view type = op.kind == "allReduce" ? "collective" : "p2p";
     const int64_t lasts = op.device.end - op.device.start,
                   moves = std::clamp<int64_t>(op.transit_ns, 1, std::max<int64_t>(lasts, 1));
-    const double gb_per_s = static_cast<double>(op.bytes) / static_cast<double>(moves);
+    const double gb_per_s = op.bytes / static_cast<double>(moves);
     time.text(op.name).text(group).real(us(op.device.start + offset_ns)).real(ms(lasts)).real(ms(moves));
     time.real(ms(lasts - moves)).real(ms(lasts - moves)).real(0).text(step).text(type).next();
     band.text(op.name).text(group).text("HCCS").real(mb(op.bytes)).real(ms(moves)).real(gb_per_s).real(0);

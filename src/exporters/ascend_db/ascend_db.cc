@@ -132,7 +132,7 @@ class RankWriter {
   // of the block stay free.
   void work(Span host, Span device, const std::vector<RankRows::KernelName>& kernels, int64_t spare) {
     if (kernels.empty()) return;
-    const auto count = static_cast<int64_t>(kernels.size());
+    const int64_t count = kernels.size();
     const int64_t width = (device.end - device.start) * (100 - spare) / 100 / count;
     const int64_t slot = (host.end - host.start) / (count + 1);
     for (int64_t k = 0; k < count; ++k)
@@ -249,8 +249,8 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
     if (Status s = create_tables(*db, o.level, o.step_time); !s) return s;
     {
       RankRows rows(*db, o, me);
-      const Place& place = plan.places[static_cast<size_t>(part.dp) * static_cast<size_t>(o.schedule.sizes.stages) +
-                                       static_cast<size_t>(part.stage)];
+      const Place& place = plan.places[part.dp * static_cast<size_t>(o.schedule.sizes.stages) +
+                                       part.stage];
       RankWriter writer(rows, plan, place, o, part.rank, part.stage, groups);
       writer.run();
       std::vector<std::pair<std::string, std::string>> metadata = {{"SCHEMA_VERSION", "1.2.0"},

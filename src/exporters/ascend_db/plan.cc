@@ -14,9 +14,9 @@ constexpr int64_t kPopNs = 2'000;
 struct Grid3 {
   int32_t chunks, micro_batches;
   size_t of(int32_t stage, int32_t chunk, int32_t micro_batch) const {
-    return (static_cast<size_t>(stage) * static_cast<size_t>(chunks) + static_cast<size_t>(chunk)) *
-               static_cast<size_t>(micro_batches) +
-           static_cast<size_t>(micro_batch);
+    return (stage * static_cast<size_t>(chunks) + chunk) *
+               micro_batches +
+           micro_batch;
   }
 };
 
@@ -26,7 +26,7 @@ void add_blocks(Trace& trace, const std::vector<uint32_t>& rows, int32_t stage, 
                 const AscendDbOptions& o, Place* place) {
   const RankOrder& order = o.schedule.ranks[stage];
   const bool mindspeed = o.schedule.name == "dualpipe-v-mindspeed";
-  const auto cool_down = order.size() - std::min(order.size(), static_cast<size_t>(o.schedule.sizes.stages));
+  const auto cool_down = order.size() - std::min<size_t>(order.size(), o.schedule.sizes.stages);
   Cells& cells = trace.cells;
   size_t row = 0;
   while (row < rows.size()) {
@@ -130,7 +130,7 @@ void add_messages(Plan& plan, int32_t dp, int32_t step, const AscendDbOptions& o
       }
   // Two ranks match sends and receives in the order in which they were posted. So a sender posts in the order in which
   // its peer waits.
-  const auto begin = plan.messages.begin() + static_cast<std::ptrdiff_t>(first);
+  const auto begin = plan.messages.begin() + first;
   std::sort(begin, plan.messages.end(), [](const Message& a, const Message& b) {
     return std::tie(a.post_ns, a.dst_place, a.dst_block, a.src_place, a.backward) <
            std::tie(b.post_ns, b.dst_place, b.dst_block, b.src_place, b.backward);
@@ -200,12 +200,12 @@ void add_exchanges(Plan& plan, const AscendDbOptions& o) {
 Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const AscendDbOptions& o) {
   const int32_t p = o.schedule.sizes.stages;
   Plan plan;
-  plan.places.resize(static_cast<size_t>(p) * static_cast<size_t>(o.grid.of(GridDim::kDp)));
+  plan.places.resize(p * static_cast<size_t>(o.grid.of(GridDim::kDp)));
   std::vector<std::vector<uint32_t>> rows(trace.parts.size());
-  for (uint32_t i = 0; i < trace.cells.size(); ++i) rows[trace.cells.part[i]].push_back(static_cast<uint32_t>(i));
+  for (uint32_t i = 0; i < trace.cells.size(); ++i) rows[trace.cells.part[i]].push_back(i);
   const auto offset_of = [&](const Part& part) { return clock_offset_ns[part.machine]; };
   for (size_t i = 0; i < trace.cells.size(); ++i) {
-    const auto step = static_cast<size_t>(trace.cells.step[i]);
+    const size_t step = trace.cells.step[i];
     const int64_t offset = offset_of(trace.parts[trace.cells.part[i]]);
     if (trace.cells.kind[i] == CellKind::kOptimizer) continue;
     if (step >= plan.start_ns.size()) {
@@ -220,7 +220,7 @@ Plan make_plan(Trace& trace, const std::vector<int64_t>& clock_offset_ns, const 
     Place& place = plan.places[part.dp * p + part.stage];
     add_blocks(trace, rows[i], part.stage, offset_of(part), o, place.step_first.empty() ? &place : nullptr);
   }
-  for (int32_t step = 0; step < static_cast<int32_t>(plan.start_ns.size()); ++step)
+  for (int32_t step = 0; step < std::ssize(plan.start_ns); ++step)
     for (int32_t dp = 0; dp < o.grid.of(GridDim::kDp); ++dp) add_messages(plan, dp, step, o);
   add_exchanges(plan, o);
   return plan;

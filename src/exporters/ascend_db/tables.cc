@@ -132,7 +132,7 @@ int64_t Strings::operator()(std::string_view text) {
 }
 
 void Strings::write(SqliteInsert& into) const {
-  for (size_t i = 0; i < order_.size(); ++i) into.integer(static_cast<int64_t>(i)).text(*order_[i]).next();
+  for (size_t i = 0; i < order_.size(); ++i) into.integer(i).text(*order_[i]).next();
 }
 
 }  // namespace stageline::ascend_db

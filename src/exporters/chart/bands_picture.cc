@@ -50,7 +50,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
     x += wide;
   }
   const double top = kBandMargin + kBandTitle + 10 + (line + 1) * kBandLine;
-  const double bottom = top + static_cast<double>(bands.rows.size()) * (kBandRow + kBandGap);
+  const double bottom = top + bands.rows.size() * (kBandRow + kBandGap);
   BandsPng png;
   png.width = bands.width;
   png.height = static_cast<int>(bottom + kBandLine + kBandMargin);
@@ -70,7 +70,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
   }
   for (size_t r = 0; r < bands.rows.size(); ++r) {
     const BandRow& row = bands.rows[r];
-    const double y = top + static_cast<double>(r) * (kBandRow + kBandGap);
+    const double y = top + r * (kBandRow + kBandGap);
     ink(cr, theme.ink);
     fonts.show(cr, kBandMargin, y + kBandRow / 2 + kBandText / 3, row.label, kBandText, false);
     for (size_t column = 0; column < row.shares.size() && column < static_cast<size_t>(columns); ++column) {
@@ -79,7 +79,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
         const double high = std::clamp(row.shares[column][c], 0.0, 1.0) * kBandRow;
         if (high <= 0) continue;
         ink(cr, bands.colours[c].second);
-        cairo_rectangle(cr, left + static_cast<double>(column), below - high, 1, high);
+        cairo_rectangle(cr, left + column, below - high, 1, high);
         cairo_fill(cr);
         below -= high;
       }

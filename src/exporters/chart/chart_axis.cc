@@ -14,7 +14,7 @@ ChartTime chart_time(const Trace& trace) {
   time.shift_ns.assign(trace.parts.size(), 0);
   std::vector<int64_t> first(trace.parts.size(), INT64_MAX), last(trace.parts.size(), INT64_MIN);
   for (size_t i = 0; i < cells.size(); ++i) {
-    const auto p = static_cast<size_t>(cells.part[i]);
+    const size_t p = cells.part[i];
     first[p] = std::min(first[p], cells.start_ns[i]);
     last[p] = std::max(last[p], std::max(cells.start_ns[i], cells.end_ns[i]));
   }
@@ -52,7 +52,7 @@ ChartTime chart_time(const Trace& trace) {
 }
 
 std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_gap_px) {
-  const double span = static_cast<double>(std::max<int64_t>(span_ns, 1));
+  const double span = std::max<int64_t>(span_ns, 1);
   struct Unit {
     double ns;
     const char* name;
@@ -78,7 +78,7 @@ std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_
   const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));
   std::vector<ChartTick> ticks;
   for (int64_t k = 0;; ++k) {
-    const double at = static_cast<double>(k) * step;
+    const double at = k * step;
     if (at * unit->ns > span * (1 + 1e-9)) break;
     ticks.push_back({at * unit->ns / span * width_px, fixed(at, decimals) + "\u202f" + unit->name});
   }

@@ -41,7 +41,7 @@ struct Strips {
       used.resize(count);
     }
     while (w > 0) {
-      const auto s = static_cast<size_t>(std::clamp(std::floor(x / strip_px), 0.0, static_cast<double>(count - 1)));
+      const auto s = static_cast<size_t>(std::clamp<double>(std::floor(x / strip_px), 0.0, count - 1));
       const double room = s + 1 == count ? w : (static_cast<double>(s) + 1) * strip_px - x;
       const double part = std::min(w, std::max(room, 1e-9));
       used[s] = true;
@@ -64,10 +64,10 @@ void emit_strips(const Strips& strips, const RowPlace& place, int zone, double y
   size_t length = 0;
   const auto finish = [&](size_t end) {
     if (length == 0) return;
-    const double x = static_cast<double>(end - length) * strips.strip_px;
-    run.box = {place.box.x + x, y, std::min(static_cast<double>(length) * strips.strip_px, place.box.w - x), h};
+    const double x = (end - length) * strips.strip_px;
+    run.box = {place.box.x + x, y, std::min(length * strips.strip_px, place.box.w - x), h};
     run.row = place.row;
-    for (size_t g = 0; g < 7; ++g) run.share[g] = static_cast<float>(sum[g] / static_cast<double>(length));
+    for (size_t g = 0; g < 7; ++g) run.share[g] = static_cast<float>(sum[g] / length);
     layout.blends.push_back(run);
     sum = {};
     length = 0;
@@ -85,7 +85,7 @@ void emit_strips(const Strips& strips, const RowPlace& place, int zone, double y
     // Neighbouring strips that look alike become one rectangle with their exact mean.
     bool alike = true;
     for (size_t g = 0; g < 7; ++g)
-      alike = alike && (length == 0 || std::fabs(share[g] - sum[g] / static_cast<double>(length)) < 1.0 / 24);
+      alike = alike && (length == 0 || std::fabs(share[g] - sum[g] / length) < 1.0 / 24);
     if (!alike) finish(s);
     for (size_t g = 0; g < 7; ++g) sum[g] += share[g];
     ++length;
@@ -122,10 +122,10 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
         cell.chunk = cells.chunk[i];
         cell.row = place.row;
         cell.zone = zone;
-        cell.label = static_cast<int32_t>(cells.micro_batch[i]);  // label_cells() replaces this
+        cell.label = cells.micro_batch[i];  // label_cells() replaces this
         const double line_h = h / lines;
-        cell.box = {place.box.x + static_cast<double>(cells.start_ns[i] - place.zero_ns) * place.px_per_ns,
-                    y + line_h * (lines > 1 ? line[k] : 0), static_cast<double>(cells.dur_ns(i)) * place.px_per_ns,
+        cell.box = {place.box.x + (cells.start_ns[i] - place.zero_ns) * place.px_per_ns,
+                    y + line_h * (lines > 1 ? line[k] : 0), cells.dur_ns(i) * place.px_per_ns,
                     line_h};
         layout.cells.push_back(cell);
       }
@@ -135,9 +135,9 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
     const size_t first_cell = layout.cells.size();
     for (const uint32_t i : order) {
       if (zone_of(cells.kind[i]) != zone || cells.end_ns[i] <= cells.start_ns[i]) continue;
-      const double w = static_cast<double>(cells.dur_ns(i)) * place.px_per_ns;
+      const double w = cells.dur_ns(i) * place.px_per_ns;
       if (w < 1.5 * place.strip_px) {
-        strips.add(static_cast<double>(cells.start_ns[i] - place.zero_ns) * place.px_per_ns, w, cells.kind[i],
+        strips.add((cells.start_ns[i] - place.zero_ns) * place.px_per_ns, w, cells.kind[i],
                    strip_count);
         continue;
       }
@@ -147,7 +147,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
     }
     finish_cluster();
     // Other work is painted first, so that collectives lie on top of it.
-    std::stable_partition(layout.cells.begin() + static_cast<std::ptrdiff_t>(first_cell), layout.cells.end(),
+    std::stable_partition(layout.cells.begin() + first_cell, layout.cells.end(),
                           [](const ChartCell& cell) { return cell.kind == CellKind::kOther; });
     emit_strips(strips, place, zone, y, h, layout);
   }
@@ -187,7 +187,7 @@ void label_cells(const MeasureText& measure, bool with_chunk, ChartLayout& layou
       ++could;
       can += fits(c, label, size) ? 1 : 0;
     }
-    if (static_cast<double>(can) >= 0.95 * static_cast<double>(could)) break;
+    if (can >= 0.95 * could) break;
   }
   for (ChartCell& c : layout.cells) {
     const int32_t micro_batch = c.label;

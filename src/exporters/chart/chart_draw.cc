@@ -124,11 +124,11 @@ struct Painter {
   // are not mixed, because forward and backward mixed would look like the optimizer.
   void blend(const ChartBlend& b, double alpha = 1) const {
     double total = 0;
-    for (const float share : b.share) total += static_cast<double>(share);
+    for (const float share : b.share) total += share;
     if (total <= 0) return;
     double y = b.box.y;
     for (size_t g = 0; g < b.share.size(); ++g) {
-      const double h = b.box.h * static_cast<double>(b.share[g]) / total;
+      const double h = b.box.h * b.share[g] / total;
       if (h > 0) fill({b.box.x, y, b.box.w, h}, theme.group[g], std::min(1.0, total) * alpha);
       y += h;
     }
@@ -250,7 +250,7 @@ struct Painter {
     if (layout.step_line_x.empty()) return;
     for (const double x : layout.step_line_x) line(x, layout.plot.y - 4, x, layout.plot.y + layout.plot.h + 4);
     // When there are many lines they are drawn lighter, so that they do not look like a grey area.
-    const double apart = layout.plot.w / static_cast<double>(layout.step_line_x.size());
+    const double apart = layout.plot.w / layout.step_line_x.size();
     source(theme.muted, apart < 60 ? 0.5 : 1);
     cairo_set_line_width(cr, 0.8);
     cairo_stroke(cr);

@@ -34,10 +34,10 @@ Result<RowSizes> row_sizes(size_t count, double room) {
   } kSteps[] = {{8, {46, 12}}, {16, {34, 9}}, {32, {25, 6}}, {64, {19, 3}}};
   for (const auto& step : kSteps)
     if (count <= step.up_to) return step.sizes;
-  const double pitch = std::min(16.0, room / static_cast<double>(count));
+  const double pitch = std::min(16.0, room / count);
   if (pitch < 1)
     return Error{ErrorCode::kLimit,
-                 grouped(static_cast<int64_t>(count)) + " ranks do not fit on one picture",
+                 grouped(count) + " ranks do not fit on one picture",
                  {},
                  "choose some with --ranks"};
   return pitch >= 6 ? RowSizes{std::floor(pitch) - 2, 2} : RowSizes{pitch, 0};
@@ -46,7 +46,7 @@ Result<RowSizes> row_sizes(size_t count, double room) {
 // Returns the rows in reading order: by replica, stage and rank.
 std::vector<int32_t> row_order(const Trace& trace) {
   std::vector<int32_t> order(trace.parts.size());
-  for (uint32_t p = 0; p < order.size(); ++p) order[p] = static_cast<int32_t>(p);
+  for (uint32_t p = 0; p < order.size(); ++p) order[p] = p;
   const auto key = [&](int32_t p) {
     const Part& part = trace.parts[p];
     return std::tuple(part.dp, part.stage, part.rank, p);
@@ -61,9 +61,9 @@ double width_from_content(const Trace& trace, const ChartTime& time, double numb
   for (size_t i = 0; i < trace.cells.size(); ++i)
     if (is_compute(trace.cells.kind[i]) && trace.cells.dur_ns(i) > 0) durations.push_back(trace.cells.dur_ns(i));
   if (durations.empty()) return 1320;
-  const auto quarter = durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 4);
+  const auto quarter = durations.begin() + durations.size() / 4;
   std::nth_element(durations.begin(), quarter, durations.end());
-  const double cells_across = static_cast<double>(time.end_ns - time.start_ns) / static_cast<double>(*quarter);
+  const double cells_across = (time.end_ns - time.start_ns) / static_cast<double>(*quarter);
   return std::clamp(std::ceil(cells_across * number_px / 20) * 20 + 220, 1320.0, most);
 }
 
@@ -87,11 +87,11 @@ std::vector<std::string> subtitle_items(const Trace& trace, const ChartTime& tim
     if (extent.dp_count > 1)
       items.back() += " × " + pipelines_text(trace, extent.dp_count).in(lang == ChartLang::kChinese);
   }
-  items.push_back(chart_count(lang, "ranks", static_cast<int64_t>(trace.parts.size())));
+  items.push_back(chart_count(lang, "ranks", trace.parts.size()));
   if (const int32_t m = micro_batches_per_step(trace); m > 0) items.push_back(chart_count(lang, "micro_batches", m));
   if (extent.chunk_count > 1) items.push_back(chart_count(lang, "chunks", extent.chunk_count));
   if (extent.step_count > 1) items.push_back(chart_count(lang, "steps", extent.step_count));
-  items.push_back(human_duration(static_cast<double>(time.end_ns - time.start_ns)));
+  items.push_back(human_duration(time.end_ns - time.start_ns));
   return items;
 }
 
@@ -133,7 +133,7 @@ struct Builder {
     std::set<int32_t> replicas;
     for (const Part& part : trace.parts) replicas.insert(part.dp);
     headers = replicas.size() > 1 && replicas.size() <= 256;
-    const double room = options.max_height_px - 300 - (headers ? kHeaderH * static_cast<double>(replicas.size()) : 0);
+    const double room = options.max_height_px - 300 - (headers ? kHeaderH * replicas.size() : 0);
     Result<RowSizes> chosen = row_sizes(order.size(), room);
     if (!chosen) return std::move(chosen).error();
     sizes = *chosen;
@@ -146,7 +146,7 @@ struct Builder {
       label_w = std::max(label_w, measure(row_label(part, true), kSmallSize, false));
       if (headers) label_w = std::max(label_w, measure(chart_replica(options.lang, trace, part.dp), kSmallSize, true));
     }
-    const double rows_h = static_cast<double>(order.size()) * (sizes.h + sizes.gap);
+    const double rows_h = order.size() * (sizes.h + sizes.gap);
     const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
     // A chart of one step is at most 4400 px wide: a wider one does not fit a screen at any zoom.
     const Extent extent = extent_of(trace);
@@ -165,7 +165,7 @@ struct Builder {
                    "give at least " + fixed(out.plot.x + kMargin + kMinPlotW, 0)};
     if (options.theory)
       ghosts = ghost_place(*options.theory, options.ghosts, sizes.gap,
-                           out.plot.w / static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns)));
+                           out.plot.w / std::max<int64_t>(1, time.end_ns - time.start_ns));
     return {};
   }
 
@@ -259,8 +259,8 @@ struct Builder {
   }
 
   double to_x(int64_t ns) const {
-    return out.plot.x + static_cast<double>(ns - time.start_ns) * out.plot.w /
-                            static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns));
+    return out.plot.x + (ns - time.start_ns) * out.plot.w /
+                            std::max<int64_t>(1, time.end_ns - time.start_ns);
   }
 
   double write_axis(double y, double baseline) {
@@ -283,9 +283,9 @@ struct Builder {
     double label_end = 0, line_end = -100, bar_end = out.plot.x;
     // Every 1st, 2nd, 5th, 10th … step has its number, so that numbers are 24 px apart on average.
     const double widest = measure(std::to_string(time.steps.back().step), kAxisSize, false) + 24;
-    const double per_step = out.plot.w / static_cast<double>(time.steps.size());
+    const double per_step = out.plot.w / time.steps.size();
     int64_t every = 1;
-    for (int k = 0; static_cast<double>(every) * per_step < widest; ++k) every = k % 3 == 1 ? every / 2 * 5 : every * 2;
+    for (int k = 0; every * per_step < widest; ++k) every = k % 3 == 1 ? every / 2 * 5 : every * 2;
     for (const ChartTime::Step& step : time.steps) {
       const double x0 = std::max(to_x(step.start_ns), bar_end), x1 = std::max(x0, to_x(step.end_ns));
       if (x0 > out.plot.x + 0.5 && x0 - line_end >= 5) {
@@ -374,15 +374,15 @@ struct Builder {
   void write_cells() {
     std::vector<std::vector<uint32_t>> by_part(trace.parts.size());
     const Cells& cells = trace.cells;
-    for (uint32_t i = 0; i < cells.size(); ++i) by_part[cells.part[i]].push_back(static_cast<uint32_t>(i));
+    for (uint32_t i = 0; i < cells.size(); ++i) by_part[cells.part[i]].push_back(i);
     double strip_px = options.strip_px;
     if (cells.size() > options.max_objects) {
-      const double area = static_cast<double>(out.rows.size()) * out.plot.w;
-      strip_px = std::max(strip_px, area / static_cast<double>(options.max_objects));
+      const double area = out.rows.size() * out.plot.w;
+      strip_px = std::max(strip_px, area / options.max_objects);
     }
-    const double px_per_ns = out.plot.w / static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns));
+    const double px_per_ns = out.plot.w / std::max<int64_t>(1, time.end_ns - time.start_ns);
     for (uint32_t r = 0; r < out.rows.size(); ++r) {
-      const auto p = static_cast<size_t>(out.rows[r].part);
+      const size_t p = out.rows[r].part;
       std::stable_sort(by_part[p].begin(), by_part[p].end(),
                        [&](uint32_t a, uint32_t b) { return cells.start_ns[a] < cells.start_ns[b]; });
       const ChartRect box{out.plot.x, out.rows[r].y, out.plot.w, out.rows[r].h};

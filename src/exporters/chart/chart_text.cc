@@ -36,7 +36,7 @@ FT_Face open_font(const std::string& bytes) {
   assert(error == FT_Err_Ok);
   FT_Face face = nullptr;
   error = FT_New_Memory_Face(library, reinterpret_cast<const FT_Byte*>(bytes.data()),
-                             static_cast<FT_Long>(bytes.size()), 0, &face);
+                             bytes.size(), 0, &face);
   assert(error == FT_Err_Ok);
   return face;
 }

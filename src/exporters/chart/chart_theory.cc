@@ -17,17 +17,17 @@ constexpr double kMinStepEnd = 60;
 constexpr double kWordSize = 11;
 
 double px_per_ns(const ChartTime& time, const ChartLayout& layout) {
-  return layout.plot.w / static_cast<double>(std::max<int64_t>(1, time.end_ns - time.start_ns));
+  return layout.plot.w / std::max<int64_t>(1, time.end_ns - time.start_ns);
 }
 double to_x(const ChartTime& time, const ChartLayout& layout, int64_t ns) {
-  return layout.plot.x + (static_cast<double>(ns) - static_cast<double>(time.start_ns)) * px_per_ns(time, layout);
+  return layout.plot.x + (ns - static_cast<double>(time.start_ns)) * px_per_ns(time, layout);
 }
 
 // Returns the width on the picture of each step, by its number.
 std::map<int32_t, double> step_widths(const ChartTime& time, const ChartLayout& layout) {
   std::map<int32_t, double> widths;
   for (const ChartTime::Step& step : time.steps)
-    widths[step.step] = static_cast<double>(step.end_ns - step.start_ns) * px_per_ns(time, layout);
+    widths[step.step] = (step.end_ns - step.start_ns) * px_per_ns(time, layout);
   return widths;
 }
 
@@ -39,7 +39,7 @@ GhostPlace ghost_place(const Theory& theory, Ghosts wish, double row_gap, double
     double sum = 0, count = 0;
     for (size_t i = 0; i < theory.start_ns.size(); ++i) {
       if (!theory.has(i)) continue;
-      sum += static_cast<double>(theory.end_ns[i] - theory.start_ns[i]);
+      sum += theory.end_ns[i] - theory.start_ns[i];
       ++count;
     }
     if (row_gap < 6 || count == 0 || sum / count * scale < kMinGhostCell) return {};
@@ -69,7 +69,7 @@ void place_ghosts(const Trace& trace, const Theory& theory, const ChartTime& tim
   ChartLayout under;
   for (uint32_t r = 0; r < layout.rows.size(); ++r) {
     const ChartRow& row = layout.rows[r];
-    const auto p = static_cast<size_t>(row.part);
+    const size_t p = row.part;
     std::vector<uint32_t> order(by_part[p].size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
     std::stable_sort(order.begin(), order.end(),
@@ -105,7 +105,7 @@ void place_phase_marks(const std::vector<RankPhases>& phases, const ChartTime& t
   std::vector<const ChartRow*> row_of(time.shift_ns.size(), nullptr);
   for (const ChartRow& row : layout.rows) row_of[row.part] = &row;
   for (const RankPhases& own : phases) {
-    const auto p = static_cast<size_t>(own.part);
+    const size_t p = own.part;
     const auto width = widths.find(own.step);
     if (!row_of[p] || row_of[p]->h < 14 || width == widths.end() || width->second < kMinPhaseStep) continue;
     const double w = row_of[p]->h >= 25 ? 9 : 7;
@@ -135,7 +135,7 @@ bool place_phase_bars(const std::vector<RankPhases>& phases, const ChartTime& ti
       if (x1 - x0 < 1) continue;
       layout.phase_bars.push_back({x0, y, x1 - x0, kPhaseBarH - 6});
       const std::string word = chart_word(lang, kPhases[phase]);
-      const std::string full = word + " " + human_duration(static_cast<double>(bounds[phase + 1] - bounds[phase]));
+      const std::string full = word + " " + human_duration(bounds[phase + 1] - bounds[phase]);
       for (const std::string& text : {full, word}) {
         const double width = measure(text, kWordSize, false);
         if (width + 16 > x1 - x0) continue;

@@ -44,7 +44,7 @@ std::string chart_title(ChartLang lang, int32_t first_step, int32_t last_step) {
 std::string chart_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
   Args args;
   args.set("by", evidence_list(clocks.by)).set("error", clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns));
-  args.set("half", clocks.half_ns < 0 ? "" : human_duration(static_cast<double>(clocks.half_ns)));
+  args.set("half", clocks.half_ns < 0 ? "" : human_duration(clocks.half_ns));
   const size_t untied = clocks.untied.size();
   args.set("ranks", std::to_string(untied)).flag("one", untied == 1);
   args.set("unaligned", untied == 0 ? Text() : words("chart.clocks.unaligned_ranks", args));

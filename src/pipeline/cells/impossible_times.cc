@@ -54,14 +54,14 @@ class ImpossibleTimes {
       int64_t first = INT64_MAX, last = INT64_MIN;
       for (size_t i = group.begin; i < group.end; ++i)
         if (!gone_[i]) first = std::min(first, cells_.start_ns[i]), last = std::max(last, cells_.end_ns[i]);
-      if (first <= last) together += static_cast<double>(between_ns(first, last));
+      if (first <= last) together += between_ns(first, last);
     }
-    if (together <= static_cast<double>(kMaxTogetherNs)) return;
-    const int64_t share = kMaxTogetherNs / static_cast<int64_t>(groups_.size());
+    if (together <= kMaxTogetherNs) return;
+    const int64_t share = kMaxTogetherNs / std::ssize(groups_);
     std::vector<int64_t> starts;
     for (const Group& group : groups_) {
-      starts.assign(cells_.start_ns.begin() + static_cast<std::ptrdiff_t>(group.begin),
-                    cells_.start_ns.begin() + static_cast<std::ptrdiff_t>(group.end));
+      starts.assign(cells_.start_ns.begin() + group.begin,
+                    cells_.start_ns.begin() + group.end);
       const int64_t middle = at_share(starts, 2, 4);
       for (size_t i = group.begin; i < group.end; ++i)
         if (cells_.dur_ns(i) > share || between_ns(middle, cells_.start_ns[i]) > share ||
@@ -82,7 +82,7 @@ class ImpossibleTimes {
     }
   }
   static int64_t at_share(std::vector<int64_t>& values, size_t part, size_t of) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) * part / of);
+    const auto at = values.begin() + (values.size() - 1) * part / of;
     std::nth_element(values.begin(), at, values.end());
     return *at;
   }
@@ -127,7 +127,7 @@ void drop_impossible_times(Trace& trace) {
   const std::vector<bool>& gone = times.gone();
   const auto first = std::find(gone.begin(), gone.end(), true);
   if (first == gone.end()) return;
-  const Cell cell = trace.cells.at(static_cast<size_t>(first - gone.begin()));
+  const Cell cell = trace.cells.at(first - gone.begin());
   const Part& part = trace.parts[cell.part];
   const std::string step = cell.step == kUnknown ? "" : std::to_string(cell.step);
   trace.diagnostics.add(

@@ -196,7 +196,7 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
     for (const KernelBlock& block : parts[p].blocks) {
       Cell cell;
       cell.step = block.step;
-      cell.part = static_cast<int32_t>(p);
+      cell.part = p;
       cell.kind = block.kind;
       cell.micro_batch = block.micro_batch;
       cell.start_ns = block.start_ns;
@@ -204,7 +204,7 @@ bool find_kernel_blocks(Trace& trace, const RankLayoutOptions& options) {
       cell.slice = block.slice;
       trace.cells.add(cell);
     }
-    add_messages(parts[p], static_cast<int32_t>(p), layout.stage[p], layout.stages, trace.cells);
+    add_messages(parts[p], p, layout.stage[p], layout.stages, trace.cells);
   }
   trace.cells.sort();
   trace.diagnostics.add(problem::cells_stages, Args().count("stages", layout.stages).set("how", layout.how));

@@ -62,13 +62,13 @@ class BlockFinder {
 
   PartBlocks find() {
     collect();
-    out_.kernels = static_cast<int64_t>(kernels_.size());
+    out_.kernels = kernels_.size();
     if (kernels_.empty() || out_.messages.empty() || messages_overlap()) return std::move(out_);
     cut_runs();
     std::vector<int64_t> lengths;
     for (const Run& run : runs_) lengths.push_back(busy(run.begin, run.end));
     if (lengths.empty()) return std::move(out_);
-    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+    std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
     median_ns_ = lengths[lengths.size() / 2];
     measure_forward();
     for (const Run& run : runs_) take(run);
@@ -148,8 +148,8 @@ class BlockFinder {
         if (kernels_[k].end_ns > message.end_ns) break;
       }
     }
-    if (static_cast<double>(beside) <= kMaxOverlap * static_cast<double>(total)) return false;
-    out_.overlapped = static_cast<int64_t>(out_.messages.size());
+    if (beside <= kMaxOverlap * total) return false;
+    out_.overlapped = out_.messages.size();
     return true;
   }
 
@@ -169,7 +169,7 @@ class BlockFinder {
     return sum;
   }
   bool small(size_t begin, size_t end) const {
-    return static_cast<double>(busy(begin, end)) < kSmallShare * static_cast<double>(median_ns_);
+    return busy(begin, end) < kSmallShare * median_ns_;
   }
 
   // Sets forward_ns_ to the median of what is certainly forward work: runs without gradient or optimizer kernels.
@@ -181,7 +181,7 @@ class BlockFinder {
       if (plain) lengths.push_back(busy(run.begin, run.end));
     }
     if (lengths.empty()) return;
-    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+    std::nth_element(lengths.begin(), lengths.begin() + lengths.size() / 2, lengths.end());
     forward_ns_ = lengths[lengths.size() / 2];
   }
 
@@ -218,7 +218,7 @@ class BlockFinder {
       add(CellKind::kBackward, forward ? first : run.begin, end, run.step);
     } else {
       const bool forward = stage_ == 0 && forward_ns_ > 0 &&
-                           static_cast<double>(busy(last + 1, end)) > kForwardShare * static_cast<double>(forward_ns_);
+                           busy(last + 1, end) > kForwardShare * forward_ns_;
       add(CellKind::kBackward, run.begin, forward ? last + 1 : end, run.step);
       if (forward) add(CellKind::kForward, last + 1, end, run.step);
       out_.cut += forward;

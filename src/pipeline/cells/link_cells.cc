@@ -25,7 +25,7 @@ struct Stop {
   static constexpr int kStageBits = 31;
   static uint64_t key_of(Direction direction, int32_t micro_batch, int32_t vstage) {
     return static_cast<uint64_t>(direction) << 63 |
-           static_cast<uint64_t>(static_cast<uint32_t>(micro_batch)) << kStageBits | static_cast<uint64_t>(vstage);
+           static_cast<uint64_t>(static_cast<uint32_t>(micro_batch)) << kStageBits | vstage;
   }
   Direction direction() const { return static_cast<Direction>(key >> 63); }
   uint64_t way() const { return key >> kStageBits; }
@@ -61,7 +61,7 @@ void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& grou
     const CellKind kind = cells.kind[i];
     const bool down = kind == CellKind::kForward || kind == CellKind::kForwardBackward;
     const bool up = is_backward(kind) || kind == CellKind::kForwardBackward;
-    const auto part_index = static_cast<size_t>(cells.part[i]);
+    const size_t part_index = cells.part[i];
     const Part& part = trace.parts[part_index];
     if ((!down && !up) || cells.micro_batch[i] == kUnknown || part.stage == kUnknown) continue;
     const int32_t chunk = trace.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
@@ -70,7 +70,7 @@ void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& grou
     assert(vstage >= 0);
     const auto add = [&](Direction direction) {
       take(groups.of_part[part_index],
-           Stop{Stop::key_of(direction, cells.micro_batch[i], vstage), static_cast<uint32_t>(i)});
+           Stop{Stop::key_of(direction, cells.micro_batch[i], vstage), i});
     };
     if (down) add(Direction::kDown);
     if (up) add(Direction::kUp);

@@ -78,7 +78,7 @@ int64_t number_micro_batches(const std::vector<uint32_t>& order, std::vector<Cel
   int64_t counted = 0;
   for (const auto& [key, group] : groups) {
     if (group.named) continue;
-    for (uint32_t k = 0; k < group.marks.size(); ++k) marks[group.marks[k]].micro_batch = static_cast<int32_t>(k);
+    for (uint32_t k = 0; k < group.marks.size(); ++k) marks[group.marks[k]].micro_batch = k;
     counted += static_cast<int64_t>(group.marks.size());
   }
   return counted;

@@ -266,7 +266,7 @@ class RangeCellMaker {
                                .set("cell", first->lost_first)
                                .set("rank", std::to_string(trace_.parts[first->part].rank))
                                .set("step", std::to_string(first->step))
-                               .set("time", human_duration(static_cast<double>(lost_ns))),
+                               .set("time", human_duration(lost_ns)),
                            {}, lost);
   }
 

@@ -95,7 +95,7 @@ class Labeller {
     const size_t n = list.end - list.begin;
     RowAlignment out =
         align_rows(n, expected->size(), [&](size_t i, size_t j) { return can_be_at(h, list, *expected, i, j); });
-    const auto longer = static_cast<int64_t>(std::max(n, expected->size()));
+    const int64_t longer = std::max(n, expected->size());
     if (out.close && int64_t{out.edits} * kMaxEditShare <= longer) return out;
     // A recording that began or ended in mid-step may lack most of the step; then the list must be exactly its end or
     // its beginning.
@@ -186,7 +186,7 @@ void Labeller::say_off(const RowHypothesis& h, const RowList& list, const RowAli
   OffSchedule off;
   off.part = list.part;
   off.step = list.step;
-  off.row = static_cast<int64_t>(at);
+  off.row = at;
   off.edits = way.edits;
   if (at < expected.size()) off.expected = row_text(expected[at], chunks);
   if (at < n) off.found_row = static_cast<uint32_t>(list.begin + at);
@@ -218,7 +218,7 @@ void Labeller::decide(const RowHypothesis& h, const RowOrder& order, const RowLi
     const auto [first, last] = std::minmax(way.early[i], way.late[i]);
     int32_t left = kNoRow, count = 0;
     for (int32_t j = first; j <= last; ++j) {
-      if (!can_be_at(h, list, expected, i, static_cast<size_t>(j))) continue;
+      if (!can_be_at(h, list, expected, i, j)) continue;
       const auto [wrong, seen] = order.against(list, static_cast<uint32_t>(list.begin + i), expected[j]);
       if (wrong > 0) continue;
       left = j;
@@ -265,8 +265,8 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
     const RowList& list = lists_.lists[l];
     if (list.guessed && doubtful.count(list.step) > 0) {
       ways[l] = {};
-      std::fill(out.rows[list.part].begin() + static_cast<std::ptrdiff_t>(list.begin),
-                out.rows[list.part].begin() + static_cast<std::ptrdiff_t>(list.end), kNoLabel);
+      std::fill(out.rows[list.part].begin() + list.begin,
+                out.rows[list.part].begin() + list.end, kNoLabel);
     }
     out.list_proven[l] = ways[l].close ? 1 : 0;
     if (ways[l].close && ways[l].edits > 0) say_off(known(lists_.lists[l], out.made), lists_.lists[l], ways[l], out);

@@ -43,7 +43,7 @@ std::vector<Need> needs_of(const RowOrder& order, int32_t stages) {
   for (size_t i = 1; i < stops.size(); ++i) {
     const RowStop &a = stops[i - 1], &b = stops[i];
     if (a.way != b.way || a.place + 1 != b.place || a.part == b.part) continue;
-    out.push_back({static_cast<int32_t>(static_cast<uint32_t>(a.way)),
+    out.push_back({static_cast<int32_t>(a.way),
                    static_cast<int32_t>(a.place >> 31 & 0xffffffffULL), chunk_of(a), chunk_of(b), (a.place & kUp) != 0,
                    a.part, b.part, a.end_ns, b.start_ns});
   }
@@ -92,7 +92,7 @@ class PartMessages {
     const int64_t said = way == Way::kSend ? fact.dst_rank : way == Way::kReceive ? fact.src_rank : -1;
     if (said >= 0) return part_of_rank(said);
     const std::vector<int64_t>& members = members_of(fact.group_ranks);
-    if (way != Way::kBatch && fact.peer >= 0 && fact.peer < static_cast<int64_t>(members.size()))
+    if (way != Way::kBatch && fact.peer >= 0 && fact.peer < std::ssize(members))
       return part_of_rank(members[fact.peer]);
     if (members.size() != 2) return kAnyPeer;
     return part_of_rank(members[0] == trace_.parts[part_].rank ? members[1] : members[0]);
@@ -118,7 +118,7 @@ class PartMessages {
     std::sort(operations_.begin(), operations_.end(), [](const Operation& a, const Operation& b) {
       return std::tuple(a.start_ns, a.end_ns, a.slice) < std::tuple(b.start_ns, b.end_ns, b.slice);
     });
-    out_.messages = static_cast<int64_t>(operations_.size());
+    out_.messages = operations_.size();
   }
 
   // A receive belongs to the first step whose last row can still use it, a send to the last step whose first row is
@@ -255,7 +255,7 @@ class PartMessages {
       groups[{step_of(op), all_known ? op.peer : kAnyPeer}].first.push_back(&op);
     }
     for (const Need* need : needs) {
-      const auto peer = static_cast<int32_t>(way == Way::kSend ? need->taker : need->maker);
+      const int32_t peer = way == Way::kSend ? need->taker : need->maker;
       groups[{need->step, all_known ? peer : kAnyPeer}].second.push_back(need);
     }
     for (auto& [key, group] : groups) {
@@ -281,7 +281,7 @@ class PartMessages {
       auto at = std::partition_point(batches.begin(), batches.end(),
                                      [&](const Operation* op) { return op->start_ns + kSlackNs < need->made_ns; }) -
                 batches.begin();
-      for (size_t k = static_cast<size_t>(at), far = 0; k < batches.size() && far < kFarthest; ++k, ++far) {
+      for (size_t k = at, far = 0; k < batches.size() && far < kFarthest; ++k, ++far) {
         if (!reaches(*batches[k], need->taker)) continue;
         add(*batches[k], true, *need);
         used[k] = 1;
@@ -292,7 +292,7 @@ class PartMessages {
       const auto after = std::partition_point(batches.begin(), batches.end(),
                                               [&](const Operation* op) { return op->start_ns < need->needed_ns; }) -
                          batches.begin();
-      for (size_t k = static_cast<size_t>(after), far = 0; k-- > 0 && far < kFarthest; ++far) {
+      for (size_t k = after, far = 0; k-- > 0 && far < kFarthest; ++far) {
         if (!reaches(*batches[k], need->maker) || batches[k]->end_ns > need->needed_ns + kSlackNs) continue;
         add(*batches[k], false, *need);
         used[k] = 1;

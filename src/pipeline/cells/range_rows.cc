@@ -119,12 +119,12 @@ int64_t drop_nested(std::vector<RangeRow>& rows) {
     if (!inside) rows[kept++] = row;
   }
   rows.resize(kept);
-  return static_cast<int64_t>(before - kept);
+  return before - kept;
 }
 
 int64_t median_ns(std::vector<int64_t> values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
@@ -147,7 +147,7 @@ int64_t drop_empty_pops(std::vector<RangeRow>& rows) {
     after_backward = backwards_of(row.kind);
     return false;
   });
-  return static_cast<int64_t>(before - rows.size());
+  return before - rows.size();
 }
 
 PartRows part_rows(const Trace& trace, const Part& part, const CellRules& rules, const NameRules& names) {
@@ -191,12 +191,12 @@ RangeRows find_range_rows(const Trace& trace, const CellRules& rules) {
     out.without_device += parts[p].without_device;
     out.nested += parts[p].nested;
     out.empty_pops += parts[p].empty_pops;
-    if (parts[p].empty_pops > 0 && out.empty_pop_part == kUnknown) out.empty_pop_part = static_cast<int32_t>(p);
+    if (parts[p].empty_pops > 0 && out.empty_pop_part == kUnknown) out.empty_pop_part = p;
     out.parts[p] = std::move(parts[p].rows);
   }
   out.set = names.set;
   out.example = trace.names.text(names.example);
-  out.names = static_cast<int64_t>(names.match.size());
+  out.names = names.match.size();
   out.out_of_range = names.out_of_range;
   return out;
 }

@@ -33,8 +33,8 @@ std::vector<int32_t> recorded_steps(const Part& part, const std::vector<RangeRow
 }
 
 int32_t count_forwards(const std::vector<RangeRow>& rows, size_t begin, size_t end) {
-  return static_cast<int32_t>(std::count_if(rows.begin() + static_cast<std::ptrdiff_t>(begin),
-                                            rows.begin() + static_cast<std::ptrdiff_t>(end), is_forward));
+  return static_cast<int32_t>(std::count_if(rows.begin() + begin,
+                                            rows.begin() + end, is_forward));
 }
 
 // Returns how many forwards a step has. Where the whole list of rows repeats, that is the forwards of one period.
@@ -117,7 +117,7 @@ void number_lists(std::vector<RowList>& lists, int32_t max_lists) {
     if (!lists[i].guessed) known = i;
   if (known == lists.size()) {
     const auto first = max_lists - static_cast<int32_t>(lists.size());
-    for (uint32_t i = 0; i < lists.size(); ++i) lists[i].step = first + static_cast<int32_t>(i);
+    for (uint32_t i = 0; i < lists.size(); ++i) lists[i].step = first + i;
     return;
   }
   for (size_t i = known; i-- > 0;) lists[i].step = std::max(lists[i + 1].step - 1, kUnknown);
@@ -145,7 +145,7 @@ RowLists find_row_lists(const Trace& trace, const RangeRows& rows) {
     for (size_t i = 0; i < own.size();) {
       size_t end = i;
       while (end < own.size() && steps[end] == steps[i]) ++end;
-      RowList list{static_cast<uint32_t>(p), steps[i], i, end, count_forwards(own, i, end)};
+      RowList list{p, steps[i], i, end, count_forwards(own, i, end)};
       list.guessed = steps[i] == kUnknown;
       if (!list.guessed) forwards.push_back(list.forwards);
       parts[p].push_back(list);

@@ -194,7 +194,7 @@ bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
       append_item(list, std::to_string(rank));
     }
     trace.diagnostics.add(problem::cells_ranks_missing, Args().set("list", list).flag("more", missing.size() > 8), {},
-                          static_cast<int64_t>(missing.size()));
+                          missing.size());
   }
   return true;
 }

@@ -45,7 +45,7 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
   }
   if (end == kNoRow) return {};
   edits = end;
-  std::vector<int32_t> row(static_cast<size_t>(found), kNoRow);
+  std::vector<int32_t> row(found, kNoRow);
   int32_t x = found, y = expected;
   for (int32_t d = end; d >= 0; --d) {
     const int32_t k = x - y;

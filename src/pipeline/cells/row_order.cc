@@ -11,7 +11,7 @@ constexpr uint64_t kUp = uint64_t{1} << 63;  // set for backward work; within on
 constexpr int kPlaceBits = 31;
 
 uint64_t place_of(bool up, int32_t micro_batch, int32_t order) {
-  return (up ? kUp : 0) | static_cast<uint64_t>(micro_batch) << kPlaceBits | static_cast<uint64_t>(order);
+  return (up ? kUp : 0) | static_cast<uint64_t>(micro_batch) << kPlaceBits | order;
 }
 
 // Returns a number for the clock of a part: one clock for all parts, for a machine, or for the part alone.

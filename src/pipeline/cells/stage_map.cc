@@ -74,7 +74,7 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
     const Candidate loop{(*several)[1] - (*several)[0], ChunkLayout::kLoop};
     const Candidate v{((*several)[0] + (*several)[1] + 1) / 2, ChunkLayout::kV};
     const auto likely = [&](const Candidate& c) {
-      return c.stages == hint || (hint == 0 && c.stages == static_cast<int32_t>(trace.parts.size()));
+      return c.stages == hint || (hint == 0 && c.stages == std::ssize(trace.parts));
     };
     candidates = {loop, v};
     if (likely(v) && !likely(loop)) std::swap(candidates[0], candidates[1]);

@@ -82,8 +82,8 @@ class CellMaker {
     parallel_for(parts.size(), [&](size_t p) {
       if (ranges[p].first < ranges[p].second)
         parts[p] = of_part(p,
-                           {marks_.begin() + static_cast<std::ptrdiff_t>(ranges[p].first),
-                            marks_.begin() + static_cast<std::ptrdiff_t>(ranges[p].second)},
+                           {marks_.begin() + ranges[p].first,
+                            marks_.begin() + ranges[p].second},
                            number && !unsure, unsure);
     });
     for (const PartCells& part : parts)
@@ -298,7 +298,7 @@ bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
   // Optimizer steps are found by name in any case.
   const std::vector<CellMark> always = find_always_marks(trace, rules);
   marks.insert(marks.end(), always.begin(), always.end());
-  const auto count = static_cast<int64_t>(marks.size());
+  const int64_t count = marks.size();
   if (!cells_from_marks(trace, std::move(marks), options.layout, false)) return false;
   trace.diagnostics.add(problem::cells_inferred, {}, count);
   return true;

@@ -247,7 +247,7 @@ FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lo
                     SetMatches set) {
   FoundMarks out;
   out.interleaved = set.interleaved;
-  out.names = static_cast<int64_t>(set.matches.size());
+  out.names = set.matches.size();
   std::vector<SetMatches> chosen;
   chosen.push_back(std::move(set));
   for (uint32_t s = 0; s < rules.sets().size() && chosen.size() < kMaxSets; ++s)
@@ -263,7 +263,7 @@ FoundMarks marks_of(const Trace& trace, const CellRules& rules, const Lookup& lo
     out.nested += part.nested;
     frames += part.frames;
   }
-  out.by_frames = frames * 2 > static_cast<int64_t>(out.marks.size());
+  out.by_frames = frames * 2 > std::ssize(out.marks);
   return out;
 }
 

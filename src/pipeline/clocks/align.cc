@@ -22,7 +22,7 @@ std::string listed(const std::vector<int64_t>& numbers) {
   constexpr size_t kShown = 12;
   std::string out;
   for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i) out += (i ? ", " : "") + std::to_string(numbers[i]);
-  return numbers.size() > kShown ? out + " and " + grouped(static_cast<int64_t>(numbers.size() - kShown)) + " more"
+  return numbers.size() > kShown ? out + " and " + grouped(numbers.size() - kShown) + " more"
                                  : out;
 }
 
@@ -30,7 +30,7 @@ std::string listed(const std::vector<int64_t>& numbers) {
 // time.
 void correct_times(Net& net, const Solution& solution) {
   for (Edge& edge : net.edges) {
-    const auto a = static_cast<size_t>(edge.a), b = static_cast<size_t>(edge.b);
+    const size_t a = edge.a, b = edge.b;
     edge.points.shift(-solution.nodes[a].offset, -solution.nodes[b].offset);
   }
 }
@@ -74,7 +74,7 @@ class Report {
 
   // Finds for each node the best kind of evidence that is enough to connect it to its root.
   void find_evidence() {
-    const auto nodes = static_cast<size_t>(net_.node_count());
+    const size_t nodes = net_.node_count();
     evidence_.assign(nodes, ClockEvidence::kTrusted);
     matches_of_.assign(nodes, 0);
     std::vector<char> has_messages(nodes, 0);
@@ -84,7 +84,7 @@ class Report {
         if (e.kind == kind && usable(e)) guesses.push_back({e.a, e.b, 0, 1});
       const std::vector<int32_t> component = components(nodes, guesses);
       for (size_t n = 0; n < nodes; ++n) {
-        const auto root = static_cast<size_t>(solution_.nodes[n].root);
+        const size_t root = solution_.nodes[n].root;
         if (evidence_[n] != ClockEvidence::kTrusted || n == root || component[n] != component[root]) continue;
         evidence_[n] = evidence == ClockEvidence::kCollectives && has_messages[n] ? ClockEvidence::kMixed : evidence;
       }
@@ -110,10 +110,10 @@ class Report {
     const ClockDomain& domain = net_.domains[d];
     map.evidence = ClockEvidence::kReference;
     for (int32_t n = net_.first_node[d]; n < net_.first_node[d + 1]; ++n) {
-      const auto node = static_cast<size_t>(n);
+      const size_t node = n;
       const NodeClock& clock = solution_.nodes[node];
-      const auto k = static_cast<size_t>(n - net_.first_node[d]);
-      const size_t root = static_cast<size_t>(root_domain(n));
+      const size_t k = n - net_.first_node[d];
+      const size_t root = root_domain(n);
       ClockSegment segment;
       segment.from_ns = k == 0 ? INT64_MIN : domain.breaks[k - 1];
       // Coarse offsets within a component are relative to its root already, except for the root's own.
@@ -159,7 +159,7 @@ class Report {
         one_way.insert(name(e.a) + " and " + name(e.b));
     if (!one_way.empty())
       notes.add(problem::clock_one_way, Args().set("clock", *one_way.begin()), {},
-                static_cast<int64_t>(one_way.size()));
+                one_way.size());
     for (const Solution::Dropped& dropped : solution_.dropped) {
       const Edge& e = net_.edges[dropped.edge];
       std::string around;
@@ -210,7 +210,7 @@ class Report {
                                                .set("matches", grouped(out_.match_count))
                                                .set("worst", human_duration(worst))
                                                .flag("likely", !(worst < 0))
-                                               .set("bound", human_duration(static_cast<double>(half_ns)))
+                                               .set("bound", human_duration(half_ns))
                                                .flag("bounded", !(half_ns < 0)));
   }
 
@@ -249,11 +249,11 @@ ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request) {
   fit_edges(net.edges, net.drift_limit);
   std::vector<char> dropped;
   for (const Edge& edge : net.edges) dropped.push_back(edge.dropped);
-  const Solution rough = solve(static_cast<size_t>(net.node_count()), net.edges, net.drift_limit);
+  const Solution rough = solve(net.node_count(), net.edges, net.drift_limit);
   for (size_t k = 0; k < net.edges.size(); ++k) net.edges[k].dropped = dropped[k];
   correct_times(net, rough);
   fit_edges(net.edges, net.drift_limit);
-  const Solution solution = solve(static_cast<size_t>(net.node_count()), net.edges, net.drift_limit);
+  const Solution solution = solve(net.node_count(), net.edges, net.drift_limit);
   Report(matches, net, solution, out).fill();
   return out;
 }

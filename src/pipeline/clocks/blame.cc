@@ -59,7 +59,7 @@ std::vector<double> oddness(size_t node_count, const std::vector<Edge>& edges, b
   // nearly equal votes.
   if (sigma.empty()) return std::vector<double>(edges.size(), 0);
   std::vector<double> sorted = sigma;
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
+  const auto middle = sorted.begin() + sorted.size() / 2;
   std::nth_element(sorted.begin(), middle, sorted.end());
   for (size_t g = 0; g < guesses.size(); ++g) sigma[g] = distrust(edges[edge_of[g]].kind) * std::max(sigma[g], *middle);
   std::vector<double> residual(guesses.size(), 0);

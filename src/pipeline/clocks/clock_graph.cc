@@ -19,7 +19,7 @@ class OutEdges {
     for (const Limit& l : limits) ++begin_[from(l) + 1];
     std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
     std::vector<size_t> next(begin_.begin(), begin_.end() - 1);
-    for (uint32_t e = 0; e < limits.size(); ++e) order_[next[from(limits[e])]++] = static_cast<int32_t>(e);
+    for (uint32_t e = 0; e < limits.size(); ++e) order_[next[from(limits[e])]++] = e;
   }
   const int32_t* begin(size_t node) const { return order_.data() + begin_[node]; }
   const int32_t* end(size_t node) const { return order_.data() + begin_[node + 1]; }
@@ -29,7 +29,7 @@ class OutEdges {
   std::vector<int32_t> order_;
 };
 
-size_t behind(const Limit& limit, bool reversed) { return static_cast<size_t>(reversed ? limit.to : limit.from); }
+size_t behind(const Limit& limit, bool reversed) { return reversed ? limit.to : limit.from; }
 
 // Returns the cycles among the limits by which nodes were last reached, no two with a node in common. O(nodes).
 std::vector<std::vector<int32_t>> cycles_of(const std::vector<Limit>& limits, bool reversed,
@@ -70,7 +70,7 @@ std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& 
     next.clear();
     for (const int32_t node : queue) queued[node] = 0;
     for (const int32_t node : queue) {
-      for (const int32_t* e = out.begin(static_cast<size_t>(node)); e != out.end(static_cast<size_t>(node)); ++e) {
+      for (const int32_t* e = out.begin(node); e != out.end(node); ++e) {
         const Limit& limit = limits[*e];
         const int32_t to = reversed ? limit.from : limit.to;
         const double via = distance[node] + limit.most;
@@ -126,7 +126,7 @@ std::vector<double> along_tree(std::vector<Guess> guesses, const std::vector<int
   std::vector<char> seen(nodes, 0);
   for (uint32_t i = 0; i < nodes; ++i) {
     if (component[i] != static_cast<int32_t>(i)) continue;
-    stack.push_back(static_cast<int32_t>(i));
+    stack.push_back(i);
     seen[i] = 1;
     while (!stack.empty()) {
       const int32_t node = stack.back();
@@ -163,7 +163,7 @@ std::vector<double> least_squares(size_t nodes, const std::vector<Guess>& guesse
   const auto multiply = [&](const std::vector<double>& v) {
     for (size_t i = 0; i < nodes; ++i) product[i] = prior_weight * v[i];
     for (const Guess& g : guesses) {
-      const auto i = static_cast<size_t>(g.from), j = static_cast<size_t>(g.to);
+      const size_t i = g.from, j = g.to;
       const double flow = g.weight * (v[j] - v[i]);
       product[j] += flow;
       product[i] -= flow;

@@ -34,7 +34,7 @@ struct Block {
 };
 
 double middle_of(std::vector<double> values, size_t nth) {
-  const auto at = values.begin() + static_cast<ptrdiff_t>(nth);
+  const auto at = values.begin() + nth;
   std::nth_element(values.begin(), at, values.end());
   return *at;
 }
@@ -56,7 +56,7 @@ std::vector<Block> blocks_of(const TiePoints& points, TieKind kind) {
     std::vector<double> ours, theirs;
     for (size_t i = begin; i < end; ++i) {
       ours.push_back(few[i].y);
-      block.t += few[i].t / static_cast<double>(end - begin);
+      block.t += few[i].t / (end - begin);
     }
     while (next < many.size() && k > 0 && many[next].t < block.from_t) ++next;
     for (; next < many.size() && many[next].t < block.to_t; ++next) theirs.push_back(many[next].y);
@@ -92,7 +92,7 @@ class LineSums {
   }
   // Returns the line of blocks [begin, end), and in `squares` its sum of squared residuals.
   Line line(size_t begin, size_t end, double drift_limit, double& squares) const {
-    const auto n = static_cast<double>(end - begin);
+    const double n = end - begin;
     const Sums &p = sums_[begin], &q = sums_[end];
     const double t = (q.t - p.t) / n, y = (q.y - p.y) / n;
     const double tt = (q.tt - p.tt) - n * t * t, ty = (q.ty - p.ty) - n * t * y, yy = (q.yy - p.yy) - n * y * y;
@@ -157,7 +157,7 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
   for (size_t k = 1; k < cuts.ends.size(); ++k) {
     if (cuts.squares[k] * kMinGain > cuts.squares[0]) continue;
     const size_t freedom = 2 * (k + 1);
-    const double scatter = std::sqrt(cuts.squares[k] / static_cast<double>(n > freedom ? n - freedom : 1));
+    const double scatter = std::sqrt(cuts.squares[k] / (n > freedom ? n - freedom : 1));
     std::vector<ClockJump> jumps;
     for (size_t p = 0; p < k; ++p) {
       const size_t begin = p == 0 ? 0 : cuts.ends[k][p - 1], at = cuts.ends[k][p], end = cuts.ends[k][p + 1];

@@ -260,7 +260,7 @@ class Gatherer {
       if (all[k] == 0) continue;
       Edge& edge = net_.edges[k];
       const bool few = bad[k] <= kFewBad && all[k] >= kFewBadOf;
-      const bool hopeless = !few && static_cast<double>(bad[k]) > kMaxBadShare * static_cast<double>(all[k]);
+      const bool hopeless = !few && bad[k] > kMaxBadShare * all[k];
       edge.dropped = hopeless;
       if (hopeless) {
         notes_.add(problem::clock_contradicting_tie, Args()
@@ -301,7 +301,7 @@ class Gatherer {
       bad[net_.edges[k].name] += !possible[k];
     }
     for (size_t n = 0; n < odd.size(); ++n)
-      odd[n] = static_cast<double>(bad[n]) > kMaxOddShare * static_cast<double>(ties[n]);
+      odd[n] = bad[n] > kMaxOddShare * ties[n];
     return odd;
   }
 
@@ -360,7 +360,7 @@ class Gatherer {
     }
     const double t = refine_jump(window, jump);
     ClockDomain& cut = net_.domains[domain];
-    const int64_t at = sum_or_limit(sum_or_limit(net_.middle_ns, cut.coarse_ns), static_cast<int64_t>(std::llround(t)));
+    const int64_t at = sum_or_limit(sum_or_limit(net_.middle_ns, cut.coarse_ns), std::llround(t));
     if (std::find(cut.breaks.begin(), cut.breaks.end(), at) != cut.breaks.end()) return false;
     const double by = is_a ? -jump.jump : jump.jump;
     notes_.add(problem::clock_step,
@@ -368,7 +368,7 @@ class Gatherer {
                    .set("clock", clock_name_of(*matches_.trace, cut))
                    .flag("back", by < 0)
                    .set("by", human_duration(std::abs(by)))
-                   .set("after", human_duration(static_cast<double>(at) - static_cast<double>(first_stamp(cut)))));
+                   .set("after", human_duration(at - static_cast<double>(first_stamp(cut)))));
     cut.breaks.push_back(at);
     std::sort(cut.breaks.begin(), cut.breaks.end());
     return true;

@@ -65,7 +65,7 @@ std::vector<double> errors_of(const Solution& solution, const std::vector<Way>& 
     const auto found = misfit.find(solution.nodes[i].root);
     double worse = 1;
     if (found != misfit.end() && found->second.second > 0)
-      worse = std::max(1.0, std::sqrt(found->second.first / static_cast<double>(found->second.second)));
+      worse = std::max(1.0, std::sqrt(found->second.first / found->second.second));
     errors[i] = std::sqrt(variance[i]) * worse;
   }
   return errors;
@@ -77,7 +77,7 @@ void set_likely_errors(const std::vector<Edge>& edges, Solution& solution) {
   std::vector<Way> offsets, drifts;
   for (const Edge& e : edges) {
     if (e.dropped || !e.fit.possible || !e.fit.two_way) continue;
-    const auto a = static_cast<size_t>(e.a), b = static_cast<size_t>(e.b);
+    const size_t a = e.a, b = e.b;
     const NodeClock &from = solution.nodes[a], &to = solution.nodes[b];
     const double slope = to.drift - from.drift;
     // Where a tie says nothing about its slope, its bounds do.

@@ -96,8 +96,8 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
   std::vector<Tie> ties;
   std::vector<size_t> counts;
   const auto tie_of = [&](const Link& link) {
-    const auto from = static_cast<size_t>(cells.part[link.from_cell]),
-               to = static_cast<size_t>(cells.part[link.to_cell]);
+    const size_t from = cells.part[link.from_cell],
+               to = cells.part[link.to_cell];
     if (from == to) return SIZE_MAX;
     const auto [low, high] = std::minmax(from, to);
     for (const Neighbour& known : neighbours[low])
@@ -205,7 +205,7 @@ std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Ma
   const Cells& cells = trace.cells;
   for (uint32_t i = 0; i < cells.size(); ++i) {
     if (!is_message(cells.kind[i]) || cells.slice[i] == kNoSlice) continue;
-    const auto own = static_cast<size_t>(cells.part[i]);
+    const size_t own = cells.part[i];
     const CollectiveFact* fact = fact_of(trace.parts[own].collectives, cells.slice[i]);
     if (!fact || fact->seq < 0 || fact->src_rank < 0 || fact->dst_rank < 0) continue;
     const bool send = cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward;
@@ -257,8 +257,8 @@ void add_by_hand(const Trace& trace, const std::vector<ByHand>& by_hand, Matches
     const std::vector<int64_t> at_a = starts(a), at_b = starts(b);
     Tie tie{a, b, TieKind::kOperator, {}, {}, -1};
     for (uint32_t k = 0; k < std::min(at_a.size(), at_b.size()); ++k) {
-      tie.listed.push_back({at_a[k], at_a[k], at_b[k], at_b[k], static_cast<uint32_t>(k), true});
-      tie.listed.push_back({at_b[k], at_b[k], at_a[k], at_a[k], static_cast<uint32_t>(k), false});
+      tie.listed.push_back({at_a[k], at_a[k], at_b[k], at_b[k], k, true});
+      tie.listed.push_back({at_b[k], at_b[k], at_a[k], at_a[k], k, false});
     }
     if (!tie.listed.empty()) matches.ties.push_back(std::move(tie));
   }

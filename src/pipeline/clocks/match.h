@@ -56,7 +56,7 @@ inline size_t next_of(const Cells& cells, size_t i, size_t end, CellKind kind, i
 inline bool in_order(const Cells& cells, const StepCells& senders, const StepCells& receivers, const Channel& channel,
                      bool numbered) {
   if (!numbered && channel.send_chunk == kUnknown && channel.recv_chunk == kUnknown) {
-    const auto at = [&](size_t i) { return cells.kind.begin() + static_cast<ptrdiff_t>(i); };
+    const auto at = [&](size_t i) { return cells.kind.begin() + i; };
     return std::count(at(senders.begin), at(senders.end), channel.send) ==
            std::count(at(receivers.begin), at(receivers.end), channel.recv);
   }

@@ -13,7 +13,7 @@ constexpr double kFloorNs = 100;  // no stamp is more exact than this
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
@@ -85,7 +85,7 @@ double span_of(const std::vector<Sample>& samples) {
 double mean_t(const std::vector<Sample>& samples) {
   double sum = 0;
   for (const Sample& s : samples) sum += s.t;
-  return samples.empty() ? 0 : sum / static_cast<double>(samples.size());
+  return samples.empty() ? 0 : sum / samples.size();
 }
 
 bool two_way(const TiePoints& points) { return points.from_a.count() > 0 && points.from_b.count() > 0; }
@@ -101,7 +101,7 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   const auto sigma = [](const Line& line, const std::vector<Sample>& s) {
     const double span = span_of(s);
     return span > 0 && s.size() >= 6
-               ? (line.scatter + kFloorNs) * std::sqrt(12.0 / static_cast<double>(s.size())) / span
+               ? (line.scatter + kFloorNs) * std::sqrt(12.0 / s.size()) / span
                : std::numeric_limits<double>::infinity();
   };
   const double sigma_a = sigma(down, a), sigma_b = sigma(up, b);
@@ -116,7 +116,7 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   fit.line.offset = (level_a + level_b) / 2;
   fit.asymmetry = std::abs(level_a - level_b) / 2;
   fit.line.scatter = std::max(down.scatter, up.scatter);
-  const auto least = static_cast<double>(std::min(a.size(), b.size()));
+  const double least = std::min(a.size(), b.size());
   fit.offset_sigma = (fit.line.scatter + kFloorNs) / std::sqrt(least);
   return fit;
 }
@@ -160,7 +160,7 @@ TieFit fit_operator(const TiePoints& points, double drift_limit, Bounds& bounds)
   const Slopes slopes = admissible_slopes(bounds, drift_limit);
   fit.slope_low = slopes.low;
   fit.slope_high = slopes.high;
-  fit.offset_sigma = (line.scatter + kFloorNs) / std::sqrt(static_cast<double>(samples.size()));
+  fit.offset_sigma = (line.scatter + kFloorNs) / std::sqrt(samples.size());
   const double span = span_of(samples);
   fit.slope_sigma = span > 0 ? std::sqrt(12.0) * fit.offset_sigma / span : kMaxDrift;
   fit.match_count = points.from_a.count();
@@ -222,7 +222,7 @@ std::optional<Line> robust_line(const TiePoints& points, TieKind kind, double dr
     Line line = robust(samples, drift_limit);
     std::vector<double> rest;
     for (const Sample& s : samples) rest.push_back(sign * (s.y - line.slope * s.t));
-    const auto fifth = rest.begin() + static_cast<ptrdiff_t>(rest.size() / 20);
+    const auto fifth = rest.begin() + rest.size() / 20;
     std::nth_element(rest.begin(), fifth, rest.end());
     line.offset = sign * *fifth;
     return line;

@@ -76,7 +76,7 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
   const int64_t a_minus_b = frame.a->coarse_ns - frame.b->coarse_ns;
   // Stamps are rounded, so a bound that is exact (a message without latency) may come out too tight by a grain of each
   // clock.
-  const auto rounding = static_cast<double>(frame.a->grain_ns + frame.b->grain_ns);
+  const double rounding = frame.a->grain_ns + frame.b->grain_ns;
   size_t current = SIZE_MAX;
   std::map<std::pair<int32_t, int32_t>, size_t> index;  // segments → index of out.points
   for_each_match(
@@ -86,7 +86,7 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
         const bool from_a = m.from_a != frame.swapped;
         const ClockDomain &sender = from_a ? *frame.a : *frame.b, &receiver = from_a ? *frame.b : *frame.a;
         const int64_t across = from_a ? a_minus_b : -a_minus_b;
-        const auto t = static_cast<double>(m.recv_end_ns - receiver.coarse_ns - frame.middle_ns);
+        const double t = m.recv_end_ns - receiver.coarse_ns - frame.middle_ns;
         if (t < frame.from_t || t >= frame.to_t) return;
         const int32_t segment_s = sender.segment_of(m.send_end_ns), segment_r = receiver.segment_of(m.recv_end_ns);
         const int32_t segment_a = from_a ? segment_s : segment_r, segment_b = from_a ? segment_r : segment_s;
@@ -104,9 +104,9 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
         }
         TiePoints& points = out.points[current];
         const double sign = from_a ? 1 : -1;
-        const double latest = static_cast<double>(m.recv_end_ns - m.send_start_ns + across) + rounding;
-        const auto ends = static_cast<double>(m.recv_end_ns - m.send_end_ns + across);
-        const double waited = static_cast<double>(m.send_end_ns - m.recv_start_ns - across) + rounding;
+        const double latest = (m.recv_end_ns - m.send_start_ns + across) + rounding;
+        const double ends = m.recv_end_ns - m.send_end_ns + across;
+        const double waited = (m.send_end_ns - m.recv_start_ns - across) + rounding;
         if (frame.trimmed && latest < sign * (frame.intercept + frame.slope * t) - frame.slack) {
           ++out.trimmed_count;
           out.first_trimmed = std::min(out.first_trimmed, m.tag);
@@ -155,7 +155,7 @@ bool rough_difference(const Matches& matches, const Tie& tie, int64_t& differenc
         const auto& whole = matches.steps_of_part[p];
         const size_t kept = std::min(steps, whole.size());
         all = all && kept == whole.size();
-        head.steps_of_part[p].assign(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(kept));
+        head.steps_of_part[p].assign(whole.begin(), whole.begin() + kept);
       }
       for_each_match(head, tie, take);
       if (all) break;

@@ -55,7 +55,7 @@ Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {
     }
     std::array<double, kFrontierPhases> at{};
     const int64_t ends[kFrontierPhases] = {rank.start_ns, rank.steady_ns, rank.cool_down_ns, rank.end_ns, last};
-    for (size_t k = 0; k < kFrontierPhases; ++k) at[k] = static_cast<double>(between_ns(first, ends[k]));
+    for (size_t k = 0; k < kFrontierPhases; ++k) at[k] = between_ns(first, ends[k]);
     pipelines[{rank.step, part.dp}].reach(at, part.stage);
   }
   Frontier out;
@@ -70,13 +70,13 @@ Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {
     }
   }
   if (out.pipelines == 0) return out;
-  const auto count = static_cast<double>(out.pipelines);
+  const double count = out.pipelines;
   for (size_t k = 0; k < kFrontierPhases; ++k) {
     out.phases[k].exposed_ns /= count;
     int64_t most = 0;
     for (const auto& [stage, times] : leads[k])
       if (times > most) most = times, out.phases[k].stage = stage;
-    out.phases[k].stage_share = static_cast<double>(most) / count;
+    out.phases[k].stage_share = most / count;
   }
   return out;
 }

@@ -18,8 +18,8 @@ constexpr size_t kSorts = 3;  // what a cell waited for last: its own rank, a fo
 
 double nearest_quantile(std::span<double> values, double share) {
   if (values.empty()) return 0;
-  const auto k = static_cast<size_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(k), values.end());
+  const auto k = static_cast<size_t>(share * (values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + k, values.end());
   return values[k];
 }
 
@@ -53,7 +53,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
       if (own == UINT32_MAX || graph.start_ns[i] < graph.start_ns[own]) own = i;
     }
     for (uint32_t i = step.begin; i < step.end; ++i) {
-      const auto part = static_cast<size_t>(graph.part[i]);
+      const size_t part = graph.part[i];
       if (!is_compute(graph.kind[i])) continue;
       ++cell_begin[part];
       if (first[part] == i || !tells(i)) continue;
@@ -74,7 +74,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end; ++i)
       if (sort[i] != UINT8_MAX)
-        values[--begin[static_cast<size_t>(graph.part[i]) * kSorts + sort[i]]] = graph.delay_ns[i];
+        values[--begin[graph.part[i] * kSorts + sort[i]]] = graph.delay_ns[i];
   const auto of = [&](size_t from, size_t to) {
     return std::span(values).subspan(begin[from], begin[to] - begin[from]);
   };
@@ -83,7 +83,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
       least[p][s - p * kSorts] =
           std::max(kPauseShare * usual_cell[p], kTimesUsual * nearest_quantile(of(s, s + 1), 0.75));
     const std::span<double> all = of(p * kSorts, (p + 1) * kSorts);
-    out.ranks[p].cells = static_cast<int64_t>(all.size());
+    out.ranks[p].cells = all.size();
     if (all.empty()) continue;
     out.ranks[p].late_ns = std::max(0.0, nearest_quantile(all, 0.25));
     usual_late.push_back(out.ranks[p].late_ns);
@@ -97,7 +97,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   }
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end; ++i) {
-      const auto part = static_cast<size_t>(graph.part[i]);
+      const size_t part = graph.part[i];
       if (sort[i] == UINT8_MAX || !(graph.delay_ns[i] > 0) || graph.delay_ns[i] < least[part][sort[i]]) continue;
       out.ranks[part].pause_ns += graph.delay_ns[i] - out.ranks[part].late_ns;
       out.ranks[part].pause_at_ns.push_back(step.start_ns + graph.start_ns[i]);

@@ -91,13 +91,13 @@ class Blocked {
         continue;
       if (part.lanes.empty()) continue;
       if (waiting.empty()) waiting = waiting_names(trace);
-      host_only_.insert(static_cast<int32_t>(p));
+      host_only_.insert(p);
       for (size_t l = 0; l < part.lanes.size(); ++l)
         for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i)
           if (waiting[part.slices.name_id[i]])
             by_lane_[{static_cast<int32_t>(p), static_cast<int32_t>(l)}].push_back(
-                {trace.common_ns(static_cast<int32_t>(p), part.slices.start_ns[i]),
-                 trace.common_ns(static_cast<int32_t>(p), part.slices.end_ns(i)), 0});
+                {trace.common_ns(p, part.slices.start_ns[i]),
+                 trace.common_ns(p, part.slices.end_ns(i)), 0});
     }
     for (size_t i = 0; i < cells.size() && !host_only_.empty(); ++i) {
       if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
@@ -153,9 +153,9 @@ int64_t launched_at(const Part& part, int64_t start_ns) {
   for (const Lane& lane : part.lanes) {
     if (lane.kind != LaneKind::kDeviceStream) continue;
     const auto from = s.start_ns.begin();
-    auto at = std::lower_bound(from + static_cast<std::ptrdiff_t>(lane.begin),
-                               from + static_cast<std::ptrdiff_t>(lane.end), start_ns);
-    for (size_t i = static_cast<size_t>(at - from); i < lane.end && s.start_ns[i] == start_ns; ++i)
+    auto at = std::lower_bound(from + lane.begin,
+                               from + lane.end, start_ns);
+    for (size_t i = at - from; i < lane.end && s.start_ns[i] == start_ns; ++i)
       if (s.class_of(i) == KernelClass::kComputation && s.partner[i] != kNoSliceIndex) return s.start_ns[s.partner[i]];
   }
   return INT64_MIN;
@@ -240,7 +240,7 @@ class Finder {
         messages_(scene.messages),
         blocked_(scene.blocked),
         position_(scene.position) {
-    if (min_ns_) out_.by_stage.resize(static_cast<size_t>(lists_.stages));
+    if (min_ns_) out_.by_stage.resize(lists_.stages);
   }
 
   void look_at(const Group& one) { group(one.first, one.last, *one.theory); }
@@ -254,10 +254,10 @@ class Finder {
   }
 
   size_t slot(bool backward, int32_t vstage, int32_t micro_batch, int32_t position) const {
-    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * static_cast<size_t>(micro_batches_) +
-            static_cast<size_t>(micro_batch)) *
-               static_cast<size_t>(vstages_) +
-           static_cast<size_t>(vstage);
+    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * micro_batches_ +
+            micro_batch) *
+               vstages_ +
+           vstage;
   }
   // Slot of a token's own work or, with `by`, of the virtual stage that many further on; SIZE_MAX outside the schedule.
   size_t slot_of(const RankList& list, const WorkToken& t, bool backward, int32_t by) const {
@@ -282,14 +282,14 @@ class Finder {
     vstages_ = virtual_stage_count(*schedule_);
     micro_batches_ = schedule_->sizes.micro_batches;
     const size_t slots =
-        static_cast<size_t>(max_positions) * 2 * static_cast<size_t>(micro_batches_) * static_cast<size_t>(vstages_);
+        static_cast<size_t>(max_positions) * 2 * micro_batches_ * vstages_;
     done_.assign(slots <= (end_token - begin) * 64 + 4096 ? slots : 0, kNone);
     for (size_t l = first; l < last && !done_.empty(); ++l)
       for (uint32_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
         const WorkToken& token = lists_.tokens[t];
         if (token.kind == CellKind::kWeightGrad) continue;
         const size_t at = slot_of(lists_.lists[l], token, is_backward(token.kind), 0);
-        if (at != SIZE_MAX) done_[at] = static_cast<uint32_t>(t);
+        if (at != SIZE_MAX) done_[at] = t;
       }
     waits_.assign(end_token - begin, {});
     base_ = begin;
@@ -298,7 +298,7 @@ class Finder {
       list_waits(lists_.lists[l], theory);
       for (uint32_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
         if (!run_.theory.has(lists_.cell[t])) continue;
-        if (latest == kNone || end(t) > end(latest)) latest = static_cast<uint32_t>(t);
+        if (latest == kNone || end(t) > end(latest)) latest = t;
         if (min_ns_) judge(lists_.lists[l], t);
       }
     }
@@ -407,8 +407,8 @@ class Finder {
     consider(wait.unexplained_ns(), LateReason::kUnexplained);
     LateSum& sum = out_.by_stage[list.stage][found.reason];
     ++sum.count;
-    sum.late_ns += static_cast<double>(late);
-    sum.gap_ns += static_cast<double>(found.gap_ns);
+    sum.late_ns += late;
+    sum.gap_ns += found.gap_ns;
     sum.max_ns = std::max(sum.max_ns, late);
     if (late < *min_ns_) return;
     ++out_.found;
@@ -422,22 +422,22 @@ class Finder {
     for (size_t hops = 0; hops <= waits_.size(); ++hops) {
       const uint32_t row = lists_.cell[at];
       if (run_.theory.has(row))
-        own.longer_ns += static_cast<double>(cells_.dur_ns(row)) -
+        own.longer_ns += cells_.dur_ns(row) -
                          static_cast<double>(run_.theory.end_ns[row] - run_.theory.start_ns[row]);
       else
-        own.longer_ns += static_cast<double>(cells_.dur_ns(row));
+        own.longer_ns += cells_.dur_ns(row);
       const Wait& wait = waits_[at - base_];
-      own.message_ns += static_cast<double>(wait.message_ns);
-      own.launch_ns += static_cast<double>(wait.launch_ns);
-      own.blocked_ns += static_cast<double>(wait.blocked_ns);
-      own.unexplained_ns += static_cast<double>(wait.unexplained_ns());
+      own.message_ns += wait.message_ns;
+      own.launch_ns += wait.launch_ns;
+      own.blocked_ns += wait.blocked_ns;
+      own.unexplained_ns += wait.unexplained_ns();
       // The chain's beginning, or stamps that contradict each other and would lead in circles.
       if (wait.token == kNone || start(wait.token) >= start(at)) break;
       at = wait.token;
     }
     own.steps = 1;
-    own.actual_ns = static_cast<double>(theory.actual_end_ns) - static_cast<double>(theory.actual_start_ns);
-    own.theory_ns = static_cast<double>(theory.end_ns) - static_cast<double>(theory.start_ns);
+    own.actual_ns = theory.actual_end_ns - static_cast<double>(theory.actual_start_ns);
+    own.theory_ns = theory.end_ns - static_cast<double>(theory.start_ns);
     own.slack_ns = own.longer_ns + own.message_ns + own.launch_ns + own.blocked_ns + own.unexplained_ns -
                    (own.actual_ns - own.theory_ns);
     add_chain(own, out_.chain);

@@ -50,7 +50,7 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
             std::min(graph.ended_ns(send), graph.ended_ns(recv)) - std::max(graph.start_ns[send], graph.start_ns[recv]);
         out.messages.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
                                 static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
-                                std::fabs(static_cast<double>(graph.ended_ns(send) - graph.ended_ns(recv))),
+                                std::fabs(graph.ended_ns(send) - graph.ended_ns(recv)),
                                 graph.cell[send], graph.cell[recv]});
       }
       i = end;
@@ -98,7 +98,7 @@ void from_messages(const Trace& trace, LinkTransfers& out) {
       if (trace.cells.step[m.tag] == kUnknown) return;
       out.messages.push_back({from, to, trace.cells.step[m.tag], is_forward(trace.cells.kind[m.tag]),
                               static_cast<double>(std::min(send_end, recv_end) - start), message_bytes(trace, m.tag),
-                              std::fabs(static_cast<double>(send_end - recv_end)),
+                              std::fabs(send_end - recv_end),
                               sends.find(from, m.send_start_ns, m.send_end_ns, trace.cells.micro_batch[m.tag]), m.tag});
     });
   }

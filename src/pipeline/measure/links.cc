@@ -25,8 +25,8 @@ constexpr int64_t kMinEdges = 2;  // links that a class needs so that one can be
 
 double edge_quantile(std::vector<double> values, double share) {
   if (values.empty()) return kNaN;
-  const auto k = static_cast<size_t>(share * static_cast<double>(values.size() - 1));
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(k), values.end());
+  const auto k = static_cast<size_t>(share * (values.size() - 1));
+  std::nth_element(values.begin(), values.begin() + k, values.end());
   return values[k];
 }
 
@@ -96,8 +96,8 @@ class LinkFinder {
     for (uint32_t i = 0; i < order.size(); ++i) order[next[pair_of[i]]++] = i;
     const auto earlier = [&](uint32_t a, uint32_t b) { return transfers.at(a).step < transfers.at(b).step; };
     for (const auto& [key, pair] : pairs) {
-      const auto end = order.begin() + static_cast<std::ptrdiff_t>(pair.end);
-      const auto first = end - static_cast<std::ptrdiff_t>(pair.count);
+      const auto end = order.begin() + pair.end;
+      const auto first = end - pair.count;
       if (!std::is_sorted(first, end, earlier)) std::stable_sort(first, end, earlier);
     }
     return order;
@@ -131,8 +131,8 @@ class LinkFinder {
         all.insert(all.end(), one_step.begin(), one_step.end());
         by_step.push_back({step, lower_median(one_step)});
       }
-      edge.messages = static_cast<int64_t>(all.size());
-      edge.steps = static_cast<int64_t>(by_step.size());
+      edge.messages = all.size();
+      edge.steps = by_step.size();
       edge.p95_ns = edge_quantile(all, 0.95);
       edge.median_ns = lower_median(std::move(all));
       edge.bytes = lower_median(std::move(bytes));
@@ -162,7 +162,7 @@ class LinkFinder {
         c.messages += out_.edges[e].messages;
         medians.push_back(out_.edges[e].median_ns);
       }
-      c.edges = static_cast<int64_t>(members.size());
+      c.edges = members.size();
       std::sort(medians.begin(), medians.end());
       c.median_ns = usual_link_ns(medians);
       out_.classes.push_back(c);
@@ -236,7 +236,7 @@ class LinkFinder {
 
   bool persistent(const LinkEdge& edge) const {
     return edge.reading != LinkReading::kAlone && edge.ratio >= kSlowLinkRatio &&
-           static_cast<double>(edge.slow_steps) >= kSlowLinkSteps * static_cast<double>(edge.steps);
+           edge.slow_steps >= kSlowLinkSteps * edge.steps;
   }
   // Returns how much longer a message of the edge takes than its class's median; with an unknown direction, as aligned
   // clocks say.
@@ -269,7 +269,7 @@ class LinkFinder {
           for (const uint32_t on : graph_.waits(i)) {
             const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
             if (e != kNoEdge &&
-                static_cast<double>(graph_.start_ns[i] - graph_.start_ns[on]) <= kExplained * out_.edges[e].median_ns)
+                graph_.start_ns[i] - graph_.start_ns[on] <= kExplained * out_.edges[e].median_ns)
               edge_of_op_[i] = e;
           }
         }
@@ -299,8 +299,8 @@ class LinkFinder {
       if (persistent(out_.edges[e])) slow.push_back(e);
     if (!slow.empty()) map_operations();
     std::stable_sort(slow.begin(), slow.end(), [&](size_t a, size_t b) {
-      return excess_ns(out_.edges[a]) * static_cast<double>(out_.edges[a].messages) >
-             excess_ns(out_.edges[b]) * static_cast<double>(out_.edges[b].messages);
+      return excess_ns(out_.edges[a]) * out_.edges[a].messages >
+             excess_ns(out_.edges[b]) * out_.edges[b].messages;
     });
     priced_ = slow;
     if (priced_.size() > kMaxPricedLinks) priced_.resize(kMaxPricedLinks);
@@ -403,8 +403,8 @@ class LinkFinder {
     }
     for (auto& [p, endpoint] : endpoints) {
       endpoint.part = p;
-      endpoint.send_peers = static_cast<int64_t>(peers[p].first.size());
-      endpoint.receive_peers = static_cast<int64_t>(peers[p].second.size());
+      endpoint.send_peers = peers[p].first.size();
+      endpoint.receive_peers = peers[p].second.size();
       endpoint.slow_sender = endpoint.send_peers > 1 && endpoint.slow_sends == endpoint.sends;
       endpoint.slow_receiver = endpoint.receive_peers > 1 && endpoint.slow_receives == endpoint.receives;
       out_.endpoints.push_back(endpoint);

@@ -84,9 +84,9 @@ bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
   if (work.size() < 2) return false;
   Range batches, chunks;
   for (const Work& w : work) batches.see(w.micro_batch), chunks.see(w.chunk);
-  const auto most = static_cast<int64_t>(work.size() * 16 + 1024);
+  const int64_t most = work.size() * 16 + 1024;
   if (batches.size() > most || chunks.size() > most || batches.size() * chunks.size() * kKinds > most) return true;
-  seen.assign(static_cast<size_t>(batches.size() * chunks.size() * kKinds), 0);
+  seen.assign(batches.size() * chunks.size() * kKinds, 0);
   for (const Work& w : work) {
     uint8_t& at = seen[((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) * kKinds +
                        static_cast<int64_t>(w.kind)];
@@ -108,9 +108,9 @@ void keep_different(std::vector<Listed>& all) {
   if (all.empty()) return;
   Range lists, batches;
   for (const Listed& one : all) lists.see(one.list), batches.see(one.micro_batch);
-  const auto most = static_cast<int64_t>(all.size() * 16 + 4096);
+  const int64_t most = all.size() * 16 + 4096;
   if (lists.size() <= most && batches.size() <= most / lists.size()) {
-    std::vector<uint8_t> seen(static_cast<size_t>(lists.size() * batches.size()), 0);
+    std::vector<uint8_t> seen(lists.size() * batches.size(), 0);
     std::erase_if(all, [&](const Listed& one) {
       uint8_t& at = seen[(one.list - lists.low) * batches.size() + one.micro_batch - batches.low];
       return std::exchange(at, uint8_t{1}) != 0;
@@ -140,9 +140,9 @@ RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory) : trace_(t
 }
 
 size_t RunCoverage::slot(int32_t dp, int32_t way, int32_t vstage) const {
-  return (static_cast<size_t>(dp) * static_cast<size_t>(ways_) + static_cast<size_t>(way)) *
-             static_cast<size_t>(vstages_) +
-         static_cast<size_t>(vstage);
+  return (dp * static_cast<size_t>(ways_) + way) *
+             vstages_ +
+         vstage;
 }
 
 uint8_t RunCoverage::needs(size_t cell, size_t& at) const {
@@ -222,7 +222,7 @@ void RunCoverage::find_places(const TheoryRun& theory) {
   const double slots = static_cast<double>(stages_) * replicas_ * chunks;
   if (extent.stage_count < 1 || slots > kMaxSlots) return;  // labels that make no sense
   vstages_ = virtual_stage_count(shape_);
-  has_.assign(static_cast<size_t>(replicas_) * static_cast<size_t>(ways_) * static_cast<size_t>(vstages_), 0);
+  has_.assign(replicas_ * static_cast<size_t>(ways_) * vstages_, 0);
   each_cell(cells, [&](size_t i) {
     const Part& part = trace_.parts[cells.part[i]];
     const int32_t chunk = trace_.chunks_are_pieces ? 0 : std::max(cells.chunk[i], 0);
@@ -264,7 +264,7 @@ void RunCoverage::say_places() {
     alike = alike && stages == read.begin()->second;
   }
   if (!read.empty()) replicas_read_ = static_cast<int32_t>(read.size());
-  const auto all = static_cast<size_t>(stages_) * read.size();
+  const auto all = stages_ * read.size();
   Args args;
   if (places < all) {
     const std::vector<int32_t>& stages = read.begin()->second;
@@ -273,7 +273,7 @@ void RunCoverage::say_places() {
     part_is_one_ = !list.empty() && stages.size() == 1;
     part_of_all_ = list.empty() && read.size() > 1;
     args.flag("one", part_is_one_).set("list", list).set("of", grouped(stages_)).flag("pipelines", read.size() > 1);
-    args.set("places", grouped(static_cast<int64_t>(places))).set("all", grouped(static_cast<int64_t>(all)));
+    args.set("places", grouped(places)).set("all", grouped(all));
     part_ = words(list.empty() ? "coverage.places" : "coverage.stages", args);
   } else if (!missing_.empty()) {
     const bool forwards = (kinds & kForwards) == 0, backwards = (kinds & kBackwards) == 0;
@@ -303,7 +303,7 @@ Text RunCoverage::replicas_note() const {
 Text RunCoverage::holes_note() const {
   if (not_analysable() || !holed()) return {};
   Args args;
-  args.count("steps", static_cast<int64_t>(holed_steps_.size()));
+  args.count("steps", holed_steps_.size());
   if (!(holes_ > 0)) return words("coverage.lost", args);
   args.count("missing", static_cast<int64_t>(holes_)).set("all", text_of(lists_cells_));
   return words("coverage.holes", args);
@@ -455,7 +455,7 @@ void RunCoverage::find_holes() {
         count.expected_forwards += found->second * ((has & kForwards) / kForwards);
       }
     }
-    count.missing = std::max(0.0, count.expected - static_cast<double>(work.size()));
+    count.missing = std::max(0.0, count.expected - work.size());
     for (const Listed& one : work) ++(one.list % 2 == 0 ? count.forwards : count.backwards);
   });
   const auto trains = std::count_if(counts.begin(), counts.end(), [](const Count& c) { return c.backwards > 0; });

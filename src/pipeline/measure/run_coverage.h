@@ -35,7 +35,7 @@ class RunCoverage {
     return !repeated_.empty() && std::binary_search(repeated_.begin(), repeated_.end(), static_cast<uint32_t>(cell));
   }
   // Whether so much work repeats that no wait can be believed: another run in the same files, or steps without numbers.
-  bool repeats() const { return static_cast<double>(repeated_.size()) > kMaxRepeated * static_cast<double>(compute_); }
+  bool repeats() const { return repeated_.size() > kMaxRepeated * compute_; }
   // Returns true if there are more stages than any pipeline has: their numbers, or the ranks', mean something else.
   bool overlong() const { return stages_ > kMaxPipelineStages; }
   // Returns true if no conclusion from waits is reliable: stages are too many, work repeats, or too many rows are

@@ -35,9 +35,9 @@ std::vector<double> usual_busy_ns(const Trace& trace, const std::vector<int32_t>
     ByEnum<CellKind, std::vector<double>, kKinds> durations;
     for (const RankRange& range : of_part[part])
       for (size_t i = range.begin; i < range.end; ++i)
-        if (is_compute(cells.kind[i])) durations[cells.kind[i]].push_back(static_cast<double>(cells.dur_ns(i)));
+        if (is_compute(cells.kind[i])) durations[cells.kind[i]].push_back(cells.dur_ns(i));
     for (std::vector<double>& values : durations) {
-      const auto count = static_cast<double>(values.size());
+      const double count = values.size();
       if (count > 0) usual[part] += count * median_of(std::move(values));
     }
   });
@@ -49,7 +49,7 @@ std::optional<SlowRank> slow_rank(const Trace& trace, const PipelineSums& sums, 
   std::vector<double> busy(trace.parts.size());
   for (const RankSums& rank : sums.ranks)
     if (!std::binary_search(without.begin(), without.end(), rank.step))
-      busy[rank.part] += static_cast<double>(rank.busy_ns);
+      busy[rank.part] += rank.busy_ns;
   std::map<int32_t, std::vector<size_t>> by_stage;
   for (size_t part = 0; part < busy.size(); ++part)
     if (busy[part] > 0) by_stage[trace.parts[part].stage].push_back(part);

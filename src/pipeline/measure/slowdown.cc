@@ -48,7 +48,7 @@ Worlds lay_worlds(const Trace& trace, const StepGraph& graph, const std::vector<
     worlds.stages.see(trace.parts[p].stage);
   }
   std::map<int32_t, uint32_t>& replicas = worlds.replicas.world;
-  if (static_cast<double>(graph.size()) * static_cast<double>(replicas.size()) > kMaxReplicaWork) replicas.clear();
+  if (graph.size() * static_cast<double>(replicas.size()) > kMaxReplicaWork) replicas.clear();
   for (const GraphType& type : graph.types) worlds.by_group.try_emplace(slowdown_group(type, graph.source), 0);
   for (auto& [name, world] : worlds.by_group) world = worlds.count++;
   worlds.count = worlds.stages.lay(worlds.replicas.lay(worlds.count));
@@ -116,7 +116,7 @@ std::vector<SlowdownType> operations_of(const StepGraph& graph) {
       type.mean_ns += graph.dur_ns[i];
     }
   for (SlowdownType& type : out)
-    if (type.count > 0) type.mean_ns /= static_cast<double>(type.count);
+    if (type.count > 0) type.mean_ns /= type.count;
   return out;
 }
 
@@ -147,7 +147,7 @@ void take_times(const StepGraph& graph, const Worlds& worlds, const WorldTimes& 
   double actual = 0, counted = 0;
   for (size_t s = 0; s < graph.steps.size(); ++s) {
     if (graph.steps[s].counts) {
-      actual += static_cast<double>(graph.steps[s].span_ns);
+      actual += graph.steps[s].span_ns;
       counted += 1;
     }
     out.step_no_delay_ns.push_back(times.ns(s, Worlds::kNoDelay));

@@ -61,10 +61,9 @@ std::vector<StepWork> works_of(const Trace& trace) {
 // lasts. A step with a row that seems to last for years contains later steps whole, but they are not years ahead of it.
 double apart_ns(const Span& before, const Span& after) {
   const int64_t gap = between_ns(before.end_ns, after.start_ns);
-  if (gap >= 0) return static_cast<double>(gap);
-  const double shorter = static_cast<double>(
-      std::min(between_ns(before.start_ns, before.end_ns), between_ns(after.start_ns, after.end_ns)));
-  return std::max(static_cast<double>(gap), -shorter);
+  if (gap >= 0) return gap;
+  const double shorter = std::min(between_ns(before.start_ns, before.end_ns), between_ns(after.start_ns, after.end_ns));
+  return std::max<double>(gap, -shorter);
 }
 
 double span_ns(const StepWork& work) {
@@ -113,7 +112,7 @@ std::vector<GapPhase> named(Phases phases) {
   std::vector<std::pair<double, std::string_view>> order;
   for (const auto& [name, rows] : phases) {
     double sum = 0;
-    for (const Phase& row : rows) sum += static_cast<double>(between_ns(row.start_ns, row.end_ns));
+    for (const Phase& row : rows) sum += between_ns(row.start_ns, row.end_ns);
     order.emplace_back(-sum, name);
   }
   std::sort(order.begin(), order.end());
@@ -132,7 +131,7 @@ std::vector<GapPhase> named(Phases phases) {
       int64_t to = INT64_MIN;
       for (const auto& [start, end] : rows) {
         if (end <= to) continue;
-        ns += static_cast<double>(between_ns(std::max(start, to), end));
+        ns += between_ns(std::max(start, to), end);
         to = end;
       }
       return ns;
@@ -179,7 +178,7 @@ StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   if (out.gaps.empty()) return out;
   std::vector<double> all, spans, usual;
   for (const StepGap& gap : out.gaps) all.push_back(gap.ns);
-  for (const StepSums& step : sums.steps) spans.push_back(static_cast<double>(step.span_ns()));
+  for (const StepSums& step : sums.steps) spans.push_back(step.span_ns());
   out.mean_ns = mean_of(all);
   out.course = course_of(all);
   const bool shaped = out.course.kind == CourseKind::kOnset || out.course.kind == CourseKind::kTrend ||

@@ -27,7 +27,7 @@ double covered_ns(const std::vector<Work>& works, int64_t from, int64_t to, Tail
     if (work.part > last) continue;
     const int64_t start = std::max(work.start_ns, covered), end = std::min(work.end_ns, to);
     if (end <= start) continue;
-    sum += static_cast<double>(between_ns(start, end));
+    sum += between_ns(start, end);
     covered = end;
   }
   return sum;
@@ -67,11 +67,11 @@ StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, siz
                     to = trace.common_ns(list.part, cells.end_ns[i]);
       if (from < start_ns || to > end_ns) works.push_back({from, to, part_of(cells.kind[i])});
     }
-    tail.longest_ns = std::max(tail.longest_ns, static_cast<double>(between_ns(own_start, own_end)));
+    tail.longest_ns = std::max<double>(tail.longest_ns, between_ns(own_start, own_end));
   }
   std::sort(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.start_ns < b.start_ns; });
   const int64_t others_end = std::clamp(step.pipeline_end_ns, end_ns, std::max(end_ns, step.end_ns));
-  tail.part_ns[TailPart::kReplicas] = static_cast<double>(between_ns(end_ns, others_end));
+  tail.part_ns[TailPart::kReplicas] = between_ns(end_ns, others_end);
   double before = 0;
   for (const TailPart part : {TailPart::kCollectives, TailPart::kOptimizer, TailPart::kOther}) {
     const double so_far =
@@ -79,7 +79,7 @@ StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, siz
     tail.part_ns[part] = so_far - before;
     before = so_far;
   }
-  tail.part_ns[TailPart::kIdle] = static_cast<double>(between_ns(step.start_ns, start_ns)) +
+  tail.part_ns[TailPart::kIdle] = between_ns(step.start_ns, start_ns) +
                                   static_cast<double>(between_ns(others_end, step.end_ns)) - before;
   return tail;
 }

@@ -73,7 +73,7 @@ class Finder {
     std::vector<int64_t> steps(trace_.parts.size(), 0);
     for (const RankSums& rank : sums_.ranks) {
       if (!counts(rank.step)) continue;
-      busy[rank.part] += static_cast<double>(rank.busy_ns);
+      busy[rank.part] += rank.busy_ns;
       ++steps[rank.part];
     }
     worker_of_.assign(trace_.parts.size(), -1);
@@ -83,9 +83,9 @@ class Finder {
       worker_of_[p] = static_cast<int32_t>(out_.workers.size());
       by_stage[trace_.parts[p].stage].push_back(worker_of_[p]);
       StragglerWorker worker;
-      worker.part = static_cast<int32_t>(p);
+      worker.part = p;
       worker.steps = steps[p];
-      worker.busy_ns = busy[p] / static_cast<double>(steps[p]);
+      worker.busy_ns = busy[p] / steps[p];
       worker.period_ns = worker.s_w = kNaN;
       out_.workers.push_back(worker);
     }
@@ -97,14 +97,14 @@ class Finder {
       for (const int32_t w : members) {
         const StragglerWorker& worker = out_.workers[w];
         all.push_back(worker.busy_ns);
-        cells.push_back(usual[worker.part] / static_cast<double>(worker.steps));
+        cells.push_back(usual[worker.part] / worker.steps);
         sum += worker.busy_ns;
       }
       const std::vector<double> of_all = against_others(all), of_cells = against_others(cells);
       const auto peers = static_cast<double>(members.size()) - 1;
       for (size_t k = 0; k < members.size(); ++k) {
         StragglerWorker& worker = out_.workers[members[k]];
-        worker.busy_ratio = peers > 0 ? worker.busy_ns * static_cast<double>(members.size()) / sum : kNaN;
+        worker.busy_ratio = peers > 0 ? worker.busy_ns * members.size() / sum : kNaN;
         worker.ratio = peers > 0 ? std::min(of_all[k], of_cells[k]) : kNaN;
         // The median of n values scatters √1.57 ≈ 1.25 times as much as their mean.
         worker.error = peers > 0 ? errors[worker.part] * std::sqrt(1 + 1.57 / peers) : kNaN;
@@ -120,7 +120,7 @@ class Finder {
     for (size_t i = 0; i < cells.size(); ++i) {
       if (!is_compute(cells.kind[i]) || cells.step[i] == kUnknown || !counts(cells.step[i])) continue;
       Scatter& s = scatter[cells.part[i]][{cells.kind[i], cells.chunk[i]}];
-      const auto dur = static_cast<double>(cells.dur_ns(i));
+      const double dur = cells.dur_ns(i);
       s.count += 1;
       s.sum += dur;
       s.squares += dur * dur;
@@ -162,13 +162,13 @@ class Finder {
         std::vector<double> busy;
         const size_t first = m;
         for (; m < members.size() && members[m].stage == row.stage; ++m) busy.push_back(members[m].busy_ns);
-        for (const double ns : busy) row.busy_ns += ns / static_cast<double>(busy.size());
+        for (const double ns : busy) row.busy_ns += ns / busy.size();
         const std::vector<double> ratios = against_others(busy);
         for (size_t k = 0; busy.size() > 1 && k < ratios.size(); ++k) {
           const int32_t w = worker_of_[members[first + k].part];
           if (w < 0) continue;
           StragglerWorker& worker = out_.workers[w];
-          const double error = worker.error * std::sqrt(static_cast<double>(worker.steps));
+          const double error = worker.error * std::sqrt(worker.steps);
           const bool slow = ratios[k] >= 1 + std::max(kStragglerRatio - 1, kErrors * error);
           if (slow && counts(step)) ++worker.slow_steps;
           if (row.slowest_part < 0 || ratios[k] > row.slowest_ratio) {
@@ -229,7 +229,7 @@ class Finder {
           }
           i = j;
         }
-        const auto n = static_cast<double>(pairs.size());
+        const double n = pairs.size();
         // Two values are always one above and one below their mean.
         if (pairs.size() < 3 || !(f > 0) || !(b > 0)) continue;
         Sums& s = by_stage[part(p).stage];
@@ -263,18 +263,18 @@ class Finder {
     for (StragglerWorker& worker : out_.workers) {
       const RankDelays& own = delays_.ranks[worker.part];
       worker.cells = own.cells;
-      worker.pauses = static_cast<int64_t>(own.pause_at_ns.size());
+      worker.pauses = own.pause_at_ns.size();
       worker.pause_ns = own.pause_ns;
       worker.late_ns = own.late_ns;
       if (own.pause_at_ns.size() < 5) continue;
       std::vector<double> between;
       double sum = 0, squares = 0;
       for (size_t i = 1; i < own.pause_at_ns.size(); ++i) {
-        between.push_back(static_cast<double>(own.pause_at_ns[i] - own.pause_at_ns[i - 1]));
+        between.push_back(own.pause_at_ns[i] - own.pause_at_ns[i - 1]);
         sum += between.back();
         squares += between.back() * between.back();
       }
-      const auto n = static_cast<double>(between.size());
+      const double n = between.size();
       const double mean = sum / n, deviation = std::sqrt(std::max(0.0, squares / n - mean * mean));
       if (mean > 0 && deviation <= kSteadyPeriod * mean) worker.period_ns = median_of(between);
     }
@@ -285,7 +285,7 @@ class Finder {
       const RankDelays& own = delays_.ranks[worker.part];
       const bool alone = std::isnan(worker.ratio);
       const bool slow = !alone && worker.ratio >= 1 + std::max(kStragglerRatio - 1, kErrors * worker.error);
-      if (slow && static_cast<double>(worker.slow_steps) >= kStragglerSteps * static_cast<double>(worker.steps))
+      if (slow && worker.slow_steps >= kStragglerSteps * worker.steps)
         worker.verdict = StragglerVerdict::kPersistent;
       else if (own.late)
         worker.verdict = StragglerVerdict::kLateLaunch;
@@ -301,12 +301,12 @@ class Finder {
   // Outlier steps are not part of the means; what they cost is spread over all steps.
   void find_slow_steps() {
     std::vector<double> spans;
-    for (const StepSums& step : sums_.steps) spans.push_back(static_cast<double>(step.span_ns()));
+    for (const StepSums& step : sums_.steps) spans.push_back(step.span_ns());
     const double usual = median_of(spans);
     for (const StepSums& step : sums_.steps) {
       if (counts(step.step) || !(usual > 0)) continue;
-      const auto span = static_cast<double>(step.span_ns());
-      out_.slow_steps.push_back({step.step, span / usual, (span - usual) / static_cast<double>(sums_.steps.size())});
+      const double span = step.span_ns();
+      out_.slow_steps.push_back({step.step, span / usual, (span - usual) / sums_.steps.size()});
     }
   }
 
@@ -342,8 +342,8 @@ Stragglers find_stragglers(const Trace& trace, const StepGraph& graph, const Run
 double StragglerWorker::beyond_ns() const {
   if (steps == 0) return 0;
   const double longer = ratio > 1 ? busy_ns * (1 - 1 / ratio) : 0;
-  const double late = verdict == StragglerVerdict::kLateLaunch ? late_ns * static_cast<double>(cells) : 0;
-  return longer + (pause_ns + late) / static_cast<double>(steps);
+  const double late = verdict == StragglerVerdict::kLateLaunch ? late_ns * cells : 0;
+  return longer + (pause_ns + late) / steps;
 }
 
 std::vector<size_t> worst_workers(const Stragglers& stragglers) {
@@ -364,7 +364,7 @@ Text straggler_words(const StragglerWorker& worker) {
   Args args;
   args.set("ratio", fixed(worker.ratio, 2)).set("slow", grouped(worker.slow_steps)).count("steps", worker.steps);
   args.set("late", human_duration(worker.late_ns)).count("pauses", worker.pauses);
-  if (worker.pauses > 0) args.set("pause", human_duration(worker.pause_ns / static_cast<double>(worker.pauses)));
+  if (worker.pauses > 0) args.set("pause", human_duration(worker.pause_ns / worker.pauses));
   args.set("period", std::isfinite(worker.period_ns) ? human_duration(worker.period_ns) : "");
   switch (worker.verdict) {
     case StragglerVerdict::kFine: return {};

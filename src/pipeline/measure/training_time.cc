@@ -90,10 +90,10 @@ void share_out(const std::vector<Piece>& pieces, TrainingStep& step) {
     taken.insert(taken.end(), claimed[k].begin(), claimed[k].end());
     taken = union_of(std::move(taken));
     const int64_t all = length_of(taken);
-    step.ns[k] = static_cast<double>(all - before);
+    step.ns[k] = all - before;
     before = all;
   }
-  step.ns[kTrainingParts - 1] = step.whole_ns() - static_cast<double>(before);
+  step.ns[kTrainingParts - 1] = step.whole_ns() - before;
 }
 
 // The collectives of one step by name, in order of time: the k-th one of a name is the same call on all ranks.
@@ -106,7 +106,7 @@ size_t ranks_known(std::string_view name) {
   size_t count = 0;
   for (const char c : name.substr(begin + 1, end - begin - 1)) {
     if (c < '0' || c > '9' || count > 1'000'000) return 0;
-    count = 10 * count + static_cast<size_t>(c - '0');
+    count = 10 * count + (c - '0');
   }
   return count;
 }
@@ -116,7 +116,7 @@ size_t ranks_known(std::string_view name) {
 std::vector<RankPieces> pieces_of_ranks(const Trace& trace) {
   std::vector<std::vector<size_t>> cells(trace.parts.size());
   for (size_t i = 0; i < trace.cells.size(); ++i) {
-    const auto p = static_cast<size_t>(trace.cells.part[i]);
+    const size_t p = trace.cells.part[i];
     if (is_message(trace.cells.kind[i]) || trace.parts[p].stage > 0) return {};
     cells[p].push_back(i);
   }
@@ -242,20 +242,20 @@ TrainingTime training_time(const Trace& trace) {
     if (all[p].pieces.empty()) continue;
     std::vector<Calls> of_rank;
     TrainingRank rank;
-    rank.part = static_cast<int32_t>(p);
+    rank.part = p;
     rank.rank = trace.parts[p].rank;
     rank.steps = steps_of_rank(all[p].pieces, steps, common.extent[p], of_rank);
     for (const Piece& piece : all[p].hidden)
       if (std::binary_search(steps.begin(), steps.end(), piece.step))
-        out.hidden_ns += static_cast<double>(piece.time.end - piece.time.start);
+        out.hidden_ns += piece.time.end - piece.time.start;
     for (const CollectiveFact& fact : trace.parts[p].collectives) {
       if (fact.bytes <= 0) continue;
-      bytes[trace.names.text(trace.parts[p].slices.name_id[fact.slice])] += static_cast<double>(fact.bytes);
+      bytes[trace.names.text(trace.parts[p].slices.name_id[fact.slice])] += fact.bytes;
     }
     out.ranks.push_back(std::move(rank));
     calls.push_back(std::move(of_rank));
   }
-  const auto cases = static_cast<double>(out.ranks.size() * steps.size());
+  const double cases = out.ranks.size() * steps.size();
   out.hidden_ns /= cases;
 
   std::map<std::string_view, TrainingCollective> sums;
@@ -272,8 +272,8 @@ TrainingTime training_time(const Trace& trace) {
     // A wait bears the name of the collective that it waits for; the size stands with the collective's own call.
     const std::string_view call = name.starts_with(kWait) ? name.substr(kWait.size()) : name;
     if (const auto at = bytes.find(call); at != bytes.end())
-      sum.bytes = at->second / (cases + static_cast<double>(out.first_left_out >= 0 ? out.ranks.size() : 0));
-    sum.count = static_cast<int64_t>(static_cast<double>(sum.count) / cases + 0.5);
+      sum.bytes = at->second / (cases + (out.first_left_out >= 0 ? out.ranks.size() : 0));
+    sum.count = static_cast<int64_t>(sum.count / cases + 0.5);
     out.collectives.push_back(std::move(sum));
   }
   std::stable_sort(out.collectives.begin(), out.collectives.end(), [](const auto& a, const auto& b) {

@@ -32,7 +32,7 @@ struct TrainingStep {
   ByEnum<TrainingPart, double, kTrainingParts> ns = {};
   double transfer_ns = 0;  // part of kCollective: as long as the rank that came last needed
   double waiting_ns = 0;   // the rest of kCollective: until the last rank had come
-  double whole_ns() const { return static_cast<double>(end_ns - start_ns); }
+  double whole_ns() const { return end_ns - start_ns; }
   // The step without the time that it waited for other ranks.
   double own_ns() const { return whole_ns() - waiting_ns; }
   double of(TrainingPart part) const { return ns[part]; }

@@ -54,7 +54,7 @@ class Splitter {
     const OrderGraph graph = graphs_.graph(p.first, p.last);
     OrderReplay replayer(graph, lists_, p.first);
     replayer.without_messages(p.level_ns);
-    p.units = static_cast<int64_t>(graph.units.size());
+    p.units = graph.units.size();
     p.unnumbered = graph.unnumbered;
     p.without_producer = graph.without_producer;
     p.broken = graph.broken;
@@ -76,9 +76,9 @@ class Splitter {
       }
       p.busy_ns += own_ns;
       p.busiest_ns = std::max(p.busiest_ns, own_ns);
-      p.longest_ns = std::max(p.longest_ns, static_cast<double>(between_ns(graph.units[begin].start_ns, last_ns)));
+      p.longest_ns = std::max<double>(p.longest_ns, between_ns(graph.units[begin].start_ns, last_ns));
     }
-    p.work_ns = p.busy_ns / static_cast<double>(p.last - p.first);
+    p.work_ns = p.busy_ns / (p.last - p.first);
     p.order_ns = cost_of_order(p, graph, replayer);
     if (trace_.comparable()) collect_gaps(p, graph);
   }
@@ -117,12 +117,12 @@ class Splitter {
                 known.insert(at, {producer.list, kMaxOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
                                                                              lists_.lists[p.first + l].part)});
           messages[u].after_ns[w] =
-              std::clamp(static_cast<double>(between_ns(producer.end_ns, unit.start_ns)), 0.0, at->max_ns);
+              std::clamp<double>(between_ns(producer.end_ns, unit.start_ns), 0.0, at->max_ns);
           came = std::max(came, producer.end_ns);
           max_ns = std::max(max_ns, at->max_ns);
         }
         if (came != INT64_MIN && free_at != INT64_MIN && free_at >= came)
-          messages[u].held_ns = std::clamp(static_cast<double>(between_ns(free_at, unit.start_ns)), 0.0, max_ns);
+          messages[u].held_ns = std::clamp<double>(between_ns(free_at, unit.start_ns), 0.0, max_ns);
         free_at = std::max(free_at, unit.end_ns);
       }
     }
@@ -306,14 +306,14 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     const StepSums* step = sums_of.at(lists.lists[p.first].step);
     tails[i] = step_tail(trace, lists, p.first, p.last, *step, p.start_ns, p.end_ns);
   });
-  out.stages.resize(static_cast<size_t>(lists.stages));
+  out.stages.resize(lists.stages);
   for (size_t i = 0; i < pipelines.size(); ++i) {
     Pipeline& p = pipelines[i];
     const RankList& list = lists.lists[p.first];
     const StepSums& whole = *sums_of.at(list.step);
-    const double pipeline_ns = out.clock_free ? p.longest_ns : static_cast<double>(between_ns(p.start_ns, p.end_ns));
+    const double pipeline_ns = out.clock_free ? p.longest_ns : between_ns(p.start_ns, p.end_ns);
     const double span_ns = out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns)
-                                          : static_cast<double>(between_ns(whole.start_ns, whole.end_ns));
+                                          : between_ns(whole.start_ns, whole.end_ns);
     WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
     step.outlier = std::binary_search(outliers.begin(), outliers.end(), list.step);
     step.tail_ns = tails[i].part_ns;
@@ -336,9 +336,9 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
   for (uint32_t s = 0; s < out.stages.size(); ++s) {
     WaterfallStage stage = out.stages[s];
     if (stage.ranks == 0) continue;
-    stage.stage = static_cast<int32_t>(s);
-    stage.pipeline_ns /= static_cast<double>(stage.ranks);
-    for (double& ns : stage.part_ns) ns /= static_cast<double>(stage.ranks);
+    stage.stage = s;
+    stage.pipeline_ns /= stage.ranks;
+    for (double& ns : stage.part_ns) ns /= stage.ranks;
     stages.push_back(stage);
   }
   out.stages = std::move(stages);

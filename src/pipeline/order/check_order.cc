@@ -29,7 +29,7 @@ Status check_order(const Schedule& schedule) {
   const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
   const bool two_ways = schedule.layout == ChunkLayout::kBidirectional;
   // A few lines of text may name huge numbers, so nothing is allocated before the counts agree.
-  const uint64_t expected = static_cast<uint64_t>(m) * static_cast<uint64_t>(two_ways ? 1 : v);
+  const uint64_t expected = m * static_cast<uint64_t>(two_ways ? 1 : v);
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
     uint64_t forwards = 0;
     for (const ScheduleCell& cell : schedule.ranks[r])
@@ -41,13 +41,13 @@ Status check_order(const Schedule& schedule) {
   std::vector<int8_t> way(two_ways ? static_cast<size_t>(m) : 0, -1);
   std::vector<State> state;
   for (size_t r = 0; r < schedule.ranks.size(); ++r) {
-    state.assign(static_cast<size_t>(m) * static_cast<size_t>(v), kNothing);
+    state.assign(m * static_cast<size_t>(v), kNothing);
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i)
       for (const Action& a : schedule.ranks[r][i].actions()) {
         if (a.micro_batch < 0 || a.micro_batch >= m || a.chunk < 0 || a.chunk >= v || a.kind > CellKind::kWeightGrad)
           return bad(r, "has at position " + std::to_string(i) +
                             " what is no cell of this schedule: " + name(a.kind, a.micro_batch, a.chunk));
-        State& now = state[static_cast<size_t>(a.micro_batch) * static_cast<size_t>(v) + static_cast<size_t>(a.chunk)];
+        State& now = state[a.micro_batch * static_cast<size_t>(v) + a.chunk];
         if (now != needed(a.kind))
           return bad(r, "has " + name(a.kind, a.micro_batch, a.chunk) + " at position " + std::to_string(i) +
                             (now >= left(a.kind) ? ", which it had before" : ", before what it needs"));
@@ -60,9 +60,9 @@ Status check_order(const Schedule& schedule) {
       }
     for (size_t at = 0; at < state.size(); ++at)
       if (state[at] != kAllDone && !(two_ways && state[at] == kNothing)) {
-        const auto chunks = static_cast<size_t>(v);
-        return bad(r, "has no whole backward of " + name(CellKind::kForward, static_cast<int64_t>(at / chunks),
-                                                         static_cast<int64_t>(at % chunks)));
+        const size_t chunks = v;
+        return bad(r, "has no whole backward of " + name(CellKind::kForward, at / chunks,
+                                                         at % chunks));
       }
   }
   return {};

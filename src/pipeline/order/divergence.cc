@@ -43,7 +43,7 @@ std::optional<Divergence> first_divergence(std::span<const WorkToken> expected, 
   while (at < expected.size() && at < found.size() && same_direction(expected[at], found[at])) ++at;
   if (at == expected.size() && at == found.size()) return std::nullopt;
   Divergence d;
-  d.position = static_cast<int64_t>(at);
+  d.position = at;
   if (at < expected.size()) d.expected = text_of(expected, at, with_chunk, label);
   if (at < found.size()) d.found = text_of(found, at, with_chunk, label);
   Args args;

@@ -23,7 +23,7 @@ std::optional<size_t> near_distance(std::span<const WorkToken> a, std::span<cons
   std::vector<std::ptrdiff_t> before(2 * kMax + 3, kNowhere), now = before;
   for (std::ptrdiff_t e = 0; e <= kMax; ++e) {
     for (std::ptrdiff_t k = -e; k <= e; ++k) {
-      const auto at = static_cast<size_t>(kMax + 1 + k);
+      const size_t at = kMax + 1 + k;
       std::ptrdiff_t i = e == 0 ? 0 : std::max({before[at - 1], before[at] + 1, before[at + 1] + 1});
       i = std::min({i, n, m - k});
       if (i < 0 || i + k < 0) {

@@ -32,7 +32,7 @@ Schedule fuse_pairs(Schedule schedule, const RankLists& lists) {
   for (const RankOrder& order : schedule.ranks) together.emplace_back(order.size(), 0);
   for (const RankList& list : lists.lists) {
     if (list.micro_batches != schedule.sizes.micro_batches) continue;
-    const auto s = static_cast<size_t>(list.stage);
+    const size_t s = list.stage;
     ++of_stage[s];
     for (size_t t = list.begin; t + 1 < list.end; ++t) {
       if (!lists.tokens[t].fused || !lists.tokens[t + 1].fused) continue;

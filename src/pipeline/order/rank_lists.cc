@@ -32,11 +32,11 @@ void add_tokens(const Cells& cells, const std::vector<uint32_t>& loss_of, size_t
     if (kind == CellKind::kForwardBackward) {  // the cell names at most one of its two micro-batches
       tokens.push_back({cells.micro_batch[i], static_cast<int16_t>(chunk), CellKind::kForward, true});
       tokens.push_back({kUnknown, kUnknown, CellKind::kBackward, true});
-      row.insert(row.end(), 2, static_cast<uint32_t>(i));
+      row.insert(row.end(), 2, i);
       continue;
     }
     tokens.push_back({cells.micro_batch[i], static_cast<int16_t>(chunk), kind, false});
-    row.push_back(static_cast<uint32_t>(i));
+    row.push_back(i);
   }
   for (size_t t = first; t + 1 < tokens.size(); ++t) {
     WorkToken &a = tokens[t], &b = tokens[t + 1];
@@ -73,7 +73,7 @@ class LabelSet {
     if (count == 0) return;
     low_ = low;
     if (high - low < count * 4 + 64) {
-      place_.assign(static_cast<size_t>(high - low + 1), kUnknown);
+      place_.assign(high - low + 1, kUnknown);
       for (const WorkToken& t : tokens)
         if (wanted(t)) place_[t.micro_batch - low] = 0;
       for (size_t i = 0; i < place_.size(); ++i) {
@@ -95,7 +95,7 @@ class LabelSet {
   int32_t find(int32_t label) const {
     if (!place_.empty()) {
       const int64_t at = label - low_;
-      return at >= 0 && at < static_cast<int64_t>(place_.size()) ? place_[at] : kUnknown;
+      return at >= 0 && at < std::ssize(place_) ? place_[at] : kUnknown;
     }
     const auto it = std::lower_bound(labels_.begin(), labels_.end(), label);
     return it != labels_.end() && *it == label ? static_cast<int32_t>(it - labels_.begin()) : kUnknown;
@@ -144,7 +144,7 @@ std::vector<int32_t> places_by_order(const RankLists& all, const Group& group, c
   }
   std::sort(order.begin(), order.end());
   std::vector<int32_t> number(order.size());
-  for (uint32_t i = 0; i < order.size(); ++i) number[order[i].second] = static_cast<int32_t>(i);
+  for (uint32_t i = 0; i < order.size(); ++i) number[order[i].second] = i;
   return number;
 }
 
@@ -275,7 +275,7 @@ void look_at_groups(RankLists& all, std::vector<Group>& groups) {
       forwards += t.kind == CellKind::kForward ? 1 : 0;
       backwards += is_backward(t.kind) ? 1 : 0;
     }
-    const auto ranks = static_cast<int64_t>(group.last - group.first);
+    const int64_t ranks = group.last - group.first;
     group.whole = forwards == backwards && forwards % (ranks * std::max(1, group.labels)) == 0;
     if (!share_no_label) return;
     const LabelSet first(tokens, 0);
@@ -325,7 +325,7 @@ WorkLists work_lists(const RankLists& lists) {
   all.chunks = lists.chunks;
   all.micro_batches = lists.micro_batches;
   all.chunks_share_no_label = lists.chunks_share_no_label;
-  all.list_count = static_cast<int64_t>(lists.lists.size());
+  all.list_count = lists.lists.size();
   std::unordered_map<uint64_t, std::vector<size_t>> by_hash;
   for (const RankList& list : lists.lists) {
     const std::span tokens = std::span(lists.tokens).subspan(list.begin, list.end - list.begin);

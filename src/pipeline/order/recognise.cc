@@ -41,8 +41,8 @@ std::vector<WorkToken> expected_tokens(const RankOrder& order) {
 }
 
 double closeness(size_t distance, size_t a, size_t b) {
-  const auto longer = static_cast<double>(std::max<size_t>(1, std::max(a, b)));
-  return std::max(0.0, 1 - static_cast<double>(distance) / longer);
+  const double longer = std::max<size_t>(1, std::max(a, b));
+  return std::max(0.0, 1 - distance / longer);
 }
 
 // The number of forwards before the first backward; `fused` is set if the last of them ran as one with it.
@@ -100,10 +100,10 @@ std::vector<Plausible> plausible_ones(const WorkLists& lists) {
     for (const auto& [stage, seen] : warm_up) {
       const int64_t expected = def->warm_up(sizes, stage);
       // The F of a pair counts as first; a schedule that has the B first fits nearly as well.
-      const auto first = static_cast<double>(std::abs(seen.forwards - expected));
-      const double second = static_cast<double>(std::abs(seen.forwards - 1 - expected)) + kPairTurned;
+      const double first = std::abs(seen.forwards - expected);
+      const double second = std::abs(seen.forwards - 1 - expected) + kPairTurned;
       apart += seen.fused ? std::min(first, second) : first;
-      whole += static_cast<double>(std::max<int64_t>(1, expected));
+      whole += std::max<int64_t>(1, expected);
     }
     found.push_back({def, sizes, whole > 0 ? apart / whole : 0});
   };
@@ -190,15 +190,15 @@ class Comparison {
       }
       const size_t distance = edit_distance(expected.directions, found, same_direction);
       const size_t order_distance = edit_distance(expected.all, own, same_work);
-      const auto count = static_cast<double>(list.count);
+      const double count = list.count;
       result.score += count * closeness(distance, expected.directions.size(), found.size());
       result.order_score += count * closeness(order_distance, expected.all.size(), own.size());
       if (distance == 0) result.equal_lists += list.count;
     }
     if (made_.empty() || std::none_of(made_.begin(), made_.end(), [](const auto& m) { return m.second.has_value(); }))
       return std::nullopt;
-    result.score /= static_cast<double>(std::max<int64_t>(1, scored));
-    result.order_score /= static_cast<double>(std::max<int64_t>(1, scored));
+    result.score /= std::max<int64_t>(1, scored);
+    result.order_score /= std::max<int64_t>(1, scored);
     return result;
   }
 
@@ -282,7 +282,7 @@ std::vector<Ranked> ranked(const std::vector<const WorkLists*>& choices, size_t 
     Comparison comparison(all[i].plausible, *all[i].lists);
     if (auto exact = comparison.run(1)) all[i].candidate = std::move(*exact);
   }
-  std::stable_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(equal), nearer);
+  std::stable_sort(all.begin(), all.begin() + equal, nearer);
   return all;
 }
 
@@ -308,7 +308,7 @@ void settle_unsplit(std::vector<Ranked>& all) {
   while (near < all.size() && all[near].candidate.score == all.front().candidate.score) ++near;
   if (near == 1 || !splits(all.front())) return;
   const auto first = std::find_if(schedules().begin(), schedules().end(), [&](const ScheduleDef* def) {
-    return std::any_of(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(near),
+    return std::any_of(all.begin(), all.begin() + near,
                        [&](const Ranked& one) { return one.candidate.name == def->name && splits(one); });
   });
   const auto chosen =

@@ -28,7 +28,7 @@ std::string runner_up_text(const Recognition& r) {
 }
 
 std::string equal_lists_text(const Recognition& r) {
-  const double equal = static_cast<double>(r.best().equal_lists) / static_cast<double>(std::max<int64_t>(1, r.lists));
+  const double equal = r.best().equal_lists / static_cast<double>(std::max<int64_t>(1, r.lists));
   return fixed(equal * 100, equal == 1 ? 0 : 1) + "\u202f%";
 }
 

@@ -15,7 +15,7 @@ class SchedulePlaces {
  public:
   explicit SchedulePlaces(const Schedule& schedule)
       : chunks_(schedule.sizes.chunks), micro_batches_(schedule.sizes.micro_batches) {
-    const size_t per_stage = static_cast<size_t>(chunks_) * static_cast<size_t>(micro_batches_) * 3;
+    const size_t per_stage = chunks_ * static_cast<size_t>(micro_batches_) * 3;
     place_.resize(schedule.ranks.size());
     flat_.resize(place_.size());
     for (size_t s = 0; s < place_.size(); ++s) {
@@ -31,7 +31,7 @@ class SchedulePlaces {
   // Returns the place of a list's `nth` token. Where the token's numbers are unknown, this is place `nth` if the work
   // there has the same direction. kUnknown when the schedule has no such work.
   int32_t find(int32_t stage, const WorkToken& t, size_t nth) const {
-    const auto s = static_cast<size_t>(stage);
+    const size_t s = stage;
     if (t.micro_batch == kUnknown || t.chunk == kUnknown)
       return nth < flat_[s].size() && flat_[s][nth].first == direction_of(t.kind) ? flat_[s][nth].second : kUnknown;
     if (t.micro_batch < 0 || t.micro_batch >= micro_batches_ || t.chunk < 0 || t.chunk >= chunks_) return kUnknown;
@@ -44,7 +44,7 @@ class SchedulePlaces {
     return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1;
   }
   size_t key(int32_t micro_batch, int32_t chunk, CellKind kind) const {
-    return (static_cast<size_t>(chunk) * static_cast<size_t>(micro_batches_) + static_cast<size_t>(micro_batch)) * 3 +
+    return (chunk * static_cast<size_t>(micro_batches_) + micro_batch) * 3 +
            direction_of(kind);
   }
   int32_t chunks_, micro_batches_;

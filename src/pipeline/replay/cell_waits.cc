@@ -42,8 +42,8 @@ class CellWaits {
   explicit CellWaits(const Trace& trace) : trace_(trace), cells_(trace.cells), recorded_(trace) {
     for (const StepRange& range : step_ranges(cells_))
       if (range.step != kUnknown &&
-          std::any_of(cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.begin),
-                      cells_.kind.begin() + static_cast<std::ptrdiff_t>(range.end), takes_part))
+          std::any_of(cells_.kind.begin() + range.begin,
+                      cells_.kind.begin() + range.end, takes_part))
         steps_.emplace_back().range = range;
     // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
     pairs_ = overlapped_pairs(cells_);
@@ -122,10 +122,9 @@ class CellWaits {
     for (Step& step : steps_) {
       while (at < links.size() && cells_.step[links[at].from_cell] < step.range.step) ++at;
       const size_t first = at;
-      at = static_cast<size_t>(
-          std::partition_point(links.begin() + static_cast<std::ptrdiff_t>(at), links.end(),
+      at = std::partition_point(links.begin() + at, links.end(),
                                [&](const Link& link) { return cells_.step[link.from_cell] <= step.range.step; }) -
-          links.begin());
+          links.begin();
       step.links = links.subspan(first, at - first);
     }
   }
@@ -167,7 +166,7 @@ class CellWaits {
       const Edge own = edge_of(link);
       const size_t way = std::get<bool>(own) ? 0 : 1;
       size_t& first = step.first_link[way];
-      if (first == SIZE_MAX) first = static_cast<size_t>(&link - links_.data());
+      if (first == SIZE_MAX) first = &link - links_.data();
       ++step.messages;
       const uint32_t to = op_of_[link.to_cell], before = step.before[to];
       const int64_t sent = draft.ops[op_of_[link.from_cell]].end_ns;
@@ -306,7 +305,7 @@ class CellWaits {
       found += end_ns + kSameNs >= trace_.common_ns(from, cells_.end_ns[link.from_cell]) &&
                end_ns <= trace_.common_ns(to, cells_.start_ns[link.to_cell]) + kSameNs;
     }
-    messages_recorded_ = messages > 0 && static_cast<double>(found) >= kNearlyAll * static_cast<double>(messages);
+    messages_recorded_ = messages > 0 && found >= kNearlyAll * messages;
   }
   MessagePlace place_of(const Link& link, uint32_t cell) const {
     return {cells_.part[cell], cells_.step[cell], std::get<bool>(edge_of(link)), std::max(cells_.chunk[cell], 0),

@@ -257,7 +257,7 @@ class ReplicaWaits {
     both.insert(both.end(), rank.of[kGrads].begin(), rank.of[kGrads].end());
     std::stable_sort(both.begin(), both.end(), [&](uint32_t a, uint32_t b) { return op(a).start_ns < op(b).start_ns; });
     chain(both);
-    std::vector<uint32_t> first_forward(static_cast<size_t>(chunks_), UINT32_MAX), last_backward = first_forward;
+    std::vector<uint32_t> first_forward(chunks_, UINT32_MAX), last_backward = first_forward;
     for (const uint32_t c : rank.of[kF]) {
       uint32_t& first = first_forward[std::max(op(c).chunk, 0)];
       if (first == UINT32_MAX) first = c;
@@ -461,7 +461,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
         rank->stage = trace.parts[part].stage;
       }
       const auto number = static_cast<uint32_t>(draft.ops.size());
-      draft.ops.push_back({static_cast<uint32_t>(i), type[op[i]], cells.kind[i], part, cells.chunk[i],
+      draft.ops.push_back({i, type[op[i]], cells.kind[i], part, cells.chunk[i],
                            cells.micro_batch[i], mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
                            mapped ? trace.common_ns(part, cells.end_ns[i]) : cells.end_ns[i]});
       rank->of[op[i] == kI ? kB : op[i]].push_back(number);

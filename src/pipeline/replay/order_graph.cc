@@ -131,8 +131,7 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
     double loss_ns = 0;
     const auto with_loss = [&](size_t cell) {
       if (!loss_cell_of_.empty() && loss_cell_of_[cell] != kNoPair)
-        loss_ns += static_cast<double>(
-            std::max<int64_t>(0, between_ns(cells.start_ns[loss_cell_of_[cell]], cells.end_ns[loss_cell_of_[cell]])));
+        loss_ns += std::max<int64_t>(0, between_ns(cells.start_ns[loss_cell_of_[cell]], cells.end_ns[loss_cell_of_[cell]]));
     };
     with_loss(i);
     if (token.fused && t + 1 < list.end && lists_.tokens[t + 1].fused) {
@@ -145,9 +144,9 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
     unit.start_ns = trace_.common_ns(list.part, start);
     unit.end_ns = std::max(unit.start_ns, trace_.common_ns(list.part, end));
     const int64_t from = std::max(unit.start_ns, covered);
-    unit.own_ns = static_cast<double>(std::max<int64_t>(0, between_ns(from, unit.end_ns))) + loss_ns;
+    unit.own_ns = std::max<int64_t>(0, between_ns(from, unit.end_ns)) + loss_ns;
     graph.overlap_ns +=
-        static_cast<double>(std::max<int64_t>(0, between_ns(unit.start_ns, std::min(covered, unit.end_ns))));
+        std::max<int64_t>(0, between_ns(unit.start_ns, std::min(covered, unit.end_ns)));
     covered = std::max(covered, unit.end_ns);
     graph.start_ns = std::min(graph.start_ns, unit.start_ns);
     graph.end_ns = std::max(graph.end_ns, unit.end_ns);
@@ -161,8 +160,8 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
     max_positions = std::max(max_positions, position_[lists_.lists[l].part] + 1);
     micro_batches = std::max(micro_batches, lists_.lists[l].micro_batches);
   }
-  const auto per_position = static_cast<size_t>(ways_) * static_cast<size_t>(vstages_);
-  const size_t slots = static_cast<size_t>(max_positions) * 2 * static_cast<size_t>(micro_batches) * per_position;
+  const auto per_position = ways_ * static_cast<size_t>(vstages_);
+  const size_t slots = static_cast<size_t>(max_positions) * 2 * micro_batches * per_position;
   // A table that would be far larger than the work means that the labels make no sense.
   if (slots > graph.units.size() * 64 + 4096) {
     graph.unnumbered += static_cast<int64_t>(graph.units.size());
@@ -170,10 +169,10 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
   }
   std::vector<uint32_t> done(slots, kNoUnit);
   const auto slot = [&](bool backward, int32_t way, int32_t vstage, int32_t micro_batch, int32_t position) {
-    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * static_cast<size_t>(micro_batches) +
-            static_cast<size_t>(micro_batch)) *
+    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * micro_batches +
+            micro_batch) *
                per_position +
-           static_cast<size_t>(way) * static_cast<size_t>(vstages_) + static_cast<size_t>(vstage);
+           way * static_cast<size_t>(vstages_) + vstage;
   };
   const auto numbered = [&](const WorkToken& t) {
     return t.micro_batch >= 0 && t.micro_batch < micro_batches && t.chunk >= 0 && t.chunk < shape_.sizes.chunks;

@@ -37,19 +37,19 @@ OrderReplay::OrderReplay(const OrderGraph& graph, const RankLists& lists, size_t
 }
 
 size_t OrderReplay::place_of(int32_t stage) const {
-  return static_cast<size_t>(std::lower_bound(stages_.begin(), stages_.end(), stage) - stages_.begin());
+  return std::lower_bound(stages_.begin(), stages_.end(), stage) - stages_.begin();
 }
 
 // Numbers each (stage, chunk, kind): by a table, or, where chunk numbers would leave a table mostly empty, in sorted
 // order.
 size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
-  const auto chunks = static_cast<size_t>(std::max(1, lists.chunks));
+  const size_t chunks = std::max(1, lists.chunks);
   std::vector<uint64_t> key;
   key.reserve(graph_.units.size());
   for (uint32_t l = 0; l + 1 < graph_.list_begin.size(); ++l) {
     const size_t place = place_of(lists.lists[first + l].stage);
     for (uint32_t u = graph_.list_begin[l]; u < graph_.list_begin[l + 1]; ++u)
-      key.push_back((place * chunks + static_cast<size_t>(graph_.units[u].chunk)) * kKinds +
+      key.push_back((place * chunks + graph_.units[u].chunk) * kKinds +
                     static_cast<size_t>(graph_.units[u].kind));
   }
   size_t count = stages_.size() * chunks * kKinds;
@@ -58,7 +58,7 @@ size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
     std::sort(used.begin(), used.end());
     used.erase(std::unique(used.begin(), used.end()), used.end());
     count = used.size();
-    for (uint64_t& k : key) k = static_cast<uint64_t>(std::lower_bound(used.begin(), used.end(), k) - used.begin());
+    for (uint64_t& k : key) k = std::lower_bound(used.begin(), used.end(), k) - used.begin();
   }
   cost_index_.assign(key.begin(), key.end());
   return count;

@@ -44,7 +44,7 @@ Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
                    [](const Row& a, const Row& b) { return std::tie(a.rank, a.index) < std::tie(b.rank, b.index); });
   Schedule schedule{"given", {}, ChunkLayout::kLoop};
   schedule.sizes = {.stages = rows.back().rank + 1, .micro_batches = 1, .chunks = 1};
-  schedule.ranks.resize(static_cast<size_t>(schedule.sizes.stages));
+  schedule.ranks.resize(schedule.sizes.stages);
   for (size_t i = 0; i < rows.size();) {
     size_t end = i;
     for (; end < rows.size() && rows[end].rank == rows[i].rank && rows[end].index == rows[i].index; ++end) {
@@ -123,7 +123,7 @@ bool is_no_computation(std::string_view text) {
 Result<ChunkLayout> chunks_of_stages(std::vector<Row>& rows, const std::string& path) {
   int32_t p = 0;
   for (const Row& row : rows) p = std::max(p, row.rank + 1);
-  std::vector<std::set<int32_t>> held(static_cast<size_t>(p));
+  std::vector<std::set<int32_t>> held(p);
   for (const Row& row : rows) held[row.rank].insert(row.action.chunk);
   for (const ChunkLayout layout : {ChunkLayout::kLoop, ChunkLayout::kV}) {
     Schedule shape{"", {.stages = p}, layout};
@@ -238,7 +238,7 @@ Result<std::string> torch_csv(const Schedule& schedule) {
   std::string out;
   for (uint32_t r = 0; r < schedule.ranks.size(); ++r) {
     const auto text = [&](const Action& a) {
-      return std::to_string(virtual_stage(schedule, static_cast<int32_t>(r), a.chunk)) +
+      return std::to_string(virtual_stage(schedule, r, a.chunk)) +
              std::string(kind_code(a.kind)) + std::to_string(a.micro_batch);
     };
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {

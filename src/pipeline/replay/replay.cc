@@ -53,20 +53,20 @@ class Replay {
 
  private:
   size_t slots() const {
-    return static_cast<size_t>(virtual_stages_) * static_cast<size_t>(schedule_.sizes.micro_batches);
+    return virtual_stages_ * static_cast<size_t>(schedule_.sizes.micro_batches);
   }
   size_t slot(int32_t mb, int32_t stage) const {
-    return static_cast<size_t>(mb) * static_cast<size_t>(virtual_stages_) + static_cast<size_t>(stage);
+    return mb * static_cast<size_t>(virtual_stages_) + stage;
   }
   // Where the rank stands that holds a virtual stage; with two directions it also depends on the chunk.
   size_t holder(int32_t stage, int32_t chunk) const {
-    return static_cast<size_t>(stage) + (two_ways_ && chunk == 1 ? static_cast<size_t>(virtual_stages_) : 0);
+    return stage + (two_ways_ && chunk == 1 ? static_cast<size_t>(virtual_stages_) : 0);
   }
   int32_t rank_of(int32_t stage, int32_t chunk) const { return rank_of_[holder(stage, chunk)]; }
 
   // Runs the cells of a rank up to the first one whose inputs are not ready.
   void run_rank(int32_t rank) {
-    const auto r = static_cast<size_t>(rank);
+    const size_t r = rank;
     result_[r].reserve(schedule_.ranks[r].size());
     while (result_[r].size() < schedule_.ranks[r].size()) {
       const ScheduleCell& cell = schedule_.ranks[r][result_[r].size()];

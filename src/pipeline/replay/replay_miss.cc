@@ -17,7 +17,7 @@ struct TimeExtent {
     first = std::min(first, start);
     last = std::max(last, end);
   }
-  double span() const { return first < last ? static_cast<double>(last) - static_cast<double>(first) : 0; }
+  double span() const { return first < last ? last - static_cast<double>(first) : 0; }
 };
 
 // Returns the recorded span of a step's work, by stamps or by common times, whichever is shorter: a graph may use
@@ -48,7 +48,7 @@ double replay_miss(const Trace& trace, const StepGraph& g) {
   double total = 0, missed = 0;
   size_t r = 0;  // both are in order of steps
   for (size_t s = 0; s < g.steps.size(); ++s) {
-    const auto span_ns = static_cast<double>(g.steps[s].span_ns);
+    const double span_ns = g.steps[s].span_ns;
     total += span_ns;
     double miss = std::abs(replayed[s] - span_ns);
     while (r < ranges.size() && ranges[r].step < g.steps[s].step) ++r;

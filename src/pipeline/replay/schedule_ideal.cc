@@ -52,8 +52,8 @@ double ideal_bubble(const Recognition& recognition, const std::vector<StageCost>
   const ScheduleNumbers numbers = schedule_numbers(*schedule, *times);
   if (numbers.span_ns <= 0 || numbers.ranks.empty()) return kNaN;
   double waiting = 0;
-  for (const RankNumbers& rank : numbers.ranks) waiting += static_cast<double>(rank.span_bubble_ns);
-  return waiting / (static_cast<double>(numbers.span_ns) * static_cast<double>(numbers.ranks.size()));
+  for (const RankNumbers& rank : numbers.ranks) waiting += rank.span_bubble_ns;
+  return waiting / (numbers.span_ns * static_cast<double>(numbers.ranks.size()));
 }
 
 Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64_t steps, double measured,
@@ -70,7 +70,7 @@ Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64
     args.set("schedule", best.name).set("stages", int64_t{best.sizes.stages});
     args.count("micro_batches", best.sizes.micro_batches);
   } else if (p > 1 && m > 0 && extent.chunk_count == 1 && !split) {
-    least = static_cast<double>(p - 1) / static_cast<double>(m + p - 1);
+    least = (p - 1) / static_cast<double>(m + p - 1);
     args.set("stages", int64_t{p}).count("micro_batches", m);
     name = "bubble.formula";
   } else {

@@ -232,7 +232,7 @@ class Orderer {
         }
       }
       if (out_.wait_on.size() - begins[i] < 2) continue;
-      const auto begin = out_.wait_on.begin() + static_cast<std::ptrdiff_t>(begins[i]);
+      const auto begin = out_.wait_on.begin() + begins[i];
       std::sort(begin, out_.wait_on.end());
       out_.wait_on.erase(std::unique(begin, out_.wait_on.end()), out_.wait_on.end());
     }
@@ -260,7 +260,7 @@ class Orderer {
       ends_[k] = op.end_ns - start;
     }
     if (!graph_.stored_end_ns.empty())
-      std::copy(ends_.begin(), ends_.end(), graph_.stored_end_ns.begin() + static_cast<std::ptrdiff_t>(base_));
+      std::copy(ends_.begin(), ends_.end(), graph_.stored_end_ns.begin() + base_);
   }
 
   void measure() {
@@ -282,10 +282,10 @@ class Orderer {
         const size_t waits_end = k + 1 < count() ? begins[k + 1] : out_.wait_on.size();
         int64_t ready = begins[k] == waits_end ? 0 : INT64_MIN;
         for (size_t w = begins[k]; w < waits_end; ++w) ready = std::max(ready, ends[out_.wait_on[w]]);
-        durations[k] = at_least(static_cast<double>(ends[k] - latest));
+        durations[k] = at_least(ends[k] - latest);
         // Messages and collectives are posted early and wait within their own time, so an early start is not a flaw to
         // report.
-        const auto delay = static_cast<double>(starts[k] - ready);
+        const double delay = starts[k] - ready;
         delays[k] = communicates(k) && !(delay > StepGraph::kMinNs) ? 0 : at_least(delay);
       }
       if (last - i > 1) one_transfer(i, last, latest);

@@ -33,14 +33,14 @@ bool contradicts(const std::vector<StepDraft>& drafts) {
     for (uint32_t g = 0; g < draft.group_count; ++g) wrong += first_end[g] < latest[g] ? 1 : 0;
     groups += draft.group_count;
   }
-  return static_cast<double>(wrong) > kWrongShare * static_cast<double>(groups);
+  return wrong > kWrongShare * groups;
 }
 
 void leave_out_outliers(const PipelineSums& sums, StepGraph& graph, Diagnostics& notes) {
   int64_t left = 0;
   for (GraphStep& step : graph.steps)
     if (sums.is_outlier(step.step)) ++left;
-  if (left == 0 || left == static_cast<int64_t>(graph.steps.size())) return;
+  if (left == 0 || left == std::ssize(graph.steps)) return;
   for (GraphStep& step : graph.steps) step.counts = !sums.is_outlier(step.step);
   notes.add(problem::graph_outlier_steps, {}, left);
 }
@@ -48,7 +48,7 @@ void leave_out_outliers(const PipelineSums& sums, StepGraph& graph, Diagnostics&
 // Returns the median (for an even number the mean of the middle two) without sorting everything. Expects at least one
 // value.
 double take_median(std::vector<double>& values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   return (*std::max_element(values.begin(), middle) + *middle) / 2;

@@ -27,8 +27,8 @@ constexpr size_t kMinFilled = 4;
 class MeanCosts {
  public:
   MeanCosts(const Cells& cells, const RankLists& lists, int32_t chunks, const std::vector<int32_t>& outliers)
-      : chunks_(static_cast<size_t>(chunks)) {
-    sums_.resize(static_cast<size_t>(lists.stages) * chunks_ * kKinds);
+      : chunks_(chunks) {
+    sums_.resize(lists.stages * chunks_ * kKinds);
     for (const RankList& list : lists.lists) {
       if (std::binary_search(outliers.begin(), outliers.end(), list.step)) continue;
       for (size_t t = list.begin; t < list.end; ++t) {
@@ -68,19 +68,19 @@ class MeanCosts {
     int64_t count = 0;
   };
   size_t at(int32_t stage, int32_t chunk, CellKind kind) const {
-    return (static_cast<size_t>(stage) * chunks_ + static_cast<size_t>(chunk)) * kKinds + static_cast<size_t>(kind);
+    return (stage * chunks_ + chunk) * kKinds + static_cast<size_t>(kind);
   }
   void add(int32_t stage, int32_t chunk, CellKind kind, int64_t ns) {
     if (chunk < 0 || static_cast<size_t>(chunk) >= chunks_) return;
     Sum& sum = sums_[at(stage, chunk, kind)];
-    sum.ns += static_cast<double>(ns);
+    sum.ns += ns;
     ++sum.count;
   }
   // Returns the mean for this chunk; where the chunk was not seen, that of the stage's other chunks.
   std::optional<double> mean(int32_t stage, int32_t chunk, CellKind kind) const {
     Sum sum = sums_[at(stage, chunk, kind)];
     for (int32_t c = 0; sum.count == 0 && c < static_cast<int32_t>(chunks_); ++c) sum = sums_[at(stage, c, kind)];
-    return sum.count > 0 ? std::optional(sum.ns / static_cast<double>(sum.count)) : std::nullopt;
+    return sum.count > 0 ? std::optional(sum.ns / sum.count) : std::nullopt;
   }
 
   size_t chunks_;
@@ -96,12 +96,12 @@ std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& me
   const ScheduleSizes sizes = schedule.sizes;
   TheorySize size{std::move(schedule), {}, {}};
   // The cost of each (stage, chunk, kind) is kept, since it is asked for millions of times.
-  std::vector<int64_t> known(size.schedule.ranks.size() * static_cast<size_t>(sizes.chunks) * kKinds, -1);
+  std::vector<int64_t> known(size.schedule.ranks.size() * sizes.chunks * kKinds, -1);
   const auto kind_of = [](const ScheduleCell& cell) {
     return cell.overlapped() ? CellKind::kForwardBackward : cell.actions()[0].kind;
   };
   const auto cost_of = [&](size_t stage, const ScheduleCell& cell) -> int64_t& {
-    return known[(stage * static_cast<size_t>(sizes.chunks) + static_cast<size_t>(cell.actions()[0].chunk)) * kKinds +
+    return known[(stage * sizes.chunks + cell.actions()[0].chunk) * kKinds +
                  static_cast<size_t>(kind_of(cell))];
   };
   for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
@@ -119,13 +119,13 @@ std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& me
     }
   double sum_ns = 0;  // the longest that the replay can take
   for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
-    for (const ScheduleCell& cell : size.schedule.ranks[s]) sum_ns += static_cast<double>(cost_of(s, cell));
+    for (const ScheduleCell& cell : size.schedule.ranks[s]) sum_ns += cost_of(s, cell);
   if (sum_ns > kLongestNs) {
     why_not = words("theory.years");
     return std::nullopt;
   }
   ReplayCosts costs;
-  costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) { return cost_of(static_cast<size_t>(rank), cell); };
+  costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) { return cost_of(rank, cell); };
   auto times = replay(size.schedule, costs);
   if (!times) {
     why_not = error_text(times.error());
@@ -189,14 +189,14 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
   double sum_ns = 0;  // the longest that the replay can take
   for (size_t s = 0; s < pace.size(); ++s)
     for (const ReplayedCell& mean : size->times[s])
-      sum_ns += static_cast<double>(mean.end_ns - mean.start_ns) * pace[s];
+      sum_ns += (mean.end_ns - mean.start_ns) * pace[s];
   if (sum_ns > kLongestNs) return std::nullopt;
   std::vector<size_t> next(pace.size());
   ReplayCosts costs;
   costs.cell_ns = [&](int32_t rank, const ScheduleCell&) {
-    const auto r = static_cast<size_t>(rank);
+    const size_t r = rank;
     const ReplayedCell& mean = size->times[r][next[r]++];
-    return static_cast<int64_t>(std::llround(static_cast<double>(mean.end_ns - mean.start_ns) * pace[r]));
+    return static_cast<int64_t>(std::llround((mean.end_ns - mean.start_ns) * pace[r]));
   };
   auto times = replay(size->schedule, costs);
   if (!times) return std::nullopt;

@@ -6,7 +6,7 @@
 namespace stageline {
 
 void StagePace::add(int64_t actual_ns, int64_t mean_ns) {
-  const auto a = static_cast<double>(actual_ns), m = static_cast<double>(mean_ns);
+  const double a = actual_ns, m = mean_ns;
   ++count;
   actual += a;
   mean += m;

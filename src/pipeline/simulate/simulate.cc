@@ -21,7 +21,7 @@ struct Random {
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     return z ^ (z >> 31);
   }
-  double uniform() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+  double uniform() { return (next() >> 11) * 0x1.0p-53; }
   double normal() {
     double sum = -6;
     for (int i = 0; i < 12; ++i) sum += uniform();
@@ -33,7 +33,7 @@ Status check(const SimulateOptions& o) {
   const auto bad = [](std::string what) { return Error{ErrorCode::kUsage, std::move(what), {}, ""}; };
   const int64_t ranks = int64_t{o.schedule.sizes.stages} * o.dp * o.peers;
   if (o.peers < 1 || ranks > 1'000'000) return bad("more than 1 000 000 ranks, or none");
-  if (!o.rank_of.empty() && static_cast<int64_t>(o.rank_of.size()) != ranks) return bad("not every rank has a number");
+  if (!o.rank_of.empty() && std::ssize(o.rank_of) != ranks) return bad("not every rank has a number");
   if (o.dp < 1 || o.dp > 4096) return bad("--dp must be 1 to 4096");
   if (o.steps < 1 || o.steps > 100'000) return bad("--steps must be 1 to 100000");
   if (o.machines < 1 || o.machines > ranks)
@@ -52,14 +52,14 @@ Status check(const SimulateOptions& o) {
   if (Status faults = check_faults(o); !faults) return faults;
   const FaultLimits limits = fault_limits(o);
   const double factor = 2 * limits.factor;  // leaves room for jitter
-  const double longest_ns = static_cast<double>(std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns,
-                                                          o.costs.weight_ns, o.costs.overlapped_ns})) *
+  const double longest_ns = std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns,
+                                                          o.costs.weight_ns, o.costs.overlapped_ns}) *
                             factor;
   const double max_ns =
-      static_cast<double>(o.steps) *
-      (static_cast<double>(cells) *
-           (longest_ns + static_cast<double>(limits.cell_ns) + 2 * static_cast<double>(limits.message_ns)) +
-       static_cast<double>(o.optimizer_ns) * factor + static_cast<double>(o.step_gap_ns + o.reduce_ns));
+      o.steps *
+      (cells *
+           (longest_ns + limits.cell_ns + 2 * static_cast<double>(limits.message_ns)) +
+       o.optimizer_ns * factor + (o.step_gap_ns + o.reduce_ns));
   if (max_ns > 2e18) return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
   return {};
 }
@@ -76,12 +76,12 @@ struct Message {
 class LinkTimes {
  public:
   LinkTimes(const Schedule& schedule, std::function<int64_t(int32_t from, int32_t to)> transfer_ns)
-      : stages_(static_cast<size_t>(schedule.sizes.stages)),
+      : stages_(schedule.sizes.stages),
         transfer_ns_(std::move(transfer_ns)),
         free_ns_(stages_ * stages_ * 2, 0) {}
 
   int64_t send(int32_t from, int32_t to, const Action& sent, int64_t sent_ns) {
-    int64_t& free_ns = free_ns_[(static_cast<size_t>(from) * stages_ + static_cast<size_t>(to)) * 2 +
+    int64_t& free_ns = free_ns_[(from * stages_ + to) * 2 +
                                 (sent.kind == CellKind::kForward ? 0 : 1)];
     const int64_t begin_ns = std::max(sent_ns, free_ns), end_ns = begin_ns + transfer_ns_(from, to);
     messages.push_back({from, to, sent, free_ns, begin_ns, end_ns});
@@ -110,13 +110,13 @@ int32_t receiving_chunk(const Schedule& schedule, const Message& m) {
 // message comes earlier than that, it is posted in time for the message.
 void post_receives(const Schedule& schedule, const std::vector<std::vector<ReplayedCell>>& times,
                    std::vector<Message>& messages) {
-  const auto chunks = static_cast<size_t>(schedule.sizes.chunks);
-  const auto micro_batches = static_cast<size_t>(schedule.sizes.micro_batches);
+  const size_t chunks = schedule.sizes.chunks;
+  const size_t micro_batches = schedule.sizes.micro_batches;
   std::vector<int64_t> ready_ns(schedule.ranks.size() * 2 * chunks * micro_batches, 0);
   const auto ready = [&](size_t stage, const Action& action, int32_t chunk) -> int64_t& {
     const size_t way = action.kind == CellKind::kForward ? 0 : 1;
-    return ready_ns[((stage * 2 + way) * chunks + static_cast<size_t>(chunk)) * micro_batches +
-                    static_cast<size_t>(action.micro_batch)];
+    return ready_ns[((stage * 2 + way) * chunks + chunk) * micro_batches +
+                    action.micro_batch];
   };
   for (size_t stage = 0; stage < schedule.ranks.size(); ++stage) {
     int64_t before[2] = {0, 0};
@@ -130,7 +130,7 @@ void post_receives(const Schedule& schedule, const std::vector<std::vector<Repla
   }
   for (Message& m : messages)
     m.posted_ns = std::min(
-        m.begin_ns, std::max(m.posted_ns, ready(static_cast<size_t>(m.to), m.sent, receiving_chunk(schedule, m))));
+        m.begin_ns, std::max(m.posted_ns, ready(m.to, m.sent, receiving_chunk(schedule, m))));
 }
 
 // One step of every replica; times of cells and messages count from its start.
@@ -165,7 +165,7 @@ class Simulation {
   Result<SimulatedRun> run() {
     int64_t start_ns = o_.start_ns;
     for (int32_t step = 0; step < o_.steps; ++step) {
-      StepTimes times{step, start_ns, {}, {}, std::vector<int64_t>(static_cast<size_t>(stages_), start_ns)};
+      StepTimes times{step, start_ns, {}, {}, std::vector<int64_t>(stages_, start_ns)};
       for (int32_t dp = 0; dp < o_.dp; ++dp)
         if (Status s = replay_replica(dp, times); !s) return std::move(s).error();
       start_ns = add_cells(times) + o_.step_gap_ns;
@@ -175,7 +175,7 @@ class Simulation {
 
  private:
   static std::vector<int32_t> placed(const SimulateOptions& o, int32_t ranks) {
-    std::vector<int32_t> place(static_cast<size_t>(ranks));
+    std::vector<int32_t> place(ranks);
     for (int32_t i = 0; i < ranks; ++i) place[o.rank_of.empty() ? i : o.rank_of[i]] = i / o.peers;
     return place;
   }
@@ -185,7 +185,7 @@ class Simulation {
   void add_parts() {
     for (int32_t machine = 0; machine < o_.machines; ++machine)
       run_.clock_offset_ns.push_back(
-          std::llround((random_.uniform() * 2 - 1) * static_cast<double>(o_.clock_skew_ns) / 1000.0) * 1000);
+          std::llround((random_.uniform() * 2 - 1) * o_.clock_skew_ns / 1000.0) * 1000);
     for (int32_t rank = 0; rank < ranks_; ++rank) {
       Part part;
       part.rank = rank;
@@ -204,10 +204,10 @@ class Simulation {
     return std::llround(jittered / 1000.0) * 1000;
   }
   int64_t cost_ns(int64_t usual_ns, double factor) {
-    return std::max<int64_t>(1000, jittered_ns(static_cast<double>(usual_ns) * factor, random_));
+    return std::max<int64_t>(1000, jittered_ns(usual_ns * factor, random_));
   }
   int64_t transfer_ns(int32_t dp, int32_t from, int32_t to) {
-    return jittered_ns(static_cast<double>(faults_.transfer_ns(dp, from, to)), link_random_);
+    return jittered_ns(faults_.transfer_ns(dp, from, to), link_random_);
   }
 
   Status replay_replica(int32_t dp, StepTimes& all) {
@@ -242,7 +242,7 @@ class Simulation {
 
   // Returns the messages of a step as cells, by dp · stages + stage.
   std::vector<std::vector<Cell>> message_cells(const StepTimes& times) const {
-    std::vector<std::vector<Cell>> cells(static_cast<size_t>(stages_) * static_cast<size_t>(o_.dp));
+    std::vector<std::vector<Cell>> cells(stages_ * static_cast<size_t>(o_.dp));
     for (int32_t dp = 0; dp < o_.dp; ++dp)
       for (const Message& m : times.messages[dp]) {
         const bool forward = m.sent.kind == CellKind::kForward;
@@ -291,7 +291,7 @@ class Simulation {
     int64_t optimizer_end = step_end;
     const std::vector<std::vector<Cell>> messages = message_cells(step);
     for (int32_t rank = 0; rank < ranks_; ++rank) {
-      const auto own_place = static_cast<size_t>(place_[rank]);
+      const size_t own_place = place_[rank];
       std::vector<Cell> own = cells_of(rank, step, messages[own_place]);
       if (o_.optimizer_ns > 0) {
         const int64_t end = step_end + optimizer_ns[own_place];

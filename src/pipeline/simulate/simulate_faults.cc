@@ -149,12 +149,12 @@ const char* wanted(Field field) {
 double drawn(uint64_t seed, std::initializer_list<int64_t> what) {
   uint64_t z = seed;
   for (const int64_t value : what) {
-    z = (z ^ static_cast<uint64_t>(value)) + 0x9e3779b97f4a7c15ULL;
+    z = (z ^ value) + 0x9e3779b97f4a7c15ULL;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
     z ^= z >> 31;
   }
-  return static_cast<double>(z >> 11) * 0x1.0p-53;
+  return (z >> 11) * 0x1.0p-53;
 }
 
 Error usage(std::string what) { return {ErrorCode::kUsage, std::move(what), {}, ""}; }
@@ -326,7 +326,7 @@ FaultLimits fault_limits(const SimulateOptions& o) {
     if (fault.kind == "heavy-head") most.factor *= 1 + fault.share;
     most.cell_ns += fault.time_ns;
   }
-  const double message_ns = static_cast<double>(o.costs.latency_ns) * link + static_cast<double>(most.message_ns);
+  const double message_ns = o.costs.latency_ns * link + most.message_ns;
   most.message_ns = static_cast<int64_t>(std::min(message_ns, 2e18));
   return most;
 }
@@ -358,7 +358,7 @@ double FaultModel::cell_factor(int32_t step, int32_t dp, int32_t stage, const Sc
       for (const Action& action : actions)
         if (drawn(options_.seed, {1, static_cast<int64_t>(i), step, dp, action.micro_batch}) < fault.share)
           extra += fault.factor - 1;
-    factor *= 1 + extra / static_cast<double>(actions.size());
+    factor *= 1 + extra / actions.size();
   }
   return factor;
 }
@@ -390,10 +390,10 @@ int64_t FaultModel::delay_ns(int32_t step, int32_t dp, int32_t stage, const Sche
 }
 
 int64_t FaultModel::transfer_ns(int32_t dp, int32_t from, int32_t to) const {
-  double time_ns = static_cast<double>(options_.costs.latency_ns);
+  double time_ns = options_.costs.latency_ns;
   for (const Fault& fault : options_.faults)
     if (fault.kind == "slow-link" && fault.target == from && fault.to == to && (fault.dp < 0 || fault.dp == dp))
-      time_ns = time_ns * fault.factor + static_cast<double>(fault.time_ns);
+      time_ns = time_ns * fault.factor + fault.time_ns;
   return static_cast<int64_t>(time_ns);
 }
 

@@ -18,7 +18,7 @@ double min_f(size_t free, size_t tried) {
   constexpr double kF[] = {0,    405284, 998.5, 167.0, 74.1, 47.2, 35.5, 29.2, 25.4,
                            22.9, 21.0,   19.7,  18.6,  17.8, 17.1, 16.6, 16.1};
   const double f = free < std::size(kF) ? kF[free] : free < 30 ? 14.4 : 12.0;
-  return f * (1 + 0.1 * std::log(static_cast<double>(std::max<size_t>(tried, 1))));
+  return f * (1 + 0.1 * std::log(std::max<size_t>(tried, 1)));
 }
 
 struct Fit {
@@ -36,8 +36,8 @@ Fit two_levels(CourseKind kind, std::span<const double> values, const IsHigh& is
     if (!std::isnan(values[i])) sum[is_high(i)] += values[i], ++count[is_high(i)];
   Fit fit;
   fit.course.kind = kind;
-  fit.course.low = count[0] > 0 ? sum[0] / static_cast<double>(count[0]) : kNaN;
-  fit.course.high = count[1] > 0 ? sum[1] / static_cast<double>(count[1]) : kNaN;
+  fit.course.low = count[0] > 0 ? sum[0] / count[0] : kNaN;
+  fit.course.high = count[1] > 0 ? sum[1] / count[1] : kNaN;
   fit.course.high_count = count[1];
   for (size_t i = 0; i < values.size(); ++i) {
     fit.course.level.push_back(is_high(i) ? fit.course.high : fit.course.low);
@@ -51,14 +51,14 @@ Fit line(std::span<const double> values) {
   double n = 0, x = 0, y = 0, xx = 0, xy = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     if (std::isnan(values[i])) continue;
-    const auto at = static_cast<double>(i);
+    const double at = i;
     ++n, x += at, y += values[i], xx += at * at, xy += at * values[i];
   }
   Fit fit;
   fit.course.kind = CourseKind::kTrend;
   const double slope = (n * xy - x * y) / (n * xx - x * x), zero = (y - slope * x) / n;
   for (size_t i = 0; i < values.size(); ++i) {
-    fit.course.level.push_back(zero + slope * static_cast<double>(i));
+    fit.course.level.push_back(zero + slope * i);
     if (!std::isnan(values[i])) fit.left += (values[i] - fit.course.level[i]) * (values[i] - fit.course.level[i]);
   }
   fit.course.low = fit.course.level.front(), fit.course.high = fit.course.level.back();
@@ -69,8 +69,8 @@ Fit line(std::span<const double> values) {
 
 Course course_of(std::span<const double> all) {
   const std::span<const double> values = all.subspan(0, std::min(all.size(), kMaxValues));
-  const auto known =
-      static_cast<size_t>(std::count_if(values.begin(), values.end(), [](double v) { return !std::isnan(v); }));
+  const size_t known =
+      std::count_if(values.begin(), values.end(), [](double v) { return !std::isnan(v); });
   Fit constant = two_levels(CourseKind::kConstant, values, [](size_t) { return size_t{0}; });
   constant.left = 0;
   for (const double v : values)
@@ -78,7 +78,7 @@ Course course_of(std::span<const double> all) {
   Course flat = std::move(constant.course);
   flat.kind = CourseKind::kConstant;
   flat.high = flat.low;
-  flat.noise = known > 1 ? std::sqrt(constant.left / static_cast<double>(known - 1)) : 0;
+  flat.noise = known > 1 ? std::sqrt(constant.left / (known - 1)) : 0;
   if (all.size() > values.size()) flat.level.resize(all.size(), flat.low);
   if (known < kMinValues || !(constant.left > 0)) return flat;
 
@@ -123,7 +123,7 @@ Course course_of(std::span<const double> all) {
     if (known <= parameters) continue;
     const size_t free = known - parameters;
     const double left = std::max(fit.left, 1e-18 * constant.left);
-    const double f = (constant.left - fit.left) / (left / static_cast<double>(free));
+    const double f = (constant.left - fit.left) / (left / free);
     // Any values can be split into high and low ones, so such a split counts only if it leaves almost no variance.
     const double most = fit.course.kind == CourseKind::kSome ? kMaxLeft / 5 : kMaxLeft;
     if (fit.left > most * constant.left || f < min_f(free, fit.tried)) continue;
@@ -132,7 +132,7 @@ Course course_of(std::span<const double> all) {
   }
   if (!chosen) return flat;
   Course course = chosen->course;
-  course.noise = std::sqrt(chosen->left / static_cast<double>(known - 2));
+  course.noise = std::sqrt(chosen->left / (known - 2));
   if (all.size() > values.size()) course.level.resize(all.size(), course.level.back());
   return course;
 }

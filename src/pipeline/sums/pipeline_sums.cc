@@ -75,7 +75,7 @@ std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums)
     int64_t longest = 0;
     for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r)
       longest = std::max(longest, between_ns(sums.ranks[r].first_ns, sums.ranks[r].last_ns));
-    spans.push_back(static_cast<double>(one_axis ? step.span_ns() : longest));
+    spans.push_back(one_axis ? step.span_ns() : longest);
   }
   const double limit = median_of(spans) * kOutlierStep;
   if (!(limit > 0)) return outliers;

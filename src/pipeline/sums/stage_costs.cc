@@ -15,7 +15,7 @@ namespace stageline {
 
 double median_in_place(std::span<double> values) {
   if (values.empty()) return kNaN;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());
   return values.size() % 2 == 1 ? *middle : (*std::max_element(values.begin(), middle) + *middle) / 2;
 }
@@ -24,21 +24,21 @@ double median_of(std::vector<double> values) { return median_in_place(values); }
 
 double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
   if (sorted.empty()) return kNaN;
-  const double at = share * static_cast<double>(sorted.size() - 1);
+  const double at = share * (sorted.size() - 1);
   const auto below = static_cast<size_t>(at);
   const size_t above = std::min(below + 1, sorted.size() - 1);
-  const double fraction = at - static_cast<double>(below);
-  return static_cast<double>(sorted[below]) + fraction * static_cast<double>(sorted[above] - sorted[below]);
+  const double fraction = at - below;
+  return sorted[below] + fraction * (sorted[above] - sorted[below]);
 }
 
 double percentile_of(std::vector<int64_t>& values, double share) {
-  const double at = share * static_cast<double>(values.size() - 1);
+  const double at = share * (values.size() - 1);
   const auto below = values.begin() + static_cast<std::ptrdiff_t>(at);
   std::nth_element(values.begin(), below, values.end());
-  if (below + 1 == values.end()) return static_cast<double>(*below);
+  if (below + 1 == values.end()) return *below;
   const double fraction = at - std::floor(at);
-  return static_cast<double>(*below) +
-         fraction * static_cast<double>(*std::min_element(below + 1, values.end()) - *below);
+  return *below +
+         fraction * (*std::min_element(below + 1, values.end()) - *below);
 }
 
 namespace {
@@ -73,7 +73,7 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
         if (paired && cells.kind[i] != CellKind::kForward) continue;
         const CellKind kind = paired ? CellKind::kForwardBackward : cells.kind[i];
         int64_t ns = cells.dur_ns(i);
-        if (const auto loss = loss_ns.find(static_cast<uint32_t>(i)); loss != loss_ns.end())
+        if (const auto loss = loss_ns.find(i); loss != loss_ns.end())
           ns = sum_or_limit(ns, loss->second);
         durations[kind].push_back(ns);
       }
@@ -81,9 +81,9 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
       std::vector<int64_t>& values = durations[kind];
       if (values.empty()) continue;
       double sum = 0;
-      for (const int64_t v : values) sum += static_cast<double>(v);
-      of_stage[s].push_back({stages[s].first, static_cast<CellKind>(kind), static_cast<int64_t>(values.size()),
-                             sum / static_cast<double>(values.size()), percentile_of(values, 0.5),
+      for (const int64_t v : values) sum += v;
+      of_stage[s].push_back({stages[s].first, static_cast<CellKind>(kind), std::ssize(values),
+                             sum / values.size(), percentile_of(values, 0.5),
                              percentile_of(values, 0.95), 1});
     }
   });
@@ -112,8 +112,8 @@ std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs) {
   std::map<int32_t, Sum> total;
   for (const StageCost& cost : costs) {
     Sum& sum = total[cost.stage];
-    const double time = cost.mean_ns * static_cast<double>(cost.count);
-    const double usual = cost.p50_ns * static_cast<double>(cost.count);
+    const double time = cost.mean_ns * cost.count;
+    const double usual = cost.p50_ns * cost.count;
     const bool both = cost.kind == CellKind::kForwardBackward;
     if (cost.kind == CellKind::kForward || both) {
       sum.forward += time;
@@ -128,8 +128,8 @@ std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs) {
   std::vector<StageLoad> loads;
   std::vector<double> values;
   for (const auto& [stage, sum] : total) {
-    const auto forwards = static_cast<double>(std::max<int64_t>(1, sum.forwards));
-    const auto backwards = static_cast<double>(std::max<int64_t>(1, sum.backwards));
+    const double forwards = std::max<int64_t>(1, sum.forwards);
+    const double backwards = std::max<int64_t>(1, sum.backwards);
     const double per = sum.forward / forwards + sum.backward / backwards;
     loads.push_back({stage, per, sum.usual_forward / forwards + sum.usual_backward / backwards, 1});
     values.push_back(per);

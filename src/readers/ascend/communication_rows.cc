@@ -191,7 +191,7 @@ void match_groups(RankDb& rank) {
     if (op.peer < 0 || op.disagree || rank.groups.count(std::string(rank.out.text_of(op.group))) != 0) continue;
     const std::string name = plain_name(rank.out.text_of(op.type != 0 ? op.type : op.name));
     if (!is_send(name) && !is_receive(name)) continue;
-    const auto size = static_cast<int64_t>(pipeline->ranks.size());
+    const int64_t size = pipeline->ranks.size();
     const bool fit = op.peer < size && (op.own < 0 || op.own == pipeline->own_rank);
     const auto [it, added] = fits.try_emplace(op.group, fit);
     it->second &= fit;

@@ -94,7 +94,7 @@ void read_series(RankDb& rank, const CounterTable& of) {
   }
   // Modules that never reserved anything are left out.
   if (std::string_view(of.table) == "NPU_MODULE_MEM")
-    out.erase(std::remove_if(out.begin() + static_cast<std::ptrdiff_t>(first), out.end(),
+    out.erase(std::remove_if(out.begin() + first, out.end(),
                              [](const CounterSeries& s) {
                                return std::all_of(s.value.begin(), s.value.end(), [](double v) { return v == 0; });
                              }),
@@ -133,7 +133,7 @@ void read_blocks(RankDb& rank) {
             });
   std::stable_sort(memory.begin(), memory.end(),
                    [](const MemoryRecord& a, const MemoryRecord& b) { return a.time_ns < b.time_ns; });
-  for (uint32_t i = 0; i < memory.size(); ++i) memory[i].file_index = static_cast<uint32_t>(i);
+  for (uint32_t i = 0; i < memory.size(); ++i) memory[i].file_index = i;
 }
 
 }  // namespace

@@ -52,7 +52,7 @@ uint32_t DbTexts::find(int64_t id) {
     if (sqlite3_step(statement_.get()) == SQLITE_ROW) {
       const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), 0));
       const int size = sqlite3_column_bytes(statement_.get(), 0);
-      found = builder_.text(bytes ? std::string_view(bytes, static_cast<size_t>(size)) : std::string_view());
+      found = builder_.text(bytes ? std::string_view(bytes, size) : std::string_view());
     }
     sqlite3_reset(statement_.get());
   }

@@ -38,8 +38,8 @@ std::optional<int32_t> numbered(std::string_view name, std::string_view prefix, 
 std::string read_small(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   std::string text(kMaxJsonBytes, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(in.gcount()));
+  in.read(text.data(), text.size());
+  text.resize(in.gcount());
   return text;
 }
 

@@ -14,8 +14,8 @@ namespace {
 constexpr int64_t kTorchOp = 50001, kTorchQueue = 50002, kTorchPython = 50003, kTorchMstx = 50004;
 
 uint32_t lane_of(RankDb& rank, const SqliteRows& rows, int column) {
-  const auto tid = static_cast<uint64_t>(rows.integer(column));
-  return rank.out.host_lane(static_cast<int64_t>(tid >> 32), static_cast<int64_t>(tid & 0xffffffffu));
+  const uint64_t tid = rows.integer(column);
+  return rank.out.host_lane(tid >> 32, tid & 0xffffffffu);
 }
 
 void read_cann_calls(RankDb& rank, NumberMap& launch_of_connection) {
@@ -168,7 +168,7 @@ class Operators {
       text[c] = rank_.out.text(stack);
     }
     for (const auto& [id, row] : chains_) {
-      const auto c = static_cast<size_t>(std::lower_bound(ids.begin(), ids.end(), id) - ids.begin());
+      const size_t c = std::lower_bound(ids.begin(), ids.end(), id) - ids.begin();
       if (text[c] != 0) rank_.out.stacks.push_back({row, text[c], 0});
     }
   }

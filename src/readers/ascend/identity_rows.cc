@@ -18,7 +18,7 @@ std::string read_text(const std::string& path) {
   std::string text;
   char window[4096];
   while (text.size() < kMaxFileBytes && in.read(window, sizeof window).gcount() > 0)
-    text.append(window, static_cast<size_t>(in.gcount()));
+    text.append(window, in.gcount());
   return text;
 }
 

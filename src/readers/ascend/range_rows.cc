@@ -41,9 +41,9 @@ void read_ranges(RankDb& rank) {
           last_key = key;
         }
         const RangeTextInfo& text = rank.range_texts[last_text];
-        const auto tid = static_cast<uint64_t>(rows.integer(3));
+        const uint64_t tid = rows.integer(3);
         const uint32_t lane =
-            rank.out.host_lane(static_cast<int64_t>(tid >> 32), static_cast<int64_t>(tid & 0xffffffffu));
+            rank.out.host_lane(tid >> 32, tid & 0xffffffffu);
         const int64_t type = rows.integer_or(4, -1);
         const int64_t connection = rows.integer_or(6, -1);
         if ((type == kMarker || type == kMarkerEx) && start >= 0 && start == end) {

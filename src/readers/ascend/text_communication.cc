@@ -65,7 +65,7 @@ Status for_entries(const std::string& path, Diagnostics& diagnostics, Visit&& vi
   size_t end = 0;
   for (const JsonMember& step : json_members(begin)) {
     cut |= !step.whole;
-    end = static_cast<size_t>(step.value.data() + step.value.size() - begin.data());
+    end = step.value.data() + step.value.size() - begin.data();
     for (const JsonMember& type : json_members(step.value))
       for (const JsonMember& entry : json_members(type.value))
         if (entry.key != kTotal) visit(step_number(step.key), type.key, entry.key, entry.value, entry.whole);

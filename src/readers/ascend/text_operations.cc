@@ -111,7 +111,7 @@ class Operations {
     if (group != nullptr) {
       fact.group_description = builder_.text(group->description);
       if (!group->ranks.empty()) fact.group_ranks = builder_.text(ranks_text(group->ranks));
-      fact.group_size = static_cast<int64_t>(group->ranks.size());
+      fact.group_size = group->ranks.size();
     }
     fact.in_elements = fact.out_elements = std::max<int64_t>(row.count, 0);
     if (sum != nullptr && sum->type == "p2p" && sum->bytes >= 0) fact.bytes = static_cast<int64_t>(sum->bytes + 0.5);
@@ -130,7 +130,7 @@ class Operations {
     if (group == nullptr || (!sends && !receives)) return;
     const auto own = std::find(group->ranks.begin(), group->ranks.end(), builder_.part.rank);
     if (own == group->ranks.end()) return;
-    const auto place = static_cast<int64_t>(own - group->ranks.begin());
+    const int64_t place = own - group->ranks.begin();
     int64_t other = -1;
     if (const auto link = link_of_.find(op); link != link_of_.end()) {
       const auto [from, to] = link->second;

@@ -132,7 +132,7 @@ struct FlowEnd {
 using Place = std::pair<uint32_t, int64_t>;  // (thread, start of a row)
 struct PlaceHash {
   size_t operator()(const Place& place) const {
-    return static_cast<size_t>(static_cast<uint64_t>(place.second) * 0x9e3779b97f4a7c15ull) ^ place.first;
+    return static_cast<size_t>(place.second * 0x9e3779b97f4a7c15ull) ^ place.first;
   }
 };
 
@@ -278,7 +278,7 @@ class TraceReader {
     for (const FlowEnd& end : flows_) row_at[place(end.thread, end.time_ns)] = kNoTraceRow;
     for (uint32_t r = 0; r < out_.rows.size(); ++r) {
       const auto it = row_at.find(place(out_.rows[r].thread, out_.rows[r].start_ns));
-      if (it != row_at.end()) it->second = static_cast<uint32_t>(r);
+      if (it != row_at.end()) it->second = r;
     }
     std::map<std::pair<FlowKind, uint32_t>, uint32_t> from;
     for (const FlowEnd& end : flows_)

@@ -80,7 +80,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     reported = reported && ranks.back() >= 0 && ranks.back() <= kMaxRankNumber && seen.insert(ranks.back()).second;
   }
   if (!reported) {
-    for (size_t k = 0; k < files.size(); ++k) ranks[k] = static_cast<int64_t>(k);
+    for (size_t k = 0; k < files.size(); ++k) ranks[k] = k;
     if (files.size() > 1) trace.diagnostics.add(problem::chakra_ranks_in_order, {files.front().path});
   }
   std::vector<size_t> order(files.size());
@@ -99,7 +99,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   number_machines(trace);
   trace.clock = files.size() == 1 ? ClockState::kShared : ClockState::kUnaligned;
   trace.writer = "Chakra" + (files.front().version.empty() ? "" : " " + files.front().version);
-  trace.description = counted(static_cast<int64_t>(files.size()), "execution trace", "execution traces") + " of Chakra";
+  trace.description = counted(files.size(), "execution trace", "execution traces") + " of Chakra";
   return trace;
 }
 

@@ -75,7 +75,7 @@ class Messages {
       if (has_length && length > kLongestMessage) return fail();
       if (has_length && length <= static_cast<uint64_t>(end - at)) {
         message = {at, static_cast<size_t>(length)};
-        begin_ = static_cast<size_t>(at - buffer_.data()) + static_cast<size_t>(length);
+        begin_ = (at - buffer_.data()) + static_cast<size_t>(length);
         return true;
       }
       if (finished_) return buffer_.size() == begin_ ? false : fail();
@@ -88,7 +88,7 @@ class Messages {
 
  private:
   void fill() {
-    buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(begin_));
+    buffer_.erase(buffer_.begin(), buffer_.begin() + begin_);
     before_ += static_cast<int64_t>(begin_);
     begin_ = 0;
     const size_t held = buffer_.size();
@@ -140,7 +140,7 @@ Attribute attribute_of(std::string_view bytes) {
         if (!scan.is_bytes()) out.number = scan.as_signed();
         break;
       case attribute::kSfixed32:
-        if (!scan.is_bytes()) out.number = static_cast<int32_t>(static_cast<uint32_t>(scan.value));
+        if (!scan.is_bytes()) out.number = static_cast<int32_t>(scan.value);
         break;
       default: break;
     }
@@ -366,7 +366,7 @@ bool looks_like_chakra(std::string_view head) {
   at += length;
   if (!ProtoScan::read_varint(at, end, length) || length == 0) return false;
   // The node may go on beyond the head: its number, name and type come first.
-  const auto there = static_cast<size_t>(std::min<uint64_t>(length, static_cast<uint64_t>(end - at)));
+  const size_t there = std::min<uint64_t>(length, end - at);
   ProtoScan first({at, there});
   bool named = false;
   while (first.next()) {

@@ -77,9 +77,9 @@ class LaunchedWork {
       high = std::min(high, low + step);
     }
     const auto begin = launches_.begin();
-    const auto found = std::partition_point(begin + static_cast<std::ptrdiff_t>(low),
-                                            begin + static_cast<std::ptrdiff_t>(high), before);
-    last_found_ = static_cast<size_t>(found - begin);
+    const auto found = std::partition_point(begin + low,
+                                            begin + high, before);
+    last_found_ = found - begin;
     return found;
   }
   std::vector<Range> ranges_;

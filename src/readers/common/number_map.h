@@ -44,7 +44,7 @@ class NumberMap {
 
   size_t find(const std::vector<Slot>& slots, int64_t block) const {
     const size_t mask = slots.size() - 1;
-    size_t i = seeded_hash(static_cast<uint64_t>(block), seed_) & mask;
+    size_t i = seeded_hash(block, seed_) & mask;
     while (slots[i].line != kNone && slots[i].block != block) i = (i + 1) & mask;
     return i;
   }

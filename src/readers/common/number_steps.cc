@@ -52,7 +52,7 @@ void number_steps(std::vector<Op>& ops, std::string_view format, std::string_vie
     own[k].last_end_ns = std::max(own[k].last_end_ns, ops[i].end_ns);
   });
   Args args;
-  args.set("unit", words("unit." + std::string(unit))).set("times", grouped(static_cast<int64_t>(most)));
+  args.set("unit", words("unit." + std::string(unit))).set("times", grouped(most));
   if (most <= 1) {
     diagnostics.add(problem::reader_no_steps.of(format), args);
     return;

@@ -103,7 +103,7 @@ std::optional<CellLabel> parse_cell_label(std::string_view label) {
   auto [at, ec] = number(label.data() + digits, out.micro_batch);
   if (ec != std::errc()) return std::nullopt;
   if (at == end) return out;
-  std::string_view rest(at, static_cast<size_t>(end - at));
+  std::string_view rest(at, end - at);
   for (const std::string_view mark : {"_VP", ".c"}) {
     if (!rest.starts_with(mark)) continue;
     const auto [last, bad] = number(rest.data() + mark.size(), out.chunk);

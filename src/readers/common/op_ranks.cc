@@ -47,10 +47,10 @@ void fill_missing_ranks(std::vector<Op>& ops, std::string_view format, Diagnosti
       op.rank = static_cast<int32_t>(rank);
     }
   }
-  diagnostics.add(problem::reader_ranks_inferred.of(format), {}, static_cast<int64_t>(inferred.size()));
+  diagnostics.add(problem::reader_ranks_inferred.of(format), {}, inferred.size());
   const size_t before = ops.size();
   std::erase_if(ops, [](const Op& op) { return op.rank == kUnknown; });
-  diagnostics.add(problem::reader_without_rank.of(format), {}, static_cast<int64_t>(before - ops.size()));
+  diagnostics.add(problem::reader_without_rank.of(format), {}, before - ops.size());
 }
 
 std::map<int32_t, OpRankFacts> gather(const std::vector<Op>& ops) {

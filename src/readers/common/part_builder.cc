@@ -105,10 +105,10 @@ void PartBuilder::add_steps() {
   std::stable_sort(steps_.begin(), steps_.end(),
                    [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
   const uint32_t lane = steps_.empty() ? 0 : main_thread();
-  const auto annotation =
-      static_cast<size_t>(std::find_if(kinds_.begin(), kinds_.end(),
+  const size_t annotation =
+      std::find_if(kinds_.begin(), kinds_.end(),
                                        [](const RowCategory& k) { return k.kind == Category::kUserAnnotation; }) -
-                          kinds_.begin());
+                          kinds_.begin();
   int64_t end = INT64_MIN;
   for (const ProfilerStep& step : steps_) {
     if (step.start_ns < end) notes.add(problem::reader_overlapping_steps.of(reader_), {part.source});
@@ -137,8 +137,8 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
     return a < b;
   };
   for (const Lane& lane : part.lanes) {
-    const auto begin = row.begin() + static_cast<std::ptrdiff_t>(lane.begin);
-    const auto end = row.begin() + static_cast<std::ptrdiff_t>(lane.end);
+    const auto begin = row.begin() + lane.begin;
+    const auto end = row.begin() + lane.end;
     sort_runs(begin, end, before);
   }
   Slices& s = part.slices;
@@ -159,15 +159,15 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   s.category_id.resize(n);
   s.kernel_class.resize(n);
   for (uint32_t i = 0; i < n; ++i) {
-    slice[row[i]] = static_cast<uint32_t>(i);
+    slice[row[i]] = i;
     const uint8_t kind = kind_[row[i]];
     s.category_id[i] = static_cast<uint8_t>(kind + 1);
     s.kernel_class[i] = static_cast<uint8_t>(kinds_[kind].kernel_class);
   }
   for (uint32_t l = 0; l < part.lanes.size(); ++l)
     if (const auto it = stream_of_lane.find(l); it != stream_of_lane.end())
-      std::fill(s.stream_id.begin() + static_cast<std::ptrdiff_t>(part.lanes[l].begin),
-                s.stream_id.begin() + static_cast<std::ptrdiff_t>(part.lanes[l].end), it->second);
+      std::fill(s.stream_id.begin() + part.lanes[l].begin,
+                s.stream_id.begin() + part.lanes[l].end, it->second);
   gather(s.start_ns, start_);
   gather(s.dur_ns, dur_);
   gather(s.name_id, name_);
@@ -179,7 +179,7 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   s.file_index = std::move(row);
   // One row can make two slices (a range and its device side), so the count is raised: positions stay below it, as
   // everywhere.
-  part.event_count = std::max(part.event_count, static_cast<int64_t>(n));
+  part.event_count = std::max<int64_t>(part.event_count, n);
   return slice;
 }
 

@@ -56,7 +56,7 @@ int64_t second_of_packets(std::string_view head) {
           if (clock.id == perfetto::clock_field::kId) id = clock.value;
           if (clock.id == perfetto::clock_field::kTime) time = clock.value;
         }
-        if (id == perfetto::kRealtime) return static_cast<int64_t>(time / 1'000'000'000);
+        if (id == perfetto::kRealtime) return time / 1'000'000'000;
       }
     }
   }
@@ -97,7 +97,7 @@ int count_packets(std::string_view head, int most, bool whole) {
   while (at != end && count < most) {
     const auto packet = packet_head(at, end);
     if (!packet) return whole || end - at > static_cast<ptrdiff_t>(kLongestHead) ? -1 : count;
-    const size_t left = static_cast<size_t>(end - at) - packet->head;
+    const size_t left = (end - at) - packet->head;
     const bool cut = packet->length > left;
     if (packet->length > kLongestPacket) return -1;
     ProtoScan scan({at + packet->head, std::min(packet->length, left)});

@@ -51,7 +51,7 @@ void nest(Slices& s, const Lane& lane) {
     const int64_t start = s.start_ns[i], end = s.end_ns(i);
     while (!stack.empty() && (start >= s.end_ns(stack.back()) || end > s.end_ns(stack.back()))) stack.pop_back();
     if (!stack.empty()) s.parent[i] = stack.back();
-    stack.push_back(static_cast<uint32_t>(i));
+    stack.push_back(i);
   }
 }
 
@@ -93,7 +93,7 @@ class Finisher {
       if (s_.correlation[i] == kNoCorrelation || !is_launch_call(category(i))) continue;
       const uint32_t known = launch.get(s_.correlation[i]);
       if (known == kNoSliceIndex || s_.start_ns[i] < s_.start_ns[known])
-        launch.set(s_.correlation[i], static_cast<uint32_t>(i));
+        launch.set(s_.correlation[i], i);
     }
     for (uint32_t i = 0; i < s_.size(); ++i) {
       const Category c = category(i);
@@ -103,7 +103,7 @@ class Finisher {
       s_.partner[i] = from;
       const uint32_t known = s_.partner[from];
       if (known == kNoSliceIndex || s_.file_index[i] > s_.file_index[known])
-        s_.partner[from] = static_cast<uint32_t>(i);
+        s_.partner[from] = i;
     }
   }
 
@@ -138,7 +138,7 @@ class Finisher {
       if (!is_launch_call(category(i)) || external(i) == kNoCorrelation || external(i) == 0) continue;
       const uint32_t owner = ops.get(external(i));
       if (owner != kNoSliceIndex && owner != operator_above(static_cast<uint32_t>(i)))
-        part_.launch_owners.push_back({static_cast<uint32_t>(i), owner});
+        part_.launch_owners.push_back({i, owner});
     }
   }
 
@@ -268,7 +268,7 @@ void adopt_names(const FileNames& names, Trace& trace, std::vector<StringId>& na
   for (const CategoryInfo& category : names.categories) {
     const auto known = std::find_if(trace.categories.begin(), trace.categories.end(),
                                     [&](const CategoryInfo& c) { return c.text == category.text; });
-    const auto at = static_cast<size_t>(known - trace.categories.begin());
+    const size_t at = known - trace.categories.begin();
     if (known == trace.categories.end() && at <= kMaxCategories)
       trace.categories.push_back(at < kMaxCategories ? category : CategoryInfo{"(more categories)", Category::kOther});
     category_map.push_back(static_cast<uint8_t>(std::min(at, trace.categories.size() - 1)));

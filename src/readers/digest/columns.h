@@ -62,9 +62,9 @@ class ColumnWriter {
       static_assert(Whole<T>);
       uint64_t before = 0;
       for (const T value : values) {
-        const auto wide = static_cast<uint64_t>(static_cast<int64_t>(value));
-        const auto more = static_cast<int64_t>(wide - before);
-        put_varint(bytes, static_cast<uint64_t>(more) << 1 ^ static_cast<uint64_t>(more >> 63));
+        const uint64_t wide = static_cast<int64_t>(value);
+        const int64_t more = wide - before;
+        put_varint(bytes, static_cast<uint64_t>(more) << 1 ^ (more >> 63));
         before = wide;
       }
       put(name, 'i', values.size(), bytes);

@@ -47,8 +47,8 @@ File read_file(const SourceFile& source, MemoryLeft& memory, Progress* progress)
   // No more of the file is read than its first bytes say that there is, and one byte to see that there is no more.
   size_t limit = kMaxFileBytes;
   if (!is_remote(path))
-    limit = static_cast<size_t>(std::min<uint64_t>(limit, announced_bytes(read_head(path, kFixedBytes))));
-  const auto most = std::min<int64_t>(source.size_bytes, static_cast<int64_t>(limit));
+    limit = std::min<uint64_t>(limit, announced_bytes(read_head(path, kFixedBytes)));
+  const auto most = std::min<int64_t>(source.size_bytes, limit);
   const MemoryLeft::Taken room(memory, most);
   if (!room) {
     file.error = no_room(path, most);
@@ -118,8 +118,8 @@ void take_facts(Trace& trace, Trace& one) {
 // column that outgrows its memory exists twice for a while. A cell takes more than a byte.
 size_t likely_cells(const File& file, int64_t total_bytes) {
   const double per_byte =
-      1.06 * static_cast<double>(file.trace->cells.size()) / static_cast<double>(std::max<size_t>(file.bytes, 1));
-  return static_cast<size_t>(static_cast<double>(total_bytes) * std::min(per_byte, 1.0));
+      1.06 * file.trace->cells.size() / std::max<size_t>(file.bytes, 1);
+  return static_cast<size_t>(total_bytes * std::min(per_byte, 1.0));
 }
 
 // Names begin with the rank, so parts come in order of ranks unless files were renamed.
@@ -187,7 +187,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  {source.roots.empty() ? "" : source.roots[0]},
                  "stageline digest LOGS -o DIR makes them"};
   }
-  const auto found = static_cast<int64_t>(trace.parts.size());
+  const int64_t found = trace.parts.size();
   if (whole > found)
     trace.diagnostics.add(problem::digest_missing_ranks,
                           Args().set("whole", std::to_string(whole)).set("found", std::to_string(found)),

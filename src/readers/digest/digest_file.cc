@@ -116,8 +116,8 @@ Result<Digest> parse(std::string_view bytes, const std::string& path) {
 }
 
 Result<Trace> unpack(const Digest& digest, const std::string& path, MemoryLeft& memory) {
-  const MemoryLeft::Taken room(memory, static_cast<int64_t>(digest.body_bytes));
-  if (!room) return no_room(path, static_cast<int64_t>(digest.body_bytes));
+  const MemoryLeft::Taken room(memory, digest.body_bytes);
+  if (!room) return no_room(path, digest.body_bytes);
   const std::optional<std::string> body = unzstd_bytes(digest.body, digest.body_bytes + 1);
   if (!body || body->size() != digest.body_bytes) return said_error(ErrorCode::kBadInput, "digest.packed", {}, {path});
   Result<Trace> trace = unpack_trace(*body, path, memory);

@@ -131,9 +131,9 @@ int64_t of_slice(const std::vector<int64_t>& column, uint32_t slice) {
   return slice < column.size() ? column[slice] : 0;
 }
 int64_t minus(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  return a - static_cast<uint64_t>(b);
 }
-int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+int64_t plus(int64_t a, int64_t b) { return a + static_cast<uint64_t>(b); }
 
 // ---- whether a digest is a trace ---------------------------------------------------------------
 // A digest's checksums prove that its bytes are those that were written, but not that its writer was honest. The
@@ -264,7 +264,7 @@ bool sums_are_sound(const Part& part) {
                              s.free_ns, s.stage_ns, s.bubble_ns, s.not_overlapped_without_receive_ns, s.preparing_ns})
       if (!duration(ns)) return false;
   return std::all_of(part.link_summaries.begin(), part.link_summaries.end(), [&](const LinkSummary& link) {
-    return duration(link.transit_ns) && std::abs(link.bytes) <= static_cast<double>(kMaxReported) &&
+    return duration(link.transit_ns) && std::abs(link.bytes) <= kMaxReported &&
            between(link.src_rank, -1, kMaxRankNumber) && between(link.dst_rank, -1, kMaxRankNumber);
   });
 }
@@ -309,7 +309,7 @@ std::string pack_trace(const Trace& trace) {
   ColumnWriter io;
   columns(io, const_cast<Trace&>(trace));  // a writer changes nothing
   std::vector<std::string> names;
-  for (uint32_t id = 0; id < trace.names.size(); ++id) names.emplace_back(trace.names.text(static_cast<StringId>(id)));
+  for (uint32_t id = 0; id < trace.names.size(); ++id) names.emplace_back(trace.names.text(id));
   io.list("names", names);
   const Slices& s = trace.parts[0].slices;
   const Cells& cells = trace.cells;
@@ -324,7 +324,7 @@ std::string pack_trace(const Trace& trace) {
   std::vector<int64_t> times;
   std::vector<double> values;
   for (const CounterSeries& one : trace.parts[0].counters) {
-    series.push_back({one.name, static_cast<int64_t>(one.time_ns.size())});
+    series.push_back({one.name, std::ssize(one.time_ns)});
     times.insert(times.end(), one.time_ns.begin(), one.time_ns.end());
     values.insert(values.end(), one.value.begin(), one.value.end());
   }
@@ -374,9 +374,9 @@ Result<Trace> unpack_trace(std::string_view body, const std::string& path, Memor
   if (times.size() != values.size()) return unsound;
   size_t at = 0;
   for (const Series& one : series) {
-    const auto size = static_cast<size_t>(one.count);
+    const size_t size = one.count;
     if (one.count < 0 || size > times.size() - at) return unsound;
-    const auto from = static_cast<std::ptrdiff_t>(at), to = static_cast<std::ptrdiff_t>(at + size);
+    const std::ptrdiff_t from = at, to = at + size;
     part.counters.push_back(
         {one.name, {times.begin() + from, times.begin() + to}, {values.begin() + from, values.begin() + to}});
     at += size;

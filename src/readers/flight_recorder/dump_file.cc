@@ -58,10 +58,10 @@ int64_t elements_of(Value sizes) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     double product = 1;
     const Value one = sizes.item(i);
-    for (size_t k = 0; k < one.size(); ++k) product *= static_cast<double>(one.item(k).integer().value_or(0));
+    for (size_t k = 0; k < one.size(); ++k) product *= one.item(k).integer().value_or(0);
     sum += product;
   }
-  return sum >= 0 && sum < static_cast<double>(kMaxElements) ? static_cast<int64_t>(sum) : 0;
+  return sum >= 0 && sum < kMaxElements ? static_cast<int64_t>(sum) : 0;
 }
 
 std::string dtypes_text(Value dtypes) {
@@ -221,7 +221,7 @@ class DumpReader {
     fact.dtype = call.in_dtypes != 0 ? call.in_dtypes : call.out_dtypes;
     fact.group = out_.names.intern(valid_utf8(group.name));
     fact.group_description = out_.names.intern(valid_utf8(group.description));
-    fact.group_size = static_cast<int64_t>(group.ranks.size());
+    fact.group_size = group.ranks.size();
     fact.in_elements = elements_of(in);
     fact.out_elements = elements_of(out);
     fact.bytes = std::max(bytes_of(in, in_types), bytes_of(out, out_types));
@@ -243,7 +243,7 @@ class DumpReader {
   // finished. An unfinished call lasts until the dump's last stamp.
   int64_t duration_of(Value entry, const FlightCall& call, int64_t created) const {
     if (const auto ms = entry["duration_ms"].real(); ms && std::isfinite(*ms) && *ms >= 0 && *ms < 1e12)
-      return static_cast<int64_t>(std::llround(*ms * 1e6));
+      return std::llround(*ms * 1e6);
     if (call.completed_ns > 0) return std::max<int64_t>(0, call.completed_ns - created);
     return call.state == FlightState::kCompleted ? 0 : std::max<int64_t>(0, last_stamp_ - created);
   }

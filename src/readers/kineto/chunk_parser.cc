@@ -53,7 +53,7 @@ const char* after_event(const char* p, const char* end, bool& broken) {
 
 const char* next_event(const char* p, const char* end) {
   while (p < end) {
-    const auto* brace = static_cast<const char*>(std::memchr(p, '{', static_cast<size_t>(end - p)));
+    const auto* brace = static_cast<const char*>(std::memchr(p, '{', end - p));
     if (!brace) return end;
     const char* q = brace + 1;
     while (q < end && is_blank(*q)) ++q;
@@ -96,7 +96,7 @@ const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offs
     give_up(offset);
     return next;
   }
-  const std::string_view text(p, static_cast<size_t>(close - p));
+  const std::string_view text(p, close - p);
   if (parser_.parse(text, event_) == Fault::kNone) {
     rows_.add(event_, offset);
     shapes_.learn(text);
@@ -105,7 +105,7 @@ const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offs
   // Where a missing brace has glued whole events together, they are separated where one visibly begins.
   const char* next = next_event(p + 1, close);
   if (next < close) {
-    const std::string_view piece(p, static_cast<size_t>(next - p));
+    const std::string_view piece(p, next - p);
     if (const size_t taken = take_damaged(piece, offset)) return p + taken;
     give_up(offset);
     return next;

@@ -101,8 +101,8 @@ bool EarlyShow::is_due() {
   const auto now = std::chrono::steady_clock::now() - began_;
   if (now < next_) return false;
   next_ = std::chrono::duration_cast<std::chrono::milliseconds>(now * 3);
-  const auto all = progress_ ? static_cast<double>(progress_->expected_bytes()) : 0.0;
-  return all <= 0 || static_cast<double>(progress_->done_bytes()) <= kMaxRead * all;
+  const auto all = progress_ ? progress_->expected_bytes() : 0.0;
+  return all <= 0 || progress_->done_bytes() <= kMaxRead * all;
 }
 
 void EarlyShow::offer_rows(const rows::FileRows& rows) {

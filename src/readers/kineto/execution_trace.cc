@@ -228,7 +228,7 @@ void lay_over_one(const std::string& path, Part& part, Trace& trace) {
     fact.parent = node.parent;
     facts.push_back(fact);
   }
-  if (found == 0 || static_cast<double>(alike) < kAlike * static_cast<double>(found)) {
+  if (found == 0 || alike < kAlike * found) {
     trace.diagnostics.add(problem::kineto_other_execution_trace, Args().flag("none", found == 0), {path});
     return;
   }

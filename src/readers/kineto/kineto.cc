@@ -201,9 +201,9 @@ void check_runs(const std::vector<rows::FileFacts>& files, Diagnostics& diagnost
                    [](const rows::FileFacts* a, const rows::FileFacts* b) { return a->start_ns < b->start_ns; });
   const rows::FileFacts* last = order.empty() ? nullptr : order[0];
   for (const rows::FileFacts* next : order) {
-    const double gap = static_cast<double>(next->start_ns) - static_cast<double>(last->end_ns);
+    const double gap = next->start_ns - static_cast<double>(last->end_ns);
     const bool one_zero = last->start_ns > kEpochNs || next->start_ns <= kEpochNs;
-    if (gap > static_cast<double>(kDayNs) && one_zero)
+    if (gap > kDayNs && one_zero)
       diagnostics.add(problem::kineto_far_apart, Args().set("gap", human_duration(gap)).set("last", last->path),
                       {next->path});
     if (next->end_ns > last->end_ns) last = next;
@@ -212,7 +212,7 @@ void check_runs(const std::vector<rows::FileFacts>& files, Diagnostics& diagnost
 
 std::string short_count(int64_t n) {
   if (n < 10'000) return grouped(n);
-  const double value = static_cast<double>(n);
+  const double value = n;
   return n < 1'000'000 ? fixed(value / 1e3, 0) + " k" : fixed(value / 1e6, 1) + " M";
 }
 
@@ -304,7 +304,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     for (const size_t u : group) group_facts.push_back(&facts[u]);
     if (group.size() > 1)
       for (const size_t u : group) files[usable[u]] = File();
-    parts.emplace_back(rank, group.size() > 1 ? join_files(group_facts, static_cast<size_t>(thread_count()))
+    parts.emplace_back(rank, group.size() > 1 ? join_files(group_facts, thread_count())
                                               : std::move(files[usable[group[0]]]));
   }
   std::vector<std::vector<StringId>> name_maps(parts.size());

@@ -39,7 +39,7 @@ class Window {
   int64_t offset_of(const char* p) const { return base_ + (p - buffer_.data.get()); }
   bool finished() const { return finished_; }
   const std::optional<Error>& error() const { return error_; }
-  void consume(const char* p) { begin_ = static_cast<size_t>(p - buffer_.data.get()); }
+  void consume(const char* p) { begin_ = p - buffer_.data.get(); }
 
   // Reads until the window is full or the text ends. It moves the text, so pointers into it become invalid.
   void fill() {
@@ -82,7 +82,7 @@ class FileReader {
 
   Result<rows::FileRows> run() {
     window_.fill();
-    if (std::string_view(window_.begin(), static_cast<size_t>(window_.end() - window_.begin()))
+    if (std::string_view(window_.begin(), window_.end() - window_.begin())
             .starts_with("\xef\xbb\xbf"))
       window_.consume(window_.begin() + 3);
     while (state_ != State::kDone) {
@@ -179,7 +179,7 @@ class FileReader {
       if (*p == '}') state_ = State::kOuter;
       return;
     }
-    const std::string_view text(p, static_cast<size_t>(window_.end() - p));
+    const std::string_view text(p, window_.end() - p);
     const size_t key_end = end_of_text(text, 0);
     size_t value = key_end == std::string_view::npos ? key_end : text.find_first_not_of(" \t\r\n:", key_end);
     if (value != std::string_view::npos && text[value] == '[' && text.substr(0, key_end) == "\"traceEvents\"") {
@@ -221,7 +221,7 @@ class FileReader {
   }
 
   void append(size_t parser) {
-    const auto before = static_cast<int64_t>(rows_.row_count);
+    const int64_t before = rows_.row_count;
     rows_.append(parsers_[parser]->rows().take(), parsers_[parser]->rows().dictionaries(), parser);
     if (progress_) progress_->add_events(static_cast<int64_t>(rows_.row_count) - before);
   }

@@ -33,7 +33,7 @@ bool same_bytes(const char* a, const char* b, size_t size) {
   if (i == size) return true;
   const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i));
   const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + i));
-  const auto differ = static_cast<uint32_t>(~_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)));
+  const uint32_t differ = ~_mm_movemask_epi8(_mm_cmpeq_epi8(x, y));
   return (differ & ((1u << (size - i)) - 1)) == 0;
 #else
   return std::memcmp(a, b, size) == 0;
@@ -48,8 +48,8 @@ const char* closing_quote(const char* p, const char* end) {
   for (; p < end; p += 16) {
     const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     const __m128i odd = _mm_or_si128(_mm_cmpeq_epi8(x, backslash), _mm_cmpeq_epi8(_mm_min_epu8(x, control), x));
-    const auto quotes = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, quote)));
-    const auto odds = static_cast<uint32_t>(_mm_movemask_epi8(odd));
+    const uint32_t quotes = _mm_movemask_epi8(_mm_cmpeq_epi8(x, quote));
+    const uint32_t odds = _mm_movemask_epi8(odd);
     if ((quotes | odds) == 0) continue;
     const int first = __builtin_ctz(quotes | odds);
     if ((odds >> first & 1u) != 0 || p + first >= end) return nullptr;
@@ -75,9 +75,9 @@ const char* after_nested(const char* p, const char* end) {
     const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     // '[' 0x5b and '{' 0x7b differ only in bit 5, and so do ']' 0x5d and '}' 0x7d.
     const __m128i folded = _mm_or_si128(x, _mm_set1_epi8(0x20));
-    const auto opens = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('{'))));
-    const auto closes = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('}'))));
-    const auto quotes = static_cast<uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('"'))));
+    const uint32_t opens = _mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('{')));
+    const uint32_t closes = _mm_movemask_epi8(_mm_cmpeq_epi8(folded, _mm_set1_epi8('}')));
+    const uint32_t quotes = _mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8('"')));
     uint32_t marks = opens | closes | quotes;
     bool jumped = false;
     while (marks != 0) {
@@ -131,7 +131,7 @@ const char* parse_whole(const char* p, int64_t& out) {
   p += negative;
   const char* const first = p;
   uint64_t value = 0;
-  for (; is_digit(*p); ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
+  for (; is_digit(*p); ++p) value = value * 10 + (*p - '0');
   if (p == first || p - first > 18) return nullptr;
   if (*p == '.' || *p == 'e' || *p == 'E') return nullptr;
   out = negative ? -static_cast<int64_t>(value) : static_cast<int64_t>(value);
@@ -176,13 +176,13 @@ const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
   p += negative;
   const char* first = p;
   uint64_t value = 0;
-  for (; is_digit(*p); ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
+  for (; is_digit(*p); ++p) value = value * 10 + (*p - '0');
   if (p == first || p - first > 16) return nullptr;  // × 1000 fits into 64 bits
   fractional = *p == '.';
   int decimals = 0;
   if (fractional) {
     first = ++p;
-    for (; is_digit(*p) && p - first < 4; ++p) value = value * 10 + static_cast<uint64_t>(*p - '0');
+    for (; is_digit(*p) && p - first < 4; ++p) value = value * 10 + (*p - '0');
     decimals = static_cast<int>(p - first);
     if (decimals == 0 || decimals > 3) return nullptr;
   }
@@ -357,7 +357,7 @@ class ShapeTree::Cutter {
     if (text_[at_] != '"') return false;
     const char* key_end = closing_quote(text_.data() + at_ + 1, text_.data() + text_.size());
     if (!key_end) return false;
-    const std::string_view key(text_.data() + at_ + 1, static_cast<size_t>(key_end - text_.data()) - at_ - 1);
+    const std::string_view key(text_.data() + at_ + 1, (key_end - text_.data()) - at_ - 1);
     at_ = static_cast<size_t>(key_end - text_.data()) + 1;
     skip_blanks();
     if (at_ >= text_.size() || text_[at_] != ':') return false;
@@ -400,7 +400,7 @@ class ShapeTree::Cutter {
       cut.step.action = Action::kSkipScalar;
     }
     if (!value_end || value_end > end) return false;
-    cut.value_end = static_cast<size_t>(value_end - text_.data());
+    cut.value_end = value_end - text_.data();
     if (cut.value_end == cut.literal_end && c != '"') return false;
     at_ = cut.value_end + (c == '"' ? 1 : 0);
     return true;

@@ -95,12 +95,12 @@ void unescape(std::string_view raw, std::string& out) {
       case 'r': out += '\r'; break;
       case 't': out += '\t'; break;
       case 'u': {
-        auto c = static_cast<uint32_t>(hex4(raw, i + 1));
+        uint32_t c = hex4(raw, i + 1);
         i += 4;
         if (c >= 0xd800 && c < 0xdc00 && i + 2 < raw.size() && raw[i + 1] == '\\' && raw[i + 2] == 'u') {
           const int32_t low = hex4(raw, i + 3);
           if (low >= 0xdc00 && low < 0xe000) {
-            c = 0x10000 + ((c - 0xd800) << 10) + static_cast<uint32_t>(low - 0xdc00);
+            c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
             i += 6;
           }
         }

@@ -79,11 +79,11 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     for (AllocatorSegment& segment : part.allocator.segments)
       segment.pool = id[segment.pool], segment.stack = id[segment.stack];
     for (AllocatorBlock& block : part.allocator.blocks) block.stack = id[block.stack];
-    part.event_count = static_cast<int64_t>(std::max<size_t>(1, part.allocator.events.size()));
+    part.event_count = std::max<size_t>(1, part.allocator.events.size());
     trace.parts.push_back(std::move(part));
   }
   trace.clock = trace.parts.size() == 1 ? ClockState::kShared : dated ? ClockState::kUnaligned : ClockState::kPerRank;
-  trace.description = counted(static_cast<int64_t>(trace.parts.size()), "snapshot", "snapshots") + " of an allocator";
+  trace.description = counted(trace.parts.size(), "snapshot", "snapshots") + " of an allocator";
   return trace;
 }
 

@@ -53,7 +53,7 @@ class SnapshotReader {
       return Error{ErrorCode::kBadInput, "neither segments nor device_traces stand in this snapshot", {path_}, ""};
     for (size_t i = 0; i < segments.size(); ++i) read_segment(segments.item(i));
     for (size_t d = 0; d < traces.size(); ++d)
-      for (size_t i = 0; i < traces.item(d).size(); ++i) read_event(traces.item(d).item(i), static_cast<int64_t>(d));
+      for (size_t i = 0; i < traces.item(d).size(); ++i) read_event(traces.item(d).item(i), d);
     read_settings(root["allocator_settings"]);
     settle_times();
     if (all_.empty())
@@ -109,7 +109,7 @@ class SnapshotReader {
     if (!block.is_dict() || block.is_cut() || out.bytes < 0) return lose(problem::memory_snapshot_bad_entry_block);
     address = block["address"].unsigned_integer().value_or(address);
     out.address = address;
-    address += static_cast<uint64_t>(out.bytes);
+    address += out.bytes;
     const std::string_view state = block["state"].text();
     out.state = state == "active_allocated" ? BlockState::kActive
                 : state == "inactive"       ? BlockState::kInactive
@@ -251,7 +251,7 @@ class SnapshotReader {
       }
       const auto sample = [&](CounterSeries& to, int64_t value) {
         to.time_ns.push_back(event.time_ns);
-        to.value.push_back(static_cast<double>(value));
+        to.value.push_back(value);
       };
       sample(out_.part.counters[at->second.first], now);
       sample(out_.part.counters[at->second.second], cached);

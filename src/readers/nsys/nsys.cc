@@ -104,7 +104,7 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
     const int64_t x = a.process->part.device, y = b.process->part.device;
     return x != y ? x < y : a.process->pid < b.process->pid;
   });
-  for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int64_t>(i);
+  for (size_t i = 0; i < all.size(); ++i) all[i].rank = i;
   if (all.size() > 1) notes.add(problem::nsys_ranks_by_device, {reports.front().path});
 }
 
@@ -181,8 +181,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (Placed& one : all) trace.parts.push_back(std::move(one.process->part));
   number_machines(trace);
   trace.writer = "Nsight Systems" + (reports.front().version.empty() ? "" : " " + reports.front().version);
-  trace.description = counted(static_cast<int64_t>(trace.parts.size()), "process", "processes") + " of " +
-                      counted(static_cast<int64_t>(reports.size()), "report", "reports") + " of Nsight Systems";
+  trace.description = counted(trace.parts.size(), "process", "processes") + " of " +
+                      counted(reports.size(), "report", "reports") + " of Nsight Systems";
   return trace;
 }
 

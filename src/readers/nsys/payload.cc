@@ -52,11 +52,11 @@ PayloadSchemas::PayloadSchemas(const SqliteDb& db) {
                             "ORDER BY schemaId, idx");
   size_t count = 0;
   while (rows.next() && count < kMaxFields) {
-    const auto schema = static_cast<uint64_t>(rows.integer(0));
+    const uint64_t schema = rows.integer(0);
     if (!seen.insert({schema, rows.integer(1)}).second) continue;
     Field field;
     field.name = rows.text(3);
-    field.offset = static_cast<size_t>(std::max<int64_t>(0, rows.integer_or(4, 0)));
+    field.offset = std::max<int64_t>(0, rows.integer_or(4, 0));
     field.size = size_of_type(rows.integer(2));
     field.is_signed = is_signed_type(rows.integer(2));
     fields_[schema].push_back(std::move(field));
@@ -75,7 +75,7 @@ NcclPayload PayloadSchemas::read(std::string_view bytes) const {
     uint64_t value = little_endian(payload.substr(field.offset, field.size));
     if (field.is_signed && field.size < 8 && (value >> (8 * field.size - 1)) != 0)
       value |= ~uint64_t{0} << (8 * field.size);
-    const auto number = static_cast<int64_t>(value);
+    const int64_t number = value;
     const auto says = [&](std::string_view word) { return field.name.find(word) != std::string::npos; };
     if (says("ommunicator ID"))
       out.communicator = value, out.is_known = true;

@@ -20,7 +20,7 @@
 namespace stageline::nsys {
 
 // The number contains vm, pid and thread: these return the part above the thread, and its pieces.
-inline int64_t process_of(int64_t global) { return static_cast<int64_t>(static_cast<uint64_t>(global) >> 24); }
+inline int64_t process_of(int64_t global) { return static_cast<uint64_t>(global) >> 24; }
 inline int64_t pid_of(int64_t process) { return process & 0xffffff; }
 inline int64_t thread_of(int64_t global_tid) { return global_tid & 0xffffff; }
 

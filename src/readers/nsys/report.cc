@@ -198,8 +198,8 @@ class ReportReader {
     CopyFact fact;
     fact.slice = row;
     fact.bytes = rows.integer(7);
-    const auto ns = static_cast<double>(rows.integer(1) - rows.integer(0));
-    if (fact.bytes >= 0 && ns > 0) fact.bandwidth_gbps = static_cast<double>(fact.bytes) / ns;
+    const double ns = rows.integer(1) - rows.integer(0);
+    if (fact.bytes >= 0 && ns > 0) fact.bandwidth_gbps = fact.bytes / ns;
     p.out.copies.push_back(fact);
   }
 
@@ -230,7 +230,7 @@ class ReportReader {
                    if (!p) return;
                    MemoryRecord record;
                    record.time_ns = tables_.time(rows, 0);
-                   record.address = static_cast<uint64_t>(rows.integer(3));
+                   record.address = rows.integer(3);
                    record.bytes = rows.integer(5) == 1 ? -rows.integer(4) : rows.integer(4);
                    record.device_type = 1;
                    record.device_id = static_cast<int32_t>(std::clamp<int64_t>(rows.integer(2), -1, 4096));
@@ -310,7 +310,7 @@ class ReportReader {
       done.mpi_rank = p->mpi_rank;
       Part& part = p->out.part;
       part.machine_name = tables_.report.host;
-      part.event_count = static_cast<int64_t>(p->out.row_count());
+      part.event_count = p->out.row_count();
       const auto gpu = gpu_of_.find({done.pid, done.first_device});
       part.device =
           static_cast<int32_t>(std::clamp<int64_t>(gpu != gpu_of_.end() ? gpu->second : done.first_device, -1, 4096));

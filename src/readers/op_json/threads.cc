@@ -32,7 +32,7 @@ bool parse_straggler_name(const std::string& name, Identity& identity) {
   int64_t stage = 0;
   const char* const end = name.data() + name.size();
   const auto [at, ec] = std::from_chars(name.data() + lead.size(), end, stage);
-  const std::string_view rest(at, static_cast<size_t>(end - at));
+  const std::string_view rest(at, end - at);
   if (ec != std::errc() || !rest.starts_with(middle)) return false;
   identity.learn(identity.stage, stage, kMaxStageNumber);
   const size_t comma = rest.find(", ", middle.size());

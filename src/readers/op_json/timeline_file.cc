@@ -189,7 +189,7 @@ class TimelineReader {
       const StringId wanted = name_id(event);
       // A stack grows without bound only in damaged files, and there a name far down is not a partner.
       constexpr size_t kDeepestPartner = 4096;
-      const auto limit = stack.rbegin() + static_cast<std::ptrdiff_t>(std::min(stack.size(), kDeepestPartner));
+      const auto limit = stack.rbegin() + std::min(stack.size(), kDeepestPartner);
       at = std::find_if(stack.rbegin(), limit, [&](const OpenEvent& open) { return open.name_id == wanted; });
       if (at == limit) at = stack.rend();
     }

@@ -96,7 +96,7 @@ Columns separated_by(char separator, std::string_view line) {
       columns.repeated.push_back(columns.seen.back());
       continue;
     }
-    columns.at[slot] = static_cast<int>(i);
+    columns.at[slot] = i;
     columns.unit_ns_log10[slot] = known->second;
   }
   return columns;

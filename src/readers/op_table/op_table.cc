@@ -137,7 +137,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (uint32_t k = 0; k < chosen.size(); ++k) {
     const SourceFile& file = source.files[chosen[k]];
     paths.push_back(file.path);
-    Result<TableRows> rows = read_table(file.path, static_cast<uint32_t>(k), options.progress);
+    Result<TableRows> rows = read_table(file.path, k, options.progress);
     if (!rows) {
       if (!first_error) first_error = rows.error();
       trace.diagnostics.add(problem::op_table_unusable_file, {file.path});
@@ -157,7 +157,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       ops.insert(ops.end(), rows->ops.begin(), rows->ops.end());
     trace.diagnostics.merge(rows->diagnostics);
     trace.lossy_steps.insert(trace.lossy_steps.end(), rows->lossy_steps.begin(), rows->lossy_steps.end());
-    if (rows->global_chunks) global_chunks.insert(static_cast<uint32_t>(k));
+    if (rows->global_chunks) global_chunks.insert(k);
   }
   const std::set<size_t> used(chosen.begin(), chosen.end());
   for (size_t i = 0; i < source.files.size(); ++i)

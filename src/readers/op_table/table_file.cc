@@ -82,9 +82,9 @@ class TableReader {
   void make_room(size_t window_bytes) {
     constexpr double kMaxRows = 1 << 25;
     std::error_code unknown;
-    const auto bytes = static_cast<double>(std::filesystem::file_size(path_, unknown));
+    const double bytes = std::filesystem::file_size(path_, unknown);
     if (unknown || window_bytes == 0) return;
-    const double rows = 1.02 * static_cast<double>(out_.ops.size()) * bytes / static_cast<double>(window_bytes);
+    const double rows = 1.02 * out_.ops.size() * bytes / window_bytes;
     out_.ops.reserve(static_cast<size_t>(std::min(rows, kMaxRows)));
   }
   void take_window(std::string_view window) {
@@ -161,7 +161,7 @@ class TableReader {
     }
     const std::string_view name = text(Column::kName);
     op.name_id = out_.names.intern(name.empty() ? type : name);
-    op.lane = static_cast<uint32_t>(kind_lane(op.kind));
+    op.lane = kind_lane(op.kind);
     const std::string_view clock = text(columns_.has(Column::kClock) ? Column::kClock : Column::kMachine);
     if (clock != last_clock_) {
       last_clock_ = clock;

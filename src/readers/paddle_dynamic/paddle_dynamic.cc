@@ -56,7 +56,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   // A joined file next to the files that it was made of contains nothing new.
   if (!records.empty() && !joined.empty()) {
     trace.diagnostics.add(problem::paddle_dynamic_joined_file_ignored, {source.files[joined[0]].path},
-                          static_cast<int64_t>(joined.size()));
+                          joined.size());
     joined.clear();
   }
   const std::vector<size_t>& chosen = records.empty() ? joined : records;
@@ -71,7 +71,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     const std::string& path = source.files[chosen[k]].path;
     paths.push_back(path);
     const int32_t rank = rank_of(path);
-    Result<RecordOps> result = read_records(path, static_cast<uint32_t>(k), rank, options.progress);
+    Result<RecordOps> result = read_records(path, k, rank, options.progress);
     if (!result) {
       if (!first_error) first_error = result.error();
       trace.diagnostics.add(problem::paddle_dynamic_unusable_file, {path});

@@ -155,7 +155,7 @@ class RecordReader {
     op.step = now_.step;
     std::tie(op.kind, op.micro_batch, op.chunk) = cell;
     op.name_id = out_.names.intern(stamp.name);
-    op.lane = static_cast<uint32_t>(kind_lane(op.kind));
+    op.lane = kind_lane(op.kind);
     op.file = file_;
     op.file_index = static_cast<uint32_t>(out_.ops.size());
     out_.ops.push_back(op);

@@ -51,7 +51,7 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
     rows.start_ns.push_back(job.start_ns);
     rows.dur_ns.push_back(job.end_ns - job.start_ns);
     rows.name_id.push_back(names[job.type]);
-    rows.file_index.push_back(static_cast<uint32_t>(i));
+    rows.file_index.push_back(i);
     job_of_row.push_back(i);
   }
   const std::vector<uint32_t> slice = part.add_lane("compute stream", rows);
@@ -167,7 +167,7 @@ Status settle(Trace& trace, const ReadOptions& options) {
     const std::vector<int32_t>& own = steps[cells.part[i]];
     int32_t& step = cells.step[i];
     if (step < 0) continue;
-    const auto burst = static_cast<size_t>(step);
+    const size_t burst = step;
     step = burst < own.size() ? static_cast<int32_t>(first_step) + own[burst] : kUnknown;
   }
   cells.sort();

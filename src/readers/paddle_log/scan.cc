@@ -42,7 +42,7 @@ struct Cursor {
 bool small_number(std::string_view digits, uint32_t& value) {
   if (digits.empty() || digits.size() > 9) return false;
   value = 0;
-  for (const char c : digits) value = value * 10 + static_cast<uint32_t>(c - '0');
+  for (const char c : digits) value = value * 10 + (c - '0');
   return true;
 }
 
@@ -102,8 +102,8 @@ bool convert_time(const TimeText& time, double& us, int64_t& ns, uint8_t& flags)
   if (time.decimals == 6 && text.size() <= 20) {
     uint64_t value = 0;  // up to 19 digits
     for (const char ch : text)
-      if (ch != '.') value = value * 10 + static_cast<uint64_t>(ch - '0');
-    ns = static_cast<int64_t>(std::min(value, uint64_t{INT64_MAX}));
+      if (ch != '.') value = value * 10 + (ch - '0');
+    ns = std::min(value, uint64_t{INT64_MAX});
   } else {
     const auto exact = parse_decimal_ns(text, 6);
     if (!exact) return false;
@@ -131,7 +131,7 @@ bool take_job(PaddleLog& log, Cursor& c, int64_t offset, bool at_end) {
     if (c.digits().empty() || !c.take(")")) return false;
     job.flags |= kJobChunkForm;
   }
-  const std::string_view type(type_from, static_cast<size_t>(c.at - type_from));
+  const std::string_view type(type_from, c.at - type_from);
   TimeText start, end;
   if (!c.take(", micro_batch_id = ") || !small_number(c.digits(), job.micro_batch)) return false;
   if (!c.take(", job_start_time = ") || !take_time(c, start)) return false;
@@ -181,7 +181,7 @@ void scan_paddle_text(PaddleLog& log, std::string_view text, int64_t offset, boo
     Cursor c{text.data() + from, end};
     if (c.take(kJobRest)) {
       if (take_job(log, c, offset + static_cast<int64_t>(at), at_end)) {
-        from = static_cast<size_t>(c.at - text.data());
+        from = c.at - text.data();
       } else {
         log.damaged.add(offset + static_cast<int64_t>(at));
       }
@@ -202,7 +202,7 @@ Result<PaddleLog> scan_paddle_log(const std::string& path, Progress* progress) {
     if (!simdjson::validate_utf8(window.data(), window.size())) log.bad_utf8.add(offset);
     const bool at_end = window.back() != '\n' && window.back() != '\r';
     scan_paddle_text(log, window, offset, at_end);
-    log.bytes = offset + static_cast<int64_t>(window.size());
+    log.bytes = offset + std::ssize(window);
   });
   if (!bytes) log.read_error = bytes.error();
   return log;

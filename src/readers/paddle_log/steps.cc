@@ -99,11 +99,11 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
     const std::vector<PaddleBurst>& own = bursts[r];
     step[r].resize(own.size());
     if (own.size() == reference.size()) {
-      for (uint32_t i = 0; i < own.size(); ++i) step[r][i] = static_cast<int32_t>(i);
+      for (uint32_t i = 0; i < own.size(); ++i) step[r][i] = i;
       continue;
     }
     if (own.empty()) continue;
-    diagnostics.add(problem::paddle_lost_steps, {paths[r]}, static_cast<int64_t>(reference.size() - own.size()));
+    diagnostics.add(problem::paddle_lost_steps, {paths[r]}, reference.size() - own.size());
     // The burst with the nearest middle is taken, but later bursts of this rank must still find a place.
     size_t next = 0;
     for (size_t i = 0; i < own.size(); ++i) {
@@ -122,11 +122,11 @@ std::vector<std::vector<int32_t>> match_steps(const std::vector<std::vector<Padd
   std::vector<int64_t> spans;
   for (const PaddleBurst& burst : reference) spans.push_back(burst.end_ns - burst.start_ns);
   if (spans.size() >= 2) {
-    std::nth_element(spans.begin(), spans.begin() + static_cast<std::ptrdiff_t>(spans.size() / 2), spans.end());
+    std::nth_element(spans.begin(), spans.begin() + spans.size() / 2, spans.end());
     const int64_t median = spans[spans.size() / 2];
     for (size_t i = 1; i < reference.size(); ++i)
       if (is_new_run(reference, i, median))
-        diagnostics.add(problem::paddle_appended_run, Args().count("steps", static_cast<int64_t>(i)), {paths[longest]});
+        diagnostics.add(problem::paddle_appended_run, Args().count("steps", i), {paths[longest]});
   }
   return step;
 }

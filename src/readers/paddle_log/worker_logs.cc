@@ -82,7 +82,7 @@ void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) 
   if (per_machine > kMaxNamed) {
     diagnostics.add(
         problem::paddle_missing_rank_holes, {"workerlog." + std::to_string(per_machine - 1)},
-        int64_t{per_machine} * static_cast<int64_t>(by_machine.size()) - static_cast<int64_t>(parts.size()));
+        int64_t{per_machine} * std::ssize(by_machine) - std::ssize(parts));
     return;
   }
   for (const auto& [index, found] : by_machine) {

@@ -87,7 +87,7 @@ void append_nested(std::string& out, std::string_view bytes, int depth) {
 }
 
 int64_t whole(const Value& value) {
-  if (value.id == note::kInt || value.id == note::kUint) return static_cast<int64_t>(value.number);
+  if (value.id == note::kInt || value.id == note::kUint) return value.number;
   if (value.id == note::kText) return parse_int(value.bytes).value_or(-1);
   return -1;
 }
@@ -183,11 +183,11 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ro
   if (name.key == ArgKey::kNone) return;
   const bool is_number = value.id == note::kInt || (value.id == note::kUint && value.number <= INT64_MAX);
   if (is_number && name.key == ArgKey::kCorrelation) {
-    event.correlation = static_cast<int64_t>(value.number);
+    event.correlation = value.number;
   } else if (is_number && name.key == ArgKey::kExternalId) {
-    event.external_id = static_cast<int64_t>(value.number);
+    event.external_id = value.number;
     event.has_operator = true;
-  } else if (is_number && is_plain && rows::set_number(name.key, static_cast<int64_t>(value.number), event)) {
+  } else if (is_number && is_plain && rows::set_number(name.key, value.number, event)) {
     return;
   } else if (value.id == note::kText) {
     rows::set_arg(name.key, scratch() = valid_utf8(value.bytes), event);

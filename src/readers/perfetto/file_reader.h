@@ -253,7 +253,7 @@ inline uint64_t clock_key(uint64_t clock, uint32_t sequence) {
 }
 
 inline bool FileReader::time_of(const Packet& p, Sequence& s, int64_t& out) {
-  auto ns = static_cast<int64_t>(p.timestamp);
+  int64_t ns = p.timestamp;
   const uint64_t trace_clock = trace_clock_ == 0 ? perfetto::kBoottime : trace_clock_;
   const uint64_t clock = p.has_clock ? p.clock : s.default_clock;
   bool good = p.timestamp <= INT64_MAX;

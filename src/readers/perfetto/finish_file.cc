@@ -359,7 +359,7 @@ Result<FileResult> FileReader::finish() {
     rows_.rows[row].dur_ns = std::max<int64_t>(0, last_ns_ - rows_.rows[row].start_ns);
   if (!pairs.open_rows.empty())
     notes_.add(problem::pftrace_unmatched_begin, {path_, 0, rows_.rows[pairs.open_rows.front()].offset},
-               static_cast<int64_t>(pairs.open_rows.size()));
+               pairs.open_rows.size());
   if (pairs.unmatched_ends > 0) notes_.add(problem::pftrace_unmatched_end, {path_}, pairs.unmatched_ends);
   settle_states();
   link_gpu_work();

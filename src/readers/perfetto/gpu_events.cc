@@ -206,7 +206,7 @@ void FileReader::gpu_stage(const Packet& p, Sequence& s) {
   }
   rows::Row row;
   row.start_ns = time;
-  row.dur_ns = static_cast<int64_t>(work.duration);
+  row.dur_ns = work.duration;
   row.offset = p.offset;
   row.name = work.name;
   row.thread = gpu_track(work.gpu, queue_text ? work.queue : work.old_queue, queue_name, facts_.stream);
@@ -259,7 +259,7 @@ void FileReader::gpu_counter(const Packet& p, Sequence& s) {
     double value = 0;
     for (ProtoScan field(scan.bytes); field.next();) {
       if (field.id == gpu_counter::kCounterId) id = field.value;
-      if (field.id == gpu_counter::kCounterInt) value = static_cast<double>(field.as_signed());
+      if (field.id == gpu_counter::kCounterInt) value = field.as_signed();
       if (field.id == gpu_counter::kCounterDouble && field.wire == ProtoScan::kFixed64) value = field.as_double();
     }
     const auto spec =

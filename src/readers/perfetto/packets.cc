@@ -90,7 +90,7 @@ bool PacketFile::find_packet() {
         begin_ = end_;
         break;
       }
-      begin_ = static_cast<size_t>(static_cast<const char*>(found) - data);
+      begin_ = static_cast<const char*>(found) - data;
       if (looks_like_packets(begin_, kChain)) return true;
       ++begin_;
     }

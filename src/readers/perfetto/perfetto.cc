@@ -71,7 +71,7 @@ void add_cells(const std::vector<FileResult>& files, Trace& trace) {
       op.micro_batch = small(row.cell.micro_batch, kMaxMicroBatchNumber);
       op.kind = row.cell.kind;
       op.name_id = trace.names.intern(without_duration(row.name));
-      op.lane = static_cast<uint32_t>(kind_lane(op.kind));
+      op.lane = kind_lane(op.kind);
       op.file = f;
       op.file_index = row.file_index;
       if (row.process != "ranks" && row.process != "other ranks") machine_of.emplace(op.rank, row.process);
@@ -130,7 +130,7 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
     const FileResult& file = files[file_of[k]];
     int64_t rank = ranks[k];
     if (file.by_process)
-      notes.add(problem::pftrace_processes_as_ranks, {file.path}, static_cast<int64_t>(file.ranks.size()));
+      notes.add(problem::pftrace_processes_as_ranks, {file.path}, file.ranks.size());
     for (size_t p = 0; p < file.ranks.size(); ++p, ++rank) {
       if (p == 0 && taken.count(rank) > 0) notes.add(problem::pftrace_same_rank_twice, {file.path});
       while (!taken.insert(rank).second) ++rank;
@@ -157,8 +157,8 @@ void say_losses(const Trace& trace, const std::vector<FileResult>& files, Diagno
 std::string describe(const Trace& trace, size_t files) {
   int64_t events = 0;
   for (const Part& part : trace.parts) events += part.event_count;
-  std::string out = counted(static_cast<int64_t>(files), "file", "files") + " of Perfetto's, " +
-                    counted(static_cast<int64_t>(trace.parts.size()), "rank", "ranks");
+  std::string out = counted(files, "file", "files") + " of Perfetto's, " +
+                    counted(trace.parts.size(), "rank", "ranks");
   if (events > 0) out += ", " + counted(events, "event", "events");
   return out;
 }

@@ -129,7 +129,7 @@ SliceLog::Pairs SliceLog::pair() {
   if (in_order_) {
     for (const Track& track : tracks_)
       pairs.open_rows.insert(pairs.open_rows.end(), track.open.begin(), track.open.end());
-    pairs.unmatched_ends = static_cast<int64_t>(lost_ends_.size());
+    pairs.unmatched_ends = lost_ends_.size();
   } else {
     for (const IndexRun& run : runs_) pair_run(run, pairs);
     pair_tracks(pairs);

@@ -98,7 +98,7 @@ bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent
         break;
       case track_event::kExtraCounterTracks: numbers(scan, [&](uint64_t id) { e.extra_tracks.push_back(id); }); break;
       case track_event::kExtraValues:
-        numbers(scan, [&](uint64_t value) { e.extra_values.push_back(static_cast<int64_t>(value)); });
+        numbers(scan, [&](uint64_t value) { e.extra_values.push_back(value); });
         break;
       case track_event::kExtraDoubleTracks:
         numbers(scan, [&](uint64_t id) { e.extra_double_tracks.push_back(id); });
@@ -175,8 +175,8 @@ void FileReader::count(Sequence& s, uint32_t track, int64_t time, int64_t value)
     if (__builtin_add_overflow(sum, value, &sum)) sum = value;
     value = sum;
   }
-  const auto multiplier = static_cast<double>(info.multiplier == 0 ? 1 : info.multiplier);
-  samples_.push_back({track, time, static_cast<double>(value) * multiplier});
+  const double multiplier = info.multiplier == 0 ? 1 : info.multiplier;
+  samples_.push_back({track, time, value * multiplier});
 }
 
 // Values that ride on an event of another kind: each belongs to the track in its place.
@@ -191,8 +191,8 @@ void FileReader::event_counters(Sequence& s, int64_t time, uint32_t track) {
   const auto of_thread = [&](const char* what, double value) {
     samples_.push_back({tracks_.of_key(what + std::to_string(track), tracks_.path(track) + " / " + what), time, value});
   };
-  if (event_.has_thread_time) of_thread("thread time", 1000.0 * static_cast<double>(event_.thread_time_us));
-  if (event_.has_thread_instructions) of_thread("thread instructions", static_cast<double>(event_.thread_instructions));
+  if (event_.has_thread_time) of_thread("thread time", 1000.0 * event_.thread_time_us);
+  if (event_.has_thread_instructions) of_thread("thread instructions", event_.thread_instructions);
 }
 
 void FileReader::track_event(const Packet& p, Sequence& s) {
@@ -244,7 +244,7 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
       if (e.has_double)
         samples_.push_back({track, time, e.counter_double});
       else if (e.has_counter)
-        count(s, track, time, static_cast<int64_t>(e.counter));
+        count(s, track, time, e.counter);
       break;
     case kState:
       states_.push_back({track, e.name, time, e.category, builder_.event_count(), p.offset});

@@ -110,9 +110,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     file.pp_size = static_cast<int32_t>(std::max<int64_t>(config.pp_size, last_rank + 1));
     file.vp_size = static_cast<int32_t>(std::clamp<int64_t>(config.vp_size, 1, kMaxChunkNumber));
   }
-  if (config.pp_size > static_cast<int64_t>(chosen.files.size()))
+  if (config.pp_size > std::ssize(chosen.files))
     trace.diagnostics.add(problem::primus_missing_ranks, {chosen.config_path},
-                          config.pp_size - static_cast<int64_t>(chosen.files.size()));
+                          config.pp_size - std::ssize(chosen.files));
 
   if (options.progress)
     for (const SourceFile& file : source.files)

@@ -135,7 +135,7 @@ class RankReader {
     const size_t count = std::min(lists[kStart].size(), lists[kEnd].size());
     if (lists[kStart].size() != lists[kEnd].size())
       lose(problem::primus_list_lengths, offset,
-           static_cast<int64_t>(std::max(lists[kStart].size(), lists[kEnd].size()) - count));
+           std::max(lists[kStart].size(), lists[kEnd].size()) - count);
     const bool numbered = lists[kMinibatch].size() >= count && count > 0;
     const bool chunked = lists[kChunk].size() >= count && count > 0;
     for (size_t k = 0; k < count; ++k) {
@@ -147,9 +147,9 @@ class RankReader {
         out_.lossy_steps.push_back(step);
         continue;
       }
-      Position position{0, static_cast<int32_t>(std::min<int64_t>(static_cast<int64_t>(k), kMaxMicroBatchNumber))};
+      Position position{0, static_cast<int32_t>(std::min<int64_t>(k, kMaxMicroBatchNumber))};
       if (file_.vp_size > 1) {
-        position = interleaved_position(static_cast<int64_t>(k), static_cast<int64_t>(count), file_.pp_size,
+        position = interleaved_position(k, count, file_.pp_size,
                                         file_.vp_size, pass.kind == CellKind::kForward);
         out_.chunks_assigned += !(numbered && chunked);
       }
@@ -164,7 +164,7 @@ class RankReader {
       op.micro_batch = position.micro_batch;
       op.kind = pass.kind;
       op.name_id = static_cast<StringId>(&pass - kPasses.data());  // the reader interns the names
-      op.lane = static_cast<uint32_t>(kind_lane(pass.kind));
+      op.lane = kind_lane(pass.kind);
       op.file = file_.file;
       op.file_index = static_cast<uint32_t>(out_.ops.size());
       out_.ops.push_back(op);

@@ -26,10 +26,10 @@ class Window {
   // Reads until `bytes` from `at` on are in the window, or until the file ends.
   Status want(int64_t at, size_t bytes) {
     if (at > begin_ + static_cast<int64_t>(kReadBytes)) {
-      data_.erase(0, static_cast<size_t>(at - begin_));
+      data_.erase(0, at - begin_);
       begin_ = at;
     }
-    while (!ended_ && begin_ + static_cast<int64_t>(data_.size()) < at + static_cast<int64_t>(bytes)) {
+    while (!ended_ && begin_ + std::ssize(data_) < at + static_cast<int64_t>(bytes)) {
       const size_t had = data_.size();
       data_.resize(had + kReadBytes);
       Result<size_t> got = read_(data_.data() + had, kReadBytes);
@@ -41,11 +41,11 @@ class Window {
   }
   // Returns everything in the window from `at` on.
   std::string_view from(int64_t at) const {
-    const auto skip = static_cast<size_t>(std::max<int64_t>(0, at - begin_));
+    const size_t skip = std::max<int64_t>(0, at - begin_);
     return skip >= data_.size() ? std::string_view() : std::string_view(data_).substr(skip);
   }
   bool ended() const { return ended_; }
-  int64_t end() const { return begin_ + static_cast<int64_t>(data_.size()); }
+  int64_t end() const { return begin_ + std::ssize(data_); }
 
  private:
   Read read_;
@@ -161,8 +161,8 @@ Result<ChunkCounts> walk(Window window, FileHead& head, ChunkSink& sink) {
 // Reads the bytes [at, end) of a file, in order.
 Window::Read read_between(const Places& file, int64_t at, int64_t end) {
   return [&file, at, end](char* out, size_t size) mutable -> Result<size_t> {
-    const size_t want = std::min(size, static_cast<size_t>(std::max<int64_t>(0, end - at)));
-    const size_t got = file.read(static_cast<uint64_t>(at), out, want);
+    const size_t want = std::min<size_t>(size, std::max<int64_t>(0, end - at));
+    const size_t got = file.read(at, out, want);
     at += static_cast<int64_t>(got);
     return got;
   };
@@ -195,7 +195,7 @@ Result<std::optional<ChunkCounts>> for_newest_chunks(const std::string& path, in
                                                      ChunkSink& tables, ChunkSink& sink) {
   const Places file(path);
   std::error_code unknown;
-  const auto size = static_cast<int64_t>(std::filesystem::file_size(path, unknown));
+  const int64_t size = std::filesystem::file_size(path, unknown);
   if (!file.is_open() || unknown || size <= newest_bytes) return std::optional<ChunkCounts>();
   if (size <= kTableBytes + newest_bytes) {  // nothing lies between
     DividedSink both(size - newest_bytes, tables, sink);

@@ -9,10 +9,10 @@ namespace stageline::recording {
 namespace {
 
 constexpr int64_t kStepNs = 1'000'000;
-constexpr double kMost = static_cast<double>(kMaxTimeNs);
+constexpr double kMost = kMaxTimeNs;
 
 // Takes the difference of arbitrary numbers as a double: exact where it matters (below 2^53), and never undefined.
-double difference(int64_t a, int64_t b) { return static_cast<double>(a) - static_cast<double>(b); }
+double difference(int64_t a, int64_t b) { return a - static_cast<double>(b); }
 
 int64_t shifted(int64_t base, double distance) {
   const double far = std::clamp(distance, -kMost, kMost);
@@ -23,7 +23,7 @@ int64_t shifted(int64_t base, double distance) {
 
 double exact_difference(int64_t a, int64_t b) {
   int64_t out;
-  return __builtin_sub_overflow(a, b, &out) ? difference(a, b) : static_cast<double>(out);
+  return __builtin_sub_overflow(a, b, &out) ? difference(a, b) : out;
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Line::Line(std::vector<Point> points, double slope) : slope_(slope) {
 }
 
 int64_t Line::at(int64_t x) const {
-  if (points_.empty()) return shifted(0, static_cast<double>(x) * slope_);
+  if (points_.empty()) return shifted(0, x * slope_);
   if (points_.size() == 1) return shifted(points_[0].y, exact_difference(x, points_[0].x) * slope_);
   auto after =
       std::upper_bound(points_.begin(), points_.end(), x, [](int64_t value, const Point& p) { return value < p.x; });
@@ -70,7 +70,7 @@ Clocks::Clocks(const std::vector<HostSnapshot>& snapshots, const std::vector<Dev
                                            sane[i - 1].realtime_ns - sane[i - 1].monotonic_ns)) > kStepNs)
       ++clock_steps;
   }
-  const double tick_ns = ticks_per_second > 0 ? 1e9 / static_cast<double>(ticks_per_second) : 1;
+  const double tick_ns = ticks_per_second > 0 ? 1e9 / ticks_per_second : 1;
   host_ = Line(std::move(points), tick_ns);
   bad_readings += static_cast<int64_t>(host_.left_out());
 

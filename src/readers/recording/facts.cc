@@ -47,7 +47,7 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
   if (lane && lane->device_kind == kCommunicatorLane) {
     message.communicator = lane->stream;
     message.own = lane->device;
-    message.size = static_cast<int32_t>(std::min<uint32_t>(lane->thread, kMaxRankNumber));
+    message.size = std::min<uint32_t>(lane->thread, kMaxRankNumber);
     message.timed = !row.host_instead;
     if (name.starts_with(kNccl)) name.remove_prefix(kNccl.size());
     message.name = trace_.names.intern(name);

@@ -43,7 +43,7 @@ void KernelMaker::add_lanes(const Content& content, int32_t rank, const std::map
       said.pid = std::to_string(content.head.pid);
       said.tid = std::to_string(lane.thread);
     } else if (lane.device_kind == kKernelLane) {
-      said.stream = static_cast<int64_t>(lane.stream);
+      said.stream = lane.stream;
       said.pid = std::to_string(lane.device);
       said.tid = "stream " + std::to_string(said.stream);
     }
@@ -158,7 +158,7 @@ void KernelMaker::fill_part(Part& part) const {
       if (note->category != kCopyRow && note->category != kFillRow) continue;
       // The rate is in GB/s as Kineto counts: bytes divided by nanoseconds.
       const double rate = share_or_zero(note->bytes, s.dur_ns[i]);
-      part.copies.push_back({static_cast<uint32_t>(i), note->bytes, rate});
+      part.copies.push_back({i, note->bytes, rate});
     }
   }
 }

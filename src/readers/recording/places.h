@@ -29,9 +29,9 @@ class Places {
     size_t got = 0;
     if (at > INT64_MAX / 2) size = 0;
     while (got < size) {
-      const ssize_t n = ::pread(fd_, out + got, size - got, static_cast<off_t>(at + got));
+      const ssize_t n = ::pread(fd_, out + got, size - got, at + got);
       if (n <= 0) break;
-      got += static_cast<size_t>(n);
+      got += n;
     }
     return got;
   }

@@ -81,7 +81,7 @@ class Maker {
       take(place, row, lane_of, name_of, index_++, last_ns);
     }
     for (const Row& row : r.open) take_open(place, row, lane_of, name_of, index_++, last_ns);
-    trace_.diagnostics.add(problem::recording_unfinished, {paths_.back()}, static_cast<int64_t>(r.open.size()));
+    trace_.diagnostics.add(problem::recording_unfinished, {paths_.back()}, r.open.size());
   }
 
   std::vector<Op> ops;

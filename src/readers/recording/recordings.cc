@@ -102,8 +102,8 @@ void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint
         recording.lost_slots += static_cast<int64_t>(std::min<uint64_t>(block.first - from, INT32_MAX));
       next[block.ring] = std::max(from, end);
     }
-    all.rows.insert(all.rows.end(), file.rows.begin() + static_cast<std::ptrdiff_t>(begin),
-                    file.rows.begin() + static_cast<std::ptrdiff_t>(block.end));
+    all.rows.insert(all.rows.end(), file.rows.begin() + begin,
+                    file.rows.begin() + block.end);
   }
 }
 
@@ -144,8 +144,8 @@ Meta parse_meta(std::string_view json) {
     if (m.key == "pp") meta.pp = static_cast<int32_t>(whole(m.value, 0, 1 << 16, 0));
     if (m.key == "dp") meta.dp = static_cast<int32_t>(whole(m.value, 0, kMaxRank, 0));
     if (m.key == "boot") meta.boot = whole(m.value, 0, UINT32_MAX, 0);
-    if (m.key == "ticks_per_second") meta.ticks_per_second = static_cast<uint64_t>(whole(m.value, 0, INT64_MAX, 0));
-    if (m.key == "start_realtime_ns") meta.start_realtime_ns = static_cast<uint64_t>(whole(m.value, 0, INT64_MAX, 0));
+    if (m.key == "ticks_per_second") meta.ticks_per_second = whole(m.value, 0, INT64_MAX, 0);
+    if (m.key == "start_realtime_ns") meta.start_realtime_ns = whole(m.value, 0, INT64_MAX, 0);
     if (m.key == "uuid") meta.uuid = bytes_of_hex(json_text(m.value));
     if (m.key == "host") meta.host = valid_utf8(json_text(m.value));
     if (m.key == "job") meta.job = valid_utf8(json_text(m.value));
@@ -199,7 +199,7 @@ void append_hot(Recording& r, HotContent& hot, std::map<uint32_t, uint64_t>& nex
   append_tables(r.content, hot.content);
   for (size_t i = 0; i < said.size(); ++i)
     r.content.drops[i] = std::max(said[i], in_memory[i]);  // GAPs repeat the counters
-  r.hot_rows = static_cast<int64_t>(r.content.rows.size() - before);
+  r.hot_rows = r.content.rows.size() - before;
   r.open = std::move(hot.open);
 }
 

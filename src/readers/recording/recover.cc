@@ -183,7 +183,7 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   ChunkWriter writer(*out);
   Copier copier(*out, writer);
   Recovered result{
-      path, r.meta.rank, static_cast<int64_t>(r.content.rows.size()), r.hot_rows, static_cast<int64_t>(r.open.size()),
+      path, r.meta.rank, std::ssize(r.content.rows), r.hot_rows, std::ssize(r.open),
       0};
   for (const std::string& cold : r.paths) {
     FileHead head;

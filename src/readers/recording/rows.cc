@@ -35,8 +35,8 @@ class Numbers {
   // Reads a number from −1 to `most`, which is written plus one.
   int32_t index(int64_t most) {
     const uint64_t value = unsigned_number();
-    if (value > static_cast<uint64_t>(most) + 1) return static_cast<int32_t>(fail());
-    return static_cast<int32_t>(static_cast<int64_t>(value) - 1);
+    if (value > static_cast<uint64_t>(most) + 1) return fail();
+    return static_cast<int32_t>(value - 1);
   }
   uint64_t below(uint64_t limit) {
     const uint64_t value = unsigned_number();
@@ -61,7 +61,7 @@ class Numbers {
 };
 
 // Sums of arbitrary deltas may overflow; they wrap as unsigned numbers do.
-int64_t plus(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+int64_t plus(int64_t a, int64_t b) { return a + static_cast<uint64_t>(b); }
 
 bool take_ranges(const Chunk& chunk, Content& content) {
   if (chunk.flags > 32) return false;
@@ -74,7 +74,7 @@ bool take_ranges(const Chunk& chunk, Content& content) {
   const uint64_t count = in.unsigned_number();
   block.begin = content.rows.size();
   uint16_t lane = 0;
-  int64_t step = -1, host_end = static_cast<int64_t>(chunk.first_ticks >> shift), device_end = 0;
+  int64_t step = -1, host_end = chunk.first_ticks >> shift, device_end = 0;
   const auto ticks = [shift](int64_t value) { return static_cast<int64_t>(static_cast<uint64_t>(value) << shift); };
   uint64_t done = 0;
   for (; done < count && in.good() && !in.at_end(); ++done) {
@@ -115,8 +115,8 @@ bool take_ranges(const Chunk& chunk, Content& content) {
       const uint8_t said = in.byte();
       if ((said & 1) != 0) row.stage = static_cast<int16_t>(in.below(INT16_MAX));
       if ((said & 2) != 0) row.peer = static_cast<int32_t>(in.below(INT32_MAX));
-      if ((said & 4) != 0) row.bytes = static_cast<int64_t>(in.below(INT64_MAX));
-      if ((said & 8) != 0) row.sequence = static_cast<int64_t>(in.below(INT64_MAX));
+      if ((said & 4) != 0) row.bytes = in.below(INT64_MAX);
+      if ((said & 8) != 0) row.sequence = in.below(INT64_MAX);
     }
     if (in.good()) content.rows.push_back(row);
   }
@@ -201,7 +201,7 @@ bool take_gaps(std::string_view payload, Content& content) {
     const auto count = number_at<uint64_t>(payload, 8);
     if (reason >= kDropReasons) return false;
     content.drops[reason] =
-        static_cast<int64_t>(std::min<uint64_t>(static_cast<uint64_t>(content.drops[reason]) + count, INT64_MAX / 2));
+        std::min<uint64_t>(static_cast<uint64_t>(content.drops[reason]) + count, INT64_MAX / 2);
   }
   return payload.empty();
 }

@@ -192,7 +192,7 @@ class DatabaseReader {
          [&](const SqliteRows& rows) {
            if (rows.text(1) != "GPU") return;
            const std::string_view product = rows.text(3);
-           agents_[rows.integer(0)] = {rows.integer_or(2, static_cast<int64_t>(agents_.size())),
+           agents_[rows.integer(0)] = {rows.integer_or(2, agents_.size()),
                                        valid_utf8(product.empty() ? rows.text(4) : product)};
          });
     scan("rocpd_info_kernel_symbol" + suffix, {"id", "display_name?", "kernel_name?", "arch_vgpr_count?"},

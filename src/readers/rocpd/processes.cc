@@ -157,7 +157,7 @@ void Processes::add_allocation(Process& p, int64_t at, int64_t address, int64_t 
   if (at < 0 || at > kMaxTimeNs) return;
   MemoryRecord record;
   record.time_ns = at;
-  record.address = static_cast<uint64_t>(address);
+  record.address = address;
   if (bytes > 0) {
     record.bytes = bytes;
     p.size_at[address] = bytes;
@@ -193,7 +193,7 @@ void Processes::finish(Record& out) {
     Part& part = p->out.part;
     part.machine_name = p->host;
     part.device = static_cast<int32_t>(std::clamp<int64_t>(p->first_device, -1, 4096));
-    part.event_count = static_cast<int64_t>(p->out.row_count());
+    part.event_count = p->out.row_count();
     std::string devices;
     for (const auto& [device, name] : p->device_name)
       devices += (devices.empty() ? "[" : ",") + std::string("{\"id\":") + std::to_string(device) +

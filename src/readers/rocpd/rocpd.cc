@@ -53,7 +53,7 @@ struct Chosen {
     Result<Record> record = read_database(path());
     if (progress) {
       std::error_code unknown;
-      progress->add(static_cast<int64_t>(std::filesystem::file_size(path(), unknown)));
+      progress->add(std::filesystem::file_size(path(), unknown));
     }
     return record;
   }
@@ -129,7 +129,7 @@ void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) 
       take([](const Placed& p) { return int64_t{rows::rank_in_name(file_name(p.record->path)).value_or(-1)}; },
            "rocpd.ranks.names"))
     return;
-  for (size_t i = 0; i < all.size(); ++i) all[i].rank = static_cast<int64_t>(i);
+  for (size_t i = 0; i < all.size(); ++i) all[i].rank = i;
   if (all.size() > 1) notes.add(problem::rocpd_ranks_in_order, {all[0].record->path});
 }
 
@@ -181,8 +181,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   number_machines(trace);
   trace.clock = clock;
   trace.writer = records.front().written_by;
-  trace.description = counted(static_cast<int64_t>(trace.parts.size()), "process", "processes") + " of " +
-                      counted(static_cast<int64_t>(records.size()), "record", "records");
+  trace.description = counted(trace.parts.size(), "process", "processes") + " of " +
+                      counted(records.size(), "record", "records");
   return trace;
 }
 

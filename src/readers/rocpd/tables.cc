@@ -167,7 +167,7 @@ class TablesReader {
     if (row.text("Agent_Type") != "GPU") return;
     const std::string_view product = row.text("Product_Name");
     agents_.push_back({row.number("Node_Id", -1), row.number("Logical_Node_Id", -1),
-                       static_cast<int64_t>(agents_.size()), valid_utf8(product.empty() ? row.text("Name") : product)});
+                       std::ssize(agents_), valid_utf8(product.empty() ? row.text("Name") : product)});
   }
 
   struct Agent {
@@ -227,7 +227,7 @@ class TablesReader {
     // A free does not name its device, so that of its allocation is used.
     const int64_t on = frees ? device_of_[*address] : device(p, agent(at), at);
     device_of_[*address] = on;
-    Processes::add_allocation(p, start, static_cast<int64_t>(*address), bytes, on);
+    Processes::add_allocation(p, start, *address, bytes, on);
   }
 
   const std::string path_, host_;

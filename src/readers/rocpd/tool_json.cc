@@ -256,7 +256,7 @@ class JsonReader {
         address.text().empty() ? address.unsigned_integer() : parse_address(address.text());
     const int64_t bytes = operation.ends_with("FREE") ? 0 : whole(record["allocation_size"], 0);
     if (at && (bytes > 0 || operation.ends_with("FREE")))
-      Processes::add_allocation(p, start, static_cast<int64_t>(*at), bytes, device(p, handle(record["agent_id"])));
+      Processes::add_allocation(p, start, *at, bytes, device(p, handle(record["agent_id"])));
   }
 
   int64_t device(Process& p, int64_t agent) {

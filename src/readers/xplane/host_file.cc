@@ -248,7 +248,7 @@ class HostReader {
       case Key::kDeviceOffset: return;
       case Key::kDeviceDuration: facts.device_duration_ps = stat.integer; return;
       case Key::kCounter:
-        facts.counter = stat.kind == Stat::kReal ? stat.real : static_cast<double>(stat.integer);
+        facts.counter = stat.kind == Stat::kReal ? stat.real : stat.integer;
         facts.has_counter = true;
         return;
       case Key::kGroup: facts.group = stat.integer; return;
@@ -579,7 +579,7 @@ class HostReader {
                                   .value_or(parse_int(detail(facts.memset_details, "num_elements")).value_or(-1));
         if (bytes >= 0)
           out.copies.push_back(
-              {row, bytes, end > start ? static_cast<double>(bytes) / static_cast<double>(end - start) : 0});
+              {row, bytes, end > start ? bytes / static_cast<double>(end - start) : 0});
       }
       if (kind == kKernel && !facts.kernel_details.empty()) add_kernel(facts.kernel_details, row, out);
       if (kind == kKernel && is_collective(facts.hlo_category, name)) {
@@ -737,7 +737,7 @@ class HostReader {
     part.machine_name = out_.host;
     if (number >= 0) part.device = static_cast<int32_t>(number);
     for (const auto& [key, value] : facts_.versions) part.metadata.push_back({key, json_quoted(value)});
-    part.event_count = static_cast<int64_t>(builder.row_count());
+    part.event_count = builder.row_count();
     done.part = builder.finish(done.names);
     // Work that no call of the host launched belongs to the step that its device was in.
     Slices& s = done.part.slices;

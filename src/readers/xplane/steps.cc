@@ -176,7 +176,7 @@ std::vector<XlaStep> step_rows(std::vector<HostEvent>& hosts, std::vector<Device
   for (const size_t root : grouper.roots()) {
     if (grouper.group(root) >= 0) continue;  // lies within the step of another root
     Group group;
-    group.number = hosts[root].step_number >= 0 ? hosts[root].step_number : static_cast<int64_t>(groups.size());
+    group.number = hosts[root].step_number >= 0 ? hosts[root].step_number : std::ssize(groups);
     group.name = names[hosts[root].name] + " " + std::to_string(group.number);
     grouper.spread(root, static_cast<int32_t>(groups.size()));
     groups.push_back(std::move(group));

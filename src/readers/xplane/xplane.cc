@@ -46,7 +46,7 @@ std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files,
     if (natural_less(last, path)) last = path;
   const size_t before = files.size();
   std::erase_if(files, [&](size_t i) { return folder(i) != last; });
-  notes.add(problem::xplane_other_runs, {last}, static_cast<int64_t>(before - files.size()));
+  notes.add(problem::xplane_other_runs, {last}, before - files.size());
   return files;
 }
 
@@ -108,7 +108,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   size_t rows = 0;
   for (uint32_t i = 0; i < parts.size(); ++i) {
     Part& part = parts[i]->part;
-    part.rank = static_cast<int32_t>(i);
+    part.rank = i;
     part.source = part.source.empty() ? files.front().path : part.source;
     trace.diagnostics.merge(parts[i]->notes);
     std::vector<StringId> names;
@@ -133,8 +133,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (!one_host) trace.clock = clock;  // several files of one host are several runs of the profiler
   const bool devices =
       std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.device != kUnknown; });
-  trace.description = counted(static_cast<int64_t>(files.size()), "host", "hosts") +
-                      (devices ? ", " + counted(static_cast<int64_t>(trace.parts.size()), "device", "devices")
+  trace.description = counted(files.size(), "host", "hosts") +
+                      (devices ? ", " + counted(trace.parts.size(), "device", "devices")
                                : ", no devices: XLA's ops ran on the host");
   return trace;
 }

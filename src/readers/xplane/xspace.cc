@@ -55,7 +55,7 @@ class FieldStream {
   bool take(uint64_t length, std::string& to) {
     while (length > 0) {
       if (!have(1)) return cut();
-      const size_t some = static_cast<size_t>(std::min<uint64_t>(length, end_ - begin_));
+      const size_t some = std::min<uint64_t>(length, end_ - begin_);
       to.append(buffer_.data.get() + begin_, some);
       begin_ += some;
       length -= some;
@@ -65,7 +65,7 @@ class FieldStream {
   bool skip(uint64_t length) {
     while (length > 0) {
       if (!have(1)) return cut();
-      const size_t some = static_cast<size_t>(std::min<uint64_t>(length, end_ - begin_));
+      const size_t some = std::min<uint64_t>(length, end_ - begin_);
       begin_ += some;
       length -= some;
     }
@@ -175,7 +175,7 @@ void read_plane(FieldStream& in, int64_t end, bool lines, Plane& plane, int64_t&
   FieldStream::Field field;
   while (in.next(end, field)) {
     if (field.wire != ProtoScan::kBytes) {
-      if (field.id == kPlaneId) plane.id = static_cast<int64_t>(field.value);
+      if (field.id == kPlaneId) plane.id = field.value;
       continue;
     }
     entry.clear();

@@ -33,7 +33,7 @@ Result<DropBox::Place> DropBox::place(int64_t drop, std::string_view name) {
   const std::lock_guard lock(mutex_);
   if (drop == 0) {
     if (drops_.size() >= kMaxDrops) return Error{ErrorCode::kLimit, "too many drops", {}, "start the program anew"};
-    drop = static_cast<int64_t>(drops_.size()) + 1;
+    drop = std::ssize(drops_) + 1;
     drops_[drop].first_name = name;
   }
   const auto known = drops_.find(drop);

@@ -36,7 +36,7 @@ std::string random_token() {
   size_t have = 0;
   while (have < sizeof bytes) {
     const ssize_t got = random_bytes(bytes + have, sizeof bytes - have, 0);
-    if (got > 0) have += static_cast<size_t>(got);
+    if (got > 0) have += got;
   }
   std::string out;
   for (const unsigned char b : bytes) {

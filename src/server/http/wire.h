@@ -38,8 +38,8 @@ class WireColumns {
       json.begin_object()
           .field("name", c.name)
           .field("type", c.type)
-          .field("offset", static_cast<int64_t>(c.offset))
-          .field("count", static_cast<int64_t>(c.count))
+          .field("offset", c.offset)
+          .field("count", c.count)
           .end_object();
     json.end_array();
   }

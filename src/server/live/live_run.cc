@@ -71,7 +71,7 @@ bool same_fault(const Finding& a, const Finding& b) { return a.id == b.id && key
 
 void write_step(JsonWriter& json, const RunningStep& step) {
   json.begin_object().field("step", int64_t{step.step}).field("dur_ns", step.dur_ns);
-  json.field("ranks", static_cast<int64_t>(step.ranks)).key("bubble_share");
+  json.field("ranks", step.ranks).key("bubble_share");
   step.bubble >= 0 ? json.value(step.bubble) : json.null();
   json.key("slowest_stage");
   step.stage >= 0 ? json.value(int64_t{step.stage}) : json.null();
@@ -155,7 +155,7 @@ std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& step
 double usual_ns(const std::vector<RunningStep>& history, size_t most) {
   std::vector<double> spans;
   for (size_t i = history.size() > most ? history.size() - most : 0; i < history.size(); ++i)
-    spans.push_back(static_cast<double>(history[i].dur_ns));
+    spans.push_back(history[i].dur_ns);
   return spans.empty() ? 0 : median_of(std::move(spans));
 }
 
@@ -310,7 +310,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
         ++steps_over_;
       }
     if (history_.size() > kMaxSteps)
-      history_.erase(history_.begin(), history_.end() - static_cast<std::ptrdiff_t>(kMaxSteps));
+      history_.erase(history_.begin(), history_.end() - kMaxSteps);
     if (!history_.empty() && history_.back().step > newest)
       newest_ns_ =
           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -319,7 +319,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
       stages_ = stages;
       pipeline_json_ = std::move(pipeline);
       take_findings(found_in_both(), Of::kFew, looked_at_, say);
-      last_steps.assign(history_.end() - static_cast<std::ptrdiff_t>(std::min(history_.size(), kManySteps)),
+      last_steps.assign(history_.end() - std::min(history_.size(), kManySteps),
                         history_.end());
       if (look.last_may_grow) last_steps.push_back(look.steps.back());
     }
@@ -379,7 +379,7 @@ void LiveRun::tell(const char* event, const Seen& seen, int64_t step) {
   if (!webhook_) return;
   JsonWriter json;
   json.begin_object().field("event", event).field("run", valid_utf8(title_)).field("step", step);
-  json.field("begin_step", seen.begin_step).field("step_ns", static_cast<int64_t>(std::llround(seen.step_ns)));
+  json.field("begin_step", seen.begin_step).field("step_ns", std::llround(seen.step_ns));
   json.key("finding");
   write_finding(json, seen.finding, seen.step_ns, paths_);
   webhook_->send(json.end_object().take());
@@ -396,13 +396,13 @@ std::string LiveRun::json(int64_t known, int64_t after) const {
   json.begin_object().field("version", version_);
   if (known == version_) return json.end_object().take();
   json.field("state", state_name(state_)).field("why", valid_utf8(why_)).field("title", valid_utf8(title_));
-  json.field("ranks", static_cast<int64_t>(ranks_)).field("stages", stages_);
+  json.field("ranks", ranks_).field("stages", stages_);
   json.field("steps_over", steps_over_).field("under_way", int64_t{under_way_});
-  json.field("usual_ns", static_cast<int64_t>(std::llround(usual_ns(history_, kMaxSteps))));
+  json.field("usual_ns", std::llround(usual_ns(history_, kMaxSteps)));
   json.field("newest_ns", std::to_string(newest_ns_)).field("look_s", look_seconds_);
   json.field("lost_records", lost_records_).field("without_device_times", without_device_);
   constexpr size_t kMaxBehind = 8;
-  json.field("behind_count", static_cast<int64_t>(behind_.size())).key("behind").begin_array();
+  json.field("behind_count", behind_.size()).key("behind").begin_array();
   for (size_t i = 0; i < behind_.size() && i < kMaxBehind; ++i) json.value(int64_t{behind_[i]});
   json.end_array().key("steps").begin_array();
   const auto first = std::partition_point(history_.begin(), history_.end(),
@@ -427,7 +427,7 @@ std::string LiveRun::metrics() const {
   const auto whole = [](int64_t value) { return std::to_string(value); };
   m.add("stageline_recording", "gauge", "1 while the followed job records, 0 before and after",
         whole(state_ == Look::State::kRecording));
-  m.add("stageline_ranks", "gauge", "Ranks that have recorded work", whole(static_cast<int64_t>(ranks_)));
+  m.add("stageline_ranks", "gauge", "Ranks that have recorded work", whole(ranks_));
   m.add("stageline_steps_total", "counter", "Training steps that were seen to end", whole(steps_over_));
   m.add("stageline_lost_records_total", "counter", "Records that the recorder counted and could not keep",
         whole(lost_records_));
@@ -450,7 +450,7 @@ std::string LiveRun::metrics() const {
   if (history_.empty()) return m.take();
   const RunningStep& last = history_.back();
   m.add("stageline_step", "gauge", "Number of the last training step that is over", whole(last.step));
-  m.add("stageline_step_seconds", "gauge", "What the last step took", number(static_cast<double>(last.dur_ns) / 1e9));
+  m.add("stageline_step_seconds", "gauge", "What the last step took", number(last.dur_ns / 1e9));
   m.add("stageline_step_usual_seconds", "gauge", "Median of all steps so far",
         number(usual_ns(history_, kMaxSteps) / 1e9));
   m.add("stageline_step_end_timestamp_seconds", "gauge", "When the last step was seen to be over",

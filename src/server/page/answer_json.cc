@@ -57,7 +57,7 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
   json.key("tables").begin_array();
   for (const Table& table : result.tables)
     if (part.table.empty() || part.table == table.name())
-      append_table_page(json, table, limit(table), origin_ns, static_cast<size_t>(part.first_row),
+      append_table_page(json, table, limit(table), origin_ns, part.first_row,
                         form == AnswerForm::kApart ? &apart : nullptr);
   json.end_array().key("notes").begin_array();
   for (const Diagnostic& d : result.notes.items()) {
@@ -70,7 +70,7 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
   if (form == AnswerForm::kJson) return json.take();
   WireColumns rows;
   rows.add_bytes(apart.text);
-  const auto count = static_cast<uint64_t>(apart.places.size());
+  const uint64_t count = apart.places.size();
   std::string places(reinterpret_cast<const char*>(apart.places.data()), count * sizeof(RowsApart::Place));
   places.append(reinterpret_cast<const char*>(&count), sizeof count);
   rows.add_bytes(places);

@@ -44,7 +44,7 @@ Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBu
   const MergedCalls merged = merge_calls(trees, most);
 
   JsonWriter json;
-  json.begin_object().field("left_out", static_cast<int64_t>(merged.left_out)).field("cut_share", merged.max_left_out);
+  json.begin_object().field("left_out", merged.left_out).field("cut_share", merged.max_left_out);
   json.key("ranks").begin_array();
   for (const Column& column : columns)
     json.begin_object()

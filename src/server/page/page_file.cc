@@ -246,7 +246,7 @@ void write_timeline(PageWriter& page, const Timeline& timeline, const PageOption
     const ViewKindInfo& info = view_kind_info(kind);
     json.begin_array().value(info.code).value(info.name.en).value(info.name.zh).end_array();
   }
-  json.end_array().field("has_chunks", timeline.chunk_count() > 1).field("links", static_cast<int64_t>(links.count));
+  json.end_array().field("has_chunks", timeline.chunk_count() > 1).field("links", links.count);
   json.field("longest_ns", longest_ns(timeline, lanes)).end_object();
   page.timeline("head", json.take());
   page.timeline("links", links.bytes);

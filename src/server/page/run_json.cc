@@ -62,10 +62,10 @@ void write_groupings(JsonWriter& json, const Trace& trace) {
 void write_lane(JsonWriter& json, const ViewLane& lane, int64_t id) {
   json.begin_object().field("id", id).field("rank_index", int64_t{lane.part});
   json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
-  json.field("rows", static_cast<int64_t>(std::max<size_t>(1, lane.rows.size())));
-  json.field("hidden", static_cast<int64_t>(lane.hidden)).field("slices", static_cast<int64_t>(lane.count));
+  json.field("rows", std::max<size_t>(1, lane.rows.size()));
+  json.field("hidden", lane.hidden).field("slices", lane.count);
   if (lane.has_slices() && lane.lasting_rows < lane.rows.size())
-    json.field("lasting_rows", static_cast<int64_t>(lane.lasting_rows));
+    json.field("lasting_rows", lane.lasting_rows);
   if (lane.repeats) json.field("repeats", true);
   json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();
 }
@@ -107,7 +107,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   }
   json.field("description", valid_utf8(trace.description)).field("format", trace.format);
   json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
-  json.field("slices", static_cast<int64_t>(timeline.slice_count())).field("chunks", timeline.chunk_count());
+  json.field("slices", timeline.slice_count()).field("chunks", timeline.chunk_count());
   json.key("clock").begin_object().field("state", clock_name(trace.clock));
   json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
   write_palette(json);
@@ -118,7 +118,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   if (state.page)
     json.key("file")
         .begin_object()
-        .field("left_out", static_cast<int64_t>(state.page->left_out))
+        .field("left_out", state.page->left_out)
         .field("command", state.command)
         .field("theory", state.shows_theory)
         .field("compare", state.compares)

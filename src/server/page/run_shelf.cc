@@ -91,7 +91,7 @@ std::shared_ptr<const ViewRun> RunShelf::take_run(std::string& target) {
   if (!target.starts_with(kBegin)) return nullptr;
   size_t at = kBegin.size(), number = 0;
   for (; at < target.size() && target[at] >= '0' && target[at] <= '9' && number <= kMaxRuns; ++at)
-    number = number * 10 + static_cast<size_t>(target[at] - '0');
+    number = number * 10 + (target[at] - '0');
   if (at >= target.size() || target[at] != '/') return nullptr;
   const std::lock_guard lock(mutex_);
   if (number == 0 || number > entries_.size()) return nullptr;
@@ -180,7 +180,7 @@ Result<std::string> RunShelf::browse(const Query& query) const {
         .field("bytes", one.bytes)
         .field("changed_s", one.changed_s)
         .end_object();
-  json.end_array().field("left_out", static_cast<int64_t>(count - entries.size()));
+  json.end_array().field("left_out", count - entries.size());
   return json.end_object().take();
 }
 

@@ -59,7 +59,7 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
   json.end_array().key("changes").begin_array();
   for (const ChangePoint& point : change_points(series))
     json.begin_object()
-        .field("at", static_cast<int64_t>(at[point.at]))
+        .field("at", at[point.at])
         .field("before_ns", point.before)
         .field("after_ns", point.after)
         .field("p", point.p)

@@ -28,7 +28,7 @@ std::vector<int64_t> part_zeros(const Trace& trace) {
   }
   std::vector<bool> seen(trace.parts.size());
   for (size_t i = 0; i < trace.cells.size(); ++i) {
-    const auto part = static_cast<size_t>(trace.cells.part[i]);
+    const size_t part = trace.cells.part[i];
     if (!seen[part] || trace.cells.start_ns[i] < zeros[part]) zeros[part] = trace.cells.start_ns[i];
     seen[part] = true;
   }
@@ -116,8 +116,8 @@ void append_theory(const Trace& trace, const Theory& theory, CellPayload& payloa
     const size_t at = row++;
     if (!theory.has(i)) return;
     const int64_t zero = payload.part_zero_ns[trace.cells.part[i]];
-    start[at] = static_cast<double>(theory.start_ns[i] - zero);
-    dur[at] = static_cast<double>(theory.end_ns[i] - theory.start_ns[i]);
+    start[at] = theory.start_ns[i] - zero;
+    dur[at] = theory.end_ns[i] - theory.start_ns[i];
   });
   append_column(payload, "theory_start_ns", "f64", start);
   append_column(payload, "theory_dur_ns", "f64", dur);
@@ -174,8 +174,8 @@ CellPayload make_cell_payload(const Trace& trace, std::vector<StepRange> steps, 
   dur.reserve(count);
   kind.reserve(count);
   for_embedded(payload, [&](size_t i) {
-    start.push_back(static_cast<double>(cells.start_ns[i] - payload.part_zero_ns[cells.part[i]]));
-    dur.push_back(static_cast<double>(cells.dur_ns(i)));
+    start.push_back(cells.start_ns[i] - payload.part_zero_ns[cells.part[i]]);
+    dur.push_back(cells.dur_ns(i));
     kind.push_back(static_cast<uint8_t>(cells.kind[i]));
   });
   const auto head = [&](const std::vector<int32_t>& column) {

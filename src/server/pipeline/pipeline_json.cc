@@ -35,10 +35,10 @@ void write_theory(JsonWriter& json, const Theory& theory, const CellPayload& pay
 
 void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payload) {
   json.key("cells").begin_object();
-  json.field("count", static_cast<int64_t>(payload.cell_count));
-  json.field("total", static_cast<int64_t>(trace.cells.size()));
+  json.field("count", payload.cell_count);
+  json.field("total", trace.cells.size());
   const std::vector<StepRange> steps = step_ranges(trace.cells);
-  json.field("steps", static_cast<int64_t>(steps.size()));
+  json.field("steps", steps.size());
   if (payload.cell_count < trace.cells.size()) {
     json.key("leftOut").begin_array();
     for (const StepRange& range : steps)
@@ -48,8 +48,8 @@ void write_cells(JsonWriter& json, const Trace& trace, const CellPayload& payloa
   json.key("columns").begin_array();
   for (const PayloadColumn& column : payload.columns) {
     json.begin_object().field("name", column.name).field("type", column.type);
-    json.field("offset", static_cast<int64_t>(column.offset_bytes));
-    json.field("count", static_cast<int64_t>(column.count)).end_object();
+    json.field("offset", column.offset_bytes);
+    json.field("count", column.count).end_object();
   }
   json.end_array().key("names").begin_array();
   for (const std::string_view name : payload.names) json.value(name);

@@ -75,10 +75,10 @@ void add_bubbles(WireColumns& columns, const Trace& trace, const TheoryRun& theo
   const TakeBubbles take = [&](const std::vector<WaterfallBubble>& bubbles) {
     for (const WaterfallBubble& b : bubbles) {
       auto& sum = of_ranks[{b.step, b.part}];
-      for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += static_cast<double>(b.part_ns[k]);
+      for (size_t k = 0; k < b.part_ns.size(); ++k) sum[k + 1] += b.part_ns[k];
       if (b.end_ns <= b.start_ns) continue;
-      start.push_back(static_cast<double>(b.start_ns - payload.part_zero_ns[b.part]));
-      dur.push_back(static_cast<double>(b.end_ns - b.start_ns));
+      start.push_back(b.start_ns - payload.part_zero_ns[b.part]);
+      dur.push_back(b.end_ns - b.start_ns);
       step.push_back(b.step);
       part.push_back(b.part);
       for (size_t k = 0; k < ns.size(); ++k) ns[k].push_back(b.part_ns[k]);
@@ -123,7 +123,7 @@ std::string payload_of(const PipelineView& view, const std::vector<int32_t>& ask
   WireColumns columns;
   const size_t at = columns.add_bytes(payload.bytes);
   JsonWriter json;
-  json.begin_object().field("cells_at", static_cast<int64_t>(at));
+  json.begin_object().field("cells_at", at);
   write_shifts(json, view.timeline(), payload);
   add_bubbles(columns, trace, theory, sums_of(view.run()), payload);
   columns.describe(json);
@@ -194,7 +194,7 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query& query
     const auto found = std::equal_range(cells.step.begin(), cells.step.end(), step);
     if (found.first == found.second)
       return Error{ErrorCode::kNotFound, "this run has no cells of step " + std::to_string(step), {}, ""};
-    count += static_cast<size_t>(found.second - found.first);
+    count += found.second - found.first;
   }
   if (asked->size() > 1 && count > view.max_cells())
     return Error{ErrorCode::kUsage, "these steps have " + std::to_string(count) + " cells", {}, "ask for fewer steps"};

@@ -19,7 +19,7 @@ Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes
   Changes changes;
   if (query.find("fix")) {
     const Result<int64_t> fix =
-        integer_parameter(query, "fix", std::nullopt, 0, static_cast<int64_t>(fixes.size()) - 1);
+        integer_parameter(query, "fix", std::nullopt, 0, std::ssize(fixes) - 1);
     if (!fix) return std::move(fix).error();
     changes = fixes[*fix];
   }
@@ -75,7 +75,7 @@ class StepWriter {
     dur.reserve(cells.size());
     for (std::vector<int32_t>* column : {&part, &chunk, &micro_batch}) column->reserve(cells.size());
     kind.reserve(cells.size());
-    const auto begin = static_cast<double>(step_.start_ns - zero_);
+    const double begin = step_.start_ns - zero_;
     for (const WhatIf::WorldCell& cell : cells) {
       start.push_back(begin + std::round(cell.start_ns));
       dur.push_back(std::max(0.0, std::round(cell.end_ns) - std::round(cell.start_ns)));
@@ -103,7 +103,7 @@ class StepWriter {
 void ns_or_null(JsonWriter& json, const char* name, double ns) {
   json.key(name);
   if (std::isfinite(ns))
-    json.value(static_cast<int64_t>(std::llround(std::clamp(ns, -4e18, 4e18))));
+    json.value(std::llround(std::clamp(ns, -4e18, 4e18)));
   else
     json.null();
 }
@@ -143,7 +143,7 @@ Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
     StepWriter(asked, *step).add_to(columns, model.step_cells(*changes, at, static_cast<int32_t>(*dp)));
-    ns_or_null(json, "this_recorded_ns", static_cast<double>(step->span_ns));
+    ns_or_null(json, "this_recorded_ns", step->span_ns);
     ns_or_null(json, "this_step_ns", priced.step_ns[at]);
   }
   columns.describe(json);

@@ -15,7 +15,7 @@ size_t samples_until(const ViewLane& lane, double t_ns) {
   size_t low = 0, high = lane.count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (static_cast<double>(lane.start(middle)) <= t_ns) {
+    if (lane.start(middle) <= t_ns) {
       low = middle + 1;
     } else {
       high = middle;
@@ -38,12 +38,12 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
   if (!n) return n.error();
 
   const std::vector<double>& values = lane.counter->value;
-  const auto columns = static_cast<size_t>(*n);
+  const size_t columns = *n;
   std::vector<double> low(columns, kNaN), high(columns, kNaN), mean(columns, kNaN);
-  const double width = (window->t1_ns - window->t0_ns) / static_cast<double>(columns);
+  const double width = (window->t1_ns - window->t0_ns) / columns;
   size_t next = samples_until(lane, window->t0_ns);
   for (size_t c = 0; c < columns; ++c) {
-    const double left = window->t0_ns + width * static_cast<double>(c), right = left + width;
+    const double left = window->t0_ns + width * c, right = left + width;
     double weight = 0, sum = 0, at = left;
     const auto hold = [&](double value, double until) {
       if (std::isnan(value)) return;
@@ -53,8 +53,8 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
       sum += value * (until - at);
     };
     double value = next > 0 ? values[next - 1] : kNaN;
-    for (; next < lane.count && static_cast<double>(lane.start(next)) < right; ++next) {
-      const double t = std::max(left, static_cast<double>(lane.start(next)));
+    for (; next < lane.count && lane.start(next) < right; ++next) {
+      const double t = std::max<double>(left, lane.start(next));
       if (t > at) hold(value, t);
       at = t;
       value = values[next];

@@ -13,23 +13,23 @@ namespace stageline {
 inline constexpr int kSubBits = 5;
 inline constexpr size_t kDurationBins = (62 - kSubBits + 1) << kSubBits;
 constexpr size_t duration_bin(int64_t dur_ns) {
-  const auto d = static_cast<uint64_t>(dur_ns);
-  if (d < (uint64_t{1} << kSubBits)) return static_cast<size_t>(d);
+  const uint64_t d = dur_ns;
+  if (d < (uint64_t{1} << kSubBits)) return d;
   const int octave = static_cast<int>(std::bit_width(d)) - 1 - kSubBits;
   return (static_cast<size_t>(octave + 1) << kSubBits) + static_cast<size_t>((d >> octave) & ((1u << kSubBits) - 1));
 }
 // Returns the minimum duration in a bin.
 constexpr int64_t bin_start_ns(size_t bin) {
-  if (bin < (size_t{1} << kSubBits)) return static_cast<int64_t>(bin);
+  if (bin < (size_t{1} << kSubBits)) return bin;
   const size_t octave = (bin >> kSubBits) - 1;
-  return static_cast<int64_t>(((bin & ((size_t{1} << kSubBits) - 1)) + (size_t{1} << kSubBits)) << octave);
+  return ((bin & ((size_t{1} << kSubBits) - 1)) + (size_t{1} << kSubBits)) << octave;
 }
 
 // A quantile by nearest rank, taken as the middle of its bin and kept within [min, max]. `bins` are the counts of the
 // bins from `first` on.
 inline int64_t binned_quantile(std::span<const uint32_t> bins, size_t first, uint64_t count, double share,
                                int64_t min_ns, int64_t max_ns) {
-  const auto wanted = static_cast<uint64_t>(share * static_cast<double>(count - 1)) + 1;
+  const auto wanted = static_cast<uint64_t>(share * (count - 1)) + 1;
   uint64_t so_far = 0;
   for (size_t k = 0; k < bins.size(); ++k) {
     so_far += bins[k];

@@ -38,7 +38,7 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
     slices += lanes[l].count;
     last_ns = std::max(last_ns, lanes[l].start(lanes[l].count - 1));
   }
-  const auto threads = std::min(kMaxTasks, static_cast<size_t>(thread_count()));
+  const auto threads = std::min<size_t>(kMaxTasks, thread_count());
 
   // First finds which bins occur.
   const size_t tasks = std::clamp<size_t>(with_slices.size(), 1, threads), words = (kDurationBins + 63) / 64;
@@ -62,11 +62,11 @@ DurationCounts::DurationCounts(const std::vector<ViewLane>& lanes, const NameKin
     for (size_t w = 0; w < words; ++w) {
       uint64_t bits = 0;
       for (const std::vector<uint64_t>& own : seen) bits |= own[place * words + w];
-      cells += static_cast<size_t>(std::popcount(bits));
+      cells += std::popcount(bits);
       if (bits == 0) continue;
-      const size_t low = w * 64 + static_cast<size_t>(std::countr_zero(bits));
+      const size_t low = w * 64 + std::countr_zero(bits);
       ranges_[place].first = std::min(ranges_[place].first, static_cast<uint16_t>(low));
-      ranges_[place].last = static_cast<uint16_t>(w * 64 + 63 - static_cast<size_t>(std::countl_zero(bits)));
+      ranges_[place].last = static_cast<uint16_t>(w * 64 + 63 - std::countl_zero(bits));
     }
     const Range& range = ranges_[place];
     base[place + 1] = base[place] + (range.first <= range.last ? range.last - range.first + 1u : 0u);

@@ -86,7 +86,7 @@ class FlowList {
     wire.add("to_t", "f64", to_t_);
     wire.add("type", "u8", type_);
     JsonWriter json;
-    json.begin_object().field("count", static_cast<int64_t>(type_.size())).field("complete", complete_);
+    json.begin_object().field("count", type_.size()).field("complete", complete_);
     json.key("types").begin_array();
     for (uint8_t t = 0; t <= static_cast<uint8_t>(FlowType::kOther); ++t)
       json.value(flow_type_name(static_cast<FlowType>(t)));
@@ -115,11 +115,11 @@ class FlowList {
     from_slice_.push_back(from.slice);
     from_row_.push_back(static_cast<uint8_t>(at.row));
     // A message is sent when its work ends; a call passes on what it calls for from its start.
-    from_t_.push_back(static_cast<double>(type == FlowType::kMessage ? a.end(from.slice) : a.start(from.slice)));
+    from_t_.push_back(type == FlowType::kMessage ? a.end(from.slice) : a.start(from.slice));
     to_lane_.push_back(to.lane);
     to_slice_.push_back(to.slice);
     to_row_.push_back(static_cast<uint8_t>(then.row));
-    to_t_.push_back(static_cast<double>(b.start(to.slice)));
+    to_t_.push_back(b.start(to.slice));
     type_.push_back(static_cast<uint8_t>(type));
   }
 
@@ -143,7 +143,7 @@ Result<std::string> flows_answer(const Timeline& timeline, const Query& query) {
   if (!window) return window.error();
   const auto limit = integer_parameter(query, "limit", 2000, 1, 100'000);
   if (!limit) return limit.error();
-  FlowList list(timeline, *lanes, *window, static_cast<size_t>(*limit));
+  FlowList list(timeline, *lanes, *window, *limit);
   list.add_messages();
   list.add_slice_links();
   list.add_launches();

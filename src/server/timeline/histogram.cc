@@ -75,7 +75,7 @@ void write_bins(JsonWriter& json, const std::vector<uint64_t>& bins, size_t firs
     edges.push_back(bin_start_ns(b));
     uint64_t count = 0;
     for (size_t k = b; k < std::min(b + width, kDurationBins); ++k) count += bins[k];
-    counts.push_back(static_cast<int64_t>(count));
+    counts.push_back(count);
   }
   edges.push_back(bin_start_ns(std::min(first + counts.size() * width, kDurationBins - 1)));
   json.key("edges_ns").begin_array();
@@ -87,7 +87,7 @@ void write_bins(JsonWriter& json, const std::vector<uint64_t>& bins, size_t firs
 
 std::string histogram_json(const Timeline& timeline, const Asked& asked) {
   const std::vector<uint64_t> mask = timeline.occurrences().mask_of(asked.names);
-  const size_t tasks = std::max<size_t>(1, std::min(asked.lanes.size(), static_cast<size_t>(thread_count())));
+  const size_t tasks = std::max<size_t>(1, std::min<size_t>(asked.lanes.size(), thread_count()));
   std::vector<LaneCount> own(tasks);
   parallel_for(tasks, [&](size_t task) {
     LaneCount& sum = own[task];
@@ -114,14 +114,14 @@ std::string histogram_json(const Timeline& timeline, const Asked& asked) {
   }
   const bool exact = all.count <= kExactQuantiles;
   JsonWriter json;
-  json.begin_object().field("count", static_cast<int64_t>(all.count)).field("exact", exact);
+  json.begin_object().field("count", all.count).field("exact", exact);
   if (all.count == 0) {
     json.key("edges_ns").begin_array().end_array().key("counts").begin_array().end_array().end_object();
     return json.take();
   }
   write_bins(json, bins, duration_bin(all.min_ns), duration_bin(all.max_ns));
-  const double mean_ns = static_cast<double>(all.sum_ns) / static_cast<double>(all.count);
-  json.field("sum_ns", all.sum_ns).field("mean_ns", static_cast<int64_t>(std::llround(mean_ns)));
+  const double mean_ns = all.sum_ns / static_cast<double>(all.count);
+  json.field("sum_ns", all.sum_ns).field("mean_ns", std::llround(mean_ns));
   json.field("min_ns", all.min_ns).field("max_ns", all.max_ns);
   if (exact)
     for (const LaneCount& one : own)
@@ -155,7 +155,7 @@ Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& 
   if (!limit) return limit.error();
   const auto whole = [](double ns) { return static_cast<int64_t>(std::clamp(ns, 0.0, 4e18)); };
   return HistogramAnswer{
-      slices_wire(timeline, slices_lasting(timeline, asked, whole(*least), whole(*most), static_cast<size_t>(*limit))),
+      slices_wire(timeline, slices_lasting(timeline, asked, whole(*least), whole(*most), *limit)),
       true};
 }
 

@@ -43,7 +43,7 @@ NameIndex::NameIndex(const std::vector<ViewLane>& lanes, size_t name_count) : co
       bits_[(lane_begin_[l] + i / kNameBlock) * words_ + bit / 64] |= uint64_t{1} << bit % 64;
     }
   });
-  const size_t tasks = std::max<size_t>(1, std::min(lanes.size(), static_cast<size_t>(thread_count())));
+  const size_t tasks = std::max<size_t>(1, std::min<size_t>(lanes.size(), thread_count()));
   std::vector<std::vector<uint64_t>> counts(tasks);
   parallel_for(tasks, [&](size_t task) {
     counts[task].resize(name_count);
@@ -105,7 +105,7 @@ SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::ve
     if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
     // Every slice that is not after the cursor is before it, except the slice at the cursor itself.
     size_t i = first_behind(lane, l, from);
-    if (static_cast<int64_t>(l) == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
+    if (l == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
         lane.start(i - 1) == from.start_ns)
       --i;
     while (i > 0 && lane.start(i - 1) >= best_start) {

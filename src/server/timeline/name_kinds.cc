@@ -7,7 +7,7 @@
 namespace stageline {
 
 NameKinds::NameKinds(const std::vector<ViewLane>& lanes, size_t name_count) : kinds_(name_count), first_(name_count) {
-  const size_t tasks = std::max<size_t>(1, std::min(lanes.size(), static_cast<size_t>(thread_count())));
+  const size_t tasks = std::max<size_t>(1, std::min<size_t>(lanes.size(), thread_count()));
   std::vector<std::vector<uint32_t>> seen(tasks);
   parallel_for(tasks, [&](size_t task) {
     seen[task].resize(name_count);
@@ -25,7 +25,7 @@ NameKinds::NameKinds(const std::vector<ViewLane>& lanes, size_t name_count) : ki
   }
   uint32_t present = 0;
   for (const uint32_t kinds : kinds_) present |= kinds;
-  const auto rows = static_cast<size_t>(std::popcount(present));
+  const size_t rows = std::popcount(present);
   if (rows * name_count > kMaxTable) return;
   for (uint8_t kind = 0, row = 0; kind < kViewKindCount; ++kind)
     if (present & uint32_t{1} << kind) table_row_[kind] = row++;

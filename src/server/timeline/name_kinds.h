@@ -22,7 +22,7 @@ class NameKinds {
   uint32_t place(StringId name, uint8_t kind) const {
     if (!table_.empty()) return table_[size_t{table_row_[kind]} * kinds_.size() + name];
     const uint32_t before = kinds_[name] & ((uint32_t{1} << kind) - 1);
-    return first_[name] + static_cast<uint32_t>(std::popcount(before));
+    return first_[name] + std::popcount(before);
   }
   uint32_t place_of(const ViewLane& lane, size_t slice) const { return place(lane.names[slice], lane.kind(slice)); }
   StringId name(uint32_t place) const { return name_[place]; }

@@ -103,18 +103,18 @@ Result<std::string> search_answer(const Timeline& timeline, const Query& query) 
       found.push_back(id);
       occurrences += count(id);
     }
-  const size_t shown = std::min(found.size(), static_cast<size_t>(*limit));
+  const size_t shown = std::min<size_t>(found.size(), *limit);
   const auto before = [&](StringId a, StringId b) { return count(a) != count(b) ? count(a) > count(b) : a < b; };
-  std::partial_sort(found.begin(), found.begin() + static_cast<std::ptrdiff_t>(shown), found.end(), before);
+  std::partial_sort(found.begin(), found.begin() + shown, found.end(), before);
   JsonWriter json;
-  json.begin_object().field("names", static_cast<int64_t>(found.size()));
-  json.field("occurrences", static_cast<int64_t>(occurrences)).field("where", valid_utf8(meant->where));
+  json.begin_object().field("names", found.size());
+  json.field("occurrences", occurrences).field("where", valid_utf8(meant->where));
   json.key("matches").begin_array();
   for (size_t k = 0; k < shown; ++k)
     json.begin_object()
         .field("name_id", int64_t{found[k]})
         .field("name", short_name(timeline.names().text(found[k])))
-        .field("count", static_cast<int64_t>(count(found[k])))
+        .field("count", count(found[k]))
         .end_object();
   json.end_array().end_object();
   return json.take();
@@ -135,7 +135,7 @@ Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
   if (!meant) return meant.error();
   const FacetTest test(timeline.trace(), timeline.lanes(), meant->facets);
   const FacetTest* also = meant->facets.any() ? &test : nullptr;
-  const auto start = static_cast<int64_t>(std::clamp(*from, -1.0, static_cast<double>(kLatestNs)));
+  const auto start = static_cast<int64_t>(std::clamp<double>(*from, -1.0, kLatestNs));
   const NameIndex::Cursor cursor{start, *lane, *slice};
   const NameIndex& index = timeline.occurrences();
   const SlicePlace place = dir == "next" ? index.next(timeline.lanes(), *lanes, meant->names, cursor, also)

@@ -75,7 +75,7 @@ void make_checkpoints(const ViewLane& lane, ViewRow& row) {
   row.longest_2.reserve(blocks);
   KindSums sums{};
   for (size_t b = 0; b <= blocks; ++b) {
-    row.busy_ns.insert(row.busy_ns.end(), sums.begin(), sums.begin() + static_cast<std::ptrdiff_t>(kinds));
+    row.busy_ns.insert(row.busy_ns.end(), sums.begin(), sums.begin() + kinds);
     if (b == blocks) break;
     int64_t longest = 0;
     for (size_t p = b * kBlock; p < std::min(row.count, (b + 1) * kBlock); ++p) {

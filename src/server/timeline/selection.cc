@@ -342,7 +342,7 @@ void find_exact_quantiles(const Timeline& timeline, const std::vector<bool>& ask
 }  // namespace
 
 int64_t quantile(std::vector<int64_t>& values, double share) {
-  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+  const auto at = static_cast<std::ptrdiff_t>(share * (values.size() - 1));
   std::nth_element(values.begin(), values.begin() + at, values.end());
   return values[at];
 }
@@ -387,17 +387,17 @@ Result<std::string> select_answer(const Timeline& timeline, const Query& query) 
   if (!window) return window.error();
   const auto limit = integer_parameter(query, "limit", 500, 1, 2000);
   if (!limit) return limit.error();
-  const Selection area = select_area(timeline, *lanes, *window, static_cast<size_t>(*limit));
+  const Selection area = select_area(timeline, *lanes, *window, *limit);
   JsonWriter json;
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns);
-  json.field("slices", static_cast<int64_t>(area.slice_count)).field("left_out", static_cast<int64_t>(area.left_out));
+  json.field("slices", area.slice_count).field("left_out", area.left_out);
   json.field("exact", area.exact).key("rows").begin_array();
   for (const SelectionTotal& t : area.totals) {
     json.begin_object().field("name_id", int64_t{t.name});
     json.field("name", short_name(timeline.names().text(t.name))).field("kind", int64_t{t.kind});
-    json.field("count", static_cast<int64_t>(t.count)).field("sum_ns", t.sum_ns).field("self_ns", t.self_ns);
-    const double mean_ns = static_cast<double>(t.whole_ns) / static_cast<double>(t.count);
-    json.field("mean_ns", static_cast<int64_t>(std::llround(mean_ns)));
+    json.field("count", t.count).field("sum_ns", t.sum_ns).field("self_ns", t.self_ns);
+    const double mean_ns = t.whole_ns / static_cast<double>(t.count);
+    json.field("mean_ns", std::llround(mean_ns));
     json.field("min_ns", t.min_ns).field("median_ns", t.median_ns).field("p95_ns", t.p95_ns);
     json.field("max_ns", t.max_ns).end_object();
   }

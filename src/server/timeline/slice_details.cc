@@ -92,7 +92,7 @@ class Details {
     SlicePlace before, after, around;
     if (const PlaceInRow at = row_place(lane_, place_.slice)) {
       const ViewRow& row = lane_.rows[at.row];
-      json_.field("row", static_cast<int64_t>(at.row));
+      json_.field("row", at.row);
       const auto neighbour = [&](size_t position) {
         return SlicePlace{place_.lane, static_cast<uint32_t>(row.slice_at(position))};
       };
@@ -234,7 +234,7 @@ int64_t self_ns(const ViewLane& lane, size_t slice) {
 }
 
 Result<std::string> slice_answer(const Timeline& timeline, const Query& query) {
-  const auto lanes = static_cast<int64_t>(timeline.lanes().size());
+  const int64_t lanes = timeline.lanes().size();
   const auto lane = integer_parameter(query, "lane", std::nullopt, 0, lanes - 1);
   if (!lane) return lane.error();
   const ViewLane& at = timeline.lanes()[*lane];

@@ -107,8 +107,8 @@ std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {
   std::vector<int32_t> micro_batch, chunk;
   for (const SliceRow& s : window.slices) {
     const ViewLane& lane = timeline.lanes()[s.lane];
-    start.push_back(static_cast<double>(lane.start(s.slice)));
-    dur.push_back(static_cast<double>(lane.dur(s.slice)));
+    start.push_back(lane.start(s.slice));
+    dur.push_back(lane.dur(s.slice));
     name.push_back(lane.names[s.slice]);
     kind.push_back(lane.kind(s.slice));
     row.push_back(s.row);
@@ -138,7 +138,7 @@ std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {
   wire.add("micro_batch", "i32", micro_batch);
   wire.add("chunk", "i32", chunk);
   JsonWriter json;
-  json.begin_object().field("count", static_cast<int64_t>(window.slices.size()));
+  json.begin_object().field("count", window.slices.size());
   json.field("min_ns", window.min_ns).field("complete", window.complete);
   wire.describe(json);
   std::sort(name.begin(), name.end());
@@ -160,7 +160,7 @@ Result<std::string> slices_answer(const Timeline& timeline, const Query& query) 
   const auto limit = integer_parameter(query, "limit", 50'000, 1, kMaxSlices);
   if (!limit) return limit.error();
   const auto least = static_cast<int64_t>(std::clamp(*min_ns, 0.0, 4e18));
-  return slices_wire(timeline, slices_within(timeline, *lanes, *window, least, static_cast<size_t>(*limit)));
+  return slices_wire(timeline, slices_within(timeline, *lanes, *window, least, *limit));
 }
 
 }  // namespace stageline

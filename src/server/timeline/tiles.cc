@@ -15,7 +15,7 @@ constexpr size_t kWalk = 2 * kBlock;
 
 // The first position from `from` on whose slice ends after t; found with doubling steps, then by halving.
 size_t gallop_to_end_after(const ViewLane& lane, const ViewRow& row, size_t from, double t, int64_t t0_ns) {
-  const auto ends_before = [&](size_t p) { return static_cast<double>(lane.end(row.slice_at(p)) - t0_ns) <= t; };
+  const auto ends_before = [&](size_t p) { return lane.end(row.slice_at(p)) - t0_ns <= t; };
   size_t step = kWalk, low = from;
   while (low + step < row.count && ends_before(low + step)) {
     low += step;
@@ -39,8 +39,8 @@ class RowWalk {
       : lane_(lane),
         row_(row),
         t0_(window.from_ns()),
-        skip_(window.t0_ns - static_cast<double>(t0_)),
-        column_ns_((window.t1_ns - window.t0_ns) / static_cast<double>(columns)),
+        skip_(window.t0_ns - t0_),
+        column_ns_((window.t1_ns - window.t0_ns) / columns),
         position_(first_ending_after(lane, row, t0_)) {
     slot_.fill(0);
     for (size_t k = 0; k < row.kinds.size(); ++k) slot_[row.kinds[k]] = static_cast<uint8_t>(k);
@@ -48,20 +48,20 @@ class RowWalk {
 
   // Adds the time of each kind (in the order of row.kinds) within column c; columns must be asked for in order.
   void column(size_t c, std::array<double, kViewKindCount>& busy) {
-    const double left = skip_ + column_ns_ * static_cast<double>(c);
-    const double right = skip_ + column_ns_ * static_cast<double>(c + 1);
+    const double left = skip_ + column_ns_ * c;
+    const double right = skip_ + column_ns_ * (c + 1);
     for (size_t steps = 0; position_ < row_.count; ++steps) {
       if (steps == kWalk) {
         const size_t to = gallop_to_end_after(lane_, row_, position_, right, t0_);
         KindSums sums{};
         add_busy(lane_, row_, position_, to, sums);
-        for (size_t k = 0; k < row_.kinds.size(); ++k) busy[k] += static_cast<double>(sums[k]);
+        for (size_t k = 0; k < row_.kinds.size(); ++k) busy[k] += sums[k];
         position_ = to;
         continue;
       }
       const size_t i = row_.slice_at(position_);
       const int64_t start_ns = lane_.start(i) - t0_;
-      const auto start = static_cast<double>(start_ns), end = static_cast<double>(start_ns + lane_.dur(i));
+      const double start = start_ns, end = start_ns + lane_.dur(i);
       if (start >= right) return;
       busy[slot_[lane_.kind(i)]] += std::max(0.0, std::min(end, right) - std::max(start, left));
       if (end > right) return;
@@ -71,13 +71,13 @@ class RowWalk {
   // The first column from c on that the next slice may touch; `columns` where no slice is left.
   size_t next_column(size_t c, size_t columns) const {
     if (position_ >= row_.count) return columns;
-    const double ahead = static_cast<double>(lane_.start(row_.slice_at(position_)) - t0_) - skip_;
+    const double ahead = (lane_.start(row_.slice_at(position_)) - t0_) - skip_;
     const double at = std::floor(ahead / column_ns_) - 1;  // rounding may be off by one column
-    return at <= static_cast<double>(c) ? c : at >= static_cast<double>(columns) ? columns : static_cast<size_t>(at);
+    return at <= c ? c : at >= columns ? columns : static_cast<size_t>(at);
   }
   double column_ns() const { return column_ns_; }
   bool nothing_before(const TimeWindow& window) const {
-    return position_ >= row_.count || static_cast<double>(lane_.start(row_.slice_at(position_))) >= window.t1_ns;
+    return position_ >= row_.count || lane_.start(row_.slice_at(position_)) >= window.t1_ns;
   }
 
  private:
@@ -124,7 +124,7 @@ Result<std::string> tiles_answer(const Timeline& timeline, const Query& query) {
   if (!window) return window.error();
   const auto n = integer_parameter(query, "n", std::nullopt, 1, kMaxTileColumns);
   if (!n) return n.error();
-  const auto columns = static_cast<size_t>(*n);
+  const size_t columns = *n;
 
   struct Asked {
     uint32_t lane, row;
@@ -152,7 +152,7 @@ Result<std::string> tiles_answer(const Timeline& timeline, const Query& query) {
     json.begin_object().field("lane", int64_t{row.lane}).field("row", int64_t{row.row}).key("kinds").begin_array();
     for (const KindCoverage& one : row.kinds) {
       const size_t offset = wire.add_bytes({reinterpret_cast<const char*>(one.share.data()), one.share.size()});
-      json.begin_object().field("kind", int64_t{one.kind}).field("offset", static_cast<int64_t>(offset)).end_object();
+      json.begin_object().field("kind", int64_t{one.kind}).field("offset", offset).end_object();
     }
     json.end_array().end_object();
   }

@@ -61,7 +61,7 @@ size_t cell_lane(CellKind kind) {
   if (kind == CellKind::kSendForward || kind == CellKind::kSendBackward) return 1;
   if (is_message(kind)) return 2;
   const int lane = kind_lane(kind);  // 1 are messages
-  return static_cast<size_t>(lane == 0 ? 0 : lane + 1);
+  return lane == 0 ? 0 : lane + 1;
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ void Timeline::add_cell_lanes() {
   }
   std::vector<size_t> counts(trace_.parts.size() * kCellLanes.size());
   const auto group_of = [&](size_t i) {
-    return static_cast<size_t>(cells.part[i]) * kCellLanes.size() + cell_lane(cells.kind[i]);
+    return cells.part[i] * kCellLanes.size() + cell_lane(cells.kind[i]);
   };
   for (size_t i = 0; i < cells.size(); ++i) {
     ++counts[group_of(i)];
@@ -84,7 +84,7 @@ void Timeline::add_cell_lanes() {
   }
   std::vector<std::vector<uint32_t>> groups(counts.size());
   for (size_t g = 0; g < groups.size(); ++g) groups[g].reserve(counts[g]);
-  for (uint32_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(static_cast<uint32_t>(i));
+  for (uint32_t i = 0; i < cells.size(); ++i) groups[group_of(i)].push_back(i);
   std::vector<ViewLane> lanes(groups.size());
   parallel_for(groups.size(), [&](size_t g) {
     std::vector<uint32_t>& own = groups[g];
@@ -135,7 +135,7 @@ void Timeline::add_slice_lanes() {
     for (const Lane& from : part.lanes) {
       if (from.begin >= from.end) continue;
       ViewLane lane;
-      lane.part = static_cast<uint32_t>(p);
+      lane.part = p;
       lane.type = from.kind == LaneKind::kDeviceStream ? ViewLaneType::kStream : ViewLaneType::kThread;
       lane.name = from.name;
       lane.first = from.begin;
@@ -219,7 +219,7 @@ void Timeline::find_repeats() {
   std::vector<std::vector<bool>> drawn(trace_.parts.size());  // slices from which a message's cell was read
   const Cells& cells = trace_.cells;
   for (size_t c = 0; c < cells.size(); ++c) {
-    const auto part = static_cast<size_t>(cells.part[c]);
+    const size_t part = cells.part[c];
     if (!is_message(cells.kind[c]) || cells.slice[c] == kNoSlice || !has_tasks[part]) continue;
     drawn[part].resize(trace_.parts[part].slices.size());
     drawn[part][cells.slice[c]] = true;
@@ -280,7 +280,7 @@ void Timeline::find_steps() {
   const Cells& cells = trace_.cells;
   for (size_t i = 0; i < cells.size(); ++i)
     if (cells.step[i] != kUnknown)
-      add(cells.step[i], static_cast<size_t>(cells.part[i]), cells.start_ns[i], cells.end_ns[i]);
+      add(cells.step[i], cells.part[i], cells.start_ns[i], cells.end_ns[i]);
   if (steps.empty())
     for (size_t p = 0; p < trace_.parts.size(); ++p)
       for (const ProfilerStep& step : trace_.parts[p].steps) add(step.number, p, step.start_ns, step.end_ns);

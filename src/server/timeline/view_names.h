@@ -19,7 +19,7 @@ class ViewNames {
   StringId intern(std::string_view text) {
     if (const auto known = pool_.find(text)) return *known;
     const auto at = std::find(added_.begin(), added_.end(), text);
-    const auto id = static_cast<StringId>(pool_.size() + static_cast<size_t>(at - added_.begin()));
+    const auto id = static_cast<StringId>(pool_.size() + (at - added_.begin()));
     if (at == added_.end()) added_.emplace_back(text);
     return id;
   }

@@ -42,7 +42,7 @@ void suspect_all_slow(CauseScene& scene, std::vector<Suspect>& out) {
     ++known_ones;
     rose += sum[1] / count[1] >= (1 + least) * sum[0] / count[0];
   }
-  if (known_ones == 0 || static_cast<double>(rose) < kNearlyAll * static_cast<double>(known_ones)) return;
+  if (known_ones == 0 || rose < kNearlyAll * known_ones) return;
   Suspect suspect;
   suspect.cause.kind = &all_slow_cause;
   suspect.cause.figures.ratio = slow / fast;

@@ -34,8 +34,8 @@ void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
     }
     cause.places = {std::move(place)};
     cause.figures.each_ns = gap.each_ns;
-    cause.figures.count = static_cast<int64_t>(gap.steps.size());
-    cause.figures.of = static_cast<int64_t>(facts.periods.gaps.size());
+    cause.figures.count = gap.steps.size();
+    cause.figures.of = facts.periods.gaps.size();
     cause.price.lost_ns = gap.mean_ns;
     if (!gap.sometimes && gap.name.empty()) cause.price.lost_error_ns = facts.shortest_ns / 2;
     // What only a few gaps take is not part of a usual step: a gap of 20 minutes would be thousands of per cent of it.

@@ -59,13 +59,13 @@ std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double c
     if (at == sends.begin() || (--at)->place() != std::pair(cell.part, cell.step) || at->end_ns <= begin) return;
     late_ns += delay;
     if (cell.start_ns - at->end_ns > slack) return;
-    const auto blocked = static_cast<double>(std::min(at->end_ns, cell.start_ns) - std::max(begin, at->start_ns));
+    const double blocked = std::min(at->end_ns, cell.start_ns) - std::max(begin, at->start_ns);
     if (!(blocked > 0)) return;
     found->ns += found->blocked_ns[op] = std::min(blocked, delay);
     ++found->count;
     ranks.insert(cell.part);
   });
-  found->ranks = static_cast<int64_t>(ranks.size());
+  found->ranks = ranks.size();
   return found->count >= kMinLateCells && found->ns >= kByOwnSend * late_ns ? found : nullptr;
 }
 

@@ -13,7 +13,7 @@ void suspect_blocking_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const std::shared_ptr<const OwnSends> sends = starts.own_sends();
   Suspect suspect;
   suspect.cause.kind = &blocking_sends_cause;
-  suspect.cause.figures = {.each_ns = sends->ns / static_cast<double>(sends->count),
+  suspect.cause.figures = {.each_ns = sends->ns / sends->count,
                            .count = sends->count,
                            .of = static_cast<int64_t>(starts.cells())};
   suspect.cause.own = BlockingSendsOwn{sends->ranks};

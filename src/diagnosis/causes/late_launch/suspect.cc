@@ -48,7 +48,7 @@ class LateRanks {
       const std::span<const double> delays = both ? starts_.delays().of(number) : way->second.delays;
       if (!both) own.direction = way->second.forward ? CellKind::kForward : CellKind::kBackward;
       cause.own = own;
-      const auto cells = static_cast<int64_t>(delays.size());
+      const int64_t cells = delays.size();
       cause.figures = {.each_ns = by, .count = cells, .of = cells, .rank = rank, .stage = worker.stage};
       cause.certain = nearly_all_late(delays, by);
       suspect.without = [&scene = scene_, less = shorter_messages(number, by), worker_at = worker_at_, number = number,
@@ -72,7 +72,7 @@ class LateRanks {
   bool nearly_all_late(std::span<const double> delays, double by) const {
     const auto late =
         std::count_if(delays.begin(), delays.end(), [&](double ns) { return ns >= starts_.usual_ns() + by / 2; });
-    return late >= kMinCertain && static_cast<double>(late) >= kEverywhere * static_cast<double>(delays.size());
+    return late >= kMinCertain && late >= kEverywhere * delays.size();
   }
 
   void find_messages() {

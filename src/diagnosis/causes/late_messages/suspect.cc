@@ -20,7 +20,7 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
     Cause& cause = suspect.cause;
     cause.kind = &late_messages_cause;
     const LateStarts late = starts.sum_of(link.ways);
-    cause.figures = {.each_ns = late.ns / static_cast<double>(late.count), .count = late.count, .of = late.of};
+    cause.figures = {.each_ns = late.ns / late.count, .count = late.count, .of = late.of};
     name_rank(scene.trace.parts[scene.times.workers()[worst_way(starts, link).first].part], cause);
     // Nobody recorded messages, so the host may be late as well.
     if (!starts.messages().any()) cause.or_else = {{.kind = PlaceKind::kHost, .ranks = {cause.figures.rank}}};

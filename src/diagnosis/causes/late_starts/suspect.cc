@@ -18,7 +18,7 @@ void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
   own.messages_unknown = starts.hosts() == StartDelays::Hosts::kUnknown && !starts.messages().any();
   own.hosts_prompt = starts.hosts() == StartDelays::Hosts::kPrompt;
   CauseFigures& figures = suspect.cause.figures;
-  figures.of = static_cast<int64_t>(starts.cells());
+  figures.of = starts.cells();
   const double limit = starts.best_ns() + kLateStart * starts.cell_ns(), above_ns = reasons.above_ns;
   for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker) {
     const std::span<const double> delays = starts.delays().of(worker);
@@ -31,14 +31,14 @@ void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
     }
     figures.count += count;
     own.ranks += count > 0;
-    const double share = static_cast<double>(count) / static_cast<double>(delays.size());
+    const double share = count / static_cast<double>(delays.size());
     if (share <= own.worst_share) continue;
     own.worst_share = share;
     const Part& part = scene.trace.parts[scene.times.workers()[worker].part];
     figures.rank = part.rank, figures.stage = part.stage;
   }
   if (figures.count == 0) return;
-  figures.each_ns /= static_cast<double>(figures.count);
+  figures.each_ns /= figures.count;
   if (own.hosts_prompt)
     suspect.cause.places = {{.kind = PlaceKind::kLink}};
   else

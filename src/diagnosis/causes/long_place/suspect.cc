@@ -26,7 +26,7 @@ void suspect_long_places(CauseScene& scene, std::vector<Suspect>& out) {
     suspect.cause.own = LongPlaceOwn{position.within, position.every_stage, position.own_ns};
     suspect.cause.certain = true;
     suspect.without = [&positions, number = static_cast<uint8_t>(i + 1)](uint32_t op, double& dur, double&) {
-      if (positions.of[op] == number) dur /= static_cast<double>(positions.factor[op]);
+      if (positions.of[op] == number) dur /= positions.factor[op];
     };
     out.push_back(std::move(suspect));
   }

@@ -18,7 +18,7 @@ Telling tell_long_place(std::span<const Cause* const> causes, const TellContext&
   if (own.within.varies()) {
     const bool rises = own.within.high > own.within.low, trend = own.within.kind == CourseKind::kTrend;
     const char* changes = trend ? (rises ? "slower" : "faster") : (rises ? "from" : "before");
-    args.flag("rises", rises).set("at", static_cast<int64_t>(own.within.from));
+    args.flag("rises", rises).set("at", own.within.from);
     args.set("work", one_kind ? cell_text(place.cells) : words("micro_batch.slow.work"));
     args.set("changes", words(std::string("micro_batch.slow.within.") + changes, args));
     telling = say_cause(id, "micro_batch.slow.within", args);

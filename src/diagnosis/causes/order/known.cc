@@ -101,11 +101,11 @@ class Orders {
   // count by their mean.
   double split_span(const OrderGraph& graph, size_t first, size_t last) const {
     const Schedule& schedule = theory_.size(first)->schedule;
-    const auto chunks = static_cast<size_t>(schedule.sizes.chunks);
-    const auto micro_batches = static_cast<size_t>(schedule.sizes.micro_batches);
+    const size_t chunks = schedule.sizes.chunks;
+    const size_t micro_batches = schedule.sizes.micro_batches;
     const auto slot = [&](int32_t stage, int32_t chunk, int32_t micro_batch) {
-      return (static_cast<size_t>(stage) * chunks + static_cast<size_t>(chunk)) * micro_batches +
-             static_cast<size_t>(micro_batch);
+      return (stage * chunks + chunk) * micro_batches +
+             micro_batch;
     };
     struct Slot {
       std::array<double, kWays> ns{};
@@ -122,13 +122,13 @@ class Orders {
         Slot& at = slots[slot(theory_.lists.lists[first + unit.list].stage, token.chunk, token.micro_batch)];
         // Both halves of an overlapped pair have the pair's interval; each counts half of it, so that the pair counts
         // once.
-        at.ns[way_of(token.kind)] += unit.own_ns / static_cast<double>(halves);
+        at.ns[way_of(token.kind)] += unit.own_ns / halves;
         ++at.count[way_of(token.kind)];
       }
     }
     bool whole = last > first;
     ReplayCosts costs;
-    costs.latency_ns = static_cast<int64_t>(std::llround(latency_ns_));
+    costs.latency_ns = std::llround(latency_ns_);
     costs.cell_ns = [&](int32_t stage, const ScheduleCell& cell) {
       double ns = 0;
       for (const Action& action : cell.actions()) {
@@ -147,7 +147,7 @@ class Orders {
       return static_cast<int64_t>(std::llround(ns));
     };
     const auto times = replay(schedule, costs);
-    return times && whole ? static_cast<double>(schedule_numbers(schedule, *times).span_ns) : kNaN;
+    return times && whole ? schedule_numbers(schedule, *times).span_ns : kNaN;
   }
 
   const TheoryRun& theory_;
@@ -209,9 +209,9 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
     for (const OrderSpans& step : spans)
       if (!std::isnan(step.*was - step.*would_be)) lost.push_back(step.*was - step.*would_be);
     if (lost.empty()) return;
-    cause.in_steps.all = static_cast<int64_t>(lost.size());
+    cause.in_steps.all = lost.size();
     cause.price.lost_ns = mean_of(lost);
-    cause.price.lost_error_ns = sample_std(lost) / std::sqrt(static_cast<double>(lost.size()));
+    cause.price.lost_error_ns = sample_std(lost) / std::sqrt(lost.size());
     out.push_back(std::move(cause));
   };
   if (leaves) add(order, &OrderSpans::own_ns, &OrderSpans::restored_ns);
@@ -219,7 +219,7 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
   Cause unsplit;
   unsplit.kind = &unsplit_cause;
   unsplit.figures.count = splits.count();
-  unsplit.figures.of = static_cast<int64_t>(splits.lacks.size());
+  unsplit.figures.of = splits.lacks.size();
   if (splits.count() == 1)
     unsplit.figures.stage =
         static_cast<int32_t>(std::find(splits.lacks.begin(), splits.lacks.end(), true) - splits.lacks.begin());

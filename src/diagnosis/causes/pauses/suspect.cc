@@ -58,7 +58,7 @@ void suspect_standing_out(const StartDelays& starts, double above_ns, std::vecto
   Cause& cause = suspect.cause;
   PausesOwn own;
   int32_t part = kUnknown;
-  cause.figures.of = static_cast<int64_t>(starts.cells());
+  cause.figures.of = starts.cells();
   for (uint32_t worker = 0; worker < starts.delays().keys(); ++worker) {
     int64_t count = 0;
     for (const double ns : starts.delays().of(worker)) {
@@ -72,7 +72,7 @@ void suspect_standing_out(const StartDelays& starts, double above_ns, std::vecto
     ++own.ranks;
   }
   cause.kind = &pauses_cause;
-  cause.figures.each_ns /= static_cast<double>(cause.figures.count);
+  cause.figures.each_ns /= cause.figures.count;
   set_part(starts.scene(), part, cause);
   own.collector = own.ranks > 1;
   cause.own = std::move(own);
@@ -102,11 +102,11 @@ class PauseSearch {
       cause.figures.each_ns += late.ns;
       parts.insert(scene_.times.workers()[key.first].part);
     }
-    cause.figures.of = static_cast<int64_t>(starts_.cells());
-    own.ranks = static_cast<int64_t>(parts.size());
+    cause.figures.of = starts_.cells();
+    own.ranks = parts.size();
     const int64_t count = cause.figures.count;
     if (count == 0) return;
-    cause.figures.each_ns /= static_cast<double>(count);
+    cause.figures.each_ns /= count;
     const double each_ns = cause.figures.each_ns;
     // There are too few late cells to tell host from message, and nobody recorded messages. Where all wait for the same
     // stage, or two stages for each other, their messages may be at fault as well.
@@ -123,7 +123,7 @@ class PauseSearch {
         if (by(op) > 0) own.at_steps.push_back(g_.steps[s].step);
       });
     }
-    const bool rare = static_cast<double>(count) <= kRareLate * static_cast<double>(starts_.cells());
+    const bool rare = count <= kRareLate * starts_.cells();
     if (rare) own.at = same_places(linked);
     cause.figures.stage = cause.or_else.empty() ? kUnknown : cause.or_else.front().stage;
     const int32_t part = parts.size() == 1 ? *parts.begin() : kUnknown;
@@ -162,7 +162,7 @@ class PauseSearch {
       if (g_.cell[op] == kNoCell || cells.start_ns[g_.cell[op]] != first[s]) return;
       pauses.push_back({first[s] - static_cast<int64_t>(ns), first[s]});
     });
-    if (pauses.empty() || static_cast<double>(pauses.size()) < kEverywhere * static_cast<double>(late)) return;
+    if (pauses.empty() || pauses.size() < kEverywhere * late) return;
     name_what_comes_first(scene_, part, pauses, cause, own);
   }
 
@@ -183,11 +183,11 @@ class PauseSearch {
     for (const auto& [place, cells] : late_at) {
       if (but.contains({std::get<0>(place), std::get<1>(place) == CellKind::kForward})) continue;
       all += cells.size();
-      if (static_cast<double>(cells.size()) < kEverywhere * static_cast<double>(steps)) continue;
+      if (cells.size() < kEverywhere * steps) continue;
       fixed += cells.size();
       places.emplace_back(cells.size(), cells.front());
     }
-    if (static_cast<double>(fixed) < kEverywhere * static_cast<double>(all)) return {};
+    if (fixed < kEverywhere * all) return {};
     std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<uint32_t> at;
     for (const auto& [count, cell] : places) at.push_back(cell);

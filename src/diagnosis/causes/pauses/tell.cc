@@ -18,7 +18,7 @@ Text places_text(const PausesOwn& own, const Trace& trace) {
     text = i == 0 ? next : words(last ? "place.and" : "place.comma", Args().set("some", text).set("next", next));
   }
   if (own.at.size() > kShown)
-    text += words("place.more", Args().set("more", grouped(static_cast<int64_t>(own.at.size() - kShown))));
+    text += words("place.more", Args().set("more", grouped(own.at.size() - kShown)));
   return text;
 }
 

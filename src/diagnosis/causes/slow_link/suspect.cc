@@ -32,14 +32,14 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
     const LateStarts late = starts.sum_of(link.ways);
     int64_t whole = 0;
     for (const StartDelays::StepLate& step : starts.late_by_step(worst_way(starts, link))) {
-      const bool slow = step.of > 0 && static_cast<double>(step.count) >= kWholeStep * static_cast<double>(step.of);
+      const bool slow = step.of > 0 && step.count >= kWholeStep * step.of;
       cause.in_steps.count += slow;
       whole += slow && step.count >= kMinLateCells;
       cause.in_steps.all += step.of > 0;
     }
     // In steps in which it is slow, how much that costs may differ; that it is slow is certain.
     cause.certain = cause.in_steps.count < cause.in_steps.all && (late.count >= kMinCertain || whole >= kMinWholeSteps);
-    add(std::move(suspect), {.own_ns = late.ns / static_cast<double>(late.count)}, out);
+    add(std::move(suspect), {.own_ns = late.ns / late.count}, out);
   }
 }
 

@@ -86,8 +86,8 @@ Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
       std::sort(sorted.begin(), sorted.end());
       for (const size_t w : workers) {
         if (std::isnan(loads[w][s])) continue;
-        const auto own =
-            static_cast<size_t>(std::lower_bound(sorted.begin(), sorted.end(), loads[w][s]) - sorted.begin());
+        const size_t own =
+            std::lower_bound(sorted.begin(), sorted.end(), loads[w][s]) - sorted.begin();
         const double others = median_of_others(sorted, own);
         if (others > 0) ratios[w][s] = loads[w][s] / others;
       }
@@ -105,7 +105,7 @@ double slow_beyond(const Ratios& ratios, const std::vector<size_t>& workers) {
     for (const double r : ratios[w])
       if (!std::isnan(r)) off.push_back(std::abs(r - 1));
   if (off.empty()) return kSlowCause - 1;
-  const auto quarter = off.begin() + static_cast<std::ptrdiff_t>(off.size() / 4);
+  const auto quarter = off.begin() + off.size() / 4;
   std::nth_element(off.begin(), quarter, off.end());
   return std::max(kSlowCause - 1, kScatters * *quarter / kQuarter);
 }
@@ -145,7 +145,7 @@ Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t
     slow.ratio += ratios[s];
     shared += 2 * slow_ones[s] > of_replica && slow_ones[s] > 1;  // it is one of them itself
   }
-  slow.ratio /= static_cast<double>(std::max<int64_t>(slow.slow_in, 1));
+  slow.ratio /= std::max<int64_t>(slow.slow_in, 1);
   if (2 * shared > slow.slow_in) slow.slow_in = 0;
   return slow;
 }
@@ -246,7 +246,7 @@ struct ReplicaLevels {
   double mean(int32_t dp) const { return mean_of(known_ratios(by_step.at(dp))); }
   double error(int32_t dp) const {
     const std::vector<double> values = known_ratios(by_step.at(dp));
-    return sample_std(values) / std::sqrt(static_cast<double>(values.size()));
+    return sample_std(values) / std::sqrt(values.size());
   }
 };
 ReplicaLevels levels_of(const CauseScene& scene, const Ratios& values) {
@@ -271,7 +271,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
   for (const auto& [dp, by_step] : levels.by_step) {
     if (replicas.at(dp).workers < 2 || replicas.at(dp).whole()) continue;
     const std::vector<double> values = known_ratios(by_step);
-    const auto steps = static_cast<int64_t>(values.size());
+    const int64_t steps = values.size();
     if (values.empty() || levels.mean(dp) < kSlowCause || !beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps))
       continue;
     std::vector<Slow> others;
@@ -363,7 +363,7 @@ void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vect
   suspect.cause.own = SlowRanksOwn{.fastest = fastest};
   suspect.cause.figures.ratio = levels.mean(slowest) / levels.mean(fastest);
   suspect.cause.in_steps = {std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; }),
-                            static_cast<int64_t>(ratios.size())};
+                            std::ssize(ratios)};
   suspect.cause.certain = true;
   const auto by = [&scene](std::shared_ptr<std::vector<double>> factors) {
     return [&scene, factors](uint32_t op, double& dur, double&) {
@@ -391,7 +391,7 @@ std::vector<Place> places_of(const Trace& trace, std::vector<int32_t> parts, boo
   size_t ranks_of_them = 0, replicas = 1;
   for (const Part& part : trace.parts) {
     ranks_of_them += by_replica.contains(part.dp);
-    replicas = std::max(replicas, static_cast<size_t>(part.dp + 1));
+    replicas = std::max<size_t>(replicas, part.dp + 1);
   }
   if (whole_replica || (by_replica.size() < replicas && parts.size() == ranks_of_them)) {
     std::vector<Place> places;
@@ -420,19 +420,19 @@ void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
     for (const size_t w : workers) {
       const std::vector<double> values = known_ratios((*ratios)[w]);
       if (values.empty()) continue;
-      const auto steps = static_cast<int64_t>(values.size());
+      const int64_t steps = values.size();
       const Course course = course_of((*ratios)[w]);
       const bool shaped =
           slow_course(course) && (course.kind == CourseKind::kOnset || course.kind == CourseKind::kTrend);
       const int32_t dp = scene.times.workers()[w].dp;
       const Slow now_and_then = slow_sometimes((*ratios)[w], ones.at(dp), workers_of.at(dp), w, beyond);
       if (!shaped && now_and_then.slow_in >= kMinSlowSteps &&
-          static_cast<double>(now_and_then.slow_in) <= kMaxSlowSteps * static_cast<double>(steps)) {
+          now_and_then.slow_in <= kMaxSlowSteps * steps) {
         slow.push_back(now_and_then);
         continue;
       }
       const double mean = mean_of(values);
-      const double error = sample_std(values) / std::sqrt(static_cast<double>(steps));
+      const double error = sample_std(values) / std::sqrt(steps);
       if (!shaped && (mean < kSlowCause || !beyond_noise(mean - 1, error, steps))) continue;
       slow.push_back({w,
                       mean,
@@ -478,7 +478,7 @@ void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
     std::vector<int32_t> parts;
     for (const Slow& one : group) {
       parts.push_back(scene.times.workers()[one.worker].part);
-      cause.figures.ratio += slow_ratio(scene, one) / static_cast<double>(group.size());
+      cause.figures.ratio += slow_ratio(scene, one) / group.size();
       cause.certain = cause.certain || one.certain;
     }
     cause.figures.rank = scene.trace.parts[worker.part].rank, cause.figures.stage = worker.stage;

@@ -65,7 +65,7 @@ class StageSteps {
       : stages_(scene.times.stages()),
         chunks_(scene.times.chunks()),
         steps_(scene.graph.steps.size()),
-        times_(static_cast<size_t>(stages_) * static_cast<size_t>(chunks_) * steps_) {
+        times_(stages_ * static_cast<size_t>(chunks_) * steps_) {
     scene.each_op([&](uint32_t op, size_t step) {
       if (scene.times.worker_of(op) == CellTimes::kNone || scene.times.left_out(op)) return;
       const double other = others[scene.times.place_of(op)];
@@ -100,14 +100,14 @@ class StageSteps {
 
   // Cells with an unknown chunk count as the first one's, as in CellTimes::place().
   size_t at(int32_t stage, int32_t chunk, size_t step) const {
-    const auto row = static_cast<size_t>(stage * chunks_ + std::max(chunk, 0));
+    const size_t row = stage * chunks_ + std::max(chunk, 0);
     return row * steps_ + step;
   }
 
   // The lower median of the other stages' levels in a step; 1 where there is none. O(log stages).
   double level_beside(int32_t stage, size_t step) const {
     const std::vector<double>& sorted = sorted_levels_[step];
-    const double own = levels_[static_cast<size_t>(stage)][step];
+    const double own = levels_[stage][step];
     const bool counts = own > 0;
     const size_t others = sorted.size() - (counts ? 1 : 0);
     if (others == 0) return 1;
@@ -136,7 +136,7 @@ class StageSteps {
       if (const Times times = of(stage, kUnknown, step); times.theirs > 0)
         known.push_back(level[step] = times.own / times.theirs);
     if (known.empty()) return level;
-    const auto quarter = known.begin() + static_cast<std::ptrdiff_t>(known.size() / 4);
+    const auto quarter = known.begin() + known.size() / 4;
     std::nth_element(known.begin(), quarter, known.end());
     for (double& value : level) value /= *quarter;
     return level;
@@ -224,12 +224,12 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
       slow.kinds.push_back({static_cast<CellKind>(kind), sums[0] / sums[2], sums[1] / sums[2]});
   slow.one_kind = slow.kinds.size() == 1 && kinds.size() > 1;
   const std::vector<double> ratios = known_ratios(by_step);
-  cause.in_steps.all = static_cast<int64_t>(ratios.size());
+  cause.in_steps.all = ratios.size();
   double of_slow = 0;
   for (const double ratio : ratios)
     if (ratio >= kSlowCause) of_slow += ratio, ++cause.in_steps.count;
   if (cause.sometimes && cause.in_steps.count > 0)
-    cause.figures.ratio = of_slow / static_cast<double>(cause.in_steps.count);
+    cause.figures.ratio = of_slow / cause.in_steps.count;
   cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
   cause.places = {place};
   cause.own = std::move(slow);
@@ -258,7 +258,7 @@ void join_mirrors(int32_t stages, std::vector<Slow>& slow) {
       if (own.chunk == kUnknown || other.chunk == kUnknown) own.chunk = kUnknown;
       places.push_back({.kind = PlaceKind::kStage, .stage = other.stage, .chunk = own.chunk});
       slow[i].beyond_ns += slow[j].beyond_ns;
-      slow.erase(slow.begin() + static_cast<std::ptrdiff_t>(j));
+      slow.erase(slow.begin() + j);
       break;
     }
 }

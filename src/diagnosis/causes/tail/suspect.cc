@@ -68,13 +68,13 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
     std::fill(last.begin(), last.end(), INT64_MIN);
     for (uint32_t op = step.begin; op < step.end; ++op) {
       if (!is_compute(g.kind[op])) continue;
-      const auto part = static_cast<size_t>(g.part[op]);
+      const size_t part = g.part[op];
       first[part] = std::min(first[part], g.start_ns[op]);
       last[part] = std::max(last[part], g.ended_ns(op));
     }
     for (uint32_t op = step.begin; op < step.end; ++op) {
       if (g.kind[op] != CellKind::kCollective && g.kind[op] != CellKind::kOptimizer) continue;
-      const auto part = static_cast<size_t>(g.part[op]);
+      const size_t part = g.part[op];
       if (g.cell[op] == kNoCell || (g.ended_ns(op) <= last[part] && g.start_ns[op] >= first[part])) continue;
       std::string name;
       if (g.kind[op] == CellKind::kCollective) name = dashed(scene.trace.slice_name(scene.trace.cells.at(g.cell[op])));

@@ -19,10 +19,10 @@ void suspect_uneven_data(CauseScene& scene, std::vector<Suspect>& out) {
   // Where all replicas have the same work at the same time, even work has to be estimated.
   suspect.cause.estimated = routing.shared;
   if (!routing.shared) suspect.cause.together = {"uneven_data", Together::Role::kLeads};
-  suspect.without = [&routing](uint32_t op, double& dur, double&) { dur /= static_cast<double>(routing.factor[op]); };
+  suspect.without = [&routing](uint32_t op, double& dur, double&) { dur /= routing.factor[op]; };
   suspect.evened = suspect.without;
   suspect.otherwise = [&routing](uint32_t op, double& dur, double&) {
-    dur /= static_cast<double>(routing.own_factor[op]);
+    dur /= routing.own_factor[op];
   };
   out.push_back(std::move(suspect));
 }

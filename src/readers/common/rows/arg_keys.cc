@@ -127,7 +127,7 @@ bool set_number(ArgKey key, int64_t value, Event& event) {
     case ArgKey::kSrcRank: event.src_rank = value; return true;
     case ArgKey::kDstRank: event.dst_rank = value; return true;
     case ArgKey::kSeq: event.seq = value; return true;
-    case ArgKey::kAddress: event.address = static_cast<uint64_t>(value); return true;
+    case ArgKey::kAddress: event.address = value; return true;
     case ArgKey::kMemoryBytes:
       event.bytes = value;
       event.has_memory = true;

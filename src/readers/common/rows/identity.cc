@@ -113,7 +113,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
     if (group.size() < 2 || !at_once || named.size() != group.size()) continue;
     for (const size_t f : group) ranks[f] = *files[f].identity.named_rank;
     diagnostics.add(problem::reader_rank_conflict.of(format), {files[group[0]].path},
-                    static_cast<int64_t>(group.size()));
+                    group.size());
   }
   std::map<std::string, int32_t> workers;
   std::set<int32_t> taken(ranks.begin(), ranks.end());
@@ -152,7 +152,7 @@ void check_world(const std::vector<FileFacts>& files, const std::vector<int32_t>
   if (!present.empty() && *present.rbegin() >= world)
     diagnostics.add(problem::kineto_rank_beyond_world,
                     Args().set("rank", std::to_string(*present.rbegin())).set("world", std::to_string(world)));
-  const auto missing = world - static_cast<int64_t>(present.size());
+  const auto missing = world - std::ssize(present);
   if (missing > 0 && !differ)
     diagnostics.add(problem::kineto_missing_ranks,
                     Args()

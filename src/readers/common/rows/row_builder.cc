@@ -16,7 +16,7 @@ constexpr size_t kMaxStreams = 65535;
 bool is_sane(int64_t ns) { return ns >= -4'000'000'000'000'000'000 && ns <= 4'000'000'000'000'000'000; }
 
 uint32_t small_id(int64_t value) {
-  return value >= 0 && value < static_cast<int64_t>(kNoCorrelation) ? static_cast<uint32_t>(value) : kNoCorrelation;
+  return value >= 0 && value < kNoCorrelation ? static_cast<uint32_t>(value) : kNoCorrelation;
 }
 
 bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
