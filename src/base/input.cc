@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/environment.h"
 #include "base/error_words.h"
 #include "base/input_files.h"
 #include "base/progress.h"
@@ -36,8 +37,7 @@ Coding coding_of(const unsigned char* head, size_t size) {
 // A pipe can be read only once, but recognising the format, reading, and naming a line each need it from the start. So
 // the first open copies it to an unlinked temporary file, and every open reads that file.
 int spool(int from) {
-  const char* folder = getenv("TMPDIR");
-  std::string path = std::string(folder && *folder ? folder : "/tmp") + "/stageline-pipe-XXXXXX";
+  std::string path = temporary_path("stageline-pipe-XXXXXX");
   const int fd = mkostemp(path.data(), O_CLOEXEC);
   if (fd < 0) return -1;
   unlink(path.c_str());

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 
+#include "base/aws_answer.h"
 #include "base/aws_request.h"
 #include "base/http_client.h"
 #include "base/number.h"

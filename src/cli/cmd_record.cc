@@ -12,6 +12,7 @@
 #include <set>
 
 #include "base/counted.h"
+#include "base/environment.h"
 #include "base/number.h"
 #include "cli/commands.h"
 #include "cli/launch.h"
@@ -26,11 +27,6 @@ using Variables = std::map<std::string, std::string>;
 // Larger recordings are not read again to count what is in them.
 constexpr int64_t kMaxBytesCounted = int64_t{1} << 29;
 constexpr int kExitNotRunnable = 126, kExitNoProgram = 127;  // the exit codes that shells use
-
-std::string variable(const char* name) {
-  const char* value = getenv(name);
-  return value ? value : "";
-}
 
 // Where the parts of the recorder are: in the build tree, in an installation, or in a wheel.
 struct Parts {
@@ -64,7 +60,7 @@ bool has_entry(const std::string& library, const char* entry) {
 // Sets Stageline's library where a tool's library is expected. A tool that is already set there is loaded behind it
 // (STAGELINE_CHAIN_…).
 void inject(const char* name, const char* chain, const std::string& library, Variables& variables) {
-  const std::string there = variable(name);
+  const std::string there = environment(name);
   if (!there.empty() && there != library) variables[chain] = there;
   variables[name] = library;
 }
@@ -72,7 +68,7 @@ void inject(const char* name, const char* chain, const std::string& library, Var
 // Returns the number of ranks, if a launcher sets it.
 int64_t world_size() {
   for (const char* name : {"WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PADDLE_TRAINERS_NUM"})
-    if (const auto ranks = parse_int(variable(name))) return *ranks;
+    if (const auto ranks = parse_int(environment(name))) return *ranks;
   return 1;
 }
 
@@ -81,7 +77,7 @@ int64_t world_size() {
 int64_t own_rank() {
   for (const char* name :
        {"STAGELINE_RANK", "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PADDLE_TRAINER_ID"})
-    if (const auto rank = parse_int(variable(name))) return *rank;
+    if (const auto rank = parse_int(environment(name))) return *rank;
   return -1;
 }
 
@@ -150,13 +146,13 @@ std::set<std::string> recordings_in(const std::string& folder) {
 Variables variables_for(const Parts& parts, const std::string& folder) {
   Variables variables{{"STAGELINE_DIR", folder}, {"STAGELINE_RECORD_LIBRARY", parts.library}};
   // Torch's agent calls all its runs "none", and without a scheduler there is no name at all.
-  if (variable("STAGELINE_JOB").empty() && own_rank() < 0) {
+  if (environment("STAGELINE_JOB").empty() && own_rank() < 0) {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
     const int64_t seconds = std::chrono::duration_cast<std::chrono::seconds>(now).count();
     variables["STAGELINE_JOB"] = "record-" + std::to_string(seconds) + "-" + std::to_string(getpid());
   }
   if (!parts.package.empty()) {
-    const std::string launch = parts.package + "/launch", before = variable("PYTHONPATH");
+    const std::string launch = parts.package + "/launch", before = environment("PYTHONPATH");
     const bool there = before == launch || before.starts_with(launch + ":");  // a recording inside a recording
     variables["PYTHONPATH"] = there ? before : before.empty() ? launch : launch + ":" + before;
   }
@@ -252,7 +248,7 @@ int run_record(const Arguments& arguments) {
   if (Status s = take_injections(arguments, parts, variables); !s) return fail(s.error());
   if (parts.package.empty())
     note(*terminal, "stageline: recording without Python hooks, which are not installed with this program");
-  if (variable("STAGELINE_OFF") == "1")
+  if (environment("STAGELINE_OFF") == "1")
     note(*terminal, "stageline: STAGELINE_OFF=1 is set, so nothing will be recorded");
   const std::set<std::string> before = recordings_in(*folder);
   const int64_t rank = own_rank();

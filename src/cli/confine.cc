@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/environment.h"
 #include "base/notes_name.h"
 #include "base/output_file.h"
 #include "cli/open_browser.h"
@@ -67,8 +68,7 @@ Status allow(int ruleset, const std::string& path, uint64_t what) {
 }
 
 Result<std::string> make_folder() {
-  const char* base = getenv("TMPDIR");
-  std::string path = std::string(base && *base ? base : "/tmp") + "/stageline-view-XXXXXX";
+  std::string path = temporary_path("stageline-view-XXXXXX");
   if (mkdtemp(path.data()) == nullptr)
     return Error{ErrorCode::kIo,
                  std::string("no folder for temporary files can be made: ") + strerror(errno),

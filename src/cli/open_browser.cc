@@ -8,17 +8,15 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "base/environment.h"
+
 extern char** environ;
 
 namespace stageline {
 
 bool open_browser(const std::string& url) {
-  const auto is_set = [](const char* name) {
-    const char* value = getenv(name);
-    return value != nullptr && *value != '\0';
-  };
   // Without a desktop, xdg-open would start a text browser that writes over our own messages.
-  if (!is_set("DISPLAY") && !is_set("WAYLAND_DISPLAY")) return false;
+  if (environment("DISPLAY").empty() && environment("WAYLAND_DISPLAY").empty()) return false;
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/environment.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/percents.h"
@@ -20,11 +21,6 @@
 
 namespace stageline {
 namespace {
-
-std::string environment(const char* name) {
-  const char* value = getenv(name);
-  return value ? value : "";
-}
 
 std::string language_of_environment() {
   for (const char* name : {"LC_ALL", "LC_MESSAGES", "LANG"}) {
@@ -194,8 +190,7 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   std::string out = painted(pick(h.title), "1", terminal.colour_out) + "\n";
   out += wrapped(pick(h.lead), terminal.width, 0) + "\n";
   int label_width = 0;
-  for (const SpanPart& part : h.parts)
-    label_width = std::max(label_width, display_width(pick(part.label)));
+  for (const SpanPart& part : h.parts) label_width = std::max(label_width, display_width(pick(part.label)));
   std::vector<double> shares;
   for (const SpanPart& part : h.parts) shares.push_back(part.share);
   const std::vector<std::string> printed = percents(shares);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/environment.h"
 #include "base/freed_memory.h"
 #include "base/input.h"
 #include "base/json_writer.h"
@@ -83,8 +84,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
     if (Status s = check_unchanged(file); !s) return std::move(s).error();
     return read_all(file.path, kMaxExportBytes);
   }
-  const char* folder = getenv("TMPDIR");
-  std::string path = std::string(folder && *folder ? folder : "/tmp") + "/stageline-view-XXXXXX";
+  std::string path = temporary_path("stageline-view-XXXXXX");
   const int fd = mkstemp(path.data());
   if (fd < 0) return Error{ErrorCode::kIo, "no temporary file can be made", {path}, "TMPDIR names another folder"};
   close(fd);
