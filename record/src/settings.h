@@ -1,4 +1,5 @@
-// The settings from slr_config and the environment, resolved once at slr_init.
+// The settings of a recording, from slr_config and the environment, resolved once at slr_init. docs/howto/record.md
+// describes each.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +14,13 @@ struct Settings {
   char host[65];
   int32_t rank, world, stage, dp_rank, pp, tp, dp, vp;
   uint32_t memory_mb, flush_ms, rotate_mb, rotate_s, keep_files, ring_kb;
-  double max_overhead;
+  double max_overhead;            // share of the time that recording may take
   int64_t first_step, stop_step;  // STAGELINE_STEPS; first_step < 0: all
   bool records_in_child;          // STAGELINE_FORK=1
   bool graphs;                    // STAGELINE_GRAPHS=1
 };
 
-// The caller's structure may be of an older version: fields beyond its size are taken as not said.
+// The caller's structure may be of an older version; fields beyond its size count as not given.
 Settings resolve_settings(const slr_config* config);
 
 }  // namespace slr

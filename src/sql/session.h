@@ -57,7 +57,7 @@ struct Outcome {
   bool is_query = false;   // the last statement returns rows, even if there are none
 };
 
-// Values of ?, ?2 and :name in a text; those with an empty name are bound by position.
+// The value of ?, ?2 or :name in a text; one with an empty name is bound by position.
 struct Parameter {
   std::string name;  // without the colon
   std::variant<std::monostate, int64_t, double, std::string> value;
@@ -80,8 +80,8 @@ class Session {
   // The columns of a table; where the run adds columns to an analysis, this runs it. Errors: kUsage with the nearest
   // name, and those of the analysis.
   Result<std::vector<SqlColumn>> columns(std::string_view table) const;
-  // A query changed this session (temporary tables, a count of fetched arguments), so no other asker may use
-  // it.
+  // Returns true when a query changed this session (temporary tables, a count of fetched arguments), so that no other
+  // asker may use it.
   bool is_spent() const { return stopped_.spent; }
 
  private:
@@ -100,12 +100,12 @@ class Session {
   sqlite3* db_ = nullptr;
 };
 
-// Connections to one run, for callers who ask often: making one costs as much as a hundred small queries. A spent one
-// is not lent again. Any thread.
+// Keeps connections to one run for callers who ask often, since making one costs as much as a hundred small queries. A
+// spent one is not lent again. Any thread may ask.
 class SessionPool {
  public:
   explicit SessionPool(std::shared_ptr<const RunData> data) : data_(std::move(data)) {}
-  // Returns itself to the pool at its end, so it must not outlive the pool.
+  // A session on loan. Its destructor gives it back, so it must not outlive the pool.
   class Lent {
    public:
     Lent(SessionPool* pool, std::unique_ptr<Session> session) : pool_(pool), session_(std::move(session)) {}
@@ -128,9 +128,10 @@ class SessionPool {
   std::vector<std::unique_ptr<Session>> idle_;
 };
 
+// Returns the unit that the ending of a column's name gives: "ns", "bytes" or "".
 std::string unit_of(std::string_view column);
 
-// The statements of a text, split at semicolons outside quotes and comments, without blank ones.
+// Returns the statements of a text, split at semicolons outside quotes and comments, without blank ones.
 std::vector<std::string_view> statements_of(std::string_view text);
 
 }  // namespace stageline::sql

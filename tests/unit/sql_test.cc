@@ -6,7 +6,24 @@
 
 using namespace stageline;
 
-TEST_CASE("sql: statements are parted at semicolons outside texts, names and comments") {
+namespace {
+
+std::vector<std::string> words_that_start(const std::string& beginning) {
+  std::vector<std::string> found;
+  for (const char* word : {"slices", "slice_id", "steps"})
+    if (std::string_view(word).starts_with(beginning)) found.emplace_back(word);
+  return found;
+}
+
+LineEditor::Event type(LineEditor& editor, std::string_view keys) {
+  LineEditor::Event last = LineEditor::Event::kNone;
+  for (const char key : keys) last = editor.key(static_cast<unsigned char>(key));
+  return last;
+}
+
+}  // namespace
+
+TEST_CASE("sql: statements are split at semicolons outside texts, names and comments") {
   using V = std::vector<std::string_view>;
   CHECK(sql::statements_of("SELECT 1; SELECT 2") == V{"SELECT 1", " SELECT 2"});
   CHECK(sql::statements_of("SELECT ';''', \"a;b\", [c;d]; -- no;\n/* ; */") == V{"SELECT ';''', \"a;b\", [c;d]"});
@@ -42,38 +59,34 @@ TEST_CASE("sql: long texts are cut in the middle, letters stay whole") {
   CHECK(text.substr(text.find('\n') + 1).starts_with("前"));
 }
 
-TEST_CASE("sql: the prompt's line") {
-  LineEditor editor([](const std::string& beginning) {
-    std::vector<std::string> found;
-    for (const char* word : {"slices", "slice_id", "steps"})
-      if (std::string_view(word).starts_with(beginning)) found.emplace_back(word);
-    return found;
-  });
-  const auto type = [&](std::string_view keys) {
-    LineEditor::Event last = LineEditor::Event::kNone;
-    for (const char key : keys) last = editor.key(static_cast<unsigned char>(key));
-    return last;
-  };
-  type("SELECT 12");
-  type("\x1b[D\x7f");  // left, backspace
+TEST_CASE("sql: the prompt edits a line") {
+  LineEditor editor(words_that_start);
+  type(editor, "SELECT 12");
+  type(editor, "\x1b[D\x7f");  // left, backspace
   CHECK(editor.text() == "SELECT 2");
-  type("\x01\x1b[3~s\x05;");  // home, delete, end
+  type(editor, "\x01\x1b[3~s\x05;");  // home, delete, end
   CHECK(editor.text() == "sELECT 2;");
-  CHECK(type("\r") == LineEditor::Event::kLine);
+  CHECK(type(editor, "\r") == LineEditor::Event::kLine);
   CHECK(editor.take() == "sELECT 2;");
-  type("FROM sl\t");
+}
+
+TEST_CASE("sql: the prompt completes words, recalls lines and erases words and letters") {
+  LineEditor editor(words_that_start);
+  type(editor, "SELECT 2;\r");
+  editor.take();
+  type(editor, "FROM sl\t");
   CHECK(editor.text() == "FROM slice");
   CHECK(editor.offers() == std::vector<std::string>{"slices", "slice_id"});
-  type("\x1b[A");
-  CHECK(editor.text() == "sELECT 2;");
-  type("\x1b[B");
+  type(editor, "\x1b[A");
+  CHECK(editor.text() == "SELECT 2;");
+  type(editor, "\x1b[B");
   CHECK(editor.text() == "FROM slice");
-  type("\x17");
+  type(editor, "\x17");
   CHECK(editor.text() == "FROM ");
-  type("\x15");
-  type("前向\x7f");
+  type(editor, "\x15");
+  type(editor, "前向\x7f");
   CHECK(editor.text() == "前");
-  CHECK(type("\x03") == LineEditor::Event::kInterrupt);
+  CHECK(type(editor, "\x03") == LineEditor::Event::kInterrupt);
   CHECK(editor.text().empty());
-  CHECK(type("\x04") == LineEditor::Event::kEnd);
+  CHECK(type(editor, "\x04") == LineEditor::Event::kEnd);
 }

@@ -84,7 +84,7 @@ std::vector<ColumnSpec> numbered_columns(const char* column, const char* help) {
 
 std::vector<ColumnSpec> replicas_columns() { return numbered_columns("dp", "Data-parallel replica"); }
 
-std::vector<ColumnSpec> slow_stages_columns() { return numbered_columns("stage", "Pipeline stage"); }
+std::vector<ColumnSpec> stages_columns() { return numbered_columns("stage", "Pipeline stage"); }
 
 Table numbered_table(const char* name, const char* title, std::vector<ColumnSpec> columns,
                      const std::vector<SlowdownPart>& parts) {
@@ -111,7 +111,7 @@ Table workers_table(const Trace& trace, const Slowdown& s) {
   return table;
 }
 
-std::vector<ColumnSpec> slowdown_steps_columns() {
+std::vector<ColumnSpec> steps_columns() {
   return {{"step", "step", Type::kInteger, "Step number as the source has it"},
           {"counts", "counts", Type::kInteger, "1: in the means; 0: an outlier, left out of means and fair times"},
           {"S", "S", Type::kReal, "Step time without delays ÷ step time of the ideal"},
@@ -121,8 +121,8 @@ std::vector<ColumnSpec> slowdown_steps_columns() {
           {"ideal_ns", "ideal", Type::kDuration, "With fair durations and nothing launched late"}};
 }
 
-Table steps_slowdown_table(const StepGraph& graph, const Slowdown& s) {
-  Table table("steps", "By step", slowdown_steps_columns());
+Table steps_table(const StepGraph& graph, const Slowdown& s) {
+  Table table("steps", "By step", steps_columns());
   for (size_t i = 0; i < graph.steps.size(); ++i)
     table.add_row({int64_t{graph.steps[i].step}, int64_t{graph.steps[i].counts},
                    s.step_no_delay_ns[i] / s.step_ideal_ns[i],
@@ -161,17 +161,17 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   const RunGraph& made = graph_of(input.run(), LaunchRule::kFree);
   result.notes.merge(made.notes);
   if (!made.graph) return *made.error;
-  const StepGraph* graph = made.graph.get();
+  const StepGraph& graph = *made.graph;
   const Slowdown& s = slowdown_of(input.run());
   if (!(s.s >= kMinSlowdown)) result.notes.add(problem::slowdown_little);
   if (s.replicas.empty()) result.notes.add(problem::slowdown_replicas);
-  result.tables.push_back(job_table(*graph, s));
-  result.tables.push_back(types_table(*graph, s));
+  result.tables.push_back(job_table(graph, s));
+  result.tables.push_back(types_table(graph, s));
   result.tables.push_back(numbered_table("ranks", "By data-parallel replica", replicas_columns(), s.replicas));
-  result.tables.push_back(numbered_table("stages", "By stage", slow_stages_columns(), s.stages));
+  result.tables.push_back(numbered_table("stages", "By stage", stages_columns(), s.stages));
   result.tables.push_back(workers_table(*input.trace, s));
-  result.tables.push_back(steps_slowdown_table(*graph, s));
-  if (!input.for_report) result.tables.push_back(step_parts_table(*graph, s));
+  result.tables.push_back(steps_table(graph, s));
+  if (!input.for_report) result.tables.push_back(step_parts_table(graph, s));
   return result;
 }
 
@@ -184,9 +184,9 @@ const Analysis slowdown_analysis = {
     .tables = {{"job", "S, M_S, M_W, step times ideal, without delays and actual", job_columns},
                {"types", "S by type of operation", types_columns},
                {"ranks", "S by data-parallel replica", replicas_columns},
-               {"stages", "S by stage", slow_stages_columns},
+               {"stages", "S by stage", stages_columns},
                {"workers", "S_w by rank: the heat map over replicas and stages", workers_columns},
-               {"steps", "S and step times by step", slowdown_steps_columns},
+               {"steps", "S and step times by step", steps_columns},
                {"step-parts", "S of every step by type, replica and stage; not in the report", step_parts_columns}},
     .run = run_slowdown,
     .across_ranks = true};

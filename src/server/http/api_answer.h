@@ -15,11 +15,11 @@ struct ApiAnswer {
   std::string etag;  // of assets, which never change while the program runs
 };
 
-// {"error": …, "hint": …}
+// Returns {"error": …, "hint": …}.
 ApiAnswer error_answer(int status, std::string_view what, std::string_view hint);
 ApiAnswer refused_answer(const Error& error);  // the same, with the status that suits the error
 
-// A file of the page; its ETag is the hash of its text.
+// Returns a file of the page; its ETag is the hash of its text.
 ApiAnswer asset_answer(std::string_view text, const char* type, std::string_view hash);
 
 }  // namespace stageline
