@@ -1,7 +1,7 @@
-"""The contract with outsiders: commands, flags, JSON, columns, files and deep links that a user's script may depend on.
+"""Tests the contract with users: commands, flags, JSON, columns, files and links that a script may depend on.
 
-  contract_test.py            fails when something that contract.json lists is gone or of another type; what is new is named
-  contract_test.py --update   writes contract.json anew
+  contract_test.py            fails when something that contract.json lists is gone or has another type; additions are printed
+  contract_test.py --update   writes contract.json again
 """
 import copy
 import pathlib
@@ -23,14 +23,14 @@ class ContractTest(Case):
         self.kept = contract.kept()
 
     def hold(self, section, found):
-        """Fails with what is broken; what is new only gets a line, which run.py passes on."""
+        """Fails with all that is broken. Additions are only printed, and run.py passes that line on."""
         broken = contract.breaks(self.kept[section], found, section)
         if broken:
-            self.fail('\n'.join(['others may stand on this:', *broken, f'where it is meant, {UPDATE} writes it down']))
+            self.fail('\n'.join(['scripts may depend on this:', *broken, f'if the change is intended, run {UPDATE}']))
         new = contract.additions(self.kept[section], found, section)
         if new:
             shown = '; '.join(new[:5]) + ('; …' if len(new) > 5 else '')
-            print(f'\nnote: {len(new)} new in the contract with outsiders ({shown}): {UPDATE} adds it', file=sys.stderr)
+            print(f'\nnote: {len(new)} additions to the contract ({shown}): {UPDATE} adds them', file=sys.stderr)
 
     def test_commands_and_flags(self):
         self.hold('commands', surface.commands())
@@ -43,7 +43,7 @@ class ContractTest(Case):
         self.hold('lists', surface.lists())
 
     def test_names_of_hta_methods(self):
-        """analyze get_NAME is what HTA calls it: the name must be known, though here no input follows."""
+        """Checks that analyze knows HTA's name, get_NAME, of each analysis; it fails for want of an input, not of a name."""
         for name in self.kept['lists']['analyses']:
             with self.subTest(name):
                 self.assertNotIn('no analysis', run('analyze', 'get_' + name.replace('-', '_')).err)
@@ -65,7 +65,7 @@ class ContractTest(Case):
 
 
 class ComparisonTest(unittest.TestCase):
-    """The comparison itself is tested: a contract with one more entry must be found broken, in every section."""
+    """Tests the comparison itself: a contract with one more entry must be found broken, in every section."""
 
     def test_one_entry_more_is_missed(self):
         found = contract.kept()
@@ -78,7 +78,7 @@ class ComparisonTest(unittest.TestCase):
         self.assertEqual(len(broken), changed + added)
 
     def test_every_entry_is_asked_for(self):
-        """Answers that have lost one thing of each kind: a command, a flag, a choice, a key, a column, a parameter of a link."""
+        """Removes one thing of each kind: a command, a flag, a choice, a key, a column, a parameter of a link."""
         found = contract.kept()
         for path in (['commands', 'tail'], ['commands', 'diff', 'flags', '--fail-on'], ['commands', 'export', 'choices', '--to', 'svg'],
                      ['lists', 'schedules', 'zb-v'], ['answers', 'explain --format json', 'paths', 'findings[].rank'],
@@ -106,7 +106,7 @@ class ComparisonTest(unittest.TestCase):
 
 
 def with_more(node):
-    """A copy with an entry more in every object and list, and another type at every leaf; how many of each."""
+    """Returns a copy with one more entry in every object and list, and another type at every leaf; and the counts of types and entries."""
     if isinstance(node, str):
         return ('another type', 1, 0) if node != 'null' else (node, 0, 0)
     if isinstance(node, list):

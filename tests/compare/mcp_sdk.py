@@ -11,6 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / 'tests/golden'
 PROFILE, PIPELINE = GOLDEN / 'readers/kineto/input', GOLDEN / 'readers/paddle-log/input'
 HANDSHAKE, ENVELOPE = '2025-11-25', '2026-07-28'
+TOOLS = 13
+KERNELS = 'SELECT count(*), sum(dur_ns) FROM kernels'
 
 
 def reported(result):
@@ -22,11 +24,12 @@ def failed(result):
 
 
 async def talk(ask, program):
-    """The same conversation, whatever the era; `ask(tool, arguments)`."""
+    """Holds one conversation through ask(tool, arguments), in either era, and checks the answers."""
     opened = reported(await ask('open', {'paths': [str(PROFILE)]}))
     assert opened['trace'] == 't1', opened
-    count = reported(await ask('sql', {'trace': 't1', 'query': 'SELECT count(*), sum(dur_ns) FROM kernels'}))
-    own = json.loads(subprocess.run([program, 'sql', PROFILE, 'SELECT count(*), sum(dur_ns) FROM kernels', '--format', 'json', '-q'], capture_output=True, check=True).stdout)
+    count = reported(await ask('sql', {'trace': 't1', 'query': KERNELS}))
+    done = subprocess.run([program, 'sql', PROFILE, KERNELS, '--format', 'json', '-q'], capture_output=True, check=True)
+    own = json.loads(done.stdout)
     assert count['rows'] == own['rows'], count
     claims = [{'text': 'kernels', 'handle': count['handle'], 'expect': {'value': own['rows'][0][0]}}]
     assert reported(await ask('verify', {'trace': 't1', 'claims': claims}))['claims'][0]['verdict'] == 'holds'
@@ -34,7 +37,7 @@ async def talk(ask, program):
     wrong = await ask('sql', {'trace': 't1', 'query': 'SELECT durns FROM kernels'})
     assert failed(wrong) and 'dur_ns' in reported(wrong)['hint'], wrong
     assert failed(await ask('open', {'paths': ['/etc/passwd']}))
-    # Every tool once; the SDK holds each answer to its outputSchema.
+    # Each of the other tools once; the SDK checks every answer against its outputSchema.
     await ask('open', {'paths': [str(PIPELINE)]})
     slices = reported(await ask('slices', {'trace': 't1', 'name': 'aten::*', 'rows': 2}))
     calls = {'schema': {}, 'analyses': {'about': 'idle'}, 'explain': {}, 'slice': {'id': slices['rows'][0][0]}}
@@ -66,7 +69,7 @@ async def handshake(program):
         async with ClientSession(read, write) as session:
             first = await session.initialize()
             assert (getattr(first, 'protocol_version', None) or first.protocolVersion) == HANDSHAKE, first
-            assert len((await session.list_tools()).tools) == 13
+            assert len((await session.list_tools()).tools) == TOOLS
             await pages(session, *await talk(lambda tool, arguments: session.call_tool(tool, arguments), program))
 
 
@@ -74,7 +77,7 @@ async def envelope(program):
     from mcp import StdioServerParameters
     from mcp.client import Client
     async with Client(StdioServerParameters(command=program, args=['mcp', '--root', str(GOLDEN)]), mode=ENVELOPE) as client:
-        assert len((await client.list_tools()).tools) == 13
+        assert len((await client.list_tools()).tools) == TOOLS
         await pages(client, *await talk(lambda tool, arguments: client.call_tool(tool, arguments), program))
 
 
@@ -86,7 +89,7 @@ def inspector(program, node, script):
         return json.loads(done.stdout)
 
     tools = ask('--method', 'tools/list')['tools']
-    assert len(tools) == 13 and all(t['outputSchema']['type'] == 'object' for t in tools), tools
+    assert len(tools) == TOOLS and all(t['outputSchema']['type'] == 'object' for t in tools), tools
     opened = ask('--method', 'tools/call', '--tool-name', 'open', '--tool-arg', f'paths={json.dumps([str(PROFILE)])}')
     assert opened['structuredContent']['trace'] == 't1' and not opened.get('isError'), opened
     refused = ask('--method', 'tools/call', '--tool-name', 'sql', '--tool-arg', 'trace=t1', '--tool-arg', 'query=SELECT 1')
@@ -104,7 +107,7 @@ def main(program, *inspected):
         try:
             body()
             passed += 1
-        except BaseException as error:  # noqa: BLE001 groups of errors, too
+        except BaseException as error:  # noqa: BLE001 an exception group may be a BaseException
             inner = error
             while getattr(inner, 'exceptions', None):
                 inner = inner.exceptions[0]
@@ -116,12 +119,12 @@ def main(program, *inspected):
         for one in (handshake, envelope):
             attempt(one.__name__, lambda one=one: asyncio.run(asyncio.wait_for(one(program), 120)))
     except ImportError:
-        print('no mcp in this Python: the SDK is not asked')
+        print('this Python has no mcp: the SDK is skipped')
         skipped += 2
     if inspected:
         attempt('inspector', lambda: inspector(program, *inspected))
     else:
-        print('no inspector: its command line is not asked')
+        print('no inspector given: its command line is skipped')
         skipped += 1
     print(f'{passed} passed, {len(failures)} failed, {skipped} skipped')
     return bool(failures)

@@ -4,9 +4,9 @@ import unittest
 import slrec
 from recorded import Recorded, flaws, info, needs_extension
 
-# A cell, without which `stageline info` has nothing to say of a recording.
+# `stageline info` needs one cell at least.
 BEGIN = 'from stageline import record\nrecord.init(rank=0)\nwith record.job("F", 0, 0): pass\n'
-# A torch whose device is in use; its streams have no driver here, which is counted range by range.
+# A torch whose device is in use. Its streams have no driver here, so each range on one is counted as refused.
 TORCH = '''
 import sys, types
 class Stream:
@@ -35,7 +35,7 @@ threading.Thread(target=lambda: nvtx.range_push('elsewhere') or nvtx.range_pop()
 assert [nvtx.range_pop(), nvtx.range_pop()] == [1, 0]
 number = nvtx.range_start('started')
 other = threading.Thread(target=nvtx.range_end, args=(number,)); other.start(); other.join()
-nvtx.range_end(number); nvtx.range_end(12345)   # over, and never was
+nvtx.range_end(number); nvtx.range_end(12345)   # the first has ended, the second never began
 with nvtx.range('step {} of {n}', 3, n=9):
     nvtx.mark('a mark')
 try:
