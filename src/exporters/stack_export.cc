@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "base/json_writer.h"
@@ -16,6 +17,7 @@ namespace {
 // Limits of frames in one line. A rebuilt stack of a hundred thousand nested frames would be written a hundred thousand
 // times; recorded stacks are already in the file in full.
 constexpr size_t kMaxFrames = 512, kMaxRecordedFrames = 100'000;
+constexpr size_t kPieceBytes = size_t{1} << 16;  // how much text is gathered before it is written
 constexpr StringId kNoLeaf = 0;
 
 struct Sample {
@@ -166,6 +168,99 @@ void append_collapsed(std::string& out, std::string_view frame) {
   for (const char c : frame) out += c == ' ' || c == ';' || c == '\t' || c == '\n' ? '_' : c;
 }
 
+// What both forms write: the samples of one rank, with the frames of each.
+struct RankStacks {
+  const Trace& trace;
+  const Collector& found;
+  std::string rank;  // "rank 3"
+  size_t max_frames;
+};
+
+// Writes a line for each sample, "frame;frame;frame value".
+void write_collapsed(const RankStacks& stacks, const StackExportOptions& options, bool names_rank, ExportSink& sink,
+                     StackExportCounts& counts) {
+  std::string out;
+  int64_t carried_ns = 0;  // for aggregated stacks: the rest after whole µs, which is added to the next line
+  for (const Sample& sample : stacks.found.samples) {
+    int64_t value = sample.value;
+    if (is_time(options.metric) && !options.nanoseconds) {
+      if (__builtin_add_overflow(value, carried_ns, &value)) value = INT64_MAX;
+      carried_ns = options.aggregate ? value % 1000 : 0;
+      value /= 1000;
+    }
+    if (value <= 0) {
+      ++counts.below_unit;
+      if (!options.aggregate) counts.below_unit_ns += sample.value;
+      continue;
+    }
+    ++counts.lines;
+    std::string line;
+    if (names_rank) append_collapsed(line, stacks.rank);
+    for (const std::string& frame : frames_of(stacks.trace, stacks.found.stacks, sample, stacks.max_frames)) {
+      if (!line.empty()) line += ';';
+      append_collapsed(line, frame);
+    }
+    out += line + ' ' + std::to_string(value) + '\n';
+    if (out.size() <= kPieceBytes) continue;
+    sink.write(out);
+    out.clear();
+  }
+  sink.write(out);
+}
+
+// A speedscope file: the profiles as they come, one a rank, and the frames of all at the end.
+class SpeedscopeFile {
+ public:
+  explicit SpeedscopeFile(ExportSink& sink) : sink_(sink) {
+    json_.begin_object().field("$schema", "https://www.speedscope.app/file-format-schema.json");
+    json_.field("exporter", "stageline").key("profiles").begin_array();
+  }
+
+  void add(const RankStacks& stacks, const char* unit) {
+    json_.begin_object().field("type", "sampled").field("name", stacks.rank).field("unit", unit);
+    json_.key("samples").begin_array();
+    for (const Sample& sample : stacks.found.samples) {
+      json_.begin_array();
+      for (std::string& frame : frames_of(stacks.trace, stacks.found.stacks, sample, stacks.max_frames)) {
+        const auto [it, added] = number_of_.try_emplace(frame, number_of_.size());
+        if (added) frames_.push_back(std::move(frame));
+        json_.value(it->second);
+      }
+      json_.end_array();
+      flush();
+    }
+    json_.end_array().key("weights").begin_array();
+    int64_t total = 0;
+    for (const Sample& sample : stacks.found.samples) {
+      json_.value(sample.value);
+      if (__builtin_add_overflow(total, sample.value, &total)) total = INT64_MAX;
+      flush();
+    }
+    json_.end_array().field("startValue", 0).field("endValue", total).end_object();
+  }
+
+  void finish() {
+    json_.end_array().key("shared").begin_object().key("frames").begin_array();
+    for (const std::string& frame : frames_) {
+      json_.begin_object().field("name", frame).end_object();
+      flush();
+    }
+    json_.end_array().end_object().end_object();
+    sink_.write(json_.take());
+    sink_.write("\n");
+  }
+
+ private:
+  void flush() {
+    if (json_.text().size() > kPieceBytes) sink_.write(json_.take());
+  }
+
+  ExportSink& sink_;
+  JsonWriter json_;
+  std::unordered_map<std::string, int64_t> number_of_;
+  std::vector<std::string> frames_;
+};
+
 }  // namespace
 
 Result<StackMetric> stack_metric(std::string_view name) {
@@ -191,88 +286,26 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
   Result<ExportSink> sink = ExportSink::create(path);
   if (!sink) return std::move(sink).error();
   StackExportCounts counts;
-  JsonWriter json;  // speedscope: profiles are written as they come, frames at the end
-  std::unordered_map<std::string, int64_t> number_of;
-  std::vector<std::string> all_frames;
-  const auto flush = [&] {
-    if (json.text().size() > (1 << 16)) sink->write(json.take());
-  };
-  const bool time = is_time(options.metric);
-  const size_t most = options.as_torch ? kMaxRecordedFrames : kMaxFrames;
-  if (options.speedscope) {
-    json.begin_object().field("$schema", "https://www.speedscope.app/file-format-schema.json");
-    json.field("exporter", "stageline").key("profiles").begin_array();
-  }
+  std::optional<SpeedscopeFile> speedscope;
+  if (options.speedscope) speedscope.emplace(*sink);
+  const char* unit = is_time(options.metric)                   ? "nanoseconds"
+                     : options.metric == StackMetric::kSamples ? "none"
+                                                               : "bytes";
   for (const size_t p : parts) {
     Collector found(trace, trace.parts[p], options);
     found.collect();
     counts.without_stack += found.without_stack;
     if (options.aggregate) found.samples = aggregated(std::move(found.samples));
-    const std::string rank = "rank " + std::to_string(trace.parts[p].rank);
-    if (!options.speedscope) {
-      std::string out;
-      int64_t carried_ns = 0;  // for aggregated stacks: the rest after whole µs, which is added to the next line
-      for (const Sample& sample : found.samples) {
-        int64_t value = sample.value;
-        if (time && !options.nanoseconds) {
-          if (__builtin_add_overflow(value, carried_ns, &value)) value = INT64_MAX;
-          carried_ns = options.aggregate ? value % 1000 : 0;
-          value /= 1000;
-        }
-        if (value <= 0) {
-          ++counts.below_unit;
-          if (!options.aggregate) counts.below_unit_ns += sample.value;
-          continue;
-        }
-        ++counts.lines;
-        std::string line;
-        if (parts.size() > 1) append_collapsed(line, rank);
-        for (const std::string& frame : frames_of(trace, found.stacks, sample, most)) {
-          if (!line.empty()) line += ';';
-          append_collapsed(line, frame);
-        }
-        out += line + ' ' + std::to_string(value) + '\n';
-        if (out.size() > (1 << 16)) {
-          sink->write(out);
-          out.clear();
-        }
-      }
-      sink->write(out);
-      continue;
+    const RankStacks stacks{trace, found, "rank " + std::to_string(trace.parts[p].rank),
+                            options.as_torch ? kMaxRecordedFrames : kMaxFrames};
+    if (speedscope) {
+      counts.lines += std::ssize(found.samples);
+      speedscope->add(stacks, unit);
+    } else {
+      write_collapsed(stacks, options, parts.size() > 1, *sink, counts);
     }
-    counts.lines += static_cast<int64_t>(found.samples.size());
-    int64_t total = 0;
-    json.begin_object().field("type", "sampled").field("name", rank);
-    json.field("unit", time ? "nanoseconds" : options.metric == StackMetric::kSamples ? "none" : "bytes");
-    json.key("samples").begin_array();
-    for (const Sample& sample : found.samples) {
-      json.begin_array();
-      for (std::string& frame : frames_of(trace, found.stacks, sample, most)) {
-        const auto [it, added] = number_of.try_emplace(frame, static_cast<int64_t>(all_frames.size()));
-        if (added) all_frames.push_back(std::move(frame));
-        json.value(it->second);
-      }
-      json.end_array();
-      flush();
-    }
-    json.end_array().key("weights").begin_array();
-    for (const Sample& sample : found.samples) {
-      json.value(sample.value);
-      if (__builtin_add_overflow(total, sample.value, &total)) total = INT64_MAX;
-      flush();
-    }
-    json.end_array().field("startValue", 0).field("endValue", total).end_object();
   }
-  if (options.speedscope) {
-    json.end_array().key("shared").begin_object().key("frames").begin_array();
-    for (const std::string& frame : all_frames) {
-      json.begin_object().field("name", frame).end_object();
-      flush();
-    }
-    json.end_array().end_object().end_object();
-    sink->write(json.take());
-    sink->write("\n");
-  }
+  if (speedscope) speedscope->finish();
   if (counts.lines == 0 && !options.as_torch) return counts;
   if (Status s = sink->commit(); !s) return std::move(s).error();
   return counts;
