@@ -48,6 +48,8 @@ class AnalysisOptions {
   Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least = INT64_MIN,
                           int64_t most = INT64_MAX) const;
   Result<double> real(std::string_view name, double fallback) const;
+  // Returns a share of the time, from 0 to 1.
+  Result<double> share(std::string_view name, double fallback) const;
   // Returns ns. A time without a unit is in microseconds, as in HTA; "30us" and "1ms" work too.
   Result<int64_t> microseconds(std::string_view name, int64_t fallback_ns) const;
   // Splits "a,b,c" into texts without blanks around them.

@@ -45,6 +45,14 @@ Result<double> AnalysisOptions::real(std::string_view name, double fallback) con
   return *value;
 }
 
+Result<double> AnalysisOptions::share(std::string_view name, double fallback) const {
+  Result<double> value = real(name, fallback);
+  if (value && !(*value >= 0 && *value <= 1))
+    return Error{
+        ErrorCode::kUsage, "--" + std::string(name) + " must be from 0 to 1", {}, "0.8 stands for 80 % of the time"};
+  return value;
+}
+
 Result<int64_t> AnalysisOptions::microseconds(std::string_view name, int64_t fallback_ns) const {
   const auto it = values_.find(name);
   if (it == values_.end()) return fallback_ns;

@@ -133,9 +133,8 @@ struct Input::Impl {
   Status fill() {
     if (raw_begin < raw_end || raw_finished) return {};
     raw_begin = raw_end = 0;
-    Result<size_t> n = read_descriptor(raw.get(), kRawBufferBytes);
-    if (!n) return std::move(n).error();
-    raw_end = *n;
+    if (Status taken = take(read_descriptor(raw.get(), kRawBufferBytes), raw_end); !taken)
+      return std::move(taken).error();
     return {};
   }
 

@@ -235,9 +235,7 @@ Result<std::string> RemoteStream::next_part() {
 
 Result<size_t> RemoteStream::read(char* out, size_t capacity) {
   if (used_ == part_.size()) {
-    Result<std::string> part = next_part();
-    if (!part) return std::move(part).error();
-    part_ = std::move(*part);
+    if (Status taken = take(next_part(), part_); !taken) return std::move(taken).error();
     used_ = 0;
   }
   const size_t n = std::min(capacity, part_.size() - used_);

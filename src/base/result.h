@@ -112,4 +112,12 @@ class [[nodiscard]] Status {
   std::optional<Error> error_;
 };
 
+// Moves the value into `into`, or returns the error.
+template <class T, class U>
+Status take(Result<T> result, U& into) {
+  if (!result) return std::move(result).error();
+  into = std::move(*result);
+  return {};
+}
+
 }  // namespace stageline

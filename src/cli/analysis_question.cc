@@ -117,9 +117,8 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
   AnalysisOptions last;
   if (arguments.has("include-last-profiler-step"))
     last.set("include-last-profiler-step", arguments.get("include-last-profiler-step"));
-  Result<bool> keep = last.flag("include-last-profiler-step", false);
-  if (!keep) return std::move(keep).error();
-  input.include_last_step = *keep;
+  if (Status taken = take(last.flag("include-last-profiler-step", false), input.include_last_step); !taken)
+    return std::move(taken).error();
   input.foreign = is_foreign(arguments.get("format", "text"));
   return input;
 }

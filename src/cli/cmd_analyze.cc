@@ -46,10 +46,11 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
     return Error{ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…", {}, ""};
   if (needs == AnalysisNeeds::kFiles) return {};
   const bool across = std::any_of(chosen.begin(), chosen.end(), [](const Analysis* a) { return a->across_ranks; });
-  Result<Trace> run =
-      open_run(arguments, terminal, input.paths, chosen[0]->compat, across ? Clocks::kCompared : Clocks::kRaw);
-  if (!run) return std::move(run).error();
-  runs.trace = std::move(*run);
+  if (Status taken =
+          take(open_run(arguments, terminal, input.paths, chosen[0]->compat, across ? Clocks::kCompared : Clocks::kRaw),
+               runs.trace);
+      !taken)
+    return std::move(taken).error();
   input.trace = &runs.trace;
   for (const Analysis* analysis : chosen)
     if (!suits(*analysis, runs.trace))

@@ -169,12 +169,9 @@ int run_mcp(const Arguments& arguments) {
   mcp::ToolLimits limits;
   std::vector<std::string> roots = arguments.all("root");
   if (roots.empty()) roots.emplace_back(".");
-  Result<std::vector<std::string>> real = real_folders(roots, "root");
-  if (!real) return fail(real.error());
-  limits.roots = std::move(*real);
-  Result<std::vector<std::string>> writes = real_folders(arguments.all("allow-write"), "allow-write");
-  if (!writes) return fail(writes.error());
-  limits.writes = std::move(*writes);
+  if (Status taken = take(real_folders(roots, "root"), limits.roots); !taken) return fail(taken.error());
+  if (Status taken = take(real_folders(arguments.all("allow-write"), "allow-write"), limits.writes); !taken)
+    return fail(taken.error());
   limits.report = write_report;
   if (Status s = arguments.take("rows", 1, 200, limits.max_rows); !s) return fail(s.error());
   if (Status s = arguments.take("chars", 1000, 1'000'000, limits.max_chars); !s) return fail(s.error());

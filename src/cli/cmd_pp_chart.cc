@@ -37,9 +37,7 @@ Result<std::optional<std::vector<int32_t>>> ranks_of(const Arguments& arguments)
 
 Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) {
   PpChartOptions options;
-  Result<std::string> folder = folder_of(a);
-  if (!folder) return std::move(folder).error();
-  options.folder = *folder;
+  if (Status taken = take(folder_of(a), options.folder); !taken) return std::move(taken).error();
   options.as_msprof = a.has("compat");
   if (a.has("in-place") && (a.has("tables-only") || a.has("output")))
     return Error{ErrorCode::kUsage,
@@ -50,9 +48,7 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
                : a.has("tables-only") ? PpChartOptions::To::kTablesAlone
                                       : PpChartOptions::To::kCopies;
   options.output = a.get("output", a.get("output-path", kDefaultOutput));
-  auto ranks = ranks_of(a);
-  if (!ranks) return std::move(ranks).error();
-  options.ranks = std::move(*ranks);
+  if (Status taken = take(ranks_of(a), options.ranks); !taken) return std::move(taken).error();
   Result<int64_t> step = a.integer("step-id", -1, -1, INT64_MAX);
   if (!step) return std::move(step).error();
   if (*step >= 0) options.step = *step;
@@ -84,8 +80,7 @@ void say_ranks(const Terminal& terminal, const PpChart& chart) {
     for (const std::string& remark : rank.remarks)
       if (++said <= kMaxRemarks) note(terminal, "rank " + std::to_string(rank.rank) + ": " + remark);
   }
-  if (said > kMaxRemarks)
-    note(terminal, "… and " + grouped(said - kMaxRemarks) + " more of these");
+  if (said > kMaxRemarks) note(terminal, "… and " + grouped(said - kMaxRemarks) + " more of these");
 }
 
 void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOptions& options) {
@@ -96,8 +91,8 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
     made += rank.operations;
     written += !rank.written.empty();
   }
-  std::string text = counted(blocks, "block", "blocks") + " of " +
-                     counted(chart.ranks.size(), "rank", "ranks") + " (" + chart.schedule + "), ";
+  std::string text = counted(blocks, "block", "blocks") + " of " + counted(chart.ranks.size(), "rank", "ranks") + " (" +
+                     chart.schedule + "), ";
   text += chart.unlabelled() == 0 ? "all labelled" : grouped(chart.unlabelled()) + " without a micro-batch";
   if (options.to == PpChartOptions::To::kTablesAlone && links == 0)
     text += ", no links: COMMUNICATION_OP lists them, and only complete copies have that table";

@@ -188,8 +188,7 @@ std::string what_is_in(const Arguments& arguments, const Terminal& terminal, con
   }
   const int64_t others = profiled ? 0 : static_cast<int64_t>(trace->slice_count()) - cells;
   const int64_t lost = dropped(trace->diagnostics);
-  std::string text =
-      counted(trace->parts.size(), "rank", "ranks") + ", " + counted(cells, "job", "jobs");
+  std::string text = counted(trace->parts.size(), "rank", "ranks") + ", " + counted(cells, "job", "jobs");
   if (!steps.empty()) text += " in " + counted(steps.size(), "step", "steps");
   if (work > 0) text += ", " + counted(work, "kernel or copy", "kernels and copies");
   if (others > 0) text += ", " + counted(others, "other range", "other ranges");
@@ -220,8 +219,8 @@ void say_what_came(const Arguments& arguments, const Terminal& terminal, const s
   }
   std::string text;
   if (bytes <= kMaxBytesCounted) text = what_is_in(arguments, terminal, fresh);
-  note(terminal, "stageline: " + counted(fresh.size(), "file", "files") + ", " +
-                     human_bytes(bytes) + " in " + shown + (text.empty() ? "" : ": " + text) +
+  note(terminal, "stageline: " + counted(fresh.size(), "file", "files") + ", " + human_bytes(bytes) + " in " + shown +
+                     (text.empty() ? "" : ": " + text) +
                      (own_rank() >= 0 && world_size() > 1 ? ", so far (this rank is done; others may not be)" : "") +
                      "\n  stageline report " + shown);
 }

@@ -92,9 +92,7 @@ Table ranks_table(const Answer& a) {
 
 Text sizes_text(const Schedule& s) { return sizes_text(s.sizes, s.layout, s.sizes.group); }
 
-int64_t published_bubble_ns(const Answer& a) {
-  return std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs));
-}
+int64_t published_bubble_ns(const Answer& a) { return std::llround(a.def->bubble_ns(a.schedule.sizes, a.costs)); }
 
 // Returns the reason why the published formula does not hold for this order; empty when it holds. Formulas ignore
 // latency, which the text mentions when there is one.
@@ -285,9 +283,7 @@ int run_schedule(const Arguments& arguments) {
   if (!draws && format == "csv") {
     text = order_csv(a.schedule);
   } else if (!draws && format == "torch") {
-    Result<std::string> torch = torch_csv(a.schedule);
-    if (!torch) return fail(torch.error());
-    text = std::move(*torch);
+    if (Status taken = take(torch_csv(a.schedule), text); !taken) return fail(taken.error());
   } else {
     if (Status s = replay_answer(a); !s) return fail(s.error());
     if (draws) {

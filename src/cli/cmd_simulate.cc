@@ -21,9 +21,7 @@ Result<SimulateOptions> options_of(const Arguments& a) {
   if (Status s = a.take("dp", 1, 4096, o.dp); !s) return std::move(s).error();
   if (Status s = a.take("steps", 1, 100'000, o.steps); !s) return std::move(s).error();
   if (Status s = a.take("machines", 1, 100'000, o.machines); !s) return std::move(s).error();
-  Result<Schedule> schedule = schedule_of(a);
-  if (!schedule) return std::move(schedule).error();
-  o.schedule = std::move(*schedule);
+  if (Status taken = take(schedule_of(a), o.schedule); !taken) return std::move(taken).error();
   Result<UnitCosts> costs = costs_of(a, o.costs);
   if (!costs) return std::move(costs).error();
   o.costs = *costs;
@@ -161,9 +159,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   AscendDbOptions databases;
   databases.first_step = 0;
   if (ascend) {
-    Result<AscendDbOptions> read = ascend_options_of(arguments, *options);
-    if (!read) return std::move(read).error();
-    databases = std::move(*read);
+    if (Status taken = take(ascend_options_of(arguments, *options), databases); !taken) return std::move(taken).error();
   }
   Result<SimulatedRun> run = simulate_run(*options);
   if (!run) return std::move(run).error();

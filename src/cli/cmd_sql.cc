@@ -49,9 +49,8 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
   if (!timeout) return std::move(timeout).error();
   q.limits.timeout = std::chrono::milliseconds(*timeout > 0 ? std::max<int64_t>(1, *timeout / 1'000'000) : 0);
   if (arguments.has("file")) {
-    Result<std::string> text = read_all(arguments.get("file"), kMaxQueryBytes);
-    if (!text) return std::move(text).error();
-    q.query = std::move(*text);
+    if (Status taken = take(read_all(arguments.get("file"), kMaxQueryBytes), q.query); !taken)
+      return std::move(taken).error();
     if (trim(q.query).empty()) return Error{ErrorCode::kUsage, "there is no query in it", {arguments.get("file")}, ""};
   } else if (q.paths.size() > 1 && !q.schema && !is_path(q.paths.back())) {
     q.query = q.paths.back();
@@ -122,8 +121,7 @@ int run_sql(const Arguments& arguments) {
     out->write_painted(answer_text(answer, q->wide ? 0 : kWidest, terminal->colour_out));
   }
   if (Status s = out->commit(); !s) return fail(s.error());
-  if (outcome->truncated)
-    note(*terminal, terminal->say("sql.cut", Args().count("rows", outcome->rows)));
+  if (outcome->truncated) note(*terminal, terminal->say("sql.cut", Args().count("rows", outcome->rows)));
   print_notes(*terminal, trace->diagnostics, words("notes.input", Args().set("path", q->paths[0])),
               {"stageline info", "stageline info"});
   return kExitGood;

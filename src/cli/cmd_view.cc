@@ -178,9 +178,7 @@ int run_view(const Arguments& arguments) {
   std::unique_ptr<Webhook> webhook;
   if (arguments.has("webhook")) {
     if (!follows) return fail({ErrorCode::kUsage, "--webhook needs --follow", {}, "add --follow, or omit --webhook"});
-    Result<std::unique_ptr<Webhook>> made = Webhook::to(arguments.get("webhook"));
-    if (!made) return fail(made.error());
-    webhook = std::move(*made);
+    if (Status taken = take(Webhook::to(arguments.get("webhook")), webhook); !taken) return fail(taken.error());
   }
   ServeOptions how;
   how.host = arguments.get("host");

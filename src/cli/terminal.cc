@@ -197,17 +197,15 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   for (size_t p = 0; p < h.parts.size(); ++p) {
     const SpanPart& part = h.parts[p];
     const std::string label = pick(part.label);
-    out +=
-        std::string(std::max(1, 8 - display_width(printed[p])), ' ') + printed[p] + "  " + label;
+    out += std::string(std::max(1, 8 - display_width(printed[p])), ' ') + printed[p] + "  " + label;
     std::string bar;
     for (int i = 0; i < static_cast<int>(std::lround(part.share * 40)); ++i) bar += "█";
     if (!bar.empty())
-      out += std::string(label_width - display_width(label) + 2, ' ') +
-             painted(bar,
-                     part.id == "compute"  ? "34"
-                     : part.id == "bubble" ? "33"
-                                           : "90",
-                     terminal.colour_out);
+      out += std::string(label_width - display_width(label) + 2, ' ') + painted(bar,
+                                                                                part.id == "compute"  ? "34"
+                                                                                : part.id == "bubble" ? "33"
+                                                                                                      : "90",
+                                                                                terminal.colour_out);
     out += "\n";
   }
   if (!h.parts.empty()) out += "\n";

@@ -168,8 +168,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   ranks.end_array();
   if (!any) return cannot(step || !arguments["range"].is_none() ? "not_recorded" : "no_profiler_slices");
   std::string alt = "Timeline of " + grouped(window.parts.size()) +
-                    (window.parts.size() == 1 ? " rank, " : " ranks, ") +
-                    human_duration(window.length()) +
+                    (window.parts.size() == 1 ? " rank, " : " ranks, ") + human_duration(window.length()) +
                     ": what devices do and whether the host is in a call.";
   if (window.parts.size() > kMaxDrawn) alt += " The first " + std::to_string(kMaxDrawn) + " ranks are drawn.";
   bands.title = "Devices and hosts over " + human_duration(window.length());
@@ -241,9 +240,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   OpenOptions options = run.options;
   if (const auto step = arguments["step"].integer()) options.first_step = options.last_step = *step;
   if (const Value range = arguments["range"]; !range.is_none()) {
-    Result<TimeRange> time = parse_time_range(range.text());
-    if (!time) return std::move(time).error();
-    options.range = *time;
+    if (Status taken = take(parse_time_range(range.text()), options.range); !taken) return std::move(taken).error();
   }
   Result<Trace> trace = read_again(run, options);
   if (!trace) return std::move(trace).error();
@@ -279,9 +276,8 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   if (first_step <= last_step)
     alt += first_step == last_step ? " of step " + std::to_string(first_step)
                                    : " of steps " + std::to_string(first_step) + " to " + std::to_string(last_step);
-  alt += ": " + grouped(ranks.size()) + (ranks.size() == 1 ? " rank, " : " ranks, ") +
-         grouped(cells.size()) + " cells, " + human_duration(last - first) +
-         " from the first to the last.";
+  alt += ": " + grouped(ranks.size()) + (ranks.size() == 1 ? " rank, " : " ranks, ") + grouped(cells.size()) +
+         " cells, " + human_duration(last - first) + " from the first to the last.";
   JsonWriter json;
   json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
   json.field("cells", cells.size()).field("span_ns", last - first);

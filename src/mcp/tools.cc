@@ -234,22 +234,17 @@ Result<std::string> Tools::open(const Value& arguments) {
     paths.push_back(std::move(*path));
   }
   if (const Value ranks = arguments["ranks"]; !ranks.is_none()) {
-    Result<std::vector<int32_t>> list = parse_number_list(ranks.text());
-    if (!list) return std::move(list).error();
-    options.ranks = *list;
+    if (Status taken = take(parse_number_list(ranks.text()), options.ranks); !taken) return std::move(taken).error();
   }
   if (const Value steps = arguments["steps"]; !steps.is_none())
     if (Status s = parse_step_range(steps.text(), options.first_step, options.last_step); !s)
       return std::move(s).error();
   if (const Value range = arguments["range"]; !range.is_none()) {
-    Result<TimeRange> time = parse_time_range(range.text());
-    if (!time) return std::move(time).error();
-    options.range = *time;
+    if (Status taken = take(parse_time_range(range.text()), options.range); !taken) return std::move(taken).error();
   }
   if (const Value align = arguments["align"]; !align.is_none()) {
-    Result<AlignMode> mode = parse_align_mode(align.text());
-    if (!mode) return std::move(mode).error();
-    options.align.mode = *mode;
+    if (Status taken = take(parse_align_mode(align.text()), options.align.mode); !taken)
+      return std::move(taken).error();
   }
   options.progress = progress_;
   // Taken before the files are read, so that a change while they are read counts as a change.
@@ -272,8 +267,7 @@ Result<std::string> Tools::open(const Value& arguments) {
       .field("trace", run.id)
       .field("format", run.trace.format)
       .field("description", clean_text(run.trace.description));
-  json.field("ranks", run.trace.parts.size())
-      .field("slices", run.trace.slice_count());
+  json.field("ranks", run.trace.parts.size()).field("slices", run.trace.slice_count());
   json.field("cells", run.trace.cells.size())
       .field("clock", clock_name(run.trace.clock))
       .field("epoch_ns", std::to_string(run.data->epoch_ns()));

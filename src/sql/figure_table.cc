@@ -22,9 +22,7 @@ class FigureCursor : public Cursor {
       // The stem of a family is the name of no figure, and no row has a name that no figure has.
       if (!spec || (spec->is_family() && names.front() == spec->stem())) return {};
     }
-    Result<std::vector<NamedFigure>> figures = figures_of(data_->run(), names);
-    if (!figures) return std::move(figures).error();
-    rows_ = std::move(*figures);
+    if (Status taken = take(figures_of(data_->run(), names), rows_); !taken) return std::move(taken).error();
     return {};
   }
   bool at_end() const override { return at_ >= rows_.size(); }

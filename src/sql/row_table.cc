@@ -30,9 +30,7 @@ class RowCursor : public Cursor {
     }
     // The same list serves all rows of a join; it is made again only where the arguments differ.
     if (!rows_ || arguments != arguments_) {
-      Result<std::shared_ptr<const Rows>> made = make_(arguments);
-      if (!made) return std::move(made).error();
-      rows_ = std::move(*made);
+      if (Status taken = take(make_(arguments), rows_); !taken) return std::move(taken).error();
       arguments_ = std::move(arguments);
     }
     end_ = rows_->size();
@@ -94,8 +92,7 @@ class TableRows : public Rows {
   }
   int64_t integer(size_t row, int column) const override {
     const int c = columns_[column];
-    return c < 0 || table_.column(c).index() != 0 ? kNullInteger
-                                                                       : table_.integer(row, c);
+    return c < 0 || table_.column(c).index() != 0 ? kNullInteger : table_.integer(row, c);
   }
 
  private:

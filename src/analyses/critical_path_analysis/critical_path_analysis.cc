@@ -385,13 +385,12 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   options.annotation = input.options.text("annotation", input.hta ? "ProfilerStep" : "");
   options.data_load = input.options.list("data-load-events");
   if (Status s = read_instances(input, options); !s) return std::move(s).error();
-  Result<bool> zero = input.options.flag("add-zero-weight-launch-edges", false),
-               only = input.options.flag("only-show-critical-events", true),
+  Result<bool> only = input.options.flag("only-show-critical-events", true),
                all = input.options.flag("show-all-edges", false);
-  if (!zero) return std::move(zero).error();
+  if (Status taken = take(input.options.flag("add-zero-weight-launch-edges", false), options.zero_launch); !taken)
+    return std::move(taken).error();
   if (!only) return std::move(only).error();
   if (!all) return std::move(all).error();
-  options.zero_launch = *zero;
   Result<int64_t> wanted = input.options.integer("rank", -1, 0);
   if (!wanted) return std::move(wanted).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});

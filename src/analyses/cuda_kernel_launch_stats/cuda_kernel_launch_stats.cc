@@ -263,15 +263,16 @@ Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& optio
 
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
-  Result<int64_t> runtime = input.options.microseconds("runtime-cutoff", options.runtime_cutoff_ns);
-  if (!runtime) return std::move(runtime).error();
-  Result<int64_t> delay = input.options.microseconds("launch-delay-cutoff", options.delay_cutoff_ns);
-  if (!delay) return std::move(delay).error();
-  Result<bool> memory = input.options.flag("include-memory-events", true);
-  if (!memory) return std::move(memory).error();
-  options.runtime_cutoff_ns = *runtime;
-  options.delay_cutoff_ns = *delay;
-  options.memory = *memory;
+  if (Status taken =
+          take(input.options.microseconds("runtime-cutoff", options.runtime_cutoff_ns), options.runtime_cutoff_ns);
+      !taken)
+    return std::move(taken).error();
+  if (Status taken =
+          take(input.options.microseconds("launch-delay-cutoff", options.delay_cutoff_ns), options.delay_cutoff_ns);
+      !taken)
+    return std::move(taken).error();
+  if (Status taken = take(input.options.flag("include-memory-events", true), options.memory); !taken)
+    return std::move(taken).error();
   return options;
 }
 

@@ -5,6 +5,7 @@
 
 #include "analyses/analysis.h"
 #include "base/json_writer.h"
+#include "model/statistics.h"
 #include "profile/call_graph.h"
 #include "profile/name_sequences.h"
 
@@ -184,23 +185,21 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   options.name = input.options.text("operator-name");
   if (options.name.empty())
     return Error{ErrorCode::kUsage, "--operator-name is missing", {}, "for example --operator-name aten::linear"};
-  Result<int64_t> least = input.options.integer("min-pattern-len", 3, 0), top = input.options.integer("top-k", 5, 0),
-                  wanted = input.options.integer("rank", input.hta ? 0 : -1, 0);
-  Result<bool> compress = input.options.flag("compress-other-kernels", true);
-  if (!least) return std::move(least).error();
-  if (!top) return std::move(top).error();
-  if (!wanted) return std::move(wanted).error();
-  if (!compress) return std::move(compress).error();
-  options.least = *least;
-  options.top_k = *top;
-  options.compress = *compress;
+  int64_t wanted = 0;
+  if (Status taken = take(input.options.integer("min-pattern-len", 3, 0), options.least); !taken)
+    return std::move(taken).error();
+  if (Status taken = take(input.options.integer("top-k", 5, 0), options.top_k); !taken) return std::move(taken).error();
+  if (Status taken = take(input.options.integer("rank", input.hta ? 0 : -1, 0), wanted); !taken)
+    return std::move(taken).error();
+  if (Status taken = take(input.options.flag("compress-other-kernels", true), options.compress); !taken)
+    return std::move(taken).error();
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  if (*wanted >= 0) {
-    std::erase_if(torch->parts, [&](size_t p) { return torch->ranks[p] != *wanted; });
+  if (wanted >= 0) {
+    std::erase_if(torch->parts, [&](size_t p) { return torch->ranks[p] != wanted; });
     if (torch->parts.empty())
       return Error{ErrorCode::kBadInput,
-                   (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
+                   (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(wanted),
                    {},
                    "--rank names another"};
   }

@@ -240,17 +240,12 @@ Table exact_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, c
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
   options.hta = input.hta;
-  Result<int64_t> names = input.options.integer("num-kernels", 10, 0);
-  if (!names) return std::move(names).error();
-  Result<double> share = input.options.real("duration-ratio", 0.8);
-  if (!share) return std::move(share).error();
-  if (!(*share >= 0 && *share <= 1))
-    return Error{ErrorCode::kUsage, "--duration-ratio must be from 0 to 1", {}, "0.8 stands for 80 % of the time"};
-  Result<bool> memory = input.options.flag("include-memory-kernels", true);
-  if (!memory) return std::move(memory).error();
-  options.fold.max_names = *names;
-  options.fold.share = *share;
-  options.memory = *memory;
+  if (Status taken = take(input.options.integer("num-kernels", 10, 0), options.fold.max_names); !taken)
+    return std::move(taken).error();
+  if (Status taken = take(input.options.share("duration-ratio", 0.8), options.fold.share); !taken)
+    return std::move(taken).error();
+  if (Status taken = take(input.options.flag("include-memory-kernels", true), options.memory); !taken)
+    return std::move(taken).error();
   return options;
 }
 

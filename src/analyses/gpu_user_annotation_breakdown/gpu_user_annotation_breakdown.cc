@@ -137,18 +137,15 @@ Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
   options.hta = input.hta;
-  Result<bool> gpu = input.options.flag("use-gpu-annotation", true);
-  if (!gpu) return std::move(gpu).error();
-  Result<int64_t> names = input.options.integer("num-kernels", 1000, 0);
-  if (!names) return std::move(names).error();
+  if (Status taken = take(input.options.flag("use-gpu-annotation", true), options.gpu); !taken)
+    return std::move(taken).error();
+  if (Status taken = take(input.options.integer("num-kernels", 1000, 0), options.fold.max_names); !taken)
+    return std::move(taken).error();
   // Without --compat, --duration-ratio is a share of the time. Its default is all, because 1000 names are few enough to
   // show.
-  Result<double> share = input.options.real("duration-ratio", input.hta ? 0.8 : 1.0);
-  if (!share) return std::move(share).error();
-  if (!(*share >= 0 && *share <= 1))
-    return Error{ErrorCode::kUsage, "--duration-ratio must be from 0 to 1", {}, "0.8 stands for 80 % of the time"};
-  options.gpu = *gpu;
-  options.fold = {*names, *share, input.options.list("allowlist-patterns")};
+  if (Status taken = take(input.options.share("duration-ratio", input.hta ? 0.8 : 1.0), options.fold.share); !taken)
+    return std::move(taken).error();
+  options.fold.keep = input.options.list("allowlist-patterns");
   return options;
 }
 

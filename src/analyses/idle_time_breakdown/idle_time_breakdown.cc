@@ -306,15 +306,11 @@ Table statistics_table(const std::vector<RankIdle>& ranks) {
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
   options.hta = input.hta;
-  Result<std::vector<int32_t>> streams = input.options.numbers("streams");
-  if (!streams) return std::move(streams).error();
-  Result<int64_t> delay = input.options.microseconds("consecutive-kernel-delay", 30'000);
-  if (!delay) return std::move(delay).error();
-  Result<bool> statistics = input.options.flag("show-idle-interval-stats", false);
-  if (!statistics) return std::move(statistics).error();
-  options.streams = std::move(*streams);
-  options.delay_ns = *delay;
-  options.statistics = *statistics;
+  if (Status taken = take(input.options.numbers("streams"), options.streams); !taken) return std::move(taken).error();
+  if (Status taken = take(input.options.microseconds("consecutive-kernel-delay", 30'000), options.delay_ns); !taken)
+    return std::move(taken).error();
+  if (Status taken = take(input.options.flag("show-idle-interval-stats", false), options.statistics); !taken)
+    return std::move(taken).error();
   return options;
 }
 

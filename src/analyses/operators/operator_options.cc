@@ -97,9 +97,7 @@ Result<Options> read_options(const AnalysisInput& input) {
   Options options;
   GroupOptions& grouping = options.grouping;
   const auto flag = [&](const char* name, bool fallback, bool& to) -> Status {
-    Result<bool> value = given.flag(name, fallback);
-    if (!value) return std::move(value).error();
-    to = *value;
+    if (Status taken = take(given.flag(name, fallback), to); !taken) return std::move(taken).error();
     return {};
   };
   grouping.events.as_torch = input.foreign;
@@ -109,16 +107,12 @@ Result<Options> read_options(const AnalysisInput& input) {
   if (Status s = flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops); !s)
     return std::move(s).error();
   if (Status s = flag("top-level-events-only", false, options.top_level_events_only); !s) return std::move(s).error();
-  Result<int64_t> entries = given.integer("group-by-stack-n", 0, 0, kMaxStackEntries);
-  if (!entries) return std::move(entries).error();
-  grouping.stack_entries = *entries;
+  if (Status taken = take(given.integer("group-by-stack-n", 0, 0, kMaxStackEntries), grouping.stack_entries); !taken)
+    return std::move(taken).error();
   grouping.recorded_stacks = given.text("stacks", input.foreign ? "torch" : "rebuilt") == "torch";
-  Result<int64_t> rows = given.integer("row-limit", input.foreign ? 100 : -1);
-  if (!rows) return std::move(rows).error();
-  options.row_limit = *rows;
-  Result<SortKey> key = sort_key(given.text("sort-by"));
-  if (!key) return std::move(key).error();
-  options.sort = *key;
+  if (Status taken = take(given.integer("row-limit", input.foreign ? 100 : -1), options.row_limit); !taken)
+    return std::move(taken).error();
+  if (Status taken = take(sort_key(given.text("sort-by")), options.sort); !taken) return std::move(taken).error();
   if (Status s = read_torch_options(input, options.torch); !s) return std::move(s).error();
   options.torch.sort = options.sort;
   options.torch.row_limit = options.row_limit;

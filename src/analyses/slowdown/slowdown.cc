@@ -68,8 +68,7 @@ Table types_table(const StepGraph& graph, const Slowdown& s) {
       fair = s.operations[t].fair_ns;
       ++members;
     }
-    table.add_row({part.name, part.s, whole_ns(part.add_ns), count,
-                   count > 0 ? whole_ns(sum / count) : kNullInteger,
+    table.add_row({part.name, part.s, whole_ns(part.add_ns), count, count > 0 ? whole_ns(sum / count) : kNullInteger,
                    members == 1 ? whole_ns(fair) : kNullInteger});
   }
   return table;
@@ -125,9 +124,8 @@ Table steps_table(const StepGraph& graph, const Slowdown& s) {
   Table table("steps", "By step", steps_columns());
   for (size_t i = 0; i < graph.steps.size(); ++i)
     table.add_row({int64_t{graph.steps[i].step}, int64_t{graph.steps[i].counts},
-                   s.step_no_delay_ns[i] / s.step_ideal_ns[i],
-                   graph.steps[i].span_ns / s.step_no_delay_ns[i], graph.steps[i].span_ns,
-                   whole_ns(s.step_no_delay_ns[i]), whole_ns(s.step_ideal_ns[i])});
+                   s.step_no_delay_ns[i] / s.step_ideal_ns[i], graph.steps[i].span_ns / s.step_no_delay_ns[i],
+                   graph.steps[i].span_ns, whole_ns(s.step_no_delay_ns[i]), whole_ns(s.step_ideal_ns[i])});
   return table;
 }
 

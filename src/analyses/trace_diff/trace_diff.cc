@@ -14,9 +14,8 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
     if (!numbers) return std::move(numbers).error();
     *list = std::move(*numbers);
   }
-  Result<bool> shorten = input.options.flag("use-short-name", false);
-  if (!shorten) return std::move(shorten).error();
-  options.short_names = *shorten;
+  if (Status taken = take(input.options.flag("use-short-name", false), options.short_names); !taken)
+    return std::move(taken).error();
   options.include_last_step = input.include_last_step;
   const std::string side = input.options.text("device-type", "ALL");
   options.side = side == "CPU" ? DeviceSide::kHost : side == "GPU" ? DeviceSide::kDevice : DeviceSide::kAll;

@@ -132,9 +132,7 @@ Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& pee
     peers.ops = peers_of(tables.ops, membership, nameless.ops, nameless.lost);
     return {};
   }
-  Result<std::vector<PeerOp>> ops = read_peer_ops(db, HostWindow(), true);
-  if (!ops) return std::move(ops).error();
-  peers.ops = std::move(*ops);
+  if (Status taken = take(read_peer_ops(db, HostWindow(), true), peers.ops); !taken) return std::move(taken).error();
   return {};
 }
 

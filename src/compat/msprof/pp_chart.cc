@@ -119,9 +119,7 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
 }
 
 Status clear_into(const PpChartFolder& folder, PpChart& chart) {
-  Result<int64_t> removed = clear_output_folder(folder);
-  if (!removed) return std::move(removed).error();
-  chart.removed = *removed;
+  if (Status taken = take(clear_output_folder(folder), chart.removed); !taken) return std::move(taken).error();
   return {};
 }
 
@@ -137,9 +135,8 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   const bool copies = options.to != PpChartOptions::To::kInPlace;
   PpChartFolder folder;
   if (copies) {
-    Result<PpChartFolder> opened = open_output_folder(options, found->ranks, *ranks);
-    if (!opened) return std::move(opened).error();
-    folder = std::move(*opened);
+    if (Status taken = take(open_output_folder(options, found->ranks, *ranks), folder); !taken)
+      return std::move(taken).error();
   }
   chart.ranks.resize(ranks->size());
   for (size_t i = 0; i < ranks->size(); ++i) chart.ranks[i].rank = (*ranks)[i].rank;

@@ -36,10 +36,8 @@ Result<RowSizes> row_sizes(size_t count, double room) {
     if (count <= step.up_to) return step.sizes;
   const double pitch = std::min(16.0, room / count);
   if (pitch < 1)
-    return Error{ErrorCode::kLimit,
-                 grouped(count) + " ranks do not fit on one picture",
-                 {},
-                 "choose some with --ranks"};
+    return Error{
+        ErrorCode::kLimit, grouped(count) + " ranks do not fit on one picture", {}, "choose some with --ranks"};
   return pitch >= 6 ? RowSizes{std::floor(pitch) - 2, 2} : RowSizes{pitch, 0};
 }
 
@@ -134,9 +132,7 @@ struct Builder {
     for (const Part& part : trace.parts) replicas.insert(part.dp);
     headers = replicas.size() > 1 && replicas.size() <= 256;
     const double room = options.max_height_px - 300 - (headers ? kHeaderH * replicas.size() : 0);
-    Result<RowSizes> chosen = row_sizes(order.size(), room);
-    if (!chosen) return std::move(chosen).error();
-    sizes = *chosen;
+    if (Status taken = take(row_sizes(order.size(), room), sizes); !taken) return std::move(taken).error();
     if (options.theory && options.theory->known() && options.ghosts == Ghosts::kOn && sizes.gap < 3 && sizes.h >= 9)
       sizes = {sizes.h - (3 - sizes.gap), 3};
     two_lines = sizes.h >= 34;
@@ -259,8 +255,7 @@ struct Builder {
   }
 
   double to_x(int64_t ns) const {
-    return out.plot.x + (ns - time.start_ns) * out.plot.w /
-                            std::max<int64_t>(1, time.end_ns - time.start_ns);
+    return out.plot.x + (ns - time.start_ns) * out.plot.w / std::max<int64_t>(1, time.end_ns - time.start_ns);
   }
 
   double write_axis(double y, double baseline) {

@@ -238,8 +238,8 @@ Result<std::string> torch_csv(const Schedule& schedule) {
   std::string out;
   for (uint32_t r = 0; r < schedule.ranks.size(); ++r) {
     const auto text = [&](const Action& a) {
-      return std::to_string(virtual_stage(schedule, r, a.chunk)) +
-             std::string(kind_code(a.kind)) + std::to_string(a.micro_batch);
+      return std::to_string(virtual_stage(schedule, r, a.chunk)) + std::string(kind_code(a.kind)) +
+             std::to_string(a.micro_batch);
     };
     for (size_t i = 0; i < schedule.ranks[r].size(); ++i) {
       const auto actions = schedule.ranks[r][i].actions();
@@ -269,9 +269,7 @@ Result<ReadOrder> read_order(std::string_view text, const std::string& path, std
                  {path},
                  "write a table with the columns " + std::string(kHeader) + ", or torch's CSV"};
   if (!table) {
-    Result<ChunkLayout> shown_layout = chunks_of_stages(*rows, path);
-    if (!shown_layout) return std::move(shown_layout).error();
-    layout = *shown_layout;
+    if (Status taken = take(chunks_of_stages(*rows, path), layout); !taken) return std::move(taken).error();
   }
   Result<Schedule> schedule = assemble(std::move(*rows), path);
   if (!schedule) return std::move(schedule).error();
