@@ -455,21 +455,14 @@ TEST_CASE("names of HCCL's operations hold a hash of their group") {
 
 TEST_CASE("link.slow is found from one hundredth of the span on, and names its cause") {
   const auto found = [](const char* reading, int64_t lost_ns) {
-    using Type = ColumnType;
-    Table table("slow-links", "",
-                {{"src_rank", "", Type::kInteger, ""},
-                 {"dst_rank", "", Type::kInteger, ""},
-                 {"lost_ns", "", Type::kDuration, ""},
-                 {"ratio", "", Type::kRatio, ""},
-                 {"link", "", Type::kText, ""},
-                 {"transport", "", Type::kText, ""},
-                 {"reading", "", Type::kText, ""}});
-    for (int64_t to : {1, 3}) table.add_row({int64_t{2}, to, lost_ns, 2.5, "HCCS", "SDMA", reading});
+    ProfileSums sums;
+    for (const int32_t to : {1, 3})
+      sums.slow_links.push_back({.src = 2, .dst = to, .link = "HCCS", .reading = reading, .lost_ns = lost_ns, .ratio = 2.5});
     ProfileFacts facts;
     facts.ranks.push_back({});
     facts.ranks[0].span_ns = 1000;
     std::vector<Finding> out;
-    add_link_findings(facts, {table}, out);
+    add_link_findings(facts, sums, out);
     return out;
   };
   REQUIRE(found("source", 5).size() == 1);

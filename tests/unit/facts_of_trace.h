@@ -31,7 +31,7 @@ inline Findings find_findings(const Trace& trace) { return find_findings(Run(tra
 
 // Returns findings as in a report, with the savings of replays.
 inline Findings reported_findings(const Trace& trace) {
-  const Explanation reported = explain(Run(trace), {}, false);
+  const Explanation reported = explain(Run(trace), false);
   return {reported.headline, reported.findings, reported.offers, reported.others};
 }
 

@@ -70,7 +70,7 @@ Args TellContext::args(const Cause& c) const {
   args.set("course", course(c.course, c.in_steps.count == c.in_steps.all));
   args.flag("unmovable", c.price.unmovable).set("movable", c.price.movable_ns > 0 ? share(c.price.movable_ns) : "");
   args.flag("sometimes", c.sometimes).flag("both_ways", place.both_ways).set("schedule", schedule());
-  if (place.kind == PlaceKind::kLink) args.set("where", link(place));
+  if (place.from_stage != kUnknown) args.set("where", link(place));
   if (f.rank != kUnknown) args.set("rank", int64_t{f.rank}).set("worker", rank(f.rank, false));
   return args;
 }
