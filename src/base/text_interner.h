@@ -25,7 +25,8 @@ inline uint64_t quick_hash(std::string_view text) {
   };
   const char* p = text.data();
   size_t n = text.size();
-  uint64_t h = kA ^ n;
+  // Above all bytes of a short text: as the lowest byte, it made "2" and "12" one.
+  uint64_t h = kA ^ static_cast<uint64_t>(n) << 32;
   if (n >= 16) {
     for (; n > 16; n -= 16, p += 16) h = mix(load8(p) ^ h, load8(p + 8) ^ kB);
     return mix(mix(load8(p + n - 16) ^ h, load8(p + n - 8) ^ kB), kA);
