@@ -51,5 +51,91 @@ def launched(path):
     return tuple(map(int, run('sql', path, query, '--format', 'csv', '-q', check=0).out.split()[1].split(',')))
 
 
+class AbsurdTimes(Case):
+    def check(self, events, step_ns, compute, **found):
+        path = self.write('rank0.json', kineto(events))
+        told, notes = answer(path), flaws(info(path))
+        self.assertEqual(told['step_ns'], step_ns)
+        self.assertAlmostEqual(told['share']['compute'], compute, delta=2.5)
+        self.assertEqual({name: notes[name]['count'] for name in notes if name in ('kineto.zero_time', 'kineto.far_time', 'kineto.impossible_duration')}, found)
+
+    def test_kernels_without_a_time_are_left_out(self):
+        for count in (3, 1):
+            events = launches()
+            for event in [e for e in events if e['cat'] == 'kernel'][3::7][:count]:
+                event['ts'] = event['dur'] = 0
+            self.check(events, 1_000_000, 60, **{'kineto.zero_time': count})
+
+    def test_the_rest_of_a_file_without_times_is_left_out(self):
+        events = launches(count=40)
+        lost = [e for e in events if e['ts'] > 3000 and e['cat'] != 'user_annotation']
+        for event in lost:
+            event['ts'] = event['dur'] = 0
+        notes = flaws(info(self.write('rank0.json', kineto(events))))
+        self.assertEqual(notes['kineto.zero_time']['count'], len(lost))
+
+    def test_a_kernel_far_from_everything_is_left_out(self):
+        for far in (-86_000_000_000, -30_000_000, 5_000_000, 2**61 // 1000):
+            events = launches()
+            [e for e in events if e['cat'] == 'kernel'][5]['ts'] += far
+            self.check(events, 1_000_000, 60, **{'kineto.far_time': 1})
+
+    def test_a_host_slice_hours_away_is_left_out_and_one_of_a_minute_is_not(self):
+        for seconds, found in ((-100_000, 1), (-60, 0)):
+            events = launches() + [x('cuda_runtime', 'cudaDeviceSynchronize', 1000 + seconds * 1_000_000, 5)]
+            notes = flaws(info(self.write('rank0.json', kineto(events))))
+            self.assertEqual('kineto.far_time' in notes, bool(found))
+
+    def test_counters_and_marks_far_away_do_not_stretch_the_recording(self):
+        plain = info(self.write('rank0.json', kineto(launches())))
+        far = -90_000_000_000
+        events = launches() + [{'ph': 'C', 'name': 'power', 'pid': 0, 'ts': far, 'args': {'W': 1}}, {'ph': 'i', 'name': 'mark', 'pid': 4001, 'tid': 4001, 'ts': far, 's': 't'}]
+        told = info(self.write('rank0.json', kineto(events)))
+        self.assertEqual((told['start_ns'], told['end_ns']), (plain['start_ns'], plain['end_ns']))
+        self.assertEqual(flaws(told)['kineto.far_time']['count'], 2)
+
+    def test_a_quiet_recording_loses_nothing(self):
+        # Two phases, apart for longer than either lasts, are both kept: each has its own calls.
+        for apart in (20_000, 3_000_000):
+            notes = flaws(info(self.write('rank0.json', kineto(launches() + launches(at=1000 + apart, number=500, first_step=9)))))
+            self.assertFalse({'kineto.far_time', 'kineto.zero_time'} & set(notes))
+
+    def test_databases_too(self):
+        path = nsys.make(self.dir / 'report.sqlite', ranks=1, steps=3)
+        whole = info(path)['slices_by_kind']['kernels']
+        db = sqlite3.connect(path)
+        db.execute('UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 0, end = 0 WHERE rowid IN (SELECT rowid FROM CUPTI_ACTIVITY_KIND_KERNEL LIMIT 2)')
+        db.commit()
+        db.close()
+        told = info(path)
+        self.assertEqual(told['slices_by_kind']['kernels'], whole - 2)
+        self.assertGreaterEqual(flaws(told)['nsys.zero_time']['count'], 2)  # and the device side of a range
+
+    def test_a_time_that_is_no_number_is_not_called_bad_json(self):
+        text = kineto(launches()).replace('"ts": 1000,', '"ts": 1e400,', 1)
+        notes = flaws(info(self.write('rank0.json', text)))
+        self.assertIn('kineto.bad_time', notes)
+        self.assertNotIn('kineto.bad_event', notes)
+
+
+class ImpossibleDurations(Case):
+    def test_a_late_end_is_cut_at_the_next_start(self):
+        for index, dur in ((5, 900_000), (20, 1_700)):
+            events = launches()
+            [e for e in events if e['cat'] == 'kernel'][index]['dur'] = dur
+            path = self.write('rank0.json', kineto(events))
+            self.assertEqual(flaws(info(path))['kineto.impossible_duration']['count'], 1)
+            self.assertEqual(answer(path)['step_ns'], 1_000_000)
+
+    def test_a_graph_s_kernels_and_the_next_kernel_may_overlap(self):
+        events = launches(count=10, per_step=10) + [x('cuda_runtime', 'cudaGraphLaunch', 3000, 5, correlation=900)]
+        events += [x('kernel', 'ncclDevKernel_AllReduce', 3020, 500, 0, 7, stream=7, correlation=900)]
+        events += [x('kernel', 'gemm', 3030 + 50 * i, 40, 0, 7, stream=7, correlation=900) for i in range(8)]
+        self.assertNotIn('kineto.impossible_duration', flaws(info(self.write('rank0.json', kineto(events)))))
+        events = launches()
+        [e for e in events if e['cat'] == 'kernel'][5]['dur'] = 110  # programmatic dependent launch
+        self.assertNotIn('kineto.impossible_duration', flaws(info(self.write('rank0.json', kineto(events)))))
+
+
 if __name__ == '__main__':
     unittest.main()

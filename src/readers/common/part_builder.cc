@@ -7,6 +7,7 @@
 #include "base/sort_runs.h"
 #include "model/source_limits.h"
 #include "model/torch_facts.h"
+#include "readers/common/absurd_times.h"
 #include "readers/common/number_map.h"
 #include "readers/common/order_facts.h"
 #include "readers/common/problems.h"
@@ -17,6 +18,7 @@ namespace {
 template <class Fact>
 std::vector<Fact> placed(std::vector<Fact>& facts, const std::vector<uint32_t>& slice) {
   for (Fact& fact : facts) fact.slice = slice[fact.slice];
+  std::erase_if(facts, [](const Fact& fact) { return fact.slice == kNoSliceIndex; });
   order_facts(facts, slice.size());
   return std::move(facts);
 }
@@ -121,16 +123,26 @@ void PartBuilder::add_steps() {
 // Scatters the rows into their lanes: by start, longer first, then in the source's order. Returns the slice of each
 // row.
 std::vector<uint32_t> PartBuilder::fill_lanes() {
-  const size_t n = start_.size();
+  const size_t rows = start_.size();
+  const std::vector<bool> absurd = absurd_rows(
+      rows,
+      [&](auto&& use) {
+        for (size_t row = 0; row < rows; ++row) use({start_[row], dur_[row], !is_on_host(kinds_[kind_[row]].kind)});
+      },
+      0, reader_, part.source, notes);
+  const auto stays = [&](size_t row) { return absurd.empty() || !absurd[row]; };
   std::vector<size_t> next(part.lanes.size() + 1, 0);
-  for (const uint32_t lane : lane_) ++next[lane + 1];
+  for (size_t r = 0; r < rows; ++r)
+    if (stays(r)) ++next[lane_[r] + 1];
   for (size_t l = 0; l < part.lanes.size(); ++l) {
     next[l + 1] += next[l];
     part.lanes[l].begin = next[l];
     part.lanes[l].end = next[l + 1];
   }
-  std::vector<uint32_t> row(n), slice(n);
-  for (uint32_t r = 0; r < n; ++r) row[next[lane_[r]]++] = r;
+  const size_t n = next.back();
+  std::vector<uint32_t> row(n), slice(rows, kNoSliceIndex);
+  for (uint32_t r = 0; r < rows; ++r)
+    if (stays(r)) row[next[lane_[r]]++] = r;
   const auto before = [&](uint32_t a, uint32_t b) {
     if (start_[a] != start_[b]) return start_[a] < start_[b];
     if (dur_[a] != dur_[b]) return dur_[a] > dur_[b];
@@ -179,7 +191,7 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   s.file_index = std::move(row);
   // One row can make two slices (a range and its device side), so the count is raised: positions stay below it, as
   // everywhere.
-  part.event_count = std::max<int64_t>(part.event_count, n);
+  part.event_count = std::max(part.event_count, static_cast<int64_t>(rows));
   return slice;
 }
 
@@ -189,6 +201,7 @@ void PartBuilder::pair_slices(const std::vector<uint32_t>& slice) {
   Slices& s = part.slices;
   for (const auto& [host, device] : pairs_) {
     const uint32_t from = slice[host], to = slice[device];
+    if (from == kNoSliceIndex || to == kNoSliceIndex) continue;
     if (s.partner[to] == kNoSliceIndex) s.partner[to] = from;
     if (s.partner[from] == kNoSliceIndex) s.partner[from] = to;
     s.step[to] = s.step[s.partner[to]];
@@ -231,10 +244,13 @@ Part PartBuilder::finish(FileNames& names) {
   part.ranges = placed(ranges, slice);
   part.transfers = placed(transfers, slice);
   part.tasks = placed(tasks, slice);
-  for (const SliceLink& link : links_) part.slice_links.push_back({slice[link.from], slice[link.to], link.kind});
+  for (const SliceLink& link : links_)
+    if (slice[link.from] != kNoSliceIndex && slice[link.to] != kNoSliceIndex)
+      part.slice_links.push_back({slice[link.from], slice[link.to], link.kind});
   for (uint32_t id = 0; id < texts_.size(); ++id) names.names.emplace_back(texts_.text(id));
   std::vector<uint32_t> owner(owners_.empty() ? 0 : part.slices.size(), kNoCorrelation);
   for (const auto& [row, operator_row] : owners_) {
+    if (slice[row] == kNoSliceIndex || slice[operator_row] == kNoSliceIndex) continue;
     owner[slice[operator_row]] = slice[operator_row] + 1;
     owner[slice[row]] = slice[operator_row] + 1;
   }
@@ -243,8 +259,14 @@ Part PartBuilder::finish(FileNames& names) {
     return k.kind == Category::kKernel && k.kernel_class != KernelClass::kNone;
   });
   relate_slices(names, owner,
-                {.lanes_are_typed = true, .owners_are_certain = true, .kernels_are_classified = classified}, part);
+                {.lanes_are_typed = true,
+                 .owners_are_certain = true,
+                 .kernels_are_classified = classified,
+                 .notes = &notes,
+                 .format = reader_},
+                part);
   pair_slices(slice);
+  leave_out_far_marks(part, reader_, notes);
   return std::move(part);
 }
 

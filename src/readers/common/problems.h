@@ -8,6 +8,7 @@ namespace stageline::problem {
 PROBLEM(reader, bad_row, kLoss);
 PROBLEM(reader, overlapping_steps, kWarning);
 PROBLEM(reader, reversed_time, kWarning);
+PROBLEM(reader, zero_time, kLoss);
 PROBLEM(table, cut, kLoss);
 
 }  // namespace stageline::problem

@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "model/torch_facts.h"
 #include "readers/common/exchange_names.h"
+#include "readers/common/problems.h"
 
 namespace stageline {
 namespace {
@@ -69,7 +70,10 @@ class Finisher {
     s_.step.assign(s_.size(), 0);
     for (Lane& lane : part_.lanes) {
       if (!how_.lanes_are_typed) lane.kind = lane_kind(lane, [&](size_t i) { return category(i); });
-      if (lane.kind != LaneKind::kDeviceStream) nest(s_, lane);
+      if (lane.kind == LaneKind::kDeviceStream)
+        end_in_order(lane);
+      else
+        nest(s_, lane);
     }
     link_launches();
     find_owners();
@@ -80,6 +84,25 @@ class Finisher {
  private:
   Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
   uint32_t external(size_t i) const { return external_id_.empty() ? kNoCorrelation : external_id_[i]; }
+
+  // Work of one stream runs one after the other, so none ends after work that was launched later. Programmatic
+  // dependent launch lets only the next kernel begin early, so work that outlasts the next two has a wrong end (its
+  // record was flushed late) and ends at the next start. Kernels of one launch (a graph) may run beside each other.
+  void end_in_order(const Lane& lane) {
+    const auto launched_apart = [&](size_t a, size_t b) {
+      return is_device_work(category(b)) && s_.correlation[b] != kNoCorrelation &&
+             s_.correlation[b] != s_.correlation[a] && s_.stream_id[a] == s_.stream_id[b];
+    };
+    for (size_t i = lane.begin; i + 2 < lane.end; ++i) {
+      const int64_t end = s_.end_ns(i);
+      if (end <= s_.end_ns(i + 2) || end <= s_.end_ns(i + 1) || !is_device_work(category(i)) ||
+          s_.correlation[i] == kNoCorrelation || !launched_apart(i, i + 1) || !launched_apart(i, i + 2) ||
+          s_.correlation[i + 1] == s_.correlation[i + 2] || s_.start_ns[i + 1] == s_.start_ns[i])
+        continue;
+      s_.dur_ns[i] = s_.start_ns[i + 1] - s_.start_ns[i];
+      if (how_.notes) how_.notes->add(problem::reader_impossible_duration.of(how_.format), {part_.source});
+    }
+  }
 
   // The launch of a device slice is the earliest runtime or driver call with its correlation (a driver call has the
   // number of the runtime call that made it). The partner of a launch is its last device slice.

@@ -23,11 +23,15 @@ struct RelateOptions {
   bool owners_are_certain = false;
   // Slices::kernel_class has been set; otherwise it is found by names and collectives.
   bool kernels_are_classified = false;
+  // Where durations that cannot be are reported, under the reader's name.
+  Diagnostics* notes = nullptr;
+  std::string_view format = {};
 };
 
-// Fills parent, partner, step, steps, launch_owners and kernel_class of a part whose lanes are in order (start, longer
-// first, file order). `external_id`: by slice, kNoCorrelation for none, or empty where no slice has one; device work
-// and launch calls belong to the operator of the same number. Linear, but for the sorting of steps.
+// Ends device work that lasts too long to be true, then fills parent, partner, step, steps, launch_owners and
+// kernel_class of a part whose lanes are in order (start, longer first, file order). `external_id`: by slice,
+// kNoCorrelation for none, or empty where no slice has one; device work and launch calls belong to the operator of the
+// same number. Linear, but for the sorting of steps.
 void relate_slices(const FileNames& names, const std::vector<uint32_t>& external_id, const RelateOptions& how,
                    Part& part);
 

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/json_events.h"
+#include "readers/common/rows/problems.h"
 #include "readers/kineto/problems.h"
 
 namespace stageline::kineto {
@@ -96,8 +97,9 @@ const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offs
     give_up(offset);
     return next;
   }
-  const std::string_view text(p, close - p);
-  if (parser_.parse(text, event_) == Fault::kNone) {
+  const std::string_view text(p, static_cast<size_t>(close - p));
+  const Fault fault = parser_.parse(text, event_);
+  if (fault == Fault::kNone) {
     rows_.add(event_, offset);
     shapes_.learn(text);
     return close;
@@ -111,7 +113,12 @@ const char* ChunkParser::take_whole(const char* p, const char* end, int64_t offs
     return next;
   }
   if (const size_t taken = take_damaged(text, offset)) return p + taken;
-  give_up(offset);
+  if (fault != Fault::kBadField) {
+    give_up(offset);
+  } else {
+    rows_.skip_entry();
+    rows_.lose(problem::kineto_bad_time, offset);
+  }
   return close;
 }
 

@@ -106,7 +106,7 @@ File read_one(const std::string& path, size_t workers, Progress* progress, const
   file.slices = rows->row_count;
   file.facts.identity = rows::identify(rows->metadata, path);
   const int64_t base_ns = base_of(*rows, file.notes);
-  file.names = rows::build_part(std::move(*rows), base_ns, file.part);
+  file.names = rows::build_part(std::move(*rows), base_ns, file.part, file.notes);
   file.part.source = path;
   file.part.files.push_back(source_ref(path));
   file.part.machine_name = file.facts.identity.host;
@@ -171,7 +171,7 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
   rows::fit_durations(all);
   notes.merge(all.rest.diagnostics);
   joint.slices = all.row_count;
-  joint.names = rows::build_part(std::move(all), base_ns, joint.part);
+  joint.names = rows::build_part(std::move(all), base_ns, joint.part, notes);
   return joint;
 }
 

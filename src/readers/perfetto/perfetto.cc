@@ -200,11 +200,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<Placed> placed = place(files, trace.diagnostics);
   std::vector<Part> parts(placed.size());
   std::vector<FileNames> names(placed.size());
+  std::vector<Diagnostics> notes(placed.size());
   parallel_for(placed.size(), [&](size_t i) {
     FileResult& file = files[placed[i].file];
     RankRows& rank = file.ranks[placed[i].part];
     rows::fit_durations(rank.rows);
-    names[i] = rows::build_part(std::move(rank.rows), file.shift_ns, parts[i]);
+    names[i] = rows::build_part(std::move(rank.rows), file.shift_ns, parts[i], notes[i], kFormat);
     parts[i].rank = static_cast<int32_t>(placed[i].rank);
     parts[i].source = file.path;
     parts[i].machine_name = rank.machine;
@@ -215,6 +216,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (size_t i = 0; i < parts.size(); ++i) {
     adopt_names(names[i], trace, name_maps[i], category_maps[i]);
     names[i] = {};
+    trace.diagnostics.merge(notes[i]);
   }
   parallel_for(parts.size(), [&](size_t i) { rename_part(name_maps[i], category_maps[i], parts[i]); });
   trace.parts = std::move(parts);

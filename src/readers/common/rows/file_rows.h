@@ -17,6 +17,7 @@
 
 namespace stageline::rows {
 
+inline constexpr uint32_t kNoThread = 0;  // threads are numbered from 1; a row without one makes no slice
 struct Row {
   int64_t start_ns = 0, dur_ns = 0;
   int64_t offset = 0;  // decompressed position of the event

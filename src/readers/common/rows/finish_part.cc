@@ -7,6 +7,7 @@
 
 #include "base/number.h"
 #include "model/open_slices.h"
+#include "readers/common/absurd_times.h"
 #include "readers/common/order_facts.h"
 
 namespace stageline::rows {
@@ -15,6 +16,7 @@ namespace {
 template <class Fact>
 std::vector<Fact> moved(std::vector<Fact> facts, const std::vector<uint32_t>& new_index) {
   for (Fact& fact : facts) fact.slice = new_index[fact.slice];
+  std::erase_if(facts, [](const Fact& fact) { return fact.slice == kNoSliceIndex; });
   order_facts(facts, new_index.size());
   return facts;
 }
@@ -38,7 +40,6 @@ struct Columns {
     s.category_id.resize(n);
     s.kernel_class.resize(n);
     if (external_ids) external_id.resize(n);
-    new_index.resize(n);
   }
   void put(size_t i, const Row& from, int64_t base_ns, uint32_t row_index) {
     s.start_ns[i] = from.start_ns + base_ns;
@@ -90,23 +91,46 @@ struct Columns {
 void fill_lanes(FileRows& rows, int64_t base_ns, Part& part, Columns& columns) {
   bool external_ids = false;
   std::vector<size_t> next = make_lanes(rows, part.lanes, &external_ids);
-  columns.resize(rows.row_count, external_ids);
+  columns.resize(part.lanes.empty() ? 0 : part.lanes.back().end, external_ids);
+  columns.new_index.assign(rows.row_count, kNoSliceIndex);
   uint32_t row_index = 0;
   for (std::vector<Row>& block : rows.blocks) {
-    for (const Row& row : block) columns.put(next[row.thread]++, row, base_ns, row_index++);
+    for (const Row& row : block) {
+      if (row.thread != kNoThread) columns.put(next[row.thread]++, row, base_ns, row_index);
+      ++row_index;
+    }
     std::vector<Row>().swap(block);
   }
   for (const Lane& lane : part.lanes) columns.sort(lane.begin, lane.end);
   if (columns.sorted_to.empty()) return;
-  for (uint32_t& slice : columns.new_index) slice = columns.sorted_to[slice];
+  for (uint32_t& slice : columns.new_index)
+    if (slice != kNoSliceIndex) slice = columns.sorted_to[slice];
+}
+
+// Takes rows whose times cannot be from their threads.
+void leave_out_absurd(FileRows& rows, const FileNames& names, std::string_view format, Diagnostics& notes) {
+  const std::vector<bool> absurd = absurd_rows(
+      rows.row_count,
+      [&](auto&& use) {
+        for (const std::vector<Row>& block : rows.blocks)
+          for (const Row& row : block)
+            use({row.start_ns, row.dur_ns, !is_on_host(names.categories[row.category].kind)});
+      },
+      0, format, rows.path, notes);
+  size_t index = 0;
+  for (std::vector<Row>& block : rows.blocks)
+    for (Row& row : block)
+      if (!absurd.empty() && absurd[index++]) row.thread = kNoThread;
 }
 
 // Keeps the parents of frames whose parent is on another thread or missing from the nesting of their own thread.
 void python_parents(const FileRows& rows, const std::vector<uint32_t>& new_index, Part& part) {
   std::unordered_map<int64_t, uint32_t> frame;
   frame.reserve(rows.rest.python.size());
-  for (const PythonRow& p : rows.rest.python) frame.emplace(p.id, new_index[p.slice]);
+  for (const PythonRow& p : rows.rest.python)
+    if (new_index[p.slice] != kNoSliceIndex) frame.emplace(p.id, new_index[p.slice]);
   for (const PythonRow& p : rows.rest.python) {
+    if (new_index[p.slice] == kNoSliceIndex) continue;
     if (p.module >= 0) part.modules.push_back({new_index[p.slice], p.module});
     if (p.parent < 0) continue;
     const auto it = frame.find(p.parent);
@@ -162,7 +186,7 @@ std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes, b
   uint32_t all_ids = kNoCorrelation;  // kNoCorrelation has every bit set: one that lacks a bit is a number
   for (const std::vector<Row>& block : rows.blocks)
     for (const Row& row : block) {
-      ++next[row.thread + 1];
+      if (row.thread != kNoThread) ++next[row.thread + 1];
       all_ids &= row.external_id;
     }
   if (external_ids) *external_ids = all_ids != kNoCorrelation;
@@ -188,8 +212,10 @@ void name_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
       lane.name = lane.tid.starts_with("stream") || lane.tid.starts_with("async") ? lane.tid : "thread " + lane.tid;
 }
 
-FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
+FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& notes, std::string_view format) {
   FileNames names = names_of(rows);
+  part.source = rows.path;
+  leave_out_absurd(rows, names, format, notes);
   std::vector<uint32_t> external_id, new_index;
   {
     Columns columns{part.slices, external_id, new_index, {}};
@@ -226,7 +252,8 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part) {
   relate_slices(names, external_id, {}, part);
   python_parents(rows, new_index, part);
   for (const SliceLink& link : rest.links)
-    part.slice_links.push_back({new_index[link.from], new_index[link.to], link.kind});
+    if (new_index[link.from] != kNoSliceIndex && new_index[link.to] != kNoSliceIndex)
+      part.slice_links.push_back({new_index[link.from], new_index[link.to], link.kind});
   link_flows(rows, part);
   return names;
 }

@@ -11,8 +11,10 @@
 namespace stageline::rows {
 
 // Builds the part with the file's own name and category ids; several files can be built at once. `base_ns` is added to
-// every time. `rows` are freed on the way.
-FileNames build_part(FileRows rows, int64_t base_ns, Part& part);
+// every time. `rows` are freed on the way. Rows whose times cannot be are left out, and counted in `notes` under the
+// name of the reader, `format`.
+FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& notes,
+                     std::string_view format = "kineto");
 
 // Sets Part::device to the most common process number among the rows of device work.
 void find_device(Part& part);

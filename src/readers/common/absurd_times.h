@@ -1,0 +1,154 @@
+// Finds the rows of a profile whose times cannot be true, so that one of them does not decide how long the recording
+// was. Profilers write them where a buffer was lost or a clock was read wrongly.
+//
+//   no time     start and length are 0: what CUPTI, roctracer and Kineto write where they have no time
+//   far away    ·                                          |── everything else ──|
+//               further from all others than these are long from the first to the last
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/diagnostics.h"
+#include "model/trace.h"
+#include "readers/common/problems.h"
+
+namespace stageline {
+
+// Returns true for what a host did and for marks of no certain place, false for what a device's clock stamped.
+constexpr bool is_on_host(Category c) { return is_host(c) || c == Category::kOther || c == Category::kSpan; }
+
+struct RowTime {
+  int64_t start_ns, dur_ns;
+  bool on_device;  // the row is what a device did, whose times another clock gave
+};
+
+namespace absurd {
+// This many rows, spread by chance, leave a gap longer than their own extent at one end only once in 2^16 recordings;
+// a group of rows next to 16 times as many is no recording of its own.
+inline constexpr size_t kRest = 16;
+// A host's calls of the beginning or end of a session (cuInit, a last synchronise) may stand alone for minutes. Nobody
+// records for an hour for the sake of less than that.
+inline constexpr int64_t kHourNs = 3'600'000'000'000;
+}  // namespace absurd
+
+// Returns for each row whether it has to be left out; empty where none has. `for_rows` calls its argument with the
+// RowTime of each row, in order. `zero_ns` is what the source's 0 means. Two passes where all is well.
+template <class ForRows>
+std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns, std::string_view format,
+                              const std::string& path, Diagnostics& notes) {
+  std::vector<bool> out;
+  const auto visit = [&](auto&& use) {
+    size_t row = 0;
+    for_rows([&](const RowTime& time) {
+      if (out.empty() || !out[row]) use(row, time);
+      ++row;
+    });
+  };
+  const auto leave_out = [&](const Problem& problem, auto&& which) {
+    std::vector<bool> next = out;
+    next.resize(count);
+    int64_t left_out = 0;
+    visit([&](size_t row, const RowTime& time) {
+      if (which(time)) next[row] = true, ++left_out;
+    });
+    if (left_out > 0) notes.add(problem.of(format), {path}, left_out), out.swap(next);
+  };
+  const auto is_zero = [&](const RowTime& time) { return time.start_ns == zero_ns && time.dur_ns == 0; };
+  int64_t first = INT64_MAX, last = INT64_MIN, zeros_on_host = 0, zeros_on_device = 0;
+  visit([&](size_t, const RowTime& time) {
+    if (is_zero(time)) {
+      ++(time.on_device ? zeros_on_device : zeros_on_host);
+      return;
+    }
+    first = std::min(first, time.start_ns);
+    last = std::max(last, time.start_ns + time.dur_ns);
+  });
+  // On a host, one short call may begin a recording whose times count from its first event; two on end cannot.
+  const bool host_too = first > zero_ns && zeros_on_host > 1;
+  if (last > first && (zeros_on_device > 0 || host_too))
+    leave_out(problem::reader_zero_time,
+              [&](const RowTime& time) { return is_zero(time) && (time.on_device || host_too); });
+
+  // The longest time that no row covers is looked for in 64 equal pieces: one that is longer than all the rest is
+  // about half of them.
+  constexpr uint64_t kPieces = 64;
+  struct Side {
+    size_t rows = 0, on_host = 0;
+    int64_t start = INT64_MAX, end = INT64_MIN;
+    void add(const Side& other) {
+      rows += other.rows, on_host += other.on_host;
+      start = std::min(start, other.start), end = std::max(end, other.end);
+    }
+    uint64_t extent() const { return static_cast<uint64_t>(end) - static_cast<uint64_t>(start); }
+  };
+  for (;;) {
+    Side all;
+    visit([&](size_t, const RowTime& time) {
+      all.add({1, time.on_device ? 0u : 1u, time.start_ns, time.start_ns + time.dur_ns});
+    });
+    if (all.rows <= absurd::kRest) return out;
+    const uint64_t width = all.extent() / kPieces + 1;
+    const auto piece = [&](int64_t at) {
+      return (static_cast<uint64_t>(at) - static_cast<uint64_t>(all.start)) / width;
+    };
+    std::array<Side, kPieces> pieces;
+    std::array<int64_t, kPieces + 1> cover{};
+    visit([&](size_t, const RowTime& time) {
+      const int64_t end = time.start_ns + time.dur_ns;
+      pieces[piece(time.start_ns)].add({1, time.on_device ? 0u : 1u, time.start_ns, end});
+      ++cover[piece(time.start_ns)], --cover[piece(end) + 1];
+    });
+    uint64_t gap_from = 0, gap_to = 0, from = 0;
+    int64_t open = 0;
+    for (uint64_t p = 0; p < kPieces; ++p) {
+      open += cover[p];
+      if (open > 0) from = p + 1;
+      if (p + 1 - from > gap_to - gap_from) gap_from = from, gap_to = p + 1;
+    }
+    Side before, after;
+    for (uint64_t p = 0; p < kPieces; ++p) (p < gap_to ? before : after).add(pieces[p]);
+    if (before.rows == 0 || after.rows == 0) return out;
+    const bool left = before.rows < after.rows;
+    const Side &few = left ? before : after, &rest = left ? after : before;
+    const uint64_t gap = static_cast<uint64_t>(after.start) - static_cast<uint64_t>(before.end);
+    const bool hour = gap > static_cast<uint64_t>(absurd::kHourNs), group = few.rows * absurd::kRest > rest.rows;
+    // Work of a device has its launch beside it: without one it is alone only where its own clock was wrong.
+    const bool alone = few.on_host == 0 && rest.on_host > 0;
+    if (gap <= rest.extent() || rest.rows < absurd::kRest || (alone ? group && !hour : group || !hour)) return out;
+    const int64_t split = after.start;
+    leave_out(problem::reader_far_time, [&](const RowTime& time) { return (time.start_ns < split) == left; });
+  }
+}
+
+// Leaves out what a part has beside slices (marks, counters, memory records) at times that are further from all slices
+// than these are long, and further than an hour.
+inline void leave_out_far_marks(Part& part, std::string_view format, Diagnostics& notes) {
+  int64_t first = INT64_MAX, last = INT64_MIN, left_out = 0;
+  for (size_t i = 0; i < part.slices.size(); ++i) {
+    first = std::min(first, part.slices.start_ns[i]);
+    last = std::max(last, part.slices.end_ns(i));
+  }
+  if (part.slices.size() < absurd::kRest) return;
+  const int64_t far = std::clamp(last - first, absurd::kHourNs, int64_t{4'000'000'000'000'000'000});
+  const auto is_far = [&](int64_t at) { return at < first - far || at > last + far; };
+  left_out += static_cast<int64_t>(std::erase_if(part.marks, [&](const Mark& mark) { return is_far(mark.time_ns); }));
+  left_out += static_cast<int64_t>(
+      std::erase_if(part.memory, [&](const MemoryRecord& record) { return is_far(record.time_ns); }));
+  for (CounterSeries& series : part.counters) {
+    size_t kept = 0;
+    for (size_t k = 0; k < series.time_ns.size(); ++k) {
+      if (is_far(series.time_ns[k])) continue;
+      series.time_ns[kept] = series.time_ns[k];
+      series.value[kept++] = series.value[k];
+    }
+    left_out += static_cast<int64_t>(series.time_ns.size() - kept);
+    series.time_ns.resize(kept);
+    series.value.resize(kept);
+  }
+  if (left_out > 0) notes.add(problem::reader_far_time.of(format), {part.source}, left_out);
+}
+
+}  // namespace stageline
