@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "model/intervals.h"
+#include "model/lost_work.h"
 #include "model/torch_facts.h"
 #include "profile/python_stacks.h"
 
@@ -63,6 +64,8 @@ class TimelineBuilder {
  public:
   TimelineBuilder(const Trace& trace, const Part& part, bool truncated)
       : trace_(trace), part_(part), s_(part.slices), truncated_(truncated) {
+    // Where events have lost their times, steps after the last work have lost theirs.
+    has_lost_times_ = truncated || trace.diagnostics.count(trace.format + ".zero_time") > 0;
     out_.part = &part;
   }
 
@@ -141,7 +144,7 @@ class TimelineBuilder {
     int64_t first = INT64_MAX, last = INT64_MIN;
     for (const ProfilerStep& step : part_.steps) {
       if (step.number < filter.first_step || step.number > filter.last_step) continue;
-      if (step.start_ns >= last_work_ns && (truncated_ || first == INT64_MAX)) continue;
+      if (step.start_ns >= last_work_ns && (has_lost_times_ || first == INT64_MAX)) continue;
       first = std::min(first, step.start_ns);
       last = std::max(last, step.end_ns);
       ++out_.step_count;
@@ -166,7 +169,66 @@ class TimelineBuilder {
       if (step < part_.steps.size()) hole.end = std::min(hole.end, part_.steps[step].start_ns);
       if (hole.start < hole.end) out_.unrecorded.push_back(hole);
     }
+    leave_out_lost_work();
     out_.unrecorded = union_of(std::move(out_.unrecorded));  // a recording may hold neither work nor a step
+  }
+
+  // Where the work of launches is missing, nobody knows whether the device was busy. Steps that lost most of their work
+  // do not count, if others are left. Elsewhere the time from such a launch until recorded work that was launched later
+  // counts to the length of its step, and to no share.
+  void leave_out_lost_work() {
+    const LostLaunches found =
+        lost_launches(part_, [&](size_t i) { return category(i); }, [&](StringId id) { return trace_.names.text(id); });
+    if (found.lost.empty()) return;
+    std::vector<int64_t> balance(part_.steps.size() + 1, 0);  // of each step: lost launches less the others
+    for (const uint32_t call : found.launches) --balance[s_.step[call]];
+    for (const uint32_t call : found.lost) balance[s_.step[call]] += 2;
+    for (const uint32_t call : found.lost) out_.end_ns = std::max(out_.end_ns, s_.end_ns(call));
+    const auto counts = [&](const ProfilerStep& step) {
+      return step.end_ns > out_.start_ns && step.start_ns < out_.end_ns;
+    };
+    int64_t gone = 0;
+    for (size_t k = 0; k < part_.steps.size(); ++k) gone += balance[k + 1] > 0 && counts(part_.steps[k]);
+    const bool by_steps = gone > 0 && gone < static_cast<int64_t>(out_.step_count);
+    if (by_steps) leave_out_steps(balance, counts);
+    std::vector<int64_t> lost_ns;
+    for (const uint32_t call : found.lost)
+      if (!by_steps || balance[s_.step[call]] <= 0) lost_ns.push_back(s_.start_ns[call]);
+    std::sort(lost_ns.begin(), lost_ns.end());
+    size_t lost = 0;
+    int64_t busy_until = out_.start_ns;
+    for (size_t k = 0; k <= out_.device.size(); ++k) {
+      const int64_t next = k < out_.device.size() ? out_.device[k].start_ns : out_.end_ns;
+      if (lost < lost_ns.size() && std::max(lost_ns[lost], busy_until) < next) {
+        out_.unrecorded.push_back({std::max(lost_ns[lost], busy_until), next});
+        out_.lost_ns += next - out_.unrecorded.back().start;
+      }
+      if (k == out_.device.size()) break;
+      busy_until = std::max(busy_until, out_.device[k].end_ns);
+      const uint32_t launch = s_.partner[out_.device[k].slice];
+      const int64_t launched = launch == kNoSliceIndex ? next : s_.start_ns[launch];
+      while (lost < lost_ns.size() && lost_ns[lost] < launched) ++lost;
+    }
+  }
+
+  // Leaves out what no recorded work covers of the steps with a positive balance.
+  template <class Counts>
+  void leave_out_steps(const std::vector<int64_t>& balance, Counts counts) {
+    size_t j = 0;
+    int64_t busy_until = out_.start_ns;
+    for (size_t k = 0; k < part_.steps.size(); ++k) {
+      const ProfilerStep& step = part_.steps[k];
+      if (balance[k + 1] <= 0 || !counts(step)) continue;
+      --out_.step_count;
+      for (; j < out_.device.size() && out_.device[j].start_ns < step.start_ns; ++j)
+        busy_until = std::max(busy_until, out_.device[j].end_ns);
+      busy_until = std::max(busy_until, step.start_ns);
+      for (; j < out_.device.size() && out_.device[j].start_ns < step.end_ns; ++j) {
+        if (out_.device[j].start_ns > busy_until) out_.unrecorded.push_back({busy_until, out_.device[j].start_ns});
+        busy_until = std::max(busy_until, out_.device[j].end_ns);
+      }
+      if (busy_until < step.end_ns) out_.unrecorded.push_back({busy_until, std::min(step.end_ns, out_.end_ns)});
+    }
   }
 
   // Calls each(start, end, last) for what was recorded of [start, end); `last`: nothing of it follows.
@@ -616,7 +678,7 @@ class TimelineBuilder {
   const Trace& trace_;
   const Part& part_;
   const Slices& s_;
-  bool truncated_;
+  bool truncated_, has_lost_times_ = false;
   int64_t first_ns_ = 0;
   int64_t host_until_ns_ = INT64_MIN;  // the end of the last step
   DeviceTimeline out_;

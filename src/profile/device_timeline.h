@@ -136,6 +136,7 @@ struct DeviceTimeline {
 
   // Between two recordings of the rank, from the last work or step of the one to the first of the next: in no sum.
   std::vector<Interval> unrecorded;
+  int64_t lost_ns = 0;  // how much of it lies in steps that count
 
   int64_t window_ns() const { return end_ns - start_ns - length_of(unrecorded); }
   int64_t all_idle_ns() const;

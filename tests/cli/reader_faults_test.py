@@ -137,5 +137,37 @@ class ImpossibleDurations(Case):
         self.assertNotIn('kineto.impossible_duration', flaws(info(self.write('rank0.json', kineto(events)))))
 
 
+class LostWork(Case):
+    def test_launches_without_work_are_told_and_their_time_does_not_count(self):
+        for kept, period in ((20, 100), (10, 240)):
+            events = launches(count=100, period=period)
+            events = [e for e in events if e['cat'] != 'kernel' or e['args']['correlation'] <= kept]
+            path = self.write('rank0.json', kineto(events))
+            note = flaws(info(path))['kineto.lost_work']
+            self.assertAlmostEqual(note['count'], 100 - kept, delta=1)
+            self.assertAlmostEqual(answer(path)['share']['compute'], 100 * 60 / period, delta=3)
+
+    def test_lost_replays_of_graphs(self):
+        events = []
+        for k in range(40):
+            at = 1000 + 1000 * k
+            events += [x('cuda_runtime', 'hipGraphLaunch', at, 30, correlation=100 + k)]
+            if k % 5 == 0:
+                events += [x('kernel', 'gemm', at + 40 + 95 * i, 95, 0, 3, stream=3, correlation=100 + k) for i in range(10)]
+        path = self.write('rank0.json', kineto(events))
+        self.assertAlmostEqual(flaws(info(path))['kineto.lost_work']['count'], 32, delta=1)
+        self.assertGreater(answer(path)['share']['compute'], 90)
+
+    def test_a_device_of_which_nothing_is_left(self):
+        for call in ('hipLaunchKernel', 'urEnqueueKernelLaunchWithArgsExp', 'cudaGraphLaunch'):
+            events = [e for e in launches(call=call) if e['cat'] != 'kernel']
+            self.assertEqual(flaws(info(self.write('rank0.json', kineto(events))))['kineto.lost_work']['count'], 40)
+
+    def test_a_capture_launches_nothing(self):
+        events = launches() + [x('cuda_runtime', 'cudaStreamBeginCapture', 500, 2, correlation=800), x('cuda_runtime', 'cudaStreamEndCapture', 700, 2, correlation=801)]
+        events += [x('cuda_runtime', 'cudaLaunchKernel', 510 + 10 * i, 4, correlation=810 + i) for i in range(15)]
+        self.assertNotIn('kineto.lost_work', flaws(info(self.write('rank0.json', kineto(events)))))
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -66,6 +66,7 @@ struct RankLoss {
 struct RankAccount {
   int32_t rank = 0;
   bool linked = false;  // launches are known, so idle time has owners and losses have prices
+  double steps_ns = 0;  // the window, with the time in which work was lost
   double window_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
   ByEnum<IdleCause, double, kIdleCauses> idle_ns = {};
   double idle_of_host_ns() const;  // all but kBetween and kStream

@@ -6,6 +6,10 @@
 namespace stageline::problem {
 
 PROBLEM(reader, bad_row, kLoss);
+PROBLEM(reader, clock_behind, kWarning);
+PROBLEM(reader, far_time, kLoss);
+PROBLEM(reader, impossible_duration, kLoss);
+PROBLEM(reader, lost_work, kLoss);
 PROBLEM(reader, overlapping_steps, kWarning);
 PROBLEM(reader, reversed_time, kWarning);
 PROBLEM(reader, zero_time, kLoss);

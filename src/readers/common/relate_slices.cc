@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "base/number.h"
+#include "model/lost_work.h"
 #include "model/torch_facts.h"
 #include "readers/common/exchange_names.h"
 #include "readers/common/problems.h"
@@ -79,6 +80,11 @@ class Finisher {
     find_owners();
     number_steps();
     if (!how_.kernels_are_classified) classify();
+    if (!how_.notes) return;
+    report_lost_work(*how_.notes);
+    if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0)
+      how_.notes->add(problem::reader_clock_behind.of(how_.format),
+                      Args().set("lead", human_duration(static_cast<double>(lead))), {part_.source});
   }
 
  private:
@@ -128,6 +134,17 @@ class Finisher {
       if (known == kNoSliceIndex || s_.file_index[i] > s_.file_index[known])
         s_.partner[from] = i;
     }
+  }
+
+  void report_lost_work(Diagnostics& notes) const {
+    const LostLaunches found = lost_launches(
+        part_, [&](size_t i) { return category(i); }, [&](StringId id) { return std::string_view(names_.names[id]); });
+    if (!found.lost.empty())
+      notes.add(problem::reader_lost_work.of(how_.format),
+                Args()
+                    .count("lost", static_cast<int64_t>(found.lost.size()))
+                    .count("all", static_cast<int64_t>(found.launches.size())),
+                {part_.source}, static_cast<int64_t>(found.lost.size()));
   }
 
   // Owners are found by "External id" where that is a real link. From torch 1.13 to 2.2 it only repeats the
