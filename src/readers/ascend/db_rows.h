@@ -17,6 +17,7 @@
 #include "readers/ascend/find_ranks.h"
 #include "readers/ascend/part_builder.h"
 #include "readers/ascend/scan_table.h"
+#include "readers/common/number_map.h"
 #include "readers/common/range_message.h"
 
 namespace stageline::ascend {
@@ -108,8 +109,7 @@ struct RankDb {
 };
 
 inline uint32_t correlation_of(int64_t connection) {
-  return connection >= 0 && connection < kNone32 && connection != kHostOnlyRange ? static_cast<uint32_t>(connection)
-                                                                                 : kNoCorrelation;
+  return connection == kHostOnlyRange ? kNoCorrelation : fold_number(connection);
 }
 
 void read_identity(RankDb& rank);       // META_DATA and the files next to it, HOST_INFO, NPU_INFO, RANK_DEVICE_MAP

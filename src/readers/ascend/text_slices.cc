@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/number.h"
+#include "readers/common/number_map.h"
 #include "readers/common/range_message.h"
 
 namespace stageline::ascend {
@@ -90,15 +91,13 @@ class Slicer {
                            : thread.kind == ThreadKind::kPlane ? RowKind::kTransfer
                                                                : host_kind(thread, text(row.category), text(row.name));
       if (stream || lane[row.thread] == UINT32_MAX) lane[row.thread] = lane_of(thread, row);
-      const bool numbered = row.connection >= 0 && row.connection < kNoCorrelation;
       uint32_t name = texts_[row.name];
       RangeText range;
       if (kind == RowKind::kRange) {
         range = parse_range_message(text(row.name));
         name = builder_.text(range.name);
       }
-      at_[r] = builder_.add(lane[row.thread], kind, row.start_ns, end, name,
-                            numbered ? static_cast<uint32_t>(row.connection) : kNoCorrelation);
+      at_[r] = builder_.add(lane[row.thread], kind, row.start_ns, end, name, fold_number(row.connection));
       if (at_[r] == kNoRow) continue;
       if (kind == RowKind::kKernel && kernels_ != nullptr) (*kernels_)[row.start_ns].push_back({at_[r], name});
       if (kind == RowKind::kRange) {

@@ -6,8 +6,20 @@
 #include <vector>
 
 #include "base/hash_seed.h"
+#include "model/slice_facts.h"
 
 namespace stageline {
+
+// Profilers' numbers of launches and operators have up to 64 bits, the model's have 32. Returns those that fit as they
+// are. Larger ones (rocmProfileData and others count each session on from the next multiple of 2^32) keep their low
+// half, moved by a constant for each high half: numbers of one session stay apart, and those of two sessions meet only
+// where both would be millions long. Negative ones, and what would be one of the two reserved numbers, give
+// kNoCorrelation.
+constexpr uint32_t fold_number(int64_t number) {
+  if (number < 0) return kNoCorrelation;
+  const auto folded = static_cast<uint32_t>(number) + static_cast<uint32_t>(number >> 32) * 0x9e3779b1u;
+  return folded == 0 && number != 0 ? kNoCorrelation : folded;
+}
 
 // A profiler's numbers mostly run on, so sixteen neighbours share a cache line, and lines are found by open addressing.
 // To be used by one thread only, reading included, since the last line is remembered.

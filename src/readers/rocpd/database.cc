@@ -73,8 +73,12 @@ class DatabaseReader {
     std::map<int64_t, int64_t> copied;  // call → bytes
     scan("rocpd_copyapi", {"api_ptr_id", "size"},
          [&](const SqliteRows& rows) { copied[rows.integer(0)] = rows.integer(1); });
-    NumberMap call_of_op;
-    std::map<int64_t, Process*> of_call;
+    struct Call {
+      Process* process;
+      int64_t id;
+    };
+    std::vector<Call> calls;
+    NumberMap call_at, call_of_op;  // each call's and operation's index into `calls`
     scan("rocpd_api", {"id", "pid", "tid", "start", "end", "apiName_id", "args_id?"}, [&](const SqliteRows& rows) {
       Process* p = processes_.of(rows.integer(1), rows.integer(1));
       if (!p) return;
@@ -83,19 +87,19 @@ class DatabaseReader {
       const uint32_t row =
           processes_.add_call(*p, is_marker ? "MARKER_CORE_API" : "HIP_RUNTIME_API", rows.integer(2), time(rows, 3),
                               time(rows, 4), is_marker && !arguments.empty() ? arguments : name, rows.integer(0));
-      if (row != kNoRow) of_call[rows.integer(0)] = p;
+      if (row == kNoRow) return;
+      call_at.put(rows.integer(0), static_cast<uint32_t>(calls.size()));
+      calls.push_back({p, rows.integer(0)});
     });
     scan("rocpd_api_ops", {"api_id", "op_id"}, [&](const SqliteRows& rows) {
-      const int64_t call = rows.integer(0);
-      if (call >= 0 && call < UINT32_MAX) call_of_op.put(rows.integer(1), static_cast<uint32_t>(call));
+      const uint32_t call = call_at.get(rows.integer(0));
+      if (call != NumberMap::kNone) call_of_op.put(rows.integer(1), call);
     });
     scan("rocpd_op", {"id", "gpuId", "queueId", "start", "end", "description_id", "opType_id"},
          [&](const SqliteRows& rows) {
-           const uint32_t call = call_of_op.get(rows.integer(0));
-           const auto launch = call == NumberMap::kNone ? of_call.end() : of_call.find(call);
-           Process* p = launch != of_call.end() ? launch->second
-                        : processes_.empty()    ? processes_.of(0, 0)
-                                                : processes_.first();
+           const uint32_t at = call_of_op.get(rows.integer(0));
+           const Call* call = at == NumberMap::kNone ? nullptr : &calls[at];
+           Process* p = call ? call->process : processes_.empty() ? processes_.of(0, 0) : processes_.first();
            if (!p) return;
            const std::string_view type = text(rows.integer(6)), description = text(rows.integer(5));
            const bool copy = type.find("Copy") != std::string_view::npos;
@@ -106,10 +110,9 @@ class DatabaseReader {
                    ? kSync
                    : kKernel;
            const std::string name = copy ? copy_name(type) : std::string(description.empty() ? type : description);
-           const auto bytes = copied.find(call);
+           const auto bytes = call ? copied.find(call->id) : copied.end();
            processes_.add_work(*p, kind, rows.integer_or(1, 0), rows.integer_or(2, 0), time(rows, 3), time(rows, 4),
-                               name, launch == of_call.end() ? 0 : launch->first,
-                               copy && bytes != copied.end() ? bytes->second : -1);
+                               name, call ? call->id : 0, copy && bytes != copied.end() ? bytes->second : -1);
          });
     processes_.finish(out_);
   }

@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "readers/common/number_map.h"
 #include "readers/common/rows/file_rows.h"
 #include "readers/common/rows/problems.h"
 
@@ -71,8 +72,8 @@ Row RowBuilder::row_of(const Event& event, int64_t offset) {
   row.offset = offset;
   row.name = dictionaries_.names.intern(event.name);
   row.file_index = static_cast<uint32_t>(chunk_.event_count);
-  row.correlation = small_id(event.correlation);
-  row.external_id = small_id(event.external_id);
+  row.correlation = fold_number(event.correlation);
+  row.external_id = fold_number(event.external_id);
   row.thread = thread_of(event.pid, event.tid);
   row.stream = stream_of(event.stream);
   row.category = category_of(event.cat) & kManyCategories;
@@ -271,8 +272,8 @@ uint32_t RowBuilder::add_row(Row row, const Event& event) {
 
 void RowBuilder::describe(uint32_t row, const Event& event) {
   Row& own = chunk_.rows[row];
-  own.correlation = small_id(event.correlation);
-  own.external_id = small_id(event.external_id);
+  own.correlation = fold_number(event.correlation);
+  own.external_id = fold_number(event.external_id);
   own.stream = stream_of(event.stream);
   add_facts(event, row);
 }
