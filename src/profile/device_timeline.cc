@@ -132,6 +132,8 @@ class TimelineBuilder {
       }
     std::stable_sort(out_.device.begin(), out_.device.end(),
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0)
+      for (auto& item : out_.device) item.start_ns += lead, item.end_ns += lead;
   }
 
   // The beginning of a step is not an accident of the recording, so the waits of devices there count. Time before the
@@ -352,8 +354,9 @@ class TimelineBuilder {
       item.node = node_of(item.slice);
       const bool waits = is_waiting_call(name(item.slice)), copies = waits && is_copy_call(name(item.slice));
       if (!waits && item.end_ns - item.start_ns < kLongCallNs) continue;
-      // Finds the device work that ended last before the call returned, provided that the call began before that.
-      auto it = std::upper_bound(by_end_.begin(), by_end_.end(), item.end_ns,
+      // Finds the device work that ended last before the call returned, provided that the call began before that. A
+      // copy from pageable memory may end shortly after its call, which returns when the last piece is staged.
+      auto it = std::upper_bound(by_end_.begin(), by_end_.end(), item.end_ns + (copies ? kReturnNs : 0),
                                  [&](int64_t t, int32_t k) { return t < end_of(k); });
       const int64_t returns_after = waits ? kReturnNs : kRightAfterNs;
       while (it != by_end_.begin()) {

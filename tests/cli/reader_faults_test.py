@@ -169,5 +169,54 @@ class LostWork(Case):
         self.assertNotIn('kineto.lost_work', flaws(info(self.write('rank0.json', kineto(events)))))
 
 
+class Links(Case):
+    def test_numbers_above_32_bits_link(self):
+        for first in (2**32 + 1, 5 * 2**32, 2**40 + 7, 2**62):
+            path = self.write('rank0.json', kineto(launches(number=first)))
+            self.assertEqual(launched(path), (40, 0))
+
+    def test_rocm_profile_data_of_a_later_session(self):
+        for shift in (2**32, 3 * 2**32 + 5):
+            path = rocpd.make_rpd(self.dir / 'trace.rpd')
+            before = (launched(path), run('sql', path, 'SELECT name, bytes FROM kernels WHERE bytes > 0', '--format', 'csv', '-q', check=0).out)
+            db = sqlite3.connect(path)
+            for table, columns in (('rocpd_api', ('id',)), ('rocpd_op', ('id',)), ('rocpd_api_ops', ('api_id', 'op_id')), ('rocpd_copyapi', ('api_ptr_id',))):
+                for column in columns:
+                    db.execute(f'UPDATE {table} SET {column} = {column} + {shift}')
+            db.commit()
+            db.close()
+            self.assertEqual((launched(path), run('sql', path, 'SELECT name, bytes FROM kernels WHERE bytes > 0', '--format', 'csv', '-q', check=0).out), before)
+
+    def test_arrows_alone(self):
+        for offset in (0, 3):  # an arrow begins at its call or within it
+            events = launches()
+            arrows = []
+            for event in events:
+                number = event['args'].pop('correlation', None)
+                if number is not None:
+                    arrows.append({'ph': 's' if event['cat'] == 'cuda_runtime' else 'f', 'bp': 'e', 'id': number, 'cat': 'ac2g', 'name': 'ac2g',
+                                   'pid': event['pid'], 'tid': event['tid'], 'ts': event['ts'] + (offset if event['cat'] == 'cuda_runtime' else 0)})
+            path = self.write('rank0.json', kineto(events + arrows))
+            self.assertEqual(launched(path), (40, 0))
+            delays = run('sql', path, 'SELECT DISTINCT launch_delay_ns FROM kernels', '--format', 'csv', '-q', check=0).out.split()
+            self.assertEqual(delays[1:], ['14000'])  # each leads to its own call: "2" and "12" are two numbers
+
+    def test_a_device_clock_that_is_behind_keeps_its_launches(self):
+        for behind in (26, 400):
+            path = self.write('rank0.json', kineto(launches(delay=-behind)))
+            told = answer(path)
+            self.assertIn(f'{behind}', flaws(info(path))['kineto.clock_behind']['message'])
+            self.assertNotIn('idle', told['share'])
+            self.assertAlmostEqual(told['share']['compute'], 60, delta=3)
+
+    def test_named_ends_end_their_own_slice(self):
+        for ends in ((('a', 300), ('b', 350)), (('b', 350), ('a', 300))):
+            events = [{'ph': 'B', 'name': 'a', 'pid': 1, 'tid': 1, 'ts': 200}, {'ph': 'B', 'name': 'b', 'pid': 1, 'tid': 1, 'ts': 280}]
+            events += [{'ph': 'E', 'name': name, 'pid': 1, 'tid': 1, 'ts': ts} for name, ts in ends]
+            path = self.write('named.json', json.dumps(events))
+            out = run('sql', path, 'SELECT name, dur_ns FROM slices ORDER BY name', '--format', 'csv', '-q', check=0).out.split()
+            self.assertEqual(out[1:], ['a,100000', 'b,70000'])
+
+
 if __name__ == '__main__':
     unittest.main()

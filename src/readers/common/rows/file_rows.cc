@@ -117,8 +117,14 @@ void FileRows::join_halves(const std::vector<HalfEvent>& halves) {
       rest.diagnostics.add(problem::kineto_unmatched_end, {path, 0, half.row.offset});
       continue;
     }
-    Row row = stack.back();
-    stack.pop_back();
+    // An end that carries a name ends the last slice of that name: slices of one thread may overlap. Overlapping ones
+    // are few; a deeper search would be quadratic where ends have names of their own.
+    constexpr size_t kMaxOverlapping = 64;
+    const auto last = stack.rbegin() + static_cast<std::ptrdiff_t>(std::min(stack.size(), kMaxOverlapping));
+    auto open = std::find_if(stack.rbegin(), last, [&](const Row& row) { return row.name == half.row.name; });
+    if (half.row.name == 0 || open == last) open = stack.rbegin();
+    Row row = *open;
+    stack.erase(std::next(open).base());
     if (__builtin_sub_overflow(half.row.start_ns, row.start_ns, &row.dur_ns) || row.dur_ns < 0) row.dur_ns = 0;
     row.joined = 1;
     joined.push_back(row);

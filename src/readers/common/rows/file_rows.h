@@ -151,6 +151,7 @@ class RowBuilder {
   uint16_t last_category_id_ = 0;
   int64_t last_stream_ = -1;
   uint16_t last_stream_id_ = 0;
+  bool needs_arrows_ = false;  // the chunk has a launch or device work without a correlation
 };
 
 // The whole file, with the file's own ids.

@@ -167,6 +167,42 @@ void link_flows(const FileRows& rows, Part& part) {
   }
 }
 
+// Gives work and launches without a correlation that of the arrow between them, or a new one.
+void link_by_arrows(const FileRows& rows, const FileNames& names, Part& part) {
+  if (rows.rest.launch_flows.empty()) return;
+  Slices& s = part.slices;
+  const auto kind = [&](size_t i) { return names.categories[s.category_id[i]].kind; };
+  // The last slice of the wanted kind that has begun at a time, near it: an arrow begins within its call, and ends
+  // where its work begins or within it.
+  const auto slice_at = [&](const Flow& flow, auto wanted) {
+    constexpr int kNear = 16;
+    const Lane& lane = part.lanes[flow.thread - 1];
+    const auto begin = s.start_ns.begin();
+    auto at = static_cast<size_t>(std::upper_bound(begin + static_cast<std::ptrdiff_t>(lane.begin),
+                                                   begin + static_cast<std::ptrdiff_t>(lane.end), flow.time_ns) -
+                                  begin);
+    for (int tries = 0; at > lane.begin && tries < kNear; ++tries)
+      if (--at; wanted(kind(at)) && s.end_ns(at) >= flow.time_ns) return static_cast<uint32_t>(at);
+    return kNoSliceIndex;
+  };
+  uint32_t highest = 0;
+  for (const uint32_t number : s.correlation)
+    if (number != kNoCorrelation) highest = std::max(highest, number);
+  std::unordered_map<uint64_t, uint32_t> launch_of;
+  for (const Flow& flow : rows.rest.launch_flows)
+    if (flow.is_start)
+      if (const uint32_t call = slice_at(flow, is_launch_call); call != kNoSliceIndex) launch_of[flow.id_hash] = call;
+  for (const Flow& flow : rows.rest.launch_flows) {
+    const auto from = flow.is_start ? launch_of.end() : launch_of.find(flow.id_hash);
+    if (from == launch_of.end()) continue;
+    const uint32_t work = slice_at(flow, is_device_work);
+    if (work == kNoSliceIndex || s.correlation[work] != kNoCorrelation) continue;
+    if (s.correlation[from->second] == kNoCorrelation && highest < kNoCorrelation - 1)
+      s.correlation[from->second] = ++highest;
+    s.correlation[work] = s.correlation[from->second];
+  }
+}
+
 }  // namespace
 
 FileNames names_of(const FileRows& rows) {
@@ -249,7 +285,10 @@ FileNames build_part(FileRows rows, int64_t base_ns, Part& part, Diagnostics& no
   part.metadata = std::move(rows.metadata);
   part.base_time_ns = base_ns;
   for (Flow& flow : rest.flows) flow.time_ns += base_ns;
-  relate_slices(names, external_id, {}, part);
+  for (Flow& flow : rest.launch_flows) flow.time_ns += base_ns;
+  link_by_arrows(rows, names, part);
+  relate_slices(names, external_id, {.notes = &notes, .format = format}, part);
+  leave_out_far_marks(part, format, notes);
   python_parents(rows, new_index, part);
   for (const SliceLink& link : rest.links)
     if (new_index[link.from] != kNoSliceIndex && new_index[link.to] != kNoSliceIndex)

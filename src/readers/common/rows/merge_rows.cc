@@ -85,6 +85,7 @@ bool times_fit(const FileRows& rows, int64_t base_ns) {
   for (const MemoryRecord& record : rows.rest.memory) good &= fits(record.time_ns);
   for (const Mark& mark : rows.rest.marks) good &= fits(mark.time_ns);
   for (const Flow& flow : rows.rest.flows) good &= fits(flow.time_ns);
+  for (const Flow& flow : rows.rest.launch_flows) good &= fits(flow.time_ns);
   for (const CounterSeries& series : rows.counters)
     for (const int64_t at : series.time_ns) good &= fits(at);
   return good;
@@ -140,10 +141,11 @@ int64_t append_rows(FileRows& to, FileRows from, int64_t base_shift_ns) {
   }
   for (MemoryRecord& record : chunk.memory) record.time_ns += base_shift_ns;
   for (Mark& mark : chunk.marks) mark.time_ns += base_shift_ns;
-  for (Flow& flow : chunk.flows) {
-    flow.time_ns += base_shift_ns;
-    flow.id_hash ^= (static_cast<uint64_t>(to.rest.event_count) + 1) * 0x9e3779b97f4a7c15ull;
-  }
+  for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
+    for (Flow& flow : chunk.*flows) {
+      flow.time_ns += base_shift_ns;
+      flow.id_hash ^= (static_cast<uint64_t>(to.rest.event_count) + 1) * 0x9e3779b97f4a7c15ull;
+    }
   std::unordered_map<std::string, size_t> known;
   for (size_t c = 0; c < to.counters.size(); ++c) known.emplace(to.counters[c].name, c);
   for (CounterSeries& series : from.counters) {

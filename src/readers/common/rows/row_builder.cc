@@ -21,8 +21,8 @@ uint32_t small_id(int64_t value) {
 }
 
 bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
-// Returns true for arrows of launches, which only repeat what correlations say.
-bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async_"); }
+// Returns true for arrows from launches to their work.
+bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async_") || cat == "DataFlow"; }
 
 }  // namespace
 
@@ -157,7 +157,17 @@ void RowBuilder::add_slice(const Event& event, int64_t offset) {
   if (__builtin_add_overflow(row.start_ns, row.dur_ns, &end) || !is_sane(end))
     return lose(problem::kineto_bad_time, offset);
   chunk_.rows.push_back(row);
-  add_facts(event, static_cast<uint32_t>(chunk_.rows.size() - 1));
+  const auto number = static_cast<uint32_t>(chunk_.rows.size() - 1);
+  add_facts(event, number);
+  if (row.correlation == kNoCorrelation && !needs_arrows_) {
+    const Category category = stageline::category_of(event.cat);
+    needs_arrows_ = is_launch_call(category) || is_device_work(category) || !event.has_cat;
+  }
+  if (event.exact_start_ns >= 0) chunk_.exact_starts.push_back({number, event.exact_start_ns});
+  if (event.step_number < 0 || event.has_cat) return;
+  row.name = dictionaries_.names.intern("ProfilerStep#" + std::to_string(event.step_number));  // JAX's and TensorFlow's
+  row.category = category_of("user_annotation") & kManyCategories;
+  chunk_.rows.push_back(row);
 }
 
 void RowBuilder::add_instant(const Event& event) {
@@ -248,9 +258,10 @@ void RowBuilder::add(const Event& event, int64_t offset) {
     case 's':
     case 't':
     case 'f':
-      if (event.has_ts && !is_launch_flow(event.cat))
-        chunk_.flows.push_back({quick_hash(event.id) * 31 + quick_hash(event.cat), event.ts_ns,
-                                thread_of(event.pid, event.tid), event.phase == 's', is_forward_backward(event.cat)});
+      if (event.has_ts)
+        (is_launch_flow(event.cat) ? chunk_.launch_flows : chunk_.flows)
+            .push_back({quick_hash(event.id) * 31 + quick_hash(event.cat), event.ts_ns, thread_of(event.pid, event.tid),
+                        event.phase == 's', is_forward_backward(event.cat)});
       break;
     default: break;
   }
@@ -284,6 +295,8 @@ void RowBuilder::add_mark(Mark mark) {
 }
 
 ChunkRows RowBuilder::take() {
+  if (!needs_arrows_) std::vector<Flow>().swap(chunk_.launch_flows);
+  needs_arrows_ = false;
   ChunkRows out = std::move(chunk_);
   chunk_ = ChunkRows();
   chunk_.rows.reserve(out.rows.size() + out.rows.size() / 8);
