@@ -218,5 +218,77 @@ class Links(Case):
             self.assertEqual(out[1:], ['a,100000', 'b,70000'])
 
 
+class OtherDialects(Case):
+    def test_devices_of_jax_and_tensorflow(self):
+        for process, thread in (('/device:GPU:0', 'Stream #14(Compute)'), ('/device:TPU:0', 'XLA Ops')):
+            events = [{'ph': 'M', 'pid': 1, 'name': 'process_name', 'args': {'name': process}}, {'ph': 'M', 'pid': 1, 'tid': 14, 'name': 'thread_name', 'args': {'name': thread}},
+                      {'ph': 'M', 'pid': 1, 'tid': 2, 'name': 'thread_name', 'args': {'name': 'XLA Modules'}}, {'ph': 'M', 'pid': 70, 'name': 'process_name', 'args': {'name': '/host:CPU'}}]
+            for k in range(30):
+                at = 1000 + 2000 * k
+                events += [{'ph': 'X', 'pid': 70, 'tid': 9, 'ts': at, 'dur': 1900, 'name': 'train', 'args': {'step_num': str(k)}},
+                           {'ph': 'X', 'pid': 70, 'tid': 9, 'ts': at + 10, 'dur': 9, 'name': 'cuLaunchKernel', 'args': {'correlation_id': str(k + 1)}},
+                           {'ph': 'X', 'pid': 1, 'tid': 2, 'ts': at + 100, 'dur': 1500, 'name': 'jit_step'},
+                           {'ph': 'X', 'pid': 1, 'tid': 14, 'ts': at + 100, 'dur': 1200, 'name': 'fusion.1', 'args': {'correlation_id': str(k + 1)}},
+                           {'ph': 'X', 'pid': 1, 'tid': 14, 'ts': at + 1300, 'dur': 300, 'name': 'all-reduce.1' if 'TPU' in process else 'ncclDevKernel_AllReduce', 'args': {}}]
+            path = self.write('perfetto_trace.json', json.dumps({'displayTimeUnit': 'ns', 'traceEvents': events + [{}]}))
+            told = info(path)
+            self.assertEqual((told['slices_by_kind']['kernels'], told['steps']), (60, 30))
+            self.assertEqual(launched(path)[0], 30)
+            self.assertAlmostEqual(answer(path)['share']['compute'], 100 * 1200 / 2000, delta=2)
+
+    def test_devices_of_rocprof(self):
+        events = [{'ph': 'M', 'name': 'process_name', 'pid': 9, 'args': {'name': 'GPU0'}}, {'ph': 'M', 'name': 'process_name', 'pid': 6, 'args': {'name': 'COPY'}},
+                  {'ph': 'M', 'name': 'process_name', 'pid': 2, 'args': {'name': 'CPU HIP API'}}]
+        for k in range(20):
+            at = 213_757_592_800 + 300 * k
+            events += [{'ph': 'X', 'name': 'hipLaunchKernel', 'pid': 2, 'tid': 100, 'ts': str(at), 'dur': '5', 'args': {}},
+                       {'ph': 'X', 'name': 'vector_add(int*)', 'pid': 9, 'tid': 1, 'ts': str(at + 20), 'dur': '150', 'args': {}},
+                       {'ph': 'X', 'name': 'CopyHostToDevice', 'pid': 6, 'tid': 0, 'ts': str(at + 200), 'dur': '50', 'args': {}}]
+            events += [{'ph': phase, 'cat': 'DataFlow', 'name': 'dep', 'id': k, 'pid': pid, 'tid': tid, 'ts': str(ts)} for phase, pid, tid, ts in (('s', 2, 100, at), ('t', 9, 1, at + 20))]
+        path = self.write('results.json', json.dumps({'otherData': {}, 'traceEvents': events}))
+        told = info(path)
+        self.assertEqual((told['slices_by_kind']['kernels'], told['slices_by_kind']['copies']), (20, 20))
+        self.assertEqual(launched(path), (20, 20))  # arrows lead to the kernels
+
+    def paddle(self, steps, unit, schema):
+        pid, zero, events = 4242, 1_700_000_000_000_000, []
+
+        def add(cat, name, start_us, dur_us, lane, **args):
+            shown = f'{dur_us / 1000:.3f} ms' if unit == 'ms' else f'{dur_us:.3f} us'
+            events.append({'name': f'{name}[{shown}]', 'pid': pid if lane != 7 else 0, 'tid': lane, 'ts': zero + int(start_us), 'dur': dur_us, 'ph': 'X', 'cat': cat,
+                           'cname': 'rail', 'args': {'start_time': f'{start_us:.3f} us', 'end_time': f'{start_us + dur_us:.3f} us', **args}})
+        python, cpp = f'{pid}(Python)', f'{pid}(C++)'
+        for step in range(steps):
+            at = 10_000.25 * step
+            add('ProfileStep', f'ProfileStep#{step + 3}', at, 10_000, python)
+            add('Dataloader', '_DataLoaderIter', at + 10, 400.5, python)
+            add('Forward', 'Linear', at + 500, 9000.125, python)
+            for k in range(4):
+                begin, number = at + 600.125 + 2000 * k, 4 * step + k + 1
+                add('Operator', 'matmul dygraph', begin, 100 + k, cpp)
+                add('CudaRuntime', 'cudaLaunchKernel_v7000', begin + 10, 20, cpp, **{'correlation id': number})
+                add('Kernel', 'void cutlass::Kernel<gemm>(Params)', begin + 50, 1000.5 + k, 7, device=0, stream=7, **{'correlation id': number, 'registers per thread': 128})
+        events += [{'name': 'process_name', 'pid': pid, 'tid': python, 'ph': 'M', 'args': {'name': f'Process {pid} (CPU)'}},
+                   {'name': 'process_name', 'pid': 0, 'tid': 7, 'ph': 'M', 'args': {'name': 'Device 0 (GPU)'}}, {}]
+        return self.write('host_x.paddle_trace.json', json.dumps({'schemaVersion': schema, 'displayTimeUnit': 'ms', 'span_index' if schema == '1.0.2' else 'span_indx': '0', 'traceEvents': events}))
+
+    def test_paddle_s_own_profiler(self):
+        for steps, unit, schema in ((3, 'ms', '1.0.1'), (5, 'us', '1.0.2')):
+            path = self.paddle(steps, unit, schema)
+            told = info(path)
+            self.assertEqual((told['steps'], told['step_numbers'][0], told['parts'][0]['torch']), (steps, 3, ''))
+            self.assertIn('paddle.profiler', run('info', path, check=0).out)
+            self.assertEqual(launched(path), (4 * steps, 0))
+            rows = run('sql', path, "SELECT category, name, count(*), min(dur_ns), min(start_ns) FROM slices GROUP BY 1, 2 ORDER BY 1, 2", '--format', 'csv', '-q', check=0).out.splitlines()[1:]
+            found = {tuple(row.split(',')[:2]): row.split(',')[2:] for row in rows}
+            self.assertEqual(found['cpu_op', 'matmul dygraph'][:2], [str(4 * steps), '100000'])
+            self.assertEqual(found['kernel', 'void cutlass::Kernel<gemm>(Params)'][:2], [str(4 * steps), '1000500'])
+            self.assertEqual(found['user_annotation', '_DataLoaderIter'][0], str(steps))
+            first = int(found['user_annotation', 'ProfilerStep#3'][2])
+            self.assertEqual(int(found['cpu_op', 'matmul dygraph'][2]) - first, 600_125)  # "ts" is cut to µs
+            lanes = run('sql', path, "SELECT count(DISTINCT lane) AS lanes FROM slices WHERE category <> 'kernel'", '--format', 'csv', '-q', check=0).out.split()
+            self.assertEqual(lanes[1], '1')
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -14,6 +14,7 @@
 #include "readers/common/foreign.h"
 #include "readers/common/machines.h"
 #include "readers/common/perfetto_head.h"
+#include "readers/common/rows/dialects.h"
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
@@ -101,6 +102,7 @@ File read_one(const std::string& path, size_t workers, Progress* progress, const
     file.error = std::move(rows).error();
     return file;
   }
+  rows::translate(*rows);
   rows::fit_durations(*rows);
   file.notes = std::move(rows->rest.diagnostics);
   file.slices = rows->row_count;
@@ -135,6 +137,7 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
       notes.add(problem::kineto_unusable_file, Args().set("why", error_text(rows.error())), {one->path});
       continue;
     }
+    rows::translate(*rows);
     if (std::any_of(tables.begin(), tables.end(),
                     [&](const rows::FileRows& known) { return rows::same_rows(known, *rows); })) {
       notes.add(problem::kineto_same_file_twice, {one->path});
@@ -329,6 +332,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   check_runs(facts, trace.diagnostics);
   number_machines(trace);
   check_clocks(trace);
+  if (!trace.parts.empty() && std::all_of(trace.parts.begin(), trace.parts.end(),
+                                          [](const Part& part) { return rows::is_paddle(part.metadata); }))
+    trace.writer = "paddle.profiler";
   trace.description = describe(trace);
   return trace;
 }

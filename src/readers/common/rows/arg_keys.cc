@@ -11,7 +11,7 @@ namespace stageline::rows {
 namespace {
 
 // The keys are sorted by name for the binary search.
-constexpr std::array<std::pair<std::string_view, ArgKey>, 47> kKeys = {{
+constexpr std::array<std::pair<std::string_view, ArgKey>, 52> kKeys = {{
     {"Addr", ArgKey::kAddress},
     {"Bytes", ArgKey::kMemoryBytes},
     {"Call stack", ArgKey::kCallStack},
@@ -48,6 +48,8 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 47> kKeys = {{
     {"blocks per SM", ArgKey::kBlocksPerSm},
     {"bytes", ArgKey::kBytes},
     {"correlation", ArgKey::kCorrelation},
+    {"correlation id", ArgKey::kCorrelation},
+    {"correlation_id", ArgKey::kCorrelation},
     {"dtype", ArgKey::kDtype},
     {"est. achieved occupancy %", ArgKey::kOccupancy},
     {"external id", ArgKey::kExternalId},
@@ -55,7 +57,10 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 47> kKeys = {{
     {"memory bandwidth (GB/s)", ArgKey::kBandwidth},
     {"registers per thread", ArgKey::kRegisters},
     {"shared memory", ArgKey::kSharedMemory},
+    {"start_time", ArgKey::kExactStart},
+    {"step_num", ArgKey::kStepNumber},
     {"stream", ArgKey::kStream},
+    {"theoretical achieved occupancy %", ArgKey::kOccupancy},
     {"wait_on_cuda_event_record_corr_id", ArgKey::kWaitOnRecord},
     {"wait_on_stream", ArgKey::kWaitOnStream},
     {"warps per SM", ArgKey::kWarpsPerSm},
@@ -139,6 +144,7 @@ bool set_number(ArgKey key, int64_t value, Event& event) {
     case ArgKey::kRegisters: event.registers = value; return true;
     case ArgKey::kSharedMemory: event.shared_bytes = value; return true;
     case ArgKey::kPythonModule: event.python_module = value; return true;
+    case ArgKey::kStepNumber: event.step_number = value; return true;
     default: return false;
   }
 }
@@ -146,6 +152,10 @@ bool set_number(ArgKey key, int64_t value, Event& event) {
 void set_arg(ArgKey key, std::string_view text, Event& event) {
   switch (key) {
     case ArgKey::kNone: break;
+    case ArgKey::kExactStart:
+      if (text.ends_with(" us"))
+        event.exact_start_ns = parse_decimal_ns(text.substr(0, text.size() - 3), 3).value_or(-1);
+      break;
     case ArgKey::kBandwidth:
       event.bandwidth_gbps = parse_double(text).value_or(0);
       event.has_copy = true;

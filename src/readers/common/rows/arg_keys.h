@@ -55,6 +55,8 @@ enum class ArgKey : uint8_t {
   kCallStack,
   kModuleHierarchy,
   kPythonModule,
+  kExactStart,
+  kStepNumber,
 };
 
 ArgKey arg_key(std::string_view name);

@@ -78,10 +78,14 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
     mark.file_index += first_index;
     rest.marks.push_back(mark);
   }
-  for (Flow& flow : chunk.flows) {
-    flow.thread = maps.threads[flow.thread];
-    rest.flows.push_back(flow);
-  }
+  for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
+    for (Flow& flow : chunk.*flows) {
+      flow.thread = maps.threads[flow.thread];
+      (rest.*flows).push_back(flow);
+    }
+  append_facts(rest.exact_starts, chunk.exact_starts, first_row);
+  for (const ProcessName& said : chunk.process_names)
+    rest.process_names.push_back({maps.names[said.pid], maps.names[said.name]});
   for (const ThreadName& name : chunk.thread_names)
     rest.thread_names.push_back({maps.threads[name.thread], maps.names[name.name]});
   for (const CounterPoint& point : chunk.counters) {

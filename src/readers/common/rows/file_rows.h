@@ -33,6 +33,16 @@ struct Flow {
   bool is_start = false, is_forward_backward = false;
 };
 
+struct ExactStart {  // of an event that also says its time in ns, counted from the writer's own zero (Paddle)
+  uint32_t slice = 0;
+  int64_t ns = 0;
+};
+
+// The name of a process, as texts among the names.
+struct ProcessName {
+  uint32_t pid = 0, name = 0;
+};
+
 struct PythonRow {
   uint32_t slice = 0;  // index of a row
   int64_t id = -1, parent = -1, module = -1;
@@ -76,6 +86,11 @@ struct ChunkRows {
   std::vector<MemoryRecord> memory;  // lane is a thread
   std::vector<Mark> marks;           // lane is a thread
   std::vector<Flow> flows;
+  // Arrows from launches to their work. Kept only from chunks with launches or work without a correlation, since they
+  // repeat what correlations say.
+  std::vector<Flow> launch_flows;
+  std::vector<ExactStart> exact_starts;
+  std::vector<ProcessName> process_names;
   std::vector<HalfEvent> halves;
   std::vector<CounterPoint> counters;
   std::vector<ThreadName> thread_names;

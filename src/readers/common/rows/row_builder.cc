@@ -16,10 +16,6 @@ constexpr size_t kMaxStreams = 65535;
 // The limits of the model: the sum and the difference of any two times fit.
 bool is_sane(int64_t ns) { return ns >= -4'000'000'000'000'000'000 && ns <= 4'000'000'000'000'000'000; }
 
-uint32_t small_id(int64_t value) {
-  return value >= 0 && value < kNoCorrelation ? static_cast<uint32_t>(value) : kNoCorrelation;
-}
-
 bool is_forward_backward(std::string_view cat) { return cat == "fwdbwd" || cat == "fwd_bwd_correlation"; }
 // Returns true for arrows from launches to their work.
 bool is_launch_flow(std::string_view cat) { return cat == "ac2g" || cat.starts_with("async_") || cat == "DataFlow"; }
@@ -246,13 +242,16 @@ void RowBuilder::add(const Event& event, int64_t offset) {
     case 'n': add_instant(event); break;
     case 'C': add_counter(event); break;
     case 'M': {
-      if (event.name != "thread_name" || event.args.empty()) break;
+      if ((event.name != "thread_name" && event.name != "process_name") || event.args.empty()) break;
       const size_t key = event.args.find("\"name\"");
       const size_t open = key == std::string_view::npos ? key : event.args.find('"', event.args.find(':', key) + 1);
       const size_t close = open == std::string_view::npos ? open : event.args.find('"', open + 1);
       if (close == std::string_view::npos) break;
-      chunk_.thread_names.push_back({thread_of(event.pid, event.tid),
-                                     dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)))});
+      const uint32_t said = dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)));
+      if (event.name == "thread_name")
+        chunk_.thread_names.push_back({thread_of(event.pid, event.tid), said});
+      else
+        chunk_.process_names.push_back({dictionaries_.names.intern(event.pid), said});
       break;
     }
     case 's':

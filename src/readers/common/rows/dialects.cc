@@ -1,0 +1,171 @@
+#include "readers/common/rows/dialects.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+#include "readers/common/xla_ops.h"
+
+namespace stageline::rows {
+namespace {
+
+// The categories that Paddle writes (paddle/fluid/platform/profiler/chrometracing_logger.cc); all others (ProfileStep,
+// Forward, Dataloader, UserDefined, …) are ranges.
+constexpr std::pair<std::string_view, std::string_view> kPaddleCategories[] = {
+    {"Operator", "cpu_op"},
+    {"OperatorInner", "cpu_op"},
+    {"PythonOp", "cpu_op"},
+    {"DygraphKernelLaunch", "cpu_op"},
+    {"StaticKernelLaunch", "cpu_op"},
+    {"DeviceKernelLaunch", "cpu_op"},
+    {"CudaRuntime", "cuda_runtime"},
+    {"MluRuntime", "cuda_runtime"},
+    {"Kernel", "kernel"},
+    {"Memcpy", "gpu_memcpy"},
+    {"Memset", "gpu_memset"},
+};
+
+// "matmul dygraph[88.141 us]" → "matmul dygraph": Paddle writes the length into the name.
+std::string paddle_name(std::string_view name) {
+  const size_t open = name.rfind('[');
+  if (open != std::string_view::npos && (name.ends_with("ms]") || name.ends_with("us]") || name.ends_with("ns]")))
+    name = name.substr(0, open);
+  return name.starts_with("ProfileStep#") ? "ProfilerStep#" + std::string(name.substr(12)) : std::string(name);
+}
+
+template <class Body>
+void each_row(FileRows& rows, Body&& body) {
+  for (std::vector<Row>& block : rows.blocks)
+    for (Row& row : block) body(row);
+}
+
+// Replaces every text of a dictionary; returns the new id of each.
+template <class Renamed>
+std::vector<uint32_t> rename(TextInterner& texts, Renamed renamed) {
+  TextInterner next;
+  std::vector<uint32_t> ids;
+  for (uint32_t id = 0; id < texts.size(); ++id) ids.push_back(next.intern(renamed(texts.text(id))));
+  texts = std::move(next);
+  return ids;
+}
+
+void translate_paddle(FileRows& rows) {
+  const std::vector<uint32_t> names = rename(rows.dictionaries.names, paddle_name);
+  const std::vector<uint32_t> categories = rename(rows.dictionaries.categories, [](std::string_view text) {
+    for (const auto& [theirs, ours] : kPaddleCategories)
+      if (theirs == text) return std::string(ours);
+    return std::string(text.empty() ? "" : "user_annotation");
+  });
+  const std::vector<uint32_t> threads = rename(rows.dictionaries.threads, [](std::string_view text) {
+    const bool lane = text.ends_with("(Python)") || text.ends_with("(C++)");
+    return std::string(lane ? text.substr(0, text.rfind('(')) : text);
+  });
+  each_row(rows, [&](Row& row) {
+    row.name = names[row.name];
+    row.category = static_cast<uint16_t>(categories[row.category]) & 0x7fff;
+    row.thread = threads[row.thread];
+  });
+  ChunkRows& rest = rows.rest;
+  map_texts(rest.collectives, names);
+  map_texts(rest.inputs, names);
+  map_texts(rest.kernels, names);
+  map_texts(rest.stacks, names);
+  for (Mark& mark : rest.marks) mark.name = names[mark.name], mark.lane = threads[mark.lane];
+  for (MemoryRecord& record : rest.memory) record.lane = threads[record.lane];
+  for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
+    for (Flow& flow : rest.*flows) flow.thread = threads[flow.thread];
+  for (ThreadName& said : rest.thread_names) said = {threads[said.thread], names[said.name]};
+  // "ts" is cut to microseconds; "start_time" counts from the first event, to the nanosecond.
+  std::vector<Row*> at;
+  each_row(rows, [&](Row& row) { at.push_back(&row); });
+  const auto first = std::min_element(rest.exact_starts.begin(), rest.exact_starts.end(),
+                                      [](const ExactStart& a, const ExactStart& b) { return a.ns < b.ns; });
+  if (first == rest.exact_starts.end()) return;
+  const int64_t zero = at[first->slice]->start_ns - first->ns;
+  for (const ExactStart& said : rest.exact_starts)
+    if (std::abs(zero + said.ns - at[said.slice]->start_ns) < 2'000) at[said.slice]->start_ns = zero + said.ns;
+}
+
+// Returns true for a process that a profiler made for a device.
+bool is_device_process(std::string_view process) {
+  if (process.starts_with("/device:")) return !process.starts_with("/device:CPU");
+  if (!process.starts_with("GPU")) return process == "COPY";
+  return process.size() > 3 && process.find_first_not_of("0123456789", 3) == std::string_view::npos;
+}
+
+void translate_devices(FileRows& rows) {
+  Dictionaries& known = rows.dictionaries;
+  enum class Place : uint8_t { kHost, kDevice, kDerived };  // derived: modules, steps and scopes drawn for a device
+  std::vector<Place> places(known.threads.size(), Place::kHost);
+  bool any = false;
+  for (const ProcessName& said : rows.rest.process_names) {
+    const std::string_view process = known.names.text(said.name);
+    if (!is_device_process(process)) continue;
+    const std::string key = std::string(known.names.text(said.pid)) + '\n';
+    for (uint32_t t = 1; t < known.threads.size(); ++t)
+      if (known.threads.text(t).starts_with(key)) places[t] = Place::kDevice, any = true;
+  }
+  if (!any) return;
+  for (const ThreadName& said : rows.rest.thread_names) {
+    const std::string_view line = known.names.text(said.name);
+    const bool xla = line.starts_with("XLA ") || line.starts_with("Framework ") || line.starts_with("TensorFlow ") ||
+                     line.starts_with("Source") || line.starts_with("Step") || line == "Launch Stats";
+    if (places[said.thread] == Place::kDevice && xla && !line.ends_with("XLA Ops"))
+      places[said.thread] = Place::kDerived;
+  }
+  // What encloses other slices of a device's line (a loop, a marked range) is drawn and not executed.
+  std::vector<std::vector<Row*>> lines(known.threads.size());
+  each_row(rows, [&](Row& row) {
+    if (places[row.thread] == Place::kDevice) lines[row.thread].push_back(&row);
+  });
+  const auto category = [&](std::string_view text) {
+    return static_cast<uint16_t>(known.categories.intern(text)) & 0x7fff;
+  };
+  const std::array<int, 6> ours = {category("kernel"),       category("gpu_memcpy"),      category("gpu_memset"),
+                                   category("cuda_runtime"), category("python_function"), category("user_annotation")};
+  const int drawn = category("gpu_user_annotation");
+  const auto give = [](Row& row, int id) { row.category = static_cast<uint16_t>(id) & 0x7fff; };
+  uint32_t index = 0;
+  each_row(rows, [&](Row& row) {
+    const uint32_t at = index++;
+    if (!known.categories.text(row.category).empty()) return;
+    const std::string_view name = known.names.text(row.name);
+    if (places[row.thread] == Place::kDerived) return give(row, drawn);
+    const bool call = row.correlation != kNoCorrelation || name.starts_with("hip") || name.starts_with("cuda");
+    if (places[row.thread] == Place::kHost)
+      return give(row, call ? ours[3] : name.starts_with('$') ? ours[4] : ours[5]);
+    const bool copy =
+        name.starts_with("Memcpy") || name.find("Copy") != std::string_view::npos || is_xla_transfer("", name);
+    give(row, name.starts_with("Memset") ? ours[2] : copy ? ours[1] : ours[0]);
+    if (!is_xla_collective("", name)) return;
+    CollectiveFact fact;
+    fact.slice = at;
+    fact.name = known.names.intern(xla_opcode("", name));
+    rows.rest.collectives.push_back(fact);
+  });
+  for (std::vector<Row*>& line : lines) {
+    std::stable_sort(line.begin(), line.end(), [](const Row* a, const Row* b) {
+      return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->dur_ns > b->dur_ns;
+    });
+    for (size_t k = 0; k + 1 < line.size(); ++k)
+      if (line[k + 1]->dur_ns > 0 && line[k + 1]->start_ns + line[k + 1]->dur_ns <= line[k]->start_ns + line[k]->dur_ns)
+        give(*line[k], drawn);
+  }
+}
+
+}  // namespace
+
+bool is_paddle(const std::vector<MetaField>& metadata) {
+  return std::any_of(metadata.begin(), metadata.end(),
+                     [](const MetaField& field) { return field.key == "span_index" || field.key == "span_indx"; });
+}
+
+void translate(FileRows& rows) {
+  if (is_paddle(rows.metadata))
+    translate_paddle(rows);
+  else if (!rows.rest.process_names.empty())
+    translate_devices(rows);
+}
+
+}  // namespace stageline::rows
