@@ -71,14 +71,18 @@ TEST_CASE("kineto ranks: processes that all believe to be rank 0") {
 
 TEST_CASE("kineto files: cycles of one worker become one rank, links stay within a file") {
   Folder folder;
-  const auto cycle = [](int at, const std::string& suffix) {
-    return trace(x("user_annotation", "ProfilerStep#" + suffix, std::to_string(at), "100") + ",\n" +
-                 op("op" + suffix, at + 1, 50, 1) + ",\n" + launch(at + 5, 5, 10, ", \"External id\": 1") + ",\n" +
-                 kernel("k" + suffix, at + 20, 10, 10, ", \"External id\": 1"));
+  const auto cycle = [](int at, const std::string& suffix, const std::string& process) {
+    std::string text =
+        trace(x("user_annotation", "ProfilerStep#" + suffix, std::to_string(at), "100") + ",\n" +
+              op("op" + suffix, at + 1, 50, 1) + ",\n" + launch(at + 5, 5, 10, ", \"External id\": 1") + ",\n" +
+              kernel("k" + suffix, at + 20, 10, 10, ", \"External id\": 1"));
+    for (size_t found; (found = text.find("\"pid\": 7,")) != std::string::npos;)
+      text.replace(found, 9, "\"pid\": " + process + ",");
+    return text;
   };
-  folder.add("host_11.1700000000001.pt.trace.json", cycle(1000, "2"));
-  folder.add("host_11.1700000000000.pt.trace.json", cycle(100, "1"));
-  folder.add("host_12.1700000000000.pt.trace.json", cycle(100, "1"));
+  folder.add("host_11.1700000000001.pt.trace.json", cycle(1000, "2", "11"));
+  folder.add("host_11.1700000000000.pt.trace.json", cycle(100, "1", "11"));
+  folder.add("host_12.1700000000000.pt.trace.json", cycle(100, "1", "12"));
   const Trace t = read_with("kineto", {folder.path()});
   CHECK(ranks_of(t) == Ranks{0, 1});
   const Part& part = t.parts[0];

@@ -111,6 +111,8 @@ File read_one(const std::string& path, size_t workers, Progress* progress, const
   file.names = rows::build_part(std::move(*rows), base_ns, file.part, file.notes);
   file.part.source = path;
   file.part.files.push_back(source_ref(path));
+  rows::find_device(file.part);
+  rows::find_process(file.part, file.facts);
   file.part.machine_name = file.facts.identity.host;
   if (file.slices == 0) return file;
   const Slices& s = file.part.slices;
@@ -298,6 +300,13 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (const size_t i : perfetto_files(source).with_twin)
     trace.diagnostics.add(problem::kineto_perfetto_twin, {source.files[i].path});
 
+  rows::join_processes(facts);
+  const std::vector<size_t> earlier = rows::earlier_runs(facts);
+  for (auto f = earlier.rbegin(); f != earlier.rend(); ++f) {
+    trace.diagnostics.add(problem::kineto_earlier_run, {facts[*f].path});
+    facts.erase(facts.begin() + static_cast<std::ptrdiff_t>(*f));
+    usable.erase(usable.begin() + static_cast<std::ptrdiff_t>(*f));
+  }
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics);
   std::map<int32_t, std::vector<size_t>> by_rank;  // rank → indices of `usable`
   for (size_t u = 0; u < usable.size(); ++u) by_rank[ranks[u]].push_back(u);

@@ -12,6 +12,7 @@ PROBLEM_CASE(kineto, bad_execution_trace, cut, kLoss);
 PROBLEM_CASE(kineto, bad_execution_trace, empty, kLoss);
 PROBLEM(kineto, damaged_member, kLoss);
 PROBLEM(kineto, damaged_text, kLoss);
+PROBLEM(kineto, earlier_run, kLoss);
 PROBLEM(kineto, execution_trace, kInfo);
 PROBLEM(kineto, far_apart, kWarning);
 PROBLEM(kineto, files_joined, kInfo);

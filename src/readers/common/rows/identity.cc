@@ -41,6 +41,11 @@ std::string handler_worker(const std::string& path) {
   return name;
 }
 
+bool says_rank(const FileFacts& file) { return file.identity.stated_rank || file.identity.named_rank; }
+bool may_share_host(const FileFacts& a, const FileFacts& b) {
+  return a.identity.host.empty() || b.identity.host.empty() || a.identity.host == b.identity.host;
+}
+
 }  // namespace
 
 std::optional<int32_t> rank_in_name(std::string_view given) {
@@ -84,7 +89,56 @@ Identity identify(const std::vector<MetaField>& metadata, const std::string& pat
     const size_t pid = worker.rfind('_');
     if (pid != std::string::npos && pid > 0 && pid + 1 < worker.size() &&
         worker.find_first_not_of(kDigits, pid + 1) == std::string::npos)
-      out.host = worker.substr(0, pid);
+      out.host = worker.substr(0, pid), out.host_process = worker.substr(pid + 1);
+  }
+  return out;
+}
+
+void find_process(const Part& part, FileFacts& file) {
+  std::map<std::string, size_t> slices;
+  for (const Lane& lane : part.lanes)
+    if (lane.kind == LaneKind::kHostThread) slices[lane.pid] += lane.end - lane.begin;
+  size_t most = 0;
+  for (const auto& [pid, count] : slices)
+    if (count > most) most = count, file.process = pid;
+  file.device = part.device;
+  Identity& id = file.identity;
+  if (!id.host_process.empty() && !slices.empty() && !slices.contains(id.host_process)) id.host.clear();
+}
+
+void join_processes(std::vector<FileFacts>& files) {
+  constexpr int64_t kDayNs = 86'400'000'000'000;  // later, the system may have used the number again
+  for (size_t b = 0; b < files.size(); ++b)
+    for (size_t a = 0; a < b; ++a) {
+      FileFacts &one = files[a], &other = files[b];
+      const bool first = one.start_ns < other.start_ns;
+      const int64_t gap = first ? other.start_ns - one.end_ns : one.start_ns - other.end_ns;
+      if (one.process.empty() || one.process != other.process || says_rank(one) || says_rank(other) || gap < 0 ||
+          gap > kDayNs || !may_share_host(one, other))
+        continue;
+      other.identity.worker = one.identity.worker;
+      break;
+    }
+}
+
+std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files) {
+  std::vector<size_t> out;
+  if (std::any_of(files.begin(), files.end(), says_rank)) return out;
+  for (size_t f = 0; f < files.size(); ++f) {
+    const FileFacts& file = files[f];
+    // A process that was recorded at the same time belongs to the same job, whatever it recorded later.
+    const auto is_of_this_run = [&](const FileFacts& later) {
+      return std::any_of(files.begin(), files.end(), [&](const FileFacts& other) {
+        return other.process == later.process && may_share_host(other, later) && other.start_ns <= file.end_ns;
+      });
+    };
+    const bool superseded = std::any_of(files.begin(), files.end(), [&](const FileFacts& later) {
+      const int64_t apart = std::max(file.end_ns - file.start_ns, later.end_ns - later.start_ns);
+      return !file.process.empty() && !later.process.empty() && later.process != file.process &&
+             later.device == file.device && later.identity.worker != file.identity.worker &&
+             may_share_host(file, later) && later.start_ns - file.end_ns > apart && !is_of_this_run(later);
+    });
+    if (superseded) out.push_back(f);
   }
   return out;
 }

@@ -17,7 +17,9 @@ struct Identity {
   std::optional<int32_t> named_rank;   // from the file's name, else from its folder's
   bool contradicts_itself = false;     // distributedInfo occurs twice, with different ranks
   int64_t world_size = -1;
-  std::string host;    // host_name, else from the torch handler's "host_pid.time.pt.trace.json"; may be empty
+  std::string host;  // host_name, else from the torch handler's "host_pid.time.pt.trace.json"; may be empty
+  // The number in that name, where the host comes from it: the process's, or the name is a user's own ("worker0_12").
+  std::string host_process;
   std::string worker;  // path without the handler's time: files of one worker that give no rank are one rank
 };
 
@@ -31,7 +33,17 @@ struct FileFacts {
   std::string path;
   Identity identity;
   int64_t start_ns = 0, end_ns = 0;  // first start and last end of its slices; 0 and 0 when there are none
+  std::string process = {};          // the pid of most of its host's slices
+  int32_t device = kUnknown;
 };
+
+// Sets the process and the device of a file, and forgets a host that its name does not say after all.
+void find_process(const Part& part, FileFacts& file);
+// Makes files of one process that do not overlap (a profiler's cycles, under names of any kind) files of one worker.
+void join_processes(std::vector<FileFacts>& files);
+// Returns, in order, the files of earlier runs: no file says a rank, and another process used the same device later,
+// further apart than either recording is long, and not before. Ranks of one job overlap.
+std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files);
 
 // Returns one rank per file, in the given order; several files may be of one rank. `diagnostics` says where ranks come
 // from, with `format` as prefix of its names.
