@@ -23,7 +23,7 @@ struct SourceFile {
 
 // The source that the user named: files, addresses of files or of folders in S3 (base/remote_file.h), or folders, of
 // which everything two levels deep counts; in natural order. Below that only files count whose names are those of an
-// Ascend profiler (is_ascend_file) or of XLA's profiles, since their folders lie at any depth. A truth.csv in a folder
+// Ascend profiler (is_ascend_file), of XLA's profiles or of traces (*trace.json): these lie at any depth. A truth.csv
 // is skipped (source.cc says why), and so is a folder with kPpChartMark unless it is named itself. Limit:
 // kMaxSourceFiles files.
 inline constexpr size_t kMaxSourceFiles = 100'000;

@@ -23,16 +23,24 @@ namespace fs = std::filesystem;
 constexpr size_t kHeadBytes = size_t{1} << 16;
 constexpr size_t kHeadsAtOnce = 16;  // this number of heads is requested from a server at once
 constexpr int kFolderDepth = 2;      // every file counts down to this depth
-constexpr int kDeepestFolder = 64;   // files of an Ascend profiler and of XLA count down to this depth
+constexpr int kDeepestFolder = 64;   // files with a profiler's own names count down to this depth
 constexpr size_t kMaxFolders = 200'000;
 // `stageline simulate` writes the true answers next to the logs under this name. They are a table of timings
 // themselves, so in a folder they would be taken for input. When named alone they are read.
 constexpr const char* kTruthName = "truth.csv";
 
+// Names that profilers and frameworks give to traces. Frameworks put them deep into their own folders
+// (lightning_logs/version_0, profiling/traces/iteration_10).
+bool is_trace_name(std::string_view name) {
+  for (const std::string_view packing : {".gz", ".zst"})
+    if (name.ends_with(packing)) name.remove_suffix(packing.size());
+  return name.ends_with("trace.json") || name.ends_with(".pftrace") || name.ends_with(".perfetto-trace");
+}
+
 // Returns true when a file of this name counts, `depth` folders below what was named.
 bool is_wanted(const std::string& name, int depth) {
   return name != kTruthName && !name.ends_with(kNotesSuffix) &&
-         (depth <= kFolderDepth || is_ascend_file(name) || is_xplane_name(name));
+         (depth <= kFolderDepth || is_ascend_file(name) || is_xplane_name(name) || is_trace_name(name));
 }
 
 Error too_many_files(const std::string& folder) {

@@ -218,6 +218,57 @@ class Links(Case):
             self.assertEqual(out[1:], ['a,100000', 'b,70000'])
 
 
+class Files(Case):
+    def test_two_runs_are_not_two_ranks(self):
+        for gap, cpu in ((409, True), (7, False)):
+            for k, pid in enumerate((811, 812)):
+                events = [e for e in launches(pid=pid) if not cpu or e['cat'] in ('cpu_op', 'user_annotation')]
+                self.write(f'{gap}/trainer_{pid}.{1_700_000_000_000 + 1000 * gap * k}.pt.trace.json', kineto(events, baseTimeNanoseconds=BASE_NS + gap * 10**9 * k))
+            told = info(self.dir / str(gap))
+            self.assertEqual((told['ranks'], told['end_ns'] - told['start_ns']), (1, 4_000_000))
+            self.assertIn('kineto.earlier_run', flaws(told))
+
+    def test_ranks_that_overlap_are_ranks(self):
+        for k, pid in enumerate((811, 812)):
+            self.write(f'trainer_{pid}.pt.trace.json', kineto(launches(pid=pid), baseTimeNanoseconds=BASE_NS + 10**6 * k))
+        told = info(self.dir)
+        self.assertEqual(told['ranks'], 2)
+        self.assertNotIn('kineto.earlier_run', flaws(told))
+
+    def test_recordings_of_one_process_are_one_rank(self):
+        for names in (('trace_4.json', 'trace_8.json'), ('a.json', 'b.json')):
+            for k, name in enumerate(names):
+                self.write(name, kineto(launches(pid=99, first_step=1 + 4 * k, at=1000 + 50 * k), baseTimeNanoseconds=BASE_NS + 10**8 * k))
+            told = info(*[self.dir / name for name in names])
+            self.assertEqual((told['ranks'], told['step_numbers']), (1, [1, 2, 3, 4, 5, 6, 7, 8]))
+
+    def test_a_worker_s_name_is_no_machine(self):
+        for pattern, machines in (('worker{k}_step_12.pt.trace.json', 1), ('node{k}_{pid}.pt.trace.json', 4)):
+            folder = self.dir / pattern[:4]
+            folder.mkdir()
+            for k in range(4):
+                (folder / pattern.format(k=k, pid=700 + k)).write_text(kineto(launches(pid=700 + k, device=k)))
+            told = info(folder)
+            self.assertEqual((told['ranks'], told['machines']), (4, machines))
+
+    def test_traces_lie_deep(self):
+        for where in ('lightning_logs/version_0', 'outputs/profiling/traces/iteration_10', 'a/b/c/d/e'):
+            root = self.dir / where.split('/')[-1]
+            (root / where).mkdir(parents=True)
+            for rank in range(2):
+                with gzip.open(root / where / f'rank{rank}_trace.json.gz', 'wt') as out:
+                    out.write(kineto(launches()))
+            self.assertEqual(info(root)['ranks'], 2)
+
+    def test_logs_of_the_launcher_do_not_hide_traces(self):
+        (self.dir / 'log').mkdir()
+        (self.dir / 'log' / 'workerlog.0').write_text('LAUNCH INFO\n')
+        self.write('rank0.pt.trace.json', kineto(launches()))
+        self.assertEqual(info(self.dir)['format'], 'kineto')
+        (self.dir / 'log' / 'workerlog.1').write_text('x' * 100_000 + '\n' + 'Profiler Info: Job (0), type = forward, micro_batch_id = 0, job_start_time = 1.5, job_end_time = 2.5\n')
+        self.assertEqual(info(self.dir)['format'], 'paddle-log')
+
+
 class OtherDialects(Case):
     def test_devices_of_jax_and_tensorflow(self):
         for process, thread in (('/device:GPU:0', 'Stream #14(Compute)'), ('/device:TPU:0', 'XLA Ops')):

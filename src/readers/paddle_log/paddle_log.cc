@@ -3,6 +3,7 @@
 #include <string>
 
 #include "base/error_words.h"
+#include "base/input.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -20,10 +21,34 @@ namespace {
 
 constexpr std::string_view kMark = "Profiler Info: Job (";
 
+// Returns true when a log has a profiler line; the first may come late.
+bool has_job(const std::string& path) {
+  Result<Input> input = Input::open(path, nullptr);
+  if (!input) return false;
+  std::string window;
+  for (;;) {
+    window.erase(0, window.size() - std::min(window.size(), kMark.size()));
+    const size_t kept = window.size();
+    window.resize(kept + (size_t{1} << 20));
+    const Result<size_t> got = input->read(window.data() + kept, window.size() - kept);
+    if (!got || *got == 0) return false;
+    window.resize(kept + *got);
+    if (window.find(kMark) != std::string::npos) return true;
+  }
+}
+
+// Every job of paddle.distributed.launch leaves logs of these names, with or without profiler lines. Without any they
+// make room for what lies beside them.
 Match sniff(const Source& source) {
-  bool named = false;
-  for (const SourceFile& file : source.files) named |= worker_log_number(file_name(file.rel)) >= 0;
-  if (named) return Match::kCertain;
+  std::vector<size_t> logs;
+  for (size_t i = 0; i < source.files.size(); ++i)
+    if (worker_log_number(file_name(source.files[i].rel)) >= 0) logs.push_back(i);
+  if (!logs.empty() && logs.size() == source.files.size()) return Match::kCertain;
+  for (const size_t i : logs)
+    if (source.head(i).find(kMark) != std::string_view::npos) return Match::kCertain;
+  for (const size_t i : logs)
+    if (has_job(source.files[i].path)) return Match::kCertain;
+  if (!logs.empty()) return Match::kMaybe;
   for (size_t i = 0; i < source.files.size(); ++i)
     if (source.files[i].given && source.head(i).find(kMark) != std::string_view::npos) return Match::kCertain;
   return Match::kNo;
