@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "engine/problems.h"
 #include "readers/common/foreign.h"
+#include "readers/common/xspace_head.h"
 
 namespace stageline {
 namespace {
@@ -201,9 +202,9 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
     const std::string& path = source.files[i].path;
     const std::string_view flaw = flaw_of_bytes(source, i);
     // A file that looks like those that were read, and that no reader reported on, is missed. Some files of an Ascend
-    // profiler are needed only where others are missing, so these are not.
+    // profiler are needed only where others are missing, and earlier runs of XLA's are left out, so these are not.
     const bool of_the_kind = shapes.contains(shape_of(path)) && all_wanted && !named.contains(path) &&
-                             (!flaw.empty() || !is_ascend_file(file_name(path)));
+                             (!flaw.empty() || !(is_ascend_file(file_name(path)) || looks_like_xspace(source.head(i))));
     const bool named_so = path.ends_with(".gz") || path.ends_with(".zst") || file_extension(path) == "json";
     if (!is_unfinished_output(path) && (of_the_kind || (named_so && !flaw.empty()))) {
       trace.diagnostics.add(problem::source_damaged_start,

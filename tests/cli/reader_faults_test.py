@@ -341,5 +341,49 @@ class OtherDialects(Case):
             self.assertEqual(lanes[1], '1')
 
 
+class Xla(Case):
+    def space(self, planes, name='host0.xplane.pb'):
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(xplane.space(planes))
+        return path
+
+    def test_awaiting_a_transfer_is_no_computing(self):
+        for name, category in (('copy-done.3', 'copy-done'), ('slice-done.1', ''), ('infeed.2', 'infeed')):
+            plane = xplane.Plane('/device:TPU:0', 20)
+            for op, said in (('fusion.1', 'loop fusion'), (name, category), ('all-reduce.1', 'all-reduce')):
+                plane.name_event(op, **({'hlo_category': said} if said else {}))
+            ops, marks = [], []
+            for step in range(4):
+                at = (100 + 10_000 * step) * xplane.US
+                marks.append((str(step), at, 10_000 * xplane.US, {'group_id': step}))
+                ops += [('fusion.1', at, 1500 * xplane.US, {}), (name, at + 1500 * xplane.US, 8000 * xplane.US, {}), ('all-reduce.1', at + 9500 * xplane.US, 500 * xplane.US, {})]
+            plane.line(1, 'Steps', marks, 3000)
+            plane.line(3, 'XLA Ops', ops, 3000)
+            share = answer(self.space([plane]))['share']
+            self.assertEqual((share['compute'], share['memory'], share['comm']), (15.0, 80.0, 5.0))
+
+    def test_launches_by_their_number_alone(self):
+        for rename in ('KernelLaunch', 'MatMul:MatMul'):
+            planes = xplane.gpu(devices=1, steps=3)
+            for old in ('cuLaunchKernel', 'cuMemcpyHtoDAsync'):
+                planes[0].events = {(rename + old[:3] if key == old else key): at for key, at in planes[0].events.items()}
+            self.assertEqual(launched(self.space(planes)), (12, 0))
+
+    def test_processes_of_one_job_on_one_host(self):
+        for k in range(2):
+            self.space(xplane.cpu(), f'proc{k}/plugins/profile/2026_01_02_03_04_05/vm.xplane.pb')
+        told = info(self.dir)
+        self.assertEqual(told['ranks'], 2)
+        self.assertFalse({'xplane.other_runs', 'source.damaged'} & set(flaws(told)))
+
+    def test_earlier_runs_are_not_called_damaged(self):
+        for time in ('2026_01_02_03_04_05', '2026_01_02_03_09_05', '2026_01_02_04_04_05'):
+            self.space(xplane.cpu(), f'log/plugins/profile/{time}/vm.xplane.pb')
+        told = info(self.dir)
+        self.assertEqual((told['ranks'], flaws(told)['xplane.other_runs']['count']), (1, 2))
+        self.assertNotIn('source.damaged', flaws(told))
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -13,8 +13,10 @@
 #include "model/source_limits.h"
 #include "model/torch_facts.h"
 #include "readers/common/launched_work.h"
+#include "readers/common/number_map.h"
 #include "readers/common/part_builder.h"
 #include "readers/common/row_kinds.h"
+#include "readers/common/xla_ops.h"
 #include "readers/xplane/problems.h"
 #include "readers/xplane/steps.h"
 #include "readers/xplane/xspace.h"
@@ -188,6 +190,13 @@ class HostReader {
   struct LaunchCall {
     int64_t thread, start_ns, end_ns;
     uint32_t name, lane_name, correlation;
+    Kind kind;  // what the call is where no device has work of its number
+  };
+  // A frame or span of the host, which stands with every device: their one host is the host of each.
+  struct HostSpan {
+    int64_t thread, start_ns, end_ns;
+    uint32_t name, lane_name;
+    Kind kind;
   };
   struct LineHead {
     int64_t id = 0, start_ns = 0;
@@ -225,6 +234,9 @@ class HostReader {
     }
   }
 
+  static uint32_t correlation_of(const Facts& facts) {
+    return facts.correlation > 0 ? fold_number(facts.correlation) : kNoCorrelation;
+  }
   static int32_t small(int64_t value) { return value >= 0 && value < 1'000'000'000 ? static_cast<int32_t>(value) : -1; }
 
   void take_stat(const Plane& plane, std::string_view message, bool with_arguments, Facts& facts) {
@@ -431,16 +443,17 @@ class HostReader {
                                           facts.producer_type >= 0 || is_internal(name))) {
         kind = kOperator;
       }
-      const uint32_t number = facts.correlation > 0 && facts.correlation < int64_t{kNoCorrelation} && kind == kRuntime
-                                  ? static_cast<uint32_t>(facts.correlation)
-                                  : kNoCorrelation;
-      if (number != kNoCorrelation) {
-        launch_calls_.push_back(
-            {tid, start, end, launch_texts_.intern(name), launch_texts_.intern(host_->part.lanes[lane].name), number});
+      // TensorFlow names launches after the operator or "KernelLaunch": the number says what they are.
+      if (const uint32_t number = correlation_of(facts); number != kNoCorrelation && !system) {
+        launch_calls_.push_back({tid, start, end, launch_texts_.intern(name),
+                                 launch_texts_.intern(host_->part.lanes[lane].name), number, kind});
         continue;
       }
       const uint32_t row = host_->add(lane, kind, start, end, host_->text(name));
       if (row == kNoRow) continue;
+      if (devices_.size() > 1 && (kind == kPython || kind == kOperator))
+        host_spans_.push_back(
+            {tid, start, end, launch_texts_.intern(name), launch_texts_.intern(host_->part.lanes[lane].name), kind});
       if (facts.producer_type >= 0) producers_.emplace(std::pair(facts.producer_type, facts.producer), row);
       if (facts.consumer_type >= 0) consumers_.push_back({{facts.consumer_type, facts.consumer}, row});
       if (kind == kAnnotation) {
@@ -560,12 +573,13 @@ class HostReader {
       }
       const std::string_view name = name_of(plane, event.name);
       Kind kind = kKernel;
-      if (!facts.copy_details.empty() || name.starts_with("Memcpy")) kind = kMemcpy;
+      const bool collective = is_xla_collective(facts.hlo_category, name);
+      const bool transfer = !is_stream && !collective &&
+                            (line.name.ends_with("Async XLA Ops") || is_xla_transfer(facts.hlo_category, name));
+      if (!facts.copy_details.empty() || name.starts_with("Memcpy") || transfer) kind = kMemcpy;
       if (!facts.memset_details.empty() || name.starts_with("Memset")) kind = kMemset;
       if (encloses[k]) kind = kDeviceRange;
-      const uint32_t number = facts.correlation > 0 && facts.correlation < int64_t{kNoCorrelation}
-                                  ? static_cast<uint32_t>(facts.correlation)
-                                  : kNoCorrelation;
+      const uint32_t number = correlation_of(facts);
       const uint32_t row =
           out.add(lane, kind, start, end, out.text(kind == kMemcpy ? copy_name(name) : std::string(name)), number);
       if (row == kNoRow) continue;
@@ -575,14 +589,15 @@ class HostReader {
         device_events_.push_back(
             {base_ps(line) + event.offset_ps, event.dur_ps, facts.correlation, device_event_type(name)});
       if (kind == kMemcpy || kind == kMemset) {
-        const int64_t bytes = parse_int(detail(kind == kMemcpy ? facts.copy_details : facts.memset_details, "size"))
-                                  .value_or(parse_int(detail(facts.memset_details, "num_elements")).value_or(-1));
+        const int64_t bytes =
+            parse_int(detail(kind == kMemcpy ? facts.copy_details : facts.memset_details, "size"))
+                .value_or(parse_int(detail(facts.memset_details, "num_elements")).value_or(facts.bytes));
         if (bytes >= 0)
           out.copies.push_back(
               {row, bytes, end > start ? bytes / static_cast<double>(end - start) : 0});
       }
       if (kind == kKernel && !facts.kernel_details.empty()) add_kernel(facts.kernel_details, row, out);
-      if (kind == kKernel && is_collective(facts.hlo_category, name)) {
+      if (kind == kKernel && collective) {
         CollectiveFact fact;
         fact.slice = row;
         fact.name = out.text(facts.hlo_category.empty() ? std::string(name.substr(0, name.find('.')))
@@ -616,12 +631,6 @@ class HostReader {
     }
   }
 
-  static bool is_collective(std::string_view category, std::string_view name) {
-    for (const std::string_view word :
-         {"all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute", "collective-broadcast"})
-      if (category.find(word) != std::string_view::npos || (category.empty() && name.starts_with(word))) return true;
-    return false;
-  }
   // Spells a copy as Kineto does: "MemcpyH2D" → "Memcpy HtoD".
   static std::string copy_name(std::string_view name) {
     if (name.size() == 9 && name.starts_with("Memcpy") && name[7] == '2')
@@ -709,11 +718,21 @@ class HostReader {
       Device& device = at == device_of_work_.end() ? first : *at->second;
       const uint32_t lane = device.out.host_lane(pid_, call.thread);
       device.out.part.lanes[lane].name = launch_texts_.text(call.lane_name);
-      const uint32_t row = device.out.add(lane, kRuntime, call.start_ns, call.end_ns,
+      const Kind kind = at == device_of_work_.end() ? call.kind : kRuntime;
+      const uint32_t row = device.out.add(lane, kind, call.start_ns, call.end_ns,
                                           device.out.text(launch_texts_.text(call.name)), call.correlation);
-      if (row != kNoRow) device.launched.add_launch(call.thread, call.start_ns, call.correlation);
+      if (row != kNoRow && kind == kRuntime) device.launched.add_launch(call.thread, call.start_ns, call.correlation);
     }
     launch_calls_ = {};
+    for (auto& [number, device] : devices_) {
+      if (&device->out == host_ || device->out.row_count() == 0) continue;
+      for (const HostSpan& span : host_spans_) {
+        const uint32_t lane = device->out.host_lane(pid_, span.thread);
+        device->out.part.lanes[lane].name = launch_texts_.text(span.lane_name);
+        device->out.add(lane, span.kind, span.start_ns, span.end_ns, device->out.text(launch_texts_.text(span.name)));
+      }
+    }
+    host_spans_ = {};
   }
 
   void finish_part(int64_t number, Device& device, bool is_first) {
@@ -763,6 +782,7 @@ class HostReader {
   std::map<int64_t, std::unique_ptr<Device>> devices_;  // by number; −1 is the host alone
   PartBuilder* host_ = nullptr;
   std::vector<LaunchCall> launch_calls_;
+  std::vector<HostSpan> host_spans_;
   TextInterner launch_texts_;
   std::unordered_map<uint32_t, Device*> device_of_work_;  // key: correlation
   std::vector<ProfilerStep> host_steps_;

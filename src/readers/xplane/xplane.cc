@@ -34,8 +34,8 @@ std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files,
   const auto folder = [&](size_t i) { return std::filesystem::path(source.files[i].path).parent_path().string(); };
   for (const size_t i : files) hosts[folder(i)].insert(file_name(source.files[i].path));
   if (hosts.size() < 2) return files;
-  // Folders with a host in common are several runs; folders with different hosts are one run, gathered from several
-  // machines.
+  // Folders of different times with a host in common are several runs; folders with different hosts are one run,
+  // gathered from several machines. Folders of one time are processes of one job, each with a log folder of its own.
   std::set<std::string> seen;
   bool runs = false;
   for (const auto& [path, names] : hosts)
@@ -43,10 +43,11 @@ std::vector<size_t> of_last_run(const Source& source, std::vector<size_t> files,
   if (!runs) return files;
   std::string last = hosts.begin()->first;
   for (const auto& [path, names] : hosts)
-    if (natural_less(last, path)) last = path;
+    if (natural_less(file_name(last), file_name(path))) last = path;
   const size_t before = files.size();
-  std::erase_if(files, [&](size_t i) { return folder(i) != last; });
-  notes.add(problem::xplane_other_runs, {last}, before - files.size());
+  std::erase_if(files, [&](size_t i) { return file_name(folder(i)) != file_name(last); });
+  if (files.size() == before) return files;
+  notes.add(problem::xplane_other_runs, {last}, static_cast<int64_t>(before - files.size()));
   return files;
 }
 
