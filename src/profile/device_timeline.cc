@@ -70,7 +70,7 @@ class TimelineBuilder {
   }
 
   DeviceTimeline build() {
-    if (!s_.has_facts() || s_.size() == 0) return std::move(out_);
+    if (!s_.has_facts() || s_.size() == 0 || kernels_are_missing(part_)) return std::move(out_);
     collect_device();
     if (out_.device.empty()) return std::move(out_);
     choose_window();

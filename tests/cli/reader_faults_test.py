@@ -385,5 +385,59 @@ class Xla(Case):
         self.assertNotIn('source.damaged', flaws(told))
 
 
+class Ascend(Case):
+    def trace(self, kind='AI_CORE', inside=0, calls=True, count=60, period=50, first=0):
+        folder = self.dir / 'node_1_20260101_ascend_pt/ASCEND_PROFILER_OUTPUT'
+        folder.mkdir(parents=True, exist_ok=True)
+        base, events = 1_778_650_000_000_000, []
+        for pid, name in ((101, 'Python'), (102, 'CANN'), (900, 'Ascend Hardware')):
+            if calls or pid != 102:
+                events.append({'ph': 'M', 'name': 'process_name', 'pid': pid, 'tid': 0, 'args': {'name': name}})
+        events.append({'ph': 'M', 'name': 'thread_name', 'pid': 900, 'tid': 3, 'args': {'name': 'Stream 3'}})
+        for k in range(count):
+            at = base + period * k
+            flow = 'HostToDevice' if calls else 'async_npu'
+            events.append({'ph': 'X', 'name': 'aten::mul', 'pid': 101, 'tid': 201, 'ts': f'{at}.000', 'dur': 20, 'cat': 'cpu_op', 'args': {'Sequence number': k}})
+            if calls:
+                events.append({'ph': 'X', 'name': 'AscendCL@aclnnMul', 'pid': 102, 'tid': 201, 'ts': f'{at + 2}.000', 'dur': 14, 'args': {'connection_id': first + k + 1}})
+            events.append({'ph': 'X', 'name': 'aclnnMul_MulAiCore_Mul', 'pid': 900, 'tid': 3, 'ts': f'{at + 25}.000', 'dur': 8, 'args': {'Task Type': kind, 'Stream Id': 3, 'connection_id': first + k}})
+            events.append({'ph': 's', 'bp': 'e', 'name': flow, 'id': str(k), 'pid': 102 if calls else 101, 'tid': 201, 'ts': f'{at + (2 + inside if calls else inside)}.000', 'cat': flow})
+            events.append({'ph': 'f', 'bp': 'e', 'name': flow, 'id': str(k), 'pid': 900, 'tid': 3, 'ts': f'{at + 25}.000', 'cat': flow})
+        (folder / 'trace_view.json').write_text(json.dumps(events))
+        return self.dir
+
+    def test_tasks_of_type_other_compute(self):
+        for period in (50, 80):
+            self.assertAlmostEqual(answer(self.trace('Other', period=period))['share']['compute'], 100 * 8 / period, delta=1)
+
+    def test_arrows_that_begin_inside_their_call(self):
+        for inside in (0, 5, 13):
+            self.assertEqual(launched(self.trace(inside=inside)), (60, 0))
+
+    def test_without_calls_the_operator_launches(self):
+        for inside in (0, 4):
+            path = self.trace(calls=False, inside=inside)
+            self.assertEqual(launched(path), (60, 0))
+            self.assertNotIn('idle', answer(path)['share'])
+
+    def test_ranks_of_which_only_sums_are_there_have_no_share(self):
+        for rank in range(2):
+            folder = self.dir / f'rank_{rank}_ascend_pt/ASCEND_PROFILER_OUTPUT'
+            folder.mkdir(parents=True)
+            (folder.parent / f'profiler_info_{rank}.json').write_text(json.dumps({'config': {}, 'rank_id': rank}))
+            (folder / 'step_trace_time.csv').write_text('Device_id,Step,Computing,Communication(Not Overlapped),Overlapped,Communication,Free\n'
+                                                        f'{rank},3,70000.0,20000.0,0.0,20000.0,10000.0\n')
+            collective = {'Communication Time Info': {'Start Timestamp(us)': 1764246877070000.0, 'Elapse Time(ms)': 20.0, 'Transit Time(ms)': 18.0, 'Wait Time(ms)': 0, 'Synchronization Time(ms)': 0, 'Idle Time(ms)': 2.0},
+                          'Communication Bandwidth Info': {}}
+            (folder / 'communication.json').write_text(json.dumps({'step3': {'p2p': {}, 'collective': {'hcom_allReduce__097_0_1@58622': collective}}}))
+            if rank == 0:
+                rows = ''.join(f'3,0,1,{k},2,aclnnMatmul_{k},MatMulV2,dynamic,AI_CORE,{1764246877000000 + 10000 * k}.000,10000.000,0,24\n' for k in range(7))
+                (folder / 'kernel_details.csv').write_text('Step Id,Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim\n' + rows)
+        self.assertIn('ascend.no_kernels', flaws(info(self.dir)))
+        self.assertGreater(answer(self.dir)['share']['compute'], 70)
+        rows = run('analyze', 'temporal-breakdown', self.dir, '--format', 'csv', '-q', check=0).out.split('\n\n')[0].splitlines()[1:]
+        self.assertEqual([row.split(',')[0] for row in rows if row], ['0'])
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -16,7 +16,7 @@ namespace {
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
 // Finds the kind of a device stream's task from its "Task Type" (source: the task types in the profiler's own tables).
-RowKind stream_kind(std::string_view type) {
+RowKind stream_kind(std::string_view type, std::string_view name) {
   if (has(type, "MEMCPY") || type == "SDMA_SQE") return RowKind::kMemcpy;
   if (has(type, "MEMSET")) return RowKind::kMemset;
   if (type == "MsTx" || type == "MSTX") return RowKind::kDeviceRange;
@@ -25,6 +25,10 @@ RowKind stream_kind(std::string_view type) {
                                                   "AIV_SQE", "DSA_SQE",        "AICORE", "AIVECTOR", "DVPP"};
   for (const std::string_view kernel : kKernels)
     if (type.starts_with(kernel)) return RowKind::kKernel;
+  // Custom operators have the type "Other": the profiler's own Overlap Analysis counts them as computing. Waits and
+  // records of events have names like their types, in capitals (EVENT_WAIT).
+  const bool event = has(name, "EVENT") || has(name, "Event") || has(name, "NOTIFY") || has(name, "Notify");
+  if (type == "Other" || type == "OTHER") return event ? RowKind::kDeviceSync : RowKind::kKernel;
   return type.empty() || type == "N/A" ? RowKind::kKernel : RowKind::kDeviceSync;
 }
 
@@ -87,7 +91,7 @@ class Slicer {
         continue;
       }
       const bool stream = thread.kind == ThreadKind::kStream;
-      const RowKind kind = stream                              ? stream_kind(text(row.task_type))
+      const RowKind kind = stream                              ? stream_kind(text(row.task_type), text(row.name))
                            : thread.kind == ThreadKind::kPlane ? RowKind::kTransfer
                                                                : host_kind(thread, text(row.category), text(row.name));
       if (stream || lane[row.thread] == UINT32_MAX) lane[row.thread] = lane_of(thread, row);
@@ -154,10 +158,13 @@ class Slicer {
 
   // Follows the arrows: which call launched a row, and which operator owns it.
   void join() {
+    // At level 0 no calls of CANN are recorded: the operator is what launched the work.
+    const bool calls = std::any_of(trace_.threads.begin(), trace_.threads.end(),
+                                   [](const TraceThread& thread) { return thread.kind == ThreadKind::kCann; });
     for (size_t r = 0; r < trace_.rows.size(); ++r) {
       const TraceRow& row = trace_.rows[r];
-      const uint32_t launch = row.launch == kNoTraceRow ? kNoRow : at_[row.launch];
       const uint32_t owner = row.owner == kNoTraceRow ? kNoRow : at_[row.owner];
+      const uint32_t launch = row.launch != kNoTraceRow ? at_[row.launch] : calls ? kNoRow : owner;
       if (operation_[r] != SIZE_MAX) {
         if (launch != kNoRow) links_.launches.emplace_back(operation_[r], launch);
         if (owner != kNoRow) links_.owners.emplace_back(operation_[r], owner);

@@ -270,7 +270,7 @@ class TraceReader {
     move(out_.operators);
   }
 
-  // The end of a flow is at the start of the row that it belongs to.
+  // An end of a flow belongs to the row that starts there, else to the innermost row around it.
   void join_flows() {
     if (flows_.empty()) return;
     std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // when several rows have the place, the last one
@@ -280,6 +280,7 @@ class TraceReader {
       const auto it = row_at.find(place(out_.rows[r].thread, out_.rows[r].start_ns));
       if (it != row_at.end()) it->second = r;
     }
+    find_enclosing(row_at);
     std::map<std::pair<FlowKind, uint32_t>, uint32_t> from;
     for (const FlowEnd& end : flows_)
       if (end.start) from[{end.kind, end.id}] = row_at[place(end.thread, end.time_ns)];
@@ -299,6 +300,29 @@ class TraceReader {
       }
     }
     if (lost > 0) diagnostics_.add(problem::ascend_trace_flow, {path_}, lost);
+  }
+
+  template <class RowAt>
+  void find_enclosing(RowAt& row_at) {
+    std::map<uint32_t, std::vector<uint32_t>> rows_of;  // of threads with ends where no row starts, by start
+    for (const auto& [place, row] : row_at)
+      if (row == kNoTraceRow) rows_of[place.first];
+    for (uint32_t r = 0; !rows_of.empty() && r < out_.rows.size(); ++r)
+      if (const auto at = rows_of.find(out_.rows[r].thread); at != rows_of.end()) at->second.push_back(r);
+    for (auto& [thread, rows] : rows_of)
+      std::stable_sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) {
+        const TraceRow &one = out_.rows[a], &other = out_.rows[b];
+        return one.start_ns != other.start_ns ? one.start_ns < other.start_ns : one.dur_ns > other.dur_ns;
+      });
+    for (auto& [place, row] : row_at) {
+      if (row != kNoTraceRow) continue;
+      constexpr int kDeepest = 64;  // calls of CANN nest a few deep
+      const std::vector<uint32_t>& rows = rows_of[place.first];
+      auto at = std::upper_bound(rows.begin(), rows.end(), place.second,
+                                 [&](int64_t time, uint32_t r) { return time < out_.rows[r].start_ns; });
+      for (int tries = 0; at != rows.begin() && tries < kDeepest && row == kNoTraceRow; ++tries)
+        if (const TraceRow& around = out_.rows[*--at]; around.start_ns + around.dur_ns >= place.second) row = *at;
+    }
   }
 
   const std::string& path_;
