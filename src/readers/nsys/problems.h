@@ -20,6 +20,6 @@ PROBLEM(nsys, steps, kInfo);
 PROBLEM(nsys, unusable_file, kLoss);
 PROBLEM(nsys, unusable_report, kLoss);
 PROBLEM(nsys, warning, kInfo);
-PROBLEM(nsys, whole_graphs, kInfo);
+PROBLEM(nsys, whole_graphs, kWarning);
 
 }  // namespace stageline::problem

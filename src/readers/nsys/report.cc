@@ -161,7 +161,7 @@ class ReportReader {
                    tables_.report.notes.add(problem::nsys_whole_graphs, {tables_.report.path});
                  });
     std::map<std::tuple<int64_t, int64_t>, int64_t> recorded;  // (process, eventSyncId) → correlation of the record
-    tables_.scan("CUPTI_ACTIVITY_KIND_CUDA_EVENT", {"eventSyncId", "correlationId", "globalPid?"},
+    tables_.scan("CUPTI_ACTIVITY_KIND_CUDA_EVENT", {"eventSyncId?", "correlationId", "globalPid?"},
                  [&](const SqliteRows& rows) {
                    if (!rows.is_null(0) && rows.integer(0) != kNone32)
                      recorded[{process_of(rows.integer_or(2, 0)), rows.integer(0)}] = rows.integer(1);
