@@ -439,5 +439,18 @@ class Ascend(Case):
         self.assertEqual([row.split(',')[0] for row in rows if row], ['0'])
 
 
+class FlightRecorder(Case):
+    def test_members_counted_within_a_replica(self):
+        for first, gone in ((4, None), (3, None), (8, 9)):
+            options = flight_recorder.parse(['--ranks', '4', '--steps', '2', '--fault', 'missing:2'])
+            folder = self.dir / f'from{first}'
+            dumps = {first + rank: dump for rank, dump in flight_recorder.make(options).items() if first + rank != gone}
+            flight_recorder.write(dumps, folder)
+            self.assertIn('flight_recorder.local_ranks', flaws(info(folder)))
+            out = run('explain', folder).out
+            self.assertIn(f'ank {first + 2}', out)
+            self.assertNotIn('All calls fit', out)
+
+
 if __name__ == '__main__':
     unittest.main()

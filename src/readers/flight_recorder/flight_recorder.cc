@@ -106,6 +106,38 @@ void take_dump(Dump dump, Groups& groups, Trace& trace) {
   trace.parts.push_back(std::move(part));
 }
 
+// Where each replica numbers its ranks from 0 (torchft, a launcher's local ranks), a dump of rank 6 lists the members 0
+// to 3 of its largest group, and is in none of its groups. The members then count from the first rank of the replica:
+// the first dump where there is one of each member, else the multiple of the replica's size.
+void make_ranks_global(std::vector<Dump>& dumps, Diagnostics& diagnostics) {
+  const auto size_of = [](const Dump& dump) {
+    int32_t last = -1;
+    for (const FlightGroup& group : dump.groups)
+      if (group.members_known && !group.ranks.empty())
+        last = std::max(last, *std::max_element(group.ranks.begin(), group.ranks.end()));
+    return last + 1;
+  };
+  std::vector<Dump*> outside;
+  for (Dump& dump : dumps) {
+    const int32_t size = size_of(dump);
+    if (size > 0 && dump.part.rank >= size) outside.push_back(&dump);
+  }
+  if (outside.empty()) return;
+  const int32_t first = outside.front()->part.rank, last = outside.back()->part.rank;
+  const auto count = static_cast<int32_t>(outside.size());
+  const bool complete = last - first + 1 == count;
+  for (Dump* dump : outside) {
+    const int32_t size = size_of(*dump), rank = dump->part.rank;
+    const int32_t base = complete && count == size ? first : rank / size * size;
+    for (FlightGroup& group : dump->groups)
+      if (group.members_known)
+        for (int32_t& member : group.ranks) member += base;
+    for (FlightCall& call : dump->part.flight_calls)
+      if (call.peer >= 0) call.peer += base;
+    diagnostics.add(problem::flight_recorder_local_ranks, {dump->part.source});
+  }
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "flight-recorder";
@@ -143,6 +175,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     trace.diagnostics.add(problem::flight_recorder_no_rank, {dump.part.source});
   }
   std::stable_sort(good.begin(), good.end(), [](const Dump& a, const Dump& b) { return a.part.rank < b.part.rank; });
+  make_ranks_global(good, trace.diagnostics);
   std::set<std::string> versions;
   bool frames = false;
   Groups groups(trace.flight_groups);
