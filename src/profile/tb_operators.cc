@@ -78,7 +78,10 @@ double tb_eligible_share(const TbRun& run, const FunctionNames& names, const Tor
   const int64_t all = for_each_tb_operator(run, names, rank, [&](const TbOperator& call) {
     if (call.bottom_eligible) eligible += call.self_kernel_ns;
   });
-  return share_or_zero(eligible, all);
+  // Kernels whose names say nothing may be those that use the cores: what is left is known not to.
+  for (const TorchRow& row : rank.rows)
+    if (run.is_kernel(rank, row) && run.is(row.name, TbRun::kSilentKernel)) eligible -= row.dur_ns;
+  return all > 0 ? static_cast<double>(std::max<int64_t>(eligible, 0)) / static_cast<double>(all) : 0;
 }
 
 }  // namespace stageline

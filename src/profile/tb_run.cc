@@ -24,6 +24,7 @@ uint8_t facts_of(std::string_view name) {
       if (library == device) facts |= TbRun::kDeviceCollective;
   }
   if (uses_tensor_cores(name)) facts |= TbRun::kTensorCore;
+  if (says_no_units(name)) facts |= TbRun::kSilentKernel;
   if (may_use_tensor_cores(name)) facts |= TbRun::kTensorOperator;
   return facts;
 }

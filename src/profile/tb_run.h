@@ -44,6 +44,7 @@ struct TbRun {
     kDeviceCollective = 4,  // "nccl:…", "ucc:…": the host only starts the work
     kTensorCore = 8,
     kTensorOperator = 16,
+    kSilentKernel = 32,  // the name says nothing of the units that the kernel runs on
   };
   bool is(StringId name, uint8_t facts) const { return (name_facts[name] & facts) != 0; }
   TbEvent event(const TorchRank& rank, const TorchRow& row) const;

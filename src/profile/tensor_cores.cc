@@ -63,6 +63,17 @@ bool uses_tensor_cores(std::string_view kernel) {
          kernel[instruction + 3] <= '9';
 }
 
+bool says_no_units(std::string_view kernel) {
+  const bool identifier = !kernel.empty() && std::all_of(kernel.begin(), kernel.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
+  });
+  constexpr std::string_view kSpeaking[] = {"sgemm",  "dgemm",       "cgemm",       "zgemm",      "gemv",   "simt",
+                                            "Cijk_",  "cublas",      "cudnn",       "miopen",     "ampere", "volta",
+                                            "turing", "maxwell",     "pascal",      "hopper",     "sm80_",  "sm90_",
+                                            "nccl",   "triton_poi_", "triton_red_", "triton_per_"};
+  return identifier && !uses_tensor_cores(kernel) && !holds_any(kernel, kSpeaking);
+}
+
 bool may_use_tensor_cores(std::string_view op) {
   return std::find(std::begin(kOperators), std::end(kOperators), op) != std::end(kOperators) ||
          op.starts_with("aten::_scaled_dot_product_") || op.starts_with("flash_attn::") ||

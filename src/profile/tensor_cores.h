@@ -12,6 +12,12 @@ namespace stageline {
 // recognised. O(length).
 bool uses_tensor_cores(std::string_view kernel);
 
+// Returns true for names that say nothing of these units: a plain identifier, as Triton, AOTriton and hand-written
+// kernels have ("attn_fwd.kd", "matmul_kernel", "triton_tem_fused_mm_0"). Libraries of matrix products write theirs
+// into the name
+// ("volta_sgemm_128x64_nn"), and Inductor says where a kernel only works point by point or reduces.
+bool says_no_units(std::string_view kernel);
+
 // True for operators whose kernels can use these cores with the right types and sizes. They multiply
 // matrices; the list has today's names of backward operators, and attention. Callers of such operators are not on the
 // list, since analyses look at what is called.

@@ -452,5 +452,23 @@ class FlightRecorder(Case):
             self.assertNotIn('All calls fit', out)
 
 
+class TensorCores(Case):
+    def attend(self, kernel, op, dtype):
+        events = []
+        for k in range(20):
+            at = 1000 + 1000 * k
+            events += [x('cpu_op', op, at, 20, **{'External id': k + 1, 'Input Dims': [[8, 16, 1024, 64]] * 3, 'Input type': [dtype] * 3}),
+                       x('cuda_runtime', 'cudaLaunchKernel', at + 5, 6, correlation=k + 1, **{'External id': k + 1}),
+                       x('kernel', kernel, at + 30, 800, 0, 7, stream=7, device=0, correlation=k + 1, **{'External id': k + 1})]
+        props = [{'id': 0, 'name': 'NVIDIA H100 80GB HBM3', 'computeMajor': 9, 'computeMinor': 0}]
+        return answer(self.write('rank0.json', kineto(events, deviceProperties=props)))['ids']
+
+    def test_names_of_triton_say_nothing(self):
+        for kernel in ('attn_fwd.kd', 'matmul_kernel', '_fwd_kernel', 'triton_tem_fused_mm_3', 'kernel_unified_attention_2d'):
+            self.assertNotIn('tensor_cores.unused', self.attend(kernel, 'aten::mm', 'c10::BFloat16'))
+        for kernel in ('volta_sgemm_128x64_nn', 'cutlass_80_simt_sgemm_128x32_8x5_nn_align1'):
+            self.assertIn('tensor_cores.unused', self.attend(kernel, 'aten::mm', 'float'))
+
+
 if __name__ == '__main__':
     unittest.main()
