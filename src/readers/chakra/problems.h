@@ -6,6 +6,7 @@
 namespace stageline::problem {
 
 PROBLEM(chakra, damaged_node, kLoss);
+PROBLEM(chakra, laid_out, kWarning);
 PROBLEM(chakra, no_start, kLoss);
 PROBLEM(chakra, ranks_in_order, kWarning);
 PROBLEM(chakra, read_stopped, kLoss);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 #include <unordered_map>
 #include <vector>
 
@@ -183,21 +185,19 @@ class FileReader {
                      {path_, 0, messages.error()->where.byte});
     else if (messages.is_cut())
       out_.notes.add(problem::chakra_truncated, {path_, 0, messages.position()});
-    // Makers of traces for simulators leave every start at 0; one node alone may begin there.
-    if (at_zero_ > 1 || (at_zero_ == 1 && out_.row_count() == 0))
+    // The converter, and makers of traces for simulators, leave every start at 0; one node alone may begin there.
+    if (out_.row_count() == 0)
+      lay_out();
+    else if (at_zero_ > 1)
       out_.notes.add(problem::chakra_no_start, {path_}, at_zero_);
-    else if (at_zero_ == 1) {
-      dependencies_ = zero_dependencies_;
-      add(zero_, zero_name_, zero_group_);
-    }
+    else if (at_zero_ == 1)
+      for (const Undated& node : undated_)
+        if (node.n.duration_us > 0) add(node);
     if (out_.row_count() == 0)
       return Error{ErrorCode::kBadInput,
-                   at_zero_ > 0 ? "the nodes of this Chakra trace have durations and no starts: it was made to be "
-                                  "simulated, and says when nothing ran"
-                                : "no node of this Chakra trace has a time",
+                   "no node of this Chakra trace has a time",
                    {path_},
-                   "convert it from a profile (chakra_trace_link, chakra_converter), or give that profile itself: "
-                   "torch.profiler's *.pt.trace.json"};
+                   "give the profile that it was made of: torch.profiler's *.pt.trace.json"};
     relate();
     file.path = path_;
     file.part = out_.finish(file.names);
@@ -243,13 +243,8 @@ class FileReader {
     out_.part.event_count++;
     if (n.type < node::kLoad || n.type > node::kCollective) return;  // facts of groups, and nodes of later versions
     if (n.start_us == 0) {
-      if (n.duration_us == 0) return;
-      if (++at_zero_ == 1) {
-        zero_ = n;
-        zero_name_ = n.name;
-        zero_group_ = n.group;
-        zero_dependencies_ = dependencies_;
-      }
+      at_zero_ += n.duration_us > 0;
+      undated_.push_back({n, std::string(n.name), std::string(n.group), dependencies_});
       return;
     }
     add(n, n.name, n.group);
@@ -274,10 +269,71 @@ class FileReader {
     if (said.name == "stream" || said.name == "cuda_stream") n.stream = *said.number;
   }
 
+  struct Dependency {
+    uint64_t id;
+    bool is_data;  // else of control
+  };
+  struct Undated {  // a node without a start, with its own texts
+    Node n;
+    std::string name, group;
+    std::vector<Dependency> dependencies;
+  };
+
+  void add(const Undated& node) {
+    dependencies_ = node.dependencies;
+    add(node.n, node.name, node.group);
+  }
+
+  // Where no node says when it started, each starts as soon as what it waits for has ended and its thread or stream is
+  // free: the graph's own fastest run.
+  void lay_out() {
+    if (at_zero_ == 0) return;
+    std::unordered_map<uint64_t, size_t> at;
+    for (size_t k = 0; k < undated_.size(); ++k) at.emplace(undated_[k].n.id, k);
+    std::vector<std::vector<size_t>> users(undated_.size());
+    std::vector<size_t> missing(undated_.size(), 0);
+    for (size_t k = 0; k < undated_.size(); ++k)
+      for (const Dependency& on : undated_[k].dependencies)
+        if (const auto before = at.find(on.id); before != at.end() && before->second != k)
+          users[before->second].push_back(k), ++missing[k];
+    std::set<size_t> ready;  // in the file's order
+    for (size_t k = 0; k < undated_.size(); ++k)
+      if (missing[k] == 0) ready.insert(k);
+    std::vector<uint64_t> from(undated_.size(), 0);
+    std::map<std::pair<bool, int64_t>, uint64_t> free;  // (of the host, thread or stream) → when it is
+    size_t placed = 0;
+    while (!ready.empty()) {
+      const size_t k = *ready.begin();
+      ready.erase(ready.begin());
+      ++placed;
+      Undated& node = undated_[k];
+      const bool on_host = node.n.has_host ? node.n.on_host : node.n.type == node::kCompute;
+      const int64_t lane = on_host                         ? node.n.thread
+                           : node.n.stream >= 0            ? node.n.stream
+                           : node.n.is_communication()     ? -1
+                           : node.n.type == node::kCompute ? -2
+                                                           : -3;
+      node.n.start_us = from[k];
+      if (node.n.duration_us > 0) {
+        uint64_t& lane_free = free[{on_host, lane}];
+        node.n.start_us = std::max(node.n.start_us, lane_free);
+        lane_free = std::min(node.n.start_us + node.n.duration_us, kMaxUs);
+        add(node);
+      }
+      const uint64_t end = std::min(node.n.start_us + node.n.duration_us, kMaxUs);
+      for (const size_t user : users[k]) {
+        from[user] = std::max(from[user], end);
+        if (--missing[user] == 0) ready.insert(user);
+      }
+    }
+    out_.notes.add(problem::chakra_laid_out, {path_}, static_cast<int64_t>(placed));
+    if (placed < undated_.size())  // these wait for each other
+      out_.notes.add(problem::chakra_no_start, {path_}, static_cast<int64_t>(undated_.size() - placed));
+  }
+
   void add(const Node& n, std::string_view name, std::string_view group) {
     // Computation is an operator's where nothing says where it ran; what moves data is the device's.
     const bool on_host = n.has_host ? n.on_host : n.type == node::kCompute;
-    constexpr uint64_t kMaxUs = static_cast<uint64_t>(kMaxTimeNs) / 1000;
     const bool fits = n.start_us <= kMaxUs && n.duration_us <= kMaxUs - n.start_us;
     const int64_t start = fits ? static_cast<int64_t>(n.start_us) * 1000 : -1;
     const int64_t end = fits ? start + static_cast<int64_t>(n.duration_us) * 1000 : -1;
@@ -331,10 +387,6 @@ class FileReader {
     uint32_t row;
     bool on_host;
   };
-  struct Dependency {
-    uint64_t id;
-    bool is_data;  // else of control
-  };
   struct Wait {
     uint32_t row;
     Dependency on;
@@ -342,12 +394,12 @@ class FileReader {
   };
   const std::string path_;
   PartBuilder out_;
-  std::vector<Dependency> dependencies_, zero_dependencies_;  // of the node at hand; of the one at 0
-  std::unordered_map<uint64_t, Placed> rows_;                 // by node
+  static constexpr uint64_t kMaxUs = static_cast<uint64_t>(kMaxTimeNs) / 1000;
+  std::vector<Dependency> dependencies_;       // of the node at hand
+  std::unordered_map<uint64_t, Placed> rows_;  // by node
   std::vector<Wait> waits_;
-  int64_t at_zero_ = 0;
-  Node zero_;
-  std::string zero_name_, zero_group_;
+  int64_t at_zero_ = 0;  // nodes with a duration and no start
+  std::vector<Undated> undated_;
 };
 
 }  // namespace
