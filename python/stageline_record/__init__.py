@@ -12,7 +12,7 @@ Programs of a framework that stageline.hooks knows need none of this: `stageline
 
 Every call does nothing before init(), after shutdown(), in forked children and without the library. Ranges of a stream
 have the device's times, others the calling thread's. Calls of push() and pop() pair up per thread; coroutines, which
-share one, use job(), range() and annotate(). The settings are listed in docs/howto/record.md.
+share one, use job(), range() and annotate(). The settings are listed in docs/reference/recorder.md.
 """
 import functools
 import inspect

@@ -3,8 +3,8 @@
 
 #include "cli/flags.h"
 
-// Lists what `stageline record` records without a change of the program, as docs/howto/record-python.md does. It is for
-// help and messages, which are literals.
+// Lists what `stageline record` records without a change of the program, as docs/reference/record-python.md does. It is
+// for help and messages, which are literals.
 #define STAGELINE_RECORDED                                                                                         \
   "torch.distributed.pipelining, DDP, FSDP and FSDP2 (also under transformers' Trainer, Accelerate, Lightning or " \
   "torchtitan), torch.compile, Megatron-Core, MindSpeed, DeepSpeed or Paddle"

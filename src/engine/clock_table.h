@@ -9,8 +9,8 @@
 
 namespace stageline {
 
-// Returns a table for programs: exact values in all columns (docs/howto/clocks.md). A rank that nothing connects to the
-// others has no offset and the method `untied`, or with `trusted` the method `trusted`.
+// Returns a table for programs: exact values in all columns (docs/reference/clocks.md). A rank that nothing connects to
+// the others has no offset and the method `untied`, or with `trusted` the method `trusted`.
 Table clock_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool trusted);
 
 // For people: offsets in ms, drifts in ppm, times since the rank's first cell, and only those columns that say

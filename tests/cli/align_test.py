@@ -264,7 +264,7 @@ class RealTraces(Case):
         likely = {rank: float(r['offset_error_ns']) for rank, r in rows.items()}
         for rank, r in rows.items():
             self.assertLessEqual(likely[rank], int(r['offset_half_ns']))
-        if job == 'ST':  # SE's own stamps are off by more than its messages leave open (docs/howto/clocks.md)
+        if job == 'ST':  # SE's own stamps are off by more than its messages leave open (docs/reference/clocks.md)
             ratios = [abs(found[r][0]) / likely[r] for r in found if likely[r] > 0]
             self.assertLess(max(ratios), 3)
         # The errors of the traces' own clocks are in both results: the disturbance itself is found far better.

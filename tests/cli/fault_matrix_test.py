@@ -1,5 +1,5 @@
 """stageline explain over many simulated runs: ten faults are each found first, at their price, however they were recorded; healthy runs of every
-schedule are silent. `python3 tests/cli/fault_matrix_test.py --wide` runs all schedules with all faults, jitters and seeds; docs/howto/explain.md
+schedule are silent. `python3 tests/cli/fault_matrix_test.py --wide` runs all schedules with all faults, jitters and seeds; docs/reference/causes.md
 says what cannot be decided (UNDECIDED)."""
 import concurrent.futures
 import itertools

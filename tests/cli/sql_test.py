@@ -568,8 +568,8 @@ class Profile(unittest.TestCase):
                         [r for r in listed if r[1].endswith('_ns') and r[3] != 'ns'])
         self.assertIn('start_ns', run('sql', self.path, '--schema', '-q', check=0).out)
         self.assertIn('launch_delay_ns', run('sql', self.path, '--table', 'kernels', '-q', check=0).out)
-        page = (SOURCE / 'docs/howto/sql.md').read_text()
-        self.assertEqual([], sorted({t for t, *_ in listed if f'`{t}' not in page}), 'docs/howto/sql.md lists every table')
+        page = (SOURCE / 'docs/reference/sql.md').read_text()
+        self.assertEqual([], sorted({t for t, *_ in listed if f'`{t}' not in page}), 'docs/reference/sql.md lists every table')
 
     # ---- refusals and limits ----
 

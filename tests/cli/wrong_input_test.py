@@ -97,7 +97,7 @@ class Faults(unittest.TestCase):
 
 class Recorded(Case):
     def test_help_and_messages_name_what_the_page_names(self):
-        page = (SOURCE / 'docs/howto/record-python.md').read_text(encoding='utf-8')
+        page = (SOURCE / 'docs/reference/record-python.md').read_text(encoding='utf-8')
         page = page[page.index('| framework |'):page.index('Evaluation (`eval`')]
         said = ' '.join(run('record', '--help', check=0).out.split())
         nothing = ' '.join(run('record', '-o', self.dir / 'rec', '--', 'true', check=0).err.split())

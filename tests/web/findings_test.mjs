@@ -40,7 +40,7 @@ const FAULTS = [
   {fault: 'late-launch:5,4ms', finds: 'rank.late_launch', ranks: [5]},
   {fault: 'wrong-order:2', finds: 'schedule.order', stage: 2, step: 'said'},
   {fault: 'heavy-head:0.8', finds: 'stage.slow', stages: [3]},
-  // Backwards without weight gradients are a run of 1F1B, list for list (docs/howto/explain.md): no fault is seen.
+  // Backwards without weight gradients are a run of 1F1B, list for list (docs/reference/causes.md): no fault is seen.
   {fault: 'missing-dw', finds: null, args: ['zb-h1', '--stages', '4', '--micro-batches', '8', '--steps', '4']},
 ];
 

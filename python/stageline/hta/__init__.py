@@ -7,7 +7,7 @@
 
 Needs pandas; networkx at the first critical path, plotly at the first figure. The modules are arranged as HTA's are
 (trace_diff, common.trace_filter, common.trace_call_graph …), and `import stageline.hta.redirect` lets `import hta` find
-them. The engine reads files; frames of whole traces are made at the first use of `.t`. docs/howto/python.md lists what
+them. The engine reads files; frames of whole traces are made at the first use of `.t`. docs/reference/python.md lists what
 exists here and what does not.
 """
 __all__ = ['TraceAnalysis', 'TimeSeriesTypes', 'accelerate']

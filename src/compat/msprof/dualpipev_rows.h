@@ -12,7 +12,7 @@
 //
 // Stage 0 also computes the gradient of the logits before each backward of chunk 1 up to phase 5. On the last stage the
 // first overlap runs as two blocks. Micro-batch i of chunk 1 is written as m+i. Source: MindSpeed's schedule, and the
-// table in docs/howto/pp-chart.md.
+// table in docs/reference/pp-chart.md.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 //
 // There are two ways to label blocks. Stageline's uses the pipeline's cells, so a block's label follows from its
 // message, its order and its messages to other ranks, and one odd block costs only one label. `as_msprof` repeats the
-// rows of msprof-analyze 26.2's `cluster -m pp_chart`, including its bugs (docs/howto/pp-chart.md). One difference
+// rows of msprof-analyze 26.2's `cluster -m pp_chart`, including its bugs (docs/reference/pp-chart.md). One difference
 // remains: communication ranges of Level_none are joined by connectionId alone, as before 18 Aug 2026.
 #pragma once
 

@@ -24,7 +24,7 @@ struct RankDatabases {
 
 // Takes ascend_pytorch_profiler[_N].db or ascend_mindspore_profiler[_N].db in folders ASCEND_PROFILER_OUTPUT at any
 // depth, else msmonitor_<pid>_<17 digits>_<rank>.db. If a rank has two folders, the newest counts, by the timestamp in
-// its name, and `notes` reports it (source: msprof-analyze 26.2, described in docs/howto/pp-chart.md). Errors:
+// its name, and `notes` reports it (source: msprof-analyze 26.2, described in docs/reference/pp-chart.md). Errors:
 // kNotFound when there is none, with what was found instead; kAmbiguous for profiles of both PyTorch and MindSpore.
 Result<RankDatabases> find_rank_databases(const std::string& folder, Diagnostics& notes);
 

@@ -1,6 +1,6 @@
 // The drop-in for Paddle's profiler_helper_static.py: turns worker logs into pipeline_profile.json and
 // pipeline_profile_perfetto.json. For inputs that version V3 of that script handles, both files are identical to its
-// files byte for byte. Where V3 fails, they are right (docs/howto/paddle-timeline.md lists every difference).
+// files byte for byte. Where V3 fails, they are right (docs/reference/paddle-timeline.md lists every difference).
 #pragma once
 
 #include <string>

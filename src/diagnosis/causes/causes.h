@@ -12,7 +12,7 @@
 //   unsplit           a schedule that splits weight gradients off, run without → that order
 //
 // Each cause is looked for after dividing out others that could be mistaken for it: a long sequence does not make its
-// rank slow, nor a slow rank its stage. Definitions and thresholds: docs/howto/explain.md.
+// rank slow, nor a slow rank its stage. Definitions and thresholds: docs/reference/causes.md.
 #pragma once
 
 #include "diagnosis/causes/cause_list.h"

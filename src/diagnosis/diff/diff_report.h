@@ -1,4 +1,4 @@
-// Writes the results of run_diff as sentences and as tables. Definitions: docs/howto/diff.md.
+// Writes the results of run_diff as sentences and as tables. Definitions: docs/reference/diff.md.
 #pragma once
 
 #include <string>

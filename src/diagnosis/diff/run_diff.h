@@ -7,7 +7,7 @@
 //
 // Every step of B is paired with one of A, by order. A group's effect is the change of the replay of the step graph
 // (pipeline/replay/step_graph.h) when the group's times become B's, as a mean over the pairs. Its uncertainty is the
-// standard error over the pairs. Definitions: docs/howto/diff.md.
+// standard error over the pairs. Definitions: docs/reference/diff.md.
 #pragma once
 
 #include "base/result.h"
