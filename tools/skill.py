@@ -39,7 +39,7 @@ def sql_page(program):
 
 def analyses_page(program):
     help_text = subprocess.run([program, 'help', 'analyses'], capture_output=True, check=True, env={'COLUMNS': '100000', 'LC_ALL': 'C.UTF-8'}).stdout.decode()
-    lines = ['# Analyses', '', '`ask {trace, analysis, table, options}`, `stageline analyze NAME RUN --format json`, or in SQL `NAME__TABLE`. `stageline help NAME` has its options, `SELECT * FROM columns(\'NAME__TABLE\')` the columns, without running it.', '']
+    lines = ['# Analyses', '', '`ask {trace, analysis, table, options}`, `stageline analyze NAME RUN --format json`, or in SQL `NAME__TABLE`: three ways to run one. `stageline help NAME` lists its options, `SELECT * FROM columns(\'NAME__TABLE\')` its columns, without running it.', '']
     name, words = '', []
 
     def flush():

@@ -97,13 +97,13 @@ bool is_of_clocks(const Diagnostic& diagnostic) { return diagnostic.name.starts_
 
 Table diagnostics_table(const Diagnostics& diagnostics) {
   Table table("diagnostics", "Flaws and notes",
-              {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of flaw."},
+              {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of problem."},
                {"severity", "severity", ColumnType::kText, "info, warning (nothing was lost) or loss."},
-               {"count", "count", ColumnType::kInteger, "How often the flaw was seen."},
-               {"file", "file", ColumnType::kText, "File in which the flaw was seen first; may be empty."},
+               {"count", "count", ColumnType::kInteger, "How often the problem was seen."},
+               {"file", "file", ColumnType::kText, "File in which the problem was seen first; may be empty."},
                {"line", "line", ColumnType::kInteger, "Line in that file, from 1; null when unknown."},
                {"byte", "byte", ColumnType::kInteger, "Byte in that file, from 0; null when unknown."},
-               {"message", "message", ColumnType::kText, "What the flaw is, and what was kept of the input."}});
+               {"message", "message", ColumnType::kText, "The problem, and what was kept of the input."}});
   for (const Diagnostic& d : diagnostics.items())
     table.add_row({d.name, std::string(severity_name(d.severity)), d.count, d.first.file,
                    d.first.line > 0 ? d.first.line : kNullInteger, d.first.byte >= 0 ? d.first.byte : kNullInteger,

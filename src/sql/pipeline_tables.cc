@@ -113,7 +113,7 @@ Table steps_of(const RunData& data) {
        {"pipeline_ns", "pipeline", ColumnType::kDuration,
         "Latest end minus earliest start of the compute cells alone; NULL without a pipeline."},
        {"is_outlier", "outlier", ColumnType::kInteger,
-        "1 where the step is so long that mean values leave it out, else 0; NULL where nothing decided this."}});
+        "1 if mean values exclude the step because it is too long, else 0; NULL if this was not decided."}});
   const Trace& trace = data.trace();
   if (trace.cells.size() > 0) {
     const PipelineSums& sums = sums_of(*data.run());
@@ -182,7 +182,7 @@ void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
                             [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
   };
   made_table("messages", "Messages between stages, with the time each took.", messages_of);
-  made_table("steps", "Of a pipeline a row a step over all ranks; of a profile one per rank and step of its profiler.",
+  made_table("steps", "For a pipeline one row per step over all ranks; for a profile one per rank and profiler step.",
              steps_of);
 }
 

@@ -178,7 +178,7 @@ Table memory_of(const RunData& data) {
 Table flows_of(const RunData& data) {
   Table table("flows", "Flows",
               {{"rank", "rank", Type::kInteger, "Global rank."},
-               {"from_id", "from", Type::kInteger, "Id of the slice where the arrow begins."},
+               {"from_id", "from", Type::kInteger, "Id of the slice where the arrow starts."},
                {"to_id", "to", Type::kInteger, "Id of the slice where the arrow ends."},
                {"kind", "kind", Type::kText,
                 "forward-backward: from an operator of the forward to its gradient's; flow: any other arrow. Launches "

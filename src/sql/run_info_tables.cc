@@ -46,7 +46,7 @@ Table findings_of(const RunData& data) {
        {"detail", "detail", Type::kText, "The evidence, and what to try."},
        {"value", "value", Type::kText, "The number that matters, with its unit."},
        {"lost_ns", "lost", Type::kDuration,
-        "Time of the mean step that would not be lost without the cause; 0 where it was not priced."},
+        "Time of the mean step that would not be lost without the cause; 0 if it was not simulated."},
        {"uncertainty_ns", "uncertainty", Type::kDuration, "Standard error of lost_ns."},
        {"saving_ns", "saving", Type::kDuration, "Time that the fix saves in each step; 0 where it was not computed."},
        {"fix", "fix", Type::kText, "What to change."},
@@ -143,12 +143,12 @@ void add_run_tables(const std::shared_ptr<const RunData>& data, std::vector<std:
                             [d = data.get(), make]() -> RunData::Made { return table_rows(make(*d)); }));
   };
   add("ranks", "Where each rank ran and what was read from it.", ranks_of);
-  add("findings", "What costs time, what that is worth and which table proves it: as stageline explain has it.",
+  add("findings", "Causes of lost time, with cost, saving and the table of the evidence, as in stageline explain.",
       findings_of);
   add("finding_places", "Where each finding is, as data: a row for each place, or for each of its ranks.",
       finding_places_of);
-  add("diagnostics", "What was flawed in the input and what was done about it.", flaws_of);
-  add("meta", "What the run and its sources say of themselves.", meta_of);
+  add("diagnostics", "Problems in the input, and their handling.", flaws_of);
+  add("meta", "Properties that the run and its sources declare.", meta_of);
 }
 
 }  // namespace stageline::sql

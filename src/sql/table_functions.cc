@@ -52,8 +52,8 @@ Table empty_gaps() {
        {"before_id", "before", Type::kInteger, "Id of the slice of the work that ended last before the gap."},
        {"after_id", "after", Type::kInteger, "Id of the slice of the work whose start ends the gap."},
        {"cause", "cause", Type::kText,
-        "host_wait: the next work was launched after the device had run dry; kernel_wait: it was launched in time and "
-        "the gap is under 30 µs; other: it was launched in time and the gap is longer, or its launch is not known."}});
+        "host_wait: the next work was launched after the device had become idle. kernel_wait: it was launched in time, "
+        "and the gap is under 30 µs. other: it was launched in time and the gap is longer, or its launch is unknown."}});
 }
 
 void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int64_t min_ns, Table& table) {

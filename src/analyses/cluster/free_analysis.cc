@@ -259,7 +259,7 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
 extern const Analysis free_analysis_analysis;
 const Analysis free_analysis_analysis = {
     .name = "free-analysis",
-    .summary = "why devices stood still: slow host, data loading, synchronisation, launch latency, waiting for streams",
+    .summary = "why devices were idle: slow host, data loading, synchronisation, launch latency, waiting for streams",
     .tables = {{"free-reasons", "one row per rank and reason", free_reasons_columns},
                {"free-time", "one row per rank", free_time_columns},
                {"free-gaps", "the longest gaps of every rank, with their place", free_gaps_columns}},

@@ -134,7 +134,7 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
 extern const Analysis execution_trace_analysis;
 const Analysis execution_trace_analysis = {
     .name = "execution-trace",
-    .summary = "operators of an execution trace with the times of the profile beside it, and their tensors",
+    .summary = "operators of an execution trace, with the times of the profile of the same run, and their tensors",
     .tables = {{"execution-nodes", "one row per node that has an event", execution_nodes_columns},
                {"execution-tensors", "one row per tensor", execution_tensors_columns}},
     .run = run_execution_trace,

@@ -161,7 +161,7 @@ Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
 extern const Analysis flight_recorder_analysis;
 const Analysis flight_recorder_analysis = {
     .name = "flight-recorder",
-    .summary = "which collective did not complete, who is missing, who differs, who waits for whom",
+    .summary = "which collective did not complete, and which ranks are missing, differ or wait for others",
     .tables = {{"flight-problems", "collectives and messages that did not go well", flight_problems_columns},
                {"flight-waits", "what each rank waits in, and for whom", flight_waits_columns},
                {"flight-groups", "process groups, and how far they came", flight_groups_columns},

@@ -100,7 +100,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
 extern const Analysis schedule_analysis;
 const Analysis schedule_analysis = {
     .name = "schedule",
-    .summary = "which pipeline schedule the run follows, how sure that is, and where its order leaves it",
+    .summary = "which pipeline schedule the run follows, how sure that is, and where its order deviates from it",
     .tables = {{"recognition", "one row per schedule that was compared, nearest first", recognition_columns},
                {"divergence", "one row per place where lists first leave the nearest one", divergence_columns}},
     .run = run_schedule_analysis};

@@ -208,7 +208,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
 extern const Analysis stragglers_analysis;
 const Analysis stragglers_analysis = {
     .name = "stragglers",
-    .summary = "which ranks hold the others up, and by what sign: always, now and then, by pauses, by their data",
+    .summary = "which ranks delay the others, and how: in every step, in some steps, by pauses, by their data",
     .tables = {{"straggler-causes",
                 "one row per cause that costs 1 % of a step, by a replay without it: those of explain, and slow steps",
                 straggler_causes_columns},

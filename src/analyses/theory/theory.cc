@@ -249,9 +249,7 @@ extern const Analysis theory_analysis;
 const Analysis theory_analysis = {
     .name = "theory",
     .summary =
-        "the recognised schedule replayed with mean durations beside what happened: bubbles, phases, cells that are "
-        "late "
-        "and why",
+        "the recognised schedule, simulated with mean durations, next to the run: bubbles, phases, cells that are late and why",
     .tables = {{"theory-loss", "where the time beyond theory went; adds up to the span", theory_loss_columns},
                {"theory-ranks", "one row per step and rank: span and inner bubble, in theory and as they were",
                 theory_ranks_columns},
