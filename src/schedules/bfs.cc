@@ -4,7 +4,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace bfs {
 
 template <bool kReversed>
 Result<Schedule> make(const ScheduleSizes& sizes) {
@@ -23,7 +23,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 int32_t warm_up(const ScheduleSizes& sizes, int32_t) { return sizes.micro_batches * sizes.chunks; }
 int64_t activations(const ScheduleSizes& sizes, int32_t rank) { return warm_up(sizes, rank); }
 
-}  // namespace
+}  // namespace bfs
 
 extern const ScheduleDef bfs_schedule;
 const ScheduleDef bfs_schedule = {
@@ -33,14 +33,14 @@ const ScheduleDef bfs_schedule = {
     .default_chunks = 2,
     .max_chunks = 64,
     .grouped = false,
-    .make = make<true>,
-    .warm_up = warm_up,
+    .make = bfs::make<true>,
+    .warm_up = bfs::warm_up,
     .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = filled_once,
     .activations_text = "m·v chunks",
-    .activations = activations,
+    .activations = bfs::activations,
 };
 
 extern const ScheduleDef bfs_unreversed_schedule;
@@ -51,14 +51,14 @@ const ScheduleDef bfs_unreversed_schedule = {
     .default_chunks = 2,
     .max_chunks = 64,
     .grouped = false,
-    .make = make<false>,
-    .warm_up = warm_up,
+    .make = bfs::make<false>,
+    .warm_up = bfs::warm_up,
     .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = filled_once,
     .activations_text = "m·v chunks",
-    .activations = activations,
+    .activations = bfs::activations,
 };
 
 }  // namespace stageline

@@ -4,7 +4,7 @@
 #include "schedules/dualpipe_steps.h"
 
 namespace stageline {
-namespace {
+namespace dualpipe {
 
 int32_t place_of(const ScheduleSizes& sizes, int32_t rank) { return std::min(rank, sizes.stages - 1 - rank); }
 
@@ -41,7 +41,7 @@ double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) {
 }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages + 1; }
 
-}  // namespace
+}  // namespace dualpipe
 
 extern const ScheduleDef dualpipe_schedule;
 const ScheduleDef dualpipe_schedule = {
@@ -51,14 +51,14 @@ const ScheduleDef dualpipe_schedule = {
     .default_chunks = 2,
     .max_chunks = 2,
     .grouped = false,
-    .make = make,
-    .warm_up = warm_up,
+    .make = dualpipe::make,
+    .warm_up = dualpipe::warm_up,
     .bubble_text = "(p/2−1)(F&B+B−3W), exact at F = I",
-    .bubble_ns = bubble_ns,
+    .bubble_ns = dualpipe::bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = nullptr,
     .activations_text = "at most p+1",
-    .activations = activations,
+    .activations = dualpipe::activations,
 };
 
 }  // namespace stageline

@@ -3,7 +3,7 @@
 #include "schedules/dualpipe_steps.h"
 
 namespace stageline {
-namespace {
+namespace dualpipe_v {
 
 Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, RankOrder (*order_of)(DualPipeRank, bool)) {
   if (sizes.micro_batches < 2 * sizes.stages)
@@ -31,7 +31,7 @@ double mindspeed_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
 }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages} + 1; }
 
-}  // namespace
+}  // namespace dualpipe_v
 
 extern const ScheduleDef dualpipe_v_schedule;
 const ScheduleDef dualpipe_v_schedule = {
@@ -41,14 +41,14 @@ const ScheduleDef dualpipe_v_schedule = {
     .default_chunks = 2,
     .max_chunks = 2,
     .grouped = false,
-    .make = make_deepseek,
-    .warm_up = warm_up,
+    .make = dualpipe_v::make_deepseek,
+    .warm_up = dualpipe_v::warm_up,
     .bubble_text = "(p−1)(F&B+B−3W), exact at F = I",
-    .bubble_ns = bubble_ns,
+    .bubble_ns = dualpipe_v::bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = nullptr,
     .activations_text = "at most 2p+1 chunks",
-    .activations = activations,
+    .activations = dualpipe_v::activations,
 };
 
 extern const ScheduleDef dualpipe_v_mindspeed_schedule;
@@ -59,14 +59,14 @@ const ScheduleDef dualpipe_v_mindspeed_schedule = {
     .default_chunks = 2,
     .max_chunks = 2,
     .grouped = false,
-    .make = make_mindspeed,
-    .warm_up = warm_up,
+    .make = dualpipe_v::make_mindspeed,
+    .warm_up = dualpipe_v::warm_up,
     .bubble_text = "(p−1)(F&B+B−W), ours at F = I = W; with --dw-detach (p−1)(F&B+B−3W)",
-    .bubble_ns = mindspeed_bubble_ns,
+    .bubble_ns = dualpipe_v::mindspeed_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = nullptr,
     .activations_text = "at most 2p+1 chunks",
-    .activations = activations,
+    .activations = dualpipe_v::activations,
 };
 
 }  // namespace stageline

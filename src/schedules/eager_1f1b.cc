@@ -3,7 +3,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace eager_1f1b {
 
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) {
   return std::min(sizes.micro_batches, 2 * (sizes.stages - rank) - 1);
@@ -17,7 +17,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   return schedule;
 }
 
-}  // namespace
+}  // namespace eager_1f1b
 
 extern const ScheduleDef eager_1f1b_schedule;
 const ScheduleDef eager_1f1b_schedule = {
@@ -27,14 +27,14 @@ const ScheduleDef eager_1f1b_schedule = {
     .default_chunks = 1,
     .max_chunks = 1,
     .grouped = false,
-    .make = make,
-    .warm_up = warm_up,
+    .make = eager_1f1b::make,
+    .warm_up = eager_1f1b::warm_up,
     .bubble_text = kClassicBubble,
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = nullptr,
     .activations_text = "min(m, 2(p−r)−1)",
-    .activations = activations,
+    .activations = eager_1f1b::activations,
 };
 
 }  // namespace stageline

@@ -2,7 +2,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace fthenb {
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
   Schedule schedule{"fthenb", sizes, ChunkLayout::kLoop};
@@ -13,7 +13,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 int32_t warm_up(const ScheduleSizes& sizes, int32_t) { return sizes.micro_batches; }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.micro_batches; }
 
-}  // namespace
+}  // namespace fthenb
 
 extern const ScheduleDef fthenb_schedule;
 const ScheduleDef fthenb_schedule = {
@@ -23,14 +23,14 @@ const ScheduleDef fthenb_schedule = {
     .default_chunks = 1,
     .max_chunks = 1,
     .grouped = false,
-    .make = make,
-    .warm_up = warm_up,
+    .make = fthenb::make,
+    .warm_up = fthenb::warm_up,
     .bubble_text = kClassicBubble,
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = nullptr,
     .activations_text = "m",
-    .activations = activations,
+    .activations = fthenb::activations,
 };
 
 }  // namespace stageline

@@ -3,7 +3,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace interleaved_zb {
 
 int32_t group_of(const ScheduleSizes& sizes) { return sizes.group > 0 ? sizes.group : even_group(sizes); }
 
@@ -52,7 +52,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) {
                            int64_t{sizes.stages} + (sizes.chunks - 1) * int64_t{group_of(sizes)});
 }
 
-}  // namespace
+}  // namespace interleaved_zb
 
 extern const ScheduleDef interleaved_zb_schedule;
 const ScheduleDef interleaved_zb_schedule = {
@@ -62,14 +62,14 @@ const ScheduleDef interleaved_zb_schedule = {
     .default_chunks = 2,
     .max_chunks = 64,
     .grouped = true,
-    .make = make,
-    .warm_up = warm_up,
+    .make = interleaved_zb::make,
+    .warm_up = interleaved_zb::warm_up,
     .bubble_text = "(p−1)(F+I−W) in chunk times, at F = I = W, for m ≥ p in whole groups",
-    .bubble_ns = bubble_ns,
+    .bubble_ns = interleaved_zb::bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = filled_once,
     .activations_text = "min(mv, p+(v−1)g) chunks",
-    .activations = activations,
+    .activations = interleaved_zb::activations,
 };
 
 }  // namespace stageline

@@ -3,7 +3,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace one_f_one_b {
 
 int32_t warm_up(const ScheduleSizes& sizes, int32_t rank) { return std::min(sizes.micro_batches, sizes.stages - rank); }
 int64_t activations(const ScheduleSizes& sizes, int32_t rank) { return warm_up(sizes, rank); }
@@ -15,7 +15,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   return schedule;
 }
 
-}  // namespace
+}  // namespace one_f_one_b
 
 extern const ScheduleDef one_f_one_b_schedule;
 const ScheduleDef one_f_one_b_schedule = {
@@ -25,14 +25,14 @@ const ScheduleDef one_f_one_b_schedule = {
     .default_chunks = 1,
     .max_chunks = 1,
     .grouped = false,
-    .make = make,
-    .warm_up = warm_up,
+    .make = one_f_one_b::make,
+    .warm_up = one_f_one_b::warm_up,
     .bubble_text = kClassicBubble,
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = nullptr,
     .activations_text = "min(m, p−r)",
-    .activations = activations,
+    .activations = one_f_one_b::activations,
 };
 
 }  // namespace stageline

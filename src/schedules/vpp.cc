@@ -9,7 +9,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace vpp {
 
 int32_t group_of(const ScheduleSizes& sizes) { return sizes.group > 0 ? sizes.group : sizes.stages; }
 
@@ -59,7 +59,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   return schedule;
 }
 
-}  // namespace
+}  // namespace vpp
 
 extern const ScheduleDef vpp_schedule;
 const ScheduleDef vpp_schedule = {
@@ -69,14 +69,14 @@ const ScheduleDef vpp_schedule = {
     .default_chunks = 2,
     .max_chunks = 64,
     .grouped = true,
-    .make = make<0>,
-    .warm_up = warm_up<0>,
+    .make = vpp::make<0>,
+    .warm_up = vpp::warm_up<0>,
     .bubble_text = "(p−1)(F+B) in chunk times, for m ≥ p in whole groups",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = filled_once,
     .activations_text = "min(mv, 2(p−1−r)+(v−1)g+1) chunks",
-    .activations = activations<0>,
+    .activations = vpp::activations<0>,
 };
 
 extern const ScheduleDef vpp_ep_overlap_schedule;
@@ -87,14 +87,14 @@ const ScheduleDef vpp_ep_overlap_schedule = {
     .default_chunks = 2,
     .max_chunks = 64,
     .grouped = true,
-    .make = make<1>,
-    .warm_up = warm_up<1>,
+    .make = vpp::make<1>,
+    .warm_up = vpp::warm_up<1>,
     .bubble_text = "(p−1)(F+B) in chunk times, F and B of a pair one after the other, for m ≥ p in whole groups",
     .bubble_ns = classic_bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = filled_once,
     .activations_text = "min(mv, 2(p−1−r)+(v−1)g+2) chunks",
-    .activations = activations<1>,
+    .activations = vpp::activations<1>,
 };
 
 }  // namespace stageline

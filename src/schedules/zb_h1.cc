@@ -4,7 +4,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace zb_h1 {
 
 int32_t warm_h1(const ScheduleSizes& sizes, int32_t rank) { return std::min(sizes.micro_batches, sizes.stages - rank); }
 int32_t warm_h2(const ScheduleSizes& sizes, int32_t rank) {
@@ -38,7 +38,7 @@ int64_t activations_h2(const ScheduleSizes& sizes, int32_t) {
   return std::min(sizes.micro_batches, 2 * sizes.stages - 1);
 }
 
-}  // namespace
+}  // namespace zb_h1
 
 extern const ScheduleDef zb_h1_schedule;
 const ScheduleDef zb_h1_schedule = {
@@ -48,14 +48,14 @@ const ScheduleDef zb_h1_schedule = {
     .default_chunks = 1,
     .max_chunks = 1,
     .grouped = false,
-    .make = make_h1,
-    .warm_up = warm_h1,
+    .make = zb_h1::make_h1,
+    .warm_up = zb_h1::warm_h1,
     .bubble_text = "(p−1)(F+I−W), never below (p−1)F; exact for W ≤ F or I ≤ F and m ≥ p",
-    .bubble_ns = bubble_h1_ns,
+    .bubble_ns = zb_h1::bubble_h1_ns,
     .bubble_is_inner = false,
     .bubble_least = filled_once,
     .activations_text = "min(m, p)",
-    .activations = activations_h1,
+    .activations = zb_h1::activations_h1,
 };
 
 extern const ScheduleDef zb_h2_schedule;
@@ -66,14 +66,14 @@ const ScheduleDef zb_h2_schedule = {
     .default_chunks = 1,
     .max_chunks = 1,
     .grouped = false,
-    .make = make_h2,
-    .warm_up = warm_h2,
+    .make = zb_h1::make_h2,
+    .warm_up = zb_h1::warm_h2,
     .bubble_text = "max(0, (p−1)(F+I−2W)), exact for F = I = W and m ≥ 2p−1",
-    .bubble_ns = bubble_h2_ns,
+    .bubble_ns = zb_h1::bubble_h2_ns,
     .bubble_is_inner = true,
     .bubble_least = filled_twice,
     .activations_text = "min(m, 2p−1)",
-    .activations = activations_h2,
+    .activations = zb_h1::activations_h2,
 };
 
 }  // namespace stageline

@@ -6,7 +6,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace zb_h1_paddle {
 
 Result<Schedule> make(const ScheduleSizes& sizes) {
   const int32_t p = sizes.stages, m = sizes.micro_batches;
@@ -44,7 +44,7 @@ double bubble_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
 }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages; }
 
-}  // namespace
+}  // namespace zb_h1_paddle
 
 extern const ScheduleDef zb_h1_paddle_schedule;
 const ScheduleDef zb_h1_paddle_schedule = {
@@ -54,14 +54,14 @@ const ScheduleDef zb_h1_paddle_schedule = {
     .default_chunks = 1,
     .max_chunks = 1,
     .grouped = false,
-    .make = make,
-    .warm_up = warm_up,
+    .make = zb_h1_paddle::make,
+    .warm_up = zb_h1_paddle::warm_up,
     .bubble_text = "(p−2)F+(p−1)I, ours (none is published); exact for I, W ≥ F",
-    .bubble_ns = bubble_ns,
+    .bubble_ns = zb_h1_paddle::bubble_ns,
     .bubble_is_inner = false,
     .bubble_least = nullptr,
     .activations_text = "p",
-    .activations = activations,
+    .activations = zb_h1_paddle::activations,
 };
 
 }  // namespace stageline

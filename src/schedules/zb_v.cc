@@ -13,7 +13,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace zb_v {
 
 class Writer {
  public:
@@ -78,7 +78,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 double bubble_ns(const ScheduleSizes&, const UnitCosts&) { return 0; }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.stages}; }
 
-}  // namespace
+}  // namespace zb_v
 
 extern const ScheduleDef zb_v_schedule;
 const ScheduleDef zb_v_schedule = {
@@ -88,14 +88,14 @@ const ScheduleDef zb_v_schedule = {
     .default_chunks = 2,
     .max_chunks = 2,
     .grouped = false,
-    .make = make,
+    .make = zb_v::make,
     .warm_up = v_warm_up,
     .bubble_text = "0, at F = I = W and m ≥ 2p−1",
-    .bubble_ns = bubble_ns,
+    .bubble_ns = zb_v::bubble_ns,
     .bubble_is_inner = true,
     .bubble_least = filled_twice,
     .activations_text = "at most 2p chunks, that is p stages",
-    .activations = activations,
+    .activations = zb_v::activations,
 };
 
 }  // namespace stageline

@@ -18,7 +18,7 @@
 #include "schedules/build.h"
 
 namespace stageline {
-namespace {
+namespace zbvpp {
 
 constexpr int32_t kChunks = 2;
 constexpr int kMaxRounds = 32;  // how often to plan again with an allowance; in practice once or twice helps
@@ -238,7 +238,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 double bubble_ns(const ScheduleSizes&, const UnitCosts&) { return 0; }
 int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{sizes.micro_batches}; }
 
-}  // namespace
+}  // namespace zbvpp
 
 extern const ScheduleDef zbvpp_schedule;
 const ScheduleDef zbvpp_schedule = {
@@ -248,14 +248,14 @@ const ScheduleDef zbvpp_schedule = {
     .default_chunks = 2,
     .max_chunks = 2,
     .grouped = false,
-    .make = make,
+    .make = zbvpp::make,
     .warm_up = v_warm_up,  // its forwards and input gradients are those of ZB-V wherever that could be compared
     .bubble_text = "0, at F = I = W and m ≥ 2p−1, of the plans that reach it",
-    .bubble_ns = bubble_ns,
+    .bubble_ns = zbvpp::bubble_ns,
     .bubble_is_inner = true,
     .bubble_least = filled_twice,
     .activations_text = "at most 2m chunks (no memory limit)",
-    .activations = activations,
+    .activations = zbvpp::activations,
 };
 
 }  // namespace stageline
