@@ -2,21 +2,23 @@
 """Groups sources into units that are compiled together: `unity.py OUT_FOLDER LINES SOURCE_FOLDER GROUP...`.
 
 Compiling one file of 200 lines costs more for the headers and templates it shares with its neighbours than for its own
-text, so files of one GROUP (folders and files below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines. Two files
-that give the same name to something of their own (in an unnamed namespace, or `static`) cannot share a unit; they are
-put into different ones here, so whoever writes a file need not know its neighbours' names. The same holds for a name of a
-file's own that a header gives to something else: it would be ambiguous, or take calls that were meant for the other, in a
-unit where a neighbour includes that header. `using namespace` of a file holds for its neighbours too, so files share a unit
-with those that let in the same namespaces.
+text, so files of one GROUP (folders and files below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines.
 
-Writes OUT_FOLDER/<folder>_<n>.cc, after the first folder of the group, where its content changed, removes units that are no longer made, and prints the units'
-paths, one a line.
+Whoever writes a file need not know its neighbours' names. A name of a file's own (in an unnamed namespace, or `static`) may stand in a
+neighbour too, or in a header that only a neighbour includes. In the unit such a name is another one, `make` in zb_v.cc is `make_of_zb_v`:
+a #define around the file does it, behind the file's headers. A name that the file also says in another sense (a member, a name of
+`std`) is not renamed; files that would quarrel about one are put into different units. `using namespace` of a file holds for its
+neighbours too, so files share a unit where none says a name that a neighbour's namespace has.
+
+Writes OUT_FOLDER/<folder>_<n>.cc, after the first folder of the group, where its content changed, removes units that are no longer made, and
+prints the units' paths, one a line.
 """
 import pathlib
 import re
 import sys
 
-STRINGS = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'', re.S)
+# Comments and literals; 65'536 is none.
+STRINGS = re.compile(r'//[^\n]*|/\*.*?\*/|R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|(?<!\d)\'(?:\\.|[^\'\\\n])+\'', re.S)
 NAMESPACE = re.compile(r'\bnamespace\s*([\w:]*)\s*$')
 TYPE = re.compile(r'(?:template\s*<.*>\s*)?(?:struct|class|enum\s+class|enum|union)\s+(?:\[\[\w+\]\]\s*)?(\w+)', re.S)
 ALIAS = re.compile(r'using\s+(\w+)\s*=|using\s+(?:\w+::)+(\w+)$')
@@ -99,12 +101,13 @@ class Headers:
     """The headers of the folders: what each declares, and which ones a file includes, itself or through others."""
 
     def __init__(self, folders):
-        self.folders, self.included, self.declaring = folders, {}, {}
+        self.folders, self.included, self.declaring, self.said, self.scope = folders, {}, {}, {}, {}
         for folder in folders:
             for header in folder.rglob('*.h'):
                 for names in scan(header.read_text()):
                     for name, kind in names.items():
-                        self.declaring.setdefault(name, {})[header] = kind
+                        self.declaring.setdefault(name, {})[header.resolve()] = kind
+                        self.scope.setdefault(header.resolve(), set()).add(name[1])
 
     def direct(self, path):
         for name in re.findall(r'^\s*#\s*include "([^"]+)"', path.read_text(), re.M):
@@ -112,6 +115,20 @@ class Headers:
                 if (folder / name).is_file():
                     yield (folder / name).resolve()
                     break
+
+    def at_scope(self, path):
+        """The names that a header declares outside of types."""
+        return self.scope.get(path, set())
+
+    def names_in(self, space):
+        """The names that headers declare in a namespace."""
+        return {name for where, name in self.declaring if ('::' + where).endswith('::' + space)}
+
+    def words(self, path):
+        """All names that a header says."""
+        if path not in self.said:
+            self.said[path] = set(re.findall(r'\w+', STRINGS.sub(' ', path.read_text())))
+        return self.said[path]
 
     def of(self, path):
         """All headers that a file sees."""
@@ -130,23 +147,49 @@ class Source:
     """A file, and what its neighbours in a unit have to know of it."""
 
     def __init__(self, path, headers):
-        text = path.read_text()
-        own, shared = scan(text)
-        self.path, self.lines, self.headers = path, text.count('\n'), headers.of(path)
+        self.text = path.read_text()
+        own, shared = scan(self.text)
+        self.path, self.lines, self.headers = path, self.text.count('\n'), headers.of(path)
         self.own, self.names = own, own | shared
-        self.spaces = frozenset(re.findall(r'^using namespace ([\w:]+);', text, re.M)) - {'stageline'}
+        self.said = set(re.findall(r'(?<![\w.>:])[A-Za-z_]\w*', STRINGS.sub(' ', self.text)))
+        self.spaces = frozenset(re.findall(r'^using namespace ([\w:]+);', self.text, re.M)) - {'stageline'}
         # What `using namespace` lets in stands beside the names of the file and of its neighbours.
-        spaces = self.spaces | {'stageline'} if 'using namespace stageline;' in text else self.spaces
+        spaces = self.spaces | {'stageline'} if 'using namespace stageline;' in self.text else self.spaces
         seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}
-        # (header, name) where a header that this file does not see means something else by a name of the file's own.
-        self.foreign = {header for name, kind in seen.items() for header, other in headers.declaring.get(name, {}).items()
-                        if header not in self.headers and differ(kind, other)}
+        # The headers that this file does not see and that mean something else by a name of its own, with these names.
+        self.foreign = {}
+        for key, kind in seen.items():
+            for header, other in headers.declaring.get(key, {}).items():
+                if header not in self.headers and differ(kind, other):
+                    self.foreign.setdefault(header, set()).add(key[1])
+        wanted = {name for _, name in own}
+        self.renamable = {name for name in wanted if self.says_in_one_sense(name, headers)}
+        # What neighbours have to keep away from: names that stay, and the headers that give them to something else.
+        self.fixed = {key: kind for key, kind in own.items() if key[1] not in self.renamable}
+        self.quarrels = {header for header, names in self.foreign.items() if names - self.renamable}
+
+    def says_in_one_sense(self, name, headers):
+        """Whether each place of the text that has the name means what this file calls so."""
+        code = STRINGS.sub(' ', self.text)
+        if re.search(r'^\s*#\s*(if|define)', code, re.M) or re.search(rf'(\.|->|::)\s*{name}\b', code):
+            return False
+        if re.search(rf'\b{name}\b[^;{{]*\boverride\b', code):
+            return False
+        # A header's function of this name may be called here too, and in a member's body its class's own.
+        members = re.search(r'^[\w:<>,&* ]*\b\w+::~?\w+\(', code, re.M)
+        return not any(name in headers.at_scope(header) or members and name in headers.words(header) for header in self.headers)
 
 
-def fits(source, unit, max_lines):
-    return (unit['lines'] + source.lines <= max_lines and unit['spaces'] == source.spaces and
-            not source.foreign & unit['headers'] and not unit['foreign'] & source.headers and
-            not clash(source.names, unit['own']) and not clash(source.own, unit['names']))
+def lets_in(files, spaces, headers):
+    """Whether names of these namespaces would stand beside names that a file says."""
+    return any(file.said & headers.names_in(space) for file in files for space in spaces - file.spaces)
+
+
+def fits(source, unit, max_lines, headers):
+    return (unit['lines'] + source.lines <= max_lines and
+            not lets_in([source], unit['spaces'], headers) and not lets_in(unit['files'], source.spaces, headers) and
+            not source.quarrels & unit['headers'] and not unit['quarrels'] & source.headers and
+            not clash(source.fixed, unit['names']) and not clash(unit['fixed'], source.names))
 
 
 def grouped(files, max_lines, headers):
@@ -155,18 +198,42 @@ def grouped(files, max_lines, headers):
     for path in files:
         source = Source(path, headers)
         for unit in units:
-            if fits(source, unit, max_lines):
+            if fits(source, unit, max_lines, headers):
                 break
         else:
-            unit = {'lines': 0, 'own': {}, 'names': {}, 'files': [], 'spaces': source.spaces, 'headers': set(), 'foreign': set()}
+            unit = {'lines': 0, 'fixed': {}, 'names': {}, 'files': [], 'spaces': frozenset(), 'headers': set(), 'quarrels': set()}
             units.append(unit)
         unit['lines'] += source.lines
-        unit['own'] |= source.own
+        unit['spaces'] |= source.spaces
+        unit['fixed'] |= source.fixed
         unit['names'] |= source.names
         unit['headers'] |= source.headers
-        unit['foreign'] |= source.foreign
-        unit['files'].append(path)
+        unit['quarrels'] |= source.quarrels
+        unit['files'].append(source)
     return units
+
+
+def renamed(source, unit):
+    """The names of a file's own that are something else to a neighbour in the unit, or to a header of a neighbour."""
+    names = {name for header, found in source.foreign.items() if header in unit['headers'] for name in found}
+    for other in unit['files']:
+        if other is not source:
+            names |= {key[1] for key, kind in source.own.items() if key in other.names and differ(kind, other.names[key])}
+    return sorted(names & source.renamable)
+
+
+def text_of(unit, source_folder):
+    """The includes that make the unit."""
+    lines = []
+    for source in unit['files']:
+        names = renamed(source, unit)
+        stem = re.sub(r'\W', '_', str(source.path.relative_to(source_folder).with_suffix('')))
+        if names:  # its headers come first, where the names are nobody's yet
+            lines += re.findall(r'^#include [<"].*[>"]', source.text, re.M)
+        lines += [f'#define {name} {name}_of_{stem}' for name in names]
+        lines.append(f'#include "{source.path.relative_to(source_folder)}"')
+        lines += [f'#undef {name}' for name in names]
+    return ''.join(f'{line}\n' for line in lines)
 
 
 def sources_of(path):
@@ -183,7 +250,7 @@ def main():
         files = [path for folder in folders for path in sources_of(source / folder)]
         for number, unit in enumerate(grouped(files, max_lines, headers)):
             path = out / f'{folders[0].removesuffix(".cc").replace("/", "_")}_{number}.cc'
-            content = ''.join(f'#include "{file.relative_to(source)}"\n' for file in unit['files'])
+            content = text_of(unit, source)
             if not path.exists() or path.read_text() != content:
                 path.write_text(content)
             made.append(path)

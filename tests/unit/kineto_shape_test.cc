@@ -254,18 +254,18 @@ TEST_CASE("the shape tree gives what the general parser gives") {
     for (int k = 0; k < 8; ++k) {
       const std::string buffer = padded(text + ",\n");
       rows::Event general, predicted;
-      const Fault fault = parser.parse(std::string_view(buffer).substr(0, text.size()), general);
+      const kineto::Fault fault = parser.parse(std::string_view(buffer).substr(0, text.size()), general);
       const char* after = tree.match(buffer.data(), buffer.data() + text.size(), predicted);
       if (after) {
         ++by_shape;
-        if (fault == Fault::kNone && k < 7) {
+        if (fault == kineto::Fault::kNone && k < 7) {
           REQUIRE(after == buffer.data() + text.size());
           ++both;
           const std::string want = dump(general), got = dump(predicted);
           REQUIRE_MESSAGE(want == got, text);
         }
       }
-      if (fault == Fault::kNone) tree.learn(std::string_view(buffer).substr(0, text.size()));
+      if (fault == kineto::Fault::kNone) tree.learn(std::string_view(buffer).substr(0, text.size()));
       text = k == 6 ? writer.broken(text) : writer.varied(text);
     }
   }

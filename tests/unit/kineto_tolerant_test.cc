@@ -57,9 +57,9 @@ struct Differ {
     simdjson::dom::element root;
     if (judge.parse(text).get(root) || !root.is_object()) return;
     rows::Event a, b;
-    const Fault fa = strict.parse(std::string_view(text).substr(0, event.size()), a);
-    if (fa == Fault::kMalformed) return;  // a lone surrogate in a name
-    const Fault fb = tolerant.parse(event, b);
+    const kineto::Fault fa = strict.parse(std::string_view(text).substr(0, event.size()), a);
+    if (fa == kineto::Fault::kMalformed) return;  // a lone surrogate in a name
+    const kineto::Fault fb = tolerant.parse(event, b);
     CHECK_MESSAGE(fa == fb, event);
     CHECK_MESSAGE(same(a, b), event);
     CHECK_MESSAGE(tolerant.end() == event.find_last_not_of(" \t\r\n") + 1, event);
@@ -73,11 +73,11 @@ struct Differ {
   }
 };
 
-rows::Event parsed(const std::string& given, TolerantParser& parser, Fault expected = Fault::kNone) {
+rows::Event parsed(const std::string& given, TolerantParser& parser, kineto::Fault expected = kineto::Fault::kNone) {
   static std::deque<std::string> kept;  // events point into their texts
   const std::string& text = kept.emplace_back(given);
   rows::Event event;
-  const Fault fault = parser.parse(text, event);
+  const kineto::Fault fault = parser.parse(text, event);
   CHECK_MESSAGE(fault == expected, text);
   return event;
 }
@@ -201,9 +201,9 @@ TEST_CASE("tolerant parser: values that are no JSON, commas too many, a brace to
   const rows::Event lost_brace = parsed(head + "\"dur\":4,\"args\":{\"stream\": 6},\n" + head + "\"dur\":5}", parser);
   CHECK(lost_brace.stream == 6);
   CHECK(lost_brace.dur_ns == 4000);
-  parsed(head + "\"dur\":\"soon\"}", parser, Fault::kBadField);
-  parsed(head + "\"dur\":45", parser, Fault::kMalformed);  // perhaps 456 once
-  parsed(head + "\"dur\":45,\"args\":{\"stream\": 7, \"correlation\": 12", parser, Fault::kMalformed);
+  parsed(head + "\"dur\":\"soon\"}", parser, kineto::Fault::kBadField);
+  parsed(head + "\"dur\":45", parser, kineto::Fault::kMalformed);  // perhaps 456 once
+  parsed(head + "\"dur\":45,\"args\":{\"stream\": 7, \"correlation\": 12", parser, kineto::Fault::kMalformed);
   for (const char* text : {"", "{", "}", "[]", "{]", "{\"", "{\"ph", "{\"ph\":", "nothing", "{\"a\"\"b\"}"})
-    parsed(text, parser, Fault::kMalformed);
+    parsed(text, parser, kineto::Fault::kMalformed);
 }

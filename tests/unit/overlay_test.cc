@@ -13,7 +13,7 @@ std::string slice(int n, const std::string& more = ",\"args\":{\"stream\":7}") {
   return "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op" + std::to_string(n) +
          "\",\"pid\":1,\"tid\":1,\"ts\":" + std::to_string(n * 10) + ",\"dur\":5" + more + "}";
 }
-std::string text_of(const std::string& path) {
+std::string text_of_file(const std::string& path) {
   auto text = read_all(path, size_t{1} << 30);
   REQUIRE(text);
   return *text;
@@ -23,7 +23,7 @@ std::string written(const Folder& folder, const Trace& trace, const TraceOverlay
   const std::string out = folder.path() + "/out" + std::to_string(++count) + ".json";
   const Status status = write_overlay(trace, overlay, out);
   REQUIRE_MESSAGE(status, (status ? "" : status.error().text()));
-  return text_of(out);
+  return text_of_file(out);
 }
 
 }  // namespace
@@ -70,7 +70,7 @@ TEST_CASE("an overlay keeps the source") {  // F27
   CHECK(written(folder, trace, overlay) == head + "{}" + tail);
 
   CHECK(write_overlay(trace, {}, folder.path() + "/out.json.gz"));
-  CHECK(text_of(folder.path() + "/out.json.gz") == source);
+  CHECK(text_of_file(folder.path() + "/out.json.gz") == source);
   CHECK(read_head(folder.path() + "/out.json.gz", 1) == "{");
   CHECK(!write_overlay(trace, {}, folder.path() + "/t.json"));  // the source itself
   folder.add("t.json", source + " ");
@@ -129,7 +129,7 @@ TEST_CASE("trace with counters: one file per rank, times of the file to the nano
   REQUIRE(export_trace(std::make_shared<const Run>(trace), notes, folder.path() + "/out.json", "trace-with-counters",
                        {}, &names));
   REQUIRE(names == std::vector<std::string>{folder.path() + "/out.rank0.json", folder.path() + "/out.rank4.json"});
-  const std::string text = text_of(names[1]);
+  const std::string text = text_of_file(names[1]);
   CHECK(text.find(
             R"({"ph": "C", "name": "Queue Length", "pid": 2, "id": 0, "ts": 10.001, "args": {"Queue Length": 1}})") !=
         std::string::npos);
