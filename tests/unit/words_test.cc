@@ -18,10 +18,10 @@ TEST_CASE("a sentence inserts its arguments, asks whether they are set, and may 
   args.flag("sometimes").set("slow_steps", int64_t{4}).set("steps", int64_t{9});
   CHECK(words("rank.slow.title", args).en.find("stage 2, in 4 of 9 steps): check") != std::string::npos);
 
-  Args end;
-  CHECK(words("stage.slow.end", end).empty());
-  CHECK(words("stage.slow.end", end.flag("first")).en == "split the embedding");
-  CHECK(words("stage.slow.end", end.flag("last")).en == "split the output head");
+  Args move;
+  CHECK(words("stage.slow.do.move", move).en == "move layers off it");
+  CHECK(words("stage.slow.do.move", move.flag("two").set("end", "split both")).en ==
+        "move layers off them, or split both");
 }
 
 TEST_CASE("a sentence can ask whether a count is one, and texts are joined in both languages") {
