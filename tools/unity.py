@@ -149,6 +149,7 @@ class Source:
     def __init__(self, path, headers):
         self.text = path.read_text()
         own, shared = scan(self.text)
+        own = {key: kind for key, kind in own.items() if not key[1].isupper()}  # TEST_CASE is a macro, nobody's own
         self.path, self.lines, self.headers = path, self.text.count('\n'), headers.of(path)
         self.own, self.names = own, own | shared
         self.said = set(re.findall(r'(?<![\w.>:])[A-Za-z_]\w*', STRINGS.sub(' ', self.text)))

@@ -85,7 +85,7 @@ int run_diff(const Arguments& arguments) {
   for (const auto& [trace, path] : {std::pair{&*a, 0}, std::pair{&*b, 1}})
     print_notes(*terminal, trace->diagnostics, arguments.operands[path]);
   for (const Diagnostic& d : diff->notes.items())
-    if (d.severity != Severity::kInfo || d.name == "diff.messages") note(*terminal, message_text(*terminal, d));
+    if (d.severity != Severity::kInfo || d.name.starts_with("diff.")) note(*terminal, message_text(*terminal, d));
   return *limit && slower_by_more(*diff, **limit) ? kExitFinding : kExitGood;
 }
 

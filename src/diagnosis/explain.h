@@ -13,9 +13,9 @@ namespace stageline {
 
 // For a trace with pipeline cells: causes found and priced by replays (diagnosis/causes/causes), then those findings of
 // findings_of() that are about something else. For other traces: the findings of findings_of(), without prices.
-// `tables` are what findings_of() expects. `with_offers` also prices other schedules. Definitions:
-// docs/reference/explain.md. O(cells), and what price_fixes() costs.
-Explanation explain(const Run& run, const std::vector<Table>& tables, bool with_offers = false);
+// `with_offers` also prices other schedules. Definitions: docs/reference/explain.md. O(cells), and what price_fixes()
+// costs.
+Explanation explain(const Run& run, bool with_offers = false);
 
 // The same findings in the same order, in the form that the report and exporters print; or one that says there is none.
 Findings explained_findings(const Explanation& explanation);

@@ -103,6 +103,9 @@ ProfileSums sums_of(const Trace& trace) {
   if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, sums);
   const auto has_transfers = [](const Part& p) { return !p.transfers.empty() || !p.link_summaries.empty(); };
   if (std::any_of(trace.parts.begin(), trace.parts.end(), has_transfers)) add_slow_links(torch, sums);
+  const std::vector<bool> lacks = lacks_kernels(torch);
+  for (size_t k = count; k-- > 0;)
+    if (lacks[k]) sums.ranks.erase(sums.ranks.begin() + static_cast<ptrdiff_t>(k));
   return sums;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "model/intervals.h"
+#include "model/lost_work.h"
 
 namespace stageline {
 
@@ -37,6 +38,13 @@ DeviceTime device_time(const TorchRun& run, const TorchRank& rank) {
   t.communication_ns = length_of(communication);
   t.overlap_ns = shared_length(communication, compute);
   return t;
+}
+
+std::vector<bool> lacks_kernels(const TorchRun& run) {
+  std::vector<bool> lacks;
+  for (const size_t part : run.parts) lacks.push_back(kernels_are_missing(run.trace->parts[part]));
+  if (std::find(lacks.begin(), lacks.end(), false) == lacks.end()) lacks.assign(lacks.size(), false);
+  return lacks;
 }
 
 }  // namespace stageline

@@ -9,13 +9,13 @@
 
 namespace {
 
-struct Progress {
+struct ChildProgress {
   std::atomic<int64_t> recorded;  // ranges 0 … recorded − 1 have ended
   std::atomic<bool> started;
 };
 
 // Records ranges numbered 0, 1, … at about `rate` a second until it is killed.
-[[noreturn]] void record_until_killed(const RecordFolder& folder, Progress& progress, int rate, int32_t flush_ms) {
+[[noreturn]] void record_until_killed(const RecordFolder& folder, ChildProgress& progress, int rate, int32_t flush_ms) {
   slr_config c = folder.config();
   c.flush_ms = static_cast<uint32_t>(flush_ms);
   c.ring_kb = 4096;
@@ -43,7 +43,7 @@ TEST_CASE("a killed process loses nothing that it had recorded") {
   const int kills = slow_tests() ? 200 : 10;
   for (int i = 0; i < kills; ++i) {
     RecordFolder folder;
-    Shared<Progress> progress;
+    Shared<ChildProgress> progress;
     const int rate = (int[]){20'000, 300'000, 1'000'000}[i % 3];
     const pid_t child = fork();
     REQUIRE(child >= 0);
@@ -81,7 +81,7 @@ TEST_CASE("a killed process loses nothing that it had recorded") {
 
 TEST_CASE("what was open when a process was killed is known") {
   RecordFolder folder;
-  Shared<Progress> progress;
+  Shared<ChildProgress> progress;
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) {
@@ -124,7 +124,7 @@ TEST_CASE("exec in mid-recording leaves what exec leaves, and the new program it
 
 TEST_CASE("a recording that is being written is read whole, again and again") {
   RecordFolder folder;
-  Shared<Progress> progress;
+  Shared<ChildProgress> progress;
   const pid_t child = fork();
   REQUIRE(child >= 0);
   if (child == 0) record_until_killed(folder, *progress, 20'000, 30);

@@ -3,9 +3,6 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
-#include "base/parallel.h"
-#include "model/intervals.h"
-#include "model/lost_work.h"
 #include "model/statistics.h"
 #include "profile/device_time.h"
 
@@ -63,17 +60,10 @@ Table hta_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
 Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
   if (!torch) return std::move(torch).error();
-  std::vector<Breakdown> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = breakdown_of(*torch_rank(*torch, torch->parts[k]), torch->zero_ns, input.hta);
-  });
-  // Beside ranks with kernels, the shares of one whose kernels are in no file would be compared with theirs.
-  const auto missing = [&](const Breakdown& b) {
-    return kernels_are_missing(input.trace->parts[torch->parts[static_cast<size_t>(&b - ranks.data())]]);
-  };
-  if (!std::all_of(ranks.begin(), ranks.end(), missing))
-    for (Breakdown& b : ranks) b.any = b.any && !missing(b);
-  for (const Breakdown& b : ranks)
+  auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
+  const std::vector<bool> lacks = lacks_kernels(*torch);
+  for (size_t k = 0; k < ranks.size(); ++k) ranks[k].any = ranks[k].any && !lacks[k];
+  for (const DeviceTime& b : ranks)
     if (input.hta && !b.any)
       return Error{ErrorCode::kBadInput,
                    "IndexError: single positional indexer is out-of-bounds",

@@ -195,6 +195,18 @@ bool has_kind(const Trace& trace, CellKind kind) {
   return std::find(trace.cells.kind.begin(), trace.cells.kind.end(), kind) != trace.cells.kind.end();
 }
 
+// Removes the cells of a kind, and the links that start or end at one.
+void remove_cells(Trace& trace, CellKind kind) {
+  std::vector<uint32_t> now(trace.cells.size(), kNoSlice);  // the new number of each cell
+  uint32_t count = 0;
+  for (size_t i = 0; i < now.size(); ++i)
+    if (trace.cells.kind[i] != kind) now[i] = count++;
+  std::erase_if(trace.links,
+                [&](const Link& l) { return now[l.from_cell] == kNoSlice || now[l.to_cell] == kNoSlice; });
+  for (Link& l : trace.links) l = {now[l.from_cell], now[l.to_cell]};
+  trace.cells.filter([&](size_t i) { return now[i] != kNoSlice; });
+}
+
 // The trace without the collectives or the optimizer that the other run did not record: there the same time is a gap
 // between steps, so it has to be one here too. Nothing where both runs recorded the same kinds.
 std::optional<Trace> without_unshared(const Trace& trace, const Trace& other, const char* name, Diagnostics& notes) {
@@ -202,7 +214,7 @@ std::optional<Trace> without_unshared(const Trace& trace, const Trace& other, co
   for (const CellKind kind : {CellKind::kCollective, CellKind::kOptimizer}) {
     if (!has_kind(trace, kind) || has_kind(other, kind)) continue;
     if (!out) out = trace.copy();
-    out->cells.filter([&](size_t i) { return out->cells.kind[i] != kind; });
+    remove_cells(*out, kind);
     notes.add(problem::diff_not_in_both,
               Args().set("run", name).flag("optimizer", kind == CellKind::kOptimizer));
   }

@@ -198,44 +198,6 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
 
 }  // namespace
 
-void take_account(const ProfileAccount& account, ProfileFacts& f) {
-  // If launches are not linked, the reason of a gap is unknown.
-  const bool linked = std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
-  if (account.empty() || !linked || account.size() != f.ranks.size()) return;
-  const double comm_ns = f.whole.comm_ns;
-  f.whole = {};
-  f.whole.comm_ns = comm_ns;
-  f.outside = {};
-  f.window_ns = 0;
-  double steps_ns = 0;
-  int64_t steps = 0;
-  for (RankFacts& r : f.ranks) {
-    const auto it =
-        std::find_if(account.begin(), account.end(), [&](const RankAccount& a) { return a.rank == r.rank; });
-    if (it == account.end()) continue;
-    const RankAccount& a = *it;
-    r.span_ns = a.window_ns;
-    r.compute_ns = a.compute_ns;
-    r.exposed_comm_ns = a.exposed_comm_ns;
-    r.exposed_memory_ns = a.exposed_memory_ns;
-    r.idle_ns = a.all_idle_ns;
-    r.host_wait_ns = a.all_idle_ns - a.between_ns - a.stream_wait_ns;
-    f.whole.span_ns += r.span_ns;
-    f.whole.compute_ns += r.compute_ns;
-    f.whole.exposed_comm_ns += r.exposed_comm_ns;
-    f.whole.exposed_memory_ns += r.exposed_memory_ns;
-    f.whole.idle_ns += r.idle_ns;
-    f.outside.ns += a.before_and_after_ns;
-    f.window_ns = std::max(f.window_ns, r.span_ns);
-    if (a.steps > 0) steps_ns += a.steps_ns, steps += a.steps;
-  }
-  f.recorded_ns = f.whole.span_ns + f.outside.ns;
-  if (f.ranks.size() > 0 && steps > 0)
-    f.step_count = std::max<size_t>(f.step_count, static_cast<size_t>(steps) / f.ranks.size());
-  f.step_ns = steps > 0 ? steps_ns / static_cast<double>(steps) : f.window_ns;
-  f.accounted = true;
-}
-
 void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
   double stream_wait = 0;
   for (const RankAccount& rank : account) stream_wait += rank.idle_ns[IdleCause::kStream];

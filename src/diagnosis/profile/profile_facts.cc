@@ -127,7 +127,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     f.whole.idle_ns += r.idle_ns;
     f.outside_ns += a.before_and_after_ns;
     f.window_ns = std::max(f.window_ns, r.span_ns);
-    if (a.steps > 0) steps_ns += a.window_ns, steps += a.steps;
+    if (a.steps > 0) steps_ns += a.steps_ns, steps += a.steps;
   }
   f.recorded_ns = f.whole.span_ns + f.outside_ns;
   if (f.ranks.size() > 0 && steps > 0)

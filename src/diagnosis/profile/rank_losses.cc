@@ -429,16 +429,13 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   a.rank = part.rank;
   const DeviceTimeline t = device_timeline(trace, part, truncated);
   if (t.device.empty() || t.window_ns() <= 0) return a;
-  a.window_ns = static_cast<double>(t.window_ns());
-  a.steps_ns = static_cast<double>(t.window_ns() + t.lost_ns);
-  a.compute_ns = static_cast<double>(t.compute_ns);
-  a.exposed_comm_ns = static_cast<double>(t.exposed_comm_ns);
-  a.exposed_memory_ns = static_cast<double>(t.exposed_memory_ns);
-  a.other_work_ns = static_cast<double>(t.other_work_ns);
-  for (size_t o = 0; o < kIdleOwnerCount; ++o) a.idle_ns[o] = static_cast<double>(t.idle_ns[o]);
-  a.between_ns = static_cast<double>(t.between_ns);
-  a.stream_wait_ns = static_cast<double>(t.stream_wait_ns);
-  a.all_idle_ns = static_cast<double>(t.all_idle_ns());
+  a.window_ns = t.window_ns();
+  a.steps_ns = t.window_ns() + t.lost_ns;
+  a.compute_ns = t.compute_ns;
+  a.exposed_comm_ns = t.exposed_comm_ns;
+  a.exposed_memory_ns = t.exposed_memory_ns;
+  a.other_work_ns = t.other_work_ns;
+  for (size_t o = 0; o < kIdleCauses; ++o) a.idle_ns[o] = t.idle_ns[o];
   a.steps = t.step_count;
   int64_t first = t.start_ns, last = t.end_ns;  // after the end of a file that is cut off, nothing is known
   for (size_t i = 0; i < part.slices.size(); ++i) {

@@ -80,7 +80,7 @@ std::vector<ColumnSpec> figure_columns() {
   using Type = ColumnType;
   return {{"name", "name", Type::kText, "Name of the figure, the same in every output."},
           {"value", "value", Type::kReal, "In the unit of the next column; NULL if it is unknown."},
-          {"unit", "unit", Type::kText, "ns, or empty for a count."},
+          {"unit", "unit", Type::kText, "ns, share, or empty for a count."},
           {"base", "base", Type::kText, "What the value is of: which steps, ranks and times."},
           {"error", "error", Type::kReal, "Standard error in the same unit; NULL where none is known."},
           {"definition", "definition", Type::kText, "How the value is defined."},

@@ -89,11 +89,16 @@ class Finisher {
 
  private:
   Category category(size_t i) const { return kinds_[s_.category_id[i]]; }
+  KernelClass class_by_name(size_t i) const {
+    return how_.kernels_are_classified ? s_.class_of(i)
+                                       : classify_kernel(category(i), names_.names[s_.name_id[i]], false);
+  }
   uint32_t external(size_t i) const { return external_id_.empty() ? kNoCorrelation : external_id_[i]; }
 
   // Work of one stream runs one after the other, so none ends after work that was launched later. Programmatic
   // dependent launch lets only the next kernel begin early, so work that outlasts the next two has a wrong end (its
-  // record was flushed late) and ends at the next start. Kernels of one launch (a graph) may run beside each other.
+  // record was flushed late) and ends at the next start. Kernels of one launch (a graph) may run beside each other, and
+  // communication is drawn as one piece though its transfers take several queues.
   void end_in_order(const Lane& lane) {
     const auto launched_apart = [&](size_t a, size_t b) {
       return is_device_work(category(b)) && s_.correlation[b] != kNoCorrelation &&
@@ -103,7 +108,8 @@ class Finisher {
       const int64_t end = s_.end_ns(i);
       if (end <= s_.end_ns(i + 2) || end <= s_.end_ns(i + 1) || !is_device_work(category(i)) ||
           s_.correlation[i] == kNoCorrelation || !launched_apart(i, i + 1) || !launched_apart(i, i + 2) ||
-          s_.correlation[i + 1] == s_.correlation[i + 2] || s_.start_ns[i + 1] == s_.start_ns[i])
+          s_.correlation[i + 1] == s_.correlation[i + 2] || s_.start_ns[i + 1] == s_.start_ns[i] ||
+          class_by_name(i) == KernelClass::kCommunication)
         continue;
       s_.dur_ns[i] = s_.start_ns[i + 1] - s_.start_ns[i];
       if (how_.notes) how_.notes->add(problem::reader_impossible_duration.of(how_.format), {part_.source});
