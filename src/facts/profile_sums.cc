@@ -105,7 +105,7 @@ ProfileSums sums_of(const Trace& trace) {
   if (std::any_of(trace.parts.begin(), trace.parts.end(), has_transfers)) add_slow_links(torch, sums);
   const std::vector<bool> lacks = lacks_kernels(torch);
   for (size_t k = count; k-- > 0;)
-    if (lacks[k]) sums.ranks.erase(sums.ranks.begin() + static_cast<ptrdiff_t>(k));
+    if (lacks[k]) sums.ranks.erase(sums.ranks.begin() + k);
   return sums;
 }
 

@@ -20,7 +20,7 @@ struct LayoutFacts {
 template <class T>
 T median(std::vector<T>& values) {
   if (values.empty()) return T{};
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  const auto middle = values.begin() + values.size() / 2;
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }

@@ -84,7 +84,7 @@ class Finisher {
     report_lost_work(*how_.notes);
     if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0)
       how_.notes->add(problem::reader_clock_behind.of(how_.format),
-                      Args().set("lead", human_duration(static_cast<double>(lead))), {part_.source});
+                      Args().set("lead", human_duration(lead)), {part_.source});
   }
 
  private:
@@ -150,7 +150,7 @@ class Finisher {
                 Args()
                     .count("lost", static_cast<int64_t>(found.lost.size()))
                     .count("all", static_cast<int64_t>(found.launches.size())),
-                {part_.source}, static_cast<int64_t>(found.lost.size()));
+                {part_.source}, std::ssize(found.lost));
   }
 
   // Owners are found by "External id" where that is a real link. From torch 1.13 to 2.2 it only repeats the
