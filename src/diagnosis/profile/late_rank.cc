@@ -16,6 +16,7 @@ constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median 
 // The last to arrive at collectives spends the least time in them, because all leave together.
 constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
 constexpr double kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5, kLateRatio = 0.5;
+constexpr double kExplains = 0.5;  // least part of the others' waiting that its reason has to explain
 
 template <class Get>
 double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&& get) {
@@ -25,8 +26,17 @@ double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&&
   return median_of(values);
 }
 
+// Compares with ranks that recorded compute.
 double others_computing(const ProfileFacts& f, const RankFacts& rank) {
-  return median_of_other_ranks(f, rank, [](const RankFacts& r) { return r.compute_ns; });
+  std::vector<double> values;
+  for (const RankFacts& r : f.ranks)
+    if (r.rank != rank.rank && r.compute_ns > 0) values.push_back(r.compute_ns);
+  return median_of(values);
+}
+
+double longer_computing(const ProfileFacts& f, const RankFacts& rank) {
+  const double others = others_computing(f, rank);
+  return others > 0 ? rank.compute_ns - others : 0;
 }
 
 // The rank that came last to most collectives that were matched over ranks; without such a match, the rank that spends
@@ -45,27 +55,35 @@ const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   return late->comm_ns <= 0 || late->comm_ns > kLateCommRatio * others ? nullptr : &*late;
 }
 
-// The reason why a rank is late, if the sums show it: its device waits for its host, or it computes longer.
-enum class Why : uint8_t { kUnknown, kHost, kComputing };
-Why why_late(const ProfileFacts& f, const RankFacts& late) {
-  const double compute = others_computing(f, late);
-  const double waiting = median_of_other_ranks(f, late, [](const RankFacts& r) { return r.host_wait_ns; });
-  const double longer = late.compute_ns - compute, more = late.host_wait_ns - waiting;
-  if (more > longer && more > 0.05 * late.span_ns) return Why::kHost;
-  return longer > 0.05 * compute ? Why::kComputing : Why::kUnknown;
+// How much more of something the late rank has than the median of the others.
+double more_than_others(const ProfileFacts& f, const RankFacts& late, double RankFacts::* of) {
+  return late.*of - median_of_other_ranks(f, late, [&](const RankFacts& r) { return r.*of; });
+}
+
+// The reason why a rank is late, if one explains a good part of what the others wait for it. Its device waits for its
+// host, or starts late what was launched long before, or it computes longer.
+enum class Why : uint8_t { kUnknown, kHost, kStream, kComputing };
+Why why_late(const ProfileFacts& f, const RankFacts& late, double waiting_ns) {
+  const std::pair<double, Why> reasons[] = {{more_than_others(f, late, &RankFacts::host_wait_ns), Why::kHost},
+                                            {more_than_others(f, late, &RankFacts::stream_wait_ns), Why::kStream},
+                                            {longer_computing(f, late), Why::kComputing}};
+  const auto& [explained, why] = *std::max_element(std::begin(reasons), std::end(reasons));
+  return explained < kExplains * waiting_ns ? Why::kUnknown : why;
 }
 
 Text reason_for(const ProfileFacts& f, const RankFacts& late) {
   Args args;
-  switch (why_late(f, late)) {
-    case Why::kHost: {
-      const double others = median_of_other_ranks(f, late, [](const RankFacts& r) { return r.host_wait_ns; });
-      args.set("own", human_duration(late.host_wait_ns)).set("others", human_duration(others));
-      return words("profile.late.host", args);
-    }
-    case Why::kComputing:
-      args.set("own", human_duration(late.compute_ns)).set("others", human_duration(others_computing(f, late)));
-      return words("profile.late.compute", args);
+  const auto say = [&](const char* sentence, double own, double others) {
+    return words(sentence, args.set("own", human_duration(own)).set("others", human_duration(others)));
+  };
+  switch (why_late(f, late, f.late->waiting_ns)) {
+    case Why::kHost:
+      return say("profile.late.host", late.host_wait_ns,
+                 late.host_wait_ns - more_than_others(f, late, &RankFacts::host_wait_ns));
+    case Why::kStream:
+      return say("profile.late.stream", late.stream_wait_ns,
+                 late.stream_wait_ns - more_than_others(f, late, &RankFacts::stream_wait_ns));
+    case Why::kComputing: return say("profile.late.compute", late.compute_ns, others_computing(f, late));
     case Why::kUnknown: break;
   }
   return {};
@@ -130,7 +148,8 @@ void see_late_rank(ProfileFacts& f) {
     return std::clamp(exposed_ns - late->exposed_comm_ns, 0.0, waiting);
   };
   const double exposed = median_of_other_ranks(f, *late, [](const RankFacts& r) { return r.exposed_comm_ns; });
-  const bool slows = f.slow_rank == late->rank && why_late(f, *late) == Why::kComputing;
+  const bool slows = f.slow_rank == late->rank && why_late(f, *late, waiting) == Why::kComputing;
+  if (f.slow_rank == late->rank && !slows && longer_computing(f, *late) < kLateShare * span) f.slow_rank.reset();
   f.late = LateRank{late->rank, slows, waiting, share_or_zero(exposed_wait(exposed), span)};
   for (RankFacts& r : f.ranks) {
     r.comm_wait_ns = r.rank == late->rank ? 0 : exposed_wait(r.exposed_comm_ns);
@@ -192,6 +211,8 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   x.value = fixed(slow.compute_ns / others, 2) + "×";
   Args args;
   args.set("rank", int64_t{slow.rank}).set("own", human_duration(slow.compute_ns)).flag("waited", waited);
+  const auto idle = std::count_if(f.ranks.begin(), f.ranks.end(), [](const RankFacts& r) { return r.compute_ns <= 0; });
+  if (idle > 0) args.count("idle", idle);
   say(x, "profile.slow", args.set("others", human_duration(others)));
   if (waited) x.detail += words("profile.slow.late", Args().set("late", how_late(f, slow, {})));
   out.push_back(std::move(x));

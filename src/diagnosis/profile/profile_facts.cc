@@ -120,6 +120,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     r.exposed_memory_ns = a.exposed_memory_ns;
     r.idle_ns = a.all_idle_ns();
     r.host_wait_ns = a.idle_of_host_ns();
+    r.stream_wait_ns = a.idle_ns[IdleCause::kStream];
     f.whole.span_ns += r.span_ns;
     f.whole.compute_ns += r.compute_ns;
     f.whole.exposed_comm_ns += r.exposed_comm_ns;

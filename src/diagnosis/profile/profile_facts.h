@@ -16,8 +16,8 @@ namespace stageline {
 struct RankFacts {
   int32_t rank = 0;
   double span_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, idle_ns = 0;
-  double comm_ns = 0;
-  double host_wait_ns = 0;
+  double comm_ns = 0, wait_ns = 0, transfer_ns = 0;  // the last two of collectives that were matched over ranks
+  double host_wait_ns = 0, stream_wait_ns = 0;       // idle because of its host; although work was launched long before
   double comm_wait_ns = 0;  // the part of exposed_comm_ns that is waiting for other ranks and has a finding of its own
 };
 

@@ -1,0 +1,92 @@
+"""Which cause is named, and whether the advice can be followed: each test has the fault with several numbers."""
+import json
+import pathlib
+import pickle
+import sqlite3
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import nsys
+from reader_faults_test import answer, kineto, launches, x
+from support import Case
+
+MIB = 1 << 20
+
+
+def work(out, number, cat, name, launch, start, dur, pid, op='aten::mm', op_us=12, stream=7, **args):
+    """A call at `launch` in its operator, and its device work from `start` on."""
+    call = 'cudaMemcpyAsync' if cat == 'gpu_memcpy' else 'cudaLaunchKernel'
+    out += [x('cpu_op', op, launch - 2, op_us, pid, pid, **{'External id': number}),
+            x('cuda_runtime', call, launch, 6, pid, pid, correlation=number, **{'External id': number}),
+            x(cat, name, start, dur, 0, stream, stream=stream, device=0, correlation=number, **{'External id': number}, **args)]
+
+
+def all_reduce(out, number, launch, start, end, pid, seq, ranks):
+    work(out, number, 'kernel', 'ncclDevKernel_AllReduce_Sum_bf16', launch, start, end - start, pid, 'c10d::allreduce_', stream=7,
+         **{'Collective name': 'allreduce', 'In msg nelems': 4096, 'Out msg nelems': 4096, 'Group size': ranks, 'dtype': 'BFloat16', 'Process Group Name': '0',
+            'Process Group Ranks': str(list(range(ranks))), 'Seq': seq})
+
+
+class Ranks(Case):
+    def save(self, ranks):
+        for old in self.dir.glob('rank*.json'):
+            old.unlink()
+        for rank, events in enumerate(ranks):
+            self.write(f'rank{rank}.json', kineto(events, distributedInfo={'backend': 'nccl', 'rank': rank, 'world_size': len(ranks)}))
+        return self.dir
+
+    def meet(self, rounds, compute, begins, period=4000, transfer=10):
+        """Ranks that meet in `rounds` all-reduces: compute[rank] µs of a kernel, begun begins[rank][round] µs after its launch."""
+        ranks = len(compute)
+        events = [[x('user_annotation', 'ProfilerStep#1', 900, rounds * period + 100, 4000 + r, 4000 + r)] for r in range(ranks)]
+        for k in range(rounds):
+            at = 1000 + period * k
+            free = [at + begins[r][k] + compute[r] for r in range(ranks)]
+            end = max(free) + transfer
+            for r in range(ranks):
+                work(events[r], 10 * k + 1, 'kernel', 'ampere_bf16_s16816gemm', at, at + begins[r][k], compute[r], 4000 + r)
+                all_reduce(events[r], 10 * k + 2, at + 20, free[r], end, 4000 + r, k + 1, ranks)
+        return self.save(events)
+
+    def test_a_rank_that_begins_late_is_not_called_slow(self):
+        for ranks, late, delay, rounds in ((2, 0, 2300, 13), (3, 2, 1700, 20)):
+            compute = [84 if r == late else 65 for r in range(ranks)]
+            told = answer(self.meet(rounds, compute, [[delay if r == late else 30] * rounds for r in range(ranks)]))
+            self.assertNotIn('rank.slow', told['ids'])
+            first = next(f for f in told['findings'] if f['id'] == 'rank.late')
+            self.assertEqual(first['rank'], late)
+            self.assertIn('although the work was launched long before', first['detail_en'])
+            self.assertNotIn('clocks', json.dumps(told['findings']))
+
+    def test_a_rank_that_computes_longer_still_is_slow(self):
+        for factor in (1.5, 3):
+            told = answer(self.meet(12, [800, 800, 800 * factor], [[30] * 12] * 3))
+            first = next(f for f in told['findings'] if f['id'] == 'rank.slow')
+            self.assertEqual(first['rank'], 2)
+            self.assertIn('clocks', first['detail_en'])
+
+    def test_ranks_without_kernels_are_no_peers(self):
+        for idle, busy in (([0], [1, 2]), ([0, 1], [2, 3, 4])):
+            ranks = []
+            for rank in range(len(idle + busy)):
+                events = []
+                for k in range(20):
+                    at = 1000 + 2000 * k
+                    if rank in idle:
+                        work(events, k + 1, 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', at, at + 12, 10, 4000 + rank, 'aten::copy_', bytes=4096)
+                    else:
+                        work(events, k + 1, 'kernel', 'ampere_bf16_s16816gemm', at, at + 12, 1500, 4000 + rank)
+                ranks.append(events)
+            self.assertNotIn('rank.slow', answer(self.save(ranks))['ids'])
+            for event in ranks[-1]:  # a rank that is slow compared with its peers stays slow; the others are named
+                if event['cat'] == 'kernel':
+                    event['dur'] = 1900
+            slow = [f for f in answer(self.save(ranks))['findings'] if f['id'] == 'rank.slow'][0]
+            self.assertEqual(slow['rank'], busy[-1])
+            verb = 'ranks without compute are' if len(idle) > 1 else 'rank without compute is'
+            self.assertIn(f'{len(idle)} {verb} not compared', slow['detail_en'])
+
+
+if __name__ == '__main__':
+    unittest.main()
