@@ -85,6 +85,7 @@ void add_collective(const TorchRun& run, const MatchedCall* begin, const Matched
     const int64_t own = c->dur_ns - last->dur_ns;
     ++sums.ranks[c->part].collectives;
     sums.ranks[c->part].wait_ns += own;
+    sums.ranks[c->part].transfer_ns += last->dur_ns;
     wait += own;
     kind.longest_ns = std::max(kind.longest_ns, own);
     first_end = std::min(first_end, c->start_ns + c->dur_ns);

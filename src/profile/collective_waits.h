@@ -38,6 +38,7 @@ struct RankCalls {
 
 struct RankWaits {
   int64_t collectives = 0, last = 0, wait_ns = 0, caused_ns = 0;
+  int64_t transfer_ns = 0;  // what the fastest rank of each of its collectives took
 };
 struct KindWaits {
   int64_t count = 0, ranks = 0, wait_ns = 0, longest_ns = 0;

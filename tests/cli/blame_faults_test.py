@@ -66,6 +66,15 @@ class Ranks(Case):
             self.assertEqual(first['rank'], 2)
             self.assertIn('clocks', first['detail_en'])
 
+    def test_waiting_for_several_ranks_is_no_exposed_communication(self):
+        for ranks, others in ((4, (2, 5, 6)), (3, (1, 3))):
+            begins = [[30] * 8 for _ in range(ranks)]
+            for k in range(8):
+                begins[ranks - 1 if k in others else 1][k] = 1500
+            share = answer(self.meet(8, [900] * ranks, begins))['share']
+            self.assertLess(share['comm'], 1.0)
+            self.assertGreater(share['comm-wait'], 100 * (ranks - 1) / ranks * 1470 / 4000 * 0.9)
+
     def test_ranks_without_kernels_are_no_peers(self):
         for idle, busy in (([0], [1, 2]), ([0, 1], [2, 3, 4])):
             ranks = []

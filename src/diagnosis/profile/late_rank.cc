@@ -104,6 +104,12 @@ Text how_late(const ProfileFacts& f, const RankFacts& late, const Text& reason) 
   return words("profile.late.detail", args);
 }
 
+// Waiting in collectives that compute cannot have hidden: exposed communication is longer than all transfers.
+double certain_wait(const RankFacts& r) {
+  const double transfers = std::max(r.transfer_ns, r.comm_ns - r.wait_ns);
+  return r.wait_ns > 0 ? std::clamp(r.exposed_comm_ns - transfers, 0.0, r.wait_ns) : 0;
+}
+
 struct Waits {
   double transfer = 0, waiting = 0, unknown = 0, step = 0, exposed = 0;
   std::vector<std::pair<double, int64_t>> by_rank;  // waiting, rank
@@ -152,7 +158,7 @@ void see_late_rank(ProfileFacts& f) {
   if (f.slow_rank == late->rank && !slows && longer_computing(f, *late) < kLateShare * span) f.slow_rank.reset();
   f.late = LateRank{late->rank, slows, waiting, share_or_zero(exposed_wait(exposed), span)};
   for (RankFacts& r : f.ranks) {
-    r.comm_wait_ns = r.rank == late->rank ? 0 : exposed_wait(r.exposed_comm_ns);
+    r.comm_wait_ns = std::max(certain_wait(r), r.rank == late->rank ? 0 : exposed_wait(r.exposed_comm_ns));
     f.comm_wait_ns += r.comm_wait_ns;
   }
 }

@@ -24,6 +24,8 @@ void read_devices(const ProfileSums& sums, ProfileFacts& f) {
     r.exposed_memory_ns = time.exposed_memory_ns();
     r.idle_ns = time.idle_ns;
     r.comm_ns = time.communication_ns;
+    r.wait_ns = rank.collectives.wait_ns;
+    r.transfer_ns = rank.collectives.transfer_ns;
     f.whole.span_ns += r.span_ns;
     f.whole.compute_ns += r.compute_ns;
     f.whole.exposed_comm_ns += r.exposed_comm_ns;
