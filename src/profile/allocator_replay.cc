@@ -125,7 +125,7 @@ class Backwards {
     add(reserved_[segment.device], segment.bytes);
     State& state = states_[segment.device];
     state.segments[segment.address] = {segment.bytes, segment.stream, segment.is_expandable};
-    int64_t active = 0;
+    int64_t active = 0, inactive = 0, largest = 0;
     for (uint32_t b = segment.first_block; b < segment.first_block + segment.block_count; ++b) {
       const AllocatorBlock& block = all_.blocks[b];
       ++sum.blocks;
@@ -136,14 +136,18 @@ class Backwards {
       } else {
         add(sum.free_external_bytes, block.bytes);
         if (block.state == BlockState::kAwaitingFree) add(sum.awaiting_bytes, block.bytes);
-        if (block.state == BlockState::kInactive)
-          sum.largest_free_bytes = std::max(sum.largest_free_bytes, block.bytes);
+        if (block.state == BlockState::kInactive) add(inactive, block.bytes), largest = std::max(largest, block.bytes);
       }
       if (block.state == BlockState::kInactive) continue;
       add(held_[segment.device], block.requested);
       state.blocks[block.address] = block.bytes;
       alive_[{segment.device, block.address}] = static_cast<uint32_t>(out_.lives.size());
       out_.lives.push_back({AllocatorLife::kNone, AllocatorLife::kNone, b, segment.device, block.requested});
+    }
+    sum.largest_free_bytes = std::max(sum.largest_free_bytes, largest);
+    if (inactive < segment.bytes) {
+      add(sum.pieces_bytes, inactive);
+      sum.largest_piece_bytes = std::max(sum.largest_piece_bytes, largest);
     }
     if (active < segment.bytes / 10) ++sum.sparse_segments, add(sum.sparse_bytes, segment.bytes - active);
   }

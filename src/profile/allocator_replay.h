@@ -23,6 +23,8 @@ struct AllocatorSum {  // sums for one device
   int64_t free_external_bytes = 0;  // bytes in blocks that are not active, including those that wait for a stream
   int64_t awaiting_bytes = 0;       // those of them that wait for a stream
   int64_t largest_free_bytes = 0;   // size of the largest inactive block
+  // Inactive blocks of segments that hold others too: of segments that hold nothing, all memory can be given back.
+  int64_t pieces_bytes = 0, largest_piece_bytes = 0;
   int64_t sparse_segments = 0, sparse_bytes = 0;  // segments of which less than a tenth is active
   int64_t events = 0, allocations = 0, frees = 0, ooms = 0;
   // The maximum held at once, counting until frees are complete; −1 without events.

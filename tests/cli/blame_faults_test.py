@@ -97,5 +97,34 @@ class Ranks(Case):
             self.assertIn(f'{len(idle)} {verb} not compared', slow['detail_en'])
 
 
+class Memory(Case):
+    def snapshot(self, free, parts):
+        segments, at = [], 0x7F0000000000
+        def segment(size, blocks):
+            nonlocal at
+            segments.append({'device': 0, 'address': at, 'total_size': size, 'stream': 0, 'segment_type': 'large', 'segment_pool_id': (0, 0), 'is_expandable': False, 'frames': [],
+                             'allocated_size': sum(s for s, state in blocks if state != 'inactive'), 'active_size': sum(s for s, state in blocks if state != 'inactive'),
+                             'blocks': [{'size': s, 'requested_size': s if state != 'inactive' else 0, 'state': state, 'address': at + sum(b[0] for b in blocks[:i])}
+                                        for i, (s, state) in enumerate(blocks)]})
+            at += size
+        for _ in range(free):
+            segment(34 * MIB, [(34 * MIB, 'inactive')])
+        for _ in range(parts):
+            segment(48 * MIB, [(20 * MIB, 'active_allocated'), (28 * MIB, 'inactive')])
+        path = self.dir / 'rank0_snapshot.pickle'
+        path.write_bytes(pickle.dumps({'segments': segments, 'device_traces': [[]], 'allocator_settings': {}, 'external_annotations': []}))
+        return answer(path)
+
+    def test_segments_that_hold_nothing_are_no_fragments(self):
+        for free, parts in ((560, 40), (90, 20)):
+            told = self.snapshot(free, parts)
+            self.assertNotIn('memory.fragmented', told['ids'])
+            self.assertIn('is cached in segments that hold nothing', told['lead_en'])
+        told = self.snapshot(5, 60)
+        self.assertIn('memory.fragmented', told['ids'])
+        self.assertTrue(told['findings'][0]['value'].startswith('1.7'))  # 59 pieces of 28 MiB
+        self.assertNotIn('is cached in segments', told['lead_en'])
+
+
 if __name__ == '__main__':
     unittest.main()

@@ -74,7 +74,7 @@ Findings allocator_findings(const Run& run) {
   const Trace& trace = run.trace();
   Findings out;
   Headline& h = out.headline;
-  int64_t reserved = 0, allocated = 0, peak = -1, devices = 0;
+  int64_t reserved = 0, allocated = 0, peak = -1, devices = 0, unused = 0;
   for (const Part& part : trace.parts) {
     const AllocatorReplay replay = replay_allocator(part.allocator);
     std::set<std::pair<int32_t, OomReason>> reported;
@@ -89,7 +89,8 @@ Findings allocator_findings(const Run& run) {
       reserved = sum_or_limit(reserved, sum.reserved_bytes);
       allocated = sum_or_limit(allocated, sum.allocated_bytes);
       peak = std::max(peak, sum.peak_bytes);
-      const int64_t in_pieces = sum.free_external_bytes - sum.awaiting_bytes - sum.largest_free_bytes;
+      unused = sum_or_limit(unused, sum.free_external_bytes - sum.awaiting_bytes - sum.pieces_bytes);
+      const int64_t in_pieces = sum.pieces_bytes - sum.largest_piece_bytes;
       if (in_pieces < kWorthBytes ||
           in_pieces < kWorthSaying * sum.reserved_bytes)
         continue;
@@ -100,7 +101,7 @@ Findings allocator_findings(const Run& run) {
       f.value = bytes(in_pieces);
       Args args;
       args.set("where", where(trace, part, sum.device)).set("reserved", bytes(sum.reserved_bytes));
-      args.set("free", bytes(sum.free_external_bytes)).set("largest", bytes(sum.largest_free_bytes));
+      args.set("free", bytes(sum.pieces_bytes)).set("largest", bytes(sum.largest_piece_bytes));
       say(f, "allocator.fragmented", args);
       out.list.push_back(std::move(f));
     }
@@ -110,6 +111,7 @@ Findings allocator_findings(const Run& run) {
   Args args;
   args.count("snapshots", trace.parts.size()).count("devices", devices);
   args.set("allocated", bytes(allocated)).set("reserved", bytes(reserved)).set("peak", peak >= 0 ? bytes(peak) : "");
+  args.set("unused", unused >= kWorthBytes ? bytes(unused) : "");
   h.lead = words("allocator.lead", args);
   h.closing = words("allocator.closing");
   if (out.list.empty()) {
