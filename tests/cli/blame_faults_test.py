@@ -97,6 +97,46 @@ class Ranks(Case):
             self.assertIn(f'{len(idle)} {verb} not compared', slow['detail_en'])
 
 
+class Advice(Case):
+    def test_lost_records_are_no_reason_to_profile_the_device(self):
+        for call, count in (('cudaLaunchKernel', 640), ('urEnqueueKernelLaunch', 50), ('hipLaunchKernel', 90)):
+            events = [e for e in launches(count, call=call) if e['cat'] != 'kernel']
+            told = answer(self.write('rank0.json', kineto(events)))
+            self.assertNotIn('ProfilerActivity', told['lead_en'])
+            self.assertIn('records were lost', told['lead_en'])
+        events = [e for e in launches(40) if e['cat'] == 'cpu_op' or e['cat'] == 'user_annotation']
+        self.assertIn('ProfilerActivity.CUDA', answer(self.write('rank0.json', kineto(events)))['lead_en'])
+
+    def slow_operator(self, op, kind, name, op_us):
+        events = []
+        for k in range(40):
+            work(events, k + 1, kind, name, 1000 + 500 * k + op_us - 20, 1000 + 500 * k + op_us, 60, 4001, op, op_us=12)
+            events[-3].update(ts=1000 + 500 * k, dur=op_us)
+        for k in range(4):
+            events += [x('user_annotation', f'ProfilerStep#{k + 1}', 990 + 5000 * k, 5000), x('user_annotation', 'forward', 995 + 5000 * k, 4990)]
+        return next(f for f in answer(self.write('rank0.json', kineto(events)))['findings'] if f['id'] == 'host.busy')
+
+    def report(self, gap_us, mpi=None):
+        path = nsys.make(self.dir / 'report.sqlite', ranks=1, steps=0)
+        db = sqlite3.connect(path)
+        db.execute("DELETE FROM NVTX_EVENTS")
+        db.execute("INSERT INTO StringIds VALUES (9001, 'cudaLaunchKernel_v7000'), (9002, 'gemm')")
+        if mpi:
+            db.execute('CREATE TABLE MPI_P2P_EVENTS (start INTEGER, end INTEGER, globalTid INTEGER, textId INTEGER)')
+            db.execute('INSERT INTO StringIds VALUES (9003, ?)', (mpi,))
+        pid, tid = 1 << 48 | 4000 << 24, 1 << 48 | 4000 << 24 | 4000
+        for k in range(20):
+            at = 1_000_000 + 1000 * k * (gap_us + 100)
+            db.execute('INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?,?,0,?,?,9001,0,NULL)', (at, at + 5000, tid, k + 1))
+            kernel = (at + 8000, at + 95_000, 0, 1, None, 7, k + 1, pid, 9002, 9002, 32, 4, 1, 1, 128, 1, 1, 0, 1024)
+            db.execute(f'INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES ({",".join("?" * len(kernel))})', kernel)
+            if mpi:
+                db.execute('INSERT INTO MPI_P2P_EVENTS VALUES (?,?,?,9003)', (at + 7000, at + 1000 * (gap_us + 99), tid))
+        db.commit()
+        db.close()
+        return path
+
+
 class Memory(Case):
     def snapshot(self, free, parts):
         segments, at = [], 0x7F0000000000

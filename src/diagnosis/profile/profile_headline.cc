@@ -60,6 +60,8 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
     const bool sums = std::any_of(trace.parts.begin(), trace.parts.end(),
                                   [](const Part& part) { return !part.step_summaries.empty(); });
     say(h, sums ? words("profile.title.sums_alone") : title, words("profile.lead.no_devices_npu"));
+  } else if (trace.diagnostics.count(trace.format + ".lost_work") > 0) {
+    say(h, title, words("profile.lead.lost_devices"));
   } else if (trace.format == "xplane") {
     say(h, title, words("profile.lead.no_devices_xla"));
   } else {
