@@ -166,5 +166,36 @@ class Memory(Case):
         self.assertNotIn('is cached in segments', told['lead_en'])
 
 
+class Windows(Case):
+    def steps(self, numbers, extra, period=20_000, kernel=1490):
+        """Steps of ten kernels each; `extra`: (launch, dur) of copies that no step launches."""
+        events = []
+        for k, number in enumerate(numbers):
+            at = 1000 + period * (k if number == k + 1 else k + 40)
+            events.append(x('user_annotation', f'ProfilerStep#{number}', at, period))
+            for i in range(10):
+                work(events, 100 * k + i + 1, 'kernel', 'ampere_bf16_s16816gemm', at + 10 + 1990 * i, at + 30 + 1990 * i, kernel, 4001)
+        for i, (launch, dur) in enumerate(extra):
+            work(events, 9000 + i, 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', launch, launch + 12, dur, 4001, 'aten::copy_', bytes=4096)
+        return answer(self.write('rank0.json', kineto(events)))
+
+    def test_the_first_call_is_warm_up(self):
+        for first_ms, late in ((1340, False), (90, False), (1340, True)):
+            events, at = [], 1000
+            for k in range(60):
+                long = k == (30 if late else 1)
+                took = 1000 * first_ms if long else 8
+                number = k + 1
+                events += [x('cpu_op', 'aten::cudnn_convolution', at, took + 30, **{'External id': number}),
+                           x('cuda_runtime', 'cudaFuncGetAttributes', at + 2, took, correlation=9000 + k) if k > 0 else x('cuda_runtime', 'cudaGetDevice', at + 2, 3, correlation=9000),
+                           x('cuda_runtime', 'cudaLaunchKernel', at + took + 10, 6, correlation=number, **{'External id': number}),
+                           x('kernel', 'ampere_scudnn_128x64', at + took + 20, 900, 0, 7, stream=7, device=0, correlation=number, **{'External id': number})]
+                at += took + 950
+            first = answer(self.write('rank0.json', kineto(events)))['findings'][0]
+            self.assertEqual(first['id'], 'host.blocked')
+            check = self.assertNotIn if late else self.assertIn
+            check('Profile after warm-up steps; without it the device computes for 9', first['detail_en'])
+
+
 if __name__ == '__main__':
     unittest.main()

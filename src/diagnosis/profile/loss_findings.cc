@@ -121,8 +121,16 @@ void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
 
 void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
-  if (loss.longest_step >= 0 && loss.longest_ns > kOnce * loss.recorded_ns) {
-    x.step = loss.longest_step;
+  const bool once = loss.longest_ns > kOnce * loss.recorded_ns;
+  if (once && loss.longest_step >= 0) x.step = loss.longest_step;
+  if (once && loss.first_call) {
+    Args args;
+    args.set("longest", human_duration(loss.longest_ns));
+    const auto rank =
+        std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == j.rank; });
+    args.set("compute", percent(share_or_zero(rank->compute_ns, rank->span_ns - loss.longest_ns)));
+    x.detail += words("profile.loss.first", args);
+  } else if (once && loss.longest_step >= 0) {
     Args args;
     args.set("longest", human_duration(loss.longest_ns)).set("step", loss.longest_step);
     x.detail += words("profile.loss.once", args);

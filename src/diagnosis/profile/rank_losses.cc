@@ -167,11 +167,21 @@ class LossFinder {
     return in;
   }
 
+  // When the first slice with the node's name ends.
+  int64_t first_end_of(uint32_t node) const {
+    int64_t start = INT64_MAX, end = INT64_MIN;
+    for (size_t i = 0; i < part_.slices.size(); ++i)
+      if (part_.slices.name_id[i] == t_.nodes[node].name && part_.slices.start_ns[i] < start)
+        start = part_.slices.start_ns[i], end = part_.slices.end_ns(i);
+    return end;
+  }
+
   void make_idle(const Candidate& c) {
     RankLoss x;
     x.kind = LossKind::kIdle;
     x.owner = c.owner;
     x.at = culprit_of(c.named);
+    int64_t longest_start = 0;
     x.recorded_ns = c.idle_ns;
     TakenOut out;
     out.keys.assign(t_.idle_of_key.size(), false);
@@ -191,8 +201,10 @@ class LossFinder {
       if (longest.dur_ns <= x.longest_ns) continue;
       x.longest_ns = longest.dur_ns;
       x.longest_step = step_at(longest.start_ns);
+      longest_start = longest.start_ns;
       longest_end = longest.start_ns + longest.dur_ns;
     }
+    x.first_call = c.owner == IdleCause::kBlocked && longest_start < first_end_of(c.named);
     if (x.at.empty()) {
       const auto next = std::partition_point(t_.host.begin(), t_.host.end(), [&](const DeviceTimeline::HostItem& item) {
         return item.start_ns < longest_end;

@@ -45,22 +45,25 @@ struct RankLoss {
   LossKind kind = LossKind::kIdle;
   IdleCause owner = IdleCause::kUnseen;
   Culprit at;
-  Culprit beside;          // kDrain: what the host did after the wait; kIdle: the wait that ran the devices dry
-  Culprit next;            // of kIdle that no slice names: the call after its longest piece
-  std::string what;        // name of the collective or copy
-  int64_t members = 0;     // of kCollective: size of its group; 0: unknown
-  int64_t stream = -1;     // of copies
-  int64_t waiting = -1;    // the stream that waited for them; −1: none was seen
-  double recorded_ns = 0;  // the idle or exposed time itself
-  double price_ns = 0;     // how much shorter the window is without it
-  double caused_ns = 0;    // of kContention: how much shorter the window is without that communication altogether
+  Culprit beside;           // kDrain: what the host did after the wait; kIdle: the wait that ran the devices dry
+  Culprit next;             // of kIdle that no slice names: the call after its longest piece
+  bool of_model = false;    // of kIdle: an operator or optimizer step that itself launches what computes
+  std::string what;         // name of the collective or copy
+  int64_t members = 0;      // of kCollective: size of its group; 0: unknown
+  int64_t stream = -1;      // of collectives and copies
+  bool one_stream = false;  // of kCollective: most computing is on the same stream, so the two cannot overlap
+  int64_t waiting = -1;     // the stream that waited for them; −1: none was seen
+  double recorded_ns = 0;   // the idle or exposed time itself
+  double price_ns = 0;      // how much shorter the window is without it
+  double caused_ns = 0;     // of kContention: how much shorter the window is without that communication altogether
   double uncertainty_ns = 0;
   int64_t short_kernels = 0;  // of kDispatch: kernels that are shorter than their launches
   double pauses_ns = 0;   // the part of recorded_ns that lies between such kernels though they were launched in time
   double fixed_ns = 0;    // what that many kernels take if each is as short as the shortest; it is not in recorded_ns
   double longest_ns = 0;  // longest single piece
   int64_t longest_step = -1;
-  double ratio = 0;  // of kContention: kernel times to those of the same kernels alone
+  bool first_call = false;  // the longest piece lies in the first call of its kind
+  double ratio = 0;         // of kContention: kernel times to those of the same kernels alone
 };
 
 struct RankAccount {
