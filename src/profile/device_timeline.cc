@@ -53,7 +53,7 @@ IdleCause context_of_name(Category category, std::string_view name) {
        contains(name, "gc.collect") || (contains(name, "Garbage") && contains(name, "ollect"))))
     return IdleCause::kCollector;
   if (is_launch_call(category) && is_allocator_call(name)) return IdleCause::kAllocator;
-  if (name.starts_with("gloo:") || name.starts_with("mpi:")) return IdleCause::kHostCollective;
+  if (is_host_message(name)) return IdleCause::kHostCollective;
   if (contains(name, "distributed_c10d.py"))
     for (const char* part : {"_object", "barrier", "store"})
       if (contains(name, part)) return IdleCause::kHostCollective;
@@ -705,6 +705,11 @@ bool is_allocator_call(std::string_view name) {
                            "cuMemSetAccess", "cuMemAddress", "aclrtFree"})
     if (contains(name, part)) return true;
   return false;
+}
+
+bool is_host_message(std::string_view name) {
+  const bool mpi = name.starts_with("MPI_") && !name.starts_with("MPI_Init") && !name.starts_with("MPI_Finalize");
+  return mpi || name.starts_with("gloo:") || name.starts_with("mpi:");
 }
 
 bool is_waiting_call(std::string_view name) {

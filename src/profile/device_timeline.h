@@ -46,7 +46,7 @@ enum class IdleCause : uint8_t {
   kDispatch,        // launches and short stretches between them: the host feeds the device as fast as it can
   kCollector,       // Python's garbage collector
   kAllocator,       // the driver allocates or frees memory of the device, or pinned memory
-  kHostCollective,  // a collective between hosts: objects, barriers, stores
+  kHostCollective,  // hosts wait for each other: messages, objects, barriers, stores
   kUnseen,          // no slice covers the time
   // The host was done:
   kBetween,  // short gaps before work that had been launched in time, and the latency of launches
@@ -160,5 +160,6 @@ int64_t replayed_ns(const DeviceTimeline& timeline, const TakenOut& out);
 // Recognise calls by their names in the driver and the runtime.
 bool is_allocator_call(std::string_view name);
 bool is_waiting_call(std::string_view name);
+bool is_host_message(std::string_view name);  // of MPI or gloo
 
 }  // namespace stageline

@@ -116,6 +116,13 @@ class Advice(Case):
             events += [x('user_annotation', f'ProfilerStep#{k + 1}', 990 + 5000 * k, 5000), x('user_annotation', 'forward', 995 + 5000 * k, 4990)]
         return next(f for f in answer(self.write('rank0.json', kineto(events)))['findings'] if f['id'] == 'host.busy')
 
+    def test_the_model_s_own_operators_move_to_no_other_process(self):
+        for op, op_us in (('aten::mm', 430), ('aten::_fused_adamw_', 300)):
+            detail = self.slow_operator(op, 'kernel', 'ampere_sgemm_64x64', op_us)['detail_en']
+            self.assertIn('Launch fewer, larger kernels', detail)
+            self.assertNotIn('another thread', detail)
+        self.assertIn('another thread', self.slow_operator('aten::to', 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', 400)['detail_en'])
+
     def report(self, gap_us, mpi=None):
         path = nsys.make(self.dir / 'report.sqlite', ranks=1, steps=0)
         db = sqlite3.connect(path)
@@ -135,6 +142,22 @@ class Advice(Case):
         db.commit()
         db.close()
         return path
+
+    def test_options_are_those_of_the_profiler_that_recorded(self):
+        for gap in (300, 700):
+            detail = answer(self.report(gap))['findings'][0]['detail_en']
+            self.assertIn('--trace=cuda,osrt,nvtx', detail)
+            self.assertNotIn('with_stack', detail)
+        idle = launches(40, period=1000)
+        self.assertIn('with_stack=True', json.dumps(answer(self.write('rank0.json', kineto([e for e in idle if e['cat'] != 'cpu_op'])))['findings']))
+
+    def test_a_receive_is_waiting(self):
+        for gap, call in ((800, 'MPI_Recv'), (400, 'MPI_Waitall'), (500, 'MPI_Sendrecv')):
+            first = answer(self.report(gap, call))['findings'][0]
+            self.assertEqual(first['id'], 'host.collective')
+            self.assertIn(call, first['title_en'])
+            self.assertIn('waits there for other ranks', first['detail_en'])
+            self.assertNotIn('another thread', first['detail_en'])
 
 
 class Memory(Case):

@@ -105,18 +105,35 @@ Reported reported_by(const RankLoss& x) {
   return {"device.idle", "profile.loss.unseen"};
 }
 
-// Adds what would help and is not already in use.
-void advise(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
-  if (loss.owner == IdleCause::kInput)
-    x.detail += words(f.loader_processes ? "profile.input.more" : "profile.input.processes");
-  if (loss.owner != IdleCause::kDispatch) return;
+// A message or a collective of MPI, in which the host does nothing but wait.
+bool waits_for_peer(const Culprit& at) {
+  for (const std::string* name : {&at.call, &at.op, &at.range})
+    if (name->starts_with("MPI_") || name->starts_with("mpi:") || name->ends_with("recv")) return true;
+  return false;
+}
+
+// Adds what makes the host launch faster and is not already in use.
+void advise_larger_kernels(const ProfileFacts& f, const RankLoss& loss, Finding& x) {
   std::vector<Text> means;
   // This is the range that torch puts around Optimizer.step() and zero_grad().
   if (loss.at.range.starts_with("Optimizer.") && !f.fused_optimizer) means.push_back(words("profile.means.optimizer"));
-  if (!f.compiled) means.push_back(words("profile.means.compile"));
-  if (!f.graphs) means.push_back(device_graphs(f));
+  const bool xla = f.recorder == "xplane";  // it compiles, and has its own graphs
+  if (!f.compiled && !xla) means.push_back(words("profile.means.compile"));
+  if (!f.graphs && !xla) means.push_back(device_graphs(f));
   if (means.empty()) means.push_back(words("profile.means.batches"));
   x.detail += words("profile.fewer_kernels", Args().set("means", joined(means, words("list.comma"))));
+}
+
+// Adds what would help, with options of the profiler that the run was made with.
+void advise(const ProfileFacts& f, const RankLoss& loss, const std::string& sentence, Finding& x) {
+  std::string advice = sentence + ".advice";
+  if (loss.kind == LossKind::kIdle) {
+    if (loss.owner == IdleCause::kInput) advice = f.loader_processes ? "profile.input.more" : "profile.input.processes";
+    if (loss.owner == IdleCause::kDispatch || loss.of_model) return advise_larger_kernels(f, loss, x);
+    if (loss.owner == IdleCause::kHostCollective && waits_for_peer(loss.at)) advice = "profile.loss.peer.advice";
+    if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(f.recorder);
+  }
+  if (has_words(advice)) x.detail += words(advice);
 }
 
 void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
@@ -185,9 +202,7 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   if (!loss.next.empty()) x.detail += words("profile.loss.next", Args().set("next", loss.next.text()));
   say_short_kernels(f, j, x);
   say_place(f, j, x);
-  if (loss.kind == LossKind::kIdle) advise(f, loss, x);
-  if (const std::string advice = reported.sentence + std::string(".advice"); has_words(advice))
-    x.detail += words(advice);
+  advise(f, loss, reported.sentence, x);
   x.price.saving_ns = x.weight * f.step_ns;
   return x;
 }

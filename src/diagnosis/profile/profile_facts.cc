@@ -150,10 +150,17 @@ void read_names(const Trace& trace, ProfileFacts& f) {
   }
 }
 
+std::string_view recorder_of(const Trace& trace) {
+  for (const std::string_view format : {"nsys", "rocpd", "xplane"})
+    if (trace.format == format) return format;
+  return trace.writer.empty() && (trace.format == "kineto" || trace.format == "ascend") ? "torch" : "";
+}
+
 }  // namespace
 
 ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
   ProfileFacts f;
+  f.recorder = recorder_of(trace);
   f.npu = trace.device_family == DeviceFamily::kNpu;
   f.launches_unknown = !account.empty() && std::none_of(account.begin(), account.end(),
                                                         [](const RankAccount& rank) { return rank.linked; });

@@ -64,7 +64,8 @@ class LossFinder {
     for (uint32_t at = node; at != kHostRoot; at = t_.nodes[at].parent) {
       const HostNode& n = t_.nodes[at];
       const std::string text = name(n.name);
-      if (is_launch_call(n.category) && c.call.empty()) c.call = text;
+      const bool calls = is_launch_call(n.category) || (n.category == Category::kOther && is_host_message(text));
+      if (calls && c.call.empty()) c.call = text;
       if (profiler_step_number(text) >= 0) continue;
       if (n.category == Category::kCpuOp && c.op.empty()) c.op = text;
       if (n.category == Category::kUserAnnotation && c.range.empty()) c.range = text;
@@ -176,12 +177,25 @@ class LossFinder {
     return end;
   }
 
+  // Whether the node is an operator, or torch's range around an optimizer's step, and launches itself what computes.
+  bool is_of_model(uint32_t node) const {
+    const HostNode& n = t_.nodes[node];
+    if (n.category != Category::kCpuOp && !trace_.names.text(n.name).starts_with("Optimizer.")) return false;
+    return std::any_of(t_.device.begin(), t_.device.end(), [&](const DeviceTimeline::DeviceItem& item) {
+      if (item.launch < 0 || item.kernel != KernelClass::kComputation) return false;
+      uint32_t at = t_.host[item.launch].node;
+      while (at != kHostRoot && at != node) at = t_.nodes[at].parent;
+      return at == node;
+    });
+  }
+
   void make_idle(const Candidate& c) {
     RankLoss x;
     x.kind = LossKind::kIdle;
     x.owner = c.owner;
     x.at = culprit_of(c.named);
     int64_t longest_start = 0;
+    x.of_model = c.owner == IdleCause::kWork && is_of_model(c.named);
     x.recorded_ns = c.idle_ns;
     TakenOut out;
     out.keys.assign(t_.idle_of_key.size(), false);
