@@ -220,5 +220,20 @@ class Windows(Case):
             check('Profile after warm-up steps; without it the device computes for 9', first['detail_en'])
 
 
+class Streams(Case):
+    def exposed(self, stream, compute):
+        events = []
+        for k in range(30):
+            at, launch = 1000 + 1000 * k, 100 + 30 * k
+            work(events, 2 * k + 1, 'kernel', 'ampere_bf16_s16816gemm', launch, at, compute, 4001)
+            work(events, 2 * k + 2, 'kernel', 'ncclDevKernel_SendRecv', launch + 15, at + compute + 2, 990 - compute, 4001, 'c10d::alltoall_', stream=stream)
+        return next(f for f in answer(self.write('rank0.json', kineto(events)))['findings'] if f['id'] == 'comm.exposed')['detail_en']
+
+    def test_communication_on_the_stream_that_computes_cannot_overlap(self):
+        for compute in (550, 800):
+            self.assertIn('communicate on another stream', self.exposed(7, compute))
+            self.assertIn('Start communication earlier', self.exposed(20, compute))
+
+
 if __name__ == '__main__':
     unittest.main()

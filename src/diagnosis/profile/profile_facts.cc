@@ -132,6 +132,12 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     f.window_ns = std::max(f.window_ns, r.span_ns);
     if (a.steps > 0) steps_ns += a.steps_ns, steps += a.steps;
   }
+  double exposed_ns = 0, one_stream_ns = 0;
+  for (const RankAccount& a : account)
+    for (const RankLoss& x : a.losses)
+      if (x.kind == LossKind::kCollective)
+        exposed_ns += x.recorded_ns, one_stream_ns += x.one_stream ? x.recorded_ns : 0;
+  f.comm_on_compute_stream = 2 * one_stream_ns > exposed_ns;
   f.recorded_ns = f.whole.span_ns + f.outside_ns;
   if (f.ranks.size() > 0 && steps > 0)
     f.step_count = std::max<size_t>(f.step_count, static_cast<size_t>(steps) / f.ranks.size());

@@ -45,6 +45,7 @@ struct ProfileFacts {
   double recorded_ns = 0;         // device time recorded, including what lies before the first and after the last work
   bool launches_unknown = false;  // no device work is linked to a call, so the reason of a gap is unknown
   double comm_overlap_ns = 0;
+  bool comm_on_compute_stream = false;  // most exposed communication runs on the stream that computes most
   // Profiler steps. Their lengths are the devices' (device_ns of profiler-steps), the host's only where no device
   // worked.
   size_t step_count = 0;

@@ -70,9 +70,10 @@ void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, s
   args.set("low", percent(share(*least))).set("least", int64_t{least->rank});
   args.set("high", percent(share(*most))).set("most", int64_t{most->rank});
   args.flag("apart", apart).set("spread", f.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
-  args.set("advice", words(!mostly_waits(sums, apart) ? "profile.exposed.advice.send"
-                           : apart                    ? "profile.exposed.advice.messages"
-                                                      : "profile.exposed.advice.ranks"));
+  args.set("advice",
+           words(mostly_waits(sums, apart)  ? apart ? "profile.exposed.advice.messages" : "profile.exposed.advice.ranks"
+                 : f.comm_on_compute_stream ? "profile.exposed.advice.stream"
+                                            : "profile.exposed.advice.send"));
   say(x, "profile.exposed", args);
   out.push_back(std::move(x));
 }

@@ -316,6 +316,14 @@ class LossFinder {
     return item.kernel == KernelClass::kMemory ? text : short_kernel_name(text);
   }
 
+  double computing_on(uint16_t stream) const {
+    double sum = 0;
+    for (const auto& item : t_.device)
+      if (item.kernel == KernelClass::kComputation && part_.slices.stream_id[item.slice] == stream)
+        sum += item.end_ns - item.start_ns;
+    return sum;
+  }
+
   void find_exposed() {
     std::vector<Interval> compute, comm;
     for (const auto& item : t_.device) {
@@ -360,6 +368,7 @@ class LossFinder {
       if (const CollectiveFact* fact = fact_of(part_.collectives, worst.slice)) x.members = fact->group_size;
       if (worst.launch >= 0) x.at = culprit_of(t_.host[worst.launch].node);
       x.stream = part_.streams[part_.slices.stream_id[worst.slice]];
+      x.one_stream = !key.first && 2 * computing_on(part_.slices.stream_id[worst.slice]) > t_.compute_ns;
       if (const int32_t next = waits_for[g.worst]; next >= 0)
         x.waiting = part_.streams[part_.slices.stream_id[t_.device[next].slice]];
       TakenOut out;
