@@ -152,9 +152,44 @@ class TimelineBuilder {
       ++out_.step_count;
     }
     if (out_.step_count == 0 || filter.from_ns != INT64_MIN || filter.to_ns != INT64_MAX) return;
+    leave_out_work_outside(first, last);
     // Work of earlier steps that still runs when the first step begins does not belong to these steps.
     out_.start_ns = std::min(first, out_.start_ns);
     if (!truncated_) out_.end_ns = std::max(out_.end_ns, last), host_until_ns_ = last;
+  }
+
+  // Work that was launched outside of all steps, and ran outside of them, is none of a step. Where numbers of steps
+  // leave some out, these were not recorded.
+  void leave_out_work_outside(int64_t first, int64_t last) {
+    std::vector<ProfilerStep> steps;
+    for (const ProfilerStep& step : part_.steps)
+      if (step.end_ns >= first && step.start_ns <= last) steps.push_back(step);
+    int64_t stride = INT64_MAX;
+    for (size_t k = 1; k < steps.size(); ++k)
+      if (steps[k].number > steps[k - 1].number) stride = std::min(stride, steps[k].number - steps[k - 1].number);
+    std::vector<Interval> runs;
+    for (size_t k = 0; k < steps.size(); ++k) {
+      if (k == 0 || steps[k].number - steps[k - 1].number > stride) runs.push_back({steps[k].start_ns, 0});
+      runs.back().end = std::max(runs.back().end, steps[k].end_ns);
+    }
+    const CoveredTime in_steps(union_of(runs));
+    const auto outside = [&](const DeviceTimeline::DeviceItem& item) {
+      const uint32_t launch = s_.partner[item.slice];
+      return launch != kNoSliceIndex && s_.step[launch] == 0 && in_steps.within(item.start_ns, item.end_ns) == 0;
+    };
+    if (std::all_of(out_.device.begin(), out_.device.end(), outside)) return;
+    std::erase_if(out_.device, outside);
+    out_.start_ns = out_.device.front().start_ns, out_.end_ns = INT64_MIN;
+    size_t work = 0;
+    for (const Interval& run : runs) {
+      for (; work < out_.device.size() && out_.device[work].start_ns < run.start; ++work)
+        out_.end_ns = std::max(out_.end_ns, out_.device[work].end_ns);
+      if (run.start != runs.front().start && out_.end_ns < run.start)
+        out_.unrecorded.push_back({out_.end_ns, run.start});
+      out_.end_ns = std::max(out_.end_ns, run.end);
+    }
+    out_.end_ns = INT64_MIN;
+    for (const auto& item : out_.device) out_.end_ns = std::max(out_.end_ns, item.end_ns);
   }
 
   // Device work, steps and the beginnings of recordings are all in order of start: one pass over each.

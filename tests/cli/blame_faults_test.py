@@ -202,6 +202,23 @@ class Windows(Case):
             work(events, 9000 + i, 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', launch, launch + 12, dur, 4001, 'aten::copy_', bytes=4096)
         return answer(self.write('rank0.json', kineto(events)))
 
+    def test_work_outside_the_steps_is_not_of_the_steps(self):
+        for count, kernel in ((4, 1490), (6, 900)):
+            numbers = list(range(1, count + 1))
+            alone = self.steps(numbers, [], kernel=kernel)
+            self.assertAlmostEqual(alone['share']['compute'], kernel / 2000 * 100, delta=1)
+            for launches_us in ([-400_000 - 50 * i for i in range(5)], [900_000 + 50 * i for i in range(5)], [-90_000, 700_000]):
+                told = self.steps(numbers, [(at, 12) for at in launches_us], kernel=kernel)
+                self.assertAlmostEqual(told['step_ns'], alone['step_ns'], delta=0.01 * alone['step_ns'])
+                self.assertAlmostEqual(told['share']['compute'], alone['share']['compute'], delta=0.5)
+
+    def test_steps_that_were_not_recorded_are_no_idle_time(self):
+        whole = self.steps([1, 2, 3, 4], [])
+        for numbers in ([1, 2, 11, 12], [1, 2, 3, 30, 31]):
+            told = self.steps(numbers, [(200_000, 12)])
+            self.assertAlmostEqual(told['step_ns'], whole['step_ns'], delta=0.02 * whole['step_ns'])
+            self.assertAlmostEqual(told['share']['compute'], whole['share']['compute'], delta=1)
+
     def test_the_first_call_is_warm_up(self):
         for first_ms, late in ((1340, False), (90, False), (1340, True)):
             events, at = [], 1000

@@ -138,7 +138,11 @@ void add_outside(const ProfileFacts& f, std::vector<Finding>& out) {
   x.id = "device.unused";
   x.weight = 0;  // where a recording begins is the user's choice
   x.value = percent(share);
-  say(x, "profile.outside", Args().set("time", human_duration(f.outside_ns)).flag("several", f.ranks.size() > 1));
+  say(x, "profile.outside",
+      Args()
+          .set("time", human_duration(f.outside_ns))
+          .flag("several", f.ranks.size() > 1)
+          .flag("steps", f.accounted && f.step_count > 0));
   out.push_back(std::move(x));
 }
 
