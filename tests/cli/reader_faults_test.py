@@ -86,6 +86,15 @@ class AbsurdTimes(Case):
             notes = flaws(info(self.write('rank0.json', kineto(events))))
             self.assertEqual('kineto.far_time' in notes, bool(found))
 
+    def test_a_device_that_lags_behind_its_host_keeps_its_work(self):
+        for lag in (20_000, 3_000_000):
+            events = launches() + [x('python_function', f'f{k}', 1000 + k, 1) for k in range(600)]
+            for event in events:
+                event['ts'] += lag * (event['cat'] == 'kernel')
+            told = info(self.write('rank0.json', kineto(events)))
+            self.assertEqual(told['slices_by_kind']['kernels'], sum(e['cat'] == 'kernel' for e in events))
+            self.assertNotIn('kineto.far_time', flaws(told))
+
     def test_counters_and_marks_far_away_do_not_stretch_the_recording(self):
         plain = info(self.write('rank0.json', kineto(launches())))
         far = -90_000_000_000
