@@ -41,8 +41,7 @@ Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t
 }
 
 double median_between(const std::vector<double>& series, size_t first, size_t last) {
-  std::vector<double> part(series.begin() + first,
-                           series.begin() + last);
+  std::vector<double> part(series.begin() + first, series.begin() + last);
   std::sort(part.begin(), part.end());
   const size_t n = part.size();
   return n == 0 ? 0 : n % 2 == 1 ? part[n / 2] : (part[n / 2 - 1] + part[n / 2]) / 2;
@@ -60,8 +59,7 @@ std::vector<ChangePoint> change_points(const std::vector<double>& series, const 
     open.pop_back();
     const Split split = best_split(series, first, last, least);
     if (split.measure <= 0) continue;
-    std::vector<double> shuffled(series.begin() + first,
-                                 series.begin() + last);
+    std::vector<double> shuffled(series.begin() + first, series.begin() + last);
     size_t as_much = 1;
     const auto most = static_cast<size_t>(options.significance * (options.permutations + 1));
     for (size_t k = 0; k < options.permutations && as_much <= most; ++k) {

@@ -43,8 +43,7 @@ Result<std::string> path_below(const std::vector<std::string>& roots, const std:
   size_t entries = 0;
   for (auto at = fs::recursive_directory_iterator(found, fs::directory_options::skip_permission_denied, error);
        !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
-    if (++entries > max_entries)
-      return not_allowed("path.many", Args().count("files", max_entries));
+    if (++entries > max_entries) return not_allowed("path.many", Args().count("files", max_entries));
     if (!at->is_symlink(error)) continue;
     const std::string target = real_path(at->path().string());
     if (target.empty() || !is_below(roots, target)) return not_allowed("path.leads_out");

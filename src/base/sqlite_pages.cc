@@ -130,8 +130,8 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
   self->usable_bytes_ = self->page_bytes_ - head[20];
   const uint32_t schema_format = big(head + 44, 4), encoding = big(head + 56, 4);
   if (self->usable_bytes_ < kMinUsable || schema_format < 1 || schema_format > 4 || encoding != 1) return nullptr;
-  self->page_count_ = static_cast<uint32_t>(
-      std::min<int64_t>(st.st_size / static_cast<int64_t>(self->page_bytes_), UINT32_MAX));
+  self->page_count_ =
+      static_cast<uint32_t>(std::min<int64_t>(st.st_size / static_cast<int64_t>(self->page_bytes_), UINT32_MAX));
   for (uint32_t c = 0; c < columns.size(); ++c) {
     const int place = columns[c].place;
     if (columns[c].is_rowid) self->rowids_.push_back(c);
@@ -171,9 +171,8 @@ const uint8_t* SqlitePages::page(uint32_t number) {
     const size_t wanted = count * page_bytes_;
     size_t got = 0;
     while (got < wanted) {
-      const ssize_t n =
-          pread(fd_, window_.data() + got, wanted - got,
-                (number - 1) * static_cast<off_t>(page_bytes_) + static_cast<off_t>(got));
+      const ssize_t n = pread(fd_, window_.data() + got, wanted - got,
+                              (number - 1) * static_cast<off_t>(page_bytes_) + static_cast<off_t>(got));
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) break;
       got += n;

@@ -31,9 +31,8 @@ int run_export(const Arguments& arguments) {
   print_notes(*terminal, notes, arguments.operands[0]);
   if (output == "-") return kExitGood;
   for (const std::string& path : paths)
-    note(*terminal,
-         path + "  " + ask->exporter->name +
-             (trace->cells.size() == 0 ? "" : ", " + grouped(trace->cells.size()) + " cells"));
+    note(*terminal, path + "  " + ask->exporter->name +
+                        (trace->cells.size() == 0 ? "" : ", " + grouped(trace->cells.size()) + " cells"));
   return kExitGood;
 }
 

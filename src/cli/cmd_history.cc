@@ -231,8 +231,7 @@ Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal,
     ++stages[stage].second;
   }
   if (stages.size() > 1)
-    for (const auto& [stage, sum] : stages)
-      out.parts["stage " + std::to_string(stage)] = sum.first / sum.second;
+    for (const auto& [stage, sum] : stages) out.parts["stage " + std::to_string(stage)] = sum.first / sum.second;
   return out;
 }
 

@@ -107,8 +107,7 @@ int run_report(const Arguments& arguments) {
   if (output != "-") {
     struct stat st{};
     stat(output.c_str(), &st);
-    text += "\n" + terminal_text(output) + "  " + human_bytes(st.st_size) + "  " +
-            what_it_holds(*written) + "\n";
+    text += "\n" + terminal_text(output) + "  " + human_bytes(st.st_size) + "  " + what_it_holds(*written) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
   Result<int> code = fail_on(arguments, findings, written->lost_share);

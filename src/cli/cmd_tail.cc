@@ -96,8 +96,7 @@ class Tail {
       if (line.rank >= 0 && line.rank_ratio >= 1.01)
         slowest += say(
             words("tail.rank_ratio", Args().set("rank", int64_t{line.rank}).set("ratio", fixed(line.rank_ratio, 2))));
-      text = padded(std::to_string(line.step), 8) + "  " +
-             padded(human_duration(line.dur_ns), 10) + "  " +
+      text = padded(std::to_string(line.step), 8) + "  " + padded(human_duration(line.dur_ns), 10) + "  " +
              padded(line.bubble >= 0 ? fixed(line.bubble * 100, 1) + " %" : "–", 7) + "  " + slowest;
     }
     std::fputs((text + "\n").c_str(), stdout);

@@ -45,8 +45,8 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
       const size_t length = std::clamp<long>(std::lround(part.share * kBar), 0L, kBar);
       std::string bar;
       for (size_t i = 0; i < length; ++i) bar += "█";
-      std::string line = padded(printed[p], 9) + "  " + label +
-                         std::string(widest - display_width(label) + 2, ' ') + bar;
+      std::string line =
+          padded(printed[p], 9) + "  " + label + std::string(widest - display_width(label) + 2, ' ') + bar;
       while (line.ends_with(' ')) line.pop_back();
       out += line + "\n";
     }

@@ -59,11 +59,9 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
   if (const std::string schedule = recognition_text(recognition).en; !schedule.empty())
     lines.emplace_back("schedule", schedule);
-  lines.emplace_back("cells", grouped(trace.cells.size()) + " of " +
-                                  grouped(trace.slice_count()) + " slices");
+  lines.emplace_back("cells", grouped(trace.cells.size()) + " of " + grouped(trace.slice_count()) + " slices");
   lines.emplace_back(beside_slices ? "pipeline" : "time",
-                     human_duration(extent.end_ns - extent.start_ns) +
-                         " from first start to last end" +
+                     human_duration(extent.end_ns - extent.start_ns) + " from first start to last end" +
                          (trace.steps_laid_end_to_end ? ", steps laid end to end" : ""));
 }
 
@@ -144,8 +142,7 @@ void slice_lines(const Trace& trace, Lines& lines) {
                                   ? "none (no ProfilerStep#N)"
                                   : std::to_string(counts.steps.size()) + "  (" + ranges(counts.steps) + ")");
   const bool apart = trace.diagnostics.count("kineto.far_apart") > 0;
-  lines.emplace_back("time", human_duration(counts.end_ns - counts.start_ns) +
-                                 " from first start to last end" +
+  lines.emplace_back("time", human_duration(counts.end_ns - counts.start_ns) + " from first start to last end" +
                                  (apart ? "; files are more than a day apart and may be several runs" : ""));
 }
 

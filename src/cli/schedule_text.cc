@@ -63,8 +63,7 @@ std::string drawn_schedule(const Schedule& schedule, const std::vector<std::vect
   for (size_t r = 0; r < times.size(); ++r)
     for (size_t i = 0; i < times[r].size(); ++i) {
       const int64_t dur = times[r][i].end_ns - times[r][i].start_ns;
-      column_ns = std::min(column_ns, dur /
-                                          static_cast<double>(label_of(schedule.ranks[r][i], with_chunk).size() + 1));
+      column_ns = std::min(column_ns, dur / static_cast<double>(label_of(schedule.ranks[r][i], with_chunk).size() + 1));
       last = std::max(last, times[r][i].end_ns);
     }
   const double wide = last / column_ns;

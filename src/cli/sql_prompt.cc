@@ -257,8 +257,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
       return;
     }
     if (outcome->is_query) print(sql::answer_text(answer, widest, terminal.colour_out));
-    if (outcome->truncated)
-      print(terminal.say("sql.prompt.cut", Args().count("rows", outcome->rows)) + "\n");
+    if (outcome->truncated) print(terminal.say("sql.prompt.cut", Args().count("rows", outcome->rows)) + "\n");
   };
   draw(editor, "sql> ");
   for (;;) {

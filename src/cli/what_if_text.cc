@@ -19,8 +19,7 @@ std::string change(double saving_share) {
 // Returns `lead`, with `text` wrapped to the right of it.
 std::string beside(const std::string& lead, int columns, const std::string& text, int width) {
   const std::string lines = wrapped(text, width, columns);
-  return lead + std::string(std::max(0, columns - display_width(lead)), ' ') +
-         lines.substr(columns);
+  return lead + std::string(std::max(0, columns - display_width(lead)), ' ') + lines.substr(columns);
 }
 
 // A step of another size does other work, so its price is given for one micro-batch.

@@ -86,9 +86,8 @@ Table devices_table(const Trace& trace) {
         sum.cover(part.slices.start_ns[s], part.slices.start_ns[s] + part.slices.dur_ns[s]);
     const bool timed = sum.start_ns <= sum.end_ns;
     table.add_row({int64_t{part.rank}, known_integer(part.machine), part.machine_name, known_integer(part.device),
-                   known_integer(part.stage), known_integer(part.dp), part.source,
-                   std::ssize(part.slices), sum.cells, timed ? sum.start_ns : kNullInteger,
-                   timed ? sum.end_ns : kNullInteger});
+                   known_integer(part.stage), known_integer(part.dp), part.source, std::ssize(part.slices), sum.cells,
+                   timed ? sum.start_ns : kNullInteger, timed ? sum.end_ns : kNullInteger});
   }
   return table;
 }

@@ -139,8 +139,7 @@ RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* r
     if (stage != kUnknown) of_stage[stage].push_back(&ranks[i]);
   }
   if (count > 0 && step.pipeline_span_ns() > 0)
-    out.bubble =
-        bubble_ns / static_cast<double>(count) / step.pipeline_span_ns();
+    out.bubble = bubble_ns / static_cast<double>(count) / step.pipeline_span_ns();
   std::vector<double> means;
   double most = 0;
   for (const auto& [stage, sums] : of_stage) {
@@ -361,12 +360,10 @@ LookPace::LookPace(double share)
 
 std::chrono::nanoseconds LookPace::pause() {
   const int64_t used = now_ns(CLOCK_PROCESS_CPUTIME_ID), now = now_ns(CLOCK_MONOTONIC);
-  debt_ns_ =
-      std::max(0.0, debt_ns_ + (used - used_ns_) - share_ * (now - then_ns_));
+  debt_ns_ = std::max(0.0, debt_ns_ + (used - used_ns_) - share_ * (now - then_ns_));
   used_ns_ = used;
   then_ns_ = now;
-  return std::chrono::nanoseconds(
-      static_cast<int64_t>(std::max(0.0, debt_ns_ - kSlackNs) / share_));
+  return std::chrono::nanoseconds(static_cast<int64_t>(std::max(0.0, debt_ns_ - kSlackNs) / share_));
 }
 
 }  // namespace stageline

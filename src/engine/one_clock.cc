@@ -113,10 +113,9 @@ Text why_refused(const Trace& trace, const ClockAlignment& alignment) {
   if (trace.clock == ClockState::kPerRank) return {};  // as recorded, nothing can be compared
   const int64_t before = broken_links(trace, {}), after = broken_links(trace, alignment.clocks);
   if (after <= before) return {};
-  return words("clock.refused", Args()
-                                    .set("after", grouped(after))
-                                    .set("links", grouped(trace.links.size()))
-                                    .set("before", grouped(before)));
+  return words(
+      "clock.refused",
+      Args().set("after", grouped(after)).set("links", grouped(trace.links.size())).set("before", grouped(before)));
 }
 
 // Returns true when only whole replicas are unconnected, each of which is on one clock. A replica is a pipeline of its

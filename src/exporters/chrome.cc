@@ -144,9 +144,7 @@ class ChromeWriter {
     for (const Track& track : layout_.tracks) name_and_order("thread", track.pid, track.tid, track.name, order++);
   }
 
-  uint64_t rebased(int64_t ns) const {
-    return ns - static_cast<uint64_t>(layout_.extent.start_ns);
-  }
+  uint64_t rebased(int64_t ns) const { return ns - static_cast<uint64_t>(layout_.extent.start_ns); }
 
   void ids(uint32_t pid, uint32_t tid) {
     line_ += ",\"pid\":";

@@ -182,10 +182,8 @@ class PerfettoWriter : PerfettoPackets {
     const Cells& cells = trace_.cells;
     const Part& part = trace_.parts[cells.part[cell]];
     const uint64_t dp_count = std::max(layout_.extent.dp_count, 1);
-    const uint64_t replica =
-        cells.step[cell] * dp_count + std::max(part.dp, 0);
-    return replica * layout_.extent.micro_batch_count +
-           cells.micro_batch[cell] + 1;
+    const uint64_t replica = cells.step[cell] * dp_count + std::max(part.dp, 0);
+    return replica * layout_.extent.micro_batch_count + cells.micro_batch[cell] + 1;
   }
 
   void write_cell(uint32_t cell, const Part& part) {

@@ -51,9 +51,7 @@ class SliceWriter : PerfettoPackets {
   uint64_t pid(size_t p) const { return taken_.pid + p + 1; }
 
   // A trace that begins before its zero is shifted to begin at zero.
-  uint64_t shown_time(int64_t ns) const {
-    return ns - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0);
-  }
+  uint64_t shown_time(int64_t ns) const { return ns - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0); }
 
   // The slices that nest go to one thread, and those that are left over to the next thread.
   void write_lane(size_t p, const Lane& lane) {

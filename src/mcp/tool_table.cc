@@ -251,8 +251,7 @@ Status check_arguments(const Tool& tool, const Value& given) {
       return wrong(name + " is a whole number from " + std::to_string(a.least) + " to " + std::to_string(a.most));
     if (a.type == 'b' && value.tag() != ValueTag::kBool) return wrong(name + " is true or false");
     if (a.type == 'o' && (!value.is_dict() || value.size() > most)) return wrong(name + " is an object");
-    if ((a.type == 'a' || a.type == 'c') &&
-        (!value.is_list() || std::ssize(value) < a.least || value.size() > most))
+    if ((a.type == 'a' || a.type == 'c') && (!value.is_list() || std::ssize(value) < a.least || value.size() > most))
       return wrong(name + " is a list of 1 to " + std::to_string(a.most));
     if (a.type == 'a')
       for (size_t i = 0; i < value.size(); ++i)

@@ -15,8 +15,7 @@ int32_t micro_batches_per_step(const Trace& trace) {
   std::map<size_t, int64_t> counts;  // number of micro-batches → number of steps with it
   std::vector<int32_t> labels;
   std::vector<size_t> seen;  // for each label, where the last step that had it begins
-  if (highest > 0 && static_cast<size_t>(highest) <= cells.size() + 64)
-    seen.assign(highest, SIZE_MAX);
+  if (highest > 0 && static_cast<size_t>(highest) <= cells.size() + 64) seen.assign(highest, SIZE_MAX);
   for (size_t i = 0; i < cells.size();) {
     const int32_t step = cells.step[i];
     const size_t begin = i;

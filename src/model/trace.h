@@ -55,9 +55,7 @@ struct Slices {
   int64_t end_ns(size_t i) const { return start_ns[i] + dur_ns[i]; }
   KernelClass class_of(size_t i) const { return static_cast<KernelClass>(kernel_class[i] & 0x7f); }
   bool is_joined(size_t i) const { return (kernel_class[i] & kJoinedBit) != 0; }
-  int64_t args_offset(size_t i) const {
-    return static_cast<int64_t>(args_offset_high[i]) << 32 | args_offset_low[i];
-  }
+  int64_t args_offset(size_t i) const { return static_cast<int64_t>(args_offset_high[i]) << 32 | args_offset_low[i]; }
 };
 inline constexpr size_t kBytesPerSlice = 47;
 

@@ -145,8 +145,7 @@ std::string take_digests(std::vector<std::string>& words) {
     const bool joined = words[i].starts_with("--digests=");
     if (!joined && (words[i] != "--digests" || i + 1 == words.size())) continue;
     folder = joined ? words[i].substr(10) : words[i + 1];
-    words.erase(words.begin() + i,
-                words.begin() + (i + (joined ? 1 : 2)));
+    words.erase(words.begin() + i, words.begin() + (i + (joined ? 1 : 2)));
     --i;
   }
   return folder;

@@ -48,8 +48,7 @@ Result<std::string> read_through(const std::string& path, int64_t offset, size_t
     if (!got && out.empty()) return std::move(got).error();
     if (!got || *got == 0) break;
     const int64_t from = std::max<int64_t>(0, offset - at);
-    if (from < static_cast<int64_t>(*got))
-      out.append(window, from, *got - static_cast<size_t>(from));
+    if (from < static_cast<int64_t>(*got)) out.append(window, from, *got - static_cast<size_t>(from));
     at += static_cast<int64_t>(*got);
   }
   out.resize(std::min(out.size(), size));

@@ -25,9 +25,7 @@ constexpr std::string_view kStepPrefix = "ProfilerStep#";
 
 // Sums of bytes wrap around, so that the result is defined even for damaged files; correct sums fit.
 int64_t plus(int64_t a, int64_t b) { return a + static_cast<uint64_t>(b); }
-int64_t minus(int64_t a, int64_t b) {
-  return a - static_cast<uint64_t>(b);
-}
+int64_t minus(int64_t a, int64_t b) { return a - static_cast<uint64_t>(b); }
 
 bool is_device_row(Category c) {
   return is_device_work(c) || c == Category::kDeviceSync || c == Category::kGpuAnnotation ||
@@ -180,8 +178,7 @@ class Builder {
   }
 
   void name_event_of_slices() {
-    for (uint32_t i = 0; i < out_.events.size(); ++i)
-      out_.event_of_slice[out_.events[i].slice] = i;
+    for (uint32_t i = 0; i < out_.events.size(); ++i) out_.event_of_slice[out_.events[i].slice] = i;
     if (out_.events.size() == s_.size()) return;
     for (const Lane& lane : part_.lanes) {
       if (lane.kind == LaneKind::kDeviceStream) continue;

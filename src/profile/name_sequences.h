@@ -33,9 +33,8 @@ class NameSequences {
   // output.
   std::vector<Group> groups() {
     const auto compare = [&](const Span& a, const Span& b) {
-      return std::lexicographical_compare_three_way(
-          names_.begin() + a.begin, names_.begin() + a.end,
-          names_.begin() + b.begin, names_.begin() + b.end);
+      return std::lexicographical_compare_three_way(names_.begin() + a.begin, names_.begin() + a.end,
+                                                    names_.begin() + b.begin, names_.begin() + b.end);
     };
     std::stable_sort(spans_.begin(), spans_.end(), [&](const Span& a, const Span& b) { return compare(a, b) < 0; });
     items_.clear();

@@ -98,10 +98,7 @@ uint64_t conv2d_flops(const std::vector<std::vector<int64_t>>& shapes, std::stri
   for (size_t d = 0; d < 2; ++d) {
     // Sizes of a real convolution are far below 2^53; beyond that the answer is unknown.
     const double kernel = weight[2 + d], step = stride[d];
-    const double out = (input[2 + d] + 2 * static_cast<double>(padding[d]) -
-                        dilation[d] * (kernel - 1) - 1) /
-                           step +
-                       1;
+    const double out = (input[2 + d] + 2 * static_cast<double>(padding[d]) - dilation[d] * (kernel - 1) - 1) / step + 1;
     if (!(out >= 1 && out < 9e15)) return 0;
     flops = times(flops, static_cast<int64_t>(out));
   }
@@ -221,8 +218,7 @@ std::optional<Outcome> listed_outcome(const Inputs& in, std::string_view name, i
     const Shape& weight = in.shape(1);  // every element that is written costs what the weight of one channel has
     const uint64_t each = times(product_of({weight[1], weight[2], weight[3]}), 2);
     const std::vector<int64_t> groups = numbers_of(in.value(6));  // one number, or there were no FLOPs
-    if (each == 0 || times(weight[1], groups[0]) != static_cast<uint64_t>(in.shape(0)[1]))
-      return std::nullopt;
+    if (each == 0 || times(weight[1], groups[0]) != static_cast<uint64_t>(in.shape(0)[1])) return std::nullopt;
     out.written = out.flops / each;
     return out;
   }
@@ -253,8 +249,7 @@ std::optional<Outcome> convolution_outcome(const Inputs& in) {
     return std::nullopt;
   const bool transposed = in.is_true(6);
   // The channels of the input must be those of the weight.
-  if (times(transposed ? 1 : groups[0], transposed ? weight[0] : weight[1]) !=
-      static_cast<uint64_t>(input[1]))
+  if (times(transposed ? 1 : groups[0], transposed ? weight[0] : weight[1]) != static_cast<uint64_t>(input[1]))
     return std::nullopt;
   if (transposed && more.size() != space) return std::nullopt;
   uint64_t places = 1;

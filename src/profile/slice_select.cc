@@ -161,8 +161,7 @@ class Selector {
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = fits[slices_.name_id[i]];
     } else if (c.column == "lane") {
       for (const Lane& lane : part_.lanes)
-        std::fill(mask.begin() + lane.begin, mask.begin() + lane.end,
-                  fits_text(c, patterns, lane.name));
+        std::fill(mask.begin() + lane.begin, mask.begin() + lane.end, fits_text(c, patterns, lane.name));
     } else if (c.column == "category" && !slices_.category_id.empty()) {
       Mask fits;
       for (const CategoryInfo& category : trace_.categories) fits.push_back(fits_text(c, patterns, category.text));

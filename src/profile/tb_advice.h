@@ -27,9 +27,7 @@ struct TbOverview {  // one rank
   // Kernel time of operators that could use tensor cores, as a share of that of all operators.
   double eligible_share = 0;
 
-  double average_ns(int64_t sum) const {
-    return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
-  }
+  double average_ns(int64_t sum) const { return steps.empty() ? 0 : sum / static_cast<double>(steps.size()); }
 };
 
 // O(n log n) in the rows of the rank.

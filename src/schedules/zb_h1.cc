@@ -25,12 +25,10 @@ Result<Schedule> make_h2(const ScheduleSizes& sizes) {
 }
 
 double bubble_h1_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
-  return (sizes.stages - 1) *
-         static_cast<double>(c.forward_ns + std::max<int64_t>(0, c.input_ns - c.weight_ns));
+  return (sizes.stages - 1) * static_cast<double>(c.forward_ns + std::max<int64_t>(0, c.input_ns - c.weight_ns));
 }
 double bubble_h2_ns(const ScheduleSizes& sizes, const UnitCosts& c) {
-  return (sizes.stages - 1) *
-         static_cast<double>(std::max<int64_t>(0, c.forward_ns + c.input_ns - 2 * c.weight_ns));
+  return (sizes.stages - 1) * static_cast<double>(std::max<int64_t>(0, c.forward_ns + c.input_ns - 2 * c.weight_ns));
 }
 // Activations are held until W: those of the warm-up, and those whose W is still owed.
 int64_t activations_h1(const ScheduleSizes& sizes, int32_t) { return std::min(sizes.micro_batches, sizes.stages); }

@@ -28,9 +28,7 @@ class Writer {
   RankOrder take() { return std::move(order_); }
 
  private:
-  static size_t index(CellKind kind, int32_t chunk) {
-    return static_cast<size_t>(kind) * 2 + chunk;
-  }
+  static size_t index(CellKind kind, int32_t chunk) { return static_cast<size_t>(kind) * 2 + chunk; }
   std::array<int32_t, 8> count_ = {};
   int32_t micro_batches_;
   RankOrder order_;

@@ -98,9 +98,7 @@ class Planner {
     return kind == CellKind::kForward ? cost_.forward : kind == CellKind::kInputGrad ? cost_.input : cost_.weight;
   }
   int64_t& end_of(CellKind kind, int32_t c, int32_t r, int32_t mb) {
-    const size_t at =
-        (c * static_cast<size_t>(p_) + r) * m_ +
-        mb;
+    const size_t at = (c * static_cast<size_t>(p_) + r) * m_ + mb;
     return kind == CellKind::kForward ? forward_end_[at] : input_end_[at];
   }
 
@@ -220,8 +218,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
   std::optional<Planner::Plan> best;
   for (const bool fill_before_i : {true, false})
     for (const bool fill_before_f : {true, false}) {
-      auto plan =
-          planner.plan(fill_before_f, fill_before_i, std::vector<int64_t>(sizes.stages, -1));
+      auto plan = planner.plan(fill_before_f, fill_before_i, std::vector<int64_t>(sizes.stages, -1));
       for (int round = 0; plan && round < kMaxRounds; ++round) {
         auto again = planner.plan(fill_before_f, fill_before_i, plan->bubbles);
         if (!again || again->worst >= plan->worst) break;

@@ -59,9 +59,7 @@ void AnswerTable::add(Column& column, const SqlValue& value) {
   switch (column.type) {
     case SqlType::kInteger: column.integers.push_back(is_null ? 0 : std::get<int64_t>(value)); break;
     case SqlType::kReal:
-      column.reals.push_back(is_null              ? 0
-                             : value.index() == 1 ? std::get<int64_t>(value)
-                                                  : std::get<double>(value));
+      column.reals.push_back(is_null ? 0 : value.index() == 1 ? std::get<int64_t>(value) : std::get<double>(value));
       break;
     case SqlType::kText: {
       const size_t before = column.bytes.size();

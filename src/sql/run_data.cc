@@ -21,8 +21,7 @@ RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> own
     const std::vector<int32_t>& wanted = t.slice_filter.ranks;
     in_filter_.push_back(wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), t.parts[p].rank));
     for (const Lane& lane : t.parts[p].lanes)
-      if (lane.begin < lane.end)
-        first[p] = std::min(first[p], t.common_ns(p, t.parts[p].slices.start_ns[lane.begin]));
+      if (lane.begin < lane.end) first[p] = std::min(first[p], t.common_ns(p, t.parts[p].slices.start_ns[lane.begin]));
   }
   // In a run of cells only, and for ranks without slices, the first cell counts.
   for (size_t i = 0; i < t.cells.size(); ++i) {

@@ -268,10 +268,8 @@ Error Session::error_at(const std::string& statement, size_t begin, std::string_
     constexpr size_t kMaxShown = 60;  // most letters shown before the place
     const size_t from = place > line_begin + kMaxShown ? place - kMaxShown : line_begin;
     const std::string_view shown = text.substr(from, std::min<size_t>(line_end - from, 2 * kMaxShown));
-    error.what +=
-        "\n  " + valid_utf8(shown) + "\n  " +
-        std::string(std::max(0, display_width(valid_utf8(text.substr(from, place - from)))), ' ') +
-        "^";
+    error.what += "\n  " + valid_utf8(shown) + "\n  " +
+                  std::string(std::max(0, display_width(valid_utf8(text.substr(from, place - from)))), ' ') + "^";
   }
 #else
   (void)statement;

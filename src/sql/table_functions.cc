@@ -165,8 +165,7 @@ RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) 
     }
     const bool nothing = first > last && (!from || !to);
     const int64_t span = nothing ? 0 : std::max<int64_t>(0, between_ns(from.value_or(first), to.value_or(last)));
-    table.add_row(
-        {int64_t{part.rank}, wanted, std::ssize(spans), covered, span, share_of(covered, span)});
+    table.add_row({int64_t{part.rank}, wanted, std::ssize(spans), covered, span, share_of(covered, span)});
   }
   if (!any && rank)
     return Error{ErrorCode::kUsage,

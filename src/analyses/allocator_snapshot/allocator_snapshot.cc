@@ -151,12 +151,11 @@ class PartTables {
     const int64_t rank = part_.rank;
     for (const AllocatorSum& s : replay_.sums) {
       const int64_t free = s.free_external_bytes - s.awaiting_bytes;
-      tables_.sums.add_row(
-          {rank, int64_t{s.device}, s.segments, s.blocks, s.reserved_bytes, s.allocated_bytes, s.free_internal_bytes,
-           s.free_external_bytes, s.awaiting_bytes, s.largest_free_bytes,
-           free > 0 ? 1.0 - s.largest_free_bytes / static_cast<double>(free) : 0.0,
-           s.sparse_segments, s.sparse_bytes, known(s.peak_bytes), s.peak_ns < 0 ? kNullInteger : s.peak_ns,
-           known(s.peak_reserved_bytes), s.ooms});
+      tables_.sums.add_row({rank, int64_t{s.device}, s.segments, s.blocks, s.reserved_bytes, s.allocated_bytes,
+                            s.free_internal_bytes, s.free_external_bytes, s.awaiting_bytes, s.largest_free_bytes,
+                            free > 0 ? 1.0 - s.largest_free_bytes / static_cast<double>(free) : 0.0, s.sparse_segments,
+                            s.sparse_bytes, known(s.peak_bytes), s.peak_ns < 0 ? kNullInteger : s.peak_ns,
+                            known(s.peak_reserved_bytes), s.ooms});
     }
     add_holders(with_timeline);
     for (const AllocatorOom& oom : replay_.ooms) {

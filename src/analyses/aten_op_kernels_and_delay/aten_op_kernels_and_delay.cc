@@ -114,7 +114,7 @@ class OperatorsByStart {
     if (latest < 0) return -1;
     const int64_t at = start(ops_[latest]);
     size_t k = std::lower_bound(ops_.begin(), ops_.end(), at, [&](uint32_t op, int64_t t) { return start(op) < t; }) -
-        ops_.begin();
+               ops_.begin();
     while (rank_.rows[ops_[k]].end_ns() < to_ns) ++k;
     return ops_[k];
   }
@@ -337,8 +337,7 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
                        round_to(r.runtime_delay_ns / n / 1000, 3)});
       } else {
         table.add_row({rank, std::move(r.op), std::move(r.sequence), r.count, r.kernels, r.kernel_ns,
-                       std::llround(r.op_delay_ns / n), r.op_delay_max_ns,
-                       std::llround(r.runtime_delay_ns / n)});
+                       std::llround(r.op_delay_ns / n), r.op_delay_max_ns, std::llround(r.runtime_delay_ns / n)});
       }
     }
   }

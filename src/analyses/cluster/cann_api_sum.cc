@@ -197,14 +197,12 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
     f.median = quantile(medians, 0.5);
     double squares = 0;
     for (const auto& [rank, one] : list) {
-      squares += (one.count - 1) * one.std * one.std +
-                 one.count * (one.average - f.average) * (one.average - f.average);
+      squares +=
+          (one.count - 1) * one.std * one.std + one.count * (one.average - f.average) * (one.average - f.average);
       if (one.least == f.least) append_item(line.min_ranks, std::to_string(rank));
       if (one.longest == f.longest) append_item(line.longest_ranks, std::to_string(rank));
     }
-    f.std = list.size() == 1 ? list[0].second.std
-            : f.count > 1    ? std::sqrt(squares / (f.count - 1))
-                             : 0;
+    f.std = list.size() == 1 ? list[0].second.std : f.count > 1 ? std::sqrt(squares / (f.count - 1)) : 0;
     f.share = whole > 0 ? f.sum / whole * 100.0 : 0;
     for (double* v : {&f.share, &f.average, &f.q1, &f.median, &f.q3, &f.std}) *v = round_to(*v, 1);
     lines.push_back(std::move(line));

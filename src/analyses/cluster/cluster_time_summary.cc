@@ -49,9 +49,8 @@ Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<Cl
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const auto& [step, t] : ranks[k])
       table.add_row({int64_t{run.ranks[run.parts[k]]}, step < 0 ? kNullInteger : int64_t{step}, t.step_ns, t.span_ns(),
-                     t.compute_ns, t.exposed_ns, t.exposed_memory_ns, t.free_ns,
-                     share_of(t.free_ns, t.span_ns()), t.communication_ns,
-                     t.overlap_ns, t.memory_ns, t.bubble_ns, t.span_ns() - t.bubble_ns,
+                     t.compute_ns, t.exposed_ns, t.exposed_memory_ns, t.free_ns, share_of(t.free_ns, t.span_ns()),
+                     t.communication_ns, t.overlap_ns, t.memory_ns, t.bubble_ns, t.span_ns() - t.bubble_ns,
                      t.host_start == INT64_MIN ? kNullInteger : std::max<int64_t>(0, t.first - t.host_start),
                      t.waits_known() ? t.wait_ns : kNullInteger, t.waits_known() ? t.transfer_ns : kNullInteger});
   return table;
@@ -81,8 +80,7 @@ Table total_table(const TorchRun& run, const std::vector<ClusterTimes>& ranks) {
     if (ranks[k].empty()) continue;
     const ClusterSum s = cluster_sum(ranks[k]);
     table.add_row({int64_t{run.ranks[run.parts[k]]}, s.steps, s.span_ns, s.compute_ns, s.exposed_message_ns,
-                   s.exposed_collective_ns, s.exposed_memory_ns, s.free_ns,
-                   share_of(s.free_ns, s.span_ns),
+                   s.exposed_collective_ns, s.exposed_memory_ns, s.free_ns, share_of(s.free_ns, s.span_ns),
                    s.waits_known ? s.wait_ns : kNullInteger});
   }
   return table;

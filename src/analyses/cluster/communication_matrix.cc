@@ -48,8 +48,7 @@ Sums sums_of(const RankTransfers& rank) {
     const Sum one{t.count, t.bytes, t.time_ns, rank.source == TransferSource::kMessages};
     sums.links[{t.src, t.dst, t.transport, t.link}].add(one);
     sums.ops[{t.group, t.kind, t.src, t.dst, t.transport, t.link}].add(one);
-    if (rank.source != TransferSource::kSummaries)
-      sums.sizes[{t.transport, t.link, std::ilogb(t.bytes)}].add(one);
+    if (rank.source != TransferSource::kSummaries) sums.sizes[{t.transport, t.link, std::ilogb(t.bytes)}].add(one);
   }
   return sums;
 }

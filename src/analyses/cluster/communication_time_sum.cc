@@ -77,8 +77,7 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
   const bool known = sum.basis != Basis::kNone;
   keys.emplace_back(sum.elapse);
   for (const int64_t ns : {sum.transit, sum.wait, sum.sync, sum.idle}) keys.emplace_back(known ? ns : kNullInteger);
-  for (const int64_t ns : {sum.wait, sum.sync})
-    keys.emplace_back(share_of(ns, sum_or_limit(sum.transit, ns)));
+  for (const int64_t ns : {sum.wait, sum.sync}) keys.emplace_back(share_of(ns, sum_or_limit(sum.transit, ns)));
   keys.emplace_back(std::string(basis_text(sum.basis)));
   return keys;
 }

@@ -155,8 +155,7 @@ RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons,
   }
   answer.span_ns = last->end_ns() - work[0]->start_ns;
   const auto longer = [](const Gap& a, const Gap& b) { return a.ns() != b.ns() ? a.ns() > b.ns() : a.start < b.start; };
-  std::partial_sort(gaps.begin(), gaps.begin() + std::min(most, gaps.size()), gaps.end(),
-                    longer);
+  std::partial_sort(gaps.begin(), gaps.begin() + std::min(most, gaps.size()), gaps.end(), longer);
   gaps.resize(std::min(most, gaps.size()));
   answer.longest = std::move(gaps);
   return answer;
@@ -176,10 +175,9 @@ Table reason_table(std::vector<RankAnswer>& ranks) {
     const auto add = [&](const char* reason, std::vector<int64_t>& ns) {
       if (ns.empty()) return;
       const double sum = sum_of(ns);
-      table.add_row(
-          with_durations({int64_t{rank.rank}, std::string(reason), share_of(sum, rank.free_ns),
-                          share_of(sum, rank.span_ns)},
-                         ns, false));
+      table.add_row(with_durations(
+          {int64_t{rank.rank}, std::string(reason), share_of(sum, rank.free_ns), share_of(sum, rank.span_ns)}, ns,
+          false));
     };
     for (size_t r = 0; r < kReasons; ++r) add(kReasonText[r], rank.reasons[r]);
   }
@@ -200,9 +198,8 @@ Table total_table(const std::vector<RankAnswer>& ranks) {
   Table table("free-time", "Free time of every device", free_time_columns());
   for (const RankAnswer& rank : ranks)
     if (rank.span_ns > 0)
-      table.add_row({int64_t{rank.rank}, rank.span_ns, rank.free_ns,
-                     share_of(rank.free_ns, rank.span_ns), rank.short_count,
-                     rank.short_ns});
+      table.add_row({int64_t{rank.rank}, rank.span_ns, rank.free_ns, share_of(rank.free_ns, rank.span_ns),
+                     rank.short_count, rank.short_ns});
   return table;
 }
 
@@ -243,9 +240,8 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
   if (!torch) return std::move(torch).error();
   const std::vector<Reason> reasons = host_reasons(torch->trace->names);
   std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), reasons, *least, *most);
-  });
+  parallel_for(ranks.size(),
+               [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), reasons, *least, *most); });
   AnalysisResult result;
   note_level_none(input, result.notes);
   result.tables.push_back(reason_table(ranks));

@@ -133,8 +133,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
     }
   std::vector<std::pair<double, const std::pair<const Key, Op>*>> order;
   for (const auto& entry : by_op)
-    order.emplace_back(sum_of(entry.second.ns) / static_cast<double>(entry.second.ns.size()),
-                       &entry);
+    order.emplace_back(sum_of(entry.second.ns) / static_cast<double>(entry.second.ns.size()), &entry);
   const auto texts = [&](const auto* entry) {
     const auto& [name, group, members, rank] = entry->first;
     return std::tuple(run.trace->names.text(name), run.trace->names.text(group), run.trace->names.text(members), rank);

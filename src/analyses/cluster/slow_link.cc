@@ -48,8 +48,7 @@ Table link_table(const std::vector<TransferClass>& classes) {
   Table table("slow-links", "Links slower than others of their kind", slow_link_slow_links_columns());
   for (const auto& [c, link] : slow_links(classes))
     table.add_row({std::string(c->name.first), std::string(c->name.second), int64_t{link->src}, int64_t{link->dst},
-                   link->count, link->bytes, link->time_ns,
-                   share_of(link->bytes, link->time_ns),
+                   link->count, link->bytes, link->time_ns, share_of(link->bytes, link->time_ns),
                    std::llround(link->expected_ns), link->ratio(), link->lost_ns(), std::string(link->reading)});
   return table;
 }
@@ -71,8 +70,8 @@ Table class_table(const std::vector<TransferClass>& classes) {
   for (const TransferClass& c : classes) {
     const auto slow =
         std::count_if(c.links.begin(), c.links.end(), [](const RankLink& l) { return l.reading[0] != '\0'; });
-    table.add_row({std::string(c.name.first), std::string(c.name.second), std::ssize(c.links),
-                   int64_t{slow}, c.transfers, c.bytes, c.time_ns, c.median_gbps});
+    table.add_row({std::string(c.name.first), std::string(c.name.second), std::ssize(c.links), int64_t{slow},
+                   c.transfers, c.bytes, c.time_ns, c.median_gbps});
   }
   return table;
 }

@@ -136,10 +136,8 @@ Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
                    [&](size_t a, size_t b) { return sums.ranks[a].lost_ns > sums.ranks[b].lost_ns; });
   for (const size_t k : order) {
     const RankSum& r = sums.ranks[k];
-    table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes,
-                   share_of(r.votes, r.collectives), r.lost_ns,
-                   share_of(r.lost_ns, whole),
-                   sums.clocks ? r.lost_by_clock_ns : kNullInteger, r.wait_ns});
+    table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes, share_of(r.votes, r.collectives),
+                   r.lost_ns, share_of(r.lost_ns, whole), sums.clocks ? r.lost_by_clock_ns : kNullInteger, r.wait_ns});
   }
   return table;
 }

@@ -90,8 +90,8 @@ Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<RankS
       const Description& d = c.points;
       table.add_row({int64_t{run.ranks[run.parts[k]]}, c.total.label, c.total.copies, c.total.bytes, c.time.positive_ns,
                      gigabytes_per_second(c.time.mean), gigabytes_per_second(c.time.p50),
-                     gigabytes_per_second(c.time.p95), gigabytes_per_second(c.time.max), d.count,
-                     d.mean, d.std, d.p25, d.p50, d.p75});
+                     gigabytes_per_second(c.time.p95), gigabytes_per_second(c.time.max), d.count, d.mean, d.std, d.p25,
+                     d.p50, d.p75});
     }
   return table;
 }

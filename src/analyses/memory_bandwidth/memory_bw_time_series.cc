@@ -41,8 +41,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
     note_copy_flaws(ranks[k], result.notes);
     for (const CopyBandwidth& c : ranks[k])
       for (size_t i = 0; i < c.rate.size(); ++i)
-        table.add_row({int64_t{part_of(k).rank}, c.label, c.rate.time_ns[i],
-                       gigabytes_per_second(c.rate.value[i])});
+        table.add_row({int64_t{part_of(k).rank}, c.label, c.rate.time_ns[i], gigabytes_per_second(c.rate.value[i])});
   }
   result.tables.push_back(std::move(table));
   return result;

@@ -163,8 +163,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   if (!torch) return std::move(torch).error();
   if (input.for_report) *most = kReportPoints;
   std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(),
-               [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *most).answer(); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *most).answer(); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& a) { return a.devices.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return said_error(ErrorCode::kBadInput, "refused.not_recorded:memory", {}, {},

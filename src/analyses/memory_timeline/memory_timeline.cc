@@ -71,16 +71,14 @@ Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
     size_t count = 0;
     for (auto number : numbers) {
       int64_t value = 0;
-      if (count == 4 || number.get_int64().get(value) != simdjson::SUCCESS)
-        return bad(changes.size());
+      if (count == 4 || number.get_int64().get(value) != simdjson::SUCCESS) return bad(changes.size());
       values[count++] = value;
     }
     if (count != 4) return bad(changes.size());
     // Python counts negative indices from the end, and so does HTA, unintentionally.
     if (hta && values[3] < 0) values[3] += kCategories;
     if (values[3] < 0 || values[3] >= static_cast<int64_t>(kCategories))
-      return hta ? Error{ErrorCode::kBadInput, "IndexError: list index out of range", {path}, ""}
-                 : bad(changes.size());
+      return hta ? Error{ErrorCode::kBadInput, "IndexError: list index out of range", {path}, ""} : bad(changes.size());
     changes.push_back({values[0], values[2], values[3]});
   }
   return changes;

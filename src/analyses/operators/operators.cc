@@ -227,9 +227,7 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
     const Group& g = *line.group;
     const OperatorGroups& groups = line.rank->groups;
     const FunctionEvent& first = groups.first_of(g);
-    const auto mean = [&](int64_t sum) {
-      return std::llround(sum / static_cast<double>(g.count));
-    };
+    const auto mean = [&](int64_t sum) { return std::llround(sum / static_cast<double>(g.count)); };
     std::vector<Table::Value> row = {int64_t{line.rank->rank}, std::string(names.text(first.name)),
                                      std::string(kind_of(first))};
     if (by.by_overload_name) row.emplace_back(std::string(g.overload == 0 ? "" : names.overload(g.overload)));

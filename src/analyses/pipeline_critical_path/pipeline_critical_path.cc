@@ -182,8 +182,7 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
     const double least = *std::min_element(list.begin(), list.end());
     const int64_t critical = std::count(list.begin(), list.end(), 0.0);
     table.add_row({known_integer(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(least),
-                   static_cast<int64_t>(median_of(std::move(list))),
-                   static_cast<int64_t>(dur / count)});
+                   static_cast<int64_t>(median_of(std::move(list))), static_cast<int64_t>(dur / count)});
   }
   return table;
 }

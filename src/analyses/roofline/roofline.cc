@@ -270,9 +270,9 @@ Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given)
     }
     const bool has_roof = with_roof_ns > 0;
     table.add_row({int64_t{rank.rank}, rank.device, calls, known_ns, share_of(known_ns, rank.work_ns), flops,
-                   flops / static_cast<double>(known_ns) / 1e3, bytes,
-                   has_roof ? with_roof_ns : kNullInteger, whole_ns(has_roof ? roof_ns : kNaN),
-                   whole_ns(has_roof ? above_ns : kNaN), peak_ns > 0 ? share_of(peak_ns, rank.span_ns) : kNaN});
+                   flops / static_cast<double>(known_ns) / 1e3, bytes, has_roof ? with_roof_ns : kNullInteger,
+                   whole_ns(has_roof ? roof_ns : kNaN), whole_ns(has_roof ? above_ns : kNaN),
+                   peak_ns > 0 ? share_of(peak_ns, rank.span_ns) : kNaN});
   }
   return table;
 }
@@ -301,8 +301,7 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
       const bool by_compute = row.roof.compute_ns(op.flops) >= row.roof.memory_ns(op.min_bytes);
       table.add_row({int64_t{rank.rank}, std::string(trace.names.text(op.name)), op.shapes,
                      op.precision ? std::string(precision_name(*op.precision)) : "", op.calls, op.device_ns, op.flops,
-                     op.min_bytes, share_of(op.flops, op.min_bytes), op.flops / ns / 1e3,
-                     op.min_bytes / ns,
+                     op.min_bytes, share_of(op.flops, op.min_bytes), op.flops / ns / 1e3, op.min_bytes / ns,
                      std::string(!row.roof.known(op.is_matrix) ? ""
                                  : by_compute                  ? "compute"
                                                                : "memory"),

@@ -171,8 +171,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
   Stragglers s = stragglers_of(run);  // S_w is added to it
-  if (const double worlds = graph->stage_count + graph->dp_count;
-      worlds * graph->size() <= kMaxWork) {
+  if (const double worlds = graph->stage_count + graph->dp_count; worlds * graph->size() <= kMaxWork) {
     std::vector<double> s_w(trace.parts.size(), std::nan(""));
     for (const SlowdownWorker& worker : slowdown_of(run).workers) s_w[worker.part] = worker.s;
     for (StragglerWorker& worker : s.workers) worker.s_w = s_w[worker.part];

@@ -93,8 +93,7 @@ void add_wait(Table& table, int32_t rank, const int64_t* step, const TbWait& w) 
   std::vector<Table::Value> row = {int64_t{rank}};
   if (step) row.emplace_back(*step);
   for (const int64_t ns : {w.transfer_ns, w.synchronizing_ns, w.unknown_ns}) row.emplace_back(ns);
-  row.emplace_back(
-      share_of(w.synchronizing_ns, w.synchronizing_ns + w.transfer_ns));
+  row.emplace_back(share_of(w.synchronizing_ns, w.synchronizing_ns + w.transfer_ns));
   row.emplace_back(w.message_transfer_ns);
   row.emplace_back(w.message_wait_ns);
   table.add_row(std::move(row));
@@ -159,9 +158,7 @@ struct CallSum {
     moved_bus += call.bytes * factor;
     moving_ns += call.transfer_ns;
   }
-  static int64_t mean(double sum, int64_t count) {
-    return count > 0 ? std::llround(sum / count) : kNullInteger;
-  }
+  static int64_t mean(double sum, int64_t count) { return count > 0 ? std::llround(sum / count) : kNullInteger; }
 };
 
 Table collectives_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {

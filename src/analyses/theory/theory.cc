@@ -64,12 +64,10 @@ Table ranks_theory_table(const Trace& trace, const TheoryRun& run, const Pipelin
       while (s < theory.steps.size() &&
              std::pair(theory.steps[s].step, theory.steps[s].dp) < std::pair(list.step, list.dp))
         ++s;
-      const auto at = std::lower_bound(sums.ranks.begin() + ranks_begin,
-                                       sums.ranks.begin() + r, list.part,
+      const auto at = std::lower_bound(sums.ranks.begin() + ranks_begin, sums.ranks.begin() + r, list.part,
                                        [](const RankSums& sum, int32_t part) { return sum.part < part; });
       const bool placed = s < theory.steps.size() && theory.steps[s].step == list.step && theory.steps[s].dp == list.dp;
-      if (!size || !placed || at == sums.ranks.begin() + r || at->part != list.part)
-        continue;
+      if (!size || !placed || at == sums.ranks.begin() + r || at->part != list.part) continue;
       const TheoryStep& whole = theory.steps[s];
       const ScheduleNumbers& numbers = run.numbers(s, *size);
       const RankNumbers& own = numbers.ranks[list.stage];
@@ -226,8 +224,7 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   }
   if (theory.theory.by_rank) result.notes.add(problem::theory_by_rank);
   if (theory.theory.without > 0) result.notes.add(problem::theory_without, {}, theory.theory.without);
-  if (!theory.theory.outliers.empty())
-    result.notes.add(problem::theory_outliers, {}, theory.theory.outliers.size());
+  if (!theory.theory.outliers.empty()) result.notes.add(problem::theory_outliers, {}, theory.theory.outliers.size());
   double span_ns = 0;
   for (const TheorySize& size : theory.sizes) span_ns = std::max<double>(span_ns, size.numbers.span_ns);
   Result<int64_t> least = input.options.microseconds("least", std::max<int64_t>(1, std::llround(span_ns * kMinShare)));

@@ -168,8 +168,7 @@ class Builder {
     uint32_t most = 0;
     for (const TorchRow& r : inside.rows) most = std::max(most, r.index);
     inside.row_of_index.assign(inside.rows.empty() ? 0 : most + 1, -1);
-    for (uint32_t i = 0; i < inside.rows.size(); ++i)
-      inside.row_of_index[inside.rows[i].index] = i;
+    for (uint32_t i = 0; i < inside.rows.size(); ++i) inside.row_of_index[inside.rows[i].index] = i;
     std::vector<int32_t> parent(inside.rows.size(), CallGraph::kAbsent), order;
     for (ThreadRows& thread : one ? rows_by_thread(inside, backward, forward) : rows_by_thread(inside)) {
       if (stack_device(inside, thread) != StackDevice::kHost) continue;

@@ -54,9 +54,7 @@ class ByConnection {
   }
 
  private:
-  size_t bucket(int64_t connection) const {
-    return seeded_hash(connection, seed_) & (heads_.size() - 1);
-  }
+  size_t bucket(int64_t connection) const { return seeded_hash(connection, seed_) & (heads_.size() - 1); }
   uint64_t seed_ = hash_seed();
   std::vector<HostRange> ranges_;
   std::vector<uint32_t> heads_;

@@ -39,8 +39,7 @@ size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorte
     for (size_t i = 0; i < shorter.size(); ++i) {
       int64_t exact = 0;
       const int64_t a = longer[i + shift].op->end_ns, b = shorter[i].op->end_ns;
-      const double apart = __builtin_sub_overflow(a, b, &exact) ? a - static_cast<double>(b)
-                                                                : exact;
+      const double apart = __builtin_sub_overflow(a, b, &exact) ? a - static_cast<double>(b) : exact;
       low = std::min(low, apart);
       high = std::max(high, apart);
     }
@@ -55,13 +54,10 @@ size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorte
 std::string say(const std::vector<RankPeers>& ranks, const Way& way) {
   const size_t from = way.sent.size(), to = way.received.size();
   const auto who = [&](const std::vector<End>& ends) { return "rank " + std::to_string(ranks[ends[0].rank].rank); };
-  if (from == 0)
-    return who(way.received) + " received " + grouped(to) +
-           " times from a rank that is not there";
-  if (to == 0)
-    return who(way.sent) + " sent " + grouped(from) + " times to a rank that is not there";
-  return who(way.sent) + " sent " + grouped(from) + " times, " + who(way.received) +
-         " received " + grouped(to) + " times: paired where both ends end together";
+  if (from == 0) return who(way.received) + " received " + grouped(to) + " times from a rank that is not there";
+  if (to == 0) return who(way.sent) + " sent " + grouped(from) + " times to a rank that is not there";
+  return who(way.sent) + " sent " + grouped(from) + " times, " + who(way.received) + " received " + grouped(to) +
+         " times: paired where both ends end together";
 }
 
 }  // namespace

@@ -29,9 +29,7 @@ std::vector<Figure> steps_all(const SharedRun& run) {
   return {{.name = "steps_all", .value = static_cast<double>(step_count_of(run->trace()))}};
 }
 
-std::vector<Figure> steps_usual(const SharedRun& run) {
-  return above_zero("steps_usual", explained_run(*run).steps);
-}
+std::vector<Figure> steps_usual(const SharedRun& run) { return above_zero("steps_usual", explained_run(*run).steps); }
 
 std::vector<Figure> step_period(const SharedRun& run) { return above_zero("step_period", explained_run(*run).step_ns); }
 
@@ -54,9 +52,7 @@ std::vector<Figure> step_span(const SharedRun& run) {
 
 std::vector<Figure> step_gap(const SharedRun& run) { return of_pipeline(run, "step_gap", explained_run(*run).gap_ns); }
 
-std::vector<Figure> recording(const SharedRun& run) {
-  return above_zero("recording", recording_ns(run->trace()));
-}
+std::vector<Figure> recording(const SharedRun& run) { return above_zero("recording", recording_ns(run->trace())); }
 
 }  // namespace
 

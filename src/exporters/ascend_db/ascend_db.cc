@@ -249,8 +249,7 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
     if (Status s = create_tables(*db, o.level, o.step_time); !s) return s;
     {
       RankRows rows(*db, o, me);
-      const Place& place = plan.places[part.dp * static_cast<size_t>(o.schedule.sizes.stages) +
-                                       part.stage];
+      const Place& place = plan.places[part.dp * static_cast<size_t>(o.schedule.sizes.stages) + part.stage];
       RankWriter writer(rows, plan, place, o, part.rank, part.stage, groups);
       writer.run();
       std::vector<std::pair<std::string, std::string>> metadata = {{"SCHEMA_VERSION", "1.2.0"},

@@ -14,9 +14,7 @@ constexpr int64_t kPopNs = 2'000;
 struct Grid3 {
   int32_t chunks, micro_batches;
   size_t of(int32_t stage, int32_t chunk, int32_t micro_batch) const {
-    return (stage * static_cast<size_t>(chunks) + chunk) *
-               micro_batches +
-           micro_batch;
+    return (stage * static_cast<size_t>(chunks) + chunk) * micro_batches + micro_batch;
   }
 };
 

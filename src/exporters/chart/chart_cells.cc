@@ -84,8 +84,7 @@ void emit_strips(const Strips& strips, const RowPlace& place, int zone, double y
       for (double& part : share) part /= total;
     // Neighbouring strips that look alike become one rectangle with their exact mean.
     bool alike = true;
-    for (size_t g = 0; g < 7; ++g)
-      alike = alike && (length == 0 || std::fabs(share[g] - sum[g] / length) < 1.0 / 24);
+    for (size_t g = 0; g < 7; ++g) alike = alike && (length == 0 || std::fabs(share[g] - sum[g] / length) < 1.0 / 24);
     if (!alike) finish(s);
     for (size_t g = 0; g < 7; ++g) sum[g] += share[g];
     ++length;
@@ -125,8 +124,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
         cell.label = cells.micro_batch[i];  // label_cells() replaces this
         const double line_h = h / lines;
         cell.box = {place.box.x + (cells.start_ns[i] - place.zero_ns) * place.px_per_ns,
-                    y + line_h * (lines > 1 ? line[k] : 0), cells.dur_ns(i) * place.px_per_ns,
-                    line_h};
+                    y + line_h * (lines > 1 ? line[k] : 0), cells.dur_ns(i) * place.px_per_ns, line_h};
         layout.cells.push_back(cell);
       }
       cluster.clear();
@@ -137,8 +135,7 @@ void place_cells(const Cells& cells, const std::vector<uint32_t>& order, const R
       if (zone_of(cells.kind[i]) != zone || cells.end_ns[i] <= cells.start_ns[i]) continue;
       const double w = cells.dur_ns(i) * place.px_per_ns;
       if (w < 1.5 * place.strip_px) {
-        strips.add((cells.start_ns[i] - place.zero_ns) * place.px_per_ns, w, cells.kind[i],
-                   strip_count);
+        strips.add((cells.start_ns[i] - place.zero_ns) * place.px_per_ns, w, cells.kind[i], strip_count);
         continue;
       }
       if (!cluster.empty() && cells.start_ns[i] >= cluster_end - touch_ns) finish_cluster();

@@ -35,8 +35,7 @@ FT_Face open_font(const std::string& bytes) {
   [[maybe_unused]] FT_Error error = library ? FT_Err_Ok : FT_Init_FreeType(&library);
   assert(error == FT_Err_Ok);
   FT_Face face = nullptr;
-  error = FT_New_Memory_Face(library, reinterpret_cast<const FT_Byte*>(bytes.data()),
-                             bytes.size(), 0, &face);
+  error = FT_New_Memory_Face(library, reinterpret_cast<const FT_Byte*>(bytes.data()), bytes.size(), 0, &face);
   assert(error == FT_Err_Ok);
   return face;
 }

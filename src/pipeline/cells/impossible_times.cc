@@ -60,8 +60,7 @@ class ImpossibleTimes {
     const int64_t share = kMaxTogetherNs / std::ssize(groups_);
     std::vector<int64_t> starts;
     for (const Group& group : groups_) {
-      starts.assign(cells_.start_ns.begin() + group.begin,
-                    cells_.start_ns.begin() + group.end);
+      starts.assign(cells_.start_ns.begin() + group.begin, cells_.start_ns.begin() + group.end);
       const int64_t middle = at_share(starts, 2, 4);
       for (size_t i = group.begin; i < group.end; ++i)
         if (cells_.dur_ns(i) > share || between_ns(middle, cells_.start_ns[i]) > share ||

@@ -32,8 +32,8 @@ std::vector<LayoutFacts> facts_of(const Trace& trace) {
   std::vector<std::vector<int64_t>> first(n), forward(n);
   for (const StepRange& step : step_ranges(cells)) {
     if (step.step == kUnknown) continue;
-    const int64_t step_start = *std::min_element(cells.start_ns.begin() + step.begin,
-                                                 cells.start_ns.begin() + step.end);
+    const int64_t step_start =
+        *std::min_element(cells.start_ns.begin() + step.begin, cells.start_ns.begin() + step.end);
     for (size_t i = step.begin; i < step.end;) {
       const int32_t part = cells.part[i];
       int32_t forwards = 0;
@@ -237,8 +237,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
     if (seats.count == trace.parts.size()) continue;
     layout = from_warm_up_with_gaps(facts_of(trace), seats);
     // The user's --stages also places ranks by their numbers.
-    if (stages > 0 && layout.stages != stages && seats.count % stages == 0)
-      layout = {stages, 1, "layout.stages"};
+    if (stages > 0 && layout.stages != stages && seats.count % stages == 0) layout = {stages, 1, "layout.stages"};
     if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) break;
   }
   if (layout.stages > 0 && (stages <= 0 || layout.stages == stages)) {

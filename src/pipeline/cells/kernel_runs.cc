@@ -168,9 +168,7 @@ class BlockFinder {
     for (size_t k = begin; k < end; ++k) sum += kernels_[k].end_ns - kernels_[k].start_ns;
     return sum;
   }
-  bool small(size_t begin, size_t end) const {
-    return busy(begin, end) < kSmallShare * median_ns_;
-  }
+  bool small(size_t begin, size_t end) const { return busy(begin, end) < kSmallShare * median_ns_; }
 
   // Sets forward_ns_ to the median of what is certainly forward work: runs without gradient or optimizer kernels.
   void measure_forward() {
@@ -217,8 +215,7 @@ class BlockFinder {
       out_.cut += forward;
       add(CellKind::kBackward, forward ? first : run.begin, end, run.step);
     } else {
-      const bool forward = stage_ == 0 && forward_ns_ > 0 &&
-                           busy(last + 1, end) > kForwardShare * forward_ns_;
+      const bool forward = stage_ == 0 && forward_ns_ > 0 && busy(last + 1, end) > kForwardShare * forward_ns_;
       add(CellKind::kBackward, run.begin, forward ? last + 1 : end, run.step);
       if (forward) add(CellKind::kForward, last + 1, end, run.step);
       out_.cut += forward;

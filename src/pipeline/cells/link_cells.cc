@@ -69,8 +69,7 @@ void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& grou
     const int32_t vstage = virtual_stage(shape, part.stage, chunk);
     assert(vstage >= 0);
     const auto add = [&](Direction direction) {
-      take(groups.of_part[part_index],
-           Stop{Stop::key_of(direction, cells.micro_batch[i], vstage), i});
+      take(groups.of_part[part_index], Stop{Stop::key_of(direction, cells.micro_batch[i], vstage), i});
     };
     if (down) add(Direction::kDown);
     if (up) add(Direction::kUp);

@@ -265,8 +265,7 @@ RangeLabels Labeller::label(const RowHypothesis& h) const {
     const RowList& list = lists_.lists[l];
     if (list.guessed && doubtful.count(list.step) > 0) {
       ways[l] = {};
-      std::fill(out.rows[list.part].begin() + list.begin,
-                out.rows[list.part].begin() + list.end, kNoLabel);
+      std::fill(out.rows[list.part].begin() + list.begin, out.rows[list.part].begin() + list.end, kNoLabel);
     }
     out.list_proven[l] = ways[l].close ? 1 : 0;
     if (ways[l].close && ways[l].edits > 0) say_off(known(lists_.lists[l], out.made), lists_.lists[l], ways[l], out);

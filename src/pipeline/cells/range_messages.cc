@@ -43,9 +43,8 @@ std::vector<Need> needs_of(const RowOrder& order, int32_t stages) {
   for (size_t i = 1; i < stops.size(); ++i) {
     const RowStop &a = stops[i - 1], &b = stops[i];
     if (a.way != b.way || a.place + 1 != b.place || a.part == b.part) continue;
-    out.push_back({static_cast<int32_t>(a.way),
-                   static_cast<int32_t>(a.place >> 31 & 0xffffffffULL), chunk_of(a), chunk_of(b), (a.place & kUp) != 0,
-                   a.part, b.part, a.end_ns, b.start_ns});
+    out.push_back({static_cast<int32_t>(a.way), static_cast<int32_t>(a.place >> 31 & 0xffffffffULL), chunk_of(a),
+                   chunk_of(b), (a.place & kUp) != 0, a.part, b.part, a.end_ns, b.start_ns});
   }
   return out;
 }

@@ -33,8 +33,7 @@ std::vector<int32_t> recorded_steps(const Part& part, const std::vector<RangeRow
 }
 
 int32_t count_forwards(const std::vector<RangeRow>& rows, size_t begin, size_t end) {
-  return static_cast<int32_t>(std::count_if(rows.begin() + begin,
-                                            rows.begin() + end, is_forward));
+  return static_cast<int32_t>(std::count_if(rows.begin() + begin, rows.begin() + end, is_forward));
 }
 
 // Returns how many forwards a step has. Where the whole list of rows repeats, that is the forwards of one period.

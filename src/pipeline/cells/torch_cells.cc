@@ -81,10 +81,8 @@ class CellMaker {
     std::vector<PartCells> parts(ranges.size());
     parallel_for(parts.size(), [&](size_t p) {
       if (ranges[p].first < ranges[p].second)
-        parts[p] = of_part(p,
-                           {marks_.begin() + ranges[p].first,
-                            marks_.begin() + ranges[p].second},
-                           number && !unsure, unsure);
+        parts[p] = of_part(p, {marks_.begin() + ranges[p].first, marks_.begin() + ranges[p].second}, number && !unsure,
+                           unsure);
     });
     for (const PartCells& part : parts)
       for (const Cell& cell : part.cells) trace_.cells.add(cell);

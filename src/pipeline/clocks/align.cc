@@ -22,8 +22,7 @@ std::string listed(const std::vector<int64_t>& numbers) {
   constexpr size_t kShown = 12;
   std::string out;
   for (size_t i = 0; i < std::min(numbers.size(), kShown); ++i) out += (i ? ", " : "") + std::to_string(numbers[i]);
-  return numbers.size() > kShown ? out + " and " + grouped(numbers.size() - kShown) + " more"
-                                 : out;
+  return numbers.size() > kShown ? out + " and " + grouped(numbers.size() - kShown) + " more" : out;
 }
 
 // Points were placed in time by the receivers' clocks; now that these are known, every point moves to the reference's
@@ -157,9 +156,7 @@ class Report {
       if (!e.dropped && e.fit.possible && !e.fit.two_way && e.kind != TieKind::kCollectives &&
           solution_.nodes[e.a].root != solution_.nodes[e.b].root)
         one_way.insert(name(e.a) + " and " + name(e.b));
-    if (!one_way.empty())
-      notes.add(problem::clock_one_way, Args().set("clock", *one_way.begin()), {},
-                one_way.size());
+    if (!one_way.empty()) notes.add(problem::clock_one_way, Args().set("clock", *one_way.begin()), {}, one_way.size());
     for (const Solution::Dropped& dropped : solution_.dropped) {
       const Edge& e = net_.edges[dropped.edge];
       std::string around;

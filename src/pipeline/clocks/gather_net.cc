@@ -300,8 +300,7 @@ class Gatherer {
       ++ties[net_.edges[k].name];
       bad[net_.edges[k].name] += !possible[k];
     }
-    for (size_t n = 0; n < odd.size(); ++n)
-      odd[n] = bad[n] > kMaxOddShare * ties[n];
+    for (size_t n = 0; n < odd.size(); ++n) odd[n] = bad[n] > kMaxOddShare * ties[n];
     return odd;
   }
 
@@ -363,12 +362,11 @@ class Gatherer {
     const int64_t at = sum_or_limit(sum_or_limit(net_.middle_ns, cut.coarse_ns), std::llround(t));
     if (std::find(cut.breaks.begin(), cut.breaks.end(), at) != cut.breaks.end()) return false;
     const double by = is_a ? -jump.jump : jump.jump;
-    notes_.add(problem::clock_step,
-               Args()
-                   .set("clock", clock_name_of(*matches_.trace, cut))
-                   .flag("back", by < 0)
-                   .set("by", human_duration(std::abs(by)))
-                   .set("after", human_duration(at - static_cast<double>(first_stamp(cut)))));
+    notes_.add(problem::clock_step, Args()
+                                        .set("clock", clock_name_of(*matches_.trace, cut))
+                                        .flag("back", by < 0)
+                                        .set("by", human_duration(std::abs(by)))
+                                        .set("after", human_duration(at - static_cast<double>(first_stamp(cut)))));
     cut.breaks.push_back(at);
     std::sort(cut.breaks.begin(), cut.breaks.end());
     return true;

@@ -96,8 +96,7 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
   std::vector<Tie> ties;
   std::vector<size_t> counts;
   const auto tie_of = [&](const Link& link) {
-    const size_t from = cells.part[link.from_cell],
-               to = cells.part[link.to_cell];
+    const size_t from = cells.part[link.from_cell], to = cells.part[link.to_cell];
     if (from == to) return SIZE_MAX;
     const auto [low, high] = std::minmax(from, to);
     for (const Neighbour& known : neighbours[low])

@@ -100,9 +100,8 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   const Line down = robust(a, drift_limit), up = robust(b, drift_limit);
   const auto sigma = [](const Line& line, const std::vector<Sample>& s) {
     const double span = span_of(s);
-    return span > 0 && s.size() >= 6
-               ? (line.scatter + kFloorNs) * std::sqrt(12.0 / s.size()) / span
-               : std::numeric_limits<double>::infinity();
+    return span > 0 && s.size() >= 6 ? (line.scatter + kFloorNs) * std::sqrt(12.0 / s.size()) / span
+                                     : std::numeric_limits<double>::infinity();
   };
   const double sigma_a = sigma(down, a), sigma_b = sigma(up, b);
   const double weight_a = 1 / (sigma_a * sigma_a), weight_b = 1 / (sigma_b * sigma_b);

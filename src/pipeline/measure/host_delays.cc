@@ -73,8 +73,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
     usual_cell[p] = nearest_quantile(std::span(values).subspan(cell_begin[p], cell_begin[p + 1] - cell_begin[p]), 0.5);
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end; ++i)
-      if (sort[i] != UINT8_MAX)
-        values[--begin[graph.part[i] * kSorts + sort[i]]] = graph.delay_ns[i];
+      if (sort[i] != UINT8_MAX) values[--begin[graph.part[i] * kSorts + sort[i]]] = graph.delay_ns[i];
   const auto of = [&](size_t from, size_t to) {
     return std::span(values).subspan(begin[from], begin[to] - begin[from]);
   };

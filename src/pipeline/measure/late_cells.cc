@@ -96,8 +96,7 @@ class Blocked {
         for (size_t i = part.lanes[l].begin; i < part.lanes[l].end; ++i)
           if (waiting[part.slices.name_id[i]])
             by_lane_[{static_cast<int32_t>(p), static_cast<int32_t>(l)}].push_back(
-                {trace.common_ns(p, part.slices.start_ns[i]),
-                 trace.common_ns(p, part.slices.end_ns(i)), 0});
+                {trace.common_ns(p, part.slices.start_ns[i]), trace.common_ns(p, part.slices.end_ns(i)), 0});
     }
     for (size_t i = 0; i < cells.size() && !host_only_.empty(); ++i) {
       if (!is_compute(cells.kind[i]) || !host_only_.contains(cells.part[i])) continue;
@@ -153,8 +152,7 @@ int64_t launched_at(const Part& part, int64_t start_ns) {
   for (const Lane& lane : part.lanes) {
     if (lane.kind != LaneKind::kDeviceStream) continue;
     const auto from = s.start_ns.begin();
-    auto at = std::lower_bound(from + lane.begin,
-                               from + lane.end, start_ns);
+    auto at = std::lower_bound(from + lane.begin, from + lane.end, start_ns);
     for (size_t i = at - from; i < lane.end && s.start_ns[i] == start_ns; ++i)
       if (s.class_of(i) == KernelClass::kComputation && s.partner[i] != kNoSliceIndex) return s.start_ns[s.partner[i]];
   }
@@ -254,9 +252,7 @@ class Finder {
   }
 
   size_t slot(bool backward, int32_t vstage, int32_t micro_batch, int32_t position) const {
-    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * micro_batches_ +
-            micro_batch) *
-               vstages_ +
+    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * micro_batches_ + micro_batch) * vstages_ +
            vstage;
   }
   // Slot of a token's own work or, with `by`, of the virtual stage that many further on; SIZE_MAX outside the schedule.
@@ -281,8 +277,7 @@ class Finder {
     schedule_ = &size->schedule;
     vstages_ = virtual_stage_count(*schedule_);
     micro_batches_ = schedule_->sizes.micro_batches;
-    const size_t slots =
-        static_cast<size_t>(max_positions) * 2 * micro_batches_ * vstages_;
+    const size_t slots = static_cast<size_t>(max_positions) * 2 * micro_batches_ * vstages_;
     done_.assign(slots <= (end_token - begin) * 64 + 4096 ? slots : 0, kNone);
     for (size_t l = first; l < last && !done_.empty(); ++l)
       for (uint32_t t = lists_.lists[l].begin; t < lists_.lists[l].end; ++t) {
@@ -422,8 +417,7 @@ class Finder {
     for (size_t hops = 0; hops <= waits_.size(); ++hops) {
       const uint32_t row = lists_.cell[at];
       if (run_.theory.has(row))
-        own.longer_ns += cells_.dur_ns(row) -
-                         static_cast<double>(run_.theory.end_ns[row] - run_.theory.start_ns[row]);
+        own.longer_ns += cells_.dur_ns(row) - static_cast<double>(run_.theory.end_ns[row] - run_.theory.start_ns[row]);
       else
         own.longer_ns += cells_.dur_ns(row);
       const Wait& wait = waits_[at - base_];

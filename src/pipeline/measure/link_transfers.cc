@@ -50,8 +50,8 @@ void from_groups(const Trace& trace, const StepGraph& graph, LinkTransfers& out)
             std::min(graph.ended_ns(send), graph.ended_ns(recv)) - std::max(graph.start_ns[send], graph.start_ns[recv]);
         out.messages.push_back({graph.part[send], graph.part[recv], step.step, is_forward(graph.kind[send]),
                                 static_cast<double>(took), message_bytes(trace, graph.cell[recv]),
-                                std::fabs(graph.ended_ns(send) - graph.ended_ns(recv)),
-                                graph.cell[send], graph.cell[recv]});
+                                std::fabs(graph.ended_ns(send) - graph.ended_ns(recv)), graph.cell[send],
+                                graph.cell[recv]});
       }
       i = end;
     }

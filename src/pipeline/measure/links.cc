@@ -268,8 +268,7 @@ class LinkFinder {
           // starts far later than a message takes did not wait for it.
           for (const uint32_t on : graph_.waits(i)) {
             const uint32_t e = graph_.cell[on] == kNoCell && is_message(graph_.kind[on]) ? edge_of_op_[on] : kNoEdge;
-            if (e != kNoEdge &&
-                graph_.start_ns[i] - graph_.start_ns[on] <= kExplained * out_.edges[e].median_ns)
+            if (e != kNoEdge && graph_.start_ns[i] - graph_.start_ns[on] <= kExplained * out_.edges[e].median_ns)
               edge_of_op_[i] = e;
           }
         }
@@ -299,8 +298,7 @@ class LinkFinder {
       if (persistent(out_.edges[e])) slow.push_back(e);
     if (!slow.empty()) map_operations();
     std::stable_sort(slow.begin(), slow.end(), [&](size_t a, size_t b) {
-      return excess_ns(out_.edges[a]) * out_.edges[a].messages >
-             excess_ns(out_.edges[b]) * out_.edges[b].messages;
+      return excess_ns(out_.edges[a]) * out_.edges[a].messages > excess_ns(out_.edges[b]) * out_.edges[b].messages;
     });
     priced_ = slow;
     if (priced_.size() > kMaxPricedLinks) priced_.resize(kMaxPricedLinks);

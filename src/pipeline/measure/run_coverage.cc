@@ -140,9 +140,7 @@ RunCoverage::RunCoverage(const Trace& trace, const TheoryRun& theory) : trace_(t
 }
 
 size_t RunCoverage::slot(int32_t dp, int32_t way, int32_t vstage) const {
-  return (dp * static_cast<size_t>(ways_) + way) *
-             vstages_ +
-         vstage;
+  return (dp * static_cast<size_t>(ways_) + way) * vstages_ + vstage;
 }
 
 uint8_t RunCoverage::needs(size_t cell, size_t& at) const {

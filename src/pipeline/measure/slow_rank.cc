@@ -48,8 +48,7 @@ std::optional<SlowRank> slow_rank(const Trace& trace, const PipelineSums& sums, 
                                   double least) {
   std::vector<double> busy(trace.parts.size());
   for (const RankSums& rank : sums.ranks)
-    if (!std::binary_search(without.begin(), without.end(), rank.step))
-      busy[rank.part] += rank.busy_ns;
+    if (!std::binary_search(without.begin(), without.end(), rank.step)) busy[rank.part] += rank.busy_ns;
   std::map<int32_t, std::vector<size_t>> by_stage;
   for (size_t part = 0; part < busy.size(); ++part)
     if (busy[part] > 0) by_stage[trace.parts[part].stage].push_back(part);

@@ -79,8 +79,8 @@ StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, siz
     tail.part_ns[part] = so_far - before;
     before = so_far;
   }
-  tail.part_ns[TailPart::kIdle] = between_ns(step.start_ns, start_ns) +
-                                  static_cast<double>(between_ns(others_end, step.end_ns)) - before;
+  tail.part_ns[TailPart::kIdle] =
+      between_ns(step.start_ns, start_ns) + static_cast<double>(between_ns(others_end, step.end_ns)) - before;
   return tail;
 }
 

@@ -116,8 +116,7 @@ class Splitter {
             at =
                 known.insert(at, {producer.list, kMaxOfMedian * latencies.of(lists_.lists[p.first + producer.list].part,
                                                                              lists_.lists[p.first + l].part)});
-          messages[u].after_ns[w] =
-              std::clamp<double>(between_ns(producer.end_ns, unit.start_ns), 0.0, at->max_ns);
+          messages[u].after_ns[w] = std::clamp<double>(between_ns(producer.end_ns, unit.start_ns), 0.0, at->max_ns);
           came = std::max(came, producer.end_ns);
           max_ns = std::max(max_ns, at->max_ns);
         }
@@ -312,8 +311,8 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     const RankList& list = lists.lists[p.first];
     const StepSums& whole = *sums_of.at(list.step);
     const double pipeline_ns = out.clock_free ? p.longest_ns : between_ns(p.start_ns, p.end_ns);
-    const double span_ns = out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns)
-                                          : between_ns(whole.start_ns, whole.end_ns);
+    const double span_ns =
+        out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns) : between_ns(whole.start_ns, whole.end_ns);
     WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
     step.outlier = std::binary_search(outliers.begin(), outliers.end(), list.step);
     step.tail_ns = tails[i].part_ns;

@@ -61,8 +61,7 @@ Status check_order(const Schedule& schedule) {
     for (size_t at = 0; at < state.size(); ++at)
       if (state[at] != kAllDone && !(two_ways && state[at] == kNothing)) {
         const size_t chunks = v;
-        return bad(r, "has no whole backward of " + name(CellKind::kForward, at / chunks,
-                                                         at % chunks));
+        return bad(r, "has no whole backward of " + name(CellKind::kForward, at / chunks, at % chunks));
       }
   }
   return {};

@@ -44,8 +44,7 @@ class SchedulePlaces {
     return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1;
   }
   size_t key(int32_t micro_batch, int32_t chunk, CellKind kind) const {
-    return (chunk * static_cast<size_t>(micro_batches_) + micro_batch) * 3 +
-           direction_of(kind);
+    return (chunk * static_cast<size_t>(micro_batches_) + micro_batch) * 3 + direction_of(kind);
   }
   int32_t chunks_, micro_batches_;
   std::vector<std::vector<int32_t>> place_;

@@ -52,14 +52,11 @@ Status check(const SimulateOptions& o) {
   if (Status faults = check_faults(o); !faults) return faults;
   const FaultLimits limits = fault_limits(o);
   const double factor = 2 * limits.factor;  // leaves room for jitter
-  const double longest_ns = std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns,
-                                                          o.costs.weight_ns, o.costs.overlapped_ns}) *
-                            factor;
-  const double max_ns =
-      o.steps *
-      (cells *
-           (longest_ns + limits.cell_ns + 2 * static_cast<double>(limits.message_ns)) +
-       o.optimizer_ns * factor + (o.step_gap_ns + o.reduce_ns));
+  const double longest_ns =
+      std::max({o.costs.forward_ns, o.costs.backward_ns, o.costs.input_ns, o.costs.weight_ns, o.costs.overlapped_ns}) *
+      factor;
+  const double max_ns = o.steps * (cells * (longest_ns + limits.cell_ns + 2 * static_cast<double>(limits.message_ns)) +
+                                   o.optimizer_ns * factor + (o.step_gap_ns + o.reduce_ns));
   if (max_ns > 2e18) return bad("the run could last longer than 60 years; ask for fewer steps, cells or smaller costs");
   return {};
 }
@@ -76,13 +73,10 @@ struct Message {
 class LinkTimes {
  public:
   LinkTimes(const Schedule& schedule, std::function<int64_t(int32_t from, int32_t to)> transfer_ns)
-      : stages_(schedule.sizes.stages),
-        transfer_ns_(std::move(transfer_ns)),
-        free_ns_(stages_ * stages_ * 2, 0) {}
+      : stages_(schedule.sizes.stages), transfer_ns_(std::move(transfer_ns)), free_ns_(stages_ * stages_ * 2, 0) {}
 
   int64_t send(int32_t from, int32_t to, const Action& sent, int64_t sent_ns) {
-    int64_t& free_ns = free_ns_[(from * stages_ + to) * 2 +
-                                (sent.kind == CellKind::kForward ? 0 : 1)];
+    int64_t& free_ns = free_ns_[(from * stages_ + to) * 2 + (sent.kind == CellKind::kForward ? 0 : 1)];
     const int64_t begin_ns = std::max(sent_ns, free_ns), end_ns = begin_ns + transfer_ns_(from, to);
     messages.push_back({from, to, sent, free_ns, begin_ns, end_ns});
     free_ns = end_ns;
@@ -115,8 +109,7 @@ void post_receives(const Schedule& schedule, const std::vector<std::vector<Repla
   std::vector<int64_t> ready_ns(schedule.ranks.size() * 2 * chunks * micro_batches, 0);
   const auto ready = [&](size_t stage, const Action& action, int32_t chunk) -> int64_t& {
     const size_t way = action.kind == CellKind::kForward ? 0 : 1;
-    return ready_ns[((stage * 2 + way) * chunks + chunk) * micro_batches +
-                    action.micro_batch];
+    return ready_ns[((stage * 2 + way) * chunks + chunk) * micro_batches + action.micro_batch];
   };
   for (size_t stage = 0; stage < schedule.ranks.size(); ++stage) {
     int64_t before[2] = {0, 0};
@@ -129,8 +122,7 @@ void post_receives(const Schedule& schedule, const std::vector<std::vector<Repla
       }
   }
   for (Message& m : messages)
-    m.posted_ns = std::min(
-        m.begin_ns, std::max(m.posted_ns, ready(m.to, m.sent, receiving_chunk(schedule, m))));
+    m.posted_ns = std::min(m.begin_ns, std::max(m.posted_ns, ready(m.to, m.sent, receiving_chunk(schedule, m))));
 }
 
 // One step of every replica; times of cells and messages count from its start.
@@ -184,8 +176,7 @@ class Simulation {
 
   void add_parts() {
     for (int32_t machine = 0; machine < o_.machines; ++machine)
-      run_.clock_offset_ns.push_back(
-          std::llround((random_.uniform() * 2 - 1) * o_.clock_skew_ns / 1000.0) * 1000);
+      run_.clock_offset_ns.push_back(std::llround((random_.uniform() * 2 - 1) * o_.clock_skew_ns / 1000.0) * 1000);
     for (int32_t rank = 0; rank < ranks_; ++rank) {
       Part part;
       part.rank = rank;

@@ -69,8 +69,7 @@ Fit line(std::span<const double> values) {
 
 Course course_of(std::span<const double> all) {
   const std::span<const double> values = all.subspan(0, std::min(all.size(), kMaxValues));
-  const size_t known =
-      std::count_if(values.begin(), values.end(), [](double v) { return !std::isnan(v); });
+  const size_t known = std::count_if(values.begin(), values.end(), [](double v) { return !std::isnan(v); });
   Fit constant = two_levels(CourseKind::kConstant, values, [](size_t) { return size_t{0}; });
   constant.left = 0;
   for (const double v : values)

@@ -37,8 +37,7 @@ double percentile_of(std::vector<int64_t>& values, double share) {
   std::nth_element(values.begin(), below, values.end());
   if (below + 1 == values.end()) return *below;
   const double fraction = at - std::floor(at);
-  return *below +
-         fraction * (*std::min_element(below + 1, values.end()) - *below);
+  return *below + fraction * (*std::min_element(below + 1, values.end()) - *below);
 }
 
 namespace {
@@ -73,8 +72,7 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
         if (paired && cells.kind[i] != CellKind::kForward) continue;
         const CellKind kind = paired ? CellKind::kForwardBackward : cells.kind[i];
         int64_t ns = cells.dur_ns(i);
-        if (const auto loss = loss_ns.find(i); loss != loss_ns.end())
-          ns = sum_or_limit(ns, loss->second);
+        if (const auto loss = loss_ns.find(i); loss != loss_ns.end()) ns = sum_or_limit(ns, loss->second);
         durations[kind].push_back(ns);
       }
     for (size_t kind = 0; kind < kComputeKinds; ++kind) {
@@ -82,9 +80,8 @@ std::vector<StageCost> stage_costs(const Trace& trace, const std::function<bool(
       if (values.empty()) continue;
       double sum = 0;
       for (const int64_t v : values) sum += v;
-      of_stage[s].push_back({stages[s].first, static_cast<CellKind>(kind), std::ssize(values),
-                             sum / values.size(), percentile_of(values, 0.5),
-                             percentile_of(values, 0.95), 1});
+      of_stage[s].push_back({stages[s].first, static_cast<CellKind>(kind), std::ssize(values), sum / values.size(),
+                             percentile_of(values, 0.5), percentile_of(values, 0.95), 1});
     }
   });
   std::vector<StageCost> costs;

@@ -309,8 +309,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
         history_.push_back(step);
         ++steps_over_;
       }
-    if (history_.size() > kMaxSteps)
-      history_.erase(history_.begin(), history_.end() - kMaxSteps);
+    if (history_.size() > kMaxSteps) history_.erase(history_.begin(), history_.end() - kMaxSteps);
     if (!history_.empty() && history_.back().step > newest)
       newest_ns_ =
           std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
@@ -319,8 +318,7 @@ void LiveRun::take(Look look, double seconds, const std::function<void(const Tex
       stages_ = stages;
       pipeline_json_ = std::move(pipeline);
       take_findings(found_in_both(), Of::kFew, looked_at_, say);
-      last_steps.assign(history_.end() - std::min(history_.size(), kManySteps),
-                        history_.end());
+      last_steps.assign(history_.end() - std::min(history_.size(), kManySteps), history_.end());
       if (look.last_may_grow) last_steps.push_back(look.steps.back());
     }
   }

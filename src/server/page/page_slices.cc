@@ -23,9 +23,7 @@ void put(std::string& out, uint64_t value) {
   }
   out += static_cast<char>(value);
 }
-void put_signed(std::string& out, int64_t value) {
-  put(out, static_cast<uint64_t>(value) << 1 ^ (value >> 63));
-}
+void put_signed(std::string& out, int64_t value) { put(out, static_cast<uint64_t>(value) << 1 ^ (value >> 63)); }
 
 // The unit of which all times of a lane are multiples: a microsecond for many profilers, else a nanosecond.
 int64_t unit_of(const ViewLane& lane) {
@@ -86,8 +84,7 @@ class LaneWriter {
     const std::vector<double>& values = lane_.counter->value;
     constexpr double kExact = 9007199254740992.0 / 4;  // with smaller values, distances are whole doubles
     const auto is_whole = [](double v) { return std::abs(v) < kExact && v == std::floor(v) && !std::signbit(v); };
-    const bool whole = std::all_of(values.begin() + begin,
-                                   values.begin() + end, is_whole);
+    const bool whole = std::all_of(values.begin() + begin, values.begin() + end, is_whole);
     put(out, whole ? 0 : 1);
     if (!whole) {
       out.append(reinterpret_cast<const char*>(values.data() + begin), (end - begin) * sizeof(double));

@@ -83,8 +83,7 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
     const std::string_view text = list.item(i)["text"].text();
     if (!t || text.size() > kMaxText)
       return Error{ErrorCode::kUsage, "a note has a time in nanoseconds and at most 1000 bytes of text", {}, ""};
-    notes.push_back(
-        {static_cast<int64_t>(origin_ns + static_cast<uint64_t>(*t)), std::string(text)});
+    notes.push_back({static_cast<int64_t>(origin_ns + static_cast<uint64_t>(*t)), std::string(text)});
     json.begin_object().field("at_ns", notes.back().at_ns).field("text", valid_utf8(text)).end_object();
   }
   json.end_array().end_object();

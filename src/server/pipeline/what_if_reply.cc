@@ -18,8 +18,7 @@ constexpr int64_t kMaxAskedMicroBatches = 65'536, kLongestNs = 3'600'000'000'000
 Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes) {
   Changes changes;
   if (query.find("fix")) {
-    const Result<int64_t> fix =
-        integer_parameter(query, "fix", std::nullopt, 0, std::ssize(fixes) - 1);
+    const Result<int64_t> fix = integer_parameter(query, "fix", std::nullopt, 0, std::ssize(fixes) - 1);
     if (!fix) return std::move(fix).error();
     changes = fixes[*fix];
   }

@@ -154,9 +154,8 @@ Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& 
   const auto limit = integer_parameter(query, "limit", 50'000, 1, kMaxSlices);
   if (!limit) return limit.error();
   const auto whole = [](double ns) { return static_cast<int64_t>(std::clamp(ns, 0.0, 4e18)); };
-  return HistogramAnswer{
-      slices_wire(timeline, slices_lasting(timeline, asked, whole(*least), whole(*most), *limit)),
-      true};
+  return HistogramAnswer{slices_wire(timeline, slices_lasting(timeline, asked, whole(*least), whole(*most), *limit)),
+                         true};
 }
 
 }  // namespace stageline

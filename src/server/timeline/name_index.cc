@@ -105,9 +105,7 @@ SlicePlace NameIndex::previous(const std::vector<ViewLane>& lanes, const std::ve
     if (!lane.has_slices() || (also && !also->lane_may(l))) continue;
     // Every slice that is not after the cursor is before it, except the slice at the cursor itself.
     size_t i = first_behind(lane, l, from);
-    if (l == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice &&
-        lane.start(i - 1) == from.start_ns)
-      --i;
+    if (l == from.lane && i > 0 && static_cast<int64_t>(i - 1) == from.slice && lane.start(i - 1) == from.start_ns) --i;
     while (i > 0 && lane.start(i - 1) >= best_start) {
       const size_t begin = (i - 1) / kNameBlock * kNameBlock;
       if (!may_hold(l, (i - 1) / kNameBlock, mask)) {

@@ -75,9 +75,7 @@ void Timeline::add_cell_lanes() {
     spoken[k] = names_.intern(kind_name(static_cast<CellKind>(k)));
   }
   std::vector<size_t> counts(trace_.parts.size() * kCellLanes.size());
-  const auto group_of = [&](size_t i) {
-    return cells.part[i] * kCellLanes.size() + cell_lane(cells.kind[i]);
-  };
+  const auto group_of = [&](size_t i) { return cells.part[i] * kCellLanes.size() + cell_lane(cells.kind[i]); };
   for (size_t i = 0; i < cells.size(); ++i) {
     ++counts[group_of(i)];
     chunk_count_ = std::max(chunk_count_, int64_t{cells.chunk[i]} + 1);
@@ -279,8 +277,7 @@ void Timeline::find_steps() {
   };
   const Cells& cells = trace_.cells;
   for (size_t i = 0; i < cells.size(); ++i)
-    if (cells.step[i] != kUnknown)
-      add(cells.step[i], cells.part[i], cells.start_ns[i], cells.end_ns[i]);
+    if (cells.step[i] != kUnknown) add(cells.step[i], cells.part[i], cells.start_ns[i], cells.end_ns[i]);
   if (steps.empty())
     for (size_t p = 0; p < trace_.parts.size(); ++p)
       for (const ProfilerStep& step : trace_.parts[p].steps) add(step.number, p, step.start_ns, step.end_ns);
