@@ -38,3 +38,44 @@ endfunction()
 
 set(STAGELINE_CHINESE_CC ${CMAKE_BINARY_DIR}/chinese_words.cc)
 stageline_chinese(${STAGELINE_CHINESE_CC})
+
+# The problems of each room that has some (src/base/problem.h), from the severities in its words.json: STAGELINE_PROBLEMS/ROOM/problems.h.
+set(STAGELINE_PROBLEMS ${CMAKE_BINARY_DIR}/problems)
+set(severity_info Severity::kInfo)
+set(severity_warning Severity::kWarning)
+set(severity_loss Severity::kLoss)
+file(GLOB_RECURSE files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/words.json ${CMAKE_SOURCE_DIR}/src/*/words.json)
+list(REMOVE_DUPLICATES files)
+foreach(path ${files})
+  file(READ ${path} words)
+  string(REGEX MATCHALL "\n  \"problem\\.[^\"]+\": {\n[^\n]*" heads "${words}")
+  if(NOT heads)
+    continue()
+  endif()
+  set(STAGELINE_ROOM_PROBLEMS "")
+  foreach(head ${heads})
+    if(NOT head MATCHES "\"problem\\.([a-z0-9_]+)\\.([a-z0-9_]+)\\.?([a-z0-9_]*)\": {\n    \"severity\": \"(info|warning|loss)\"")
+      message(FATAL_ERROR "${path}: a problem begins with its severity, info, warning or loss:${head}")
+    endif()
+    set(id ${CMAKE_MATCH_1}_${CMAKE_MATCH_2})
+    set(name ${CMAKE_MATCH_1}.${CMAKE_MATCH_2})
+    set(sentence problem.${name})
+    if(CMAKE_MATCH_3)
+      string(APPEND id _${CMAKE_MATCH_3})
+      string(APPEND sentence .${CMAKE_MATCH_3})
+    endif()
+    string(APPEND STAGELINE_ROOM_PROBLEMS "inline constexpr Problem ${id} = {\"${name}\", ${severity_${CMAKE_MATCH_4}}, \"${sentence}\"};\n")
+  endforeach()
+  cmake_path(GET path PARENT_PATH room)
+  cmake_path(RELATIVE_PATH room BASE_DIRECTORY ${CMAKE_SOURCE_DIR}/src)
+  file(CONFIGURE OUTPUT ${STAGELINE_PROBLEMS}/${room}/problems.h @ONLY CONTENT [[
+#pragma once
+
+#include "base/problem.h"
+
+namespace stageline::problem {
+
+@STAGELINE_ROOM_PROBLEMS@
+}  // namespace stageline::problem
+]])
+endforeach()

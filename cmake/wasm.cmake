@@ -47,7 +47,7 @@ const Sentences& sentences() {
     string(MAKE_C_IDENTIFIER ${object} object)
     set(object ${CMAKE_BINARY_DIR}/wasm/${object}.o)
     add_custom_command(OUTPUT ${object}
-      COMMAND ${STAGELINE_WASM_CXX} --target=wasm32-wasi -std=c++20 -Os -fno-exceptions -DNDEBUG -I${CMAKE_SOURCE_DIR}/src
+      COMMAND ${STAGELINE_WASM_CXX} --target=wasm32-wasi -std=c++20 -Os -fno-exceptions -DNDEBUG -I${CMAKE_SOURCE_DIR}/src -I${CMAKE_BINARY_DIR}/problems
         -include ${CMAKE_SOURCE_DIR}/src/wasm/alone.h -MD -MF ${object}.d -c ${source} -o ${object}
       DEPENDS ${source} ${CMAKE_SOURCE_DIR}/src/wasm/alone.h DEPFILE ${object}.d
       COMMENT "Compiling to WebAssembly" VERBATIM)

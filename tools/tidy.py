@@ -115,6 +115,12 @@ def room_of(name):
     return (folders or [''])[0], folders[1] if len(folders) > 1 else ''
 
 
+def header_exists(name):
+    """Returns whether a header is in src/, or made from the words.json of its room (cmake/chinese.cmake)."""
+    path = SRC / name
+    return path.exists() or path.name == 'problems.h' and path.with_name('words.json').exists()
+
+
 def check_includes(path, text):
     name = str(path.relative_to(SRC))
     top, room = room_of(name)
@@ -129,7 +135,7 @@ def check_includes(path, text):
         if not match or match[1].endswith('.def'):
             continue
         target = match[1]
-        if not (SRC / target).exists():
+        if not header_exists(target):
             problem(path, number, f'includes "{target}", which does not exist; paths start at src/')
             continue
         other, inner = room_of(target)
@@ -183,7 +189,7 @@ def check_named_headers(path, text):
     """A header that a comment names is there: what was moved is named by its new place."""
     for number, line in enumerate(text.splitlines(), 1):
         for name in re.findall(r'//.*?\b((?:[a-z_0-9]+/)+[a-z_0-9]+\.h)\b', line):
-            if name.split('/')[0] in {room.split('/')[0] for room in MAY_INCLUDE} and not (SRC / name).exists():
+            if name.split('/')[0] in {room.split('/')[0] for room in MAY_INCLUDE} and not header_exists(name):
                 problem(path, number, f'names {name}, which does not exist')
 
 
@@ -422,21 +428,20 @@ def check_sentences():
                 problem(path, 0, f'no source names "{name}"; delete it')
 
 
+def problems_of(path):
+    """Returns the problems of a words.json: (parts of the name, severity, English)."""
+    return [(name.split('.')[1:], said.get('severity'), said['en']) for name, said in sentences_of(path).items() if name.startswith('problem.')]
+
+
 def check_problems():
-    """Each room lists the problems that it reports in problems.h, has a sentence for each beside it in words.json, and reports each."""
+    """Each problem is reported, has a severity, and stands in words.json of the room that includes its header."""
     used = set(re.findall(r'\bproblem::(\w+)', '\n'.join(path.read_text() for path in sorted(SRC.rglob('*.cc')) + sorted(SRC.rglob('*.h')))))
-    for path in sorted({path.parent for name in ('problems.h', 'words.json') for path in SRC.rglob(name)}):
-        header, words = path / 'problems.h', path / 'words.json'
-        listed = re.findall(r'^PROBLEM(?:_CASE)?\(([\w, ]+), k\w+\);', header.read_text(), re.M) if header.exists() else []
-        said = {name.removeprefix('problem.') for name in (sentences_of(words) if words.exists() else ()) if name.startswith('problem.')}
-        for one in listed:
-            parts = one.split(', ')
-            if '.'.join(parts) not in said:
-                problem(header, 0, f'no sentence "problem.{".".join(parts)}" in words.json of this folder; write it')
+    for words in sorted(SRC.rglob('words.json')):
+        for parts, severity, _ in problems_of(words):
+            if severity not in ('info', 'warning', 'loss'):
+                problem(words, 0, f'"problem.{".".join(parts)}" has no severity; give it info, warning or loss')
             if '_'.join(parts) not in used:
-                problem(header, 0, f'nobody reports {"_".join(parts)}; delete it and its sentence')
-        for name in sorted(said - {'.'.join(one.split(', ')) for one in listed}):
-            problem(words, 0, f'problems.h of this folder lists no "{name}"; delete the sentence')
+                problem(words, 0, f'nobody reports {"_".join(parts)}; delete it')
 
 
 def shown_template(text):
@@ -450,21 +455,17 @@ def shown_template(text):
 
 
 PROBLEM_ROOMS = {'readers': 'Reading', 'compat': 'Reading', 'base': 'Reading', 'model': 'Reading', 'pipeline': 'Pipelines and clocks'}
-SEVERITIES = {'kInfo': 'info', 'kWarning': 'warning', 'kLoss': 'loss'}
 
 
 def check_page_of_problems(write):
-    """docs/problems.md lists every problem, from problems.h and words.json of the rooms; `tidy.py --write` does it."""
+    """docs/problems.md lists every problem, from words.json of the rooms; `tidy.py --write` does it."""
     page = ROOT / 'docs/problems.md'
     rows = {}
-    for header in sorted(SRC.rglob('problems.h')):
-        words = sentences_of(header.with_name('words.json'))
-        chapter = PROBLEM_ROOMS.get(header.relative_to(SRC).parts[0], 'Answers and outputs')
-        for one, severity in re.findall(r'^PROBLEM(?:_CASE)?\(([\w, ]+), (k\w+)\);', header.read_text(), re.M):
-            parts = one.split(', ')
+    for path in sorted(SRC.rglob('words.json')):
+        chapter = PROBLEM_ROOMS.get(path.relative_to(SRC).parts[0], 'Answers and outputs')
+        for parts, severity, said in problems_of(path):
             name = '.'.join(['FORMAT' if parts[0] == 'reader' else parts[0], parts[1]])
-            said = words.get('problem.' + '.'.join(parts), {'en': ''})['en']
-            rows.setdefault(chapter, []).append(f'| `{name}` | {SEVERITIES[severity]} | {shown_template(said)} |')
+            rows.setdefault(chapter, []).append(f'| `{name}` | {severity} | {shown_template(said)} |')
     head = page.read_text().partition('\n## ')[0] if page.exists() else ''
     expected = head + ''.join(f'\n## {chapter}\n\n| problem | severity | what it says |\n|---|---|---|\n' + '\n'.join(sorted(lines)) + '\n' for chapter, lines in sorted(rows.items(), reverse=True))
     if not page.exists() or page.read_text() != expected:

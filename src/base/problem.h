@@ -1,11 +1,13 @@
 // Problem: one kind of flaw or fact that Stageline reports on its input or its answer, for example a line of a log that
-// was cut. Each room lists its own in problems.h and has their sentences beside it in words.json, in both languages:
+// was cut. Each room has its own in words.json, with the severity and the sentence in both languages. The build makes
+// a constant of each in the header problems.h of the room (cmake/chinese.cmake):
 //
-//     PROBLEM(paddle, bad_number, kLoss);                      // readers/paddle_log/problems.h
-//     "problem.paddle.bad_number": {"en": …, "zh": …}          // readers/paddle_log/words.json
-//     diagnostics.add(problem::paddle_bad_number, {path});     // base/diagnostics.h
+//     "problem.paddle.bad_number": {"severity": "loss", "en": …, "zh": …}   // readers/paddle_log/words.json
+//     #include "readers/paddle_log/problems.h"
+//     diagnostics.add(problem::paddle_bad_number, {path});                  // base/diagnostics.h
 //
-// Names are stable, dotted and lower-case: "paddle.bad_number". tools/tidy.py checks that each has a sentence.
+// Names are stable, dotted and lower-case: "paddle.bad_number". A third part names another sentence of the problem:
+// "problem.paddle.bad_number.time". They are counted together, and the first that occurs is shown.
 #pragma once
 
 #include <cstdint>
@@ -36,14 +38,5 @@ struct Problem {
   constexpr Problem on(std::string_view what) const { return {name, severity, words, reader, what}; }
   std::string full_name() const;
 };
-
-// Defines problem::AREA_NAME, named "AREA.NAME".
-#define PROBLEM(area, name, severity) \
-  inline constexpr Problem area##_##name { #area "." #name, Severity::severity, "problem." #area "." #name }
-// Defines another sentence of the problem AREA.NAME: they are counted together, and the first that occurs is shown.
-#define PROBLEM_CASE(area, name, which, severity)                              \
-  inline constexpr Problem area##_##name##_##which {                           \
-    #area "." #name, Severity::severity, "problem." #area "." #name "." #which \
-  }
 
 }  // namespace stageline
