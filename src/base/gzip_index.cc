@@ -59,8 +59,7 @@ class Inflater {
   // Skips `n` bytes of input.
   Status skip(size_t n) {
     while (n > 0) {
-      Result<bool> more = fill();
-      if (!more) return std::move(more).error();
+      TRY(more, fill());
       if (!*more) return {};
       const auto step = static_cast<uInt>(std::min<size_t>(n, stream.avail_in));
       stream.next_in += step;
@@ -96,8 +95,7 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
     out = from->out;
     if (raw_start) {
       if (from->bits > 0) {
-        Result<bool> more = inflater.fill();
-        if (!more) return std::move(more).error();
+        TRY(more, inflater.fill());
         if (!*more) return Error{ErrorCode::kBadInput, "the file is shorter than it was", {path_}, ""};
         const int byte = *stream.next_in++;
         --stream.avail_in;
@@ -121,8 +119,7 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
     return Error{ErrorCode::kBadInput, what, {path_, 0, inflater.in_position()}, ""};
   };
   while (out < end) {
-    Result<bool> more = inflater.fill();
-    if (!more) return std::move(more).error();
+    TRY(more, inflater.fill());
     if (!*more) return text.empty() && out < offset ? damaged("the text ends before this place") : std::move(text);
     stream.next_out = ring.get() + at;
     stream.avail_out = static_cast<uInt>(kWindowBytes - at);

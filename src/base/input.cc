@@ -298,8 +298,7 @@ size_t after_last_line_end(const char* data, size_t size) {
 }  // namespace detail
 
 Result<std::string> read_all(const std::string& path, size_t limit, Progress* progress) {
-  Result<Input> input = Input::open(path, progress);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path, progress));
   std::string out;
   size_t filled = 0;
   for (;;) {
@@ -308,8 +307,7 @@ Result<std::string> read_all(const std::string& path, size_t limit, Progress* pr
         return Error{ErrorCode::kLimit, "larger than the limit of " + std::to_string(limit) + " bytes", {path}, ""};
       out.resize(std::min(std::max<size_t>(out.size() * 2, 1 << 16), limit + 1));
     }
-    Result<size_t> n = input->read(out.data() + filled, out.size() - filled);
-    if (!n) return std::move(n).error();
+    TRY(n, input->read(out.data() + filled, out.size() - filled));
     if (*n == 0) break;
     filled += *n;
   }

@@ -28,8 +28,7 @@ class NamePattern::Parser {
   Parser(std::string_view text, NamePattern& out) : text_(text), out_(out) {}
 
   Status parse() {
-    Result<Piece> whole = alternatives();
-    if (!whole) return std::move(whole).error();
+    TRY(whole, alternatives());
     if (at_ < text_.size()) return bad("a ) without its (");
     out_.first_ = whole->first;
     patch(*whole, add({State::Type::kMatch, 0, 0, 0}));

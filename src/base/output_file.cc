@@ -540,8 +540,7 @@ Status OutputSet::commit() {
 }
 
 Status write_file(const std::string& path, std::string_view bytes) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   out->write(bytes);
   return out->commit();
 }

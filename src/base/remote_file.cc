@@ -71,8 +71,7 @@ Result<HttpResponse> ask(const std::string& path, const S3Query& query, const st
       return refusal(path, *answer, nullptr);
     return answer;
   }
-  Result<AwsCredentials> by = aws_credentials();
-  if (!by) return std::move(by).error();
+  TRY(by, aws_credentials());
   const S3Name name = s3_name(path);
   for (bool moved = false;;) {
     HttpRequest request = s3_request(name.bucket, query.empty() ? name.key : "", query, *by, time(nullptr));
@@ -203,8 +202,7 @@ Result<std::vector<RemoteFile>> find_remote(const std::string& path, size_t at_m
 }
 
 Result<std::unique_ptr<RemoteStream>> RemoteStream::open(const std::string& path) {
-  Result<RemoteFile> file = remote_file(path);
-  if (!file) return std::move(file).error();
+  TRY(file, remote_file(path));
   return std::unique_ptr<RemoteStream>(new RemoteStream(std::move(*file)));
 }
 

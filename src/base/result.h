@@ -112,6 +112,13 @@ class [[nodiscard]] Status {
   std::optional<Error> error_;
 };
 
+// Makes `name` of a Result, or returns its error from the function:
+//
+//     TRY(rows, read_rows(path));  // the value is *rows
+#define TRY(name, ...)       \
+  auto name = (__VA_ARGS__); \
+  if (!(name)) return std::move(name).error()
+
 // Moves the value into `into`, or returns the error.
 template <class T, class U>
 Status take(Result<T> result, U& into) {

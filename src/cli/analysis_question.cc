@@ -36,8 +36,7 @@ bool is_foreign(const std::string& format) { return format != "text" && format !
 Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list) {
   std::vector<const Analysis*> chosen;
   for (const std::string_view name : split(list, ',')) {
-    Result<const Analysis*> one = analysis_named(std::string(trim(name)));
-    if (!one) return std::move(one).error();
+    TRY(one, analysis_named(std::string(trim(name))));
     if (std::find(chosen.begin(), chosen.end(), *one) == chosen.end()) chosen.push_back(*one);
   }
   return chosen;

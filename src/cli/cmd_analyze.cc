@@ -34,8 +34,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
                    {},
                    std::string("stageline analyze ") + chosen[0]->name + " --control A --test B"};
     for (const char* side : {"control", "test"}) {
-      Result<Trace> run = open_run(arguments, terminal, {input.options.text(side)}, chosen[0]->compat);
-      if (!run) return std::move(run).error();
+      TRY(run, open_run(arguments, terminal, {input.options.text(side)}, chosen[0]->compat));
       (side[0] == 'c' ? runs.control : runs.test) = std::move(*run);
     }
     input.control = &runs.control;

@@ -9,8 +9,7 @@ namespace {
 
 Result<const Part*> part_of_rank(const Trace& trace, const Arguments& arguments) {
   if (!arguments.has("rank") && trace.parts.size() == 1) return &trace.parts[0];
-  auto rank = arguments.integer("rank", -1, 0, INT32_MAX);
-  if (!rank) return std::move(rank).error();
+  TRY(rank, arguments.integer("rank", -1, 0, INT32_MAX));
   std::string ranks;
   for (const Part& part : trace.parts) {
     if (part.rank == *rank) return &part;

@@ -11,8 +11,7 @@ namespace {
 
 Result<StackExportOptions> options_of(const Arguments& arguments) {
   StackExportOptions options;
-  Result<StackMetric> metric = stack_metric(arguments.get("metric", "self_cpu_time_total"));
-  if (!metric) return std::move(metric).error();
+  TRY(metric, stack_metric(arguments.get("metric", "self_cpu_time_total")));
   options.metric = *metric;
   options.as_torch = arguments.get("stacks", "rebuilt") == "torch";
   options.aggregate = arguments.has("aggregate");

@@ -30,8 +30,7 @@ Result<std::string> folder_of(const Arguments& arguments) {
 Result<std::optional<std::vector<int32_t>>> ranks_of(const Arguments& arguments) {
   const std::string text = arguments.get("rank-list", "all");
   if (text == "all") return std::optional<std::vector<int32_t>>();
-  Result<std::vector<int32_t>> ranks = parse_number_list(text);
-  if (!ranks) return std::move(ranks).error();
+  TRY(ranks, parse_number_list(text));
   return std::optional<std::vector<int32_t>>(std::move(*ranks));
 }
 
@@ -49,8 +48,7 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
                                       : PpChartOptions::To::kCopies;
   options.output = a.get("output", a.get("output-path", kDefaultOutput));
   if (Status taken = take(ranks_of(a), options.ranks); !taken) return std::move(taken).error();
-  Result<int64_t> step = a.integer("step-id", -1, -1, INT64_MAX);
-  if (!step) return std::move(step).error();
+  TRY(step, a.integer("step-id", -1, -1, INT64_MAX));
   if (*step >= 0) options.step = *step;
   if (Status s = a.take("micro-batches", 1, 1 << 28, options.micro_batches); !s) return std::move(s).error();
   options.schedule = a.get("schedule");

@@ -20,8 +20,7 @@ namespace {
 Result<int> fail_on(const Arguments& arguments, const Findings& findings, double lost_share) {
   if (!arguments.has("fail-on")) return kExitGood;
   if (arguments.get("fail-on").ends_with("%")) {
-    Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
-    if (!limit) return std::move(limit).error();
+    TRY(limit, share_flag(arguments, "fail-on"));
     return lost_share > **limit ? kExitFinding : kExitGood;
   }
   std::vector<std::string> known(finding_ids().begin(), finding_ids().end());

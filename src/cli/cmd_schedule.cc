@@ -59,10 +59,8 @@ Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& s
     if (!layout) return Error{ErrorCode::kUsage, "--layout is loop, v or bidirectional", {}, ""};
   }
   const std::string path = a.get("from-csv");
-  Result<std::string> text = read_all(path, kMaxOrderBytes);
-  if (!text) return std::move(text).error();
-  Result<ReadOrder> read = read_order(*text, path, layout);
-  if (!read) return std::move(read).error();
+  TRY(text, read_all(path, kMaxOrderBytes));
+  TRY(read, read_order(*text, path, layout));
   if (read->left_out > 0)
     said.push_back(path + "  " + grouped(read->left_out) +
                    " actions are messages or parameter handling and were left out");
@@ -184,8 +182,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   options.ghosts = Ghosts::kOff;  // a plan is its own theory
   const Args drawn = Args().set("schedule", a.schedule.name).set("sizes", sizes_text(a.schedule));
   options.title = valid_utf8(arguments.get("title", terminal.say("schedule.drawn", drawn)));
-  Result<double> width = arguments.real("width", 0);
-  if (!width) return std::move(width).error();
+  TRY(width, arguments.real("width", 0));
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
     return Error{ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""};
   options.width_px = *width;
@@ -194,8 +191,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   o.steps = 1;
   o.costs = a.costs;
   o.start_ns = 0;
-  Result<SimulatedRun> run = simulate_run(o);
-  if (!run) return std::move(run).error();
+  TRY(run, simulate_run(o));
   run->trace.cells.sort();
   link_cells(run->trace);
   Diagnostics notes = run->trace.diagnostics;
@@ -212,16 +208,14 @@ Status measure_bubble(Answer& a) {
   if (a.costs.latency_ns == 0) return {};
   UnitCosts costs = a.costs;
   costs.latency_ns = 0;
-  auto times = replay(a.schedule, costs);
-  if (!times) return std::move(times).error();
+  TRY(times, replay(a.schedule, costs));
   a.bubble_ns = of(schedule_numbers(a.schedule, *times));
   return {};
 }
 
 // Computes the times of the cells at these costs, and their sums.
 Status replay_answer(Answer& a) {
-  auto times = replay(a.schedule, a.costs);
-  if (!times) return std::move(times).error();
+  TRY(times, replay(a.schedule, a.costs));
   a.times = std::move(*times);
   a.numbers = schedule_numbers(a.schedule, a.times);
   return measure_bubble(a);
@@ -244,11 +238,9 @@ Status check_form(const Arguments& arguments, const std::string& format, const s
 }  // namespace
 
 Result<ScheduleHint> reported_schedule(const Arguments& arguments) {
-  Result<UnitCosts> costs = costs_of(arguments, {});
-  if (!costs) return std::move(costs).error();
+  TRY(costs, costs_of(arguments, {}));
   std::vector<std::string> said;
-  Result<Schedule> schedule = chosen_schedule(arguments, said);
-  if (!schedule) return std::move(schedule).error();
+  TRY(schedule, chosen_schedule(arguments, said));
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
   if (Status s = replay_answer(a); !s) return std::move(s).error();

@@ -22,8 +22,7 @@ Result<SimulateOptions> options_of(const Arguments& a) {
   if (Status s = a.take("steps", 1, 100'000, o.steps); !s) return std::move(s).error();
   if (Status s = a.take("machines", 1, 100'000, o.machines); !s) return std::move(s).error();
   if (Status taken = take(schedule_of(a), o.schedule); !taken) return std::move(taken).error();
-  Result<UnitCosts> costs = costs_of(a, o.costs);
-  if (!costs) return std::move(costs).error();
+  TRY(costs, costs_of(a, o.costs));
   o.costs = *costs;
   struct Time {
     const char* name;
@@ -31,18 +30,15 @@ Result<SimulateOptions> options_of(const Arguments& a) {
   };
   for (const Time& t :
        {Time{"optimizer", &o.optimizer_ns}, {"clock-skew", &o.clock_skew_ns}, {"reduce", &o.reduce_ns}}) {
-    Result<int64_t> value = a.duration_ns(t.name, 0);
-    if (!value) return std::move(value).error();
+    TRY(value, a.duration_ns(t.name, 0));
     *t.into = *value;
   }
   o.messages = a.has("messages");
   o.collectives = a.has("reduce");
-  Result<double> jitter = a.real("jitter", 0);
-  if (!jitter) return std::move(jitter).error();
+  TRY(jitter, a.real("jitter", 0));
   o.jitter = *jitter;
   for (const std::string& text : a.all("fault")) {
-    Result<Fault> fault = parse_fault(text);
-    if (!fault) return std::move(fault).error();
+    TRY(fault, parse_fault(text));
     o.faults.push_back(*fault);
   }
   if (Status s = a.take("seed", 0, INT64_MAX, o.seed); !s) return std::move(s).error();
@@ -145,8 +141,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
     return Error{ErrorCode::kUsage, "--format is paddle, cells or ascend, not \"" + format + "\"", {}, ""};
   if (const std::string flag = ascend_only_flag(arguments); !ascend && !flag.empty())
     return Error{ErrorCode::kUsage, "--" + flag + " goes with --format ascend", {}, ""};
-  Result<SimulateOptions> options = options_of(arguments);
-  if (!options) return std::move(options).error();
+  TRY(options, options_of(arguments));
   for (const char* flag : {"messages", "reduce"})
     if (ascend && arguments.has(flag))
       return Error{ErrorCode::kUsage,
@@ -161,8 +156,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   if (ascend) {
     if (Status taken = take(ascend_options_of(arguments, *options), databases); !taken) return std::move(taken).error();
   }
-  Result<SimulatedRun> run = simulate_run(*options);
-  if (!run) return std::move(run).error();
+  TRY(run, simulate_run(*options));
   databases.schedule = run->schedule;
   namespace fs = std::filesystem;
   std::error_code ec;

@@ -42,11 +42,9 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
   if (q.format != "text" && q.format != "csv" && q.format != "json" && q.format != "arrow")
     return Error{ErrorCode::kUsage, "answers come as text, csv, json or arrow, not \"" + q.format + "\"", {}, ""};
   const bool is_text = q.format == "text";
-  Result<int64_t> rows = arguments.integer("rows", is_text ? (terminal.table_width > 0 ? 40 : 100) : 0, 0, INT64_MAX);
-  if (!rows) return std::move(rows).error();
+  TRY(rows, arguments.integer("rows", is_text ? (terminal.table_width > 0 ? 40 : 100) : 0, 0, INT64_MAX));
   q.limits.max_rows = *rows == 0 ? INT64_MAX : *rows;
-  Result<int64_t> timeout = arguments.duration_ns("timeout", 0);
-  if (!timeout) return std::move(timeout).error();
+  TRY(timeout, arguments.duration_ns("timeout", 0));
   q.limits.timeout = std::chrono::milliseconds(*timeout > 0 ? std::max<int64_t>(1, *timeout / 1'000'000) : 0);
   if (arguments.has("file")) {
     if (Status taken = take(read_all(arguments.get("file"), kMaxQueryBytes), q.query); !taken)

@@ -5,8 +5,7 @@
 namespace stageline {
 
 Result<ExportQuestion> export_question(const Arguments& arguments, const std::string& lang) {
-  Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), arguments.get("output"));
-  if (!exporter) return std::move(exporter).error();
+  TRY(exporter, choose_exporter(arguments.get("to"), arguments.get("output")));
   ExportQuestion question;
   question.exporter = *exporter;
   ExportOptions& options = question.options;
@@ -14,8 +13,7 @@ Result<ExportQuestion> export_question(const Arguments& arguments, const std::st
   options.dark = arguments.has("dark");
   options.ghosts = ghosts_of(arguments);
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
-  Result<double> width = arguments.real("width", 0);
-  if (!width) return std::move(width).error();
+  TRY(width, arguments.real("width", 0));
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
     return Error{ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""};
   options.width_px = *width;

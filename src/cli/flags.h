@@ -63,8 +63,7 @@ class Arguments {
   // Puts the same into `into`, which stays as it is when the flag was not given.
   template <class T>
   Status take(std::string_view name, int64_t least, int64_t most, T& into) const {
-    Result<int64_t> value = integer(name, static_cast<int64_t>(into), least, most);
-    if (!value) return std::move(value).error();
+    TRY(value, integer(name, static_cast<int64_t>(into), least, most));
     into = static_cast<T>(*value);
     return {};
   }

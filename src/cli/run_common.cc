@@ -67,15 +67,13 @@ namespace {
 // Reads --align, --trust-clocks and --align-on. The answer of another tool uses the timestamps that this tool sees, so
 // they are not changed then.
 Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& options) {
-  Result<AlignMode> mode = parse_align_mode(arguments.get("align", "auto"));
-  if (!mode) return std::move(mode).error();
+  TRY(mode, parse_align_mode(arguments.get("align", "auto")));
   if (clocks == Clocks::kRaw || arguments.has("compat")) return {};
   options.mode = *mode;
   options.refuse_untied = clocks == Clocks::kOneAxis;
   options.trust_clocks = arguments.has("trust-clocks");
   for (const std::string& text : arguments.all("align-on")) {
-    Result<align::ByHand> hand = parse_align_on(text);
-    if (!hand) return std::move(hand).error();
+    TRY(hand, parse_align_on(text));
     options.by_hand.push_back(*hand);
   }
   return {};
@@ -88,21 +86,18 @@ Result<OpenOptions> open_options(const Arguments& arguments, std::string_view co
   OpenOptions options;
   options.reader = arguments.get("reader");
   if (arguments.has("ranks")) {
-    auto ranks = parse_number_list(arguments.get("ranks"));
-    if (!ranks) return std::move(ranks).error();
+    TRY(ranks, parse_number_list(arguments.get("ranks")));
     options.ranks = *ranks;
   }
   if (arguments.has("devices")) {
-    auto devices = parse_number_list(arguments.get("devices"));
-    if (!devices) return std::move(devices).error();
+    TRY(devices, parse_number_list(arguments.get("devices")));
     options.devices = *devices;
   }
   if (arguments.has("steps"))
     if (Status s = parse_step_range(arguments.get("steps"), options.first_step, options.last_step); !s)
       return std::move(s).error();
   if (arguments.has("range")) {
-    auto range = parse_time_range(arguments.get("range"));
-    if (!range) return std::move(range).error();
+    TRY(range, parse_time_range(arguments.get("range")));
     options.range = *range;
   }
   if (Status s = take_layout(arguments, options); !s) return std::move(s).error();
@@ -113,8 +108,7 @@ Result<OpenOptions> open_options(const Arguments& arguments, std::string_view co
 
 Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, const std::vector<std::string>& paths,
                        std::string_view compat, Clocks clocks) {
-  Result<OpenOptions> options = open_options(arguments, compat, clocks);
-  if (!options) return std::move(options).error();
+  TRY(options, open_options(arguments, compat, clocks));
   ProgressBar bar(terminal, "progress.reading");
   options->progress = bar.progress();
   return open_trace(paths, *options);
@@ -163,8 +157,7 @@ Result<OutputFile> open_output(const std::string& path, const std::vector<std::s
 }
 
 Status check_writable(const std::string& path, const std::vector<std::string>& inputs) {
-  Result<OutputFile> file = open_output(path, inputs);
-  if (!file) return std::move(file).error();
+  TRY(file, open_output(path, inputs));
   return {};
 }
 

@@ -43,16 +43,14 @@ Result<Schedule> schedule_of(const Arguments& a) {
   if (a.has("plan-cost")) {
     if (def && std::string_view(def->name) != "zbvpp")
       return Error{ErrorCode::kUsage, std::string(def->name) + " is not planned with costs", {}, "zbvpp is"};
-    Result<PlanCosts> plan = parse_plan(a.get("plan-cost"));
-    if (!plan) return std::move(plan).error();
+    TRY(plan, parse_plan(a.get("plan-cost")));
     sizes.plan = *plan;
   }
   return make_schedule(name, sizes);
 }
 
 Result<UnitCosts> costs_of(const Arguments& a, UnitCosts costs) {
-  Result<int64_t> latency = a.duration_ns("latency", 0);
-  if (!latency) return std::move(latency).error();
+  TRY(latency, a.duration_ns("latency", 0));
   if (*latency < 0 || *latency > kMaxCostNs) return Error{ErrorCode::kUsage, "--latency must be 0 to an hour", {}, ""};
   costs.latency_ns = *latency;
   if (!a.has("cost")) return costs;

@@ -11,8 +11,7 @@ Result<WhatIfQuestion> what_if_question(const Arguments& arguments) {
   for (const auto& [flag, place] : {std::pair("micro-batches", &wish.micro_batches), std::pair("chunks", &wish.chunks),
                                     std::pair("group", &wish.group)}) {
     if (!arguments.has(flag)) continue;
-    Result<int64_t> value = arguments.integer(flag, 0, 1, 65'536);
-    if (!value) return std::move(value).error();
+    TRY(value, arguments.integer(flag, 0, 1, 65'536));
     *place = *value;
   }
   if (arguments.has("latency")) {

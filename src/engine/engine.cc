@@ -45,8 +45,7 @@ Result<CellRules> rules_for(const OpenOptions& options) {
   constexpr size_t kLongestRules = size_t{1} << 20;
   CellRules rules = shipped_cell_rules();
   if (options.cell_rules.empty()) return rules;
-  Result<std::string> text = read_all(options.cell_rules, kLongestRules);
-  if (!text) return std::move(text).error();
+  TRY(text, read_all(options.cell_rules, kLongestRules));
   if (Status s = rules.add(*text, options.cell_rules, true); !s) return std::move(s).error();
   return rules;
 }
@@ -85,8 +84,7 @@ bool find_recorded_cells(Trace& trace, const CellRules& rules, const OpenOptions
 }  // namespace
 
 Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOptions& options) {
-  Result<Source> source = scan_source(paths);
-  if (!source) return std::move(source).error();
+  TRY(source, scan_source(paths));
   Diagnostics choice;
   Result<const Reader*> reader = choose_reader(*source, options.reader, &choice);
   if (!reader) {
@@ -102,8 +100,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   read_options.devices = options.devices;
   read_options.only_ranges = options.only_ranges;
   read_options.newest_bytes = options.newest_bytes;
-  Result<CellRules> rules = rules_for(options);
-  if (!rules) return std::move(rules).error();
+  TRY(rules, rules_for(options));
   Result<Trace> trace = (*reader)->read(*source, read_options);
   // A reader keeps the part of a file that it could read. After a cancellation there is no use for that.
   if (options.progress && options.progress->cancelled())
@@ -281,8 +278,7 @@ Result<ChartPicture> chart_picture(const DrawnRun& drawn, const ExportOptions& o
       trace, trace.diagnostics, tables, findings.headline, findings.list, options, [&]() -> const Theory& {
         return theory_of(*drawn.run()).theory;
       }};
-  Result<PngChart> made = png_chart(input, "");
-  if (!made) return std::move(made).error();
+  TRY(made, png_chart(input, ""));
   return ChartPicture{std::move(made->bytes), made->width, made->height};
 }
 
@@ -290,8 +286,7 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
                     std::string_view to, const ExportOptions& options, std::vector<std::string>* written) {
   std::vector<std::string> paths;
   if (!written) written = &paths;
-  Result<const Exporter*> exporter = choose_exporter(to, path);
-  if (!exporter) return std::move(exporter).error();
+  TRY(exporter, choose_exporter(to, path));
   assert(!(*exporter)->is_page && "export_run() writes it");
   const Trace& trace = run->trace();
   if (trace.cells.size() == 0 && (*exporter)->draws_cells)

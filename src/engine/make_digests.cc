@@ -370,8 +370,7 @@ Result<DigestPlan> plan_digests(const std::vector<std::string>& paths, const std
   DigestPlan plan;
   plan.options = options;
   plan.folder = folder;
-  Result<Source> source = scan_source(paths);
-  if (!source) return std::move(source).error();
+  TRY(source, scan_source(paths));
   plan.source = std::move(*source);
   Result<const Reader*> reader = choose_reader(plan.source, options.reader);
   if (!reader) {

@@ -30,8 +30,7 @@ Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish) {
   WhatIfQuestion a;
   const auto also = [&](const std::string& text) { append_item(a.name, text, "; "); };
   for (const std::string& text : wish.scales) {
-    const Result<CellScale> scale = parse_scale(text);
-    if (!scale) return std::move(scale).error();
+    TRY(scale, parse_scale(text));
     a.own.scales.push_back(*scale);
     also(valid_utf8(text));
   }
@@ -89,9 +88,7 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
                    "--layers needs a recognised schedule: " + order.why_not().en,
                    {},
                    "stageline analyze schedule shows what was compared"};
-    Result<std::vector<int32_t>> layers =
-        parse_layers(question.layers, order.sizes().stages, order.sizes().chunks, order.layout());
-    if (!layers) return std::move(layers).error();
+    TRY(layers, parse_layers(question.layers, order.sizes().stages, order.sizes().chunks, order.layout()));
     options.layers = std::move(*layers);
     options.layers_divided = options.layers.size() > 1 && question.layers.find(',') == std::string::npos;
   }

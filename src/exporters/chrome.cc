@@ -316,8 +316,7 @@ class ChromeWriter {
 };
 
 Status write_chrome(const ExportInput& input, const std::string& path) {
-  Result<ExportSink> sink = ExportSink::create(path);
-  if (!sink) return std::move(sink).error();
+  TRY(sink, ExportSink::create(path));
   ChromeWriter(input, *sink).write();
   return sink->commit();
 }

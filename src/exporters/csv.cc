@@ -11,8 +11,7 @@ Status write_csv(const ExportInput& input, const std::string& path) {
   for (const Table& table : input.tables)
     if (table.name() == "cells") cells = &table;
   if (!cells) return Error{ErrorCode::kUnavailable, "there is no cells table to write as CSV", {path}, ""};
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   write_table_csv(*cells, [&](const std::string& text) { out->write(text); });
   return out->commit();
 }

@@ -31,8 +31,7 @@ ExportSink::ExportSink(ExportSink&&) noexcept = default;
 ExportSink::~ExportSink() = default;
 
 Result<ExportSink> ExportSink::create(const std::string& path) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   std::unique_ptr<Deflater> deflater;
   if (path.ends_with(".gz")) {
     deflater = std::make_unique<Deflater>();

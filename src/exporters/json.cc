@@ -46,8 +46,7 @@ void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
 }
 
 Status write_json(const ExportInput& input, const std::string& path) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   JsonWriter json;
   // take() keeps the writer's state within the document, so the text written so far can be moved out.
   const auto flush = [&](JsonWriter& writer) { out->write(writer.take()); };

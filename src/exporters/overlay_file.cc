@@ -89,8 +89,7 @@ class OverlayWriter {
 
   Status add_file(const SourceRef& file, bool first, bool last) {
     if (Status s = check_unchanged(file); !s) return s;
-    Result<Input> input = Input::open(file.path);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(file.path));
     first_ = first;
     last_ = last;
     pending_.clear();
@@ -269,8 +268,7 @@ Status write_overlay_file(const Trace& trace, const TraceOverlay& overlay, const
     return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
   for (const SourceRef& file : part.files)
     if (Status s = check_other_file(path, file); !s) return s;
-  Result<ExportSink> sink = ExportSink::create(path);
-  if (!sink) return std::move(sink).error();
+  TRY(sink, ExportSink::create(path));
   OverlayWriter writer(overlay, *sink);
   for (size_t f = 0; f < part.files.size(); ++f)
     if (Status s = writer.add_file(part.files[f], f == 0, f + 1 == part.files.size()); !s) return s;

@@ -12,10 +12,8 @@ constexpr double kPointsPerPixel = 0.75;  // 72 points and 96 CSS pixels are one
 constexpr double kMaxPoints = 14400;      // ISO 32000, annex C: viewers need not show larger pages
 
 Status write_pdf(const ExportInput& input, const std::string& path) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
-  Result<Chart> chart = make_chart(input, {});
-  if (!chart) return std::move(chart).error();
+  TRY(out, OutputFile::create(path));
+  TRY(chart, make_chart(input, {}));
   const double longest = std::max(chart->layout.width, chart->layout.height);
   const double scale = std::min(kPointsPerPixel, kMaxPoints / longest);
   cairo_surface_t* pdf = cairo_pdf_surface_create_for_stream(write_to_output, &*out, chart->layout.width * scale,

@@ -249,8 +249,7 @@ class PerfettoWriter : PerfettoPackets {
 };
 
 Status write_perfetto(const ExportInput& input, const std::string& path) {
-  Result<ExportSink> sink = ExportSink::create(path);
-  if (!sink) return std::move(sink).error();
+  TRY(sink, ExportSink::create(path));
   if (input.trace.cells.size() > 0) {
     PerfettoWriter writer(input, *sink);
     writer.write();

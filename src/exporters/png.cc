@@ -18,10 +18,8 @@ cairo_status_t append_to(void* closure, const unsigned char* data, unsigned int 
 Status write_png(const ExportInput& input, const std::string& path) {
   if (input.options.width_px > kMaxPixels)
     return Error{ErrorCode::kUsage, "a PNG is at most 32767 pixels wide", {path}, "SVG and PDF have no such limit"};
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
-  Result<PngChart> chart = png_chart(input, path);
-  if (!chart) return std::move(chart).error();
+  TRY(out, OutputFile::create(path));
+  TRY(chart, png_chart(input, path));
   out->write(chart->bytes);
   return out->commit();
 }
@@ -32,8 +30,7 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   ChartOptions options;
   options.max_objects = 400'000;
   if (input.options.width_px == 0 && input.options.max_width_px > 0) options.max_width_px = input.options.max_width_px;
-  Result<Chart> chart = make_chart(input, options);
-  if (!chart) return std::move(chart).error();
+  TRY(chart, make_chart(input, options));
   const ChartLayout& layout = chart->layout;
   // A width that was asked for is a width in pixels.
   const bool fine = input.options.width_px == 0 && input.options.max_width_px == 0 && layout.width * 2 <= kHandyWidth &&

@@ -141,13 +141,11 @@ void write_all(Output& out, const ExportInput& input) {
 }
 
 Status write_sqlite(const ExportInput& input, const std::string& path) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   if (out->partial_path() == path)
     return Error{ErrorCode::kUsage, "an SQLite database needs a regular file", {path}, "give a file name, not a pipe"};
   {
-    Result<SqliteDb> db = SqliteDb::open_new(out->partial_path());
-    if (!db) return std::move(db).error();
+    TRY(db, SqliteDb::open_new(out->partial_path()));
     Output tables{*db};
     write_all(tables, input);
     if (!tables.ok())

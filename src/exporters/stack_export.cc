@@ -283,8 +283,7 @@ Result<StackMetric> stack_metric(std::string_view name) {
 
 Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<size_t>& parts,
                                         const StackExportOptions& options, const std::string& path) {
-  Result<ExportSink> sink = ExportSink::create(path);
-  if (!sink) return std::move(sink).error();
+  TRY(sink, ExportSink::create(path));
   StackExportCounts counts;
   std::optional<SpeedscopeFile> speedscope;
   if (options.speedscope) speedscope.emplace(*sink);

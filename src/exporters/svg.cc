@@ -47,10 +47,8 @@ void drop_surface_number(std::string& svg) {
 }
 
 Status write_svg(const ExportInput& input, const std::string& path) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
-  Result<Chart> chart = make_chart(input, {});
-  if (!chart) return std::move(chart).error();
+  TRY(out, OutputFile::create(path));
+  TRY(chart, make_chart(input, {}));
   std::string text;
   cairo_surface_t* svg = cairo_svg_surface_create_for_stream(collect, &text, chart->layout.width, chart->layout.height);
   cairo_svg_surface_set_document_unit(svg, CAIRO_SVG_UNIT_PX);

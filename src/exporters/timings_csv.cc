@@ -29,8 +29,7 @@ std::string_view op_type(CellKind kind) {
 }  // namespace
 
 Status write_timings_csv(const Trace& trace, const std::vector<int64_t>& clock_offset_ns, const std::string& path) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   out->write("dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n");
   const Cells& cells = trace.cells;
   const int32_t stages = extent_of(trace).stage_count;

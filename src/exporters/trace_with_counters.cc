@@ -42,8 +42,7 @@ void add_event(std::vector<std::string>& events, const Counter& counter, const s
 // Adds HTA's events: every point of its two series, on the file's clock with HTA's rounding.
 Status add_hta(const TorchRun& run, const TorchRank& rank, std::vector<std::string>& events) {
   const Part& part = *rank.part;
-  Result<std::vector<QueuePoint>> queues = hta_queue_points(run, rank);
-  if (!queues) return std::move(queues).error();
+  TRY(queues, hta_queue_points(run, rank));
   for (const QueuePoint& p : *queues)
     add_event(events, {"Queue Length", "Queue Length", p.stream}, part.lanes[p.lane].pid, p.ts_ns + run.zero_ns,
               std::to_string(p.length));

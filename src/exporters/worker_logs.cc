@@ -77,8 +77,7 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
     std::error_code ec;
     fs::create_directories(place, ec);
     if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {place.string()}, ""};
-    Result<OutputFile> out = OutputFile::create((place / ("workerlog." + std::to_string(part.device))).string());
-    if (!out) return std::move(out).error();
+    TRY(out, OutputFile::create((place / ("workerlog." + std::to_string(part.device))).string()));
     const std::string thread = std::to_string(22000 + part.rank);
     const std::vector<size_t>& own = of_part[p];
     for (size_t i = 0; i < own.size();) {

@@ -123,8 +123,7 @@ void draw_rank(const RankCover& cover, int32_t rank, const Window& window, Bands
 }  // namespace
 
 Result<std::string> Tools::chart(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   const std::string_view kind = arguments["kind"].text();
   return kind == "timeline" ? timeline_chart(**run, arguments)
          : kind == "span"   ? span_chart(**run, arguments)
@@ -242,8 +241,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   if (const Value range = arguments["range"]; !range.is_none()) {
     if (Status taken = take(parse_time_range(range.text()), options.range); !taken) return std::move(taken).error();
   }
-  Result<Trace> trace = read_again(run, options);
-  if (!trace) return std::move(trace).error();
+  TRY(trace, read_again(run, options));
   ExportOptions drawing;
   drawing.ghosts = Ghosts::kOff;
   constexpr double kMaxWidth = 1600;
@@ -298,12 +296,9 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
 }
 
 Result<std::string> Tools::report(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
-  Result<std::string> path = writable(arguments["path"].text());
-  if (!path) return std::move(path).error();
-  Result<Trace> trace = read_again(**run, (*run)->options);
-  if (!trace) return std::move(trace).error();
+  TRY(run, opened(arguments));
+  TRY(path, writable(arguments["path"].text()));
+  TRY(trace, read_again(**run, (*run)->options));
   if (Status s = limits_.report(std::move(*trace), (*run)->paths, *path); !s) return std::move(s).error();
   struct stat about = {};
   stat(path->c_str(), &about);

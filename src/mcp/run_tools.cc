@@ -86,8 +86,7 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
 const Explanation& Tools::explanation_of(Opened& run) { return explained_run(*run.run); }
 
 Result<std::string> Tools::explain(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   const bool zh = arguments["lang"].text() == "zh";
   const Explanation& e = explanation_of(**run);
   const auto pick = [&](const Text& text) { return clean_text(text.in(zh), 2000); };
@@ -134,8 +133,7 @@ Result<std::string> Tools::explain(const Value& arguments) {
 }
 
 Result<std::string> Tools::ask(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   const std::string name(arguments["analysis"].text());
   const Analysis* analysis = find_analysis(name);
   std::vector<std::string> names;
@@ -165,8 +163,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   auto& answers = (*run)->answers;
   std::shared_ptr<const AnalysisResult> result = answers.count(key) > 0 ? answers[key] : nullptr;
   if (!result) {
-    Result<AnalysisResult> made = analysis->run(input);
-    if (!made) return std::move(made).error();
+    TRY(made, analysis->run(input));
     result = std::make_shared<const AnalysisResult>(std::move(*made));
     size_t rows = 0;
     for (const Table& one : result->tables) rows += one.row_count();
@@ -208,8 +205,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
 }
 
 Result<std::string> Tools::what_if(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   WhatIfWish wish;
   for (size_t i = 0; i < arguments["scale"].size(); ++i) wish.scales.emplace_back(arguments["scale"].item(i).text());
   wish.schedule = std::string(arguments["schedule"].text());
@@ -226,8 +222,7 @@ Result<std::string> Tools::what_if(const Value& arguments) {
     return cannot_answer(why.name, why.meaning, why.help);
   }
   Diagnostics notes;
-  Result<WhatIf> model = what_if_of(*(*run)->run, notes);
-  if (!model) return std::move(model).error();
+  TRY(model, what_if_of(*(*run)->run, notes));
   const Result<FixList> list = price_question(*model, *question);
   if (!list) return list.error();
   const ModelError& error = model->error();
@@ -255,10 +250,8 @@ Result<std::string> Tools::what_if(const Value& arguments) {
 }
 
 Result<std::string> Tools::diff(const Value& arguments) {
-  Result<Opened*> b = opened(arguments, "b");
-  if (!b) return std::move(b).error();
-  Result<Opened*> a = opened(arguments, "a");
-  if (!a) return std::move(a).error();
+  TRY(b, opened(arguments, "b"));
+  TRY(a, opened(arguments, "a"));
   double limit = 0;
   if (!arguments["fail_on"].is_none()) {
     std::string_view text = trim(arguments["fail_on"].text());

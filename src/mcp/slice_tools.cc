@@ -41,8 +41,7 @@ std::vector<std::string> words_of(std::string_view text) {
 }  // namespace
 
 Result<sql::Outcome> Tools::rows_of(const Opened& run, std::string_view text, int64_t rows, sql::RowSink& sink) const {
-  Result<sql::SessionPool::Lent> session = run.sessions->lend();
-  if (!session) return std::move(session).error();
+  TRY(session, run.sessions->lend());
   sql::Limits limits;
   limits.max_rows = rows;
   limits.timeout = limits_.timeout;
@@ -93,8 +92,7 @@ Result<std::string> Tools::query(const Opened& run, std::string_view text, int64
 }
 
 Result<std::string> Tools::schema(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   const std::string_view table = arguments["table"].text();
   return query(**run,
                table.empty() ? "SELECT name, kind, help FROM tables WHERE missing = '' ORDER BY kind DESC, name"
@@ -103,15 +101,13 @@ Result<std::string> Tools::schema(const Value& arguments) {
 }
 
 Result<std::string> Tools::sql(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   return query(**run, arguments["query"].text(), arguments["rows"].integer().value_or(50),
                handle_of(**run, "sql", arguments));
 }
 
 Result<std::string> Tools::slices(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   if ((*run)->trace.slice_count() == 0) {
     const Reason& why = reason("no_profiler_slices");
     return cannot_answer(why.name, why.meaning, why.help);
@@ -152,8 +148,7 @@ Result<std::string> Tools::slices(const Value& arguments) {
 }
 
 Result<std::string> Tools::slice(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   const std::string id = std::to_string(arguments["id"].integer().value_or(0));
   const int64_t most = limits_.max_chars / 5;
   const auto asked = [&](const std::string& text, ObjectRows& into) {

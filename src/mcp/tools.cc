@@ -180,8 +180,7 @@ Result<std::string> Tools::recompute(const std::string& handle) {
   const Result<JsonTree> tree = parse_json_tree(again.arguments, "handle");
   if (!tree) return tree.error();
   const Value arguments = tree->tree.root();
-  Result<Opened*> run = opened(arguments, again.tool == "diff" ? "a" : "trace");
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments, again.tool == "diff" ? "a" : "trace"));
   if (Status s = unchanged(**run); !s) return std::move(s).error();
   const Answer answer = call(again.tool, arguments);
   if (!answer.is_error) return answer.json;
@@ -229,8 +228,7 @@ Result<std::string> Tools::open(const Value& arguments) {
   options.reader = std::string(arguments["reader"].text());
   std::vector<std::string> paths;
   for (size_t i = 0; i < arguments["paths"].size(); ++i) {
-    Result<std::string> path = confined(arguments["paths"].item(i).text());
-    if (!path) return std::move(path).error();
+    TRY(path, confined(arguments["paths"].item(i).text()));
     paths.push_back(std::move(*path));
   }
   if (const Value ranks = arguments["ranks"]; !ranks.is_none()) {
@@ -249,8 +247,7 @@ Result<std::string> Tools::open(const Value& arguments) {
   options.progress = progress_;
   // Taken before the files are read, so that a change while they are read counts as a change.
   std::string files = files_at(paths);
-  Result<Trace> trace = open_trace(paths, options);
-  if (!trace) return std::move(trace).error();
+  TRY(trace, open_trace(paths, options));
   options.progress = nullptr;
   Opened& run = runs_.emplace_front();
   run.id = "t" + std::to_string(next_id_++);
@@ -297,8 +294,7 @@ Result<std::string> Tools::open(const Value& arguments) {
 }
 
 Result<std::string> Tools::close(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   const std::string id = (*run)->id;
   std::erase_if(handles_, [&](const auto& one) { return one.first.starts_with("h:" + id + ":"); });
   runs_.pop_front();
@@ -306,8 +302,7 @@ Result<std::string> Tools::close(const Value& arguments) {
 }
 
 Result<std::string> Tools::analyses(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   std::vector<std::pair<int, const Analysis*>> ranked;
   for (const Analysis* analysis : stageline::analyses()) {
     if (reason_against(*analysis, (*run)->trace)) continue;

@@ -120,8 +120,7 @@ struct Search {
 }  // namespace
 
 Result<std::string> Tools::verify(const Value& arguments) {
-  Result<Opened*> run = opened(arguments);
-  if (!run) return std::move(run).error();
+  TRY(run, opened(arguments));
   const std::string id = (*run)->id;
   JsonWriter json;
   json.begin_object().key("claims").begin_array();

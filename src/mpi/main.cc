@@ -167,8 +167,7 @@ Result<Job> job_of(std::vector<std::string> words) {
   words.erase(words.begin());
   job.digests_only = command->name == std::string_view("digest");
   job.folder = take_digests(words);
-  Result<Arguments> arguments = parse_arguments(*command, words);
-  if (!arguments) return std::move(arguments).error();
+  TRY(arguments, parse_arguments(*command, words));
   job.arguments = std::move(*arguments);
   if (job.digests_only) job.folder = job.arguments.get("output");
   if (job.folder.empty())

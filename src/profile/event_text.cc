@@ -39,8 +39,7 @@ Result<std::string> read_plain(const std::string& path, int64_t offset, size_t s
 
 // Reads a compressed file from its start, since zstd has no restart points.
 Result<std::string> read_through(const std::string& path, int64_t offset, size_t size) {
-  Result<Input> input = Input::open(path);
-  if (!input) return std::move(input).error();
+  TRY(input, Input::open(path));
   std::string window(kDefaultWindowBytes, '\0');
   std::string out;
   for (int64_t at = 0; out.size() < size;) {

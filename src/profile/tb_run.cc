@@ -241,8 +241,7 @@ TbEvent TbRun::event(const TorchRank& rank, const TorchRow& row) const {
 }
 
 Result<TbRun> make_tb_run(const Trace& trace, bool keeps_last_step) {
-  Result<TorchRun> torch = make_torch_run(trace, {.hta = false, .include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(trace, {.hta = false, .include_last_step = true}));
   TbRun run;
   run.torch = std::move(*torch);
   run.keeps_last_step = keeps_last_step;

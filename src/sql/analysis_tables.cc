@@ -51,8 +51,7 @@ class AnalysisSource : public TableSource {
     if (std::string why = this->why(); !why.empty()) return no_answer(std::move(why));
     std::vector<SqlColumn> columns = columns_of(Table(table_.name, "", in_words_of(data_->trace(), table_.columns())));
     if (table_.extent == AnalysisTable::kRunAddsColumns) {
-      Result<std::shared_ptr<const Table>> table = answer({});
-      if (!table) return std::move(table).error();
+      TRY(table, answer({}));
       columns = columns_of(**table);
     }
     for (const AnalysisOption& option : analysis_.options) add_option(columns, option.name, option.value, option.help);
@@ -133,8 +132,7 @@ class AnalysisSource : public TableSource {
           input.options.set(name, value);
         }
       }
-      Result<AnalysisResult> result = analysis_.run(input);
-      if (!result) return std::move(result).error();
+      TRY(result, analysis_.run(input));
       auto rows = std::make_shared<AnswerRows>();
       rows->tables = std::move(result->tables);
       return std::shared_ptr<const Rows>(std::move(rows));

@@ -417,8 +417,7 @@ Result<SessionPool::Lent> SessionPool::lend() {
       return lent;
     }
   }
-  Result<std::unique_ptr<Session>> made = Session::open(data_);
-  if (!made) return std::move(made).error();
+  TRY(made, Session::open(data_));
   return Lent(this, std::move(*made));
 }
 

@@ -398,8 +398,7 @@ void add_totals(const std::shared_ptr<const RunData>& data, std::vector<std::sha
                     {"from_ns", SqlType::kInteger, "ns", "Only slices that start at this moment or later."},
                     {"to_ns", SqlType::kInteger, "ns", "Only slices that start before this moment."}}),
       [data](const std::vector<Argument>& arguments) -> RunData::Made {
-        Result<Asked> asked = asked_of(arguments);
-        if (!asked) return std::move(asked).error();
+        TRY(asked, asked_of(arguments));
         return table_rows(totals_table(*data, *asked));
       }));
   out.push_back(made_once(data, "names", "Every name with its count and sums.", columns_of(names_table(*kNothing)),

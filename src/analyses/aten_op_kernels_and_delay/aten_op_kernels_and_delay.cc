@@ -300,10 +300,8 @@ Result<std::vector<Key>> sort_keys(const AnalysisInput& input) {
 }
 
 Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input) {
-  Result<std::vector<Key>> keys = sort_keys(input);
-  if (!keys) return std::move(keys).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(keys, sort_keys(input));
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const std::string prefix = input.options.text("operators", "aten::");
   std::vector<uint8_t> is_op;
   if (!input.hta)

@@ -205,8 +205,7 @@ void append(Table& to, const Table& from) {
 }
 
 Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const std::string builder = input.options.text("builder", "both");
   const Wanted wanted = {builder != "trace-call-graph", builder != "call-stack"};
   if (!input.hta) return exact_call_graphs(std::move(*torch), wanted, input.rows_later);

@@ -217,8 +217,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
 }
 
 Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });

@@ -138,8 +138,7 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
     result.tables.push_back(std::move(reported));
     return result;
   }
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   if (input.msprof) {
     result.tables.push_back(rival_time_summary(*torch, ops));

@@ -103,8 +103,7 @@ std::string power_text(int log2) {
 }
 
 Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<RankTransfers> transfers = all_transfers(*torch);
   std::vector<Sums> ranks(transfers.size());
   parallel_for(ranks.size(), [&](size_t k) {

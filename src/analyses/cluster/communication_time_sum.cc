@@ -83,8 +83,7 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
 }
 
 Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   const Matched matched = match_collectives(ops);
   std::vector<std::vector<OpTime>> ranks(ops.size());

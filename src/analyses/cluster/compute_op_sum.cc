@@ -139,8 +139,7 @@ std::vector<Line> lines_by_type(const std::vector<RankAnswer>& ranks, bool by_ra
 }
 
 Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });

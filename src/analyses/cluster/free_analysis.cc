@@ -232,12 +232,9 @@ Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
 }
 
 Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
-  Result<int64_t> least = input.options.microseconds("min-gap", kMinNs);
-  if (!least) return std::move(least).error();
-  Result<int64_t> most = input.options.integer("top", 10, 0);
-  if (!most) return std::move(most).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(least, input.options.microseconds("min-gap", kMinNs));
+  TRY(most, input.options.integer("top", 10, 0));
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   const std::vector<Reason> reasons = host_reasons(torch->trace->names);
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(),

@@ -205,10 +205,8 @@ Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
 }
 
 Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
-  Result<int64_t> most = input.options.integer("top", 15, 0);
-  if (!most) return std::move(most).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(most, input.options.integer("top", 15, 0));
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   const Ops ranks = all_communication_ops(*torch);
   AnalysisResult result;
   note_level_none(input, result.notes);

@@ -108,13 +108,10 @@ Table transfer_table(const std::vector<TransferClass>& classes, size_t most) {
 }
 
 Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
-  Result<double> ratio = input.options.real("ratio", kSlowRatio);
-  if (!ratio) return std::move(ratio).error();
+  TRY(ratio, input.options.real("ratio", kSlowRatio));
   if (!(*ratio > 1)) return Error{ErrorCode::kUsage, "--ratio must be more than 1", {}, "1.5: half as long again"};
-  Result<int64_t> most = input.options.integer("top", 15, 0);
-  if (!most) return std::move(most).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(most, input.options.integer("top", 15, 0));
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   const SlowTransfers slow = slow_transfers(all_transfers(*torch), *ratio, *most);
   const std::vector<TransferClass>& classes = slow.classes;
   AnalysisResult result;

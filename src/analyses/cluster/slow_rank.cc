@@ -201,12 +201,9 @@ Table late_table(const TorchRun& run, Sums& sums, size_t most) {
 }
 
 Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
-  Result<int64_t> late_ns = input.options.microseconds("late", kLateNs);
-  if (!late_ns) return std::move(late_ns).error();
-  Result<int64_t> most = input.options.integer("top", 15, 0);
-  if (!most) return std::move(most).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(late_ns, input.options.microseconds("late", kLateNs));
+  TRY(most, input.options.integer("top", 15, 0));
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   AnalysisResult result;
   note_level_none(input, result.notes);

@@ -37,8 +37,7 @@ Table exact_comm_comp_overlap_table(const std::vector<DeviceTime>& ranks) {
 }
 
 Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
   AnalysisResult result;
   note_last_step(*torch, result.notes);

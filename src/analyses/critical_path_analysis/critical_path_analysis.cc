@@ -391,10 +391,8 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
     return std::move(taken).error();
   if (!only) return std::move(only).error();
   if (!all) return std::move(all).error();
-  Result<int64_t> wanted = input.options.integer("rank", -1, 0);
-  if (!wanted) return std::move(wanted).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(wanted, input.options.integer("rank", -1, 0));
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   size_t part = torch->parts[0];
   if (*wanted >= 0) {
     const auto at = std::find_if(torch->parts.begin(), torch->parts.end(),

@@ -277,10 +277,8 @@ Result<Options> options_of(const AnalysisInput& input) {
 }
 
 Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) {
-  Result<Options> options = options_of(input);
-  if (!options) return std::move(options).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(options, options_of(input));
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const std::vector<bool> names = hta_launch_names(*input.trace, options->memory);
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) {
     return input.hta ? hta_launches(rank, names) : exact_launches(rank, *options);

@@ -66,8 +66,7 @@ Status read_counters(RankCounters& own) {
   for (Measured& m : own.ranges) wanted[part.slices.args_offset(m.range.slice)] = &m;
   for (const SourceRef& file : part.files) {
     if (Status s = check_unchanged(file); !s) return s;
-    Result<Input> input = Input::open(file.path);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(file.path));
     JsonEvents events(*input, JsonLayout::kTrace);
     for (;;) {
       Result<std::vector<JsonSpan>> spans = events.next();
@@ -266,8 +265,7 @@ Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCoun
 }
 
 Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   std::vector<RankCounters> ranks(torch->parts.size());
   std::vector<Status> read(ranks.size());
   parallel_for(ranks.size(), [&](size_t k) {
@@ -284,8 +282,7 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
     result.tables.push_back(exact_cupti_counters_table(*torch, ranks));
     return result;
   }
-  Result<Table> table = hta_cupti_counters_table(*torch, ranks);
-  if (!table) return std::move(table).error();
+  TRY(table, hta_cupti_counters_table(*torch, ranks));
   result.tables.push_back(std::move(*table));
   return result;
 }

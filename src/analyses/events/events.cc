@@ -249,8 +249,7 @@ Table exact_symbols(const TorchRun& run) {
 }
 
 Result<AnalysisResult> run_events(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   result.tables.push_back(input.rows_later ? events_later(*torch) : events_now(*torch));
   result.tables.push_back(input.hta ? hta_symbols(*torch) : exact_symbols(*torch));

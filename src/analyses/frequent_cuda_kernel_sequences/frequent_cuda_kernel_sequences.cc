@@ -193,8 +193,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
     return std::move(taken).error();
   if (Status taken = take(input.options.flag("compress-other-kernels", true), options.compress); !taken)
     return std::move(taken).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   if (wanted >= 0) {
     std::erase_if(torch->parts, [&](size_t p) { return torch->ranks[p] != wanted; });
     if (torch->parts.empty())

@@ -292,13 +292,10 @@ Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const s
 
 Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput& input) {
   Options options;
-  Result<bool> expand = input.options.flag("expand-names", true);
-  if (!expand) return std::move(expand).error();
-  Result<bool> shorten = input.options.flag("shorten-names", input.hta);
-  if (!shorten) return std::move(shorten).error();
+  TRY(expand, input.options.flag("expand-names", true));
+  TRY(shorten, input.options.flag("shorten-names", input.hta));
   options = {*expand, *shorten};
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const size_t count = torch->parts.size();
   AnalysisResult result;
   note_last_step(*torch, result.notes);

@@ -150,10 +150,8 @@ Result<Options> options_of(const AnalysisInput& input) {
 }
 
 Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& input) {
-  Result<Options> options = options_of(input);
-  if (!options) return std::move(options).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(options, options_of(input));
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   std::vector<bool> wanted;
   for (const CategoryInfo& c : input.trace->categories)
     wanted.push_back(input.hta ? c.text == (options->gpu ? "gpu_user_annotation" : "user_annotation")

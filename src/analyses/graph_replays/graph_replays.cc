@@ -147,8 +147,7 @@ std::vector<ColumnSpec> graph_replays_columns() {
 }
 
 Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {.include_last_step = true, .store = input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {.include_last_step = true, .store = input.rows}));
   std::vector<uint8_t> is_graph_launch(torch->trace->names.size());  // indexed by name
   for (StringId id = 0; id < is_graph_launch.size(); ++id)
     is_graph_launch[id] = launches_graph(torch->trace->names.text(id));

@@ -116,8 +116,7 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
 }
 
 Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   if (input.hta) {

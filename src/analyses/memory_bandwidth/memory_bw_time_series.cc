@@ -15,8 +15,7 @@ std::vector<ColumnSpec> memory_bw_time_series_columns() {
 }
 
 Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   const auto part_of = [&](size_t k) -> const Part& { return torch->trace->parts[torch->parts[k]]; };

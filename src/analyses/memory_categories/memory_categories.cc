@@ -155,12 +155,9 @@ std::vector<ColumnSpec> memory_at_peak_columns() {
 }
 
 Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
-  Result<int64_t> most = input.options.integer("points", 1000, 2, INT64_MAX);
-  if (!most) return std::move(most).error();
-  Result<int64_t> top = input.options.integer("top", 20, 1, INT64_MAX);
-  if (!top) return std::move(top).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
-  if (!torch) return std::move(torch).error();
+  TRY(most, input.options.integer("points", 1000, 2, INT64_MAX));
+  TRY(top, input.options.integer("top", 20, 1, INT64_MAX));
+  TRY(torch, make_torch_run(*input.trace, {false, true}));
   if (input.for_report) *most = kReportPoints;
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *most).answer(); });

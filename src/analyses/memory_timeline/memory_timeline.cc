@@ -39,16 +39,14 @@ struct Change {
 
 Result<std::vector<Change>> read_changes(const std::string& path, bool hta) {
   if (hta) {
-    Result<Input> input = Input::open(path);
-    if (!input) return std::move(input).error();
+    TRY(input, Input::open(path));
     char first = 0;
     if (Result<size_t> got = input->read(&first, 1); !got) return std::move(got).error();
     if (!input->compressed())
       return Error{
           ErrorCode::kBadInput, "BadGzipFile: Not a gzipped file", {path}, "HTA reads memory timelines as gzip only"};
   }
-  Result<std::string> text = read_all(path, kMaxBytes - simdjson::SIMDJSON_PADDING);
-  if (!text) return std::move(text).error();
+  TRY(text, read_all(path, kMaxBytes - simdjson::SIMDJSON_PADDING));
   const auto bad = [&](int64_t entry) {
     return Error{
         ErrorCode::kBadInput,
@@ -154,8 +152,7 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   Table timeline("memory-timeline", "Memory by category over time", timeline_columns());
   Table peaks("memory-peaks", "Memory by category at the peak", timeline_columns());
   for (const std::string& path : input.paths) {
-    Result<std::vector<Change>> changes = read_changes(path, input.hta);
-    if (!changes) return std::move(changes).error();
+    TRY(changes, read_changes(path, input.hta));
     const std::vector<Point> points = points_of(*changes, input.hta);
     if (input.hta) {
       result.tables.push_back(hta_memory_timeline_table(points));

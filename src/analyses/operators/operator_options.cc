@@ -29,8 +29,7 @@ Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) 
   for (const auto& [name, width] : {std::pair{"max-src-column-width", &torch.max_src_column_width},
                                     {"max-name-column-width", &torch.max_name_column_width},
                                     {"max-shapes-column-width", &torch.max_shapes_column_width}}) {
-    Result<int64_t> value = given.integer(name, *width, 0, kWidest);
-    if (!value) return std::move(value).error();
+    TRY(value, given.integer(name, *width, 0, kWidest));
     *width = *value;
   }
   if (given.has("header")) torch.header = given.text("header");

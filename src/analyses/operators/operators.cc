@@ -268,11 +268,9 @@ void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& b
 }
 
 Result<AnalysisResult> run_operators(const AnalysisInput& input) {
-  Result<Options> options = operators::read_options(input);
-  if (!options) return std::move(options).error();
+  TRY(options, operators::read_options(input));
   const Trace& trace = *input.trace;
-  Result<TorchRun> torch = make_torch_run(trace, {.hta = false, .include_last_step = true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(trace, {.hta = false, .include_last_step = true}));
   if (input.foreign) return torch_answer(trace, *torch, std::move(*options));
   const FunctionNames names(trace);
   std::vector<RankAnswer> ranks(torch->parts.size());

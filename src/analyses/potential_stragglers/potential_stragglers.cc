@@ -86,18 +86,13 @@ Table hta_potential_stragglers_table(const std::vector<int32_t>& ranks) {
 }
 
 Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
-  Result<std::vector<int32_t>> steps = input.options.numbers("profiler-steps");
-  if (!steps) return std::move(steps).error();
-  Result<int64_t> candidates = input.options.integer("num-candidates", 2, input.hta ? INT64_MIN : 0);
-  if (!candidates) return std::move(candidates).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(steps, input.options.numbers("profiler-steps"));
+  TRY(candidates, input.options.integer("num-candidates", 2, input.hta ? INT64_MIN : 0));
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   if (input.hta) {
-    Result<std::vector<int32_t>> ranks =
-        hta_stragglers(*torch, *steps, input.options.has("profiler-steps"), *candidates);
-    if (!ranks) return std::move(ranks).error();
+    TRY(ranks, hta_stragglers(*torch, *steps, input.options.has("profiler-steps"), *candidates));
     result.tables.push_back(hta_potential_stragglers_table(*ranks));
     return result;
   }

@@ -46,8 +46,7 @@ Table exact_profiler_steps_table(const TorchRun& run) {
 }
 
 Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   if (!input.hta) {

@@ -115,13 +115,11 @@ Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
 }
 
 Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   if (input.hta) {
-    Result<std::vector<std::vector<QueuePoint>>> ranks = hta_queues(*torch);
-    if (!ranks) return std::move(ranks).error();
+    TRY(ranks, hta_queues(*torch));
     result.tables.push_back(hta_queue_length_summary_table(*torch, *ranks));
     return result;
   }

@@ -81,10 +81,8 @@ std::vector<ColumnSpec> time_spent_blocked_on_full_queue_columns() {
 }
 
 Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput& input) {
-  Result<int64_t> most = input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1);
-  if (!most) return std::move(most).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(most, input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1));
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const size_t count = torch->parts.size();
   const auto rank_of = [&](size_t k) { return int64_t{torch->ranks[torch->parts[k]]}; };
   AnalysisResult result;

@@ -240,8 +240,7 @@ Result<GivenPeaks> read_peaks(const AnalysisOptions& options) {
   GivenPeaks given;
   for (const auto& [name, value] : {std::pair{"peak-tflops", &given.tflops}, {"peak-gbps", &given.gbps}}) {
     if (!options.has(name)) continue;
-    Result<double> read = options.real(name, 0);
-    if (!read) return std::move(read).error();
+    TRY(read, options.real(name, 0));
     if (!(*read > 0) || !(*read < 1e9))
       return Error{ErrorCode::kUsage, "--" + std::string(name) + " must be above 0 and below 10⁹", {}, ""};
     *value = *read;
@@ -344,8 +343,7 @@ Error nothing_to_ask(const std::vector<RankRoofline>& ranks) {
 
 Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
-  Result<GivenPeaks> given = read_peaks(input.options);
-  if (!given) return std::move(given).error();
+  TRY(given, read_peaks(input.options));
   const FunctionNames names(trace);
   std::vector<RankRoofline> ranks(trace.parts.size());
   parallel_for(ranks.size(), [&](size_t p) { ranks[p] = RankReader(trace, trace.parts[p], names).read(); });

@@ -124,10 +124,8 @@ void note_flaws(const std::vector<MemoryAnswer>& ranks, Diagnostics& notes) {
 }
 
 Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
-  Result<int64_t> most = input.options.integer("points", 1000, 2, INT64_MAX);
-  if (!most) return std::move(most).error();
-  Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
-  if (!torch) return std::move(torch).error();
+  TRY(most, input.options.integer("points", 1000, 2, INT64_MAX));
+  TRY(torch, make_torch_run(*input.trace, {false, true}));
   std::vector<MemoryAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = memory_answer(*torch, torch->parts[k]); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {

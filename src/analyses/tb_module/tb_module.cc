@@ -124,8 +124,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
 }
 
 Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {false, true});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {false, true}));
   std::vector<ModuleAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k]); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const ModuleAnswer& a) { return a.nodes.empty(); })) {

@@ -58,8 +58,7 @@ Table hta_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
 }
 
 Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
-  Result<TorchRun> torch = make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows});
-  if (!torch) return std::move(torch).error();
+  TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
   const std::vector<bool> lacks = lacks_kernels(*torch);
   for (size_t k = 0; k < ranks.size(); ++k) ranks[k].any = ranks[k].any && !lacks[k];

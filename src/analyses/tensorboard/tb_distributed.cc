@@ -12,8 +12,7 @@ namespace stageline {
 namespace {
 
 Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
-  Result<TbRun> made = make_tb_run(*input.trace, input.include_last_step);
-  if (!made) return std::move(made).error();
+  TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
   std::vector<TbRankWork> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = tb_work(tb, tb_rank(tb, tb.torch.parts[k])); });

@@ -206,8 +206,7 @@ Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
 
 Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
   const bool by_launch = input.options.text("group-by", "kernel") == "kernel-and-operator";
-  Result<TbRun> made = make_tb_run(*input.trace, input.include_last_step);
-  if (!made) return std::move(made).error();
+  TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
   std::vector<RankKernels> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(),

@@ -109,8 +109,7 @@ Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, 
 
 Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
   const bool by_shape = input.options.text("group-by", "operator") == "operator-and-shape";
-  Result<TbRun> made = make_tb_run(*input.trace, input.include_last_step);
-  if (!made) return std::move(made).error();
+  TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
   const FunctionNames names(*input.trace);
   std::vector<RankOperators> ranks(tb.torch.parts.size());

@@ -102,8 +102,7 @@ Table advice_table(const std::vector<TbOverview>& ranks) {
 }
 
 Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
-  Result<TbRun> made = make_tb_run(*input.trace, input.include_last_step);
-  if (!made) return std::move(made).error();
+  TRY(made, make_tb_run(*input.trace, input.include_last_step));
   const TbRun& tb = *made;
   const FunctionNames names(*input.trace);
   std::vector<TbOverview> ranks(tb.torch.parts.size());

@@ -10,8 +10,7 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
   for (const auto& [name, list] :
        {std::pair{"control-rank", &options.control_ranks}, std::pair{"test-rank", &options.test_ranks},
         std::pair{"control-iteration", &options.control_steps}, std::pair{"test-iteration", &options.test_steps}}) {
-    Result<std::vector<int32_t>> numbers = input.options.numbers(name);
-    if (!numbers) return std::move(numbers).error();
+    TRY(numbers, input.options.numbers(name));
     *list = std::move(*numbers);
   }
   if (Status taken = take(input.options.flag("use-short-name", false), options.short_names); !taken)
@@ -20,8 +19,7 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
   const std::string side = input.options.text("device-type", "ALL");
   options.side = side == "CPU" ? DeviceSide::kHost : side == "GPU" ? DeviceSide::kDevice : DeviceSide::kAll;
   if (!input.hta) return exact_trace_diff(input, options);
-  Result<std::vector<Table>> tables = hta_trace_diff(*input.control, *input.test, options);
-  if (!tables) return std::move(tables).error();
+  TRY(tables, hta_trace_diff(*input.control, *input.test, options));
   AnalysisResult result;
   result.tables = std::move(*tables);
   return result;

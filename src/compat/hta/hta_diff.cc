@@ -31,8 +31,7 @@ std::string python_argument(const std::vector<int32_t>& numbers) {
 // Returns sums by name for the given ranks and iterations; by default for the first of each.
 Result<SumsByName> sums_of(const Trace& trace, const char* label, const std::vector<int32_t>& ranks,
                            const std::vector<int32_t>& steps, const DiffOptions& options) {
-  Result<TorchRun> run = make_torch_run(trace, {true, true});
-  if (!run) return std::move(run).error();
+  TRY(run, make_torch_run(trace, {true, true}));
   run->drops_last_step = false;  // a comparison loads without alignment and without dropping a step
   for (StringId id = 0; id < trace.names.size(); ++id) {
     std::string name(trace.names.text(id));
@@ -80,10 +79,8 @@ Result<SumsByName> sums_of(const Trace& trace, const char* label, const std::vec
 }  // namespace
 
 Result<std::vector<Table>> hta_trace_diff(const Trace& control_run, const Trace& test_run, const DiffOptions& options) {
-  Result<SumsByName> control = sums_of(control_run, "Control", options.control_ranks, options.control_steps, options);
-  if (!control) return std::move(control).error();
-  Result<SumsByName> test = sums_of(test_run, "Test", options.test_ranks, options.test_steps, options);
-  if (!test) return std::move(test).error();
+  TRY(control, sums_of(control_run, "Control", options.control_ranks, options.control_steps, options));
+  TRY(test, sums_of(test_run, "Test", options.test_ranks, options.test_steps, options));
   Table compared("compare-traces", "Two runs compared (HTA)",
                  {{options.short_names ? "short_name" : "name", "name", Type::kText, ""},
                   {"Control_counts", "control count", Type::kInteger, ""},

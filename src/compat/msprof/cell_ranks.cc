@@ -30,8 +30,7 @@ std::vector<std::vector<uint32_t>> cells_by_part(const Trace& trace) {
 
 // Without cells, all that is known of a block is whether it runs forward or backward.
 Status plain_blocks(const SqliteDb& db, const PpChartOptions& options, RankTables& tables, PpChartRank& rank) {
-  Result<DeviceRanges> ranges = read_device_ranges(db, HostWindow());
-  if (!ranges) return std::move(ranges).error();
+  TRY(ranges, read_device_ranges(db, HostWindow()));
   const uint32_t names[] = {tables.blocks.name_id("F"), tables.blocks.name_id("B")};
   int64_t last_end = INT64_MIN;
   for (const DeviceRange& row : ranges->rows) {
@@ -125,8 +124,7 @@ Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& pee
   const Membership membership = membership_of(db);
   peers.pipeline = membership.pipeline;
   if (!db.has_table("COMMUNICATION_TASK_INFO")) {  // otherwise the profiler recorded the operations themselves
-    Result<MarkedOps> ops = read_marked_ops(db, HostWindow(), false);
-    if (!ops) return std::move(ops).error();
+    TRY(ops, read_marked_ops(db, HostWindow(), false));
     tables.ops = std::move(ops->ops);
     tables.write_ops = !tables.ops.empty();
     peers.ops = peers_of(tables.ops, membership, nameless.ops, nameless.lost);

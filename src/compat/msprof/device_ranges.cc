@@ -146,14 +146,11 @@ Result<std::vector<Step>> steps_of(const SqliteDb& db, std::string& missing) {
 
 Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& pops) {
   DeviceRanges out;
-  auto words = messages_of(db, out.missing);
-  if (!words) return std::move(words).error();
-  auto host = host_ranges(db, *words, pops, out.missing);
-  if (!host) return std::move(host).error();
+  TRY(words, messages_of(db, out.missing));
+  TRY(host, host_ranges(db, *words, pops, out.missing));
   if (!out.missing.empty()) return out;
   std::string no_steps;
-  auto step_rows = steps_of(db, no_steps);
-  if (!step_rows) return std::move(step_rows).error();
+  TRY(step_rows, steps_of(db, no_steps));
   const bool stepless = no_steps == "STEP_TIME";
   const Steps steps(std::move(*step_rows));
   out.rows.reserve(host->size());

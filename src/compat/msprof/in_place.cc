@@ -45,10 +45,8 @@ Result<std::string> ends_of(const SqliteDb& db, const std::string& table) {
 Result<bool> same_measurement(const std::string& path, const std::string& backup) {
   if (std::error_code ec; fs::equivalent(path, backup, ec)) return true;
   Diagnostics ignored;
-  Result<SqliteDb> now = SqliteDb::open_read(path, ignored);
-  if (!now) return std::move(now).error();
-  Result<SqliteDb> then = SqliteDb::open_read(backup, ignored);
-  if (!then) return std::move(then).error();
+  TRY(now, SqliteDb::open_read(path, ignored));
+  TRY(then, SqliteDb::open_read(backup, ignored));
   std::vector<std::string> tables;
   // Tables WITHOUT ROWID have no first row that could be asked for; no profiler makes such tables.
   SqliteRows names(
@@ -58,9 +56,8 @@ Result<bool> same_measurement(const std::string& path, const std::string& backup
   if (!names.ok()) return names.status().error();
   for (const std::string& table : tables) {
     if (!now->has_table(table)) return false;
-    Result<std::string> a = ends_of(*now, table), b = ends_of(*then, table);
-    if (!a) return std::move(a).error();
-    if (!b) return std::move(b).error();
+    TRY(a, ends_of(*now, table));
+    TRY(b, ends_of(*then, table));
     if (*a != *b) return false;
   }
   return true;
@@ -68,8 +65,7 @@ Result<bool> same_measurement(const std::string& path, const std::string& backup
 
 // Checks that the file can be written and that no other program is using it.
 Status try_lock(const std::string& path) {
-  Result<SqliteDb> db = SqliteDb::open_write(path);
-  if (!db) return std::move(db).error();
+  TRY(db, SqliteDb::open_write(path));
   return db->run("BEGIN IMMEDIATE");
 }
 
@@ -106,16 +102,14 @@ Status replace(const std::string& path, const RankTables& tables) {
   std::error_code ec;
   const bool kept = fs::exists(fs::symlink_status(backup, ec));
   if (kept) {
-    Result<bool> same = same_measurement(path, backup);
-    if (!same) return std::move(same).error();
+    TRY(same, same_measurement(path, backup));
     if (!*same)
       return Error{ErrorCode::kUsage,
                    "the backup beside this database is another measurement's, so this one would have none",
                    {backup},
                    "move it away"};
   }
-  Result<OutputFile> out = OutputFile::create(path, size_t{1} << 16, OutputFile::Over::kAnInput);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path, size_t{1} << 16, OutputFile::Over::kAnInput));
   if (Status s = fill_copy(path, tables, *out); !s) return s;
   if (Status s = settle(out->partial_path(), before); !s) return s;
   // The file is locked again only now, since closing it after copying would have dropped the lock (POSIX).

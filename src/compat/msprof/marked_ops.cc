@@ -97,11 +97,9 @@ struct RangeMark {
 
 Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, bool as_msprof) {
   MarkedOps out;
-  auto messages = messages_of(db);
-  if (!messages) return std::move(messages).error();
+  TRY(messages, messages_of(db));
   if (messages->empty()) return out;
-  auto types = data_types_of(db);
-  if (!types) return std::move(types).error();
+  TRY(types, data_types_of(db));
   if (types->empty() && as_msprof) {
     out.lost = "ENUM_HCCL_DATA_TYPE is missing or empty";
     return out;

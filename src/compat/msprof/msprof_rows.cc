@@ -116,8 +116,7 @@ void label_by_word(const std::vector<DeviceRange>& rows, StepTasks& blocks) {
 }
 
 Status add_links(const SqliteDb& db, const HostWindow& window, RankTables& tables) {
-  auto ops = read_peer_ops(db, window, false);
-  if (!ops) return std::move(ops).error();
+  TRY(ops, read_peer_ops(db, window, false));
   std::map<std::pair<int64_t, int64_t>, int64_t> counts;  // over all groups, as msprof-analyze counts
   for (const PeerOp& op : *ops) {
     const int64_t k = counts[{op.src, op.dst}]++;
@@ -162,16 +161,14 @@ MsprofPlan msprof_plan(const SqliteDb& first, bool msmonitor, const MsprofSizes&
 Result<MsprofRank> msprof_rank(const SqliteDb& db, int32_t rank, const MsprofPlan& plan, const HostWindow& window) {
   MsprofRank out;
   if (!db.has_table("COMMUNICATION_OP")) {
-    Result<MarkedOps> ops = read_marked_ops(db, window, true);
-    if (!ops) return std::move(ops).error();
+    TRY(ops, read_marked_ops(db, window, true));
     if (!ops->lost.empty()) out.remarks.push_back("no COMMUNICATION_OP: " + ops->lost);
     out.tables.ops = std::move(ops->ops);
     out.tables.write_ops = !out.tables.ops.empty();
   }
   if (Status s = add_links(db, window, out.tables); !s) return std::move(s).error();
   if (plan.lost) return out;
-  Result<DeviceRanges> ranges = read_device_ranges(db, window);
-  if (!ranges) return std::move(ranges).error();
+  TRY(ranges, read_device_ranges(db, window));
   if (ranges->rows.empty()) {
     out.remarks.push_back(ranges->missing.empty() ? "no forward or backward range has a task on the device"
                                                   : "the database has no " + ranges->missing);

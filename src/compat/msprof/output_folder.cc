@@ -141,8 +141,7 @@ Result<PpChartFolder> open_output_folder(const PpChartOptions& options, const st
                    {rank.path},
                    "--in-place changes it, after a backup; or name another folder with -o, outside of the profile"};
   }
-  Result<std::vector<std::string>> earlier = files_of_mark(root);
-  if (!earlier) return std::move(earlier).error();
+  TRY(earlier, files_of_mark(root));
   folder.earlier = std::move(*earlier);
   const std::string stranger = first_stranger(root, {folder.earlier.begin(), folder.earlier.end()});
   if (!stranger.empty())

@@ -120,12 +120,9 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   if (!db.has_table("COMMUNICATION_OP") || !db.has_table("COMMUNICATION_TASK_INFO")) return out;
   SqliteRows devices = rows_of(db, "RANK_DEVICE_MAP", {"rankId"});
   if (!devices.next()) return out;
-  auto ops = op_rows(db);
-  if (!ops) return std::move(ops).error();
-  auto texts = texts_of(db, *ops, batches);
-  if (!texts) return std::move(texts).error();
-  auto calls = called(db, *ops, window);
-  if (!calls) return std::move(calls).error();
+  TRY(ops, op_rows(db));
+  TRY(texts, texts_of(db, *ops, batches));
+  TRY(calls, called(db, *ops, window));
 
   std::unordered_map<int64_t, uint32_t, SeededHash> op_of_id;
   for (uint32_t i = 0; i < ops->size(); ++i) {

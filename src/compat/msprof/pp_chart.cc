@@ -68,8 +68,7 @@ HostWindow host_window(const SqliteDb& db, const std::optional<int64_t>& step, P
 // Labels one rank as msprof-analyze does.
 Result<MsprofRank> msprof_labels(const PpChartOptions& options, const RankDatabase& database, const MsprofPlan& plan,
                                  PpChartRank& rank, Diagnostics& notes) {
-  Result<SqliteDb> db = SqliteDb::open_read(database.path, notes);
-  if (!db) return std::move(db).error();
+  TRY(db, SqliteDb::open_read(database.path, notes));
   return msprof_rank(*db, database.rank, plan, host_window(*db, options.step, rank));
 }
 
@@ -128,10 +127,8 @@ Status clear_into(const PpChartFolder& folder, PpChart& chart) {
 Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   PpChart chart;
   Diagnostics finding;
-  Result<RankDatabases> found = find_rank_databases(options.folder, finding);
-  if (!found) return std::move(found).error();
-  Result<std::vector<RankDatabase>> ranks = wanted_ranks(*found, options, chart.notes);
-  if (!ranks) return std::move(ranks).error();
+  TRY(found, find_rank_databases(options.folder, finding));
+  TRY(ranks, wanted_ranks(*found, options, chart.notes));
   const bool copies = options.to != PpChartOptions::To::kInPlace;
   PpChartFolder folder;
   if (copies) {

@@ -10,8 +10,7 @@
 namespace stageline {
 
 Result<RankDatabases> find_rank_databases(const std::string& folder, Diagnostics& notes) {
-  Result<Source> source = scan_source({folder});
-  if (!source) return std::move(source).error();
+  TRY(source, scan_source({folder}));
   for (const std::string& path : source->unreadable) notes.add(problem::ascend_unreadable, {path});
   const auto nothing = [&](const std::string& hint) {
     return Error{ErrorCode::kNotFound,

@@ -135,8 +135,7 @@ Status write_ops(const SqliteDb& db, const std::vector<MarkedOp>& ops) {
                  "INTEGER,count NUMERIC,opType INTEGER)");
       !s)
     return s;
-  auto ids = string_ids(db, ops);
-  if (!ids) return std::move(ids).error();
+  TRY(ids, string_ids(db, ops));
   SqliteInsert insert(db, "COMMUNICATION_OP", 12);
   for (const MarkedOp& op : ops) {
     insert.integer(ids->at(op.name)).integer(op.start_ns).integer(op.end_ns).integer(op.connection);
@@ -185,8 +184,7 @@ Status write_tables(const SqliteDb& db, const RankTables& tables) {
 }
 
 Status copy_file(const std::string& source, const std::string& target) {
-  Result<OutputFile> out = OutputFile::create(target);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(target));
   if (Status s = copy_into(source, *out); !s) return s;
   return out->commit();
 }
@@ -195,8 +193,7 @@ namespace {
 
 // `in` is the name that messages give.
 Status fill(const std::string& file, const RankTables& tables, const std::string& in) {
-  Result<SqliteDb> db = SqliteDb::open_new(file);
-  if (!db) return std::move(db).error();
+  TRY(db, SqliteDb::open_new(file));
   Status s = db->run("BEGIN");
   if (s) s = write_tables(*db, tables);
   if (s) s = db->run("COMMIT");
@@ -212,15 +209,13 @@ Status fill_copy(const std::string& source, const RankTables& tables, const Outp
 }
 
 Status write_copy(const std::string& source, const std::string& target, const RankTables& tables) {
-  Result<OutputFile> out = OutputFile::create(target);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(target));
   if (Status s = fill_copy(source, tables, *out); !s) return s;
   return out->commit();
 }
 
 Status write_tables_alone(const std::string& target, const RankTables& tables) {
-  Result<OutputFile> out = OutputFile::create(target);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(target));
   if (Status s = fill(out->partial_path(), tables, out->path()); !s) return s;
   return out->commit();
 }

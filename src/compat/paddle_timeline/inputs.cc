@@ -68,8 +68,7 @@ std::vector<int32_t> without_repeats(const std::vector<int32_t>& devices, Diagno
 }  // namespace
 
 Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options, Diagnostics& diagnostics) {
-  Result<Folder> root = list_folder(options.log_dir);
-  if (!root) return std::move(root).error();
+  TRY(root, list_folder(options.log_dir));
   bool multi = options.multi_machine;
   if (!multi && !options.compat_v3 && root->devices.empty() && !root->machine_folders.empty()) {
     diagnostics.add(problem::paddle_several_machines, {options.log_dir});
@@ -96,8 +95,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   } else {
     std::set<int32_t> found;
     for (const std::string& folder : folders) {
-      Result<Folder> content = list_folder(folder);
-      if (!content) return std::move(content).error();
+      TRY(content, list_folder(folder));
       found.insert(content->devices.begin(), content->devices.end());
     }
     devices.assign(found.begin(), found.end());

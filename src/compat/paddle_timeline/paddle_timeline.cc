@@ -162,8 +162,7 @@ StepMerge merge_steps(const LogSteps& logs, bool as_v3, Diagnostics& diagnostics
 
 Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& options) {
   PaddleTimeline result;
-  Result<TimelineInputs> inputs = find_timeline_inputs(options, result.diagnostics);
-  if (!inputs) return std::move(inputs).error();
+  TRY(inputs, find_timeline_inputs(options, result.diagnostics));
   namespace fs = std::filesystem;
   result.chrome_path = (fs::path(inputs->output_folder) / "pipeline_profile.json").string();
   result.perfetto_path = (fs::path(inputs->output_folder) / "pipeline_profile_perfetto.json").string();
@@ -173,10 +172,8 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
       const auto size = fs::file_size(row.path, ignored);
       if (!ignored) options.progress->expect(size);
     }
-  Result<OutputFile> chrome = OutputFile::create(result.chrome_path, kTimelineBufferBytes);
-  if (!chrome) return std::move(chrome).error();
-  Result<OutputFile> perfetto = OutputFile::create(result.perfetto_path, kTimelineBufferBytes);
-  if (!perfetto) return std::move(perfetto).error();
+  TRY(chrome, OutputFile::create(result.chrome_path, kTimelineBufferBytes));
+  TRY(perfetto, OutputFile::create(result.perfetto_path, kTimelineBufferBytes));
   TimelineWriter writer(*chrome, *perfetto, inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
   const Result<LogSteps> logs = write_jobs(options, inputs->rows, writer, result);
   if (!logs) return logs.error();

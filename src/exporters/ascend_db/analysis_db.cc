@@ -89,11 +89,9 @@ void communication_rows(const SqliteDb& db, const RankRows& rows, const AscendDb
 
 Status write_analysis_db(const RankRows& rows, const AscendDbOptions& o, const std::vector<Span>& steps,
                          int64_t offset_ns, const std::string& path) {
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   {
-    Result<SqliteDb> db = SqliteDb::open_new(out->partial_path());
-    if (!db) return std::move(db).error();
+    TRY(db, SqliteDb::open_new(out->partial_path()));
     if (Status s = db->run("BEGIN"); !s) return s;
     if (Status s = create_analysis_tables(*db, o.level); !s) return s;
     Status status;

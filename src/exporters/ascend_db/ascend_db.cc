@@ -240,11 +240,9 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
   if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {output.string()}, ""};
   const std::string path =
       (output / ((o.mindspore ? "ascend_mindspore_profiler_" : "ascend_pytorch_profiler_") + number + ".db")).string();
-  Result<OutputFile> out = OutputFile::create(path);
-  if (!out) return std::move(out).error();
+  TRY(out, OutputFile::create(path));
   {
-    Result<SqliteDb> db = SqliteDb::open_new(out->partial_path());
-    if (!db) return std::move(db).error();
+    TRY(db, SqliteDb::open_new(out->partial_path()));
     if (Status s = db->run("BEGIN"); !s) return s;
     if (Status s = create_tables(*db, o.level, o.step_time); !s) return s;
     {

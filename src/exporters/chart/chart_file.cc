@@ -12,8 +12,7 @@ Result<Chart> make_chart(const ExportInput& input, ChartOptions options) {
   const MeasureText measure = [&](std::string_view text, double size, bool bold) {
     return fonts.measure(text, size, bold);
   };
-  Result<ChartLayout> layout = layout_chart(input.trace, options, measure);
-  if (!layout) return std::move(layout).error();
+  TRY(layout, layout_chart(input.trace, options, measure));
   return Chart{std::move(*layout), std::move(fonts), input.options.dark ? dark_theme() : light_theme()};
 }
 

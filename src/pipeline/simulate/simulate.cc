@@ -220,8 +220,7 @@ class Simulation {
       costs.arrival_ns = [&](int32_t from, int32_t to, const Action&, int64_t sent_ns) {
         return sent_ns + faults_.transfer_ns(dp, from, to);
       };
-    auto times = replay(run_.schedule, costs);
-    if (!times) return std::move(times).error();
+    TRY(times, replay(run_.schedule, costs));
     for (size_t stage = 0; stage < times->size(); ++stage)
       if (!(*times)[stage].empty())
         all.stage_end_ns[stage] = std::max(all.stage_end_ns[stage], all.start_ns + (*times)[stage].back().end_ns);
@@ -312,8 +311,7 @@ class Simulation {
 
 Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
   if (Status s = check(o); !s) return std::move(s).error();
-  Result<Schedule> order = faulty_order(o);
-  if (!order) return std::move(order).error();
+  TRY(order, faulty_order(o));
   return Simulation(o, std::move(*order)).run();
 }
 

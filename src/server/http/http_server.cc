@@ -116,8 +116,7 @@ struct HttpServer::Impl {
   }
 
   Status open() {
-    Result<std::vector<asio::ip::address>> wanted = addresses();
-    if (!wanted) return std::move(wanted).error();
+    TRY(wanted, addresses());
     for (const auto& address : *wanted) is_public = is_public || !address.is_loopback();
     if (is_public && !options.token)
       return Error{ErrorCode::kUsage,

@@ -260,8 +260,7 @@ template <class Draw, class Again>
 Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& notes, const std::string& path,
                                const PageOptions& options, std::unique_ptr<ComparedRun> other, const Draw& draw,
                                const Again& again) {
-  Result<OutputFile> file = OutputFile::create(path);
-  if (!file) return std::move(file).error();
+  TRY(file, OutputFile::create(path));
   PageWriter page(*file, options);
   WrittenPage out;
   std::vector<NamedAnswer> answers;

@@ -186,10 +186,8 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   const bool two = analysis && analysis->needs == AnalysisNeeds::kTwoRuns && other_;
   if (!analysis || (!two && !is_offered(*analysis, recorded_->trace())))
     return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
-  Result<AnalysisOptions> options = options_of(*analysis, query);
-  if (!options) return std::move(options).error();
-  const Result<int64_t> from = integer_parameter(query, "from", 0, 0, INT64_MAX);
-  if (!from) return std::move(from).error();
+  TRY(options, options_of(*analysis, query));
+  TRY(from, integer_parameter(query, "from", 0, 0, INT64_MAX));
   const TablePart part{std::string(query.text("page_of")), *from};
   if (!part.table.empty() && std::none_of(analysis->tables.begin(), analysis->tables.end(),
                                           [&](const AnalysisTable& table) { return part.table == table.name; }))
@@ -224,8 +222,7 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
         sql_sessions_ =
             std::make_shared<sql::SessionPool>(std::make_shared<const sql::RunData>(drawn_, nullptr, paths_));
     }
-    Result<sql::SessionPool::Lent> session = sql_sessions_->lend();
-    if (!session) return std::move(session).error();
+    TRY(session, sql_sessions_->lend());
     sql::Limits limits;
     limits.max_rows = most;
     limits.timeout = kSqlTimeout;
@@ -233,8 +230,7 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
     limits.cancelled = &ending_;
     std::string body;
     sql::JsonSink sink([&](std::string_view bytes) { body += bytes; }, kMaxSqlBytes);
-    Result<sql::Outcome> outcome = (*session)->ask(text, limits, sink);
-    if (!outcome) return std::move(outcome).error();
+    TRY(outcome, (*session)->ask(text, limits, sink));
     sink.end(*outcome);
     return body;
   });

@@ -120,14 +120,12 @@ Result<std::vector<RunShelf::Named>> RunShelf::named(const Query& query, std::st
   std::vector<Named> out;
   for (const auto& [name, value] : query.parameters) {
     if (name == path) {
-      Result<std::string> found = allowed(value, kMaxPathEntries);
-      if (!found) return std::move(found).error();
+      TRY(found, allowed(value, kMaxPathEntries));
       out.push_back({*found, *found});
     } else if (name == drop) {
       const auto number = integer_parameter(Query{"", {{name, value}}}, name, {}, 1, INT64_MAX);
       if (!number) return number.error();
-      Result<std::string> found = drops_.path_of(*number);
-      if (!found) return std::move(found).error();
+      TRY(found, drops_.path_of(*number));
       out.push_back({std::move(*found), drops_.name_of(*number)});
     }
   }

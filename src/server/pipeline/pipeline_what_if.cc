@@ -74,8 +74,7 @@ Result<std::string> pipeline_fixes_answer(const PipelineView& view, const Query&
 }
 
 Result<std::string> pipeline_what_if_answer(const PipelineView& view, const Query& query) {
-  const Result<const PricedRun*> run = priced(view);
-  if (!run) return std::move(run).error();
+  TRY(run, priced(view));
   return what_if_reply(asked_model(view, **run), query);
 }
 

@@ -18,15 +18,13 @@ constexpr int64_t kMaxAskedMicroBatches = 65'536, kLongestNs = 3'600'000'000'000
 Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes) {
   Changes changes;
   if (query.find("fix")) {
-    const Result<int64_t> fix = integer_parameter(query, "fix", std::nullopt, 0, std::ssize(fixes) - 1);
-    if (!fix) return std::move(fix).error();
+    TRY(fix, integer_parameter(query, "fix", std::nullopt, 0, std::ssize(fixes) - 1));
     changes = fixes[*fix];
   }
   Changes own;
   for (const auto& [name, value] : query.parameters) {
     if (name != "scale") continue;
-    const Result<CellScale> scale = parse_scale(value);
-    if (!scale) return std::move(scale).error();
+    TRY(scale, parse_scale(value));
     own.scales.push_back(*scale);
   }
   if (const std::string_view name = query.text("schedule"); !name.empty()) {
@@ -36,15 +34,13 @@ Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes
   }
   for (const auto& [name, place] : {std::pair("chunks", &own.chunks), std::pair("group", &own.group),
                                     std::pair("micro_batches", &own.micro_batches)}) {
-    const Result<int64_t> value = integer_parameter(query, name, 0, 0, kMaxAskedMicroBatches);
-    if (!value) return std::move(value).error();
+    TRY(value, integer_parameter(query, name, 0, 0, kMaxAskedMicroBatches));
     *place = static_cast<int32_t>(*value);
   }
   if (own.schedule.empty() && (own.chunks > 0 || own.group > 0))
     return Error{ErrorCode::kUsage, "chunks and group go with schedule", {}, ""};
   if (query.find("latency_ns")) {
-    const Result<int64_t> latency = integer_parameter(query, "latency_ns", std::nullopt, 0, kLongestNs);
-    if (!latency) return std::move(latency).error();
+    TRY(latency, integer_parameter(query, "latency_ns", std::nullopt, 0, kLongestNs));
     own.latency_ns = static_cast<double>(*latency);
   }
   return combined(changes, own);
@@ -123,15 +119,12 @@ void write_price(JsonWriter& json, const Price& price) {
 
 Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   const WhatIf& model = *asked.model;
-  const Result<Changes> changes = changes_of(query, asked.fixes);
-  if (!changes) return std::move(changes).error();
+  TRY(changes, changes_of(query, asked.fixes));
   for (const CellScale& scale : changes->scales)
     if (!model.touches(scale))
       return Error{ErrorCode::kUsage, "a scale fits no operation of this run", {}, "/api/run lists stages and ranks"};
-  const Result<int64_t> number = integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX);
-  if (!number) return std::move(number).error();
-  const Result<int64_t> dp = integer_parameter(query, "dp", kUnknown, kUnknown, INT32_MAX);
-  if (!dp) return std::move(dp).error();
+  TRY(number, integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX));
+  TRY(dp, integer_parameter(query, "dp", kUnknown, kUnknown, INT32_MAX));
   WireColumns columns;
   JsonWriter json;
   json.begin_object();

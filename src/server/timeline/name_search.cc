@@ -32,14 +32,12 @@ NameSet matching(const Timeline& timeline, const NamePattern& pattern) {
 
 Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
   const size_t count = timeline.names().size();
-  Result<FacetText> where = split_facets(query.text("where"));
-  if (!where) return std::move(where).error();
+  TRY(where, split_facets(query.text("where")));
   if (!where->rest.empty())
     return Error{ErrorCode::kUsage, "where= has a word that is no facet", {}, "where=mb:3 kind:B step:2"};
   Meant out{NameSet(count), where->facets, where->said};
   if (query.find("name_ids")) {
-    auto ids = list_parameter(query, "name_ids", static_cast<uint32_t>(count));
-    if (!ids) return std::move(ids).error();
+    TRY(ids, list_parameter(query, "name_ids", static_cast<uint32_t>(count)));
     for (const uint32_t id : *ids) out.names.add(id);
     return out;
   }
@@ -50,8 +48,7 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
     return out;
   }
   if (out.where.empty()) {
-    Result<FacetText> text = split_facets(query.text("q"));
-    if (!text) return std::move(text).error();
+    TRY(text, split_facets(query.text("q")));
     out.facets = text->facets;
     out.where = text->said;
     if (text->rest.empty() && !out.facets.any())
@@ -121,8 +118,7 @@ Result<std::string> search_answer(const Timeline& timeline, const Query& query) 
 }
 
 Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
-  auto lanes = list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size()));
-  if (!lanes) return std::move(lanes).error();
+  TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
   const auto from = number_parameter(query, "from", 0.0);
   if (!from) return from.error();
   const auto lane = integer_parameter(query, "lane", -1, -1, UINT32_MAX);

@@ -151,8 +151,7 @@ std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {
 }
 
 Result<std::string> slices_answer(const Timeline& timeline, const Query& query) {
-  auto lanes = list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size()));
-  if (!lanes) return std::move(lanes).error();
+  TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
   const auto window = window_parameters(query, timeline.span_ns());
   if (!window) return window.error();
   const auto min_ns = number_parameter(query, "min_ns", 0.0);
