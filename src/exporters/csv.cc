@@ -18,7 +18,7 @@ Status write_csv(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter csv_exporter;
-const Exporter csv_exporter = {"csv", "the cells as comma-separated values", {"csv"}, false, true, write_csv, true};
+extern const Exporter csv_exporter = {"csv", "the cells as comma-separated values", {"csv"}, false, true, write_csv,
+                                      true};
 
 }  // namespace stageline

@@ -74,8 +74,7 @@ Status write_json(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 // It has no extension: ".json" is used by half a dozen formats, so this one has to be asked for by name.
-extern const Exporter json_exporter;
-const Exporter json_exporter = {
+extern const Exporter json_exporter = {
     "json", "every table, flaw and finding as one JSON object", {}, false, true, write_json, false, false, "", false,
     true};
 

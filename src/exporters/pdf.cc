@@ -29,8 +29,7 @@ Status write_pdf(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter pdf_exporter;
-const Exporter pdf_exporter = {
+extern const Exporter pdf_exporter = {
     "pdf", "the pipeline chart as a PDF page", {"pdf"}, false, false, write_pdf, true, false, "", true};
 
 }  // namespace stageline

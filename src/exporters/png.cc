@@ -54,8 +54,7 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   return png;
 }
 
-extern const Exporter png_exporter;
-const Exporter png_exporter = {
+extern const Exporter png_exporter = {
     "png", "the pipeline chart as an image", {"png"}, false, false, write_png, true, false, "", true};
 
 }  // namespace stageline

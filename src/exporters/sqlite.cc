@@ -156,17 +156,16 @@ Status write_sqlite(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter sqlite_exporter;
-const Exporter sqlite_exporter = {"sqlite",
-                                  "every table in one SQLite database",
-                                  {"sqlite", "sqlite3", "db"},
-                                  false,
-                                  true,
-                                  write_sqlite,
-                                  false,
-                                  false,
-                                  "",
-                                  false,
-                                  true};
+extern const Exporter sqlite_exporter = {"sqlite",
+                                         "every table in one SQLite database",
+                                         {"sqlite", "sqlite3", "db"},
+                                         false,
+                                         true,
+                                         write_sqlite,
+                                         false,
+                                         false,
+                                         "",
+                                         false,
+                                         true};
 
 }  // namespace stageline

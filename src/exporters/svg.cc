@@ -62,8 +62,7 @@ Status write_svg(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter svg_exporter;
-const Exporter svg_exporter = {
+extern const Exporter svg_exporter = {
     "svg", "the pipeline chart as vectors", {"svg"}, false, false, write_svg, true, false, "", true};
 
 }  // namespace stageline

@@ -91,8 +91,7 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
 
 }  // namespace
 
-extern const Exporter trace_with_counters_exporter;
-const Exporter trace_with_counters_exporter = {
+extern const Exporter trace_with_counters_exporter = {
     .name = "trace-with-counters",
     .summary = "the source profiler trace with counters of queue lengths and copy bandwidth",
     .extensions = {},

@@ -25,8 +25,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t rank) { return warm_up(s
 
 }  // namespace bfs
 
-extern const ScheduleDef bfs_schedule;
-const ScheduleDef bfs_schedule = {
+extern const ScheduleDef bfs_schedule = {
     .name = "bfs",
     .summary = "looped breadth-first: all forwards chunk by chunk, all backwards in reverse",
     .source = "Lamy-Poirier, arXiv 2211.05953; PyTorch's LoopedBFS",
@@ -43,8 +42,7 @@ const ScheduleDef bfs_schedule = {
     .activations = bfs::activations,
 };
 
-extern const ScheduleDef bfs_unreversed_schedule;
-const ScheduleDef bfs_unreversed_schedule = {
+extern const ScheduleDef bfs_unreversed_schedule = {
     .name = "bfs-unreversed",
     .summary = "looped breadth-first with the backwards in micro-batch order",
     .source = "MegatronApp's dynamic pipeline, as its traces show",

@@ -43,8 +43,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages +
 
 }  // namespace dualpipe
 
-extern const ScheduleDef dualpipe_schedule;
-const ScheduleDef dualpipe_schedule = {
+extern const ScheduleDef dualpipe_schedule = {
     .name = "dualpipe",
     .summary = "micro-batches from both ends, forward and backward of the two directions overlapped",
     .source = "DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe",

@@ -33,8 +33,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{si
 
 }  // namespace dualpipe_v
 
-extern const ScheduleDef dualpipe_v_schedule;
-const ScheduleDef dualpipe_v_schedule = {
+extern const ScheduleDef dualpipe_v_schedule = {
     .name = "dualpipe-v",
     .summary = "DualPipe on half the ranks: two chunks in a V, overlapped forward and backward",
     .source = "deepseek-ai/DualPipe (DualPipeV); PyTorch's ScheduleDualPipeV",
@@ -51,8 +50,7 @@ const ScheduleDef dualpipe_v_schedule = {
     .activations = dualpipe_v::activations,
 };
 
-extern const ScheduleDef dualpipe_v_mindspeed_schedule;
-const ScheduleDef dualpipe_v_mindspeed_schedule = {
+extern const ScheduleDef dualpipe_v_mindspeed_schedule = {
     .name = "dualpipe-v-mindspeed",
     .summary = "DualPipeV with whole backwards at the end (--dw-detach splits them)",
     .source = "MindSpeed's forward_backward_pipelining_with_cutinhalf",

@@ -19,8 +19,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 
 }  // namespace eager_1f1b
 
-extern const ScheduleDef eager_1f1b_schedule;
-const ScheduleDef eager_1f1b_schedule = {
+extern const ScheduleDef eager_1f1b_schedule = {
     .name = "eager-1f1b",
     .summary = "1F1B with a longer warm-up that hides message latency",
     .source = "Paddle's Eager1F1B pass",

@@ -15,8 +15,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.micro_ba
 
 }  // namespace fthenb
 
-extern const ScheduleDef fthenb_schedule;
-const ScheduleDef fthenb_schedule = {
+extern const ScheduleDef fthenb_schedule = {
     .name = "fthenb",
     .summary = "all forwards, then all backwards (GPipe)",
     .source = "Huang et al., GPipe, arXiv 1811.06965; Paddle's FThenB pass",

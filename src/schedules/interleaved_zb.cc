@@ -54,8 +54,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) {
 
 }  // namespace interleaved_zb
 
-extern const ScheduleDef interleaved_zb_schedule;
-const ScheduleDef interleaved_zb_schedule = {
+extern const ScheduleDef interleaved_zb_schedule = {
     .name = "interleaved-zb",
     .summary = "interleaved 1F1B with weight gradients moved into the bubbles",
     .source = "PyTorch's ScheduleInterleavedZeroBubble",

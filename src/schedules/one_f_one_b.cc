@@ -17,8 +17,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 
 }  // namespace one_f_one_b
 
-extern const ScheduleDef one_f_one_b_schedule;
-const ScheduleDef one_f_one_b_schedule = {
+extern const ScheduleDef one_f_one_b_schedule = {
     .name = "1f1b",
     .summary = "one forward, one backward in turn",
     .source = "Narayanan et al., arXiv 2104.04473; Paddle's 1F1B pass",

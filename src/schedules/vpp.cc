@@ -61,8 +61,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
 
 }  // namespace vpp
 
-extern const ScheduleDef vpp_schedule;
-const ScheduleDef vpp_schedule = {
+extern const ScheduleDef vpp_schedule = {
     .name = "vpp",
     .summary = "interleaved 1F1B over several chunks a rank",
     .source = "Narayanan et al., arXiv 2104.04473; Megatron and Paddle's VPP",
@@ -79,8 +78,7 @@ const ScheduleDef vpp_schedule = {
     .activations = vpp::activations<0>,
 };
 
-extern const ScheduleDef vpp_ep_overlap_schedule;
-const ScheduleDef vpp_ep_overlap_schedule = {
+extern const ScheduleDef vpp_ep_overlap_schedule = {
     .name = "vpp-ep-overlap",
     .summary = "interleaved 1F1B, one forward more in the warm-up so that steady pairs can overlap",
     .source = "Megatron's overlap_moe_expert_parallel_comm",

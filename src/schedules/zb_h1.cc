@@ -38,8 +38,7 @@ int64_t activations_h2(const ScheduleSizes& sizes, int32_t) {
 
 }  // namespace zb_h1
 
-extern const ScheduleDef zb_h1_schedule;
-const ScheduleDef zb_h1_schedule = {
+extern const ScheduleDef zb_h1_schedule = {
     .name = "zb-h1",
     .summary = "zero-bubble ZB-H1: 1F1B with weight gradients moved into the bubbles",
     .source = "Qi et al., arXiv 2401.10241",
@@ -56,8 +55,7 @@ const ScheduleDef zb_h1_schedule = {
     .activations = zb_h1::activations_h1,
 };
 
-extern const ScheduleDef zb_h2_schedule;
-const ScheduleDef zb_h2_schedule = {
+extern const ScheduleDef zb_h2_schedule = {
     .name = "zb-h2",
     .summary = "zero-bubble ZB-H2: no inner bubble at equal costs, for nearly twice the activations",
     .source = "Qi et al., arXiv 2401.10241 (the hand-crafted pattern)",

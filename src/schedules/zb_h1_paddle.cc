@@ -46,8 +46,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) { return sizes.stages; 
 
 }  // namespace zb_h1_paddle
 
-extern const ScheduleDef zb_h1_paddle_schedule;
-const ScheduleDef zb_h1_paddle_schedule = {
+extern const ScheduleDef zb_h1_paddle_schedule = {
     .name = "zb-h1-paddle",
     .summary = "zero-bubble ZB-H1 in Paddle's order",
     .source = "Paddle's zero-bubble pass (differs from arXiv 2401.10241)",

@@ -78,8 +78,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{si
 
 }  // namespace zb_v
 
-extern const ScheduleDef zb_v_schedule;
-const ScheduleDef zb_v_schedule = {
+extern const ScheduleDef zb_v_schedule = {
     .name = "zb-v",
     .summary = "zero-bubble ZB-V: two chunks a rank in a V, the activations of 1F1B",
     .source = "Qi et al., arXiv 2401.10241 section 6; PyTorch's ScheduleZBVZeroBubble",

@@ -237,8 +237,7 @@ int64_t activations(const ScheduleSizes& sizes, int32_t) { return 2 * int64_t{si
 
 }  // namespace zbvpp
 
-extern const ScheduleDef zbvpp_schedule;
-const ScheduleDef zbvpp_schedule = {
+extern const ScheduleDef zbvpp_schedule = {
     .name = "zbvpp",
     .summary = "two chunks a rank in a V, weight gradients placed by a greedy planner",
     .source = "Paddle's ZBVPP pass; after Qi et al., arXiv 2401.10241 section 6",

@@ -302,8 +302,7 @@ Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis allocator_snapshot_analysis;
-const Analysis allocator_snapshot_analysis = {
+extern const Analysis allocator_snapshot_analysis = {
     .name = "allocator-snapshot",
     .summary = "what PyTorch's allocator holds, for whom, in what pieces, and why memory ran out",
     .tables = {{"allocator-sums", "one row per device: sums, fragmentation, peak", allocator_sums_columns},

@@ -345,8 +345,7 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
 
 }  // namespace
 
-extern const Analysis aten_op_kernels_and_delay_analysis;
-const Analysis aten_op_kernels_and_delay_analysis = {
+extern const Analysis aten_op_kernels_and_delay_analysis = {
     .name = "aten-op-kernels-and-delay",
     .summary = "which kernels every operator launches, and how long its launches take to arrive",
     .tables = {{"aten-op-kernels-and-delay", "one row per rank, operator and sequence of kernels",

@@ -237,8 +237,7 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis call_graph_analysis;
-const Analysis call_graph_analysis = {
+extern const Analysis call_graph_analysis = {
     .name = "call-graph",
     .summary = "who called whom: every call's caller, depth, self time and the device work below it",
     .tables = {{"call-stack", "one row per call: caller, depth, self time", exact_stack_columns},

@@ -233,8 +233,7 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis cann_api_sum_analysis;
-const Analysis cann_api_sum_analysis = {
+extern const Analysis cann_api_sum_analysis = {
     .name = "cann-api-sum",
     .summary = "calls of the runtime (CANN, CUDA, …) by name: count, total, quartiles",
     .tables = {{"cann-api", "one row per call, over all ranks", [] { return cann_api_columns(false); }},

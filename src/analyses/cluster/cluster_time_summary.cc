@@ -157,8 +157,7 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis cluster_time_summary_analysis;
-const Analysis cluster_time_summary_analysis = {
+extern const Analysis cluster_time_summary_analysis = {
     .name = "cluster-time-summary",
     .summary = "computing, exposed communication, bubble, copies and free time of every rank and step",
     .tables = {{"cluster-time-summary", "one row per rank and step", cluster_time_summary_columns},

@@ -156,8 +156,7 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis communication_matrix_analysis;
-const Analysis communication_matrix_analysis = {
+extern const Analysis communication_matrix_analysis = {
     .name = "communication-matrix",
     .summary = "bytes, time and bandwidth from rank to rank, by link and by size",
     .tables = {{"links", "one row per source, destination, transport and link type", rank_link_columns},

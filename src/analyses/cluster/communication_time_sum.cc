@@ -122,8 +122,7 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis communication_time_sum_analysis;
-const Analysis communication_time_sum_analysis = {
+extern const Analysis communication_time_sum_analysis = {
     .name = "communication-time-sum",
     .summary = "transfer, waiting and idle time inside communication operations",
     .tables = {{"communication-time-sum", "one row per rank, group and type of operation",

@@ -166,8 +166,7 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis compute_op_sum_analysis;
-const Analysis compute_op_sum_analysis = {
+extern const Analysis compute_op_sum_analysis = {
     .name = "compute-op-sum",
     .summary = "kernels by type, name and input shapes: count, total, quartiles",
     .tables = {{"compute-op-types", "one row per operator type and unit",

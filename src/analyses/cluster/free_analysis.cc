@@ -249,8 +249,7 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis free_analysis_analysis;
-const Analysis free_analysis_analysis = {
+extern const Analysis free_analysis_analysis = {
     .name = "free-analysis",
     .summary = "why devices were idle: slow host, data loading, synchronisation, launch latency, waiting for streams",
     .tables = {{"free-reasons", "one row per rank and reason", free_reasons_columns},

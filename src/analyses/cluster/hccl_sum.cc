@@ -219,8 +219,7 @@ Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis hccl_sum_analysis;
-const Analysis hccl_sum_analysis = {
+extern const Analysis hccl_sum_analysis = {
     .name = "hccl-sum",
     .summary = "communication operations by type, group and operation: count, total, quartiles",
     .tables = {{"hccl-types", "one row per type of operation", [] { return hccl_types_columns(false); }},

@@ -116,8 +116,7 @@ Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis mstx_sum_analysis;
-const Analysis mstx_sum_analysis = {
+extern const Analysis mstx_sum_analysis = {
     .name = "mstx-sum",
     .summary = "mstx ranges (and annotations): their time on host and device, by step and by rank",
     .tables = {{"mstx-host", "one row per step and range: host time over all ranks", [] { return mstx_columns(true); }},

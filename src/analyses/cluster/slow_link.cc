@@ -126,8 +126,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis slow_link_analysis;
-const Analysis slow_link_analysis = {
+extern const Analysis slow_link_analysis = {
     .name = "slow-link",
     .summary = "links slower than others of their kind: a bad source, a bad destination or one bad link",
     .tables = {{"slow-links", "one row per slow link, who costs most first", slow_link_slow_links_columns},

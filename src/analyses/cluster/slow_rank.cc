@@ -223,8 +223,7 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis slow_rank_analysis;
-const Analysis slow_rank_analysis = {
+extern const Analysis slow_rank_analysis = {
     .name = "slow-rank",
     .summary = "who comes late to collectives, how often, by how much, and what the others lose by it",
     .tables = {{"slow-ranks", "one row per rank, who costs most first", slow_ranks_columns},

@@ -47,8 +47,7 @@ Result<AnalysisResult> run_comm_comp_overlap(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis comm_comp_overlap_analysis;
-const Analysis comm_comp_overlap_analysis = {
+extern const Analysis comm_comp_overlap_analysis = {
     .name = "comm-comp-overlap",
     .summary = "communication hidden under computation, and exposed",
     .tables = {{"comm-comp-overlap", "one row per rank", comm_comp_overlap_columns}},

@@ -437,8 +437,7 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis critical_path_analysis_analysis;
-const Analysis critical_path_analysis_analysis = {
+extern const Analysis critical_path_analysis_analysis = {
     .name = "critical-path-analysis",
     .summary = "what the end of a step had to wait for: the longest chain through host and device",
     .tables = {{"summary", "what the path is made of, and how much of the wall time it covers", summary_columns},

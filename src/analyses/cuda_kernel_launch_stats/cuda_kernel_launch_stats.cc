@@ -294,8 +294,7 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
 
 }  // namespace
 
-extern const Analysis cuda_kernel_launch_stats_analysis;
-const Analysis cuda_kernel_launch_stats_analysis = {
+extern const Analysis cuda_kernel_launch_stats_analysis = {
     .name = "cuda-kernel-launch-stats",
     .summary = "calls that launch device work, their delays, and the work",
     .tables = {{"outliers", "one row per rank: slow calls, late work, short work",

@@ -289,8 +289,7 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis cupti_counters_analysis;
-const Analysis cupti_counters_analysis = {
+extern const Analysis cupti_counters_analysis = {
     .name = "cupti-counter-data-with-operators",
     .summary = "CUPTI's counters of each kernel with the operators that launched it",
     .tables = {{"cupti-counter-data-with-operators", "one row per measured kernel", cupti_columns,

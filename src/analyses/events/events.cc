@@ -258,8 +258,7 @@ Result<AnalysisResult> run_events(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis events_analysis;
-const Analysis events_analysis = {
+extern const Analysis events_analysis = {
     .name = "events",
     .summary = "every row as analyses see it, and the class of every name",
     .tables = {{"events", "one row per event that is left after loading", events_columns},

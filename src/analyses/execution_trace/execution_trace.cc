@@ -131,8 +131,7 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis execution_trace_analysis;
-const Analysis execution_trace_analysis = {
+extern const Analysis execution_trace_analysis = {
     .name = "execution-trace",
     .summary = "operators of an execution trace, with the times of the profile of the same run, and their tensors",
     .tables = {{"execution-nodes", "one row per node that has an event", execution_nodes_columns},

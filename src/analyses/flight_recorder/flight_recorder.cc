@@ -158,8 +158,7 @@ Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis flight_recorder_analysis;
-const Analysis flight_recorder_analysis = {
+extern const Analysis flight_recorder_analysis = {
     .name = "flight-recorder",
     .summary = "which collective did not complete, and which ranks are missing, differ or wait for others",
     .tables = {{"flight-problems", "collectives and messages that did not go well", flight_problems_columns},

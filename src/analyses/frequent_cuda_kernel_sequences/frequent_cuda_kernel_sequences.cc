@@ -229,8 +229,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
 
 }  // namespace
 
-extern const Analysis frequent_cuda_kernel_sequences_analysis;
-const Analysis frequent_cuda_kernel_sequences_analysis = {
+extern const Analysis frequent_cuda_kernel_sequences_analysis = {
     .name = "frequent-cuda-kernel-sequences",
     .summary = "which sequences of kernels the calls of an operator launch, most frequent first",
     .tables = {{"frequent-cuda-kernel-sequences", "one row per rank and sequence",

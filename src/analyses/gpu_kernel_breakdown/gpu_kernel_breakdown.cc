@@ -268,8 +268,7 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis gpu_kernel_breakdown_analysis;
-const Analysis gpu_kernel_breakdown_analysis = {
+extern const Analysis gpu_kernel_breakdown_analysis = {
     .name = "gpu-kernel-breakdown",
     .summary = "kinds of device work, alone and overlapping, and the kernels behind them",
     .tables = {{"kernel-types", "one row per set of kinds that ran together", kernel_types_columns},

@@ -322,8 +322,7 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
 
 }  // namespace
 
-extern const Analysis gpu_kernels_with_user_annotations_analysis;
-const Analysis gpu_kernels_with_user_annotations_analysis = {
+extern const Analysis gpu_kernels_with_user_annotations_analysis = {
     .name = "gpu-kernels-with-user-annotations",
     .summary = "the annotated range that every piece of device work belongs to",
     .tables = {{"work-by-annotation", "device work summed by innermost range (not with --compat hta)",

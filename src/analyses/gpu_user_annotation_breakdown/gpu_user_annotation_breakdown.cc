@@ -167,8 +167,7 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
 
 }  // namespace
 
-extern const Analysis gpu_user_annotation_breakdown_analysis;
-const Analysis gpu_user_annotation_breakdown_analysis = {
+extern const Analysis gpu_user_annotation_breakdown_analysis = {
     .name = "gpu-user-annotation-breakdown",
     .summary = "time of annotated ranges by name, and the device work within them",
     .tables = {{"annotations", "one row per rank and name", annotations_columns}},

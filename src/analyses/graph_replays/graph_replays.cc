@@ -178,8 +178,7 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis graph_replays_analysis;
-const Analysis graph_replays_analysis = {
+extern const Analysis graph_replays_analysis = {
     .name = "graph-replays",
     .summary = "captured graphs (CUDA, HIP): what they launch, what a replay costs, and how much still runs without",
     .tables = {{"graph-use", "one row per rank: work launched by graphs, and alone", graph_use_columns},

@@ -340,8 +340,7 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis idle_time_breakdown_analysis;
-const Analysis idle_time_breakdown_analysis = {
+extern const Analysis idle_time_breakdown_analysis = {
     .name = "idle-time-breakdown",
     .summary = "when devices did nothing, and what they waited for",
     .tables = {{"device-idle", "one row per rank and cause, over all streams (not with --compat hta)",

@@ -213,8 +213,7 @@ Result<AnalysisResult> run_links(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis links_analysis;
-const Analysis links_analysis = {
+extern const Analysis links_analysis = {
     .name = "links",
     .summary = "how long messages take between the ranks of a pipeline, and which links or ends are slow",
     .tables = {{"slow-links", "what is slow in most steps and worth 1 % of a step", links_slow_links_columns},

@@ -138,8 +138,7 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis memory_bw_summary_analysis;
-const Analysis memory_bw_summary_analysis = {
+extern const Analysis memory_bw_summary_analysis = {
     .name = "memory-bw-summary",
     .summary = "bandwidth of copies and memsets, weighted by time",
     .tables = {{"memory-bw-summary", "one row per rank and kind of copy", memory_bw_summary_columns},

@@ -48,8 +48,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis memory_bw_time_series_analysis;
-const Analysis memory_bw_time_series_analysis = {
+extern const Analysis memory_bw_time_series_analysis = {
     .name = "memory-bw-time-series",
     .summary = "every change of the bandwidth of copies and memsets",
     .tables = {{"memory-bw-time-series", "one row per rank, kind of copy and change", memory_bw_time_series_columns}},

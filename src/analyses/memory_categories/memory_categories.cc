@@ -190,8 +190,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis memory_categories_analysis;
-const Analysis memory_categories_analysis = {
+extern const Analysis memory_categories_analysis = {
     .name = "memory-categories",
     .summary = "memory over time by what it is for (guessed from phase and lifetime), and what lives at the peak",
     .tables = {{"memory-category-peaks", "one row per device: its peak", class_columns},

@@ -171,8 +171,7 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis memory_timeline_analysis;
-const Analysis memory_timeline_analysis = {
+extern const Analysis memory_timeline_analysis = {
     .name = "memory-timeline",
     .summary = "memory held by each category over time, from torch's raw memory timeline",
     .tables = {{"memory-peaks", "one row per file: its peak", timeline_columns},

@@ -288,8 +288,7 @@ Result<AnalysisResult> run_operators(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis operators_analysis;
-const Analysis operators_analysis = {
+extern const Analysis operators_analysis = {
     .name = "operators",
     .summary = "time, memory and FLOPs by operator: key_averages() of a trace, and its table",
     .tables = {{"operators", "one row per rank and name, and what else --group-by says",

@@ -250,8 +250,7 @@ Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis pipeline_critical_path_analysis;
-const Analysis pipeline_critical_path_analysis = {
+extern const Analysis pipeline_critical_path_analysis = {
     .name = "pipeline-critical-path",
     .summary = "the chain of operations that each step waited for, and how much the others may grow for free",
     .tables = {{"shares", "time on the path by stage, type and link; adds up to the step", shares_columns},

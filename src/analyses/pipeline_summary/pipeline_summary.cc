@@ -129,8 +129,7 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis pipeline_summary_analysis;
-const Analysis pipeline_summary_analysis = {
+extern const Analysis pipeline_summary_analysis = {
     .name = "pipeline-summary",
     .summary = "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
     .tables = {{"ranks", "one row per step and rank", pipeline_summary_ranks_columns},

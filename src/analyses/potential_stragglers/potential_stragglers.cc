@@ -114,8 +114,7 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis potential_stragglers_analysis;
-const Analysis potential_stragglers_analysis = {
+extern const Analysis potential_stragglers_analysis = {
     .name = "potential-stragglers",
     .summary = "ranks that the others wait for in collectives",
     .tables = {{"potential-stragglers", "one row per rank, who causes most waiting first",

@@ -64,8 +64,7 @@ Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis profiler_steps_analysis;
-const Analysis profiler_steps_analysis = {
+extern const Analysis profiler_steps_analysis = {
     .name = "profiler-steps",
     .summary = "the profiler steps that are left after loading",
     .tables = {{"profiler-steps", "one row per rank and step", profiler_steps_columns}},

@@ -137,8 +137,7 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis queue_length_summary_analysis;
-const Analysis queue_length_summary_analysis = {
+extern const Analysis queue_length_summary_analysis = {
     .name = "queue-length-summary",
     .summary = "how many launched operations wait on each stream, weighted by time",
     .tables = {{"queue-length-summary", "one row per rank and stream", queue_length_summary_columns},

@@ -61,8 +61,7 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
 
 }  // namespace
 
-extern const Analysis queue_length_time_series_analysis;
-const Analysis queue_length_time_series_analysis = {
+extern const Analysis queue_length_time_series_analysis = {
     .name = "queue-length-time-series",
     .summary = "every change of the number of launched operations waiting on a stream",
     .tables = {{"queue-length-time-series", "one row per rank, stream and change", queue_length_time_series_columns}},

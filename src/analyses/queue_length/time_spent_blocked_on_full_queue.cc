@@ -132,8 +132,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
 
 }  // namespace
 
-extern const Analysis time_spent_blocked_on_full_queue_analysis;
-const Analysis time_spent_blocked_on_full_queue_analysis = {
+extern const Analysis time_spent_blocked_on_full_queue_analysis = {
     .name = "time-spent-blocked-on-full-queue",
     .summary = "how long each stream's launch queue was full",
     .tables = {{"time-spent-blocked-on-full-queue", "one row per rank and stream",

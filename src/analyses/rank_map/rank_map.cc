@@ -173,8 +173,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis rank_map_analysis;
-const Analysis rank_map_analysis = {
+extern const Analysis rank_map_analysis = {
     .name = "rank-map",
     .summary = "tp, cp, ep, dp and pp index of every rank, its peers, its host, and how it fared",
     .tables = {{"rank-map", "one row per rank", rank_map_columns},

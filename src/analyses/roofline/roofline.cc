@@ -371,8 +371,7 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis roofline_analysis;
-const Analysis roofline_analysis = {
+extern const Analysis roofline_analysis = {
     .name = "roofline",
     .summary = "how near operators with known shapes come to what their device can compute and move",
     .tables = {{"roofline-use", "one row per rank: what its operators with known work reach together", use_columns},

@@ -97,8 +97,7 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis schedule_analysis;
-const Analysis schedule_analysis = {
+extern const Analysis schedule_analysis = {
     .name = "schedule",
     .summary = "which pipeline schedule the run follows, how sure that is, and where its order deviates from it",
     .tables = {{"recognition", "one row per schedule that was compared, nearest first", recognition_columns},

@@ -175,8 +175,7 @@ Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis slowdown_analysis;
-const Analysis slowdown_analysis = {
+extern const Analysis slowdown_analysis = {
     .name = "slowdown",
     .summary = "what stragglers cost: the job against itself with every operation as fast as its type usually is",
     .tables = {{"job", "S, M_S, M_W, step times ideal, without delays and actual", job_columns},

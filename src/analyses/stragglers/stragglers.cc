@@ -204,8 +204,7 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis stragglers_analysis;
-const Analysis stragglers_analysis = {
+extern const Analysis stragglers_analysis = {
     .name = "stragglers",
     .summary = "which ranks delay the others, and how: in every step, in some steps, by pauses, by their data",
     .tables = {{"straggler-causes",

@@ -145,8 +145,7 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_memory_analysis;
-const Analysis tb_memory_analysis = {
+extern const Analysis tb_memory_analysis = {
     .name = "tb-memory",
     .summary = "memory by time, block and operator: the memory view of TensorBoard's profiler plugin",
     .tables = {{"memory-peaks", "one row per device", tb_memory_memory_peaks_columns},

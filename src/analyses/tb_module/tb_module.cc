@@ -140,8 +140,7 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_module_analysis;
-const Analysis tb_module_analysis = {
+extern const Analysis tb_module_analysis = {
     .name = "tb-module",
     .summary = "time of every nn.Module, forward and backward: the module view of TensorBoard's profiler plugin",
     .tables = {{"modules", "one row per module and place in the tree of modules", modules_columns},

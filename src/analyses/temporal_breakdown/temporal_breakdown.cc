@@ -77,8 +77,7 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis temporal_breakdown_analysis;
-const Analysis temporal_breakdown_analysis = {
+extern const Analysis temporal_breakdown_analysis = {
     .name = "temporal-breakdown",
     .summary = "computing, other work and idle time of every device",
     .tables = {{"temporal-breakdown", "one row per rank", temporal_breakdown_columns}},

@@ -29,8 +29,7 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_distributed_analysis;
-const Analysis tb_distributed_analysis = {
+extern const Analysis tb_distributed_analysis = {
     .name = "tb-distributed",
     .summary = "computation, communication and overlap of every rank; waiting and transfer; statistics of collectives",
     .tables = {{"overlap", "one row per rank: the mean step", [] { return tb_overlap_columns(false); }},

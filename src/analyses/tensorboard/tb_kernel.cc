@@ -223,8 +223,7 @@ Result<AnalysisResult> run_tb_kernel(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_kernel_analysis;
-const Analysis tb_kernel_analysis = {
+extern const Analysis tb_kernel_analysis = {
     .name = "tb-kernel",
     .summary =
         "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",

@@ -123,8 +123,7 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_operator_analysis;
-const Analysis tb_operator_analysis = {
+extern const Analysis tb_operator_analysis = {
     .name = "tb-operator",
     .summary = "operators with host, device and tensor-core time, as TensorBoard's profiler plugin listed them",
     .tables = {{"operators", "one row per rank and operator, longest device time of its own first",

@@ -120,8 +120,7 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis tb_overview_analysis;
-const Analysis tb_overview_analysis = {
+extern const Analysis tb_overview_analysis = {
     .name = "tb-overview",
     .summary = "steps by kernel, copy, communication, runtime, input, CPU; device utilisation; what to try",
     .tables = {{"step-averages", "one row per rank and category: the mean step", step_averages_columns},

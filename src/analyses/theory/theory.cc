@@ -241,8 +241,7 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis theory_analysis;
-const Analysis theory_analysis = {
+extern const Analysis theory_analysis = {
     .name = "theory",
     .summary =
         "the recognised schedule, simulated with mean durations, next to the run: bubbles, phases, cells that are late and why",

@@ -27,8 +27,7 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis trace_diff_analysis;
-const Analysis trace_diff_analysis = {
+extern const Analysis trace_diff_analysis = {
     .name = "trace-diff",
     .summary = "two runs compared, operator by operator",
     .tables = {{"compare-traces", "one row per operator, largest change first", compare_traces_columns},

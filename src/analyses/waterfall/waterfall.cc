@@ -288,8 +288,7 @@ Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis waterfall_analysis;
-const Analysis waterfall_analysis = {
+extern const Analysis waterfall_analysis = {
     .name = "waterfall",
     .summary =
         "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the "

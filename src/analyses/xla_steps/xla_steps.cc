@@ -50,11 +50,11 @@ Result<AnalysisResult> run_xla_steps(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis xla_steps_analysis;
-const Analysis xla_steps_analysis = {.name = "xla-steps",
-                                     .summary = "what the steps of a profile of XLA were spent on, as XProf has it",
-                                     .tables = {{"xla-steps", "one row per step and host", xla_steps_columns}},
-                                     .run = run_xla_steps,
-                                     .needs = AnalysisNeeds::kXla};
+extern const Analysis xla_steps_analysis = {
+    .name = "xla-steps",
+    .summary = "what the steps of a profile of XLA were spent on, as XProf has it",
+    .tables = {{"xla-steps", "one row per step and host", xla_steps_columns}},
+    .run = run_xla_steps,
+    .needs = AnalysisNeeds::kXla};
 
 }  // namespace stageline

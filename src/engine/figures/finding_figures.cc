@@ -47,10 +47,9 @@ std::vector<Figure> flaws_clock(const SharedRun& run) { return flaws(run, "flaws
 
 }  // namespace
 
-extern const FigureSpec lost_figure, finding_figure, flaws_input_figure, flaws_clock_figure;
-const FigureSpec lost_figure = {"lost", "ns", FigureCost::kExplain, lost};
-const FigureSpec finding_figure = {"finding.", "ns", FigureCost::kExplain, findings};
-const FigureSpec flaws_input_figure = {"flaws_input", "", FigureCost::kRead, flaws_input};
-const FigureSpec flaws_clock_figure = {"flaws_clock", "", FigureCost::kRead, flaws_clock};
+extern const FigureSpec lost_figure = {"lost", "ns", FigureCost::kExplain, lost};
+extern const FigureSpec finding_figure = {"finding.", "ns", FigureCost::kExplain, findings};
+extern const FigureSpec flaws_input_figure = {"flaws_input", "", FigureCost::kRead, flaws_input};
+extern const FigureSpec flaws_clock_figure = {"flaws_clock", "", FigureCost::kRead, flaws_clock};
 
 }  // namespace stageline

@@ -74,13 +74,11 @@ std::vector<Figure> self_time(const SharedRun& run) {
 
 }  // namespace
 
-extern const FigureSpec step_host_figure, device_window_figure, comm_hidden_figure, coll_wait_figure, idle_cause_figure,
-    self_time_figure;
-const FigureSpec step_host_figure = {"step_host", "ns", FigureCost::kSums, step_host};
-const FigureSpec device_window_figure = {"device_window", "ns", FigureCost::kSums, device_window};
-const FigureSpec comm_hidden_figure = {"comm_hidden", "share", FigureCost::kSums, comm_hidden};
-const FigureSpec coll_wait_figure = {"coll_wait", "ns", FigureCost::kSums, coll_wait};
-const FigureSpec idle_cause_figure = {"idle_cause.", "ns", FigureCost::kExplain, idle_cause};
-const FigureSpec self_time_figure = {"self_time.", "ns", FigureCost::kSums, self_time};
+extern const FigureSpec step_host_figure = {"step_host", "ns", FigureCost::kSums, step_host};
+extern const FigureSpec device_window_figure = {"device_window", "ns", FigureCost::kSums, device_window};
+extern const FigureSpec comm_hidden_figure = {"comm_hidden", "share", FigureCost::kSums, comm_hidden};
+extern const FigureSpec coll_wait_figure = {"coll_wait", "ns", FigureCost::kSums, coll_wait};
+extern const FigureSpec idle_cause_figure = {"idle_cause.", "ns", FigureCost::kExplain, idle_cause};
+extern const FigureSpec self_time_figure = {"self_time.", "ns", FigureCost::kSums, self_time};
 
 }  // namespace stageline

@@ -56,19 +56,16 @@ std::vector<Figure> recording(const SharedRun& run) { return above_zero("recordi
 
 }  // namespace
 
-extern const FigureSpec ranks_figure, steps_all_figure, steps_usual_figure, step_period_figure,
-    steps_no_outliers_figure, step_period_no_outliers_figure, step_period_all_figure, step_span_figure, step_gap_figure,
-    recording_figure;
-const FigureSpec ranks_figure = {"ranks", "", FigureCost::kRead, ranks};
-const FigureSpec steps_all_figure = {"steps_all", "", FigureCost::kRead, steps_all};
-const FigureSpec steps_usual_figure = {"steps_usual", "", FigureCost::kExplain, steps_usual};
-const FigureSpec step_period_figure = {"step_period", "ns", FigureCost::kExplain, step_period};
-const FigureSpec steps_no_outliers_figure = {"steps_no_outliers", "", FigureCost::kExplain, steps_no_outliers};
-const FigureSpec step_period_no_outliers_figure = {"step_period_no_outliers", "ns", FigureCost::kExplain,
-                                                   step_period_no_outliers};
-const FigureSpec step_period_all_figure = {"step_period_all", "ns", FigureCost::kExplain, step_period_all};
-const FigureSpec step_span_figure = {"step_span", "ns", FigureCost::kExplain, step_span};
-const FigureSpec step_gap_figure = {"step_gap", "ns", FigureCost::kExplain, step_gap};
-const FigureSpec recording_figure = {"recording", "ns", FigureCost::kRead, recording};
+extern const FigureSpec ranks_figure = {"ranks", "", FigureCost::kRead, ranks};
+extern const FigureSpec steps_all_figure = {"steps_all", "", FigureCost::kRead, steps_all};
+extern const FigureSpec steps_usual_figure = {"steps_usual", "", FigureCost::kExplain, steps_usual};
+extern const FigureSpec step_period_figure = {"step_period", "ns", FigureCost::kExplain, step_period};
+extern const FigureSpec steps_no_outliers_figure = {"steps_no_outliers", "", FigureCost::kExplain, steps_no_outliers};
+extern const FigureSpec step_period_no_outliers_figure = {"step_period_no_outliers", "ns", FigureCost::kExplain,
+                                                          step_period_no_outliers};
+extern const FigureSpec step_period_all_figure = {"step_period_all", "ns", FigureCost::kExplain, step_period_all};
+extern const FigureSpec step_span_figure = {"step_span", "ns", FigureCost::kExplain, step_span};
+extern const FigureSpec step_gap_figure = {"step_gap", "ns", FigureCost::kExplain, step_gap};
+extern const FigureSpec recording_figure = {"recording", "ns", FigureCost::kRead, recording};
 
 }  // namespace stageline

@@ -57,14 +57,12 @@ std::vector<Figure> left(const SharedRun& run) {
 
 }  // namespace
 
-extern const FigureSpec compute_figure, comm_exposed_figure, comm_wait_figure, copies_exposed_figure, idle_figure,
-    part_figure, left_figure;
-const FigureSpec compute_figure = {"compute", "ns", FigureCost::kExplain, compute};
-const FigureSpec comm_exposed_figure = {"comm_exposed", "ns", FigureCost::kExplain, comm_exposed};
-const FigureSpec comm_wait_figure = {"comm_wait", "ns", FigureCost::kExplain, comm_wait};
-const FigureSpec copies_exposed_figure = {"copies_exposed", "ns", FigureCost::kExplain, copies_exposed};
-const FigureSpec idle_figure = {"idle", "ns", FigureCost::kExplain, idle};
-const FigureSpec part_figure = {"part.", "ns", FigureCost::kExplain, parts};
-const FigureSpec left_figure = {"left.", "ns", FigureCost::kExplain, left};
+extern const FigureSpec compute_figure = {"compute", "ns", FigureCost::kExplain, compute};
+extern const FigureSpec comm_exposed_figure = {"comm_exposed", "ns", FigureCost::kExplain, comm_exposed};
+extern const FigureSpec comm_wait_figure = {"comm_wait", "ns", FigureCost::kExplain, comm_wait};
+extern const FigureSpec copies_exposed_figure = {"copies_exposed", "ns", FigureCost::kExplain, copies_exposed};
+extern const FigureSpec idle_figure = {"idle", "ns", FigureCost::kExplain, idle};
+extern const FigureSpec part_figure = {"part.", "ns", FigureCost::kExplain, parts};
+extern const FigureSpec left_figure = {"left.", "ns", FigureCost::kExplain, left};
 
 }  // namespace stageline
