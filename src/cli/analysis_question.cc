@@ -94,7 +94,7 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
     const auto& shared = shared_flags();
     if (std::find(shared.begin(), shared.end(), name) != shared.end()) continue;
     const auto& common = common_flags();
-    if (std::any_of(common.begin(), common.end(), [&](const char* c) { return name == c; })) continue;
+    if (std::find(common.begin(), common.end(), name) != common.end()) continue;
     bool known = false;
     for (const Analysis* analysis : chosen)
       for (const AnalysisOption& option : analysis->options) {

@@ -18,8 +18,9 @@ int run_analyze(const Arguments& arguments);
 int run_export(const Arguments& arguments);
 int run_export_stacks(const Arguments& arguments);
 int run_align(const Arguments& arguments);
-Command what_if_command(const std::vector<const char*>& open_flags);  // with the flags of open_run()
-Command sql_command(const std::vector<const char*>& open_flags);      // the same as above
+FlagNames with_open(std::string_view names);  // these flags, separated by blanks, and those of open_run()
+Command what_if_command();
+Command sql_command();
 int run_sql(const Arguments& arguments);
 int run_mcp(const Arguments& arguments);
 int run_skill(const Arguments& arguments);

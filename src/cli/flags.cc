@@ -133,12 +133,13 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
   }
   if (arguments.has("help")) return arguments;
   const auto count = static_cast<int>(arguments.operands.size());
-  if (count < command.min_operands)
-    return usage(command, std::string("something is missing: stageline ") + command.name + " " + command.operands, "");
-  if (command.max_operands >= 0 && count > command.max_operands)
+  if (count < command.operands.min)
+    return usage(command, std::string("something is missing: stageline ") + command.name + " " + command.operands.text,
+                 "");
+  if (command.operands.max >= 0 && count > command.operands.max)
     return usage(command,
-                 "\"" + arguments.operands[command.max_operands] + "\" is one too many: stageline " + command.name +
-                     " " + command.operands,
+                 "\"" + arguments.operands[command.operands.max] + "\" is one too many: stageline " + command.name +
+                     " " + command.operands.text,
                  "");
   return arguments;
 }

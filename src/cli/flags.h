@@ -14,20 +14,26 @@ namespace stageline {
 inline constexpr std::string_view kBoolValue = "BOOL";  // placeholder of flags that may stand without a value
 
 struct Flag {
-  const char* name;     // without dashes
-  const char* value;    // placeholder: "DIR"; "" for a switch
-  const char* help;     // one sentence
-  const char* choices;  // comma list for completion and checking, or ""
+  const char* name;          // without dashes
+  const char* value;         // placeholder: "DIR"; "" for a switch
+  const char* help;          // one sentence
+  const char* choices = "";  // comma list for completion and checking
 };
+
+struct Operands {
+  const char* text;  // "PATH…"
+  int min, max;      // −1: any number
+};
+
+using FlagNames = std::vector<std::string_view>;
 
 class Arguments;
 struct Command {
   const char* name;
-  const char* operands;  // "PATH…"
-  const char* summary;   // one line
-  const char* details;   // paragraphs for --help and the man page
-  std::vector<const char*> flags;
-  int min_operands, max_operands;  // −1: any number
+  Operands operands;
+  const char* summary;  // one line
+  const char* details;  // paragraphs for --help and the man page
+  FlagNames flags;
   int (*run)(const Arguments& arguments);
   // Flags that mean something special in this command, with their placeholder, help and choices.
   std::vector<Flag> own_flags = {};  // NOLINT(readability-redundant-member-init): GCC wants it
@@ -41,7 +47,7 @@ const Command* find_command(std::string_view name);
 // Returns a flag as this command defines it.
 const Flag& flag_of(const Command& command, std::string_view name);
 // Flags that every command takes.
-const std::vector<const char*>& common_flags();
+const FlagNames& common_flags();
 
 class Arguments {
  public:

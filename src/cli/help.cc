@@ -77,12 +77,13 @@ std::string overview_text() {
 }
 
 std::string command_help_text(const Command& command) {
-  std::string out = std::string("stageline ") + command.name + (command.operands[0] ? " " : "") + command.operands +
-                    "\n" + wrapped(command.summary, kWidth, 0) + "\n" + wrapped(command.details, kWidth, 0) + "\n";
-  for (const char* name : command.flags)
+  std::string out = std::string("stageline ") + command.name + (command.operands.text[0] ? " " : "") +
+                    command.operands.text + "\n" + wrapped(command.summary, kWidth, 0) + "\n" +
+                    wrapped(command.details, kWidth, 0) + "\n";
+  for (const std::string_view name : command.flags)
     out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
   out += "\n";
-  for (const char* name : common_flags())
+  for (const std::string_view name : common_flags())
     out += entry(flag_head(flag_of(command, name)), flag_of(command, name).help, 26);
   return out;
 }
@@ -181,8 +182,8 @@ std::string troff(std::string_view text) {
 
 std::vector<std::string> flag_words(const Command& command) {
   std::vector<std::string> words;
-  for (const char* name : command.flags) words.push_back("--" + std::string(name));
-  for (const char* name : common_flags()) words.push_back("--" + std::string(name));
+  for (const std::string_view name : command.flags) words.push_back("--" + std::string(name));
+  for (const std::string_view name : common_flags()) words.push_back("--" + std::string(name));
   return words;
 }
 
@@ -223,7 +224,7 @@ std::vector<std::string> value_words(const Flag& f) {
 }
 
 bool takes_files(const Command& command) {
-  return std::string_view(command.operands).find("PATH") != std::string_view::npos;
+  return std::string_view(command.operands.text).find("PATH") != std::string_view::npos;
 }
 
 // Returns every flag once, with the choices that any command gives it.
@@ -295,9 +296,9 @@ std::string fish_completion() {
     const std::string when = std::string(" -n '__fish_seen_subcommand_from ") + command.name + "'";
     for (const std::string& word : operand_words(command.name))
       out += "complete -c stageline" + when + " -a " + word + "\n";
-    std::vector<const char*> names = command.flags;
+    FlagNames names = command.flags;
     names.insert(names.end(), common_flags().begin(), common_flags().end());
-    for (const char* name : names) {
+    for (const std::string_view name : names) {
       const Flag& f = flag_of(command, name);
       out += "complete -c stageline" + when + " -l " + f.name + (f.value[0] != '\0' ? " -r" : "") + " -d " +
              quoted_for_fish(f.help);
@@ -330,9 +331,9 @@ int run_man(const Arguments&) {
                     "distributed training run goes\n.SH SYNOPSIS\n.B stageline\n.I COMMAND\n[\\fIargument\\fR "
                     "…]\n.SH COMMANDS\n";
   for (const Command& command : command_table()) {
-    out += ".SS \"" + troff(command.name) + " " + troff(command.operands) + "\"\n" + troff(command.summary) + ".\n" +
-           troff(command.details) + "\n";
-    for (const char* name : command.flags) {
+    out += ".SS \"" + troff(command.name) + " " + troff(command.operands.text) + "\"\n" + troff(command.summary) +
+           ".\n" + troff(command.details) + "\n";
+    for (const std::string_view name : command.flags) {
       out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR";
       const Flag& f = flag_of(command, name);
       if (f.value[0] != '\0') out += " \\fI" + troff(f.value) + "\\fR";
@@ -340,7 +341,7 @@ int run_man(const Arguments&) {
     }
   }
   out += ".SH COMMON FLAGS\n";
-  for (const char* name : common_flags()) {
+  for (const std::string_view name : common_flags()) {
     const Flag& f = flag_of(command_table().front(), name);
     out += ".TP\n\\fB\\-\\-" + troff(name) + "\\fR" + (f.value[0] != '\0' ? " \\fI" + troff(f.value) + "\\fR" : "") +
            "\n" + troff(f.help) + ".\n";

@@ -64,7 +64,7 @@ PyObject* flag_list(PyObject*, PyObject* arguments) {
   const Command* const command = find_command(name);
   if (!command) return raise({ErrorCode::kUsage, std::string("no command \"") + name + "\"", {}, ""});
   Ref list(PyList_New(0));
-  for (const char* flag : command->flags) {
+  for (const std::string_view flag : command->flags) {
     const Flag& known = flag_of(*command, flag);
     if (!list || !append(list, Py_BuildValue("(ssss)", known.name, known.value, known.help, known.choices)))
       return nullptr;

@@ -77,7 +77,7 @@ Result<Arguments> arguments_of(const char* command, std::vector<std::string> wor
                                const std::vector<std::string>& operands = {}) {
   const Command* const known = find_command(command);
   words.emplace_back("--");
-  for (int i = 0; i < known->min_operands; ++i) words.emplace_back("-");  // counted, then replaced
+  for (int i = 0; i < known->operands.min; ++i) words.emplace_back("-");  // counted, then replaced
   Result<Arguments> arguments = parse_arguments(*known, words);
   if (arguments) arguments->operands = operands;
   return arguments;
