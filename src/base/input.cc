@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "base/environment.h"

@@ -16,7 +16,6 @@
 #include <ctime>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>

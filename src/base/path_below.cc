@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "base/error_words.h"
-#include "base/number.h"
 
 namespace stageline {
 namespace {

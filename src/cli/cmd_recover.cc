@@ -2,7 +2,6 @@
 #include "base/output_file.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
-#include "cli/run_common.h"
 #include "readers/recording/recover.h"
 
 namespace stageline {

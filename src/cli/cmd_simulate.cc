@@ -5,7 +5,6 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/planned_runs.h"
-#include "cli/run_common.h"
 #include "cli/schedule_options.h"
 #include "cli/simulate_ascend.h"
 #include "cli/simulation_mark.h"

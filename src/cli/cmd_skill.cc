@@ -5,7 +5,6 @@
 #include "base/output_file.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
-#include "cli/run_common.h"
 
 namespace stageline {
 

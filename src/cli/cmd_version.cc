@@ -16,7 +16,6 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/run_common.h"
 #include "server/http/viewer_bundle.h"
 
 namespace stageline {

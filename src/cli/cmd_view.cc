@@ -6,7 +6,6 @@
 #include <memory>
 #include <set>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/words.h"
 #include "cli/commands.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/number.h"
 #include "base/percents.h"
 #include "base/text.h"
 #include "diagnosis/explain_json.h"

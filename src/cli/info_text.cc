@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "base/number.h"
 #include "base/text.h"
-#include "cli/terminal.h"
 #include "model/ascend_facts.h"
 #include "model/pipeline_words.h"
 #include "model/run_extent.h"

@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
-#include <string_view>
 
 #include "base/environment.h"
 

@@ -7,7 +7,6 @@
 
 #include "base/number.h"
 #include "base/number_list.h"
-#include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipeline/cells/layout_check.h"

@@ -5,7 +5,6 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "engine/engine.h"
 #include "schedules/make.h"
 
 namespace stageline {

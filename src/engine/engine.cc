@@ -5,22 +5,16 @@
 
 #include <algorithm>
 #include <cassert>
-#include <memory>
-#include <optional>
 
-#include "analyses/analysis.h"
 #include "base/error_words.h"
 #include "base/input.h"
 #include "base/number.h"
 #include "base/output_file.h"
 #include "base/text.h"
-#include "diagnosis/explain.h"
-#include "diagnosis/merge_findings.h"
 #include "diagnosis/profile/allocator_findings.h"
 #include "engine/account_files.h"
 #include "engine/clock_table.h"
 #include "engine/explained_run.h"
-#include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/model_tables.h"
 #include "engine/problems.h"
@@ -35,7 +29,6 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/cells/range_cells.h"
 #include "pipeline/cells/rank_places.h"
-#include "readers/reader.h"
 
 namespace stageline {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <charconv>
 
-#include "base/by_enum.h"
 #include "base/text.h"
 
 namespace stageline {

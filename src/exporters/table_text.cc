@@ -5,7 +5,6 @@
 #include <cmath>
 #include <unordered_map>
 
-#include "base/chinese.h"
 #include "base/csv.h"
 #include "base/number.h"
 #include "base/terminal_text.h"

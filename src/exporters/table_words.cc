@@ -4,7 +4,6 @@
 #include <array>
 #include <map>
 
-#include "base/chinese.h"
 #include "base/text.h"
 
 namespace stageline {

@@ -1,7 +1,6 @@
 #include "exporters/track_layout.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <tuple>

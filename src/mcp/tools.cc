@@ -18,7 +18,6 @@
 #include "base/text.h"
 #include "mcp/reasons.h"
 #include "mcp/words.h"
-#include "sql/session.h"
 
 namespace stageline::mcp {
 namespace {

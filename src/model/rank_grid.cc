@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/by_enum.h"
 #include "base/text.h"
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "model/trace.h"
 
-#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>

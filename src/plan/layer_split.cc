@@ -1,7 +1,6 @@
 #include "plan/layer_split.h"
 
 #include <algorithm>
-#include <cmath>
 #include <queue>
 #include <tuple>
 

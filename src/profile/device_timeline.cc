@@ -3,10 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 
-#include "model/intervals.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
 #include "profile/python_stacks.h"

@@ -1,6 +1,5 @@
 #include "profile/tb_devices.h"
 
-#include <algorithm>
 #include <map>
 
 #include "base/json_members.h"

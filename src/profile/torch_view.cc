@@ -1,7 +1,6 @@
 #include "profile/torch_view.h"
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 #include "base/give_up.h"

@@ -1,7 +1,6 @@
 // Tables of the run as a whole: ranks, findings, flaws, and facts about the run.
 #include <cmath>
 
-#include "base/number.h"
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
 #include "engine/explained_run.h"

@@ -2,7 +2,6 @@
 #include "profile/call_graph.h"
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 

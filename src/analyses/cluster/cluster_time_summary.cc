@@ -3,7 +3,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/durations.h"
 #include "analyses/cluster/rival_time_summary.h"
 #include "base/number.h"
 #include "base/parallel.h"

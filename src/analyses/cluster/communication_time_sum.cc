@@ -13,7 +13,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/durations.h"
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"

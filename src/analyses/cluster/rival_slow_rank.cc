@@ -9,7 +9,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 
 #include "base/text.h"
 #include "model/statistics.h"

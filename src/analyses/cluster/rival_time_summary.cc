@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <string>
 #include <tuple>
 
 #include "base/number.h"

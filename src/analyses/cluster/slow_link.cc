@@ -2,16 +2,11 @@
 // all, or a rank that all reach slowly. Definitions: docs/analyses/slow-link.md.
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
-#include <tuple>
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/durations.h"
 #include "analyses/cluster/problems.h"
 #include "base/number.h"
-#include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/slow_transfers.h"
 

@@ -6,7 +6,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/durations.h"
 #include "analyses/cluster/rival_slow_rank.h"
 #include "base/number.h"
 #include "model/statistics.h"

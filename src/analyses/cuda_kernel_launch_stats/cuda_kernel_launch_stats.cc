@@ -2,7 +2,6 @@
 // docs/analyses/cuda-kernel-launch-stats.md.
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "analyses/analysis.h"
 #include "profile/id_slots.h"

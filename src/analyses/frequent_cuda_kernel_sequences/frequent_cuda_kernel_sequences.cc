@@ -1,7 +1,6 @@
 // Computes which sequences of kernels the calls of an operator launch, most frequent first. Definitions:
 // docs/analyses/frequent-cuda-kernel-sequences.md.
 #include <algorithm>
-#include <cmath>
 
 #include "analyses/analysis.h"
 #include "base/json_writer.h"

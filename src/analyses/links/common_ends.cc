@@ -1,7 +1,6 @@
 #include "analyses/links/common_ends.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/number.h"
 #include "model/finding_words.h"

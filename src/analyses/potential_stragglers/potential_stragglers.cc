@@ -1,6 +1,5 @@
 // Which rank the others wait for in collectives. Definitions: docs/analyses/potential-stragglers.md.
 #include <algorithm>
-#include <cmath>
 
 #include "analyses/analysis.h"
 #include "analyses/potential_stragglers/problems.h"

@@ -3,7 +3,6 @@
 #include "pipeline/measure/slowdown.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "analyses/analysis.h"
 #include "analyses/slowdown/problems.h"

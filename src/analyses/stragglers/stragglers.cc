@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
 
 #include "analyses/analysis.h"
 #include "analyses/stragglers/problems.h"

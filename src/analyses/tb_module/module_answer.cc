@@ -8,7 +8,6 @@
 //                    evaluate_function: AccumulateGrad ⇒ kernel                            with the root before it
 #include <algorithm>
 #include <map>
-#include <unordered_map>
 
 #include "analyses/tb_module/tb_module.h"
 #include "profile/python_stacks.h"

@@ -1,7 +1,6 @@
 // Computation, communication and their overlap; waiting and transfer; and statistics of collectives, for every rank.
 // Definitions: docs/analyses/tb-distributed.md.
 #include <algorithm>
-#include <cmath>
 
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"

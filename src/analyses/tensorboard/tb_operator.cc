@@ -1,6 +1,5 @@
 // The operators of every rank with their host, device and tensor-core time. Definitions: docs/analyses/tb-operator.md.
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
 #include "analyses/analysis.h"

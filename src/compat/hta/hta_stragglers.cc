@@ -9,7 +9,6 @@
 #include "model/numpy_order.h"
 #include "model/statistics.h"
 #include "model/torch_facts.h"
-#include "profile/hta_rows.h"
 
 namespace stageline {
 namespace {

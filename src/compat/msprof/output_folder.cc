@@ -8,7 +8,6 @@
 
 #include "base/json_members.h"
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "base/output_file.h"
 #include "readers/reader.h"
 

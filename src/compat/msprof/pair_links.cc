@@ -1,7 +1,6 @@
 #include "compat/msprof/pair_links.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>

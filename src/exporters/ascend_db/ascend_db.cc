@@ -11,10 +11,8 @@
 #include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <map>
 
 #include "base/json_writer.h"
-#include "base/number.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/text.h"

@@ -1,7 +1,6 @@
 #include "exporters/ascend_db/tables.h"
 
 #include <algorithm>
-#include <array>
 
 namespace stageline::ascend_db {
 namespace {

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <set>
 
-#include "base/by_enum.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "model/pipeline_words.h"

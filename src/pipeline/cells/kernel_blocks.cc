@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <string>
 #include <utility>
 
 #include "base/counted.h"

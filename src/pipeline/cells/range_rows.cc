@@ -1,7 +1,6 @@
 #include "pipeline/cells/range_rows.h"
 
 #include <algorithm>
-#include <optional>
 #include <tuple>
 #include <unordered_map>
 

@@ -2,14 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
-#include <optional>
 #include <set>
 #include <unordered_map>
 #include <utility>
 
 #include "base/json_members.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "model/source_limits.h"
 #include "model/torch_facts.h"

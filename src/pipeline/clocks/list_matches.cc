@@ -4,10 +4,8 @@
 #include <array>
 #include <iterator>
 #include <map>
-#include <set>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include "base/parallel.h"
 #include "base/text.h"

@@ -1,6 +1,5 @@
 #include "pipeline/clocks/match.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>

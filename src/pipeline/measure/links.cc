@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "base/number.h"
-#include "pipeline/measure/link_transfers.h"
-#include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

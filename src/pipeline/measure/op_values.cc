@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <iterator>
-#include <limits>
 #include <numeric>
 
 namespace stageline {

@@ -1,6 +1,5 @@
 #include "pipeline/measure/run_coverage.h"
 
-#include <algorithm>
 #include <atomic>
 #include <map>
 #include <tuple>

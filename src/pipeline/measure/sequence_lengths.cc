@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <limits>
 
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/sort_by_numbers.h"
-#include "pipeline/measure/op_values.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,6 @@
 #include "pipeline/measure/slow_rank.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 #include "base/by_enum.h"

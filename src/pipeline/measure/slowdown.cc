@@ -1,8 +1,6 @@
 #include "pipeline/measure/slowdown.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 
 #include "base/number.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <tuple>
 
@@ -10,7 +9,6 @@
 #include "base/number.h"
 #include "pipeline/measure/host_delays.h"
 #include "pipeline/measure/slow_rank.h"
-#include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -4,7 +4,6 @@
 #include <map>
 #include <set>
 
-#include "base/by_enum.h"
 #include "model/intervals.h"
 
 namespace stageline {

@@ -7,7 +7,6 @@
 
 #include "base/number.h"
 #include "pipeline/cells/link_cells.h"
-#include "pipeline/order/divergence.h"
 #include "pipeline/order/edit_distance.h"
 #include "pipeline/order/fuse_pairs.h"
 #include "schedules/make.h"

@@ -1,7 +1,6 @@
 #include "pipeline/replay/order_graph.h"
 
 #include <algorithm>
-#include <map>
 #include <queue>
 #include <tuple>
 
@@ -131,7 +130,8 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
     double loss_ns = 0;
     const auto with_loss = [&](size_t cell) {
       if (!loss_cell_of_.empty() && loss_cell_of_[cell] != kNoPair)
-        loss_ns += std::max<int64_t>(0, between_ns(cells.start_ns[loss_cell_of_[cell]], cells.end_ns[loss_cell_of_[cell]]));
+        loss_ns +=
+            std::max<int64_t>(0, between_ns(cells.start_ns[loss_cell_of_[cell]], cells.end_ns[loss_cell_of_[cell]]));
     };
     with_loss(i);
     if (token.fused && t + 1 < list.end && lists_.tokens[t + 1].fused) {
@@ -145,8 +145,7 @@ void OrderGraphs::add_units(size_t l, uint32_t index, OrderGraph& graph) const {
     unit.end_ns = std::max(unit.start_ns, trace_.common_ns(list.part, end));
     const int64_t from = std::max(unit.start_ns, covered);
     unit.own_ns = std::max<int64_t>(0, between_ns(from, unit.end_ns)) + loss_ns;
-    graph.overlap_ns +=
-        std::max<int64_t>(0, between_ns(unit.start_ns, std::min(covered, unit.end_ns)));
+    graph.overlap_ns += std::max<int64_t>(0, between_ns(unit.start_ns, std::min(covered, unit.end_ns)));
     covered = std::max(covered, unit.end_ns);
     graph.start_ns = std::min(graph.start_ns, unit.start_ns);
     graph.end_ns = std::max(graph.end_ns, unit.end_ns);
@@ -169,9 +168,7 @@ void OrderGraphs::add_waits(size_t first, size_t last, OrderGraph& graph) const 
   }
   std::vector<uint32_t> done(slots, kNoUnit);
   const auto slot = [&](bool backward, int32_t way, int32_t vstage, int32_t micro_batch, int32_t position) {
-    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * micro_batches +
-            micro_batch) *
-               per_position +
+    return ((static_cast<size_t>(position) * 2 + (backward ? 1 : 0)) * micro_batches + micro_batch) * per_position +
            way * static_cast<size_t>(vstages_) + vstage;
   };
   const auto numbered = [&](const WorkToken& t) {

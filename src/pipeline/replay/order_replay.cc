@@ -1,9 +1,6 @@
 #include "pipeline/replay/order_replay.h"
 
-#include <algorithm>
 #include <tuple>
-
-#include "base/by_enum.h"
 
 namespace stageline {
 namespace {
@@ -49,8 +46,7 @@ size_t OrderReplay::number_costs(const RankLists& lists, size_t first) {
   for (uint32_t l = 0; l + 1 < graph_.list_begin.size(); ++l) {
     const size_t place = place_of(lists.lists[first + l].stage);
     for (uint32_t u = graph_.list_begin[l]; u < graph_.list_begin[l + 1]; ++u)
-      key.push_back((place * chunks + graph_.units[u].chunk) * kKinds +
-                    static_cast<size_t>(graph_.units[u].kind));
+      key.push_back((place * chunks + graph_.units[u].chunk) * kKinds + static_cast<size_t>(graph_.units[u].kind));
   }
   size_t count = stages_.size() * chunks * kKinds;
   if (count > graph_.units.size() * 16 + 64) {

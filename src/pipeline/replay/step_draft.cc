@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 #include <numeric>
-#include <utility>
 
 #include "base/freed_memory.h"
 #include "base/parallel.h"
@@ -259,8 +258,7 @@ class Orderer {
       graph_.start_ns[i] = op.start_ns - start;
       ends_[k] = op.end_ns - start;
     }
-    if (!graph_.stored_end_ns.empty())
-      std::copy(ends_.begin(), ends_.end(), graph_.stored_end_ns.begin() + base_);
+    if (!graph_.stored_end_ns.empty()) std::copy(ends_.begin(), ends_.end(), graph_.stored_end_ns.begin() + base_);
   }
 
   void measure() {

@@ -11,7 +11,6 @@
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/replay_miss.h"
 #include "pipeline/replay/step_draft.h"
-#include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

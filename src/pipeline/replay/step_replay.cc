@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cmath>
 #include <memory>
-#include <type_traits>
 
 #include "base/freed_memory.h"
 #include "base/number.h"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <optional>
 
 #include "base/error_words.h"
 #include "base/number.h"
@@ -11,7 +9,6 @@
 #include "pipeline/order/fuse_pairs.h"
 #include "pipeline/order/schedule_places.h"
 #include "pipeline/replay/theory_pace.h"
-#include "pipeline/sums/pipeline_sums.h"
 #include "schedules/make.h"
 
 namespace stageline {
@@ -101,8 +98,7 @@ std::optional<TheorySize> replay_at_means(Schedule schedule, const MeanCosts& me
     return cell.overlapped() ? CellKind::kForwardBackward : cell.actions()[0].kind;
   };
   const auto cost_of = [&](size_t stage, const ScheduleCell& cell) -> int64_t& {
-    return known[(stage * sizes.chunks + cell.actions()[0].chunk) * kKinds +
-                 static_cast<size_t>(kind_of(cell))];
+    return known[(stage * sizes.chunks + cell.actions()[0].chunk) * kKinds + static_cast<size_t>(kind_of(cell))];
   };
   for (size_t s = 0; s < size.schedule.ranks.size(); ++s)
     for (const ScheduleCell& cell : size.schedule.ranks[s]) {
@@ -188,8 +184,7 @@ std::optional<TheorySize> replay_at_pace(const Trace& trace, const std::vector<S
     return std::nullopt;
   double sum_ns = 0;  // the longest that the replay can take
   for (size_t s = 0; s < pace.size(); ++s)
-    for (const ReplayedCell& mean : size->times[s])
-      sum_ns += (mean.end_ns - mean.start_ns) * pace[s];
+    for (const ReplayedCell& mean : size->times[s]) sum_ns += (mean.end_ns - mean.start_ns) * pace[s];
   if (sum_ns > kLongestNs) return std::nullopt;
   std::vector<size_t> next(pace.size());
   ReplayCosts costs;

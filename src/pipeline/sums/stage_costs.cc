@@ -1,7 +1,6 @@
 #include "pipeline/sums/stage_costs.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 

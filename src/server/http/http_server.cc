@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/bind_executor.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
@@ -15,7 +14,6 @@
 #include <boost/asio/thread_pool.hpp>
 #include <condition_variable>
 #include <csignal>
-#include <map>
 #include <mutex>
 
 #include "base/parallel.h"

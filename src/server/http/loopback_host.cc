@@ -1,7 +1,6 @@
 #include "server/http/loopback_host.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 
 #include "base/text.h"

@@ -9,7 +9,6 @@
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
 #include "engine/explained_run.h"
-#include "engine/one_clock.h"
 #include "server/http/stated_error.h"
 #include "server/page/answer_json.h"
 #include "server/page/calls_answer.h"

@@ -1,6 +1,5 @@
 #include "server/page/run_trend.h"
 
-#include <memory>
 #include <optional>
 
 #include "base/change_points.h"
@@ -10,7 +9,6 @@
 #include "diagnosis/diff/run_diff.h"
 #include "diagnosis/explain.h"
 #include "engine/diff_json.h"
-#include "engine/engine.h"
 #include "engine/mean_step.h"
 #include "facts/run.h"
 

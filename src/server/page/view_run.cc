@@ -9,8 +9,6 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "engine/engine.h"
-#include "engine/filter_run.h"
-#include "engine/one_clock.h"
 #include "profile/event_text.h"
 #include "server/page/run_json.h"
 #include "server/pipeline/pipeline_view.h"

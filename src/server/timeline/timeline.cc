@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <numeric>
 
 #include "base/number.h"
 #include "base/parallel.h"
