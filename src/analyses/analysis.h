@@ -18,6 +18,8 @@
 
 namespace stageline {
 
+using Type = ColumnType;  // the word for it in lists of columns
+
 struct AnalysisTable {
   enum Extent : uint8_t { kAll, kRunAddsColumns };
   const char* name;     // "ranks"

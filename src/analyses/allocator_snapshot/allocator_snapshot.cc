@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 ColumnSpec rank_column() { return {"rank", "rank", Type::kInteger, "Global rank whose snapshot it is"}; }
 ColumnSpec device_column() {
   return {"device", "device", Type::kInteger, "Number of the device as the process counts"};

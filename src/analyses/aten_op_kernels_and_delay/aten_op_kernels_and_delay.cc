@@ -13,8 +13,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // One launch that one call of an operator made.
 struct Launch {
   uint32_t op = 0;  // row

@@ -13,8 +13,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // The tables to make. In the default mode, "both" is one graph in two tables.
 struct Wanted {
   bool stack = true, graph = true;

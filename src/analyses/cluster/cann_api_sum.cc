@@ -14,8 +14,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct RankAnswer {
   int32_t rank = 0;
   std::map<std::pair<StringId, uint8_t>, std::vector<int64_t>> calls;  // for each name and category

@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> cluster_time_summary_columns() {
   return {
       {"rank", "rank", Type::kInteger, "Global rank"},

@@ -18,8 +18,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Sum {
   int64_t count = 0, bytes = 0, time_ns = 0;
   bool waits = false;  // the time includes waiting, so no rate can be given

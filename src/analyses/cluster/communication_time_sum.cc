@@ -22,8 +22,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Sum {
   int64_t count = 0, elapse = 0, transit = 0, wait = 0, sync = 0, idle = 0;
   Basis basis = Basis::kNone;

@@ -14,8 +14,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Key {
   StringId name = 0, type = 0, unit = 0, shapes = 0;
   auto tied() const { return std::tie(name, type, unit, shapes); }

@@ -22,8 +22,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr int64_t kMinNs = 10'000, kShortNs = 30'000;
 
 enum Reason : uint8_t {

@@ -13,7 +13,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
 using Ops = std::vector<std::vector<CommunicationOp>>;
 
 std::string text_of(const TorchRun& run, StringId id) { return std::string(run.trace->names.text(id)); }

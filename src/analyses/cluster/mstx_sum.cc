@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Key {
   int32_t step = -1;
   StringId name = 0, domain = 0;

@@ -13,8 +13,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA …; empty when unknown"};
 const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE …; empty when unknown"};
 const ColumnSpec kSource = {"src_rank", "from", Type::kInteger,

@@ -14,8 +14,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr int64_t kLateNs = 10'000;  // a rank gets a vote only when it comes this much later than the second last
 
 struct RankSum {

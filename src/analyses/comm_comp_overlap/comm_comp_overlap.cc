@@ -8,8 +8,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 Table hta_comm_comp_overlap_table(const std::vector<DeviceTime>& ranks) {
   Table table("comm-comp-overlap", "Communication computation overlap (HTA)",
               {{"rank", "rank", Type::kInteger, ""}, {"comp_comm_overlap_pctg", "overlap %", Type::kReal, ""}});

@@ -18,8 +18,6 @@ namespace stageline {
 
 namespace {
 
-using Type = ColumnType;
-
 // The facts from which the tables are made. The tables share them as long as their rows are made later.
 struct Answer {
   TorchRun run;

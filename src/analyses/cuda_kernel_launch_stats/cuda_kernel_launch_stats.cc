@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Options {
   int64_t runtime_cutoff_ns = 50'000, delay_cutoff_ns = 100'000;
   bool memory = true;

@@ -22,8 +22,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Measured {
   TorchRow range, launch;
   bool has_launch = false;

@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr CopyFact kNoCopy = {};
 constexpr SyncFact kNoSync = {};
 constexpr CollectiveFact kNoCollective = {};

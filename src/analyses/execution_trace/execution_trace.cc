@@ -11,8 +11,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Tensor {
   int64_t storage = -1, bytes = 0, producer = -1, uses = 0, first_ns = INT64_MAX, last_ns = INT64_MIN;
   std::string device, made_by;

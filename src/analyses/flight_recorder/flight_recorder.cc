@@ -9,8 +9,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::string list_text(const std::vector<int32_t>& ranks) {
   std::string text;
   for (size_t i = 0; i < ranks.size(); ++i) text += (i > 0 ? "," : "") + std::to_string(ranks[i]);

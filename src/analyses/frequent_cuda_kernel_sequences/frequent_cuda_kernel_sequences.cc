@@ -11,8 +11,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Pattern {
   std::string text;
   int64_t count = 0, kernels = 0, kernel_ns = 0, op_ns = 0;

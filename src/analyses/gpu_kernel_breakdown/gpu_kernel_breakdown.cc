@@ -15,8 +15,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr std::array kClasses = {KernelClass::kComputation, KernelClass::kCommunication, KernelClass::kMemory,
                                  KernelClass::kOther};
 constexpr size_t kSets = size_t{1} << kClasses.size();

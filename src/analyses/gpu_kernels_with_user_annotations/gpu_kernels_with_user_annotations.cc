@@ -16,8 +16,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Options {
   bool expand = true, shorten = true;
 };

@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Options {
   FoldOptions fold;
   bool gpu = true, hta = false;

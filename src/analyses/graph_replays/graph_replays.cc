@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // One launch of a graph and the device work that belongs to this call.
 struct Replay {
   int64_t call_start_ns = 0, call_ns = 0;

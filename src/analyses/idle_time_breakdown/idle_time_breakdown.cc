@@ -14,8 +14,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 enum GapCause : uint8_t { kHostWait, kKernelWait, kOther, kBeforeFirst, kAfterLast, kCauseCount };
 constexpr std::array<const char*, kCauseCount> kCauseNames = {"host_wait", "kernel_wait", "other", "before_first",
                                                               "after_last"};

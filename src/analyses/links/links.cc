@@ -15,8 +15,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::string hosts_text(int32_t hosts) { return hosts == 1 ? "same" : hosts == 0 ? "two" : ""; }
 std::string way_text(bool forward) { return forward ? "forward" : "backward"; }
 

@@ -9,8 +9,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 Table hta_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<BandwidthPoint>>& ranks) {
   Table table("memory-bw-summary", "Memory bandwidth (HTA)",
               with_description({{"rank", "rank", Type::kInteger, ""}, {"name", "name", Type::kText, ""}}));

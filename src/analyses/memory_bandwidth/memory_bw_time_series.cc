@@ -5,8 +5,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> memory_bw_time_series_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"name", "kind", Type::kText, "Kind of copy, or Memset"},

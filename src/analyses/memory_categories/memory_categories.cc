@@ -16,8 +16,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr size_t kStackEntries = 4;  // number of entries shown from a stack
 
 struct Group {  // blocks of one kind that live at the peak

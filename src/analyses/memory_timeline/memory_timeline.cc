@@ -12,7 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
 namespace od = simdjson::ondemand;
 
 constexpr size_t kCategories = 8;

@@ -21,7 +21,6 @@ using operators::GroupOptions;
 using operators::OperatorGroups;
 using operators::Options;
 using operators::SortKey;
-using Type = ColumnType;
 
 constexpr size_t kMaxStackText = 16'384;  // bytes of a row's stack: a hundred frames of the usual length
 constexpr size_t kReportRows = 200, kReportRowsPerRank = 40;  // the larger of the two limits applies, over all ranks

@@ -16,8 +16,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr size_t kMaxCellsOfReport = 5'000'000;
 
 using Wide = __int128;  // holds sums over steps of any times that a file may contain

@@ -15,8 +15,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> pipeline_summary_ranks_columns() {
   return {
       {"step", "step", Type::kInteger, "Step number as the source has it"},

@@ -11,8 +11,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> potential_stragglers_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"is_candidate", "candidate", Type::kInteger,

@@ -8,8 +8,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // HTA lists the ProfilerStep rows that are left, whether they are on the host or on the device (fault F12).
 Table hta_profiler_steps_table(const std::vector<std::set<int64_t>>& found) {
   std::set<int64_t> steps;

@@ -9,8 +9,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 Table hta_queue_length_summary_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
   Table table("queue-length-summary", "Queue length (HTA)",
               with_description({{"rank", "rank", Type::kInteger, ""}, {"stream", "stream", Type::kInteger, ""}}));

@@ -6,8 +6,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 Table hta_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
   Table table("queue-length-time-series", "Queue length over time (HTA)",
               {{"rank", "rank", Type::kInteger, ""},

@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct HtaBlocked {
   int64_t stream = 0;
   double dur_us = 0, relative = 0;

@@ -18,7 +18,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
 constexpr size_t kMaxPeersListed = 64;
 
 struct Work {

@@ -19,8 +19,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // The maximum rates of a device, as published or as options give them; 0 if unknown.
 struct Roof {
   double flops_per_ns = 0, bytes_per_ns = 0;

@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> recognition_columns() {
   return {{"schedule", "schedule", Type::kText, "Name, as stageline help schedules has it"},
           {"score", "score", Type::kShare,

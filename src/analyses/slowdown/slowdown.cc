@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr size_t kMaxCellsOfReport = 5'000'000;
 
 std::vector<ColumnSpec> job_columns() {

@@ -20,8 +20,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // S_w needs a replay for every replica and stage. When operations times replays exceed this limit, it is left out here;
 // the analysis `slowdown` computes it.
 constexpr double kMaxWork = 4e9;

@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 int64_t time_or_null(int64_t time_ns) { return time_ns == MemoryEvent::kNullTime ? kNullInteger : time_ns; }
 
 std::vector<ColumnSpec> tb_memory_memory_peaks_columns() {

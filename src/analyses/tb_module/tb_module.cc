@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // limit, because a path of a hundred thousand names would be written a hundred thousand times.
 constexpr int kMaxPathNames = 64;
 

@@ -9,8 +9,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> temporal_breakdown_columns() {
   return {
       {"rank", "rank", Type::kInteger, "Global rank"},

@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Key {  // when only names count, all other fields keep their defaults
   StringId name = 0, op = 0, grid = 0, block = 0;
   int64_t registers = -1, shared_bytes = -1;

@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Sum {
   StringId name = 0, dims = 0;
   TbOperator total;

@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> step_averages_columns() {
   return {{"rank", "rank", Type::kInteger, "Global rank"},
           {"category", "category", Type::kText,

@@ -16,8 +16,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr double kMinShare = 0.01;  // share of the theory's span below which a cell is not listed
 
 std::vector<ColumnSpec> theory_ranks_columns() {

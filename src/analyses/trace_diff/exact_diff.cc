@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Sums {
   int64_t count = 0, self_ns = 0, total_ns = 0;
 };

@@ -19,8 +19,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // Rounds durations so that they sum to the rounded sum: each is the difference of two rounded running sums.
 class RunningSum {
  public:

@@ -6,8 +6,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 std::vector<ColumnSpec> xla_steps_columns() {
   const auto ms = [](const char* name, const char* title, const char* help) {
     return ColumnSpec{name, title, Type::kReal, help};
