@@ -6,7 +6,8 @@ if(NOT ZSTD_PROGRAM)
   message(FATAL_ERROR "zstd, which packs what the program carries, was not found.\n"
     "  hint: ./dev build installs what the build needs; on Debian or Ubuntu: apt install zstd")
 endif()
-set(STAGELINE_EMBEDDED_FILES NOTICE=${CMAKE_SOURCE_DIR}/NOTICE LICENSE=${CMAKE_SOURCE_DIR}/LICENSE)
+set(STAGELINE_EMBEDDED_FILES NOTICE=${CMAKE_SOURCE_DIR}/NOTICE LICENSE=${CMAKE_SOURCE_DIR}/LICENSE
+  cell-rules=${CMAKE_SOURCE_DIR}/src/pipeline/cells/shipped.rules)
 foreach(font dejavu/DejaVuSans.ttf dejavu/DejaVuSans-Bold.ttf wqy/wqy-microhei.ttc)
   get_filename_component(name ${font} NAME)
   find_file(STAGELINE_FONT_${name} ${name} PATHS /usr/share/fonts/truetype /usr/share/fonts PATH_SUFFIXES dejavu wqy TTF truetype/dejavu

@@ -128,7 +128,7 @@ std::string cell_rules_help_text() {
          "#   PATTERN     text; {stage} {chunk} {mb} {step} {}: whole numbers; {a|b}: one of\n"
          "#               these; *: anything; {{: the character. A second {stage} or {mb}\n"
          "#               belongs to the second kind.\n\n" +
-         std::string(shipped_cell_rules_text());
+         shipped_cell_rules_text();
 }
 
 }  // namespace

@@ -5,133 +5,30 @@
 #include <algorithm>
 #include <string_view>
 
+#include "base/text.h"
 #include "sql/table_source.h"
 
 namespace stageline::sql {
 namespace {
 
 // SQLite's functions that do not reach out of the query and make no values of unlimited size, and our own.
-constexpr std::string_view kFunctions[] = {"->",
-                                           "->>",
-                                           "abs",
-                                           "acos",
-                                           "acosh",
-                                           "asin",
-                                           "asinh",
-                                           "atan",
-                                           "atan2",
-                                           "atanh",
-                                           "avg",
-                                           "both_ns",
-                                           "ceil",
-                                           "ceiling",
-                                           "char",
-                                           "coalesce",
-                                           "concat",
-                                           "concat_ws",
-                                           "cos",
-                                           "cosh",
-                                           "count",
-                                           "cume_dist",
-                                           "date",
-                                           "datetime",
-                                           "degrees",
-                                           "dense_rank",
-                                           "exp",
-                                           "first_value",
-                                           "floor",
-                                           "format",
-                                           "glob",
-                                           "group_concat",
-                                           "hex",
-                                           "ifnull",
-                                           "if",
-                                           "iif",
-                                           "instr",
-                                           "json",
-                                           "json_array",
-                                           "json_array_length",
-                                           "json_each",
-                                           "json_extract",
-                                           "json_group_array",
-                                           "json_group_object",
-                                           "json_object",
-                                           "json_quote",
-                                           "json_type",
-                                           "json_valid",
-                                           "julianday",
-                                           "lag",
-                                           "last_value",
-                                           "lead",
-                                           "length",
-                                           "like",
-                                           "likelihood",
-                                           "likely",
-                                           "ln",
-                                           "log",
-                                           "log10",
-                                           "log2",
-                                           "lower",
-                                           "ltrim",
-                                           "matches",
-                                           "max",
-                                           "median",
-                                           "min",
-                                           "mod",
-                                           "ms",
-                                           "nth_value",
-                                           "ntile",
-                                           "nullif",
-                                           "octet_length",
-                                           "percent_rank",
-                                           "pi",
-                                           "pow",
-                                           "power",
-                                           "pretty",
-                                           "printf",
-                                           "quantile",
-                                           "quote",
-                                           "radians",
-                                           "random",
-                                           "rank",
-                                           "regexp",
-                                           "replace",
-                                           "round",
-                                           "row_number",
-                                           "rtrim",
-                                           "short_name",
-                                           "sign",
-                                           "sin",
-                                           "sinh",
-                                           "sqrt",
-                                           "strftime",
-                                           "string_agg",
-                                           "substr",
-                                           "substring",
-                                           "subtype",
-                                           "sum",
-                                           "tan",
-                                           "tanh",
-                                           "time",
-                                           "timediff",
-                                           "total",
-                                           "trim",
-                                           "trunc",
-                                           "typeof",
-                                           "unhex",
-                                           "unicode",
-                                           "union_ns",
-                                           "unixepoch",
-                                           "unlikely",
-                                           "upper"};
+constexpr std::string_view kFunctions =
+    "-> ->> abs acos acosh asin asinh atan atan2 atanh avg both_ns ceil ceiling char coalesce concat concat_ws "
+    "cos cosh count cume_dist date datetime degrees dense_rank exp first_value floor format glob group_concat hex "
+    "ifnull if iif instr json json_array json_array_length json_each json_extract json_group_array "
+    "json_group_object json_object json_quote json_type json_valid julianday lag last_value lead length like "
+    "likelihood likely ln log log10 log2 lower ltrim matches max median min mod ms nth_value ntile nullif "
+    "octet_length percent_rank pi pow power pretty printf quantile quote radians random rank regexp replace round "
+    "row_number rtrim short_name sign sin sinh sqrt strftime string_agg substr substring subtype sum tan tanh "
+    "time timediff total trim trunc typeof unhex unicode union_ns unixepoch unlikely upper";
 
 bool same(const char* a, std::string_view b) {
-  return a && sqlite3_strnicmp(a, b.data(), static_cast<int>(b.size() + 1)) == 0;
+  return a && sqlite3_strnicmp(a, b.data(), static_cast<int>(b.size())) == 0 && a[b.size()] == '\0';
 }
 
 bool is_known_function(const char* name) {
-  return std::any_of(std::begin(kFunctions), std::end(kFunctions),
-                     [&](std::string_view known) { return same(name, known); });
+  static const std::vector<std::string_view> known = split(kFunctions, ' ');
+  return std::any_of(known.begin(), known.end(), [&](std::string_view one) { return same(name, one); });
 }
 
 int refuse(void* stopped, std::string why) {

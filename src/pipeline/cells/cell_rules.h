@@ -93,8 +93,10 @@ inline constexpr size_t kLongestRuleName = 4096;
 inline constexpr size_t kMaxRules = 4096;
 inline constexpr size_t kLongestRulePattern = 512;
 
-// The rules that come with Stageline: as text, and parsed.
-std::string_view shipped_cell_rules_text();
+// The rules that come with Stageline, shipped.rules: as text, and parsed. The names are explained in
+// torch/distributed/pipelining/schedules.py and stage.py (torch 2.13), megatron/core/pipeline_parallel (0.9 to 0.14),
+// deepspeed/runtime/pipe/engine.py, the zero-bubble fork of Megatron, DualPipe's published profile.
+std::string shipped_cell_rules_text();
 CellRules shipped_cell_rules();
 
 }  // namespace stageline
