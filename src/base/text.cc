@@ -60,11 +60,10 @@ std::string valid_utf8(std::string_view bytes) {
   out.reserve(bytes.size());
   for (size_t i = 0; i < bytes.size();) {
     const size_t from = i;
-    if (next_code_point(bytes, i) < 0) {
+    if (next_code_point(bytes, i) < 0)
       out += "\uFFFD";
-    } else {
+    else
       out.append(bytes.substr(from, i - from));
-    }
   }
   return out;
 }

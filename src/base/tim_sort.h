@@ -78,11 +78,10 @@ class TimSort {
       size_t left = lo, right = from;
       while (left < right) {
         const size_t middle = left + (right - left) / 2;
-        if (less_(pivot, a_[middle])) {
+        if (less_(pivot, a_[middle]))
           right = middle;
-        } else {
+        else
           left = middle + 1;
-        }
       }
       std::move_backward(a_ + left, a_ + from, a_ + from + 1);
       a_[left] = pivot;
@@ -126,11 +125,10 @@ class TimSort {
     const ptrdiff_t n = nb;
     nb = static_cast<size_t>(gallop_left(a_[a + na - 1], a_ + b, n, n - 1));
     if (nb == 0) return;
-    if (na <= nb) {
+    if (na <= nb)
       merge_low(a, na, b, nb);
-    } else {
+    else
       merge_high(a, na, b, nb);
-    }
   }
 
   // Returns where `key` goes in a[0, n) before its equals. The search starts at `hint`.
@@ -156,11 +154,10 @@ class TimSort {
     }
     for (++last; last < at;) {
       const ptrdiff_t middle = last + (at - last) / 2;
-      if (less_(a[middle], key)) {
+      if (less_(a[middle], key))
         last = middle + 1;
-      } else {
+      else
         at = middle;
-      }
     }
     return at;
   }
@@ -188,11 +185,10 @@ class TimSort {
     }
     for (++last; last < at;) {
       const ptrdiff_t middle = last + (at - last) / 2;
-      if (less_(key, a[middle])) {
+      if (less_(key, a[middle]))
         at = middle;
-      } else {
+      else
         last = middle + 1;
-      }
     }
     return at;
   }

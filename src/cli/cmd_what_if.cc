@@ -33,11 +33,10 @@ int run_what_if(const Arguments& arguments) {
     out->write(terminal_text(what_if_text(*model, *list, *terminal), true));
   } else {
     const std::vector<Table> tables = what_if_tables(*model, *list);
-    if (format == "csv") {
+    if (format == "csv")
       out->write(format_table_csv(tables[1]));
-    } else {
+    else
       out->write(what_if_json(*list, tables) + "\n");
-    }
   }
   if (Status s = out->commit(); !s) return fail(s.error());
   for (const Diagnostic& d : notes.items())

@@ -168,15 +168,13 @@ namespace {
 
 std::string troff(std::string_view text) {
   std::string out;
-  for (const char c : text) {
-    if (c == '\\') {
+  for (const char c : text)
+    if (c == '\\')
       out += "\\e";
-    } else if (c == '-') {
+    else if (c == '-')
       out += "\\-";
-    } else {
+    else
       out += c;
-    }
-  }
   return out.starts_with('.') || out.starts_with('\'') ? "\\&" + out : out;
 }
 
@@ -313,15 +311,14 @@ std::string fish_completion() {
 
 int run_completion(const Arguments& arguments) {
   const std::string& shell = arguments.operands[0];
-  if (shell == "bash") {
+  if (shell == "bash")
     fputs(bash_completion().c_str(), stdout);
-  } else if (shell == "zsh") {
+  else if (shell == "zsh")
     fputs(zsh_completion().c_str(), stdout);
-  } else if (shell == "fish") {
+  else if (shell == "fish")
     fputs(fish_completion().c_str(), stdout);
-  } else {
+  else
     return fail({ErrorCode::kUsage, "no completion for \"" + shell + "\"", {}, "bash, zsh or fish"});
-  }
   return kExitGood;
 }
 

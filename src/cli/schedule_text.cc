@@ -15,11 +15,10 @@ std::string label_of(const ScheduleCell& cell, bool with_chunk) {
   for (const Action& a : cell.actions()) {
     append_item(text, std::string(kind_code(a.kind)) + std::to_string(a.micro_batch), "&");
     if (!with_chunk) continue;
-    if (a.chunk < 26) {
+    if (a.chunk < 26)
       text += static_cast<char>('a' + a.chunk);
-    } else {
+    else
       text += "." + std::to_string(a.chunk);
-    }
   }
   return text;
 }

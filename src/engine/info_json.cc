@@ -21,11 +21,10 @@ void recognition_field(const Trace& trace, JsonWriter& json) {
   const ScheduleCandidate& best = r.best();
   json.begin_object();
   json.key("name");
-  if (r.recognised) {
+  if (r.recognised)
     json.value(best.name);
-  } else {
+  else
     json.null();
-  }
   json.field("nearest", best.name).field("score", best.score);
   json.field("order_score", best.order_score);
   json.field("stages", best.sizes.stages).field("micro_batches", best.sizes.micro_batches);
@@ -97,11 +96,10 @@ void slice_fields(const Trace& trace, bool with_cells, JsonWriter& json) {
     json.field("rank", int64_t{part.rank});
     json.field("host", part.machine_name);
     json.key("device");
-    if (part.device == kUnknown) {
+    if (part.device == kUnknown)
       json.null();
-    } else {
+    else
       json.value(int64_t{part.device});
-    }
     json.field("device_name", device_name(part));
     json.field("torch", torch_era(trace, part));
     json.field("slices", part.slices.size());
@@ -134,17 +132,15 @@ std::string info_json(const Trace& trace) {
     json.field("name", d.name).field("severity", severity_name(d.severity)).field("count", d.count);
     json.field("file", d.first.file);
     json.key("line");
-    if (d.first.line > 0) {
+    if (d.first.line > 0)
       json.value(d.first.line);
-    } else {
+    else
       json.null();
-    }
     json.key("byte");
-    if (d.first.byte >= 0) {
+    if (d.first.byte >= 0)
       json.value(d.first.byte);
-    } else {
+    else
       json.null();
-    }
     json.field("message", d.message.en);
     json.end_object();
   }

@@ -252,12 +252,11 @@ void NewestSteps::await(const Trace& trace, const StepsOfParts& parts, const std
                         const std::vector<Awaited>& files) {
   std::map<std::string_view, const Awaited*> newest;  // files are in the order in which they were begun
   std::set<std::string_view> in_memory;
-  for (const Awaited& file : files) {
+  for (const Awaited& file : files)
     if (file.path.ends_with(".slhot"))
       in_memory.insert(recording_of(file.path));
     else
       newest[recording_of(file.path)] = &file;
-  }
   const int32_t under_way = last_of_all(parts);
   for (const auto& [part, steps] : parts) {
     if (steps.second != under_way || (done.size() < parts.size() && done.contains(part))) continue;

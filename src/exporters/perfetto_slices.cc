@@ -27,9 +27,7 @@ class SliceWriter : PerfettoPackets {
   }
 
   void write() {
-    if (!taken_.any) {
-      write_root(trace_);
-    }
+    if (!taken_.any) write_root(trace_);
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       const Part& part = trace_.parts[p];
       if (part.slices.size() == 0) continue;
@@ -115,11 +113,10 @@ class SliceWriter : PerfettoPackets {
     if (new_category) known_categories_[s.category_id[i]] = true;
     const size_t event = out_.begin(packet::kTrackEvent);
     out_.number(track_event::kType, kBegin);
-    if (name != names_.end()) {
+    if (name != names_.end())
       out_.number(track_event::kNameIid, name->second);
-    } else {
+    else
       out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
-    }
     if (has_category) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
     // An arrow's id is its device end. A launch has an arrow only to its last device work.
     if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {

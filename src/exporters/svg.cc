@@ -9,7 +9,7 @@ namespace {
 
 std::string xml_escaped(const std::string& text) {
   std::string escaped;
-  for (const char c : text) {
+  for (const char c : text)
     if (c == '&')
       escaped += "&amp;";
     else if (c == '<')
@@ -20,7 +20,6 @@ std::string xml_escaped(const std::string& text) {
       escaped += ' ';
     else
       escaped += c;
-  }
   return escaped;
 }
 

@@ -231,11 +231,10 @@ std::string format_table_text(const Table& table, int width_columns, bool colour
       width[c] = std::min(width[c], std::max(kMaxNameColumns, display_width(header[c])));
   // The last column is wrapped where that is possible. The other columns get narrower only as far as needed.
   const bool last_wraps = is_text(table, columns - 1) && width[columns - 1] > kMinWrapColumns;
-  if (width_columns > 0 && last_wraps) {
+  if (width_columns > 0 && last_wraps)
     fit_columns(table, width, width_columns - kMinWrapColumns - static_cast<int>(kGap.size()), columns - 1);
-  } else if (width_columns > 0) {
+  else if (width_columns > 0)
     fit_columns(table, width, width_columns, columns);
-  }
   int before_last = 0;
   for (size_t c = 0; c + 1 < columns; ++c) before_last += width[c] + static_cast<int>(kGap.size());
   const size_t last = columns - 1;

@@ -12,11 +12,10 @@ namespace {
 
 // Writes a pid as the source has it: a number stays a number.
 void append_id(std::string& out, const std::string& text) {
-  if (parse_int(text)) {
+  if (parse_int(text))
     out += text;
-  } else {
+  else
     append_json_string(out, text);
-  }
 }
 
 struct Counter {

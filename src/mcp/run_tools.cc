@@ -63,7 +63,7 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
   for (const size_t row : order) {
     if (sink.count == rows) break;
     std::vector<sql::SqlValue> values;
-    for (size_t c = 0; c < table.columns().size(); ++c) {
+    for (size_t c = 0; c < table.columns().size(); ++c)
       if (table.is_null(row, c))
         values.emplace_back();
       else if (table.column(c).index() == 0)
@@ -72,7 +72,6 @@ void Tools::append_table(JsonWriter& json, const Table& table, int64_t rows, std
         values.emplace_back(table.real(row, c));
       else
         values.emplace_back(std::string_view(table.text(row, c)));
-    }
     if (!sink.row(values)) break;
   }
   const int64_t left = static_cast<int64_t>(table.row_count()) - sink.count;

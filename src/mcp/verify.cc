@@ -65,12 +65,11 @@ std::optional<Value> at_pointer(Value value, std::string_view pointer) {
   if (pointer.empty() || pointer[0] != '/') return std::nullopt;
   for (const std::string_view part : split(pointer.substr(1), '/')) {
     std::string name;
-    for (size_t i = 0; i < part.size(); ++i) {
+    for (size_t i = 0; i < part.size(); ++i)
       if (part[i] == '~' && i + 1 < part.size() && (part[i + 1] == '0' || part[i + 1] == '1'))
         name += part[++i] == '0' ? '~' : '/';
       else
         name += part[i];
-    }
     if (value.is_list()) {
       const auto index = parse_int(name);
       if (!index || *index < 0 || *index >= std::ssize(value)) return std::nullopt;

@@ -30,15 +30,14 @@ struct State {
   bool is_known = true;                // false once an event could not be undone
 
   void undo(const AllocatorEvent& event) {
-    if (event.action == AllocatorAction::kAlloc) {
+    if (event.action == AllocatorAction::kAlloc)
       is_known &= blocks.erase(event.address) > 0;
-    } else if (event.action == AllocatorAction::kFreeCompleted) {
+    else if (event.action == AllocatorAction::kFreeCompleted)
       blocks[event.address] = event.bytes;
-    } else if (takes_segment(event.action)) {
+    else if (takes_segment(event.action))
       unmap(event.address, event.bytes);
-    } else if (gives_segment(event.action)) {
+    else if (gives_segment(event.action))
       segments[event.address] = {event.bytes, event.stream, event.action == AllocatorAction::kSegmentUnmap};
-    }
   }
   // The snapshot has all pieces of an expandable segment as one, while events map them one by one.
   void unmap(uint64_t address, int64_t bytes) {

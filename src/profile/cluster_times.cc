@@ -36,13 +36,12 @@ ClusterTimes cluster_times(const TorchRun& run, const TorchRank& rank, const std
     t.first = std::min(t.first, row.start_ns);
     t.last = std::max(t.last, row.end_ns());
     const Interval i{row.start_ns, row.end_ns()};
-    if (row.kernel == KernelClass::kComputation) {
+    if (row.kernel == KernelClass::kComputation)
       t.compute.push_back(i);
-    } else if (row.kernel == KernelClass::kCommunication) {
+    else if (row.kernel == KernelClass::kCommunication)
       t.communication.push_back(i);
-    } else {
+    else
       t.memory.push_back(i);
-    }
   }
   for (const CommunicationOp& op : ops) {
     ClusterStep& t = steps[op.step];

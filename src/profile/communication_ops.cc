@@ -98,13 +98,11 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
   Matched out;
   std::vector<CommunicationOp*> all;
   for (std::vector<CommunicationOp>& rank : ranks)
-    for (CommunicationOp& op : rank) {
-      if (op.messages || op.leaves_early) {
+    for (CommunicationOp& op : rank)
+      if (op.messages || op.leaves_early)
         ++out.not_matched;
-      } else {
+      else
         all.push_back(&op);
-      }
-    }
   std::sort(all.begin(), all.end(), [](const CommunicationOp* a, const CommunicationOp* b) {
     return a->key() != b->key() ? a->key() < b->key() : a->rank_index < b->rank_index;
   });

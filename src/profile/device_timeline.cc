@@ -614,11 +614,10 @@ class TimelineBuilder {
         const uint32_t node = node_of(slice);
         const IdleCause owner = owner_of(node, slice, in_call, stretch_ns);
         const OwnerKey key = owner_key(node, owner);
-        if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key) {
+        if (out_.pieces.size() > piece_begin_ && out_.pieces.back().key == key)
           out_.pieces.back().dur_ns += b - a;
-        } else {
+        else
           out_.pieces.push_back({key, b - a});
-        }
         if (key >= out_.idle_of_key.size()) {
           out_.idle_of_key.resize(key + 1, 0);
           out_.longest_of_key.resize(key + 1);

@@ -336,11 +336,10 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
   const IdSlots slots = correlations_of(rank.rows);
   link_partners(rank.rows, gpu_side, slots);
   set_iterations(run, part, rank.rows);
-  if (run.drops_last_step && run.device_type == "MTIA") {
+  if (run.drops_last_step && run.device_type == "MTIA")
     keep_mtia_steps(run, part, rank.rows, gpu_side, slots);
-  } else if (run.drops_last_step) {
+  else if (run.drops_last_step)
     drop_last_step(run, rank.rows, gpu_side, slots);
-  }
   return rank;
 }
 

@@ -67,13 +67,11 @@ std::vector<int64_t> numbers_of(std::string_view text) {
   const char* at = text.data();
   const char* const end = at + text.size();
   int64_t value = 0;
-  while (at < end) {
-    if (read_number(at, end, value)) {
+  while (at < end)
+    if (read_number(at, end, value))
       out.push_back(value);
-    } else {
+    else
       ++at;
-    }
-  }
   return out;
 }
 

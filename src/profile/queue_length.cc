@@ -126,11 +126,10 @@ Result<std::vector<std::vector<QueuePoint>>> hta_queues(const TorchRun& run) {
   std::vector<std::optional<Error>> failed(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
     Result<std::vector<QueuePoint>> points = hta_queue_points(run, *torch_rank(run, run.parts[k]));
-    if (points) {
+    if (points)
       ranks[k] = std::move(*points);
-    } else {
+    else
       failed[k] = std::move(points).error();
-    }
   });
   for (std::optional<Error>& error : failed)
     if (error) return std::move(*error);

@@ -100,11 +100,10 @@ class Sorter {
       return;
     }
     if (run_.is(row.name, TbRun::kHostCollective)) return put(TbRole::kCommunication, at);
-    if (run_.is(row.name, TbRun::kDeviceCollective)) {
+    if (run_.is(row.name, TbRun::kDeviceCollective))
       host_collectives_.push_back(at);
-    } else {
+    else
       put(TbRole::kCpuExec, at);
-    }
   }
 
   const TbRun& run_;

@@ -106,11 +106,10 @@ void CsvSink::begin(const std::vector<ResultColumn>& columns) {
 bool CsvSink::row(const std::vector<SqlValue>& values) {
   for (size_t c = 0; c < values.size(); ++c) {
     if (c > 0) text_ += ',';
-    if (const auto* text = std::get_if<std::string_view>(&values[c])) {
+    if (const auto* text = std::get_if<std::string_view>(&values[c]))
       text->empty() ? text_ += "\"\"" : (append_csv_field(text_, valid_utf8(*text)), text_);
-    } else if (values[c].index() != 0) {
+    else if (values[c].index() != 0)
       text_ += number_text(values[c]);
-    }
   }
   text_ += '\n';
   if (text_.size() >= kBytesPerWrite) end();

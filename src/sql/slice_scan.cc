@@ -205,11 +205,10 @@ bool SliceScan::fill() {
     while (at_ < s.end) {
       const size_t count = std::min(batch_, s.end - at_);
       if (batch_ < kLargestBatch) batch_ *= 2;
-      if (s.rows) {
+      if (s.rows)
         std::copy_n(s.rows->begin() + at_, count, batch_rows_.begin());
-      } else {
+      else
         std::iota(batch_rows_.begin(), batch_rows_.begin() + count, static_cast<uint32_t>(at_));
-      }
       at_ += count;
       found_count_ = passing(s, count);
       if (found_count_ == 0) continue;
@@ -288,9 +287,8 @@ size_t SliceScan::passing(const Stretch& stretch, size_t count) {
     only([&](uint32_t i) { return sum_or_limit(s.start_ns[i], s.dur_ns[i]) >= wanted; });
   }
   // Tests the lane here where stretches are not lanes.
-  if (stretch.lane == SIZE_MAX && (test_.lane || test_.tid || test_.lane_kind)) {
+  if (stretch.lane == SIZE_MAX && (test_.lane || test_.tid || test_.lane_kind))
     only([&](uint32_t i) { return wants_lane(trace_->parts[stretch.part].lanes[data_->lane_of(stretch.part, i)]); });
-  }
   return count;
 }
 

@@ -79,11 +79,10 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
       const TorchRow& row = rank.rows[i];
       const size_t node = node_of(i);
       int64_t parent = kNullInteger;
-      if (row.stream != -1) {
+      if (row.stream != -1)
         parent = row.partner_index;
-      } else if (stack.parent[node] != CallGraph::kAbsent) {
+      else if (stack.parent[node] != CallGraph::kAbsent)
         parent = stack.parent[node] < 0 ? -1 : index_of(stack.parent[node]);
-      }
       table.add_row({int64_t{rank.rank}, int64_t{row.index}, parent,
                      stack.depth[node] == CallGraph::kNoDepth ? kNullInteger : int64_t{stack.depth[node]}});
     }
@@ -189,13 +188,12 @@ void append(Table& to, const Table& from) {
     row.reserve(from.columns().size());
     for (size_t c = 0; c < from.columns().size(); ++c) {
       const Type type = from.columns()[c].type;
-      if (type == Type::kText) {
+      if (type == Type::kText)
         row.emplace_back(from.text(r, c));
-      } else if (type == Type::kInteger || type == Type::kDuration || type == Type::kTime) {
+      else if (type == Type::kInteger || type == Type::kDuration || type == Type::kTime)
         row.emplace_back(from.integer(r, c));
-      } else {
+      else
         row.emplace_back(from.real(r, c));
-      }
     }
     to.add_row(std::move(row));
   }

@@ -81,13 +81,11 @@ struct HostTimes {
 HostTimes host_times(const TorchRank& rank, const std::vector<Reason>& reasons) {
   std::array<std::vector<Interval>, 3> lists;
   std::map<uint16_t, std::vector<Interval>> waits;
-  for (const TorchRow& row : rank.rows) {
-    if (row.category == Category::kDeviceSync) {
+  for (const TorchRow& row : rank.rows)
+    if (row.category == Category::kDeviceSync)
       waits[row.lane].push_back({row.start_ns, row.end_ns()});
-    } else if (is_host(row.category) && reasons[row.name] < 3) {
+    else if (is_host(row.category) && reasons[row.name] < 3)
       lists[reasons[row.name]].push_back({row.start_ns, row.end_ns()});
-    }
-  }
   HostTimes times;
   for (size_t i = 0; i < lists.size(); ++i) times.of[i] = CoveredTime(union_of(std::move(lists[i])));
   for (auto& [lane, list] : waits) times.waits.emplace(lane, CoveredTime(union_of(std::move(list))));
@@ -114,13 +112,12 @@ void explain_gap(const TorchRank& rank, const HostTimes& host, const TorchRow& n
       }
     return;
   }
-  if (2 * waited >= gap.ns()) {
+  if (2 * waited >= gap.ns())
     gap.reason = kStream;
-  } else if (launch.end_ns() <= gap.start) {
+  else if (launch.end_ns() <= gap.start)
     gap.reason = gap.ns() <= kShortNs ? kBetween : kStream;  // the work was launched in time and still did not begin
-  } else {
+  else
     gap.reason = latency > 0 || gap.dry_ns > 0 ? kLaunch : kNoReason;
-  }
 }
 
 RankAnswer answer_for(const TorchRank& rank, const std::vector<Reason>& reasons, int64_t min_ns, size_t most) {

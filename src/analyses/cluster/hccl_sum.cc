@@ -74,13 +74,11 @@ Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   for (size_t k = 0; k < ranks.size(); ++k) {
     const int64_t number = run.ranks[run.parts[k]];
     std::map<std::tuple<std::string, std::string, std::string>, std::vector<int64_t>> sums;
-    for (const CommunicationOp& op : ranks[k]) {
-      if (msprof) {
+    for (const CommunicationOp& op : ranks[k])
+      if (msprof)
         sums[{hccl_type(text_of(run, op.name)), "", ""}].push_back(op.dur_ns);
-      } else {
+      else
         sums[{text_of(run, op.group), text_of(run, op.description), text_of(run, op.kind)}].push_back(op.dur_ns);
-      }
-    }
     std::vector<Line> lines;
     for (auto& [key, ns] : sums) {
       const auto& [first, second, third] = key;

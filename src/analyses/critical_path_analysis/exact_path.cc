@@ -168,12 +168,10 @@ class Builder {
       } else {
         gaps_.push_back({kNoNode, n});
       }
-      if (!node.is_end) {
+      if (!node.is_end)
         thread.open.push_back(node.row);
-      } else if (const auto at = std::find(thread.open.rbegin(), thread.open.rend(), node.row);
-                 at != thread.open.rend()) {
+      else if (const auto at = std::find(thread.open.rbegin(), thread.open.rend(), node.row); at != thread.open.rend())
         thread.open.erase(std::next(at).base());
-      }
       if (node.is_end && thread.open.empty()) top_ends_[r.lane].push_back(n);
       // Threads that only poll (NCCL's watchdog) hand over nothing. A thread works when it runs an operator or a call
       // that blocks.

@@ -108,11 +108,10 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
     const TorchRow& row = rank.rows[i];
     if (!row.on_device) continue;
     if (!options.memory && (row.category == Category::kMemcpy || row.category == Category::kMemset)) continue;
-    if (row.partner < 0) {
+    if (row.partner < 0)
       ++out.orphans;
-    } else {
+    else
       pairs.emplace_back(row.partner, static_cast<int32_t>(i));
-    }
   }
   const auto row = [&](int32_t i) -> const TorchRow& { return rank.rows[i]; };
   std::sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {

@@ -213,13 +213,11 @@ Table exact_symbols(const TorchRun& run) {
   const auto merge = [](std::vector<std::pair<Key, int64_t>>& list) {
     std::sort(list.begin(), list.end());
     size_t kept = 0;
-    for (const auto& entry : list) {
-      if (kept > 0 && list[kept - 1].first == entry.first) {
+    for (const auto& entry : list)
+      if (kept > 0 && list[kept - 1].first == entry.first)
         list[kept - 1].second += entry.second;
-      } else {
+      else
         list[kept++] = entry;
-      }
-    }
     list.resize(kept);
   };
   parallel_for(run.parts.size(), [&](size_t k) {

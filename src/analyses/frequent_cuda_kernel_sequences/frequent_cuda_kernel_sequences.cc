@@ -210,13 +210,11 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
     if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
     const double device = ranks[k].device_ns;
-    for (const Pattern& p : ranks[k].patterns) {
-      if (input.hta) {
+    for (const Pattern& p : ranks[k].patterns)
+      if (input.hta)
         table.add_row({rank, p.text, p.count, to_us(p.kernel_ns), to_us(p.op_ns)});
-      } else {
+      else
         table.add_row({rank, p.text, p.count, p.kernels, p.kernel_ns, share_of(p.kernel_ns, device), p.op_ns});
-      }
-    }
   }
   if (!ranks.empty() && input.wants_overlay)
     result.overlay = overlay_of(*torch_rank(*torch, torch->parts[0]), torch->parts[0], ranks[0], options);

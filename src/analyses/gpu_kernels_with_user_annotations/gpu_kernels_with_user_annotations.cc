@@ -175,11 +175,10 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
       if (!row.on_device) continue;
       Kernel kernel;
       kernel.row = row;
-      if (row.partner >= 0) {
+      if (row.partner >= 0)
         kernel.annotation = around[rank.rows[row.partner].slice];
-      } else if (const int32_t found = index.last_touched(row.start_ns, row.end_ns()); found >= 0) {
+      else if (const int32_t found = index.last_touched(row.start_ns, row.end_ns()); found >= 0)
         kernel.annotation = rank.rows[annotations[found]].slice;
-      }
       kernels.push_back(kernel);
     }
   }

@@ -102,11 +102,10 @@ std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
     std::vector<Point> merged;
     for (Point& p : points) {
       p.time_ns = std::max<int64_t>(0, p.time_ns - zero);
-      if (!merged.empty() && merged.back().time_ns == p.time_ns) {
+      if (!merged.empty() && merged.back().time_ns == p.time_ns)
         merged.back() = p;
-      } else {
+      else
         merged.push_back(p);
-      }
     }
     return merged;
   }

@@ -128,11 +128,10 @@ std::vector<ColumnSpec> tb_kernels_columns(bool by_launch) {
   std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
                                      {"name", "name", Type::kText, ""},
                                      {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"}};
-  if (by_launch) {
+  if (by_launch)
     for (ColumnSpec& column : launch_columns()) columns.push_back(std::move(column));
-  } else {
+  else
     columns.push_back({"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"});
-  }
   for (ColumnSpec column :
        {ColumnSpec{"count", "calls", Type::kInteger, ""}, ColumnSpec{"sum_ns", "total", Type::kDuration, ""},
         ColumnSpec{"sum_share", "share", Type::kShare, "Share of the sum over all kernels of the rank"},

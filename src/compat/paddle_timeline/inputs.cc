@@ -55,13 +55,11 @@ std::string log_path(const std::string& folder, int32_t device) {
 std::vector<int32_t> without_repeats(const std::vector<int32_t>& devices, Diagnostics& diagnostics) {
   std::vector<int32_t> unique;
   std::set<int32_t> seen;
-  for (const int32_t device : devices) {
-    if (seen.insert(device).second) {
+  for (const int32_t device : devices)
+    if (seen.insert(device).second)
       unique.push_back(device);
-    } else {
+    else
       diagnostics.add(problem::paddle_repeated_device);
-    }
-  }
   return unique;
 }
 

@@ -107,11 +107,10 @@ std::string figures_json(const std::vector<NamedFigure>& figures) {
     json.field("error", f.error);
     both("definition", definition_of(*spec));
     json.key("why_unknown");
-    if (f.known()) {
+    if (f.known())
       json.null();
-    } else {
+    else
       json.begin_object().field("en", f.why_unknown.en).field("zh", f.why_unknown.zh).end_object();
-    }
     json.end_object();
   }
   json.end_array();

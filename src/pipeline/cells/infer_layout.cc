@@ -82,11 +82,10 @@ Layout from_warm_up(const std::vector<LayoutFacts>& facts) {
   std::vector<size_t> runs;  // lengths of runs of equal warm-up
   for (size_t i = 0; i < facts.size(); ++i) {
     if (facts[i].warm_up < 0) return {};
-    if (i > 0 && facts[i].warm_up == facts[i - 1].warm_up) {
+    if (i > 0 && facts[i].warm_up == facts[i - 1].warm_up)
       ++runs.back();
-    } else {
+    else
       runs.push_back(1);
-    }
   }
   if (runs.size() < 2) return {};
   size_t peers = 0;

@@ -89,11 +89,10 @@ void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, 
     for (; stop < end && stop->key == place.key->key; ++stop)
       if (cells.end_ns[stop->cell] > cells.end_ns[place.last]) place.last = stop->cell;
     if (before.key && before.key->way() == place.key->way() && before.key->key + 1 == place.key->key) {
-      if (place.key->direction() == Direction::kDown) {
+      if (place.key->direction() == Direction::kDown)
         take(before.last, place.first);
-      } else {
+      else
         take(place.last, before.first);
-      }
     }
     before = place;
   }

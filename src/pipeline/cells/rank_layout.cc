@@ -36,11 +36,10 @@ GroupKind group_kind(std::string_view description) {
   std::string word;
   for (const char c : description) {
     const char low = to_lower(c);
-    if ((low >= 'a' && low <= 'z') || (low >= '0' && low <= '9')) {
+    if ((low >= 'a' && low <= 'z') || (low >= '0' && low <= '9'))
       word += low;
-    } else {
+    else
       words.insert(std::exchange(word, {}));
-    }
   }
   words.insert(word);
   const auto has = [&](std::string_view w) { return words.find(w) != words.end(); };

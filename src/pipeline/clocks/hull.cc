@@ -26,11 +26,10 @@ void Hull::push(const Point& c) {
 }
 
 void Hull::add(const Point& point) {
-  if (!points_.empty() && point.t < points_.back().t) {
+  if (!points_.empty() && point.t < points_.back().t)
     late_.push_back(point);
-  } else {
+  else
     push(point);
-  }
 }
 
 void Hull::finish() {
@@ -62,11 +61,10 @@ double Hull::support(double b, Point* where) const {
   while (low < high) {
     const size_t middle = (low + high) / 2;
     const Point &p = points_[middle], &q = points_[middle + 1];
-    if (q.y - p.y < b * (q.t - p.t)) {
+    if (q.y - p.y < b * (q.t - p.t))
       low = middle + 1;
-    } else {
+    else
       high = middle;
-    }
   }
   if (where) *where = points_[low];
   return points_[low].y - b * points_[low].t;
@@ -97,11 +95,10 @@ Slopes admissible_slopes(const Bounds& bounds, double limit) {
     Point u, l;
     bounds.upper.support(b, &u);
     bounds.negated_lower.support(-b, &l);
-    if (l.t > u.t) {
+    if (l.t > u.t)
       low = b;  // d room / d b = l.t − u.t
-    } else {
+    else
       high = b;
-    }
   }
   slopes.roomiest = low + (high - low) / 2;
   if (bounds.room(slopes.roomiest) < 0) {
@@ -129,11 +126,10 @@ double highest_at(const Hull& upper, double t, double low, double high) {
     const double b = low + (high - low) / 2;
     Point at;
     upper.support(b, &at);
-    if (t > at.t) {
+    if (t > at.t)
       low = b;
-    } else {
+    else
       high = b;
-    }
   }
   const double b = low + (high - low) / 2;
   return upper.support(b) + b * t;

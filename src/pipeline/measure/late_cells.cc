@@ -109,12 +109,11 @@ class Blocked {
     for (auto& [place, spans] : by_lane_) {
       std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start_ns < b.start_ns; });
       size_t kept = 0;
-      for (const Span& span : spans) {
+      for (const Span& span : spans)
         if (kept > 0 && span.start_ns <= spans[kept - 1].end_ns)
           spans[kept - 1].end_ns = std::max(spans[kept - 1].end_ns, span.end_ns);
         else
           spans[kept++] = span;
-      }
       spans.resize(kept);
       int64_t sum = 0;
       for (Span& span : spans) {

@@ -186,12 +186,11 @@ StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   const double limit = median_of(all) + (kOutlierStep - 1) * median_of(spans);
   // How far a step that does not count reaches into its neighbours is a part of its own length.
   const auto beside_outlier = [&](int32_t step) { return sums.is_outlier(step) || sums.is_outlier(step - 1); };
-  for (size_t i = 0; i < all.size(); ++i) {
+  for (size_t i = 0; i < all.size(); ++i)
     if (all.size() > 2 && all[i] > limit && !shaped)
       out.long_gaps.push_back(i);
     else if (all[i] >= 0 || !beside_outlier(out.gaps[i].step))
       usual.push_back(all[i]);
-  }
   if (!usual.empty()) out.usual_ns = mean_of(usual);
   return out;
 }

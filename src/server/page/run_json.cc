@@ -72,11 +72,10 @@ void write_lane(JsonWriter& json, const ViewLane& lane, int64_t id) {
 void write_lanes(JsonWriter& json, const Timeline& timeline, const PageLanes* page) {
   json.key("lanes").begin_array();
   int64_t id = 0;
-  if (page) {
+  if (page)
     for (const uint32_t l : page->lanes) write_lane(json, timeline.lanes()[l], id++);
-  } else {
+  else
     for (const ViewLane& lane : timeline.lanes()) write_lane(json, lane, id++);
-  }
   json.end_array();
 }
 

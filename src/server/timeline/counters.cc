@@ -15,11 +15,10 @@ size_t samples_until(const ViewLane& lane, double t_ns) {
   size_t low = 0, high = lane.count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (lane.start(middle) <= t_ns) {
+    if (lane.start(middle) <= t_ns)
       low = middle + 1;
-    } else {
+    else
       high = middle;
-    }
   }
   return low;
 }

@@ -138,11 +138,10 @@ Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
                                          : index.previous(timeline.lanes(), *lanes, meant->names, cursor, also);
   JsonWriter json;
   json.begin_object().key("found");
-  if (place) {
+  if (place)
     write_slice_reference(json, timeline, place);
-  } else {
+  else
     json.null();
-  }
   json.end_object();
   return json.take();
 }

@@ -93,11 +93,10 @@ size_t first_not(size_t count, Before before) {
   size_t low = 0, high = count;
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (before(middle)) {
+    if (before(middle))
       low = middle + 1;
-    } else {
+    else
       high = middle;
-    }
   }
   return low;
 }

@@ -67,13 +67,12 @@ class RowSlices {
     const uint32_t span = pending_.back() - pending_.front();
     const uint32_t width = span <= UINT8_MAX ? 0 : span <= UINT16_MAX ? 1 : 2;
     blocks_.push_back({pending_.front(), static_cast<uint32_t>(bytes_.size() / kTogether) << 2 | width});
-    if (width == 0) {
+    if (width == 0)
       put<uint8_t>();
-    } else if (width == 1) {
+    else if (width == 1)
       put<uint16_t>();
-    } else {
+    else
       put<uint32_t>();
-    }
     pending_.clear();
   }
 

@@ -81,11 +81,10 @@ class Details {
 
   void reference(const char* key, SlicePlace place) {
     json_.key(key);
-    if (place) {
+    if (place)
       write_slice_reference(json_, timeline_, place);
-    } else {
+    else
       json_.null();
-    }
   }
 
   void write_neighbours() {
@@ -170,15 +169,14 @@ class Details {
       why_none = "the run is still being read";
     } else if (slice_ != kNoSlice && slice_ < part_.slices.size()) {
       // Restart points of gzip files are not kept between requests, since the next request may be on another thread.
-      if (const Result<std::string> text = event_text(part_, slice_)) {
+      if (const Result<std::string> text = event_text(part_, slice_))
         for (const JsonMember& member : json_members(json_member(*text, "args"), kMaxArguments))
           json_.begin_object()
               .field("key", cut(json_text("\"" + std::string(member.key) + "\"")))
               .field("value", cut(json_text(member.value)))
               .end_object();
-      } else {
+      else
         why_none = text.error().what;
-      }
       if (const RangeFact* range = fact_of(part_.ranges, slice_))
         json_.begin_object()
             .field("key", "message")

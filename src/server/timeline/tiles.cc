@@ -24,11 +24,10 @@ size_t gallop_to_end_after(const ViewLane& lane, const ViewRow& row, size_t from
   size_t high = std::min(row.count, low + step);
   while (low < high) {
     const size_t middle = low + (high - low) / 2;
-    if (ends_before(middle)) {
+    if (ends_before(middle))
       low = middle + 1;
-    } else {
+    else
       high = middle;
-    }
   }
   return low;
 }

@@ -189,9 +189,7 @@ void Timeline::sort_lanes() {
   });
   for (uint32_t l = 0; l < lanes_.size(); ++l) {
     const ViewLane& lane = lanes_[l];
-    if (!lane.cells && lane.has_slices()) {
-      slice_lanes_[lane.part].push_back({lane.first, lane.first + lane.count, l});
-    }
+    if (!lane.cells && lane.has_slices()) slice_lanes_[lane.part].push_back({lane.first, lane.first + lane.count, l});
   }
   for (std::vector<SliceLane>& own : slice_lanes_)
     std::sort(own.begin(), own.end(), [](const SliceLane& a, const SliceLane& b) { return a.begin < b.begin; });
