@@ -8,7 +8,6 @@
 
 #include "base/number.h"
 #include "base/parallel.h"
-#include "base/stretches.h"
 #include "base/text.h"
 #include "engine/filter_run.h"
 #include "engine/problems.h"

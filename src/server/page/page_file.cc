@@ -5,7 +5,6 @@
 
 #include "base/base64.h"
 #include "base/gzip_bytes.h"
-#include "base/html_text.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
@@ -34,6 +33,23 @@
 
 namespace stageline {
 namespace {
+
+// Returns the text with markup escaped and NUL left out. Other bytes stay as they are, so text from outside has to go
+// through valid_utf8() first. O(bytes).
+std::string html_text(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\0': break;
+      default: out += c;
+    }
+  }
+  return out;
+}
 
 constexpr size_t kMaxPageNames = size_t{8} << 20;  // most bytes of all names; beyond, long names are cut
 
