@@ -88,8 +88,7 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
   const bool raw_start = from != nullptr && from->window != nullptr;
   Inflater inflater(path_);
   int64_t out = 0;  // position, in the decompressed text, of what inflate writes next
-  if (Status s = inflater.start(from ? from->in - (raw_start && from->bits > 0) : 0, raw_start); !s)
-    return std::move(s).error();
+  TRY_OK(inflater.start(from ? from->in - (raw_start && from->bits > 0) : 0, raw_start));
   z_stream& stream = inflater.stream;
   if (from) {
     out = from->out;
@@ -149,7 +148,7 @@ Result<std::string> GzipIndex::read_at(int64_t offset, size_t size) {
     }
     if (rc != Z_STREAM_END) continue;
     if (raw)  // reading began inside a member, so its checksum and length, which stand after the data, are skipped
-      if (Status s = inflater.skip(8); !s) return std::move(s).error();
+      TRY_OK(inflater.skip(8));
     if (inflateReset2(&stream, 15 + 16) != Z_OK) return damaged("zlib cannot go on");
     raw = false;
     member_out = out;

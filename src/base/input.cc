@@ -131,8 +131,7 @@ struct Input::Impl {
   Status fill() {
     if (raw_begin < raw_end || raw_finished) return {};
     raw_begin = raw_end = 0;
-    if (Status taken = take(read_descriptor(raw.get(), kRawBufferBytes), raw_end); !taken)
-      return std::move(taken).error();
+    TRY_OK(take(read_descriptor(raw.get(), kRawBufferBytes), raw_end));
     return {};
   }
 
@@ -162,7 +161,7 @@ struct Input::Impl {
     gzip.avail_out = static_cast<uInt>(std::min<size_t>(capacity, 1u << 30));
     const uInt asked = gzip.avail_out;
     while (gzip.avail_out == asked) {
-      if (Status s = fill(); !s) return std::move(s).error();
+      TRY_OK(fill());
       if (raw_begin == raw_end) {
         if (frame_done) return size_t{0};
         return damaged("gzip data ends in the middle");
@@ -195,7 +194,7 @@ struct Input::Impl {
   Result<size_t> read_zstd(char* out, size_t capacity) {
     ZSTD_outBuffer target{out, capacity, 0};
     while (target.pos == 0) {
-      if (Status s = fill(); !s) return std::move(s).error();
+      TRY_OK(fill());
       if (raw_begin == raw_end) {
         if (frame_done) return size_t{0};
         return damaged("zstd data ends in the middle");

@@ -197,7 +197,7 @@ Result<NamePattern> NamePattern::expression(std::string_view what) {
   if (what.size() > kMaxBytes)
     return Error{ErrorCode::kUsage, "an expression has at most " + std::to_string(kMaxBytes) + " bytes", {}, ""};
   NamePattern pattern;
-  if (Status s = Parser(what, pattern).parse(); !s) return std::move(s).error();
+  TRY_OK(Parser(what, pattern).parse());
   return pattern;
 }
 

@@ -401,7 +401,7 @@ Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_byt
   if (std::error_code ec; std::filesystem::is_symlink(path, ec))
     if (const auto target = std::filesystem::canonical(path, ec); !ec) impl->path = target.string();
   impl->direct = writes_directly(impl->path);
-  if (Status s = impl->check_target(); !s) return std::move(s).error();
+  TRY_OK(impl->check_target());
   if (!impl->direct && access(impl->path.c_str(), F_OK) == 0 && access(impl->path.c_str(), W_OK) != 0)
     return Error{ErrorCode::kIo, "exists and may not be written", {path}, ""};
   bool opened = true;
@@ -470,7 +470,7 @@ Status OutputFile::commit() {
   f.end_text();
   if (!set || f.direct || f.error != 0 || f.refused)
     if (Status s = f.close_whole(); !s || f.direct) return s;
-  if (Status s = f.check_target(); !s) return s;
+  TRY_OK(f.check_target());
   if (set) {
     const std::lock_guard lock(set->mutex);
     for (const std::unique_ptr<Impl>& other : set->waiting)
@@ -483,7 +483,7 @@ Status OutputFile::commit() {
     ++set->open;
     return ++g_open_in_sets < max_open_in_sets() ? Status() : set->close_open();
   }
-  if (Status s = f.take_name(nullptr); !s) return s;
+  TRY_OK(f.take_name(nullptr));
   f.settled();
   return sync_folder(parent_of(f.path));
 }
@@ -505,10 +505,9 @@ OutputSet::Join::~Join() { t_set = before_; }
 Status OutputSet::commit() {
   if (!own_) return {};
   const std::lock_guard lock(own_->mutex);
-  if (Status s = own_->close_open(); !s) return s;
+  TRY_OK(own_->close_open());
   std::vector<std::unique_ptr<OutputFile::Impl>>& files = own_->waiting;
-  for (const auto& file : files)
-    if (Status s = file->check_target(); !s) return s;
+  for (const auto& file : files) TRY_OK(file->check_target());
   std::set<std::string> folders;
   Status status;
   {
@@ -533,8 +532,7 @@ Status OutputSet::commit() {
   }
   if (!status) return status;
   files.clear();
-  for (const std::string& folder : folders)
-    if (Status s = sync_folder(folder); !s) return s;
+  for (const std::string& folder : folders) TRY_OK(sync_folder(folder));
   return {};
 }
 

@@ -233,7 +233,7 @@ Result<std::string> RemoteStream::next_part() {
 
 Result<size_t> RemoteStream::read(char* out, size_t capacity) {
   if (used_ == part_.size()) {
-    if (Status taken = take(next_part(), part_); !taken) return std::move(taken).error();
+    TRY_OK(take(next_part(), part_));
     used_ = 0;
   }
   const size_t n = std::min(capacity, part_.size() - used_);

@@ -119,6 +119,12 @@ class [[nodiscard]] Status {
   auto name = (__VA_ARGS__); \
   if (!(name)) return std::move(name).error()
 
+// Returns the error of a Status from the function: TRY_OK(file.commit());
+#define TRY_OK(...)                                                                           \
+  do {                                                                                        \
+    if (Status try_status = (__VA_ARGS__); !try_status) return std::move(try_status).error(); \
+  } while (false)
+
 // Moves the value into `into`, or returns the error.
 template <class T, class U>
 Status take(Result<T> result, U& into) {

@@ -154,7 +154,7 @@ Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes
 
 Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
   Diagnostics notes;
-  if (Status s = check_readable(path, notes); !s) return std::move(s).error();
+  TRY_OK(check_readable(path, notes));
   SqliteDb db;
   db.path_ = path;
   sqlite3* handle = nullptr;
@@ -179,7 +179,7 @@ Result<SqliteDb> SqliteDb::open_new(const std::string& path) {
   if (code != SQLITE_OK) return error_of(handle, code, path, "cannot open this file for writing");
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   if (const int64_t size = size_of(path); size > 0) db.max_rows_ = size / kMinRowBytes + 1;
-  if (Status s = db.run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF"); !s) return std::move(s).error();
+  TRY_OK(db.run("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF"));
   return db;
 }
 

@@ -84,8 +84,7 @@ Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& ch
 Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vector<const Analysis*>& chosen) {
   AnalysisInput input;
   const std::string compat = dashed(arguments.get("compat"));
-  for (const Analysis* analysis : chosen)
-    if (Status s = check_compat(arguments, analysis->compat, analysis->name); !s) return std::move(s).error();
+  for (const Analysis* analysis : chosen) TRY_OK(check_compat(arguments, analysis->compat, analysis->name));
   input.hta = compat == "hta";
   input.msprof = compat == "msprof";
   if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
@@ -116,8 +115,7 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
   AnalysisOptions last;
   if (arguments.has("include-last-profiler-step"))
     last.set("include-last-profiler-step", arguments.get("include-last-profiler-step"));
-  if (Status taken = take(last.flag("include-last-profiler-step", false), input.include_last_step); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(last.flag("include-last-profiler-step", false), input.include_last_step));
   input.foreign = is_foreign(arguments.get("format", "text"));
   return input;
 }

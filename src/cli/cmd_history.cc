@@ -83,11 +83,10 @@ class HistoryFile {
     // written yet.
     const char* const opened = sqlite3_db_filename(db_, "main");
     if (!opened || stat(opened, &facts) != 0) return foreign();
-    if (Status s = check_own(opened, facts); !s) return s;
+    TRY_OK(check_own(opened, facts));
     // The mark and the tables appear together, so that two jobs that begin a history at once know each other's file.
-    if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
-    if (!marked_)
-      if (Status s = run(("PRAGMA application_id = " + std::to_string(kHistoryMark)).c_str()); !s) return s;
+    TRY_OK(run("BEGIN IMMEDIATE"));
+    if (!marked_) TRY_OK(run(("PRAGMA application_id = " + std::to_string(kHistoryMark)).c_str()));
     return run(
         "CREATE TABLE IF NOT EXISTS runs(id INTEGER PRIMARY KEY, label TEXT NOT NULL, added_s INTEGER NOT NULL, path "
         "TEXT NOT "
@@ -98,9 +97,8 @@ class HistoryFile {
 
   // Adds all runs or, when one cannot be written, none.
   Status add(const std::vector<HistoryRun>& runs) {
-    if (Status s = run("BEGIN IMMEDIATE"); !s) return s;
-    for (const HistoryRun& one : runs)
-      if (Status s = insert(one); !s) return s;
+    TRY_OK(run("BEGIN IMMEDIATE"));
+    for (const HistoryRun& one : runs) TRY_OK(insert(one));
     return run("COMMIT");
   }
 

@@ -36,7 +36,7 @@ Result<std::optional<std::vector<int32_t>>> ranks_of(const Arguments& arguments)
 
 Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) {
   PpChartOptions options;
-  if (Status taken = take(folder_of(a), options.folder); !taken) return std::move(taken).error();
+  TRY_OK(take(folder_of(a), options.folder));
   options.as_msprof = a.has("compat");
   if (a.has("in-place") && (a.has("tables-only") || a.has("output")))
     return Error{ErrorCode::kUsage,
@@ -47,12 +47,12 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
                : a.has("tables-only") ? PpChartOptions::To::kTablesAlone
                                       : PpChartOptions::To::kCopies;
   options.output = a.get("output", a.get("output-path", kDefaultOutput));
-  if (Status taken = take(ranks_of(a), options.ranks); !taken) return std::move(taken).error();
+  TRY_OK(take(ranks_of(a), options.ranks));
   TRY(step, a.integer("step-id", -1, -1, INT64_MAX));
   if (*step >= 0) options.step = *step;
-  if (Status s = a.take("micro-batches", 1, 1 << 28, options.micro_batches); !s) return std::move(s).error();
+  TRY_OK(a.take("micro-batches", 1, 1 << 28, options.micro_batches));
   options.schedule = a.get("schedule");
-  if (Status s = take_layout(a, options.open); !s) return std::move(s).error();
+  TRY_OK(take_layout(a, options.open));
   options.open.only_ranges = true;
   if (dashed(a.get("mode", "pp_chart")) != "pp-chart")
     return Error{ErrorCode::kUsage,

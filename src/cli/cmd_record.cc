@@ -83,7 +83,7 @@ int64_t own_rank() {
 Status take_steps(const Arguments& arguments, Variables& variables) {
   if (!arguments.has("steps")) return {};
   int64_t first = 0, last = 0;
-  if (Status s = parse_step_range(arguments.get("steps"), first, last); !s) return s;
+  TRY_OK(parse_step_range(arguments.get("steps"), first, last));
   const int64_t most = INT_MAX;
   if (first > most || last < 0 || (first < 0 && first != INT64_MIN))
     return Error{ErrorCode::kUsage,

@@ -243,7 +243,7 @@ Result<ScheduleHint> reported_schedule(const Arguments& arguments) {
   TRY(schedule, chosen_schedule(arguments, said));
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
-  if (Status s = replay_answer(a); !s) return std::move(s).error();
+  TRY_OK(replay_answer(a));
   return ScheduleHint{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), order_csv(a.schedule), ranks_table(a)};
 }
 

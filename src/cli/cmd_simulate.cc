@@ -17,10 +17,10 @@ namespace {
 
 Result<SimulateOptions> options_of(const Arguments& a) {
   SimulateOptions o;
-  if (Status s = a.take("dp", 1, 4096, o.dp); !s) return std::move(s).error();
-  if (Status s = a.take("steps", 1, 100'000, o.steps); !s) return std::move(s).error();
-  if (Status s = a.take("machines", 1, 100'000, o.machines); !s) return std::move(s).error();
-  if (Status taken = take(schedule_of(a), o.schedule); !taken) return std::move(taken).error();
+  TRY_OK(a.take("dp", 1, 4096, o.dp));
+  TRY_OK(a.take("steps", 1, 100'000, o.steps));
+  TRY_OK(a.take("machines", 1, 100'000, o.machines));
+  TRY_OK(take(schedule_of(a), o.schedule));
   TRY(costs, costs_of(a, o.costs));
   o.costs = *costs;
   struct Time {
@@ -40,7 +40,7 @@ Result<SimulateOptions> options_of(const Arguments& a) {
     TRY(fault, parse_fault(text));
     o.faults.push_back(*fault);
   }
-  if (Status s = a.take("seed", 0, INT64_MAX, o.seed); !s) return std::move(s).error();
+  TRY_OK(a.take("seed", 0, INT64_MAX, o.seed));
   return o;
 }
 
@@ -153,7 +153,7 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   AscendDbOptions databases;
   databases.first_step = 0;
   if (ascend) {
-    if (Status taken = take(ascend_options_of(arguments, *options), databases); !taken) return std::move(taken).error();
+    TRY_OK(take(ascend_options_of(arguments, *options), databases));
   }
   TRY(run, simulate_run(*options));
   databases.schedule = run->schedule;
@@ -161,9 +161,9 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
-  if (Status s = clear_folder(folder); !s) return std::move(s).error();
-  if (Status s = write_run(*run, format, databases, folder); !s) return std::move(s).error();
-  if (Status s = SimulationMark::leave(folder, files_in(folder).all()); !s) return std::move(s).error();
+  TRY_OK(clear_folder(folder));
+  TRY_OK(write_run(*run, format, databases, folder));
+  TRY_OK(SimulationMark::leave(folder, files_in(folder).all()));
   std::vector<std::string> said;
   said.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
                  grouped(run->trace.cells.size()) + " cells, with truth.csv next to them");

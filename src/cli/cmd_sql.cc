@@ -47,8 +47,7 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
   TRY(timeout, arguments.duration_ns("timeout", 0));
   q.limits.timeout = std::chrono::milliseconds(*timeout > 0 ? std::max<int64_t>(1, *timeout / 1'000'000) : 0);
   if (arguments.has("file")) {
-    if (Status taken = take(read_all(arguments.get("file"), kMaxQueryBytes), q.query); !taken)
-      return std::move(taken).error();
+    TRY_OK(take(read_all(arguments.get("file"), kMaxQueryBytes), q.query));
     if (trim(q.query).empty()) return Error{ErrorCode::kUsage, "there is no query in it", {arguments.get("file")}, ""};
   } else if (q.paths.size() > 1 && !q.schema && !is_path(q.paths.back())) {
     q.query = q.paths.back();

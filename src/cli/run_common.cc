@@ -26,7 +26,7 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
 
 Status take_threads(const Arguments& arguments) {
   int threads = 0;
-  if (Status s = arguments.take("threads", 1, 1024, threads); !s) return s;
+  TRY_OK(arguments.take("threads", 1, 1024, threads));
   set_thread_count(threads);
   return {};
 }
@@ -41,9 +41,9 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
                                     {"cp", &options.layout.cp},
                                     {"ep", &options.layout.ep},
                                     {"dp", &options.layout.dp}})
-    if (Status s = arguments.take(name, 1, kMost, *value); !s) return s;
+    TRY_OK(arguments.take(name, 1, kMost, *value));
   options.layout.order = dashed(arguments.get("order"));
-  if (Status s = check_rank_layout(options.layout); !s) return s;
+  TRY_OK(check_rank_layout(options.layout));
   if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || options.layout.cp > 0 ||
                                  options.layout.ep > 0 || !options.layout.order.empty()))
     return Error{ErrorCode::kUsage,
@@ -81,7 +81,7 @@ Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& opti
 }  // namespace
 
 Result<OpenOptions> open_options(const Arguments& arguments, std::string_view compat, Clocks clocks) {
-  if (Status s = check_compat(arguments, compat); !s) return std::move(s).error();
+  TRY_OK(check_compat(arguments, compat));
   OpenOptions options;
   options.reader = arguments.get("reader");
   if (arguments.has("ranks")) {
@@ -92,16 +92,14 @@ Result<OpenOptions> open_options(const Arguments& arguments, std::string_view co
     TRY(devices, parse_number_list(arguments.get("devices")));
     options.devices = *devices;
   }
-  if (arguments.has("steps"))
-    if (Status s = parse_step_range(arguments.get("steps"), options.first_step, options.last_step); !s)
-      return std::move(s).error();
+  if (arguments.has("steps")) TRY_OK(parse_step_range(arguments.get("steps"), options.first_step, options.last_step));
   if (arguments.has("range")) {
     TRY(range, parse_time_range(arguments.get("range")));
     options.range = *range;
   }
-  if (Status s = take_layout(arguments, options); !s) return std::move(s).error();
-  if (Status s = take_clocks(arguments, clocks, options.align); !s) return std::move(s).error();
-  if (Status s = take_threads(arguments); !s) return std::move(s).error();
+  TRY_OK(take_layout(arguments, options));
+  TRY_OK(take_clocks(arguments, clocks, options.align));
+  TRY_OK(take_threads(arguments));
   return options;
 }
 

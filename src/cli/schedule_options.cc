@@ -33,11 +33,11 @@ Result<Schedule> schedule_of(const Arguments& a) {
   const ScheduleDef* def = find_schedule(name);
   if (a.has("pp") && a.has("stages") && a.get("pp") != a.get("stages"))
     return Error{ErrorCode::kUsage, "--pp and --stages say different things", {}, "they are the same flag"};
-  if (Status s = a.take(a.has("pp") ? "pp" : "stages", 1, 4096, sizes.stages); !s) return std::move(s).error();
-  if (Status s = a.take("micro-batches", 1, 65536, sizes.micro_batches); !s) return std::move(s).error();
+  TRY_OK(a.take(a.has("pp") ? "pp" : "stages", 1, 4096, sizes.stages));
+  TRY_OK(a.take("micro-batches", 1, 65536, sizes.micro_batches));
   if (def) sizes.chunks = def->default_chunks;
-  if (Status s = a.take("chunks", 1, 64, sizes.chunks); !s) return std::move(s).error();
-  if (Status s = a.take("group", 1, 65536, sizes.group); !s) return std::move(s).error();
+  TRY_OK(a.take("chunks", 1, 64, sizes.chunks));
+  TRY_OK(a.take("group", 1, 65536, sizes.group));
   sizes.dw_detach = a.has("dw-detach");
   if (a.has("plan-cost")) {
     if (def && std::string_view(def->name) != "zbvpp")

@@ -32,12 +32,11 @@ std::string ascend_only_flag(const Arguments& a) {
 
 Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& run) {
   AscendDbOptions o;
-  for (const char* name : {"level", "marks", "p2p", "level-none-comm", "framework"})
-    if (Status s = check_choice(a, name); !s) return std::move(s).error();
+  for (const char* name : {"level", "marks", "p2p", "level-none-comm", "framework"}) TRY_OK(check_choice(a, name));
   int64_t tp = 1, cp = 1;
-  if (Status s = a.take("tp", 1, 4096, tp); !s) return std::move(s).error();
-  if (Status s = a.take("cp", 1, 4096, cp); !s) return std::move(s).error();
-  if (Status s = a.take("first-step", 0, 1'000'000'000, o.first_step); !s) return std::move(s).error();
+  TRY_OK(a.take("tp", 1, 4096, tp));
+  TRY_OK(a.take("cp", 1, 4096, cp));
+  TRY_OK(a.take("first-step", 0, 1'000'000'000, o.first_step));
   const int64_t peers = tp * cp;
   if (const int64_t ranks = peers * run.dp * run.schedule.sizes.stages; ranks > kMaxRanks)
     return Error{ErrorCode::kUsage,
@@ -45,7 +44,7 @@ Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& r
                  {},
                  "ask for a smaller --tp, --cp or --dp"};
   const std::string order = a.get("order", "tp-cp-ep-dp-pp");
-  if (Status s = check_rank_order(order); !s) return std::move(s).error();
+  TRY_OK(check_rank_order(order));
   o.grid.size = {static_cast<int32_t>(tp), static_cast<int32_t>(cp), run.dp, run.schedule.sizes.stages};
   o.grid.order = grid_order(order);
 

@@ -39,7 +39,7 @@ Result<CellRules> rules_for(const OpenOptions& options) {
   CellRules rules = shipped_cell_rules();
   if (options.cell_rules.empty()) return rules;
   TRY(text, read_all(options.cell_rules, kLongestRules));
-  if (Status s = rules.add(*text, options.cell_rules, true); !s) return std::move(s).error();
+  TRY_OK(rules.add(*text, options.cell_rules, true));
   return rules;
 }
 
@@ -122,14 +122,14 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
     infer_layout(*trace, options.layout);
   drop_impossible_times(*trace);
   trace->context_parallel = context_parallel_of(*trace, options.layout);
-  if (Status s = map_clocks(*trace, options.align); !s) return std::move(s).error();
+  TRY_OK(map_clocks(*trace, options.align));
   for (const int32_t rank : options.ranks)
     if (std::none_of(trace->parts.begin(), trace->parts.end(), [&](const Part& part) { return part.rank == rank; }))
       trace->diagnostics.add(problem::filter_no_such_rank, Args().set("rank", std::to_string(rank)));
   const size_t cells = trace->cells.size(), parts = trace->parts.size();
   const RunFilter filter{options.ranks, options.first_step, options.last_step, options.range};
-  if (Status s = filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]); !s) return std::move(s).error();
-  if (Status s = check_one_clock(*trace, options.align); !s) return std::move(s).error();
+  TRY_OK(filter_run(*trace, filter, profiled, paths.empty() ? "" : paths[0]));
+  TRY_OK(check_one_clock(*trace, options.align));
   if (!links_stand(*trace, cells, parts)) link_cells(*trace);
   return trace;
 }
@@ -245,7 +245,7 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnost
     const std::vector<Table> no_tables;
     const Findings no_findings;
     const ExportInput input{trace, notes, no_tables, no_findings.headline, no_findings.list, options};
-    if (Status s = exporter.write(input, written.back()); !s) return s;
+    TRY_OK(exporter.write(input, written.back()));
   }
   return together.commit();
 }

@@ -192,7 +192,7 @@ Status map_clocks(Trace& trace, const AlignOptions& options) {
   request.by_hand = options.by_hand;
   request.each_rank_alone = trace.clock == ClockState::kShared;
   ClockAlignment alignment = align_clocks(trace, request);
-  if (Status s = check_by_hand(trace, alignment, options); !s) return s;
+  TRY_OK(check_by_hand(trace, alignment, options));
   if (only_check) {
     say_doubts(trace, alignment);
     return {};
@@ -214,7 +214,7 @@ Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options)
   request.by_hand = options.by_hand;
   request.each_rank_alone = trace.clock == ClockState::kShared;
   ClockAlignment alignment = align_clocks(trace, request);
-  if (Status s = check_by_hand(trace, alignment, options); !s) return s.error();
+  TRY_OK(check_by_hand(trace, alignment, options));
   if (trace.clock != ClockState::kShared || options.mode == AlignMode::kAlways || !options.by_hand.empty() ||
       trace.parts.empty()) {
     const Text why = options.by_hand.empty() ? why_refused(trace, alignment) : Text();

@@ -78,7 +78,7 @@ Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish) {
 }
 
 Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
-  if (Status s = check_scales(model, question.scales, question.own); !s) return std::move(s).error();
+  TRY_OK(check_scales(model, question.scales, question.own));
   FixOptions options;
   options.more_memory = question.more_memory;
   if (!question.layers.empty()) {

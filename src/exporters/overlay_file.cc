@@ -85,7 +85,7 @@ class OverlayWriter {
   OverlayWriter(const TraceOverlay& overlay, ExportSink& sink) : overlay_(overlay), sink_(sink) {}
 
   Status add_file(const SourceRef& file, bool first, bool last) {
-    if (Status s = check_unchanged(file); !s) return s;
+    TRY_OK(check_unchanged(file));
     TRY(input, Input::open(file.path));
     first_ = first;
     last_ = last;
@@ -261,12 +261,11 @@ Status write_overlay_file(const Trace& trace, const TraceOverlay& overlay, const
   const Part& part = trace.parts[overlay.part];
   if (part.files.empty())
     return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
-  for (const SourceRef& file : part.files)
-    if (Status s = check_other_file(path, file); !s) return s;
+  for (const SourceRef& file : part.files) TRY_OK(check_other_file(path, file));
   TRY(sink, ExportSink::create(path));
   OverlayWriter writer(overlay, *sink);
   for (size_t f = 0; f < part.files.size(); ++f)
-    if (Status s = writer.add_file(part.files[f], f == 0, f + 1 == part.files.size()); !s) return s;
+    TRY_OK(writer.add_file(part.files[f], f == 0, f + 1 == part.files.size()));
   writer.finish();
   return sink->commit();
 }

@@ -306,7 +306,7 @@ Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<si
   }
   if (speedscope) speedscope->finish();
   if (counts.lines == 0 && !options.as_torch) return counts;
-  if (Status s = sink->commit(); !s) return std::move(s).error();
+  TRY_OK(sink->commit());
   return counts;
 }
 

@@ -76,7 +76,7 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
   TraceOverlay overlay;
   overlay.part = input.options.part;
   if (input.options.hta) {
-    if (Status s = add_hta(*run, rank, overlay.new_events); !s) return s;
+    TRY_OK(add_hta(*run, rank, overlay.new_events));
   } else {
     add_exact(*run, rank, overlay.new_events);
   }

@@ -100,7 +100,7 @@ Status write_worker_logs(const Trace& trace, const std::string& folder) {
       out->write("[" + now.python + "] [    INFO] - global_step: " + std::to_string(step + 1) + ", interval_runtime: " +
                  ns_as_decimal((last_ns - cells.start_ns[own[end - 1]]) / 1'000'000 * 1'000'000, 9) + "\n");
     }
-    if (Status s = out->commit(); !s) return s;
+    TRY_OK(out->commit());
   }
   return {};
 }

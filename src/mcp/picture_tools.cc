@@ -239,7 +239,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   OpenOptions options = run.options;
   if (const auto step = arguments["step"].integer()) options.first_step = options.last_step = *step;
   if (const Value range = arguments["range"]; !range.is_none()) {
-    if (Status taken = take(parse_time_range(range.text()), options.range); !taken) return std::move(taken).error();
+    TRY_OK(take(parse_time_range(range.text()), options.range));
   }
   TRY(trace, read_again(run, options));
   ExportOptions drawing;
@@ -299,7 +299,7 @@ Result<std::string> Tools::report(const Value& arguments) {
   TRY(run, opened(arguments));
   TRY(path, writable(arguments["path"].text()));
   TRY(trace, read_again(**run, (*run)->options));
-  if (Status s = limits_.report(std::move(*trace), (*run)->paths, *path); !s) return std::move(s).error();
+  TRY_OK(limits_.report(std::move(*trace), (*run)->paths, *path));
   struct stat about = {};
   stat(path->c_str(), &about);
   JsonWriter json;

@@ -156,22 +156,20 @@ Result<std::string> Tools::slice(const Value& arguments) {
     return outcome ? Status() : Status(outcome.error());
   };
   ObjectRows own(1, most);
-  if (Status s = asked("SELECT * FROM slices WHERE id = " + id, own); !s) return std::move(s).error();
+  TRY_OK(asked("SELECT * FROM slices WHERE id = " + id, own));
   if (own.count == 0) return wrong("there is no slice " + id, "slices and sql give ids; they hold in one opened run");
   ObjectRows device(1, most), path(50, most), children(20, most), kernels(20, most), arguments_rows(100, most);
   std::vector<std::string> notes;
-  if (Status s = asked("SELECT * FROM kernels WHERE id = " + id, device); !s) return std::move(s).error();
+  TRY_OK(asked("SELECT * FROM kernels WHERE id = " + id, device));
   if (Status s = asked("SELECT key, value, type FROM args WHERE slice_id = " + id, arguments_rows); !s)
     notes.push_back(s.error().what);  // the source file may be gone; the columns are there all the same
-  if (Status s = asked("SELECT id, name, start_ns, dur_ns FROM path(" + id + ") ORDER BY distance", path); !s)
-    return std::move(s).error();
+  TRY_OK(asked("SELECT id, name, start_ns, dur_ns FROM path(" + id + ") ORDER BY distance", path));
   if (Status s = asked(
           "SELECT id, name, start_ns, dur_ns FROM slices WHERE parent_id = " + id + " ORDER BY dur_ns DESC", children);
       !s)
     return std::move(s).error();
   const std::string below = " FROM kernels WHERE id IN (SELECT id FROM below(" + id + ") WHERE distance > 0)";
-  if (Status s = asked("SELECT id, name, class, start_ns, dur_ns" + below + " ORDER BY dur_ns DESC", kernels); !s)
-    return std::move(s).error();
+  TRY_OK(asked("SELECT id, name, class, start_ns, dur_ns" + below + " ORDER BY dur_ns DESC", kernels));
   CappedRows sums(most);
   if (const auto s = rows_of(**run, "SELECT sum(dur_ns)" + below, 1, sums); !s) return s.error();
   const auto cut = [&](const char* what, const ObjectRows& rows) {

@@ -180,7 +180,7 @@ Result<std::string> Tools::recompute(const std::string& handle) {
   if (!tree) return tree.error();
   const Value arguments = tree->tree.root();
   TRY(run, opened(arguments, again.tool == "diff" ? "a" : "trace"));
-  if (Status s = unchanged(**run); !s) return std::move(s).error();
+  TRY_OK(unchanged(**run));
   const Answer answer = call(again.tool, arguments);
   if (!answer.is_error) return answer.json;
   const Result<JsonTree> reported = parse_json_tree(answer.json, "answer");
@@ -199,7 +199,7 @@ Status Tools::unchanged(const Opened& run) const {
 }
 
 Result<Trace> Tools::read_again(const Opened& run, OpenOptions options) const {
-  if (Status s = unchanged(run); !s) return std::move(s).error();
+  TRY_OK(unchanged(run));
   options.progress = progress_;
   return open_trace(run.paths, options);
 }
@@ -231,17 +231,15 @@ Result<std::string> Tools::open(const Value& arguments) {
     paths.push_back(std::move(*path));
   }
   if (const Value ranks = arguments["ranks"]; !ranks.is_none()) {
-    if (Status taken = take(parse_number_list(ranks.text()), options.ranks); !taken) return std::move(taken).error();
+    TRY_OK(take(parse_number_list(ranks.text()), options.ranks));
   }
   if (const Value steps = arguments["steps"]; !steps.is_none())
-    if (Status s = parse_step_range(steps.text(), options.first_step, options.last_step); !s)
-      return std::move(s).error();
+    TRY_OK(parse_step_range(steps.text(), options.first_step, options.last_step));
   if (const Value range = arguments["range"]; !range.is_none()) {
-    if (Status taken = take(parse_time_range(range.text()), options.range); !taken) return std::move(taken).error();
+    TRY_OK(take(parse_time_range(range.text()), options.range));
   }
   if (const Value align = arguments["align"]; !align.is_none()) {
-    if (Status taken = take(parse_align_mode(align.text()), options.align.mode); !taken)
-      return std::move(taken).error();
+    TRY_OK(take(parse_align_mode(align.text()), options.align.mode));
   }
   options.progress = progress_;
   // Taken before the files are read, so that a change while they are read counts as a change.

@@ -96,7 +96,7 @@ Result<std::string> EventTexts::text(const Part& part, uint32_t slice) {
     return Error{ErrorCode::kUnavailable, "this source keeps no positions of its events", {part.source}, ""};
   const SourceRef& file = file_of(part, s.args_offset(slice));
   const int64_t offset = s.args_offset(slice) - file.first_offset;
-  if (Status unchanged = check_unchanged(file); !unchanged) return std::move(unchanged).error();
+  TRY_OK(check_unchanged(file));
   for (size_t size = kFirstBytes;; size *= 16) {
     Result<std::string> text = read(file.path, offset, size);
     if (!text) return text;

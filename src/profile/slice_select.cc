@@ -260,8 +260,7 @@ class Selector {
 }  // namespace
 
 Status check_condition(const SliceCondition& c) {
-  for (const SliceCondition& part : c.parts)
-    if (Status s = check_condition(part); !s) return s;
+  for (const SliceCondition& part : c.parts) TRY_OK(check_condition(part));
   const bool number = c.kind == Kind::kNumbers || c.kind == Kind::kBetween;
   const bool text =
       c.kind == Kind::kTexts || c.kind == Kind::kGlob || c.kind == Kind::kContains || c.kind == Kind::kMatches;

@@ -22,7 +22,7 @@ class FigureCursor : public Cursor {
       // The stem of a family is the name of no figure, and no row has a name that no figure has.
       if (!spec || (spec->is_family() && names.front() == spec->stem())) return {};
     }
-    if (Status taken = take(figures_of(data_->run(), names), rows_); !taken) return std::move(taken).error();
+    TRY_OK(take(figures_of(data_->run(), names), rows_));
     return {};
   }
   bool at_end() const override { return at_ >= rows_.size(); }

@@ -30,7 +30,7 @@ class RowCursor : public Cursor {
     }
     // The same list serves all rows of a join; it is made again only where the arguments differ.
     if (!rows_ || arguments != arguments_) {
-      if (Status taken = take(make_(arguments), rows_); !taken) return std::move(taken).error();
+      TRY_OK(take(make_(arguments), rows_));
       arguments_ = std::move(arguments);
     }
     end_ = rows_->size();

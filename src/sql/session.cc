@@ -165,7 +165,7 @@ std::vector<std::string_view> statements_of(std::string_view text) {
 
 Result<std::unique_ptr<Session>> Session::open(std::shared_ptr<const RunData> data) {
   std::unique_ptr<Session> session(new Session(std::move(data)));
-  if (Status s = session->start(); !s) return std::move(s).error();
+  TRY_OK(session->start());
   return session;
 }
 
@@ -207,10 +207,8 @@ Status Session::start() {
   for (const auto& [what, most] : limits) sqlite3_limit(db_, what, most);
   if (add_functions(db_) != SQLITE_OK) return failed("take functions");
   sources_ = tables_of(data_);
-  for (const auto& source : sources_)
-    if (Status s = add_table(db_, source, &stopped_); !s) return s;
-  for (const auto& source : sums_of_slices(data_))
-    if (Status s = add_table(db_, source, &stopped_); !s) return s;
+  for (const auto& source : sources_) TRY_OK(add_table(db_, source, &stopped_));
+  for (const auto& source : sums_of_slices(data_)) TRY_OK(add_table(db_, source, &stopped_));
   sqlite3_set_authorizer(db_, authorize, &stopped_);
   return {};
 }
@@ -403,7 +401,7 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
       // the asker's own words.
       if (q.outcome.rows > 0 || q.watch.why != Watch::Why::kNothing) return std::move(s).error();
     }
-    if (Status s = run(q, std::string(view), begin, is_last, false); !s) return std::move(s).error();
+    TRY_OK(run(q, std::string(view), begin, is_last, false));
   }
   return q.outcome;
 }

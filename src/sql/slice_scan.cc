@@ -12,8 +12,7 @@ SliceScan::SliceScan(std::shared_ptr<const RunData> data, bool kernels)
 
 Status SliceScan::ask(const std::vector<SliceColumnSpec>& columns, const std::vector<Pushed>& given) {
   test_ = SliceTest();
-  for (const Pushed& p : given)
-    if (Status s = add_test(test_, *trace_, columns[p.column].field, p.op, p.value); !s) return s;
+  for (const Pushed& p : given) TRY_OK(add_test(test_, *trace_, columns[p.column].field, p.op, p.value));
   if (test_.name_id)
     keep_texts(
         test_.names, trace_->names.size(), [](size_t i) { return static_cast<int64_t>(i); },

@@ -243,7 +243,7 @@ class SumsCursor : public Cursor {
           axis != Axis::kNone && std::find(axes.begin(), axes.end(), axis) == axes.end())
         axes.push_back(axis);
     SliceScan scan(data_, kernels_);
-    if (Status s = scan.ask(layout_.specs, conditions); !s) return s;
+    TRY_OK(scan.ask(layout_.specs, conditions));
     scan.start(0);
     std::vector<SliceScan> pieces = scan.pieces(kRowsOfAPiece);
     sums_.assign(pieces.size(), {});

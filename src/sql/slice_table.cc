@@ -37,7 +37,7 @@ class SliceCursor : public Cursor {
       looks_again = looks_again ||
                     (is_exact_of_integers(specs_[p.column].field) && sqlite3_value_type(p.value) != SQLITE_INTEGER);
     }
-    if (Status s = scan_.ask(specs_, conditions); !s) return s;
+    TRY_OK(scan_.ask(specs_, conditions));
     scan_.start(mode & kFirst ? 0 : mode);
     first_.clear();
     if (mode & kFirst) {

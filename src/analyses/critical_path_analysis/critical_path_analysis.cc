@@ -381,11 +381,10 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   PathOptions options;
   options.annotation = input.options.text("annotation", input.hta ? "ProfilerStep" : "");
   options.data_load = input.options.list("data-load-events");
-  if (Status s = read_instances(input, options); !s) return std::move(s).error();
+  TRY_OK(read_instances(input, options));
   Result<bool> only = input.options.flag("only-show-critical-events", true),
                all = input.options.flag("show-all-edges", false);
-  if (Status taken = take(input.options.flag("add-zero-weight-launch-edges", false), options.zero_launch); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.flag("add-zero-weight-launch-edges", false), options.zero_launch));
   if (!only) return std::move(only).error();
   if (!all) return std::move(all).error();
   TRY(wanted, input.options.integer("rank", -1, 0));

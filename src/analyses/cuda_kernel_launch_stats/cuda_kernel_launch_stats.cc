@@ -267,8 +267,7 @@ Result<Options> options_of(const AnalysisInput& input) {
           take(input.options.microseconds("launch-delay-cutoff", options.delay_cutoff_ns), options.delay_cutoff_ns);
       !taken)
     return std::move(taken).error();
-  if (Status taken = take(input.options.flag("include-memory-events", true), options.memory); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.flag("include-memory-events", true), options.memory));
   return options;
 }
 

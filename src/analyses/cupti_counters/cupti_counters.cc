@@ -63,7 +63,7 @@ Status read_counters(RankCounters& own) {
   std::map<int64_t, Measured*> wanted;  // by position
   for (Measured& m : own.ranges) wanted[part.slices.args_offset(m.range.slice)] = &m;
   for (const SourceRef& file : part.files) {
-    if (Status s = check_unchanged(file); !s) return s;
+    TRY_OK(check_unchanged(file));
     TRY(input, Input::open(file.path));
     JsonEvents events(*input, JsonLayout::kTrace);
     for (;;) {

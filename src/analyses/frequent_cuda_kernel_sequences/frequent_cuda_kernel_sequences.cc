@@ -183,13 +183,10 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   if (options.name.empty())
     return Error{ErrorCode::kUsage, "--operator-name is missing", {}, "for example --operator-name aten::linear"};
   int64_t wanted = 0;
-  if (Status taken = take(input.options.integer("min-pattern-len", 3, 0), options.least); !taken)
-    return std::move(taken).error();
-  if (Status taken = take(input.options.integer("top-k", 5, 0), options.top_k); !taken) return std::move(taken).error();
-  if (Status taken = take(input.options.integer("rank", input.hta ? 0 : -1, 0), wanted); !taken)
-    return std::move(taken).error();
-  if (Status taken = take(input.options.flag("compress-other-kernels", true), options.compress); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.integer("min-pattern-len", 3, 0), options.least));
+  TRY_OK(take(input.options.integer("top-k", 5, 0), options.top_k));
+  TRY_OK(take(input.options.integer("rank", input.hta ? 0 : -1, 0), wanted));
+  TRY_OK(take(input.options.flag("compress-other-kernels", true), options.compress));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   if (wanted >= 0) {
     std::erase_if(torch->parts, [&](size_t p) { return torch->ranks[p] != wanted; });

@@ -238,12 +238,9 @@ Table exact_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, c
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
   options.hta = input.hta;
-  if (Status taken = take(input.options.integer("num-kernels", 10, 0), options.fold.max_names); !taken)
-    return std::move(taken).error();
-  if (Status taken = take(input.options.share("duration-ratio", 0.8), options.fold.share); !taken)
-    return std::move(taken).error();
-  if (Status taken = take(input.options.flag("include-memory-kernels", true), options.memory); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.integer("num-kernels", 10, 0), options.fold.max_names));
+  TRY_OK(take(input.options.share("duration-ratio", 0.8), options.fold.share));
+  TRY_OK(take(input.options.flag("include-memory-kernels", true), options.memory));
   return options;
 }
 

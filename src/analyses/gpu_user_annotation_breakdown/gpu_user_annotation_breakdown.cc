@@ -135,14 +135,11 @@ Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
   options.hta = input.hta;
-  if (Status taken = take(input.options.flag("use-gpu-annotation", true), options.gpu); !taken)
-    return std::move(taken).error();
-  if (Status taken = take(input.options.integer("num-kernels", 1000, 0), options.fold.max_names); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.flag("use-gpu-annotation", true), options.gpu));
+  TRY_OK(take(input.options.integer("num-kernels", 1000, 0), options.fold.max_names));
   // Without --compat, --duration-ratio is a share of the time. Its default is all, because 1000 names are few enough to
   // show.
-  if (Status taken = take(input.options.share("duration-ratio", input.hta ? 0.8 : 1.0), options.fold.share); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.share("duration-ratio", input.hta ? 0.8 : 1.0), options.fold.share));
   options.fold.keep = input.options.list("allowlist-patterns");
   return options;
 }

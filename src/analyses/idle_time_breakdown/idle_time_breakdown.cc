@@ -304,11 +304,9 @@ Table statistics_table(const std::vector<RankIdle>& ranks) {
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
   options.hta = input.hta;
-  if (Status taken = take(input.options.numbers("streams"), options.streams); !taken) return std::move(taken).error();
-  if (Status taken = take(input.options.microseconds("consecutive-kernel-delay", 30'000), options.delay_ns); !taken)
-    return std::move(taken).error();
-  if (Status taken = take(input.options.flag("show-idle-interval-stats", false), options.statistics); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.numbers("streams"), options.streams));
+  TRY_OK(take(input.options.microseconds("consecutive-kernel-delay", 30'000), options.delay_ns));
+  TRY_OK(take(input.options.flag("show-idle-interval-stats", false), options.statistics));
   return options;
 }
 

@@ -96,23 +96,20 @@ Result<Options> read_options(const AnalysisInput& input) {
   Options options;
   GroupOptions& grouping = options.grouping;
   const auto flag = [&](const char* name, bool fallback, bool& to) -> Status {
-    if (Status taken = take(given.flag(name, fallback), to); !taken) return std::move(taken).error();
+    TRY_OK(take(given.flag(name, fallback), to));
     return {};
   };
   grouping.events.as_torch = input.foreign;
-  if (Status s = flag("group-by-input-shape", false, grouping.by_input_shape); !s) return std::move(s).error();
-  if (Status s = flag("group-by-overload-name", false, grouping.by_overload_name); !s) return std::move(s).error();
-  if (Status s = flag("show-python", input.foreign, grouping.events.python_frames); !s) return std::move(s).error();
-  if (Status s = flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops); !s)
-    return std::move(s).error();
-  if (Status s = flag("top-level-events-only", false, options.top_level_events_only); !s) return std::move(s).error();
-  if (Status taken = take(given.integer("group-by-stack-n", 0, 0, kMaxStackEntries), grouping.stack_entries); !taken)
-    return std::move(taken).error();
+  TRY_OK(flag("group-by-input-shape", false, grouping.by_input_shape));
+  TRY_OK(flag("group-by-overload-name", false, grouping.by_overload_name));
+  TRY_OK(flag("show-python", input.foreign, grouping.events.python_frames));
+  TRY_OK(flag("with-flops", says(*input.trace, "with_flops"), grouping.with_flops));
+  TRY_OK(flag("top-level-events-only", false, options.top_level_events_only));
+  TRY_OK(take(given.integer("group-by-stack-n", 0, 0, kMaxStackEntries), grouping.stack_entries));
   grouping.recorded_stacks = given.text("stacks", input.foreign ? "torch" : "rebuilt") == "torch";
-  if (Status taken = take(given.integer("row-limit", input.foreign ? 100 : -1), options.row_limit); !taken)
-    return std::move(taken).error();
-  if (Status taken = take(sort_key(given.text("sort-by")), options.sort); !taken) return std::move(taken).error();
-  if (Status s = read_torch_options(input, options.torch); !s) return std::move(s).error();
+  TRY_OK(take(given.integer("row-limit", input.foreign ? 100 : -1), options.row_limit));
+  TRY_OK(take(sort_key(given.text("sort-by")), options.sort));
+  TRY_OK(read_torch_options(input, options.torch));
   options.torch.sort = options.sort;
   options.torch.row_limit = options.row_limit;
   options.torch.top_level_events_only = options.top_level_events_only;

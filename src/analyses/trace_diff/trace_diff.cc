@@ -260,8 +260,7 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
     TRY(numbers, input.options.numbers(name));
     *list = std::move(*numbers);
   }
-  if (Status taken = take(input.options.flag("use-short-name", false), options.short_names); !taken)
-    return std::move(taken).error();
+  TRY_OK(take(input.options.flag("use-short-name", false), options.short_names));
   options.include_last_step = input.include_last_step;
   const std::string side = input.options.text("device-type", "ALL");
   options.side = side == "CPU" ? DeviceSide::kHost : side == "GPU" ? DeviceSide::kDevice : DeviceSide::kAll;

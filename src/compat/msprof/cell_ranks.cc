@@ -130,7 +130,7 @@ Status read_communication(const SqliteDb& db, RankTables& tables, RankPeers& pee
     peers.ops = peers_of(tables.ops, membership, nameless.ops, nameless.lost);
     return {};
   }
-  if (Status taken = take(read_peer_ops(db, HostWindow(), true), peers.ops); !taken) return std::move(taken).error();
+  TRY_OK(take(read_peer_ops(db, HostWindow(), true), peers.ops));
   return {};
 }
 

@@ -97,7 +97,7 @@ Status replace(const std::string& path, const RankTables& tables) {
                  "its write-ahead log has not been merged: a backup of this file alone would lack it",
                  {path + "-wal"},
                  "sqlite3 FILE 'PRAGMA wal_checkpoint(TRUNCATE)' merges it"};
-  if (Status s = try_lock(path); !s) return s;
+  TRY_OK(try_lock(path));
   const std::string backup = path + kBackupSuffix;
   std::error_code ec;
   const bool kept = fs::exists(fs::symlink_status(backup, ec));
@@ -110,17 +110,16 @@ Status replace(const std::string& path, const RankTables& tables) {
                    "move it away"};
   }
   TRY(out, OutputFile::create(path, size_t{1} << 16, OutputFile::Over::kAnInput));
-  if (Status s = fill_copy(path, tables, *out); !s) return s;
-  if (Status s = settle(out->partial_path(), before); !s) return s;
+  TRY_OK(fill_copy(path, tables, *out));
+  TRY_OK(settle(out->partial_path(), before));
   // The file is locked again only now, since closing it after copying would have dropped the lock (POSIX).
-  if (Status s = try_lock(path); !s) return s;
+  TRY_OK(try_lock(path));
   if (stat(path.c_str(), &after) != 0) return io_error("cannot look at it", path);
   if (after.st_size != before.st_size || after.st_mtim.tv_sec != before.st_mtim.tv_sec ||
       after.st_mtim.tv_nsec != before.st_mtim.tv_nsec)
     return Error{
         ErrorCode::kUnavailable, "another program wrote to this database meanwhile", {path}, "wait until it is done"};
-  if (!kept)
-    if (Status s = keep_as(path, backup); !s) return s;
+  if (!kept) TRY_OK(keep_as(path, backup));
   Status done = out->commit();
   if (!done && !kept) unlink(backup.c_str());
   return done;

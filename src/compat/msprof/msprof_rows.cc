@@ -166,7 +166,7 @@ Result<MsprofRank> msprof_rank(const SqliteDb& db, int32_t rank, const MsprofPla
     out.tables.ops = std::move(ops->ops);
     out.tables.write_ops = !out.tables.ops.empty();
   }
-  if (Status s = add_links(db, window, out.tables); !s) return std::move(s).error();
+  TRY_OK(add_links(db, window, out.tables));
   if (plan.lost) return out;
   TRY(ranges, read_device_ranges(db, window));
   if (ranges->rows.empty()) {

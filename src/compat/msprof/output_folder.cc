@@ -161,8 +161,7 @@ Result<int64_t> clear_output_folder(const PpChartFolder& folder) {
   // If the program is interrupted after this, the folder is still known as ours, with everything that may be in it.
   std::vector<std::string> may_be = folder.earlier;
   may_be.insert(may_be.end(), folder.planned.begin(), folder.planned.end());
-  if (Status s = write_file((root / kPpChartMark).string(), mark_json({}, nullptr, may_be)); !s)
-    return std::move(s).error();
+  TRY_OK(write_file((root / kPpChartMark).string(), mark_json({}, nullptr, may_be)));
   int64_t databases = 0;
   for (const std::string& rel : folder.earlier) {
     std::error_code ec;

@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 // Writes the tables of a rank to where they go, and returns the path.
 Result<std::string> write_rank(const PpChartOptions& options, const RankDatabase& rank, const RankTables& tables) {
   if (options.to == PpChartOptions::To::kInPlace) {
-    if (Status s = write_in_place(rank.path, tables); !s) return std::move(s).error();
+    TRY_OK(write_in_place(rank.path, tables));
     return rank.path;
   }
   const fs::path target = fs::path(options.output) / rank.rel;
@@ -35,7 +35,7 @@ Result<std::string> write_rank(const PpChartOptions& options, const RankDatabase
   if (!done) return done.error();
   if (!alone)
     for (const auto& [from, to] : companions_of(rank))
-      if (Status s = copy_file(from, (fs::path(options.output) / to).string()); !s) return std::move(s).error();
+      TRY_OK(copy_file(from, (fs::path(options.output) / to).string()));
   return target.string();
 }
 
@@ -118,7 +118,7 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
 }
 
 Status clear_into(const PpChartFolder& folder, PpChart& chart) {
-  if (Status taken = take(clear_output_folder(folder), chart.removed); !taken) return std::move(taken).error();
+  TRY_OK(take(clear_output_folder(folder), chart.removed));
   return {};
 }
 
@@ -132,8 +132,7 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   const bool copies = options.to != PpChartOptions::To::kInPlace;
   PpChartFolder folder;
   if (copies) {
-    if (Status taken = take(open_output_folder(options, found->ranks, *ranks), folder); !taken)
-      return std::move(taken).error();
+    TRY_OK(take(open_output_folder(options, found->ranks, *ranks), folder));
   }
   chart.ranks.resize(ranks->size());
   for (size_t i = 0; i < ranks->size(); ++i) chart.ranks[i].rank = (*ranks)[i].rank;
@@ -150,16 +149,14 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
     }
     chart.schedule = plan.dualpipev ? "dualpipev" : "forward and backward";
     const bool any = msprof_any_blocks(options, *ranks, plan);
-    if (copies && any)
-      if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
+    if (copies && any) TRY_OK(clear_into(folder, chart));
     parallel_for(ranks->size(),
                  [&](size_t i) { msprof_one(options, (*ranks)[i], plan, any, chart.ranks[i], notes[i]); });
   } else {
     CellRanks cells = label_ranks(options, *ranks, finding, notes, chart);
     const bool any =
         std::any_of(cells.begin(), cells.end(), [](const RankTables& tables) { return tables.write_blocks; });
-    if (copies && any)
-      if (Status s = clear_into(folder, chart); !s) return std::move(s).error();
+    if (copies && any) TRY_OK(clear_into(folder, chart));
     parallel_for(ranks->size(), [&](size_t i) {
       if (any && !chart.ranks[i].error) finish_rank(options, (*ranks)[i], cells[i], chart.ranks[i]);
       cells[i] = RankTables();
@@ -168,8 +165,7 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   for (const Diagnostics& of_rank : notes) chart.notes.merge(of_rank);
   const bool any =
       std::any_of(chart.ranks.begin(), chart.ranks.end(), [](const auto& r) { return !r.written.empty(); });
-  if (copies && any)
-    if (Status s = mark_output_folder(folder, options, chart); !s) return std::move(s).error();
+  if (copies && any) TRY_OK(mark_output_folder(folder, options, chart));
   return chart;
 }
 

@@ -67,7 +67,7 @@ Status copy_bytes(int in, int out, const std::string& source, const std::string&
     if (data < 0 && errno == ENXIO) break;  // there is nothing but a hole
     const off_t hole = data < 0 ? -1 : lseek(in, data, SEEK_HOLE);
     const off_t end = hole < 0 ? said.st_size : hole;
-    if (Status s = copy_range(in, out, data < 0 ? at : data, end, source, target); !s) return s;
+    TRY_OK(copy_range(in, out, data < 0 ? at : data, end, source, target));
     at = end;
   }
   if (ftruncate(out, said.st_size) != 0) return io_error("cannot write", target, errno);
@@ -96,9 +96,8 @@ Status drop(const SqliteDb& db, std::string_view name) {
 }
 
 Status write_blocks(const SqliteDb& db, const StepTasks& blocks) {
-  if (Status s = drop(db, "StepTaskInfo"); !s) return s;
-  if (Status s = db.run("CREATE TABLE StepTaskInfo (name TEXT,startNs INTEGER,endNs INTEGER,type INTEGER)"); !s)
-    return s;
+  TRY_OK(drop(db, "StepTaskInfo"));
+  TRY_OK(db.run("CREATE TABLE StepTaskInfo (name TEXT,startNs INTEGER,endNs INTEGER,type INTEGER)"));
   SqliteInsert insert(db, "StepTaskInfo", 4);
   for (const StepTask& row : blocks.rows)
     insert.text(blocks.names[row.name]).integer(row.start_ns).integer(row.end_ns).integer(row.type).next();
@@ -122,12 +121,12 @@ Result<std::unordered_map<std::string, int64_t>> string_ids(const SqliteDb& db, 
   SqliteInsert insert(db, "STRING_IDS", 2);
   for (const std::string* text : wanted)
     if (int64_t& id = ids[*text]; id < 0) insert.integer(id = ++last).text(*text).next();
-  if (Status s = insert.status(); !s) return std::move(s).error();
+  TRY_OK(insert.status());
   return ids;
 }
 
 Status write_ops(const SqliteDb& db, const std::vector<MarkedOp>& ops) {
-  if (Status s = drop(db, "COMMUNICATION_OP"); !s) return s;
+  TRY_OK(drop(db, "COMMUNICATION_OP"));
   if (Status s =
           db.run("CREATE TABLE IF NOT EXISTS STRING_IDS (id INTEGER PRIMARY KEY,value TEXT);"
                  "CREATE TABLE COMMUNICATION_OP (opName INTEGER,startNs INTEGER,endNs INTEGER,connectionId INTEGER,"
@@ -175,17 +174,15 @@ Status write_links(const SqliteDb& db, const RankTables& tables) {
 }  // namespace
 
 Status write_tables(const SqliteDb& db, const RankTables& tables) {
-  if (tables.write_blocks)
-    if (Status s = write_blocks(db, tables.blocks); !s) return s;
-  if (tables.write_ops)
-    if (Status s = write_ops(db, tables.ops); !s) return s;
+  if (tables.write_blocks) TRY_OK(write_blocks(db, tables.blocks));
+  if (tables.write_ops) TRY_OK(write_ops(db, tables.ops));
   if (tables.write_links) return write_links(db, tables);
   return {};
 }
 
 Status copy_file(const std::string& source, const std::string& target) {
   TRY(out, OutputFile::create(target));
-  if (Status s = copy_into(source, *out); !s) return s;
+  TRY_OK(copy_into(source, *out));
   return out->commit();
 }
 
@@ -204,19 +201,19 @@ Status fill(const std::string& file, const RankTables& tables, const std::string
 }  // namespace
 
 Status fill_copy(const std::string& source, const RankTables& tables, const OutputFile& out) {
-  if (Status s = copy_into(source, out); !s) return s;
+  TRY_OK(copy_into(source, out));
   return fill(out.partial_path(), tables, out.path());
 }
 
 Status write_copy(const std::string& source, const std::string& target, const RankTables& tables) {
   TRY(out, OutputFile::create(target));
-  if (Status s = fill_copy(source, tables, *out); !s) return s;
+  TRY_OK(fill_copy(source, tables, *out));
   return out->commit();
 }
 
 Status write_tables_alone(const std::string& target, const RankTables& tables) {
   TRY(out, OutputFile::create(target));
-  if (Status s = fill(out->partial_path(), tables, out->path()); !s) return s;
+  TRY_OK(fill(out->partial_path(), tables, out->path()));
   return out->commit();
 }
 

@@ -189,9 +189,9 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   result.logs = inputs->rows.size();
   result.machines = inputs->machines;
   OutputSet together;
-  if (Status s = chrome->commit(); !s) return std::move(s).error();
-  if (Status s = perfetto->commit(); !s) return std::move(s).error();
-  if (Status s = together.commit(); !s) return std::move(s).error();
+  TRY_OK(chrome->commit());
+  TRY_OK(perfetto->commit());
+  TRY_OK(together.commit());
   return result;
 }
 

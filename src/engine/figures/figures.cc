@@ -60,7 +60,7 @@ Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vec
   if (names.empty())
     for (const FigureSpec* spec : all_figures()) add_all(*spec);
   for (const std::string& name : names) {
-    if (Status known = check_figure(name); !known) return known.error();
+    TRY_OK(check_figure(name));
     const FigureSpec* spec = find_figure(name);
     if (name == spec->stem()) {
       add_all(*spec);

@@ -92,8 +92,8 @@ Status write_analysis_db(const RankRows& rows, const AscendDbOptions& o, const s
   TRY(out, OutputFile::create(path));
   {
     TRY(db, SqliteDb::open_new(out->partial_path()));
-    if (Status s = db->run("BEGIN"); !s) return s;
-    if (Status s = create_analysis_tables(*db, o.level); !s) return s;
+    TRY_OK(db->run("BEGIN"));
+    TRY_OK(create_analysis_tables(*db, o.level));
     Status status;
     {
       SqliteInsert insert(*db, "StepTraceTime", 10);
@@ -102,7 +102,7 @@ Status write_analysis_db(const RankRows& rows, const AscendDbOptions& o, const s
     }
     if (status && o.level == AscendLevel::kLevel1) communication_rows(*db, rows, o, offset_ns, status);
     if (!status) return status;
-    if (Status s = db->run("COMMIT"); !s) return s;
+    TRY_OK(db->run("COMMIT"));
   }
   return out->commit();
 }

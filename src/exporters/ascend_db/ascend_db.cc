@@ -232,8 +232,7 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
   const std::vector<std::pair<std::string, std::string>> user = user_metadata(o, part.rank, groups);
   const std::string number = std::to_string(part.rank);
   // This file is written first, so that the remains of an interrupted run can be recognised as simulated.
-  if (Status s = write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(o, part.rank)); !s)
-    return s;
+  TRY_OK(write_file((root / ("profiler_info_" + number + ".json")).string(), profiler_info(o, part.rank)));
   fs::create_directories(output, ec);
   if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {output.string()}, ""};
   const std::string path =
@@ -241,8 +240,8 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
   TRY(out, OutputFile::create(path));
   {
     TRY(db, SqliteDb::open_new(out->partial_path()));
-    if (Status s = db->run("BEGIN"); !s) return s;
-    if (Status s = create_tables(*db, o.level, o.step_time); !s) return s;
+    TRY_OK(db->run("BEGIN"));
+    TRY_OK(create_tables(*db, o.level, o.step_time));
     {
       RankRows rows(*db, o, me);
       const Place& place = plan.places[part.dp * static_cast<size_t>(o.schedule.sizes.stages) + part.stage];
@@ -253,13 +252,12 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
                                                                    {"SCHEMA_VERSION_MINOR", "2"},
                                                                    {"SCHEMA_VERSION_MICRO", "0"}};
       metadata.insert(metadata.end(), user.begin(), user.end());
-      if (Status s = rows.finish(metadata, host, writer.steps); !s) return s;
-      if (Status s = write_analysis_db(rows, o, writer.device_steps, offset_ns, (output / "analysis.db").string()); !s)
-        return s;
+      TRY_OK(rows.finish(metadata, host, writer.steps));
+      TRY_OK(write_analysis_db(rows, o, writer.device_steps, offset_ns, (output / "analysis.db").string()));
     }
-    if (Status s = db->run("COMMIT"); !s) return s;
+    TRY_OK(db->run("COMMIT"));
   }
-  if (Status s = out->commit(); !s) return s;
+  TRY_OK(out->commit());
   JsonWriter json;
   json.begin_object();
   for (const auto& [key, value] : user) json.key(key).raw(value);

@@ -170,14 +170,14 @@ Status RankRows::finish(const std::vector<std::pair<std::string, std::string>>& 
           .integer(own(steps[i].start))
           .integer(own(steps[i].end))
           .next();
-    if (Status s = step.status(); !s) return s;
+    TRY_OK(step.status());
   }
   for (const SqliteInsert* insert : {&mstx_, &task_, &meta, &map, &host, &npu, &session, &strings})
-    if (Status s = insert->status(); !s) return s;
+    TRY_OK(insert->status());
   if (work_)
     for (const SqliteInsert* insert :
          {&work_->compute, &work_->op, &work_->transfer, &work_->cann, &work_->api, &work_->connection})
-      if (Status s = insert->status(); !s) return s;
+      TRY_OK(insert->status());
   return db_.run("CREATE INDEX TaskIndex ON TASK (startNs,globalTaskId)");
 }
 

@@ -106,21 +106,19 @@ constexpr EnumRow kEnums[] = {
 }  // namespace
 
 Status create_tables(const SqliteDb& db, AscendLevel level, bool step_time) {
-  if (Status s = db.run(kAlways); !s) return s;
-  if (step_time)
-    if (Status s = db.run(kSteps); !s) return s;
-  if (level != AscendLevel::kNone)
-    if (Status s = db.run(kWork); !s) return s;
+  TRY_OK(db.run(kAlways));
+  if (step_time) TRY_OK(db.run(kSteps));
+  if (level != AscendLevel::kNone) TRY_OK(db.run(kWork));
   for (const EnumRow& row : kEnums) {
     SqliteInsert insert(db, row.table, 2);
     insert.integer(row.id).text(row.name).next();
-    if (Status s = insert.status(); !s) return s;
+    TRY_OK(insert.status());
   }
   return {};
 }
 
 Status create_analysis_tables(const SqliteDb& db, AscendLevel level) {
-  if (Status s = db.run(kSteptrace); !s) return s;
+  TRY_OK(db.run(kSteptrace));
   return level == AscendLevel::kLevel1 ? db.run(kCommunication) : Status{};
 }
 

@@ -131,7 +131,7 @@ struct Builder {
     for (const Part& part : trace.parts) replicas.insert(part.dp);
     headers = replicas.size() > 1 && replicas.size() <= 256;
     const double room = options.max_height_px - 300 - (headers ? kHeaderH * replicas.size() : 0);
-    if (Status taken = take(row_sizes(order.size(), room), sizes); !taken) return std::move(taken).error();
+    TRY_OK(take(row_sizes(order.size(), room), sizes));
     if (options.theory && options.theory->known() && options.ghosts == Ghosts::kOn && sizes.gap < 3 && sizes.h >= 9)
       sizes = {sizes.h - (3 - sizes.gap), 3};
     two_lines = sizes.h >= 34;
@@ -399,7 +399,7 @@ Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options
   if (options.width_px < 0 || !std::isfinite(options.width_px))
     return Error{ErrorCode::kUsage, "a chart cannot be that wide", {}, "leave the width out to have it chosen"};
   Builder b{trace, options, measure, chart_time(trace), {}, {}, {}, {}, false, false, {}};
-  if (Status sized = b.choose_sizes(); !sized) return std::move(sized).error();
+  TRY_OK(b.choose_sizes());
   b.out.chunk_count = std::max(1, extent_of(trace).chunk_count);
   b.phases = rank_phases(trace);
   if (b.ghosts.h > 0) place_theory_ends(*options.theory, b.time, b.out);

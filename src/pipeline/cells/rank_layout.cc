@@ -152,7 +152,7 @@ Status check_rank_order(std::string_view order) {
 Status check_rank_layout(const RankLayoutOptions& options) {
   const std::string& order = options.order;
   if (order.empty()) return {};
-  if (Status s = check_rank_order(order); !s) return s;
+  TRY_OK(check_rank_order(order));
   std::set<std::string_view> seen;
   for (const std::string_view word : split(order, '-')) seen.insert(word);
   for (const auto& [word, size] :

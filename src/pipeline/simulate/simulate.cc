@@ -49,7 +49,7 @@ Status check(const SimulateOptions& o) {
   for (const RankOrder& order : o.schedule.ranks) cells += static_cast<int64_t>(order.size());
   if (cells * o.dp * o.peers * o.steps > 50'000'000)
     return bad("more than 50 000 000 cells; ask for fewer steps or ranks");
-  if (Status faults = check_faults(o); !faults) return faults;
+  TRY_OK(check_faults(o));
   const FaultLimits limits = fault_limits(o);
   const double factor = 2 * limits.factor;  // leaves room for jitter
   const double longest_ns =
@@ -158,8 +158,7 @@ class Simulation {
     int64_t start_ns = o_.start_ns;
     for (int32_t step = 0; step < o_.steps; ++step) {
       StepTimes times{step, start_ns, {}, {}, std::vector<int64_t>(stages_, start_ns)};
-      for (int32_t dp = 0; dp < o_.dp; ++dp)
-        if (Status s = replay_replica(dp, times); !s) return std::move(s).error();
+      for (int32_t dp = 0; dp < o_.dp; ++dp) TRY_OK(replay_replica(dp, times));
       start_ns = add_cells(times) + o_.step_gap_ns;
     }
     return std::move(run_);
@@ -310,7 +309,7 @@ class Simulation {
 }  // namespace
 
 Result<SimulatedRun> simulate_run(const SimulateOptions& o) {
-  if (Status s = check(o); !s) return std::move(s).error();
+  TRY_OK(check(o));
   TRY(order, faulty_order(o));
   return Simulation(o, std::move(*order)).run();
 }

@@ -281,21 +281,17 @@ Status check_faults(const SimulateOptions& o) {
       return usage("--fault " + fault.kind + ":" + std::to_string(number) + " names a " + what +
                    " that the run does not have (0 to " + std::to_string(count - 1) + ")");
     };
-    if (names_stage(fault))
-      if (Status s = has("stage", fault.target, stages); !s) return s;
-    if (names_rank(fault))
-      if (Status s = has("rank", fault.target, ranks); !s) return s;
-    if (fault.kind == "slow-step")
-      if (Status s = has("step", fault.target, o.steps); !s) return s;
+    if (names_stage(fault)) TRY_OK(has("stage", fault.target, stages));
+    if (names_rank(fault)) TRY_OK(has("rank", fault.target, ranks));
+    if (fault.kind == "slow-step") TRY_OK(has("step", fault.target, o.steps));
     if (!(fault.factor > 0 && fault.factor <= kMaxFactor) || !(fault.share >= 0 && fault.share <= kMaxFactor) ||
         fault.time_ns < 0 || fault.time_ns > kMaxNs)
       return usage("--fault " + fault.kind + ": a factor is above 0 and at most 1000, a time at most an hour");
     if (fault.kind != "slow-link") continue;
-    if (Status s = has("stage", fault.to, stages); !s) return s;
-    if (fault.dp != -1)
-      if (Status s = has("replica", fault.dp, o.dp); !s) return s;
+    TRY_OK(has("stage", fault.to, stages));
+    if (fault.dp != -1) TRY_OK(has("replica", fault.dp, o.dp));
     if (fault.to == fault.target) return usage("--fault slow-link: a link is between two stages");
-    if (Status s = check_link(fault, o.schedule); !s) return s;
+    TRY_OK(check_link(fault, o.schedule));
     if (fault.time_ns == 0 && o.costs.latency_ns == 0)
       return usage("--fault slow-link: without --latency a factor changes nothing; write +TIME");
   }

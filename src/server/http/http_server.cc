@@ -179,7 +179,7 @@ bool HttpServer::is_public() const { return impl_->is_public; }
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(const ServeOptions& options, HttpSite site) {
   raise_descriptor_limit();
   auto impl = std::make_unique<Impl>(options, std::move(site));
-  if (Status s = impl->open(); !s) return std::move(s).error();
+  TRY_OK(impl->open());
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 

@@ -327,7 +327,7 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
   write_timeline(page, timeline, options, about);
   if (!priced.model.empty()) page.what_if(priced.model);
   page.end();
-  if (Status s = file->commit(); !s) return std::move(s).error();
+  TRY_OK(file->commit());
   out.ranks = trace.parts.size();
   out.cells = trace.cells.size();
   out.slices = trace.slice_count();

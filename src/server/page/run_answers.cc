@@ -119,7 +119,7 @@ Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
   const AnswerDesk::Answer answer = desk_.ask(
       "the other run, drawn",
       [this]() -> Result<std::string> {
-        if (Status drawn = draw_other(); !drawn) return std::move(drawn).error();
+        TRY_OK(draw_other());
         return std::string();
       },
       kPatience);

@@ -88,7 +88,7 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
   }
   json.end_array().end_object();
   const std::lock_guard lock(mutex_);
-  if (Status kept = keep_(path_, json.take() + "\n"); !kept) return kept;
+  TRY_OK(keep_(path_, json.take() + "\n"));
   notes_ = std::move(notes);
   return {};
 }

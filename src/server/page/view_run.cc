@@ -79,7 +79,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   if (trace.cells.size() == 0 && trace.parts.size() == 1 && trace.parts[0].files.size() == 1) {
     // Perfetto reads Chrome's JSON, so the file that was read is the best that there is.
     const SourceRef& file = trace.parts[0].files[0];
-    if (Status s = check_unchanged(file); !s) return std::move(s).error();
+    TRY_OK(check_unchanged(file));
     return read_all(file.path, kMaxExportBytes);
   }
   std::string path = temporary_path("stageline-view-XXXXXX");
