@@ -161,7 +161,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *most).answer(); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& a) { return a.devices.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return said_error(ErrorCode::kBadInput, "refused.not_recorded:memory", {}, {},
+    return said_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
                       "torch.profiler writes them with profile_memory=True");
   }
   Table peaks("memory-category-peaks", "Memory by category at the peak", class_columns());

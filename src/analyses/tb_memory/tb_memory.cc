@@ -128,7 +128,7 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = memory_answer(*torch, torch->parts[k]); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return said_error(ErrorCode::kBadInput, "refused.not_recorded:memory", {}, {},
+    return said_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
                       "torch.profiler writes them with profile_memory=True");
   }
   AnalysisResult result;
