@@ -96,9 +96,10 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
   if (h.title.empty() || !e.why_not.empty() || cut_off) return;
   Text title;
   Args args;
-  if (!e.findings.empty()) {
+  const bool priced = !e.findings.empty() && e.findings.front().value.starts_with("−");
+  // A remark has no weight: it names no loss of a profile.
+  if (!e.findings.empty() && (cells || priced || e.findings.front().weight > 0)) {
     const Finding& f = e.findings.front();
-    const bool priced = f.value.starts_with("−");
     if (!(f.weight > 0) && !priced) return;
     if (cells) {
       const Text clause{first_clause(f.title.en, ": "), first_clause(f.title.zh, "：")};
@@ -125,6 +126,7 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     // Without device work (then the headline has no step) nobody knows whether devices computed.
     if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
     title = words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
+    if (!cells) h.lead = words("explain.healthy.next", Args().set("lead", h.lead));
   }
   begin_lead(h, h.title);
   h.title = title;

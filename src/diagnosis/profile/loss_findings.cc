@@ -160,7 +160,7 @@ void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
 
 // A title: the sentence, and where the loss is.
 Text titled(const char* sentence, const RankLoss& loss) {
-  return words("profile.loss.title", Args().set("title", words(sentence)).set("at", loss.at.text()));
+  return words("profile.loss.title", Args().set("title", words(sentence)).set("at", loss.at.name()));
 }
 
 // Explains work in small pieces: either the host cannot launch faster, or devices pause between kernels that do nearly
@@ -195,6 +195,7 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   Args args;
   args.set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
   x.detail = words("profile.loss.detail", args);
+  if (loss.at.name() != loss.at.text().en) x.detail += words("profile.loss.at", Args().set("at", loss.at.text()));
   if (!loss.beside.empty()) {
     args.flag("drains", loss.kind == LossKind::kDrain).set("beside", loss.beside.text());
     x.detail += words("profile.loss.beside", args);

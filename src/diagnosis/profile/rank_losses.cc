@@ -485,10 +485,38 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   return a;
 }
 
-std::string cut_name(std::string text) {
-  constexpr size_t kMost = 90;
-  if (text.size() <= kMost) return text;
-  return text.substr(0, character_start(text, kMost)) + "…";
+constexpr size_t kMaxName = 90;     // bytes of a name in a sentence
+constexpr size_t kMaxInTitle = 48;  // and in a title
+
+std::string cut_name(const std::string& text, size_t max) {
+  return text.size() <= max ? text : text.substr(0, character_start(text, max)) + "…";
+}
+
+// A line of the program whose path is cut at its front: "…/pipelines/base.py(57): load".
+std::string cut_path(const std::string& frame) {
+  if (frame.size() <= kMaxName) return frame;
+  const std::string cut = "…/";
+  size_t begin = 0;
+  for (size_t slash; frame.size() - begin > kMaxName - cut.size(); begin = slash + 1) {
+    slash = frame.find('/', begin);
+    if (slash == std::string::npos || slash > frame.find('(')) return cut_name(frame, kMaxName);
+  }
+  return cut + frame.substr(begin);
+}
+
+// "base.py:57" of "transformers/pipelines/base.py(57): load"; "" of a frame without a line.
+std::string line_of(const std::string& frame) {
+  const size_t open = frame.find('('), close = frame.find("): ");
+  if (open == std::string::npos || close == std::string::npos || close < open) return {};
+  const size_t slash = frame.find_last_of("/\\", open);
+  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
+  return frame.substr(begin, open - begin) + ":" + frame.substr(open + 1, close - open - 1);
+}
+
+// "sleep" of "<built-in function sleep>"; other names as they are.
+std::string without_brackets(const std::string& name) {
+  if (name.size() < 2 || name.front() != '<' || name.back() != '>') return name;
+  return name.substr(name.rfind(' ') + 1, name.size() - name.rfind(' ') - 2);
 }
 
 }  // namespace
@@ -498,15 +526,24 @@ Text Culprit::text() const {
   const auto add = [&](const std::string& name, const char* with) {
     if (name.empty()) return;
     if (!out.empty()) out += {with, " ← "};
-    const std::string cut = cut_name(name);
+    const std::string cut = cut_name(name, kMaxName);
     out += {cut, cut};
   };
   add(call, "");
   add(op, " in ");
   if (range != op) add(range, " in ");
   add(module, " of ");
-  add(frame, " from ");
+  add(cut_path(frame), " from ");
   return out;
+}
+
+std::string Culprit::name() const {
+  std::string name;
+  const std::string line = line_of(frame);
+  const std::string function = line.empty() ? frame : frame.substr(frame.find("): ") + 3);
+  for (const std::string* part : {&call, &op, &range, &module, &function})
+    if (name.empty()) name = cut_name(without_brackets(*part), kMaxInTitle);
+  return line.empty() ? name : name + " (" + line + ")";
 }
 
 std::vector<Place> Culprit::places() const {

@@ -27,6 +27,8 @@ struct Culprit {
   bool empty() const { return call.empty() && op.empty() && range.empty() && frame.empty() && module.empty(); }
   // "cudaMalloc in aten::empty from train.py(57): load_batch"; "" when empty.
   Text text() const;
+  // For a title: the innermost of them and the line of its file: "cudaMalloc (train.py:57)"; "" when empty.
+  std::string name() const;
   // The call in its operator in its range in its frame: those that there are, the innermost first.
   std::vector<Place> places() const;
   // The most telling of them, as a key: "call:cudaMalloc", "frame:train.py(57)".
