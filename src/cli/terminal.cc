@@ -109,7 +109,6 @@ Result<Terminal> terminal_for(const Arguments& arguments) {
     return Error{ErrorCode::kUsage, "--color is auto, always or never, not \"" + when + "\"", {}, ""};
   const bool allowed = when == "always" || (when == "auto" && environment("NO_COLOR").empty());
   terminal.colour_out = allowed && (when == "always" || isatty(STDOUT_FILENO) != 0);
-  terminal.colour_err = allowed && (when == "always" || terminal.stderr_is_terminal);
   terminal.width = columns();
   terminal.table_width = full_columns();
   return terminal;

@@ -21,7 +21,6 @@ struct Terminal {
   std::string say(std::string_view name, const Args& args = {}) const { return words(name, args).in(chinese()); }
   bool quiet = false;
   bool colour_out = false;  // stdout shows colours
-  bool colour_err = false;
   bool stderr_is_terminal = false;
   int width = 80;       // columns of stdout
   int table_width = 0;  // columns that tables may fill; 0: no limit, as in a pipe

@@ -232,8 +232,6 @@ class Backwards {
   }
 
   void sort_lives() {
-    for (const AllocatorLife& life : out_.lives)
-      out_.unmatched_frees += life.allocated == AllocatorLife::kNone && life.freed != AllocatorLife::kNone;
     const auto order = [](const AllocatorLife& life) {
       return life.allocated == AllocatorLife::kNone ? 0 : int64_t{life.allocated} + 1;
     };

@@ -65,7 +65,6 @@ struct AllocatorReplay {
   std::vector<AllocatorLife> lives;     // in order of allocation; those from before the history come first
   std::vector<AllocatorOom> ooms;       // in order of time
   std::vector<int64_t> held, reserved;  // for each event, what its device held after it
-  int64_t unmatched_frees = 0;          // frees of memory that was allocated before the history
   int64_t unlike = 0;  // bytes held at the end that events do not explain, or that events left and the end lacks
 };
 

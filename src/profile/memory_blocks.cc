@@ -53,10 +53,7 @@ MemoryHistory memory_history(const Part& part) {
   MemoryHistory history;
   const std::vector<MemoryRecord>& records = part.memory;
   for (uint32_t i = 0; i < records.size(); ++i) {
-    if (records[i].bytes == 0) {
-      ++history.without_size;
-      continue;
-    }
+    if (records[i].bytes == 0) continue;
     history.by_time.push_back(i);
     history.devices.push_back(device_of(records[i]));
   }
@@ -96,7 +93,6 @@ MemoryHistory memory_history(const Part& part) {
       history.block_of[i] = it->second;
       live.erase(it);
     } else {
-      ++history.unknown_frees;
       history.blocks.push_back({MemoryBlock::kNone, i, -bytes, false});
       history.block_of[i] = next;
     }

@@ -39,9 +39,7 @@ struct MemoryHistory {
   std::vector<MemoryDevice> devices;  // devices with records, ascending; at most kMaxDevices
   int64_t more_devices = 0;           // records of further devices, which are left out
   int64_t without_address = 0;        // number of records without an address
-  int64_t without_size = 0;           // records of 0 bytes, which are left out
-  // Blocks with lost_free; and frees of which neither the allocation nor an earlier free is known.
-  int64_t lost_frees = 0, unknown_frees = 0;
+  int64_t lost_frees = 0;             // number of blocks with lost_free
 };
 
 // O(records · log records).
