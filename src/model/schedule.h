@@ -91,18 +91,18 @@ struct ScheduleDef {
   const char* summary;  // one line for help
   const char* source;   // the source of the definition
   // Where both are equal the schedule always has that many chunks; else it takes 1 … max_chunks.
-  int32_t default_chunks, max_chunks;
-  bool grouped;  // whether it takes ScheduleSizes::group
+  int32_t default_chunks = 1, max_chunks = 1;
+  bool grouped = false;  // whether it takes ScheduleSizes::group
   Result<Schedule> (*make)(const ScheduleSizes& sizes);
   // Returns how many forwards a rank does before its first B or I; of an overlapped cell, the F counts as before the B.
   int32_t (*warm_up)(const ScheduleSizes& sizes, int32_t rank);
   // The published bubble has its formula as text, its value, and a mark that says if it is the inner or the span's one.
   const char* bubble_text;
   double (*bubble_ns)(const ScheduleSizes& sizes, const UnitCosts& costs);
-  bool bubble_is_inner;
+  bool bubble_is_inner = false;
   // Returns the minimum number of micro-batches from which the published value equals the bubble of the order, at the
   // costs that the text names. It assumes whole groups, for schedules with groups; nullptr: every number will do.
-  int32_t (*bubble_least)(const ScheduleSizes& sizes);
+  int32_t (*bubble_least)(const ScheduleSizes& sizes) = nullptr;
   // The published peak of one rank's activations, counted in chunks: its formula as text and its value.
   const char* activations_text;
   int64_t (*activations)(const ScheduleSizes& sizes, int32_t rank);

@@ -49,13 +49,10 @@ extern const ScheduleDef dualpipe_schedule = {
     .source = "DeepSeek-V3, arXiv 2412.19437; deepseek-ai/DualPipe",
     .default_chunks = 2,
     .max_chunks = 2,
-    .grouped = false,
     .make = dualpipe::make,
     .warm_up = dualpipe::warm_up,
     .bubble_text = "(p/2−1)(F&B+B−3W), exact at F = I",
     .bubble_ns = dualpipe::bubble_ns,
-    .bubble_is_inner = false,
-    .bubble_least = nullptr,
     .activations_text = "at most p+1",
     .activations = dualpipe::activations,
 };

@@ -65,7 +65,6 @@ extern const ScheduleDef interleaved_zb_schedule = {
     .warm_up = interleaved_zb::warm_up,
     .bubble_text = "(p−1)(F+I−W) in chunk times, at F = I = W, for m ≥ p in whole groups",
     .bubble_ns = interleaved_zb::bubble_ns,
-    .bubble_is_inner = false,
     .bubble_least = filled_once,
     .activations_text = "min(mv, p+(v−1)g) chunks",
     .activations = interleaved_zb::activations,

@@ -84,7 +84,6 @@ extern const ScheduleDef zb_v_schedule = {
     .source = "Qi et al., arXiv 2401.10241 section 6; PyTorch's ScheduleZBVZeroBubble",
     .default_chunks = 2,
     .max_chunks = 2,
-    .grouped = false,
     .make = zb_v::make,
     .warm_up = v_warm_up,
     .bubble_text = "0, at F = I = W and m ≥ 2p−1",

@@ -243,7 +243,6 @@ extern const ScheduleDef zbvpp_schedule = {
     .source = "Paddle's ZBVPP pass; after Qi et al., arXiv 2401.10241 section 6",
     .default_chunks = 2,
     .max_chunks = 2,
-    .grouped = false,
     .make = zbvpp::make,
     .warm_up = v_warm_up,  // its forwards and input gradients are those of ZB-V wherever that could be compared
     .bubble_text = "0, at F = I = W and m ≥ 2p−1, of the plans that reach it",
