@@ -8,7 +8,7 @@ namespace stageline {
 namespace {
 
 Error bad_value(std::string_view name, const std::string& value, const std::string& wanted) {
-  return {ErrorCode::kUsage, "--" + std::string(name) + " must be " + wanted + ", not \"" + value + "\"", {}, ""};
+  return make_error(ErrorCode::kUsage, "--" + std::string(name) + " must be " + wanted + ", not \"" + value + "\"");
 }
 
 }  // namespace
@@ -48,8 +48,8 @@ Result<double> AnalysisOptions::real(std::string_view name, double fallback) con
 Result<double> AnalysisOptions::share(std::string_view name, double fallback) const {
   Result<double> value = real(name, fallback);
   if (value && !(*value >= 0 && *value <= 1))
-    return Error{
-        ErrorCode::kUsage, "--" + std::string(name) + " must be from 0 to 1", {}, "0.8 stands for 80 % of the time"};
+    return make_error(ErrorCode::kUsage, "--" + std::string(name) + " must be from 0 to 1",
+                      "0.8 stands for 80 % of the time");
   return value;
 }
 

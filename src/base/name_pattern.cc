@@ -43,8 +43,8 @@ class NamePattern::Parser {
   };
 
   Error bad(const std::string& what) const {
-    return {
-        ErrorCode::kUsage, "the expression is not complete or not known: " + what, {}, "\\ before a sign means itself"};
+    return make_error(ErrorCode::kUsage, "the expression is not complete or not known: " + what,
+                      "\\ before a sign means itself");
   }
   uint32_t add(State state) {
     out_.states_.push_back(state);
@@ -195,7 +195,7 @@ NamePattern NamePattern::text(std::string_view what) {
 
 Result<NamePattern> NamePattern::expression(std::string_view what) {
   if (what.size() > kMaxBytes)
-    return Error{ErrorCode::kUsage, "an expression has at most " + std::to_string(kMaxBytes) + " bytes", {}, ""};
+    return make_error(ErrorCode::kUsage, "an expression has at most " + std::to_string(kMaxBytes) + " bytes");
   NamePattern pattern;
   TRY_OK(Parser(what, pattern).parse());
   return pattern;

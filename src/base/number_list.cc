@@ -10,10 +10,8 @@ namespace stageline {
 Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
   constexpr int64_t kMaxNumbers = 1'000'000;
   const auto bad = [&](std::string_view item) {
-    return Error{ErrorCode::kUsage,
-                 "\"" + std::string(item) + "\" is not a number or a range",
-                 {},
-                 "write numbers and ranges such as 0-3,8"};
+    return make_error(ErrorCode::kUsage, "\"" + std::string(item) + "\" is not a number or a range",
+                      "write numbers and ranges such as 0-3,8");
   };
   std::vector<int32_t> numbers;
   for (std::string_view item : split(text, ',')) {
@@ -23,7 +21,7 @@ Result<std::vector<int32_t>> parse_number_list(std::string_view text) {
     const auto last = dash == std::string_view::npos ? first : parse_int(trim(item.substr(dash + 1)));
     if (!first || !last || *first < 0 || *last < *first || *last > INT32_MAX) return bad(item);
     if (*last - *first + std::ssize(numbers) >= kMaxNumbers)
-      return Error{ErrorCode::kLimit, "the list names more than 1 000 000 numbers", {}, ""};
+      return make_error(ErrorCode::kLimit, "the list names more than 1 000 000 numbers");
     for (int64_t n = *first; n <= *last; ++n) numbers.push_back(static_cast<int32_t>(n));
   }
   std::sort(numbers.begin(), numbers.end());

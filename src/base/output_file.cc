@@ -393,7 +393,7 @@ OutputFile::~OutputFile() = default;
 
 Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_bytes, Over over) {
   if (path.empty())
-    return Error{ErrorCode::kUsage, "the output's name is empty", {}, "name the file to write, as in -o report.html"};
+    return make_error(ErrorCode::kUsage, "the output's name is empty", "name the file to write, as in -o report.html");
   auto impl = std::make_unique<Impl>();
   impl->path = impl->given = path;
   impl->over = over;
@@ -512,7 +512,7 @@ Status OutputSet::commit() {
   Status status;
   {
     const Renaming renaming;
-    if (renaming.interrupted()) return Error{ErrorCode::kIo, "interrupted", {}, ""};
+    if (renaming.interrupted()) return make_error(ErrorCode::kIo, "interrupted");
     using Old = OutputFile::Impl::Old;
     std::vector<Old> old(files.size(), Old::kNone);
     size_t done = 0;

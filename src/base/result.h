@@ -45,6 +45,11 @@ struct Error {
   std::string text() const;
 };
 
+// Makes an error without a place.
+inline Error make_error(ErrorCode code, std::string what, std::string hint = {}) {
+  return {code, std::move(what), {}, std::move(hint)};
+}
+
 template <class T>
 class [[nodiscard]] Result {
  public:

@@ -15,10 +15,8 @@ Result<const Analysis*> analysis_named(const std::string& name) {
   std::vector<std::string> names;
   for (const Analysis* analysis : analyses()) names.emplace_back(analysis->name);
   const std::string near = nearest(dashed(name), names);
-  return Error{ErrorCode::kUsage,
-               "no analysis \"" + name + "\"",
-               {},
-               near.empty() ? "stageline help analyses lists them" : "did you mean \"" + near + "\"?"};
+  return make_error(ErrorCode::kUsage, "no analysis \"" + name + "\"",
+                    near.empty() ? "stageline help analyses lists them" : "did you mean \"" + near + "\"?");
 }
 
 const std::vector<std::string_view>& shared_flags() {
@@ -49,8 +47,8 @@ Status check_table(const std::vector<const Analysis*>& chosen, const std::string
       if (name == table.name) return {};
       append_item(list, table.name);
     }
-  return Error{
-      ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"", {}, "its tables are " + list};
+  return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"",
+                    "its tables are " + list);
 }
 
 Status check_format(const std::vector<const Analysis*>& chosen, const std::string& format, const std::string& table) {
@@ -60,14 +58,13 @@ Status check_format(const std::vector<const Analysis*>& chosen, const std::strin
     std::string hint;
     for (const Analysis* other : analyses())
       if (format == other->format) hint += (hint.empty() ? "of " : ", ") + std::string(other->name);
-    return Error{ErrorCode::kUsage,
-                 std::string(analysis->name) + " has no --format " + format + "; it is text, csv or json" +
-                     (analysis->format[0] != '\0' ? std::string(" or ") + analysis->format : ""),
-                 {},
-                 hint.empty() ? "" : "--format " + format + " is a form " + hint};
+    return make_error(ErrorCode::kUsage,
+                      std::string(analysis->name) + " has no --format " + format + "; it is text, csv or json" +
+                          (analysis->format[0] != '\0' ? std::string(" or ") + analysis->format : ""),
+                      hint.empty() ? "" : "--format " + format + " is a form " + hint);
   }
   if (!table.empty())
-    return Error{ErrorCode::kUsage, "--format " + format + " is one text; there is no --table to pick", {}, ""};
+    return make_error(ErrorCode::kUsage, "--format " + format + " is one text; there is no --table to pick");
   return {};
 }
 
@@ -88,7 +85,7 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
   input.hta = compat == "hta";
   input.msprof = compat == "msprof";
   if (arguments.has("overlay") && (chosen.size() != 1 || !chosen[0]->makes_overlay))
-    return Error{ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay", {}, ""};
+    return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " makes no overlay");
   for (const std::string& name : arguments.given()) {
     const auto& shared = shared_flags();
     if (std::find(shared.begin(), shared.end(), name) != shared.end()) continue;
@@ -102,14 +99,12 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
         const std::string value = arguments.get(name);
         const auto choices = split(option.choices, ',');
         if (option.choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
-          return Error{
-              ErrorCode::kUsage, "--" + name + " is one of " + option.choices + ", not \"" + value + "\"", {}, ""};
+          return make_error(ErrorCode::kUsage,
+                            "--" + name + " is one of " + option.choices + ", not \"" + value + "\"");
       }
     if (!known)
-      return Error{ErrorCode::kUsage,
-                   std::string(chosen[0]->name) + " has no option --" + name,
-                   {},
-                   std::string("stageline help ") + chosen[0]->name + " lists its options"};
+      return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " has no option --" + name,
+                        std::string("stageline help ") + chosen[0]->name + " lists its options");
     input.options.set(name, arguments.get(name));
   }
   AnalysisOptions last;

@@ -13,12 +13,12 @@ int run_align(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
-    return fail({ErrorCode::kUsage, "align comes as text, csv or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "align comes as text, csv or json, not \"" + format + "\""));
   AlignOptions options;
   Result<AlignMode> mode = parse_align_mode(arguments.get("align", "auto"));
   if (!mode) return fail(mode.error());
   if (*mode == AlignMode::kNever)
-    return fail({ErrorCode::kUsage, "align measures clocks: --align never leaves nothing to do", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "align measures clocks: --align never leaves nothing to do"));
   options.mode = *mode;
   for (const std::string& text : arguments.all("align-on")) {
     Result<align::ByHand> hand = parse_align_on(text);
@@ -54,10 +54,10 @@ int run_align(const Arguments& arguments) {
   notes.merge(alignment->notes);
   print_notes(*terminal, notes, arguments.operands[0]);
   if (alignment->untied.empty() || trusted) return kExitGood;
-  return fail({ErrorCode::kUnavailable,
-               "some ranks could not be aligned with the clock of rank " + std::to_string(trace->parts.front().rank),
-               {},
-               "add --trust-clocks to keep their recorded clocks"});
+  return fail(
+      make_error(ErrorCode::kUnavailable,
+                 "some ranks could not be aligned with the clock of rank " + std::to_string(trace->parts.front().rank),
+                 "add --trust-clocks to keep their recorded clocks"));
 }
 
 }  // namespace stageline

@@ -25,14 +25,12 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
   const AnalysisNeeds needs = chosen[0]->needs;
   for (const Analysis* analysis : chosen)
     if ((analysis->needs == AnalysisNeeds::kTwoRuns || analysis->needs == AnalysisNeeds::kFiles) && chosen.size() > 1)
-      return Error{ErrorCode::kUsage, std::string(analysis->name) + " has an input of its own; ask it alone", {}, ""};
+      return make_error(ErrorCode::kUsage, std::string(analysis->name) + " has an input of its own; ask it alone");
   input.paths.assign(arguments.operands.begin() + 1, arguments.operands.end());
   if (needs == AnalysisNeeds::kTwoRuns) {
     if (!input.options.has("control") || !input.options.has("test") || !input.paths.empty())
-      return Error{ErrorCode::kUsage,
-                   std::string(chosen[0]->name) + " compares two runs",
-                   {},
-                   std::string("stageline analyze ") + chosen[0]->name + " --control A --test B"};
+      return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " compares two runs",
+                        std::string("stageline analyze ") + chosen[0]->name + " --control A --test B");
     for (const char* side : {"control", "test"}) {
       TRY(run, open_run(arguments, terminal, {input.options.text(side)}, chosen[0]->compat));
       (side[0] == 'c' ? runs.control : runs.test) = std::move(*run);
@@ -42,7 +40,7 @@ Status open_inputs(const Arguments& arguments, const Terminal& terminal, const s
     return {};
   }
   if (input.paths.empty())
-    return Error{ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…", {}, ""};
+    return make_error(ErrorCode::kUsage, "something is missing: stageline analyze ANALYSIS PATH…");
   if (needs == AnalysisNeeds::kFiles) return {};
   const bool across = std::any_of(chosen.begin(), chosen.end(), [](const Analysis* a) { return a->across_ranks; });
   if (Status taken =

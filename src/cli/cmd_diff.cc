@@ -50,12 +50,12 @@ int run_diff(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
-    return fail({ErrorCode::kUsage, "diff comes as text, csv or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "diff comes as text, csv or json, not \"" + format + "\""));
   Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
   if (!limit) return fail(limit.error());
   const std::string table = dashed(arguments.get("table"));
   if (!table.empty() && table != "runs" && table != "groups")
-    return fail({ErrorCode::kUsage, "diff has the tables runs and groups, not \"" + table + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "diff has the tables runs and groups, not \"" + table + "\""));
   Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   Result<Trace> a = open_run(arguments, *terminal, {arguments.operands[0]}, "", Clocks::kCompared);

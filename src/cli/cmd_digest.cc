@@ -15,10 +15,8 @@ Result<DigestOptions> digest_options(const Arguments& arguments) {
   if (arguments.has("ranks")) {
     int64_t first = 0, last = INT32_MAX;
     if (Status s = parse_step_range(arguments.get("ranks"), first, last); !s)
-      return Error{ErrorCode::kUsage,
-                   "\"" + arguments.get("ranks") + "\" is not a range of ranks",
-                   {},
-                   "write --ranks 0:63, 64:, :63 or 7 (both ends count)"};
+      return make_error(ErrorCode::kUsage, "\"" + arguments.get("ranks") + "\" is not a range of ranks",
+                        "write --ranks 0:63, 64:, :63 or 7 (both ends count)");
     options.first_rank = static_cast<int32_t>(std::clamp<int64_t>(first, 0, INT32_MAX));
     options.last_rank = static_cast<int32_t>(std::clamp<int64_t>(last, 0, INT32_MAX));
   }
@@ -65,7 +63,7 @@ int run_digest(const Arguments& arguments) {
   Result<Terminal> terminal = terminal_for(arguments);
   if (!terminal) return fail(terminal.error());
   if (arguments.get("output").empty())
-    return fail({ErrorCode::kUsage, "digest needs to know where to write", {}, "stageline digest LOGS -o DIR"});
+    return fail(make_error(ErrorCode::kUsage, "digest needs to know where to write", "stageline digest LOGS -o DIR"));
   Result<DigestOptions> options = digest_options(arguments);
   if (!options) return fail(options.error());
   if (Status s = take_threads(arguments); !s) return fail(s.error());

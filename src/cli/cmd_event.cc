@@ -15,10 +15,9 @@ Result<const Part*> part_of_rank(const Trace& trace, const Arguments& arguments)
     if (part.rank == *rank) return &part;
     append_item(ranks, std::to_string(part.rank));
   }
-  return Error{ErrorCode::kUsage,
-               *rank < 0 ? "there are several ranks; --rank says whose event" : "no rank " + std::to_string(*rank),
-               {},
-               "it has ranks " + ranks};
+  return make_error(ErrorCode::kUsage,
+                    *rank < 0 ? "there are several ranks; --rank says whose event" : "no rank " + std::to_string(*rank),
+                    "it has ranks " + ranks);
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ int run_explain(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
-    return fail({ErrorCode::kUsage, "explain comes as text or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "explain comes as text or json, not \"" + format + "\""));
   Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
   if (!limit) return fail(limit.error());
   Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);

@@ -11,10 +11,8 @@ int run_export(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string output = arguments.get("output");
   if (output.empty())
-    return fail({ErrorCode::kUsage,
-                 "export needs to know where to write",
-                 {},
-                 "stageline export PATH… -o pipeline.pftrace; -o - is stdout"});
+    return fail(make_error(ErrorCode::kUsage, "export needs to know where to write",
+                           "stageline export PATH… -o pipeline.pftrace; -o - is stdout"));
   Result<ExportQuestion> ask = export_question(arguments, terminal->lang);
   if (!ask) return fail(ask.error());
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());

@@ -26,14 +26,12 @@ Result<StackExportOptions> options_of(const Arguments& arguments) {
   options.speedscope = arguments.get("format", extension == "json" ? "speedscope" : "collapsed") == "speedscope";
   options.nanoseconds = arguments.get("unit", "us") == "ns";
   if (arguments.has("unit") && (options.speedscope || options.as_torch))
-    return Error{ErrorCode::kUsage,
-                 "--unit is of collapsed stacks",
-                 {},
-                 options.speedscope ? "speedscope's form has nanoseconds" : "torch writes whole microseconds"};
+    return make_error(ErrorCode::kUsage, "--unit is of collapsed stacks",
+                      options.speedscope ? "speedscope's form has nanoseconds" : "torch writes whole microseconds");
   const std::string leaf = arguments.get("leaf", options.aggregate ? "op" : "none");
   options.leaf = leaf == "kernel" ? StackLeaf::kKernel : leaf == "op" ? StackLeaf::kOperator : StackLeaf::kNone;
   if (options.as_torch && arguments.has("leaf") && options.leaf != StackLeaf::kNone)
-    return Error{ErrorCode::kUsage, "--leaf is for rebuilt stacks", {}, "leave --stacks torch out"};
+    return make_error(ErrorCode::kUsage, "--leaf is for rebuilt stacks", "leave --stacks torch out");
   if (options.as_torch) options.leaf = StackLeaf::kNone;
   return options;
 }
@@ -46,10 +44,8 @@ Result<std::vector<size_t>> chosen_parts(const Trace& trace) {
         (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)))
       parts.push_back(p);
   if (!parts.empty()) return parts;
-  return Error{ErrorCode::kBadInput,
-               "no rank with profiler slices is left",
-               {},
-               "only PyTorch profiler traces have stacks; stageline info lists the contents of the input"};
+  return make_error(ErrorCode::kBadInput, "no rank with profiler slices is left",
+                    "only PyTorch profiler traces have stacks; stageline info lists the contents of the input");
 }
 
 bool any_slice(const Trace& trace, const std::vector<size_t>& parts, bool (*is)(Category)) {
@@ -65,24 +61,18 @@ Error nothing_written(const Trace& trace, const std::vector<size_t>& parts, Stac
   const bool frames = any_slice(trace, parts, [](Category c) { return c == Category::kPythonFunction; });
   const bool work = any_slice(trace, parts, [](Category c) { return is_device_work(c); });
   if (metric == StackMetric::kDeviceTime && !work)
-    return {ErrorCode::kBadInput,
-            "the trace has no device work, so no stack has device time",
-            {},
-            "self_cpu_time_total weighs stacks by the host's time"};
+    return make_error(ErrorCode::kBadInput, "the trace has no device work, so no stack has device time",
+                      "self_cpu_time_total weighs stacks by the host's time");
   if (metric == StackMetric::kHostMemory || metric == StackMetric::kDeviceMemory)
-    return {ErrorCode::kBadInput,
-            "no call allocates more than it frees, by the records of the trace",
-            {},
-            "torch.profiler records memory with profile_memory=True"};
+    return make_error(ErrorCode::kBadInput, "no call allocates more than it frees, by the records of the trace",
+                      "torch.profiler records memory with profile_memory=True");
   if (counts.below_unit > 0)
-    return {ErrorCode::kBadInput, "all stacks have less than 1 µs", {}, "--unit ns writes them"};
+    return make_error(ErrorCode::kBadInput, "all stacks have less than 1 µs", "--unit ns writes them");
   if (!frames)
-    return {ErrorCode::kBadInput,
-            "the trace has no Python frames",
-            {},
-            "record with with_stack=True; --aggregate --leaf op writes operators without frames"};
-  return {
-      ErrorCode::kBadInput, "no time was spent in the frames of the trace", {}, "stageline info lists its contents"};
+    return make_error(ErrorCode::kBadInput, "the trace has no Python frames",
+                      "record with with_stack=True; --aggregate --leaf op writes operators without frames");
+  return make_error(ErrorCode::kBadInput, "no time was spent in the frames of the trace",
+                    "stageline info lists its contents");
 }
 
 }  // namespace
@@ -96,10 +86,8 @@ int run_export_stacks(const Arguments& given) {
   if (!options) return fail(options.error());
   const std::string output = arguments.get("output");
   if (output.empty())
-    return fail({ErrorCode::kUsage,
-                 "export-stacks needs to know where to write",
-                 {},
-                 "stageline export-stacks TRACE -o stacks.txt; -o - is stdout"});
+    return fail(make_error(ErrorCode::kUsage, "export-stacks needs to know where to write",
+                           "stageline export-stacks TRACE -o stacks.txt; -o - is stdout"));
   if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
   Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
   if (!trace) return fail(trace.error());
@@ -107,10 +95,8 @@ int run_export_stacks(const Arguments& given) {
   if (!parts) return fail(parts.error());
   const bool file_each = parts->size() > 1 && !options->aggregate && !options->speedscope;
   if (file_each && output == "-")
-    return fail({ErrorCode::kUsage,
-                 "a line per event is written to one file per rank, and stdout takes one",
-                 {},
-                 "choose a rank with --rank, or add --aggregate, which puts ranks under a frame each"});
+    return fail(make_error(ErrorCode::kUsage, "a line per event is written to one file per rank, and stdout takes one",
+                           "choose a rank with --rank, or add --aggregate, which puts ranks under a frame each"));
   StackExportCounts counts;
   OutputSet together;
   std::vector<std::string> wrote;

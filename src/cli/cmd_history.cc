@@ -330,7 +330,7 @@ int run_history(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
-    return fail({ErrorCode::kUsage, "history comes as text or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "history comes as text or json, not \"" + format + "\""));
   const std::string what = arguments.operands.empty() ? "list" : arguments.operands[0];
   const std::vector<std::string> rest(arguments.operands.begin() + (arguments.operands.empty() ? 0 : 1),
                                       arguments.operands.end());
@@ -338,10 +338,9 @@ int run_history(const Arguments& arguments) {
     return fail(
         {ErrorCode::kUsage, "history takes add, list or check, not \"" + what + "\"", {}, "stageline history add RUN"});
   if ((what == "add") == rest.empty())
-    return fail({ErrorCode::kUsage,
-                 what == "add" ? "history add needs a run" : "history " + what + " takes no runs: the history has them",
-                 {},
-                 ""});
+    return fail(make_error(ErrorCode::kUsage, what == "add"
+                                                  ? "history add needs a run"
+                                                  : "history " + what + " takes no runs: the history has them"));
   const std::string path = arguments.get("db", rest.empty() ? kFile : folder_of(rest[0]) + "/" + kFile);
   HistoryFile file;
   if (what == "add") {

@@ -13,7 +13,7 @@ int run_info(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
-    return fail({ErrorCode::kUsage, "info comes as text or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "info comes as text or json, not \"" + format + "\""));
   Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
   if (!out) return fail(out.error());
   const bool figures = arguments.has("figures");

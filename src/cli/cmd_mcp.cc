@@ -78,7 +78,7 @@ void work(Server& server, Desk& desk) {
     try {
       answer = server.answer(line, progress);
     } catch (const std::bad_alloc&) {
-      failed = Error{ErrorCode::kLimit, "there is not enough memory for this run", {}, "open fewer ranks or steps"};
+      failed = make_error(ErrorCode::kLimit, "there is not enough memory for this run", "open fewer ranks or steps");
     }
     const std::scoped_lock lock(desk.mutex);
     desk.at_work = {};

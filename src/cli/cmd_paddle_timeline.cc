@@ -14,7 +14,7 @@ int run_paddle_timeline(const Arguments& arguments) {
   PaddleTimelineOptions options;
   options.log_dir = arguments.get("log-dir");
   if (options.log_dir.empty())
-    return fail({ErrorCode::kUsage, "paddle-timeline needs --log-dir", {}, "the folder that holds workerlog.0"});
+    return fail(make_error(ErrorCode::kUsage, "paddle-timeline needs --log-dir", "the folder that holds workerlog.0"));
   if (arguments.has("devices")) {
     // The order matters here, because rows come in it. So this is a plain list as in Paddle's script; only ranges are
     // an addition.

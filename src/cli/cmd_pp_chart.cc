@@ -20,10 +20,9 @@ Result<std::string> folder_of(const Arguments& arguments) {
   if (!given.empty() && given[0] == "cluster") given.erase(given.begin());
   if (arguments.has("profiling-path")) given.push_back(arguments.get("profiling-path"));
   if (given.size() == 1) return given[0];
-  return Error{ErrorCode::kUsage,
-               given.empty() ? "pp-chart needs the folder of a profile" : "pp-chart takes one folder",
-               {},
-               "stageline pp-chart -d DIR"};
+  return make_error(ErrorCode::kUsage,
+                    given.empty() ? "pp-chart needs the folder of a profile" : "pp-chart takes one folder",
+                    "stageline pp-chart -d DIR");
 }
 
 // Reads "0,2", "0-3" or "all".
@@ -39,10 +38,8 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
   TRY_OK(take(folder_of(a), options.folder));
   options.as_msprof = a.has("compat");
   if (a.has("in-place") && (a.has("tables-only") || a.has("output")))
-    return Error{ErrorCode::kUsage,
-                 "--in-place writes into the profile, --output and --tables-only elsewhere",
-                 {},
-                 "give one of them"};
+    return make_error(ErrorCode::kUsage, "--in-place writes into the profile, --output and --tables-only elsewhere",
+                      "give one of them");
   options.to = a.has("in-place")      ? PpChartOptions::To::kInPlace
                : a.has("tables-only") ? PpChartOptions::To::kTablesAlone
                                       : PpChartOptions::To::kCopies;
@@ -55,19 +52,15 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
   TRY_OK(take_layout(a, options.open));
   options.open.only_ranges = true;
   if (dashed(a.get("mode", "pp_chart")) != "pp-chart")
-    return Error{ErrorCode::kUsage,
-                 "-m " + a.get("mode") + " is not this command: it is pp_chart",
-                 {},
-                 "stageline analyze has the others"};
+    return make_error(ErrorCode::kUsage, "-m " + a.get("mode") + " is not this command: it is pp_chart",
+                      "stageline analyze has the others");
   if (a.get("export-type", "db") != "db")
-    return Error{ErrorCode::kUsage,
-                 "--export_type is db: the chart is tables of a database, not " + a.get("export-type"),
-                 {},
-                 ""};
+    return make_error(ErrorCode::kUsage,
+                      "--export_type is db: the chart is tables of a database, not " + a.get("export-type"));
   for (const char* name : {"parallel-mode", "force", "agent"})
     if (a.has(name)) note(terminal, std::string("--") + name + " changes nothing here");
   const std::string fail_on = a.get("fail-on", "unlabelled");
-  if (fail_on != "unlabelled") return Error{ErrorCode::kUsage, "--fail-on is unlabelled here, not " + fail_on, {}, ""};
+  if (fail_on != "unlabelled") return make_error(ErrorCode::kUsage, "--fail-on is unlabelled here, not " + fail_on);
   return options;
 }
 

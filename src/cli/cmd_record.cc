@@ -86,10 +86,8 @@ Status take_steps(const Arguments& arguments, Variables& variables) {
   TRY_OK(parse_step_range(arguments.get("steps"), first, last));
   const int64_t most = INT_MAX;
   if (first > most || last < 0 || (first < 0 && first != INT64_MIN))
-    return Error{ErrorCode::kUsage,
-                 "no training step has a number of \"" + arguments.get("steps") + "\"",
-                 {},
-                 "steps count from 0: --steps 10:15, 10:, :15 or 10"};
+    return make_error(ErrorCode::kUsage, "no training step has a number of \"" + arguments.get("steps") + "\"",
+                      "steps count from 0: --steps 10:15, 10:, :15 or 10");
   variables["STAGELINE_STEPS"] =
       std::to_string(std::clamp<int64_t>(first, 0, most)) + ":" + std::to_string(std::clamp<int64_t>(last, 0, most));
   return {};
@@ -107,10 +105,8 @@ Status take_injections(const Arguments& arguments, const Parts& parts, Variables
   for (const auto& injection : kInjections) {
     if (!arguments.has(injection.flag)) continue;
     if (!has_entry(parts.library, injection.entry))
-      return Error{ErrorCode::kUnavailable,
-                   std::string("--") + injection.flag + ": this build's recorder has no " + injection.entry,
-                   {},
-                   ""};
+      return make_error(ErrorCode::kUnavailable,
+                        std::string("--") + injection.flag + ": this build's recorder has no " + injection.entry);
     inject(injection.name, injection.chain, parts.library, variables);
   }
   return {};
@@ -123,10 +119,9 @@ Result<std::string> ready_folder(const std::string& wanted) {
   const fs::path folder = fs::absolute(wanted, failed).lexically_normal();
   fs::create_directories(folder, failed);
   if (!fs::is_directory(folder) || access(folder.c_str(), W_OK | X_OK) != 0)
-    return Error{ErrorCode::kIo,
-                 "cannot write to " + folder.string() + ": " + (failed ? failed.message() : std::strerror(errno)),
-                 {},
-                 "choose another folder: -o DIR"};
+    return make_error(ErrorCode::kIo,
+                      "cannot write to " + folder.string() + ": " + (failed ? failed.message() : std::strerror(errno)),
+                      "choose another folder: -o DIR");
   std::string path = folder.string();
   if (path.size() > 1 && path.ends_with('/')) path.pop_back();
   return path;
@@ -232,13 +227,12 @@ int run_record(const Arguments& arguments) {
   const std::string shown = arguments.get("output", "stageline-rec");
   Variables of_flags;
   if (Status s = take_steps(arguments, of_flags); !s) return fail(s.error());
-  if (shown.empty()) return fail({ErrorCode::kUsage, "-o wants a folder", {}, "stageline record -o DIR -- COMMAND…"});
+  if (shown.empty())
+    return fail(make_error(ErrorCode::kUsage, "-o wants a folder", "stageline record -o DIR -- COMMAND…"));
   const Parts parts = find_parts();
   if (parts.library.empty())
-    return fail({ErrorCode::kUnavailable,
-                 "libstageline_record.so.1 is not in the folder of this program",
-                 {},
-                 "install it with the program (cmake --install), or use the build tree as it is"});
+    return fail(make_error(ErrorCode::kUnavailable, "libstageline_record.so.1 is not in the folder of this program",
+                           "install it with the program (cmake --install), or use the build tree as it is"));
   Result<std::string> folder = ready_folder(shown);
   if (!folder) return fail(folder.error());
   Variables variables = variables_for(parts, *folder);

@@ -30,15 +30,12 @@ Result<int> fail_on(const Arguments& arguments, const Findings& findings, double
     const std::string id(trim(item));
     if (std::find(known.begin(), known.end(), id) == known.end()) {
       if (id.ends_with("%"))
-        return Error{ErrorCode::kUsage,
-                     "--fail-on takes a share or a list of findings, and \"" + list + "\" mixes them",
-                     {},
-                     "--fail-on " + id + " alone asks what all causes cost together; ask for both in two calls"};
+        return make_error(ErrorCode::kUsage,
+                          "--fail-on takes a share or a list of findings, and \"" + list + "\" mixes them",
+                          "--fail-on " + id + " alone asks what all causes cost together; ask for both in two calls");
       const std::string near = nearest(id, known);
-      return Error{ErrorCode::kUsage,
-                   "no finding \"" + id + "\"",
-                   {},
-                   near.empty() ? "stageline report --help lists them" : "did you mean " + near + "?"};
+      return make_error(ErrorCode::kUsage, "no finding \"" + id + "\"",
+                        near.empty() ? "stageline report --help lists them" : "did you mean " + near + "?");
     }
     const auto is = [&](const Finding& finding) { return finding.id == id || (id == "any" && finding.id != "none"); };
     if (std::any_of(findings.list.begin(), findings.list.end(), is)) return kExitFinding;

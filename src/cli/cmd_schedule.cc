@@ -39,24 +39,22 @@ struct Answer {
 // `said` gets notes on what was left out of an order that was read.
 Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& said) {
   if (!a.has("from-csv")) {
-    if (a.has("layout")) return Error{ErrorCode::kUsage, "--layout goes with --from-csv", {}, ""};
+    if (a.has("layout")) return make_error(ErrorCode::kUsage, "--layout goes with --from-csv");
     if (a.operands.empty())
-      return Error{ErrorCode::kUsage,
-                   "which schedule?",
-                   {},
-                   "stageline schedule 1f1b, or --from-csv FILE; stageline help schedules lists them"};
+      return make_error(ErrorCode::kUsage, "which schedule?",
+                        "stageline schedule 1f1b, or --from-csv FILE; stageline help schedules lists them");
     return schedule_of(a);
   }
   if (!a.operands.empty())
-    return Error{ErrorCode::kUsage, "the order is in the file; no schedule's name goes with --from-csv", {}, ""};
+    return make_error(ErrorCode::kUsage, "the order is in the file; no schedule's name goes with --from-csv");
   for (const char* flag : {"stages", "micro-batches", "chunks", "group", "dw-detach", "plan-cost"})
     if (a.has(flag))
-      return Error{ErrorCode::kUsage, std::string("the sizes are in the file; --") + flag + " does not apply", {}, ""};
+      return make_error(ErrorCode::kUsage, std::string("the sizes are in the file; --") + flag + " does not apply");
   std::optional<ChunkLayout> layout;
   if (a.has("layout")) {
     for (const ChunkLayout known : {ChunkLayout::kLoop, ChunkLayout::kV, ChunkLayout::kBidirectional})
       if (a.get("layout") == layout_name(known)) layout = known;
-    if (!layout) return Error{ErrorCode::kUsage, "--layout is loop, v or bidirectional", {}, ""};
+    if (!layout) return make_error(ErrorCode::kUsage, "--layout is loop, v or bidirectional");
   }
   const std::string path = a.get("from-csv");
   TRY(text, read_all(path, kMaxOrderBytes));
@@ -184,7 +182,7 @@ Status draw(const Answer& a, const Arguments& arguments, const Terminal& termina
   options.title = valid_utf8(arguments.get("title", terminal.say("schedule.drawn", drawn)));
   TRY(width, arguments.real("width", 0));
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
-    return Error{ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""};
+    return make_error(ErrorCode::kUsage, "--width is 200 to 32000 pixels");
   options.width_px = *width;
   SimulateOptions o;
   o.schedule = a.schedule;
@@ -225,7 +223,7 @@ Status replay_answer(Answer& a) {
 Status check_form(const Arguments& arguments, const std::string& format, const std::string& output) {
   if (!arguments.has("format")) return {};
   if (arguments.has("to"))
-    return Error{ErrorCode::kUsage, "--format and --to each choose what is written", {}, "give one of them"};
+    return make_error(ErrorCode::kUsage, "--format and --to each choose what is written", "give one of them");
   const std::string extension = file_extension(output);
   const std::string own = format == "text" ? "txt" : format == "torch" ? "csv" : format;
   if (output == "-" || extension == own || !choose_exporter("", output)) return {};
@@ -253,7 +251,7 @@ int run_schedule(const Arguments& arguments) {
   const std::string output = arguments.get("output", "-"), extension = file_extension(output);
   const std::string format = arguments.get("format", output.ends_with(".csv") && !arguments.has("to") ? "csv" : "text");
   if (format != "text" && format != "csv" && format != "torch" && format != "json")
-    return fail({ErrorCode::kUsage, "--format is text, csv, torch or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "--format is text, csv, torch or json, not \"" + format + "\""));
   if (Status s = check_form(arguments, format, output); !s) return fail(s.error());
   Result<int64_t> rows = arguments.integer("rows", 100, 0, INT64_MAX);
   if (!rows) return fail(rows.error());

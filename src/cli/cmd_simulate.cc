@@ -133,23 +133,21 @@ Status write_run(SimulatedRun& run, const std::string& format, const AscendDbOpt
 Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) {
   const std::string folder = arguments.get("output");
   if (folder.empty() || folder == "-")
-    return Error{ErrorCode::kUsage, "simulate needs a folder to write to", {}, "stageline simulate 1f1b -o logs"};
+    return make_error(ErrorCode::kUsage, "simulate needs a folder to write to", "stageline simulate 1f1b -o logs");
   const std::string format = arguments.get("format", "paddle");
   const bool ascend = format == "ascend";
   if (format != "paddle" && format != "cells" && !ascend)
-    return Error{ErrorCode::kUsage, "--format is paddle, cells or ascend, not \"" + format + "\"", {}, ""};
+    return make_error(ErrorCode::kUsage, "--format is paddle, cells or ascend, not \"" + format + "\"");
   if (const std::string flag = ascend_only_flag(arguments); !ascend && !flag.empty())
-    return Error{ErrorCode::kUsage, "--" + flag + " goes with --format ascend", {}, ""};
+    return make_error(ErrorCode::kUsage, "--" + flag + " goes with --format ascend");
   TRY(options, options_of(arguments));
   for (const char* flag : {"messages", "reduce"})
     if (ascend && arguments.has(flag))
-      return Error{ErrorCode::kUsage,
-                   "--" + std::string(flag) + " is for --format paddle and cells; Ascend's profiles always have them",
-                   {},
-                   ""};
+      return make_error(ErrorCode::kUsage, "--" + std::string(flag) +
+                                               " is for --format paddle and cells; Ascend's profiles always have them");
   for (const Fault& fault : options->faults)
     if (ascend && fault.kind == "slow-link")
-      return Error{ErrorCode::kUsage, "--fault slow-link is for --format paddle and cells", {}, ""};
+      return make_error(ErrorCode::kUsage, "--fault slow-link is for --format paddle and cells");
   AscendDbOptions databases;
   databases.first_step = 0;
   if (ascend) {

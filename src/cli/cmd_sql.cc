@@ -40,7 +40,7 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
   q.wide = arguments.has("wide");
   q.format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (q.format != "text" && q.format != "csv" && q.format != "json" && q.format != "arrow")
-    return Error{ErrorCode::kUsage, "answers come as text, csv, json or arrow, not \"" + q.format + "\"", {}, ""};
+    return make_error(ErrorCode::kUsage, "answers come as text, csv, json or arrow, not \"" + q.format + "\"");
   const bool is_text = q.format == "text";
   TRY(rows, arguments.integer("rows", is_text ? (terminal.table_width > 0 ? 40 : 100) : 0, 0, INT64_MAX));
   q.limits.max_rows = *rows == 0 ? INT64_MAX : *rows;
@@ -80,10 +80,8 @@ int run_sql(const Arguments& arguments) {
           {ErrorCode::kUsage, "a query is missing", {}, "stageline sql LOGS \"SELECT name, help FROM tables\""});
   }
   if (q->query.empty() && (arguments.has("output") || q->format != "text"))
-    return fail({ErrorCode::kUsage,
-                 "the prompt prints text; --format and --output need a query",
-                 {},
-                 "stageline sql LOGS \"SELECT …\""});
+    return fail(make_error(ErrorCode::kUsage, "the prompt prints text; --format and --output need a query",
+                           "stageline sql LOGS \"SELECT …\""));
   Result<OutputFile> out = open_output(arguments.get("output", "-"), q->paths);
   if (!out) return fail(out.error());
   Result<Trace> trace = open_run(arguments, *terminal, q->paths, "", Clocks::kCompared);

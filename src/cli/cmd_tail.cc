@@ -117,7 +117,7 @@ int run_tail(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
-    return fail({ErrorCode::kUsage, "tail comes as text or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "tail comes as text or json, not \"" + format + "\""));
   const auto rows = arguments.integer("rows", 10, 0, INT32_MAX);
   if (!rows) return fail(rows.error());
   const Result<OpenOptions> options = open_options(arguments, "", Clocks::kCompared);

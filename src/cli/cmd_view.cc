@@ -115,7 +115,8 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
                    const OpenOptions& compared, const ServeOptions& how) {
   for (const char* of_a_run : {"compare", "title", "follow", "webhook"})
     if (arguments.has(of_a_run))
-      return fail({ErrorCode::kUsage, std::string("--") + of_a_run + " goes with a run", {}, "stageline view PATH"});
+      return fail(
+          make_error(ErrorCode::kUsage, std::string("--") + of_a_run + " goes with a run", "stageline view PATH"));
   std::vector<std::string> roots = arguments.all("root");
   if (roots.empty()) roots.emplace_back(".");
   Result<std::vector<std::string>> real = real_folders(roots, "root");
@@ -176,7 +177,8 @@ int run_view(const Arguments& arguments) {
   const bool follows = arguments.has("follow");
   std::unique_ptr<Webhook> webhook;
   if (arguments.has("webhook")) {
-    if (!follows) return fail({ErrorCode::kUsage, "--webhook needs --follow", {}, "add --follow, or omit --webhook"});
+    if (!follows)
+      return fail(make_error(ErrorCode::kUsage, "--webhook needs --follow", "add --follow, or omit --webhook"));
     if (Status taken = take(Webhook::to(arguments.get("webhook")), webhook); !taken) return fail(taken.error());
   }
   ServeOptions how;
@@ -184,10 +186,11 @@ int run_view(const Arguments& arguments) {
   how.port = static_cast<int32_t>(*port);
   how.token = arguments.get("token", "path") != "none";
   if (arguments.has("host") && how.host.empty())
-    return fail({ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all"));
   if (arguments.operands.empty()) return run_start_page(arguments, *terminal, *options, *recorded, how);
   if (arguments.has("root"))
-    return fail({ErrorCode::kUsage, "--root is for the start page, which opens runs", {}, "omit --root or the run"});
+    return fail(
+        make_error(ErrorCode::kUsage, "--root is for the start page, which opens runs", "omit --root or the run"));
   // A missing path is reported here and not on the page.
   if (const Status s = follows ? Status() : check_readable(arguments.operands); !s) return fail(s.error());
   const std::string other = arguments.get("compare");

@@ -114,7 +114,7 @@ int run_what_if(const Arguments& arguments) {
   if (!terminal) return fail(terminal.error());
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
-    return fail({ErrorCode::kUsage, "what-if comes as text, csv or json, not \"" + format + "\"", {}, ""});
+    return fail(make_error(ErrorCode::kUsage, "what-if comes as text, csv or json, not \"" + format + "\""));
   Result<WhatIfQuestion> ask = what_if_question(arguments);
   if (!ask) return fail(ask.error());
   if (Status s = check_writable(arguments.get("output", "-"), arguments.operands); !s) return fail(s.error());

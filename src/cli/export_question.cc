@@ -15,7 +15,7 @@ Result<ExportQuestion> export_question(const Arguments& arguments, const std::st
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   TRY(width, arguments.real("width", 0));
   if (arguments.has("width") && !(*width >= 200 && *width <= 32'000))
-    return Error{ErrorCode::kUsage, "--width is 200 to 32000 pixels", {}, ""};
+    return make_error(ErrorCode::kUsage, "--width is 200 to 32000 pixels");
   options.width_px = *width;
   options.hta = arguments.has("compat");
   question.clocks = (*exporter)->one_axis       ? Clocks::kOneAxis

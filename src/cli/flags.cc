@@ -17,7 +17,7 @@ std::vector<std::string> flags_of(const Command& command) {
 
 Error usage(const Command& command, std::string what, std::string hint) {
   if (hint.empty()) hint = std::string("stageline ") + command.name + " --help lists its flags";
-  return {ErrorCode::kUsage, std::move(what), {}, std::move(hint)};
+  return make_error(ErrorCode::kUsage, std::move(what), std::move(hint));
 }
 
 // Returns the long name of a one-letter flag such as "-o".

@@ -155,10 +155,9 @@ int run_help(const Arguments& arguments) {
     for (const Command& one : command_table()) known.emplace_back(one.name);
     for (const Analysis* one : analyses()) known.emplace_back(one->name);
     const std::string near = nearest(topic, known);
-    return fail({ErrorCode::kUsage,
-                 "no help on \"" + arguments.operands[0] + "\"",
-                 {},
-                 near.empty() ? "stageline help lists commands and topics" : "did you mean \"" + near + "\"?"});
+    return fail(
+        make_error(ErrorCode::kUsage, "no help on \"" + arguments.operands[0] + "\"",
+                   near.empty() ? "stageline help lists commands and topics" : "did you mean \"" + near + "\"?"));
   }
   for (const Item& item : items) fputs(entry(item.name, item.text, 20).c_str(), stdout);
   return kExitGood;
@@ -318,7 +317,7 @@ int run_completion(const Arguments& arguments) {
   else if (shell == "fish")
     fputs(fish_completion().c_str(), stdout);
   else
-    return fail({ErrorCode::kUsage, "no completion for \"" + shell + "\"", {}, "bash, zsh or fish"});
+    return fail(make_error(ErrorCode::kUsage, "no completion for \"" + shell + "\"", "bash, zsh or fish"));
   return kExitGood;
 }
 

@@ -80,11 +80,9 @@ Result<Ended> run_program(const std::vector<std::string>& command,
   if (failed != 0) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
     if (failed == ENOENT)
-      return Error{ErrorCode::kNotFound,
-                   "no program \"" + words[0] + "\"" + (words[0].find('/') == std::string::npos ? " on the PATH" : ""),
-                   {},
-                   ""};
-    return Error{ErrorCode::kIo, "cannot run \"" + words[0] + "\": " + std::strerror(failed), {}, ""};
+      return make_error(ErrorCode::kNotFound, "no program \"" + words[0] + "\"" +
+                                                  (words[0].find('/') == std::string::npos ? " on the PATH" : ""));
+    return make_error(ErrorCode::kIo, "cannot run \"" + words[0] + "\": " + std::strerror(failed));
   }
   const Ended ended = wait_for(child, waited);
   sigprocmask(SIG_SETMASK, &before, nullptr);

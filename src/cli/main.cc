@@ -74,13 +74,12 @@ int run(int argc, char** argv) {
         else
           same += " " + words[i];
       }
-      if (chart) return fail({ErrorCode::kUsage, "no command \"cluster\"", {}, same});
+      if (chart) return fail(make_error(ErrorCode::kUsage, "no command \"cluster\"", same));
     }
     const std::string near = nearest(dashed(words[0]), names);
-    return fail({ErrorCode::kUsage,
-                 "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),
-                 {},
-                 near.empty() ? "stageline help lists the commands" : ""});
+    return fail(make_error(ErrorCode::kUsage,
+                           "no command \"" + words[0] + "\"" + (near.empty() ? "" : "; did you mean \"" + near + "\"?"),
+                           near.empty() ? "stageline help lists the commands" : ""));
   }
   words.erase(words.begin());
   Result<Arguments> arguments = parse_arguments(*command, words);

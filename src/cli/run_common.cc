@@ -21,7 +21,7 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
   const std::string who = asker.empty() ? std::string("\"") + arguments.command->name + "\"" : std::string(asker);
   std::string hint =
       known.empty() ? std::string("it does not reproduce another tool's output") : "it has: " + std::string(known);
-  return Error{ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), {}, hint};
+  return make_error(ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), hint);
 }
 
 Status take_threads(const Arguments& arguments) {
@@ -34,7 +34,7 @@ Status take_threads(const Arguments& arguments) {
 Status take_layout(const Arguments& arguments, OpenOptions& options) {
   constexpr int64_t kMost = 100'000;
   if (arguments.has("pp") && arguments.has("stages") && arguments.get("pp") != arguments.get("stages"))
-    return Error{ErrorCode::kUsage, "--pp and --stages are the same and say two numbers", {}, "give one of them"};
+    return make_error(ErrorCode::kUsage, "--pp and --stages are the same and say two numbers", "give one of them");
   for (const auto& [name, value] : {std::pair{"stages", &options.layout.pp},
                                     {"pp", &options.layout.pp},
                                     {"tp", &options.layout.tp},
@@ -46,13 +46,11 @@ Status take_layout(const Arguments& arguments, OpenOptions& options) {
   TRY_OK(check_rank_layout(options.layout));
   if (options.layout.pp == 0 && (options.layout.tp > 0 || options.layout.dp > 0 || options.layout.cp > 0 ||
                                  options.layout.ep > 0 || !options.layout.order.empty()))
-    return Error{ErrorCode::kUsage,
-                 "--tp, --cp, --ep, --dp and --order place ranks only together with --pp",
-                 {},
-                 "say --pp P as well"};
+    return make_error(ErrorCode::kUsage, "--tp, --cp, --ep, --dp and --order place ranks only together with --pp",
+                      "say --pp P as well");
   const std::string cells = arguments.get("cells", "auto");
   if (cells != "auto" && cells != "off" && cells != "annotations" && cells != "inferred")
-    return Error{ErrorCode::kUsage, "--cells is auto, off, annotations or inferred, not \"" + cells + "\"", {}, ""};
+    return make_error(ErrorCode::kUsage, "--cells is auto, off, annotations or inferred, not \"" + cells + "\"");
   options.cells = cells == "off"           ? CellSource::kOff
                   : cells == "annotations" ? CellSource::kAnnotations
                   : cells == "inferred"    ? CellSource::kInferred
@@ -118,10 +116,8 @@ Result<std::optional<double>> share_flag(const Arguments& arguments, std::string
   if (text.ends_with("%")) text = trim(text.substr(0, text.size() - 1));
   const auto value = parse_double(text);
   if (!value || !(*value >= 0 && *value <= 1e6))
-    return Error{ErrorCode::kUsage,
-                 "--" + std::string(name) + " takes a share of the step, not \"" + given + "\"",
-                 {},
-                 "write --" + std::string(name) + " 3%"};
+    return make_error(ErrorCode::kUsage, "--" + std::string(name) + " takes a share of the step, not \"" + given + "\"",
+                      "write --" + std::string(name) + " 3%");
   return std::optional<double>(*value / 100);
 }
 

@@ -18,10 +18,8 @@ Result<PlanCosts> parse_plan(const std::string& text) {
   for (const std::string_view item : items)
     if (const auto value = parse_int(trim(item))) values.push_back(*value);
   if (values.size() != 4 || items.size() != 4)
-    return Error{ErrorCode::kUsage,
-                 "\"" + text + "\" is not the costs of a plan",
-                 {},
-                 "write --plan-cost F,I,W,LATENCY such as 50,55,45,5"};
+    return make_error(ErrorCode::kUsage, "\"" + text + "\" is not the costs of a plan",
+                      "write --plan-cost F,I,W,LATENCY such as 50,55,45,5");
   return PlanCosts{values[0], values[1], values[2], values[3]};
 }
 
@@ -32,7 +30,7 @@ Result<Schedule> schedule_of(const Arguments& a) {
   const std::string& name = a.operands[0];
   const ScheduleDef* def = find_schedule(name);
   if (a.has("pp") && a.has("stages") && a.get("pp") != a.get("stages"))
-    return Error{ErrorCode::kUsage, "--pp and --stages say different things", {}, "they are the same flag"};
+    return make_error(ErrorCode::kUsage, "--pp and --stages say different things", "they are the same flag");
   TRY_OK(a.take(a.has("pp") ? "pp" : "stages", 1, 4096, sizes.stages));
   TRY_OK(a.take("micro-batches", 1, 65536, sizes.micro_batches));
   if (def) sizes.chunks = def->default_chunks;
@@ -41,7 +39,7 @@ Result<Schedule> schedule_of(const Arguments& a) {
   sizes.dw_detach = a.has("dw-detach");
   if (a.has("plan-cost")) {
     if (def && std::string_view(def->name) != "zbvpp")
-      return Error{ErrorCode::kUsage, std::string(def->name) + " is not planned with costs", {}, "zbvpp is"};
+      return make_error(ErrorCode::kUsage, std::string(def->name) + " is not planned with costs", "zbvpp is");
     TRY(plan, parse_plan(a.get("plan-cost")));
     sizes.plan = *plan;
   }
@@ -50,7 +48,7 @@ Result<Schedule> schedule_of(const Arguments& a) {
 
 Result<UnitCosts> costs_of(const Arguments& a, UnitCosts costs) {
   TRY(latency, a.duration_ns("latency", 0));
-  if (*latency < 0 || *latency > kMaxCostNs) return Error{ErrorCode::kUsage, "--latency must be 0 to an hour", {}, ""};
+  if (*latency < 0 || *latency > kMaxCostNs) return make_error(ErrorCode::kUsage, "--latency must be 0 to an hour");
   costs.latency_ns = *latency;
   if (!a.has("cost")) return costs;
   const std::string text = a.get("cost");

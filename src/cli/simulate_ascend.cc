@@ -17,8 +17,7 @@ Status check_choice(const Arguments& a, const char* name) {
   const std::string choices = flag_of(*a.command, name).choices, given = a.get(name);
   const auto known = split(choices, ',');
   if (!a.has(name) || std::find(known.begin(), known.end(), given) != known.end()) return {};
-  return Error{
-      ErrorCode::kUsage, "--" + std::string(name) + " is one of " + choices + ", not \"" + given + "\"", {}, ""};
+  return make_error(ErrorCode::kUsage, "--" + std::string(name) + " is one of " + choices + ", not \"" + given + "\"");
 }
 
 }  // namespace
@@ -39,10 +38,9 @@ Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& r
   TRY_OK(a.take("first-step", 0, 1'000'000'000, o.first_step));
   const int64_t peers = tp * cp;
   if (const int64_t ranks = peers * run.dp * run.schedule.sizes.stages; ranks > kMaxRanks)
-    return Error{ErrorCode::kUsage,
-                 grouped(ranks) + " ranks, each a folder with databases, are more than " + grouped(kMaxRanks),
-                 {},
-                 "ask for a smaller --tp, --cp or --dp"};
+    return make_error(ErrorCode::kUsage,
+                      grouped(ranks) + " ranks, each a folder with databases, are more than " + grouped(kMaxRanks),
+                      "ask for a smaller --tp, --cp or --dp");
   const std::string order = a.get("order", "tp-cp-ep-dp-pp");
   TRY_OK(check_rank_order(order));
   o.grid.size = {static_cast<int32_t>(tp), static_cast<int32_t>(cp), run.dp, run.schedule.sizes.stages};
@@ -56,7 +54,7 @@ Result<AscendDbOptions> ascend_options_of(const Arguments& a, SimulateOptions& r
                       : comm == "plain" ? LevelNoneComm::kPlain
                                         : LevelNoneComm::kEscaped;
   if (!comm.empty() && o.level != AscendLevel::kNone)
-    return Error{ErrorCode::kUsage, "--level-none-comm is for --level none", {}, ""};
+    return make_error(ErrorCode::kUsage, "--level-none-comm is for --level none");
   o.batch_p2p = a.get("p2p", "single") == "batch";
   o.empty_pop = a.has("empty-pop");
   o.step_time = !a.has("no-step-time");

@@ -101,12 +101,12 @@ Result<Terminal> terminal_for(const Arguments& arguments) {
   Terminal terminal;
   terminal.lang = arguments.get("lang", language_of_environment());
   if (terminal.lang != "en" && terminal.lang != "zh")
-    return Error{ErrorCode::kUsage, "no language \"" + terminal.lang + "\"", {}, "--lang en or --lang zh"};
+    return make_error(ErrorCode::kUsage, "no language \"" + terminal.lang + "\"", "--lang en or --lang zh");
   terminal.quiet = arguments.has("quiet");
   terminal.stderr_is_terminal = isatty(STDERR_FILENO) != 0;
   const std::string when = arguments.get("color", "auto");
   if (when != "auto" && when != "always" && when != "never")
-    return Error{ErrorCode::kUsage, "--color is auto, always or never, not \"" + when + "\"", {}, ""};
+    return make_error(ErrorCode::kUsage, "--color is auto, always or never, not \"" + when + "\"");
   const bool allowed = when == "always" || (when == "auto" && environment("NO_COLOR").empty());
   terminal.colour_out = allowed && (when == "always" || isatty(STDOUT_FILENO) != 0);
   terminal.width = columns();

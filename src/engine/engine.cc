@@ -231,13 +231,12 @@ Status export_ranks(const Exporter& exporter, const Trace& trace, const Diagnost
   for (size_t p = 0; p < trace.parts.size(); ++p)
     if (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), trace.parts[p].rank)) parts.push_back(p);
   if (parts.empty())
-    return Error{
-        ErrorCode::kBadInput, "none of the ranks named by --ranks is there", {}, "stageline info lists the ranks"};
+    return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
+                      "stageline info lists the ranks");
   if (parts.size() > 1 && path == "-")
-    return Error{ErrorCode::kUsage,
-                 std::string(exporter.name) + " writes one file per rank, and stdout takes one",
-                 {},
-                 "choose a rank with --ranks, or name a file: out.json becomes " + rank_path("out.json", 0) + ", …"};
+    return make_error(
+        ErrorCode::kUsage, std::string(exporter.name) + " writes one file per rank, and stdout takes one",
+        "choose a rank with --ranks, or name a file: out.json becomes " + rank_path("out.json", 0) + ", …");
   OutputSet together;
   for (const size_t p : parts) {
     options.part = p;
@@ -283,12 +282,10 @@ Status export_trace(const std::shared_ptr<const Run>& run, Diagnostics& notes, c
   assert(!(*exporter)->is_page && "export_run() writes it");
   const Trace& trace = run->trace();
   if (trace.cells.size() == 0 && (*exporter)->draws_cells)
-    return Error{
-        ErrorCode::kUnavailable,
-        std::string((*exporter)->name) + " draws pipeline cells, and this trace has none",
-        {},
+    return make_error(
+        ErrorCode::kUnavailable, std::string((*exporter)->name) + " draws pipeline cells, and this trace has none",
         "stageline report and stageline analyze work on it; stageline export --to json or sqlite has every table; --to "
-        "trace-with-counters writes the trace again with counters"};
+        "trace-with-counters writes the trace again with counters");
   if ((*exporter)->one_file_per_rank) return export_ranks(**exporter, trace, notes, path, options, *written);
   std::vector<Table> tables;
   Findings findings;
@@ -318,10 +315,8 @@ Status parse_step_range(std::string_view text, int64_t& first, int64_t& last) {
   const auto from = a.empty() ? std::optional<int64_t>(INT64_MIN) : parse_int(a);
   const auto to = b.empty() ? std::optional<int64_t>(INT64_MAX) : parse_int(b);
   if (!from || !to || (a.empty() && b.empty()) || *from > *to)
-    return Error{ErrorCode::kUsage,
-                 "\"" + std::string(text) + "\" is not a range of steps",
-                 {},
-                 "write --steps 3:5, 3:, :5 or 3 (both ends count)"};
+    return make_error(ErrorCode::kUsage, "\"" + std::string(text) + "\" is not a range of steps",
+                      "write --steps 3:5, 3:, :5 or 3 (both ends count)");
   first = *from;
   last = *to;
   return {};

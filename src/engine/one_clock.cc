@@ -64,16 +64,15 @@ Status check_by_hand(const Trace& trace, const ClockAlignment& alignment, const 
       const auto it =
           std::find_if(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.rank == rank; });
       if (it == trace.parts.end())
-        return Error{ErrorCode::kUsage,
-                     "--align-on names rank " + std::to_string(rank) + ", which the input does not have",
-                     {},
-                     "stageline info lists the ranks"};
+        return make_error(ErrorCode::kUsage,
+                          "--align-on names rank " + std::to_string(rank) + ", which the input does not have",
+                          "stageline info lists the ranks");
     }
   if (const int64_t missing = alignment.notes.count("clock.no_such_operator"); missing > 0)
     for (const Diagnostic& d : alignment.notes.items())
       if (d.name == "clock.no_such_operator")
-        return Error{
-            ErrorCode::kUsage, d.message.en, {}, "stageline analyze events lists the names of a profiler trace"};
+        return make_error(ErrorCode::kUsage, d.message.en,
+                          "stageline analyze events lists the names of a profiler trace");
   return {};
 }
 
@@ -273,7 +272,7 @@ Result<AlignMode> parse_align_mode(std::string_view text) {
   if (text == "auto") return AlignMode::kAuto;
   if (text == "always") return AlignMode::kAlways;
   if (text == "never") return AlignMode::kNever;
-  return Error{ErrorCode::kUsage, "--align is auto, always or never, not \"" + std::string(text) + "\"", {}, ""};
+  return make_error(ErrorCode::kUsage, "--align is auto, always or never, not \"" + std::string(text) + "\"");
 }
 
 Result<align::ByHand> parse_align_on(std::string_view text) {

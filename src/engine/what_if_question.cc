@@ -17,10 +17,8 @@ namespace {
 Status check_scales(const WhatIf& model, const std::vector<std::string>& texts, const Changes& own) {
   for (size_t i = 0; i < own.scales.size(); ++i)
     if (model.touched(own.scales[i]) == 0)
-      return Error{ErrorCode::kUsage,
-                   "--scale " + valid_utf8(texts[i]) + " fits no operation of this run",
-                   {},
-                   "stageline info says which stages, ranks and steps there are"};
+      return make_error(ErrorCode::kUsage, "--scale " + valid_utf8(texts[i]) + " fits no operation of this run",
+                        "stageline info says which stages, ranks and steps there are");
   return {};
 }
 
@@ -40,10 +38,8 @@ Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish) {
       std::vector<std::string> names;
       for (const ScheduleDef* def : schedules()) names.emplace_back(def->name);
       const std::string near = nearest(name, names);
-      return Error{ErrorCode::kUsage,
-                   "no schedule \"" + valid_utf8(name) + "\"",
-                   {},
-                   near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?"};
+      return make_error(ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"",
+                        near.empty() ? "stageline help schedules lists them" : "did you mean \"" + near + "\"?");
     }
     a.own.schedule = name;
     also("schedule " + name);
@@ -53,7 +49,7 @@ Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish) {
         std::tuple("chunks", wish.chunks, &a.own.chunks), std::tuple("group", wish.group, &a.own.group)}) {
     if (!value) continue;
     if (*value < 1 || *value > 65'536)
-      return Error{ErrorCode::kUsage, "--" + std::string(flag) + " is a whole number from 1 to 65536", {}, ""};
+      return make_error(ErrorCode::kUsage, "--" + std::string(flag) + " is a whole number from 1 to 65536");
     *place = static_cast<int32_t>(*value);
     const std::string noun = std::string(flag) == "chunks" ? "chunk" : "micro-batch";
     also(std::to_string(*value) + " " + noun +
@@ -63,11 +59,11 @@ Result<WhatIfQuestion> what_if_question(const WhatIfWish& wish) {
          (std::string(flag) == "group" ? " a group" : ""));
   }
   if (a.own.schedule.empty() && (a.own.chunks > 0 || a.own.group > 0))
-    return Error{ErrorCode::kUsage, "--chunks and --group go with --schedule", {}, ""};
+    return make_error(ErrorCode::kUsage, "--chunks and --group go with --schedule");
   if (!wish.latency.empty()) {
     const std::optional<int64_t> latency = parse_duration(wish.latency);
     if (!latency || *latency < 0 || *latency > 3'600'000'000'000)
-      return Error{ErrorCode::kUsage, "--latency is a time from 0 to an hour, such as 200us", {}, ""};
+      return make_error(ErrorCode::kUsage, "--latency is a time from 0 to an hour, such as 200us");
     a.own.latency_ns = static_cast<double>(*latency);
     also("latency " + valid_utf8(wish.latency));
   }
@@ -84,10 +80,8 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
   if (!question.layers.empty()) {
     const OrderModel& order = model.order();
     if (!order.known())
-      return Error{ErrorCode::kUnavailable,
-                   "--layers needs a recognised schedule: " + order.why_not().en,
-                   {},
-                   "stageline analyze schedule shows what was compared"};
+      return make_error(ErrorCode::kUnavailable, "--layers needs a recognised schedule: " + order.why_not().en,
+                        "stageline analyze schedule shows what was compared");
     TRY(layers, parse_layers(question.layers, order.sizes().stages, order.sizes().chunks, order.layout()));
     options.layers = std::move(*layers);
     options.layers_divided = options.layers.size() > 1 && question.layers.find(',') == std::string::npos;
@@ -99,7 +93,7 @@ Result<FixList> price_question(WhatIf& model, const WhatIfQuestion& question) {
   FixList list = price_fixes(model, options);
   for (const Fix& fix : list.fixes)
     if (fix.id == "own" && !fix.price.why_not.empty())
-      return Error{ErrorCode::kUsage, fix.name.en + ": " + fix.price.why_not.en, {}, "stageline help schedules"};
+      return make_error(ErrorCode::kUsage, fix.name.en + ": " + fix.price.why_not.en, "stageline help schedules");
   return list;
 }
 

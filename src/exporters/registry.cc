@@ -48,10 +48,8 @@ Result<const Exporter*> choose_exporter(std::string_view to, std::string_view pa
   if (!to.empty()) {
     if (const Exporter* exporter = find_exporter(to)) return checked(exporter);
     const std::string near = nearest(dashed(to), names);
-    return Error{ErrorCode::kUsage,
-                 "no exporter \"" + std::string(to) + "\"",
-                 {},
-                 near.empty() ? "the kinds are " + list : "did you mean \"" + near + "\"?"};
+    return make_error(ErrorCode::kUsage, "no exporter \"" + std::string(to) + "\"",
+                      near.empty() ? "the kinds are " + list : "did you mean \"" + near + "\"?");
   }
   const std::string extension = file_extension(path);
   for (const Exporter* exporter : exporters())

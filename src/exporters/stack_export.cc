@@ -278,7 +278,7 @@ Result<StackMetric> stack_metric(std::string_view name) {
   std::replace(wanted.begin(), wanted.end(), '-', '_');
   if (const auto it = kMetrics.find(wanted); it != kMetrics.end()) return it->second;
   for (const auto& [known, metric] : kMetrics) append_item(list, known);
-  return Error{ErrorCode::kUsage, "no metric \"" + std::string(name) + "\"", {}, "the metrics are " + list};
+  return make_error(ErrorCode::kUsage, "no metric \"" + std::string(name) + "\"", "the metrics are " + list);
 }
 
 Result<StackExportCounts> export_stacks(const Trace& trace, const std::vector<size_t>& parts,

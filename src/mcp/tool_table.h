@@ -43,7 +43,7 @@ void append_answer_schema(JsonWriter& json, const Tool& tool);
 Status check_arguments(const Tool& tool, const Value& given);
 
 inline Error wrong(std::string what, std::string hint = "") {
-  return {ErrorCode::kUsage, std::move(what), {}, std::move(hint)};
+  return make_error(ErrorCode::kUsage, std::move(what), std::move(hint));
 }
 
 }  // namespace stageline::mcp

@@ -162,7 +162,7 @@ Result<Job> job_of(std::vector<std::string> words) {
   static const std::vector<std::string> known = {"digest", "explain", "report", "analyze"};
   Job job;
   if (words.empty() || std::find(known.begin(), known.end(), words[0]) == known.end())
-    return Error{ErrorCode::kUsage, "stageline-mpi has the commands digest, explain, report and analyze", {}, ""};
+    return make_error(ErrorCode::kUsage, "stageline-mpi has the commands digest, explain, report and analyze");
   const Command* command = find_command(words[0]);
   words.erase(words.begin());
   job.digests_only = command->name == std::string_view("digest");
@@ -171,17 +171,16 @@ Result<Job> job_of(std::vector<std::string> words) {
   job.arguments = std::move(*arguments);
   if (job.digests_only) job.folder = job.arguments.get("output");
   if (job.folder.empty())
-    return Error{ErrorCode::kUsage,
-                 job.digests_only ? "digest needs to know where to write" : "where digests go has to be said",
-                 {},
-                 job.digests_only ? "-o DIR, a folder that all processes see"
-                                  : "--digests DIR, a folder that all processes see"};
+    return make_error(ErrorCode::kUsage,
+                      job.digests_only ? "digest needs to know where to write" : "where digests go has to be said",
+                      job.digests_only ? "-o DIR, a folder that all processes see"
+                                       : "--digests DIR, a folder that all processes see");
   if (job.arguments.has("devices") || job.arguments.has("compare"))
-    return Error{ErrorCode::kUsage, "--devices and --compare are not for digests", {}, "--ranks chooses ranks"};
+    return make_error(ErrorCode::kUsage, "--devices and --compare are not for digests", "--ranks chooses ranks");
   const size_t names = command->name == std::string_view("analyze") ? 1 : 0;
   const std::vector<std::string>& operands = job.arguments.operands;
   if (operands.size() > names) job.paths.assign(operands.begin() + names, operands.end());
-  if (job.paths.empty()) return Error{ErrorCode::kUsage, "no path of a run is named", {}, ""};
+  if (job.paths.empty()) return make_error(ErrorCode::kUsage, "no path of a run is named");
   return job;
 }
 

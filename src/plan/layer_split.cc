@@ -142,10 +142,9 @@ std::vector<DirectionCost> split_factors(const StageCosts& stages, const LayerCo
 
 Result<std::vector<int32_t>> parse_layers(std::string_view text, int32_t ranks, int32_t chunks, ChunkLayout layout) {
   const auto bad = [&](const std::string& why) {
-    return Error{ErrorCode::kUsage,
-                 "--layers " + valid_utf8(text) + ": " + why,
-                 {},
-                 "write the number of layers of the whole model, --layers 32, or of every stage, --layers 8,8,8,8"};
+    return make_error(
+        ErrorCode::kUsage, "--layers " + valid_utf8(text) + ": " + why,
+        "write the number of layers of the whole model, --layers 32, or of every stage, --layers 8,8,8,8");
   };
   std::vector<int32_t> given;
   int64_t total = 0;

@@ -96,12 +96,10 @@ Result<std::vector<QueuePoint>> hta_queue_points(const TorchRun& run, const Torc
     for (; it != work.end() && it->first == correlation; ++it) steps.push_back({i, it->second, 1});
   }
   if (steps.size() != starts.size())
-    return Error{ErrorCode::kBadInput,
-                 "AssertionError: ",
-                 {},
-                 "HTA asserts that launches and device rows pair up; in rank " + std::to_string(rank.rank) +
-                     " there are " + std::to_string(steps.size()) + " and " + std::to_string(starts.size()) +
-                     "; without --compat hta each device row is paired with its own launch"};
+    return make_error(ErrorCode::kBadInput, "AssertionError: ",
+                      "HTA asserts that launches and device rows pair up; in rank " + std::to_string(rank.rank) +
+                          " there are " + std::to_string(steps.size()) + " and " + std::to_string(starts.size()) +
+                          "; without --compat hta each device row is paired with its own launch");
   steps.insert(steps.end(), starts.begin(), starts.end());
 
   std::vector<int64_t> keys(steps.size());

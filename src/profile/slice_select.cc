@@ -271,19 +271,16 @@ Status check_condition(const SliceCondition& c) {
   if (is_one_of(c.column, number ? kNumberColumns : kTextColumns)) return {};
   const std::string wanted(number ? kNumberColumns : kTextColumns);
   if (is_one_of(c.column, number ? kTextColumns : kNumberColumns))
-    return Error{ErrorCode::kUsage,
-                 "slices: " + c.column + " holds " + (number ? "text, not numbers" : "numbers, not text"),
-                 {},
-                 std::string(number ? "numbers" : "texts") + " are " + wanted};
+    return make_error(ErrorCode::kUsage,
+                      "slices: " + c.column + " holds " + (number ? "text, not numbers" : "numbers, not text"),
+                      std::string(number ? "numbers" : "texts") + " are " + wanted);
   std::vector<std::string> names;
   for (const std::string_view list : {kNumberColumns, kTextColumns})
     for (const std::string_view name : split(list, ',')) names.emplace_back(name);
   const std::string near = nearest(c.column, names);
-  return Error{ErrorCode::kUsage,
-               "slices have no column \"" + c.column + "\" to choose by",
-               {},
-               near.empty() ? "there are " + std::string(kNumberColumns) + "," + std::string(kTextColumns)
-                            : "did you mean " + near + "?"};
+  return make_error(ErrorCode::kUsage, "slices have no column \"" + c.column + "\" to choose by",
+                    near.empty() ? "there are " + std::string(kNumberColumns) + "," + std::string(kTextColumns)
+                                 : "did you mean " + near + "?");
 }
 
 std::vector<uint32_t> select_slices(const Trace& trace, size_t part, const SliceCondition& condition) {

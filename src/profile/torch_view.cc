@@ -97,10 +97,8 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
   const bool any = std::any_of(trace.parts.begin(), trace.parts.end(),
                                [](const Part& p) { return p.slices.size() > 0 && p.slices.has_facts(); });
   if (!any)
-    return Error{ErrorCode::kBadInput,
-                 "it holds no profiler slices",
-                 {},
-                 "this analysis reads PyTorch profiler traces (Chrome JSON); it was read as " + trace.format};
+    return make_error(ErrorCode::kBadInput, "it holds no profiler slices",
+                      "this analysis reads PyTorch profiler traces (Chrome JSON); it was read as " + trace.format);
   std::vector<bool> held(trace.parts.size(), true);
   for (const Part& part : trace.parts) run.ranks.push_back(part.rank);
   if (options.hta) held = hta_run_facts(run);
@@ -110,11 +108,9 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
       run.parts.push_back(p);
   std::stable_sort(run.parts.begin(), run.parts.end(), [&](size_t a, size_t b) { return run.ranks[a] < run.ranks[b]; });
   if (run.parts.empty())
-    return Error{ErrorCode::kBadInput,
-                 "none of the ranks named by --ranks is there",
-                 {},
-                 options.hta ? "HTA finds ranks in its own way: docs/analyses/hta-loading.md"
-                             : "stageline info lists the ranks"};
+    return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
+                      options.hta ? "HTA finds ranks in its own way: docs/analyses/hta-loading.md"
+                                  : "stageline info lists the ranks");
   if (options.hta) {
     if (options.store) options.store->keep(run);
     return run;

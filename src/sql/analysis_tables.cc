@@ -95,10 +95,8 @@ class AnalysisSource : public TableSource {
   }
 
   Error no_answer(std::string why) const {
-    return {ErrorCode::kBadInput,
-            std::move(why),
-            {},
-            "it was read as " + data_->trace().format + "; SELECT * FROM tables says what there is"};
+    return make_error(ErrorCode::kBadInput, std::move(why),
+                      "it was read as " + data_->trace().format + "; SELECT * FROM tables says what there is");
   }
 
   // The table of the analysis with these options (pairs of name and value).
@@ -113,17 +111,14 @@ class AnalysisSource : public TableSource {
       for (const auto& [name, value] : options) {
         if (name == "compat") {
           if (data_->is_mapped())
-            return Error{
+            return make_error(
                 ErrorCode::kUnavailable,
                 "a rival's numbers are made of the stamps as recorded, and the clocks of this run were put on one axis",
-                {},
-                "open it with --align never"};
+                "open it with --align never");
           const auto known = split(analysis_.compat, ',');
           if (std::find(known.begin(), known.end(), value) == known.end())
-            return Error{ErrorCode::kUsage,
-                         std::string(analysis_.name) + " has no compat \"" + value + "\"",
-                         {},
-                         "it has " + std::string(analysis_.compat)};
+            return make_error(ErrorCode::kUsage, std::string(analysis_.name) + " has no compat \"" + value + "\"",
+                              "it has " + std::string(analysis_.compat));
           input.hta = value == "hta";
           input.msprof = value == "msprof";
         } else if (name == "include-last-profiler-step") {
@@ -140,10 +135,8 @@ class AnalysisSource : public TableSource {
     if (!made) return made.error();
     for (const Table& table : static_cast<const AnswerRows&>(**made).tables)
       if (table.name() == table_.name) return std::shared_ptr<const Table>(*made, &table);
-    return Error{ErrorCode::kUnavailable,
-                 std::string(analysis_.name) + " has no table " + table_.name + " of this run with these options",
-                 {},
-                 ""};
+    return make_error(ErrorCode::kUnavailable,
+                      std::string(analysis_.name) + " has no table " + table_.name + " of this run with these options");
   }
 
   RunData::Made rows(const std::vector<Argument>& arguments) const {

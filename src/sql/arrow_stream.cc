@@ -196,10 +196,8 @@ Status write_arrow(const AnswerTable& answer, const Write& write) {
       } else {
         const int64_t first = begin == 0 ? 0 : column.ends[begin - 1];
         if (column.ends[begin + count - 1] - first > INT32_MAX)
-          return Error{ErrorCode::kLimit,
-                       "the texts of column " + column.spec.name + " are too long for Arrow",
-                       {},
-                       "--format csv has no such limit"};
+          return make_error(ErrorCode::kLimit, "the texts of column " + column.spec.name + " are too long for Arrow",
+                            "--format csv has no such limit");
         std::vector<int32_t> offsets = {0};
         for (size_t i = 0; i < count; ++i) offsets.push_back(static_cast<int32_t>(column.ends[begin + i] - first));
         add(offsets.data(), 4 * offsets.size());

@@ -114,15 +114,13 @@ struct Session::Watch {
   Error error() const {
     switch (why) {
       case Why::kTime:
-        return {ErrorCode::kLimit,
-                "the query took longer than " + std::to_string(limits.timeout.count()) + " ms",
-                {},
-                "narrow it by rank, step or time, let totals() add up, or allow more with --timeout"};
+        return make_error(ErrorCode::kLimit,
+                          "the query took longer than " + std::to_string(limits.timeout.count()) + " ms",
+                          "narrow it by rank, step or time, let totals() add up, or allow more with --timeout");
       case Why::kMemory:
-        return {ErrorCode::kLimit,
-                "the query needs more memory than " + std::to_string(limits.max_memory >> 20) + " MiB",
-                {},
-                "narrow it by rank, step or time"};
+        return make_error(ErrorCode::kLimit,
+                          "the query needs more memory than " + std::to_string(limits.max_memory >> 20) + " MiB",
+                          "narrow it by rank, step or time");
       default: return said_error(ErrorCode::kUnavailable, "refused.cancelled.query");
     }
   }
@@ -173,10 +171,8 @@ Session::~Session() { sqlite3_close_v2(db_); }
 
 Status Session::start() {
   const auto failed = [&](const char* doing) {
-    return Error{ErrorCode::kUnavailable,
-                 std::string("SQLite cannot ") + doing + ": " + (db_ ? sqlite3_errmsg(db_) : "no memory"),
-                 {},
-                 ""};
+    return make_error(ErrorCode::kUnavailable,
+                      std::string("SQLite cannot ") + doing + ": " + (db_ ? sqlite3_errmsg(db_) : "no memory"));
   };
   if (sqlite3_open_v2(":memory:", &db_,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX,
@@ -219,7 +215,7 @@ Result<std::vector<SqlColumn>> Session::columns(std::string_view table) const {
     if (sqlite3_stricmp(source->name().c_str(), std::string(table).c_str()) == 0) return source->columns();
     names.push_back(source->name());
   }
-  return Error{ErrorCode::kUsage, "there is no table \"" + std::string(table) + "\"", {}, meant(table, names)};
+  return make_error(ErrorCode::kUsage, "there is no table \"" + std::string(table) + "\"", meant(table, names));
 }
 
 std::string Session::hint_for(std::string_view message, std::string_view text) const {
@@ -328,17 +324,16 @@ Error Session::error_of(const Question& q, const std::string& statement, size_t 
   if (q.watch.why != Watch::Why::kNothing || q.given_up.is_over()) return q.watch.error();
   if (stopped_.problem) return *stopped_.problem;
   if (!stopped_.refused.empty())
-    return {ErrorCode::kUsage, stopped_.refused, {}, "a query reads a run and changes nothing"};
+    return make_error(ErrorCode::kUsage, stopped_.refused, "a query reads a run and changes nothing");
   const int code = sqlite3_errcode(db_);
   if (code == SQLITE_NOMEM)
-    return {ErrorCode::kLimit, "there is not enough memory for this query", {}, "narrow it by rank, step or time"};
+    return make_error(ErrorCode::kLimit, "there is not enough memory for this query",
+                      "narrow it by rank, step or time");
   if (code == SQLITE_CANTOPEN || code == SQLITE_FULL || code == SQLITE_IOERR)
-    return {ErrorCode::kIo,
-            std::string("sorting needs a folder for temporary files: ") + sqlite3_errmsg(db_),
-            {},
-            "TMPDIR names another"};
-  if (code == SQLITE_TOOBIG) return {ErrorCode::kLimit, "a text of this query is longer than 64 MiB", {}, ""};
-  if (rewritten) return {ErrorCode::kUnavailable, sqlite3_errmsg(db_), {}, ""};
+    return make_error(ErrorCode::kIo, std::string("sorting needs a folder for temporary files: ") + sqlite3_errmsg(db_),
+                      "TMPDIR names another");
+  if (code == SQLITE_TOOBIG) return make_error(ErrorCode::kLimit, "a text of this query is longer than 64 MiB");
+  if (rewritten) return make_error(ErrorCode::kUnavailable, sqlite3_errmsg(db_));
   return error_at(statement, begin, q.text);
 }
 
@@ -378,10 +373,10 @@ Status Session::run(Question& q, const std::string& statement, size_t begin, boo
 Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSink& sink,
                              const std::vector<Parameter>& parameters) {
   if (text.size() > kMaxSqlBytes)
-    return Error{ErrorCode::kLimit, "a query of " + std::to_string(text.size()) + " bytes is longer than 1 MB", {}, ""};
+    return make_error(ErrorCode::kLimit, "a query of " + std::to_string(text.size()) + " bytes is longer than 1 MB");
   const std::vector<std::string_view> statements = statements_of(text);
   if (statements.empty())
-    return Error{ErrorCode::kUsage, "the query is empty", {}, "SELECT name, help FROM tables says what can be asked"};
+    return make_error(ErrorCode::kUsage, "the query is empty", "SELECT name, help FROM tables says what can be asked");
   Question q(text, limits, sink, parameters);
   sqlite3_progress_handler(
       db_, kStepsBetweenLooks, [](void* at) { return static_cast<Watch*>(at)->stops() ? 1 : 0; }, &q.watch);

@@ -235,7 +235,7 @@ class SumsCursor : public Cursor {
         conditions.push_back(p);
       if (p.column < layout_.count_column() && !is_key(layout_.specs[p.column].field) &&
           sqlite3_value_type(p.value) != SQLITE_INTEGER)
-        return Error{ErrorCode::kUnavailable, "only whole numbers are compared before adding up", {}, ""};
+        return make_error(ErrorCode::kUnavailable, "only whole numbers are compared before adding up");
     }
     std::vector<Axis> axes;
     for (const Field key : keys_)
@@ -250,7 +250,7 @@ class SumsCursor : public Cursor {
     std::vector<uint8_t> done(pieces.size());
     parallel_for(pieces.size(), [&](size_t i) { done[i] = Adder(*data_, axes, numbers_).add(pieces[i], sums_[i]); });
     if (std::find(done.begin(), done.end(), 0) != done.end())
-      return Error{ErrorCode::kLimit, "there are more combinations of these columns than can be told apart", {}, ""};
+      return make_error(ErrorCode::kLimit, "there are more combinations of these columns than can be told apart");
     piece_ = group_ = 0;
     skip_empty();
     return {};

@@ -30,7 +30,7 @@ Status add_name_test(SliceTest& test, const Trace& trace, uint8_t op, sqlite3_va
     return {};
   }
   if (op != SQLITE_INDEX_CONSTRAINT_EQ && wanted.size() > kMaxPatternBytes)
-    return Error{ErrorCode::kLimit, "a pattern is longer than " + std::to_string(kMaxPatternBytes) + " bytes", {}, ""};
+    return make_error(ErrorCode::kLimit, "a pattern is longer than " + std::to_string(kMaxPatternBytes) + " bytes");
   switch (op) {
     case SQLITE_INDEX_CONSTRAINT_EQ: each([&](std::string_view text) { return text == wanted; }); break;
     case SQLITE_INDEX_CONSTRAINT_GLOB:

@@ -30,10 +30,8 @@ std::optional<int64_t> number(const Argument& argument) {
 bool is_given(const Argument& argument) { return !std::holds_alternative<std::monostate>(argument); }
 
 Error no_number(const char* function, const char* what, const Argument& argument) {
-  return {ErrorCode::kUsage,
-          std::string(function) + "() takes a whole number for " + what + ", not \"" + argument_text(argument) + "\"",
-          {},
-          ""};
+  return make_error(ErrorCode::kUsage, std::string(function) + "() takes a whole number for " + what + ", not \"" +
+                                           argument_text(argument) + "\"");
 }
 
 // ---- gaps: when no device of a rank, or one of its streams, worked ----
@@ -101,10 +99,8 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
     add_gaps(data, p, number(arguments[1]), number(arguments[2]).value_or(0), table);
   }
   if (!any && rank)
-    return Error{ErrorCode::kUsage,
-                 "gaps(): there is no rank " + std::to_string(*rank),
-                 {},
-                 "SELECT rank FROM ranks lists them"};
+    return make_error(ErrorCode::kUsage, "gaps(): there is no rank " + std::to_string(*rank),
+                      "SELECT rank FROM ranks lists them");
   return table_rows(std::move(table));
 }
 
@@ -134,10 +130,8 @@ RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) 
        {KernelClass::kComputation, KernelClass::kCommunication, KernelClass::kMemory, KernelClass::kOther})
     names.emplace_back(kernel_class_name(c));
   if (!wanted.empty() && std::find(names.begin(), names.end(), wanted) == names.end())
-    return Error{ErrorCode::kUsage,
-                 "busy(): there is no class \"" + wanted + "\"",
-                 {},
-                 "COMPUTATION, COMMUNICATION, MEMORY, OTHER"};
+    return make_error(ErrorCode::kUsage, "busy(): there is no class \"" + wanted + "\"",
+                      "COMPUTATION, COMMUNICATION, MEMORY, OTHER");
   Table table = empty_busy();
   bool any = false;
   for (size_t p = 0; p < data.trace().parts.size(); ++p) {
@@ -168,10 +162,8 @@ RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) 
     table.add_row({int64_t{part.rank}, wanted, std::ssize(spans), covered, span, share_of(covered, span)});
   }
   if (!any && rank)
-    return Error{ErrorCode::kUsage,
-                 "busy(): there is no rank " + std::to_string(*rank),
-                 {},
-                 "SELECT rank FROM ranks lists them"};
+    return make_error(ErrorCode::kUsage, "busy(): there is no rank " + std::to_string(*rank),
+                      "SELECT rank FROM ranks lists them");
   return table_rows(std::move(table));
 }
 
@@ -185,18 +177,14 @@ struct Place {
 Result<Place> place_of(const RunData& data, const char* function, const Argument& argument) {
   const std::optional<int64_t> id = number(argument);
   if (!is_given(argument))
-    return Error{ErrorCode::kUsage,
-                 std::string(function) + "() needs the id of a slice",
-                 {},
-                 std::string("SELECT * FROM ") + function + "(17)"};
+    return make_error(ErrorCode::kUsage, std::string(function) + "() needs the id of a slice",
+                      std::string("SELECT * FROM ") + function + "(17)");
   if (!id) return no_number(function, "the id of a slice", argument);
   const size_t part = *id >> 32;
   const auto slice = static_cast<uint32_t>(*id & UINT32_MAX);
   if (*id < 0 || part >= data.trace().parts.size() || slice >= data.trace().parts[part].slices.size())
-    return Error{ErrorCode::kUsage,
-                 std::string(function) + "(): no slice has the id " + std::to_string(*id),
-                 {},
-                 "slices.id has them"};
+    return make_error(ErrorCode::kUsage, std::string(function) + "(): no slice has the id " + std::to_string(*id),
+                      "slices.id has them");
   return Place{part, slice};
 }
 
@@ -290,17 +278,14 @@ const char* kind_of(std::string_view json) {
 RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vector<Argument>& arguments) {
   constexpr size_t kMaxArguments = 10'000;
   if (std::holds_alternative<std::monostate>(arguments[0]))
-    return Error{ErrorCode::kUsage,
-                 "args needs the slice whose arguments are wanted",
-                 {},
-                 "SELECT * FROM args(17), or JOIN args a ON a.slice_id = k.id"};
+    return make_error(ErrorCode::kUsage, "args needs the slice whose arguments are wanted",
+                      "SELECT * FROM args(17), or JOIN args a ON a.slice_id = k.id");
   const Result<Place> place = place_of(data, "args", arguments[0]);
   if (!place) return place.error();
   if (++fetcher.fetched > kMaxArgumentSlices)
-    return Error{ErrorCode::kLimit,
-                 "arguments of more than " + std::to_string(kMaxArgumentSlices) + " slices are wanted",
-                 {},
-                 "choose fewer slices before the join: a LIMIT in a sub-query"};
+    return make_error(ErrorCode::kLimit,
+                      "arguments of more than " + std::to_string(kMaxArgumentSlices) + " slices are wanted",
+                      "choose fewer slices before the join: a LIMIT in a sub-query");
   const Result<std::string> text = fetcher.texts.text(data.trace().parts[place->part], place->slice);
   if (!text) return text.error();
   Table table = empty_args();

@@ -202,7 +202,7 @@ Status add_table(sqlite3* db, std::shared_ptr<const TableSource> source, Stopped
   // SQLite calls the destructor even where this fails.
   if (sqlite3_create_module_v2(db, name.c_str(), &module_calls(), module.release(),
                                [](void* gone) { delete static_cast<Module*>(gone); }) != SQLITE_OK)
-    return Error{ErrorCode::kUnavailable, "SQLite takes no table " + name + ": " + sqlite3_errmsg(db), {}, ""};
+    return make_error(ErrorCode::kUnavailable, "SQLite takes no table " + name + ": " + sqlite3_errmsg(db));
   return {};
 }
 

@@ -63,10 +63,8 @@ RunData::Made column_list(const Sources& sources, const std::vector<Argument>& a
   }
   if (!wanted.empty() && table.row_count() == 0) {
     const std::string near = nearest(wanted, names);
-    return Error{ErrorCode::kUsage,
-                 "there is no table \"" + wanted + "\"",
-                 {},
-                 near.empty() ? "SELECT name FROM tables lists them" : "did you mean " + near + "?"};
+    return make_error(ErrorCode::kUsage, "there is no table \"" + wanted + "\"",
+                      near.empty() ? "SELECT name FROM tables lists them" : "did you mean " + near + "?");
   }
   return table_rows(std::move(table));
 }

@@ -334,12 +334,10 @@ Result<Asked> asked_of(const std::vector<Argument>& arguments) {
   const auto found = std::find(names.begin(), names.end(), by);
   if (found == names.end()) {
     const std::string near = nearest(by, names);
-    return Error{ErrorCode::kUsage,
-                 "totals() does not add up by \"" + by + "\"",
-                 {},
-                 near.empty()
-                     ? "it does by name, op_name, class, category, rank, step, stream; of cells by stage and kind"
-                     : "did you mean " + near + "?"};
+    return make_error(ErrorCode::kUsage, "totals() does not add up by \"" + by + "\"",
+                      near.empty()
+                          ? "it does by name, op_name, class, category, rank, step, stream; of cells by stage and kind"
+                          : "did you mean " + near + "?");
   }
   asked.by = kBys[found - names.begin()].second;
   const auto number = [&](size_t i) -> std::optional<int64_t> {
@@ -348,18 +346,14 @@ Result<Asked> asked_of(const std::vector<Argument>& arguments) {
   };
   for (const size_t i : {1, 2, 5, 6})
     if (!std::holds_alternative<std::monostate>(arguments[i]) && !number(i))
-      return Error{
-          ErrorCode::kUsage,
-          "totals() takes whole numbers for ranks, steps and times, not \"" + argument_text(arguments[i]) + "\"",
-          {},
-          ""};
+      return make_error(ErrorCode::kUsage, "totals() takes whole numbers for ranks, steps and times, not \"" +
+                                               argument_text(arguments[i]) + "\"");
   const bool of_cells = asked.by == By::kStage || asked.by == By::kKind;
   for (const size_t i : {3, 4})
     if (of_cells && !std::holds_alternative<std::monostate>(arguments[i]))
-      return Error{ErrorCode::kUsage,
-                   "totals() by " + by + " adds up cells, which have neither class nor category",
-                   {},
-                   "leave out of_class and of_category"};
+      return make_error(ErrorCode::kUsage,
+                        "totals() by " + by + " adds up cells, which have neither class nor category",
+                        "leave out of_class and of_category");
   asked.rank = number(1);
   asked.step = number(2);
   if (!std::holds_alternative<std::monostate>(arguments[3])) asked.kernel_class = argument_text(arguments[3]);

@@ -287,11 +287,9 @@ Result<std::vector<Key>> sort_keys(const AnalysisInput& input) {
     } else if (name == "kernel_ns" && !input.hta) {
       keys.push_back([](const OpSequence& r) { return static_cast<double>(r.kernel_ns); });
     } else {
-      return Error{ErrorCode::kUsage,
-                   "--sort-by knows no \"" + name + "\"",
-                   {},
-                   input.hta ? "occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay"
-                             : "occurrence_count, avg_launch_delay_ns, avg_runtime_delay_ns, kernel_ns"};
+      return make_error(ErrorCode::kUsage, "--sort-by knows no \"" + name + "\"",
+                        input.hta ? "occurrence_count, avg_aten_op_launch_delay, avg_runtime_delay"
+                                  : "occurrence_count, avg_launch_delay_ns, avg_runtime_delay_ns, kernel_ns");
     }
   }
   return keys;

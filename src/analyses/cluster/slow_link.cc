@@ -102,7 +102,7 @@ Table transfer_table(const std::vector<TransferClass>& classes, size_t most) {
 
 Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   TRY(ratio, input.options.real("ratio", kSlowRatio));
-  if (!(*ratio > 1)) return Error{ErrorCode::kUsage, "--ratio must be more than 1", {}, "1.5: half as long again"};
+  if (!(*ratio > 1)) return make_error(ErrorCode::kUsage, "--ratio must be more than 1", "1.5: half as long again");
   TRY(most, input.options.integer("top", 15, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   const SlowTransfers slow = slow_transfers(all_transfers(*torch), *ratio, *most);

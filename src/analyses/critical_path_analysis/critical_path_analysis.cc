@@ -308,7 +308,7 @@ Status read_instances(const AnalysisInput& input, PathOptions& options) {
   const auto first = parse_int(trim(std::string_view(text).substr(0, colon)));
   const auto last = colon == std::string::npos ? first : parse_int(trim(std::string_view(text).substr(colon + 1)));
   if (!first || !last || *first < 0 || *last < *first)
-    return Error{ErrorCode::kUsage, "--instance-id is N or A:B, not \"" + text + "\"", {}, "instances count from 0"};
+    return make_error(ErrorCode::kUsage, "--instance-id is N or A:B, not \"" + text + "\"", "instances count from 0");
   options.first = *first;
   options.last = *last;
   return {};
@@ -394,10 +394,9 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
     const auto at = std::find_if(torch->parts.begin(), torch->parts.end(),
                                  [&](size_t p) { return torch->trace->parts[p].rank == *wanted; });
     if (at == torch->parts.end())
-      return Error{ErrorCode::kBadInput,
-                   (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
-                   {},
-                   "stageline info lists the ranks"};
+      return make_error(ErrorCode::kBadInput,
+                        (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
+                        "stageline info lists the ranks");
     part = *at;
   }
   const auto made = std::make_shared<Answer>();

@@ -180,10 +180,9 @@ Result<Table> hta_cupti_counters_table(const TorchRun& run, const std::vector<Ra
     if (own.unequal) continue;
     for (const Measured& m : own.ranges) {
       if (m.ops.empty())
-        return Error{ErrorCode::kBadInput,
-                     "IndexError: list index out of range",
-                     {},
-                     "HTA fails on a launch outside every operator; without --compat hta its operators stay empty"};
+        return make_error(
+            ErrorCode::kBadInput, "IndexError: list index out of range",
+            "HTA fails on a launch outside every operator; without --compat hta its operators stay empty");
       const TorchRow& r = m.range;
       const Lane& lane = own.part->lanes[r.lane];
       std::vector<Table::Value> row = {int64_t{own.part->rank},

@@ -142,8 +142,7 @@ Table calls_table(const Trace& trace) {
 Result<AnalysisResult> run_flight_recorder(const AnalysisInput& input) {
   const Run& run = input.run();
   const Trace& trace = run.trace();
-  if (!has_flight_calls(trace))
-    return Error{ErrorCode::kBadInput, "there are no calls of a flight recorder here", {}, ""};
+  if (!has_flight_calls(trace)) return make_error(ErrorCode::kBadInput, "there are no calls of a flight recorder here");
   const FlightReport& report = flight_of(run);
   AnalysisResult result;
   result.tables.push_back(problems_table(trace, report));

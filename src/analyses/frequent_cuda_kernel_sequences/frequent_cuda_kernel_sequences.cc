@@ -181,7 +181,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   Options options;
   options.name = input.options.text("operator-name");
   if (options.name.empty())
-    return Error{ErrorCode::kUsage, "--operator-name is missing", {}, "for example --operator-name aten::linear"};
+    return make_error(ErrorCode::kUsage, "--operator-name is missing", "for example --operator-name aten::linear");
   int64_t wanted = 0;
   TRY_OK(take(input.options.integer("min-pattern-len", 3, 0), options.least));
   TRY_OK(take(input.options.integer("top-k", 5, 0), options.top_k));
@@ -191,10 +191,8 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   if (wanted >= 0) {
     std::erase_if(torch->parts, [&](size_t p) { return torch->ranks[p] != wanted; });
     if (torch->parts.empty())
-      return Error{ErrorCode::kBadInput,
-                   (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(wanted),
-                   {},
-                   "--rank names another"};
+      return make_error(ErrorCode::kBadInput, (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(wanted),
+                        "--rank names another");
   }
   std::vector<uint8_t> named(torch->trace->names.size());
   for (StringId id = 0; id < named.size(); ++id)

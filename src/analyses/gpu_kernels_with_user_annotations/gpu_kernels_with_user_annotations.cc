@@ -307,11 +307,9 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
   parallel_for(count, [&](size_t k) { ranks[k] = hta_rank(*torch, *torch_rank(*torch, torch->parts[k])); });
   for (size_t k = 0; k < count; ++k)
     if (ranks[k].raises)
-      return Error{ErrorCode::kBadInput,
-                   "ValueError: left side of interval must be <= right side",
-                   {},
-                   "HTA's rounding makes durations of -1 us (rank " + std::to_string(torch->ranks[torch->parts[k]]) +
-                       "); without --compat hta times are exact"};
+      return make_error(ErrorCode::kBadInput, "ValueError: left side of interval must be <= right side",
+                        "HTA's rounding makes durations of -1 us (rank " +
+                            std::to_string(torch->ranks[torch->parts[k]]) + "); without --compat hta times are exact");
   result.tables.push_back(hta_gpu_kernels_with_user_annotations_table(*torch, ranks, options));
   return result;
 }

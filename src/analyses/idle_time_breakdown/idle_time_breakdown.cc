@@ -318,11 +318,9 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   });
   for (const RankIdle& rank : ranks)
     if (input.hta && rank.streams.empty())
-      return Error{ErrorCode::kBadInput,
-                   "ValueError: No objects to concatenate",
-                   {},
-                   "HTA fails on a rank without device work (rank " + std::to_string(rank.rank) +
-                       "); without --compat hta it is left out"};
+      return make_error(ErrorCode::kBadInput, "ValueError: No objects to concatenate",
+                        "HTA fails on a rank without device work (rank " + std::to_string(rank.rank) +
+                            "); without --compat hta it is left out");
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   const auto is_empty = [](const RankIdle& rank) { return rank.streams.empty(); };

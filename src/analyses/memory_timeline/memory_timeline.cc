@@ -146,7 +146,7 @@ std::vector<Table::Value> exact_row(const std::string& file, const Point& p) {
 Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.hta && input.paths.size() != 1)
-    return Error{ErrorCode::kUsage, "HTA reads one memory timeline at a time", {}, "name one file"};
+    return make_error(ErrorCode::kUsage, "HTA reads one memory timeline at a time", "name one file");
   Table timeline("memory-timeline", "Memory by category over time", timeline_columns());
   Table peaks("memory-peaks", "Memory by category at the peak", timeline_columns());
   for (const std::string& path : input.paths) {

@@ -21,10 +21,8 @@ Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) 
   const AnalysisOptions& given = input.options;
   for (const std::string_view name : kTorchOnly)
     if (!input.foreign && given.has(name))
-      return Error{ErrorCode::kUsage,
-                   "--" + std::string(name) + " shapes torch's own table",
-                   {},
-                   "add --format torch; ours has raw values in csv and json"};
+      return make_error(ErrorCode::kUsage, "--" + std::string(name) + " shapes torch's own table",
+                        "add --format torch; ours has raw values in csv and json");
   constexpr int64_t kWidest = 100'000;
   for (const auto& [name, width] : {std::pair{"max-src-column-width", &torch.max_src_column_width},
                                     {"max-name-column-width", &torch.max_name_column_width},
@@ -78,10 +76,8 @@ Result<SortKey> sort_key(std::string_view name) {
     if (key == known) return value;
     append_item(list, known);
   }
-  return Error{ErrorCode::kUsage,
-               "--sort-by knows no \"" + std::string(name) + "\"",
-               {},
-               "it knows " + list + "; cuda and xpu stand for device too"};
+  return make_error(ErrorCode::kUsage, "--sort-by knows no \"" + std::string(name) + "\"",
+                    "it knows " + list + "; cuda and xpu stand for device too");
 }
 
 bool says(const Trace& trace, std::string_view key) {

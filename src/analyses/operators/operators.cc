@@ -54,10 +54,10 @@ Result<AnalysisResult> torch_answer(const Trace& trace, const TorchRun& run, Opt
     std::string ranks;
     for (size_t k = 0; k < run.parts.size() && k < 8; ++k)
       ranks += (k > 0 ? ", " : "") + std::to_string(run.ranks[run.parts[k]]);
-    return Error{ErrorCode::kUsage,
-                 "torch's table is of one process, and there are " + std::to_string(run.parts.size()) + " ranks here",
-                 {},
-                 "choose one with --rank: " + ranks + (run.parts.size() > 8 ? ", …" : "")};
+    return make_error(
+        ErrorCode::kUsage,
+        "torch's table is of one process, and there are " + std::to_string(run.parts.size()) + " ranks here",
+        "choose one with --rank: " + ranks + (run.parts.size() > 8 ? ", …" : ""));
   }
   const Part& part = trace.parts[run.parts[0]];
   const FunctionNames names(trace);

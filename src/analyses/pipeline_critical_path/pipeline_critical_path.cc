@@ -217,10 +217,8 @@ const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
 Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.for_report && input.trace->cells.size() > kMaxCellsOfReport)
-    return Error{ErrorCode::kLimit,
-                 "a report of more than five million cells is made without the critical path",
-                 {},
-                 "ask for it alone: stageline analyze pipeline-critical-path"};
+    return make_error(ErrorCode::kLimit, "a report of more than five million cells is made without the critical path",
+                      "ask for it alone: stageline analyze pipeline-critical-path");
   const Result<int64_t> wanted = input.options.integer("step", INT64_MIN);
   if (!wanted) return wanted.error();
   const RunGraph& made = graph_of(input.run(), LaunchRule::kInOrder);
@@ -232,11 +230,9 @@ Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
   for (const GraphStep& step : graph->steps)
     if (one ? step.step == *wanted : step.counts) steps.push_back({&step, critical_path(*graph, step)});
   if (steps.empty())
-    return Error{ErrorCode::kUsage,
-                 "there is no step " + std::to_string(*wanted) + " in this run",
-                 {},
-                 "its steps are " + std::to_string(graph->steps.front().step) + " to " +
-                     std::to_string(graph->steps.back().step)};
+    return make_error(ErrorCode::kUsage, "there is no step " + std::to_string(*wanted) + " in this run",
+                      "its steps are " + std::to_string(graph->steps.front().step) + " to " +
+                          std::to_string(graph->steps.back().step));
   const std::vector<int64_t> slack = slack_ns(*graph);
   result.tables.push_back(shares_table(*graph, steps));
   result.tables.push_back(steps_pipeline_critical_path_table(steps, *graph, *input.trace));

@@ -58,10 +58,8 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
     for (const size_t row : rows) {
       const size_t i = range.begin + row;
       if (i >= range.end)
-        return Error{ErrorCode::kBadInput,
-                     "IndexError: indices are out-of-bounds",
-                     {},
-                     "HTA fails on several streams with repeated events (rank " + std::to_string(rank.rank) + ")"};
+        return make_error(ErrorCode::kBadInput, "IndexError: indices are out-of-bounds",
+                          "HTA fails on several streams with repeated events (rank " + std::to_string(rank.rank) + ")");
       if (i + 1 < range.end) sum += points[i + 1].ts_ns - points[i].ts_ns;
     }
     out.push_back({points[range.begin].stream, to_us(sum), to_us(sum) / hta_span_us(rank)});

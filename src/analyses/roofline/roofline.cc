@@ -240,7 +240,7 @@ Result<GivenPeaks> read_peaks(const AnalysisOptions& options) {
     if (!options.has(name)) continue;
     TRY(read, options.real(name, 0));
     if (!(*read > 0) || !(*read < 1e9))
-      return Error{ErrorCode::kUsage, "--" + std::string(name) + " must be above 0 and below 10⁹", {}, ""};
+      return make_error(ErrorCode::kUsage, "--" + std::string(name) + " must be above 0 and below 10⁹");
     *value = *read;
   }
   return given;
@@ -329,14 +329,11 @@ Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& give
 Error nothing_to_ask(const std::vector<RankRoofline>& ranks) {
   const bool shapes = std::any_of(ranks.begin(), ranks.end(), [](const RankRoofline& rank) { return rank.has_shapes; });
   if (!shapes)
-    return {ErrorCode::kBadInput,
-            "no operator of this trace was recorded with the shapes of its inputs",
-            {},
-            "record with torch.profiler.profile(record_shapes=True)"};
-  return {ErrorCode::kBadInput,
-          "no operator whose work follows from its shapes has device work in this trace",
-          {},
-          "matrix products, convolutions, attention, additions and multiplications are known"};
+    return make_error(ErrorCode::kBadInput, "no operator of this trace was recorded with the shapes of its inputs",
+                      "record with torch.profiler.profile(record_shapes=True)");
+  return make_error(ErrorCode::kBadInput,
+                    "no operator whose work follows from its shapes has device work in this trace",
+                    "matrix products, convolutions, attention, additions and multiplications are known");
 }
 
 Result<AnalysisResult> run_roofline(const AnalysisInput& input) {

@@ -149,10 +149,8 @@ Table step_parts_table(const StepGraph& graph, const Slowdown& s) {
 Result<AnalysisResult> run_slowdown(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.for_report && input.trace->cells.size() > kMaxCellsOfReport)
-    return Error{ErrorCode::kLimit,
-                 "a report of more than five million cells is made without slowdown",
-                 {},
-                 "ask for it alone: stageline analyze slowdown"};
+    return make_error(ErrorCode::kLimit, "a report of more than five million cells is made without slowdown",
+                      "ask for it alone: stageline analyze slowdown");
   const RunGraph& made = graph_of(input.run(), LaunchRule::kFree);
   result.notes.merge(made.notes);
   if (!made.graph) return *made.error;

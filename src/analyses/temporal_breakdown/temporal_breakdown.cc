@@ -62,11 +62,9 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   for (size_t k = 0; k < ranks.size(); ++k) ranks[k].any = ranks[k].any && !lacks[k];
   for (const DeviceTime& b : ranks)
     if (input.hta && !b.any)
-      return Error{ErrorCode::kBadInput,
-                   "IndexError: single positional indexer is out-of-bounds",
-                   {},
-                   "HTA fails on a rank without device rows (rank " + std::to_string(b.rank) +
-                       "); without --compat hta it is left out"};
+      return make_error(ErrorCode::kBadInput, "IndexError: single positional indexer is out-of-bounds",
+                        "HTA fails on a rank without device rows (rank " + std::to_string(b.rank) +
+                            "); without --compat hta it is left out");
   AnalysisResult result;
   note_last_step(*torch, result.notes);
   result.tables.push_back(input.hta ? hta_temporal_breakdown_table(ranks) : exact_temporal_breakdown_table(ranks));

@@ -229,11 +229,10 @@ Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOp
   for (const Side* side : {&control, &test})
     if (side->parts.empty() ||
         (side->steps.empty() && !(side == &control ? options.control_steps : options.test_steps).empty()))
-      return Error{ErrorCode::kBadInput,
-                   std::string("the ") + (side == &control ? "control" : "test") + " run has none of the " +
-                       (side->parts.empty() ? "ranks" : "steps") + " asked for",
-                   {},
-                   "stageline info lists what there is"};
+      return make_error(ErrorCode::kBadInput,
+                        std::string("the ") + (side == &control ? "control" : "test") + " run has none of the " +
+                            (side->parts.empty() ? "ranks" : "steps") + " asked for",
+                        "stageline info lists what there is");
   for (Side* side : {&control, &test}) side->run.drops_last_step = false;
   const std::vector<Compared> all = joined(side_sums(control, options), side_sums(test, options));
   Table compared("compare-traces", "Two runs compared", compare_traces_columns());

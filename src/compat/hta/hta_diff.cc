@@ -17,7 +17,7 @@ struct Sums {
 using SumsByName = std::map<std::string, Sums>;
 
 Error hta_error(std::string what) {
-  return {ErrorCode::kBadInput, "ValueError: " + std::move(what), {}, "without --compat hta this is not needed"};
+  return make_error(ErrorCode::kBadInput, "ValueError: " + std::move(what), "without --compat hta this is not needed");
 }
 
 // Prints the argument as Python does: a number, or a list of numbers.

@@ -48,7 +48,7 @@ std::string python_list(const std::vector<int32_t>& numbers) {
 }
 
 Error hta_error(std::string what, std::string hint) {
-  return {ErrorCode::kBadInput, std::move(what), {}, std::move(hint)};
+  return make_error(ErrorCode::kBadInput, std::move(what), std::move(hint));
 }
 
 // Counts the candidates of one iteration, which are those whose metric reaches the n-th largest.

@@ -44,10 +44,9 @@ Status check_figure(std::string_view name) {
   std::vector<std::string> known;
   for (const FigureSpec* figure : all_figures()) known.emplace_back(figure->stem());
   const std::string near = nearest(name, known);
-  return Error{ErrorCode::kUsage,
-               "there is no figure \"" + std::string(name) + "\"",
-               {},
-               near.empty() ? "stageline info PATH --figures all prints them" : "a similar figure exists: " + near};
+  return make_error(
+      ErrorCode::kUsage, "there is no figure \"" + std::string(name) + "\"",
+      near.empty() ? "stageline info PATH --figures all prints them" : "a similar figure exists: " + near);
 }
 
 Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vector<std::string>& names) {

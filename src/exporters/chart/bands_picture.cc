@@ -98,8 +98,7 @@ Result<BandsPng> bands_png(const Bands& bands) {
   if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_write_to_png_stream(image, append_bands, &png.bytes);
   cairo_surface_destroy(image);
   if (status != CAIRO_STATUS_SUCCESS)
-    return Error{
-        ErrorCode::kIo, std::string("Cairo cannot draw this picture: ") + cairo_status_to_string(status), {}, ""};
+    return make_error(ErrorCode::kIo, std::string("Cairo cannot draw this picture: ") + cairo_status_to_string(status));
   return png;
 }
 

@@ -33,8 +33,7 @@ Status paint_chart(const Chart& chart, cairo_surface_t* surface, double scale,
   if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
   cairo_surface_destroy(surface);
   if (status != CAIRO_STATUS_SUCCESS)
-    return Error{
-        ErrorCode::kIo, std::string("Cairo cannot draw this chart: ") + cairo_status_to_string(status), {}, ""};
+    return make_error(ErrorCode::kIo, std::string("Cairo cannot draw this chart: ") + cairo_status_to_string(status));
   return {};
 }
 

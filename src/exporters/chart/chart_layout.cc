@@ -35,8 +35,8 @@ Result<RowSizes> row_sizes(size_t count, double room) {
     if (count <= step.up_to) return step.sizes;
   const double pitch = std::min(16.0, room / count);
   if (pitch < 1)
-    return Error{
-        ErrorCode::kLimit, grouped(count) + " ranks do not fit on one picture", {}, "choose some with --ranks"};
+    return make_error(ErrorCode::kLimit, grouped(count) + " ranks do not fit on one picture",
+                      "choose some with --ranks");
   return pitch >= 6 ? RowSizes{std::floor(pitch) - 2, 2} : RowSizes{pitch, 0};
 }
 
@@ -154,10 +154,8 @@ struct Builder {
     out.plot.x = std::round(kMargin + label_w + kLabelGap);
     out.plot.w = out.width - kMargin - out.plot.x;
     if (out.plot.w < kMinPlotW)
-      return Error{ErrorCode::kUsage,
-                   "a chart " + fixed(out.width, 0) + " px wide has no room for its rows",
-                   {},
-                   "give at least " + fixed(out.plot.x + kMargin + kMinPlotW, 0)};
+      return make_error(ErrorCode::kUsage, "a chart " + fixed(out.width, 0) + " px wide has no room for its rows",
+                        "give at least " + fixed(out.plot.x + kMargin + kMinPlotW, 0));
     if (options.theory)
       ghosts = ghost_place(*options.theory, options.ghosts, sizes.gap,
                            out.plot.w / std::max<int64_t>(1, time.end_ns - time.start_ns));
@@ -392,12 +390,10 @@ struct Builder {
 
 Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options, const MeasureText& measure) {
   if (trace.cells.size() == 0)
-    return Error{ErrorCode::kBadInput,
-                 "there is nothing to draw: the trace has no pipeline cells",
-                 {},
-                 "stageline info says what was read, and what --ranks and --steps left of it"};
+    return make_error(ErrorCode::kBadInput, "there is nothing to draw: the trace has no pipeline cells",
+                      "stageline info says what was read, and what --ranks and --steps left of it");
   if (options.width_px < 0 || !std::isfinite(options.width_px))
-    return Error{ErrorCode::kUsage, "a chart cannot be that wide", {}, "leave the width out to have it chosen"};
+    return make_error(ErrorCode::kUsage, "a chart cannot be that wide", "leave the width out to have it chosen");
   Builder b{trace, options, measure, chart_time(trace), {}, {}, {}, {}, false, false, {}};
   TRY_OK(b.choose_sizes());
   b.out.chunk_count = std::max(1, extent_of(trace).chunk_count);

@@ -142,10 +142,8 @@ Status check_rank_order(std::string_view order) {
   std::set<std::string_view> seen;
   for (const std::string_view word : split(order, '-'))
     if (std::find(known.begin(), known.end(), word) == known.end() || !seen.insert(word).second)
-      return Error{ErrorCode::kUsage,
-                   "\"" + std::string(order) + "\" is no order of ranks",
-                   {},
-                   "name each of tp, cp, ep, dp and pp at most once, the fastest first: tp-cp-ep-dp-pp"};
+      return make_error(ErrorCode::kUsage, "\"" + std::string(order) + "\" is no order of ranks",
+                        "name each of tp, cp, ep, dp and pp at most once, the fastest first: tp-cp-ep-dp-pp");
   return {};
 }
 
@@ -158,11 +156,10 @@ Status check_rank_layout(const RankLayoutOptions& options) {
   for (const auto& [word, size] :
        {std::pair{"tp", options.tp}, {"dp", options.dp}, {"pp", options.pp}, {"cp", options.cp}, {"ep", options.ep}})
     if (size > 1 && seen.find(word) == seen.end())
-      return Error{
+      return make_error(
           ErrorCode::kUsage,
           "the order \"" + order + "\" leaves out " + word + ", and --" + word + " says " + std::to_string(size),
-          {},
-          "name it in the order, the fastest first: tp-dp-pp; what an order leaves out counts as 1"};
+          "name it in the order, the fastest first: tp-dp-pp; what an order leaves out counts as 1");
   return {};
 }
 

@@ -24,7 +24,7 @@ std::string name(CellKind kind, int64_t micro_batch, int64_t chunk) {
 
 Status check_order(const Schedule& schedule) {
   const auto bad = [](size_t rank, const std::string& what) -> Status {
-    return Error{ErrorCode::kBadInput, "rank " + std::to_string(rank) + " " + what, {}, ""};
+    return make_error(ErrorCode::kBadInput, "rank " + std::to_string(rank) + " " + what);
   };
   const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
   const bool two_ways = schedule.layout == ChunkLayout::kBidirectional;

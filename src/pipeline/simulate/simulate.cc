@@ -30,7 +30,7 @@ struct Random {
 };
 
 Status check(const SimulateOptions& o) {
-  const auto bad = [](std::string what) { return Error{ErrorCode::kUsage, std::move(what), {}, ""}; };
+  const auto bad = [](std::string what) { return make_error(ErrorCode::kUsage, std::move(what)); };
   const int64_t ranks = int64_t{o.schedule.sizes.stages} * o.dp * o.peers;
   if (o.peers < 1 || ranks > 1'000'000) return bad("more than 1 000 000 ranks, or none");
   if (!o.rank_of.empty() && std::ssize(o.rank_of) != ranks) return bad("not every rank has a number");

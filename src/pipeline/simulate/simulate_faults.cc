@@ -157,7 +157,7 @@ double drawn(uint64_t seed, std::initializer_list<int64_t> what) {
   return (z >> 11) * 0x1.0p-53;
 }
 
-Error usage(std::string what) { return {ErrorCode::kUsage, std::move(what), {}, ""}; }
+Error usage(std::string what) { return make_error(ErrorCode::kUsage, std::move(what)); }
 
 Status swap_neighbours(const Fault& fault, Schedule& schedule) {
   RankOrder& order = schedule.ranks[fault.target];
@@ -230,13 +230,12 @@ Status check_link(const Fault& fault, const Schedule& schedule) {
     if (count++ == kMaxNamed) break;
     append_item(named, std::to_string(a) + " and " + std::to_string(b), "; ");
   }
-  return Error{
+  return make_error(
       ErrorCode::kUsage,
       "--fault slow-link:" + std::to_string(fault.target) + "," + std::to_string(fault.to) +
           ": these stages send each other nothing in " + schedule.name,
-      {},
       "messages pass between stages " + named +
-          (pairs.size() > kMaxNamed ? "; and " + std::to_string(pairs.size() - kMaxNamed) + " more pairs" : "")};
+          (pairs.size() > kMaxNamed ? "; and " + std::to_string(pairs.size() - kMaxNamed) + " more pairs" : ""));
 }
 
 }  // namespace
@@ -258,10 +257,8 @@ Result<Fault> parse_fault(std::string_view text) {
   const std::string_view rest = text.substr(std::min(colon + 1, text.size()));
   const auto parts = colon == text.size() ? std::vector<std::string_view>{} : split(rest, ',');
   const auto wrong = [&](const std::string& why) {
-    return Error{ErrorCode::kUsage,
-                 "--fault " + std::string(text) + ": " + why,
-                 {},
-                 "write " + std::string(form->text) + ": " + std::string(form->meaning)};
+    return make_error(ErrorCode::kUsage, "--fault " + std::string(text) + ": " + why,
+                      "write " + std::string(form->text) + ": " + std::string(form->meaning));
   };
   if (parts.size() < form->least) return wrong("something is missing");
   if (parts.size() > form->most) return wrong("there is more than it takes");

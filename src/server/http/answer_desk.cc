@@ -15,8 +15,8 @@ Result<std::string> made_by(const AnswerDesk::Work& work) {
   try {
     return work();
   } catch (const std::bad_alloc&) {
-    return Error{
-        ErrorCode::kLimit, "not enough memory for this answer", {}, "--ranks and --steps choose less of the run"};
+    return make_error(ErrorCode::kLimit, "not enough memory for this answer",
+                      "--ranks and --steps choose less of the run");
   }
 }
 

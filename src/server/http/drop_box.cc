@@ -28,24 +28,24 @@ bool is_name(std::string_view name) {
 }  // namespace
 
 Result<DropBox::Place> DropBox::place(int64_t drop, std::string_view name) {
-  if (!takes()) return Error{ErrorCode::kUnavailable, "no files are taken here", {}, ""};
-  if (!is_name(name)) return Error{ErrorCode::kUsage, "name is that of a file, with folders before it", {}, ""};
+  if (!takes()) return make_error(ErrorCode::kUnavailable, "no files are taken here");
+  if (!is_name(name)) return make_error(ErrorCode::kUsage, "name is that of a file, with folders before it");
   const std::lock_guard lock(mutex_);
   if (drop == 0) {
-    if (drops_.size() >= kMaxDrops) return Error{ErrorCode::kLimit, "too many drops", {}, "start the program anew"};
+    if (drops_.size() >= kMaxDrops) return make_error(ErrorCode::kLimit, "too many drops", "start the program anew");
     drop = std::ssize(drops_) + 1;
     drops_[drop].first_name = name;
   }
   const auto known = drops_.find(drop);
-  if (known == drops_.end()) return Error{ErrorCode::kNotFound, "there is no such drop", {}, ""};
+  if (known == drops_.end()) return make_error(ErrorCode::kNotFound, "there is no such drop");
   Drop& to = known->second;
   if (++to.files > kMaxFiles)
-    return Error{ErrorCode::kLimit, "a drop has too many files", {}, "stageline view PATH reads them where they lie"};
+    return make_error(ErrorCode::kLimit, "a drop has too many files", "stageline view PATH reads them where they lie");
   to.several = to.several || first_part(name) != first_part(to.first_name);
   Place place{drop, folder_of(drop) + "/" + std::string(name)};
   std::error_code error;
   std::filesystem::create_directories(std::filesystem::path(place.path).parent_path(), error);
-  if (error) return Error{ErrorCode::kIo, "no folder can be made: " + error.message(), {}, ""};
+  if (error) return make_error(ErrorCode::kIo, "no folder can be made: " + error.message());
   return place;
 }
 
@@ -58,7 +58,7 @@ bool DropBox::take_bytes(uint64_t bytes) {
 Result<std::string> DropBox::path_of(int64_t drop) const {
   const std::lock_guard lock(mutex_);
   const auto known = drops_.find(drop);
-  if (known == drops_.end()) return Error{ErrorCode::kNotFound, "there is no such drop", {}, ""};
+  if (known == drops_.end()) return make_error(ErrorCode::kNotFound, "there is no such drop");
   const std::string folder = folder_of(drop);
   return known->second.several ? folder : folder + "/" + std::string(first_part(known->second.first_name));
 }

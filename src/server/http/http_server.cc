@@ -93,10 +93,8 @@ struct HttpServer::Impl {
         if (std::find(out.begin(), out.end(), entry.endpoint().address()) == out.end())
           out.push_back(entry.endpoint().address());
     if (out.empty())
-      return Error{ErrorCode::kIo,
-                   "no address is known for the host \"" + options.host + "\"",
-                   {},
-                   "--host takes an address of this machine, such as 0.0.0.0 for all"};
+      return make_error(ErrorCode::kIo, "no address is known for the host \"" + options.host + "\"",
+                        "--host takes an address of this machine, such as 0.0.0.0 for all");
     return out;
   }
 
@@ -117,10 +115,8 @@ struct HttpServer::Impl {
     TRY(wanted, addresses());
     for (const auto& address : *wanted) is_public = is_public || !address.is_loopback();
     if (is_public && !options.token)
-      return Error{ErrorCode::kUsage,
-                   "without a token anyone in the network could read the run",
-                   {},
-                   "--token none is for this machine alone; leave it or --host out"};
+      return make_error(ErrorCode::kUsage, "without a token anyone in the network could read the run",
+                        "--token none is for this machine alone; leave it or --host out");
     const auto first = static_cast<uint16_t>(options.port < 0 ? kDefaultPort : options.port);
     boost::system::error_code error;
     for (int k = 0; k < (options.port < 0 ? kPortsTried : 1) && acceptors.empty(); ++k) {
@@ -130,11 +126,10 @@ struct HttpServer::Impl {
     if (acceptors.empty() && options.port < 0 && error == asio::error::address_in_use)
       error = open_one(wanted->front(), 0);
     if (acceptors.empty())
-      return Error{ErrorCode::kIo,
-                   "cannot listen on " + in_url(wanted->front()) + ", port " + std::to_string(first) + ": " +
-                       (error == asio::error::address_in_use ? "the port is taken" : error.message()),
-                   {},
-                   "--port chooses another one, --port 0 any that is free"};
+      return make_error(ErrorCode::kIo,
+                        "cannot listen on " + in_url(wanted->front()) + ", port " + std::to_string(first) + ": " +
+                            (error == asio::error::address_in_use ? "the port is taken" : error.message()),
+                        "--port chooses another one, --port 0 any that is free");
     const uint16_t port = acceptors.front().local_endpoint().port();
     // The name's other addresses, or the loopback of IPv6, are used where they are available.
     if (options.host.empty()) wanted->push_back(asio::ip::address_v6::loopback());

@@ -11,7 +11,7 @@ namespace stageline {
 namespace {
 
 Error bad(std::string what, std::string hint = "docs/viewer-protocol.md lists paths and parameters") {
-  return {ErrorCode::kUsage, std::move(what), {}, std::move(hint)};
+  return make_error(ErrorCode::kUsage, std::move(what), std::move(hint));
 }
 
 int hex_digit(char c) {

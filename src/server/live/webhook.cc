@@ -23,7 +23,8 @@ constexpr auto kBetweenTries = std::chrono::seconds(1);
 constexpr uint64_t kMaxAnswerBytes = 64 * 1024;
 
 Error no_address(std::string what) {
-  return {ErrorCode::kUsage, std::move(what), {}, "--webhook takes an address such as http://127.0.0.1:9000/stageline"};
+  return make_error(ErrorCode::kUsage, std::move(what),
+                    "--webhook takes an address such as http://127.0.0.1:9000/stageline");
 }
 
 // One request from beginning to end; each part begins when the one before it is done. The stream's timeout covers all
@@ -87,10 +88,8 @@ class Post {
 Result<std::unique_ptr<Webhook>> Webhook::to(std::string_view url) {
   const std::string said(url);
   if (url.starts_with("https://"))
-    return Error{ErrorCode::kUsage,
-                 "this program speaks no https, so it cannot tell " + said,
-                 {},
-                 "give an http address of this machine, of a relay that speaks https onwards"};
+    return make_error(ErrorCode::kUsage, "this program speaks no https, so it cannot tell " + said,
+                      "give an http address of this machine, of a relay that speaks https onwards");
   constexpr std::string_view kScheme = "http://";
   if (!url.starts_with(kScheme)) return no_address("\"" + said + "\" is no http address");
   url.remove_prefix(kScheme.size());

@@ -36,7 +36,7 @@ Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBu
   std::vector<Column> columns;
   add_columns(run, false, columns);
   if (columns.empty())
-    return Error{ErrorCode::kUnavailable, "this run has no calls: no thread of a host was recorded", {}, ""};
+    return make_error(ErrorCode::kUnavailable, "this run has no calls: no thread of a host was recorded");
   if (other) add_columns(*other, true, columns);
   std::vector<const CallTree*> trees;
   for (const Column& column : columns) trees.push_back(column.tree);

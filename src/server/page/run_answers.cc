@@ -34,13 +34,11 @@ Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query)
     const auto known = std::find_if(analysis.options.begin(), analysis.options.end(),
                                     [&](const AnalysisOption& option) { return name == option.name; });
     if (known == analysis.options.end() || std::string_view(known->value) == "PATH")
-      return Error{ErrorCode::kUsage,
-                   std::string(analysis.name) + " has no option \"" + name + "\"",
-                   {},
-                   std::string("stageline help ") + analysis.name + " lists its options"};
+      return make_error(ErrorCode::kUsage, std::string(analysis.name) + " has no option \"" + name + "\"",
+                        std::string("stageline help ") + analysis.name + " lists its options");
     const auto choices = split(known->choices, ',');
     if (known->choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
-      return Error{ErrorCode::kUsage, name + " is one of " + known->choices + ", not \"" + value + "\"", {}, ""};
+      return make_error(ErrorCode::kUsage, name + " is one of " + known->choices + ", not \"" + value + "\"");
     options.set(name, value);
   }
   return options;
@@ -115,7 +113,7 @@ Status RunAnswers::draw_other() {
 
 Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
   if (!other_)
-    return Error{ErrorCode::kUnavailable, "there is no second run", {}, "stageline view A --compare B opens two"};
+    return make_error(ErrorCode::kUnavailable, "there is no second run", "stageline view A --compare B opens two");
   const AnswerDesk::Answer answer = desk_.ask(
       "the other run, drawn",
       [this]() -> Result<std::string> {
@@ -126,7 +124,7 @@ Result<RunAnswers::OtherPipeline> RunAnswers::other_pipeline() {
   if (!answer.done) return OtherPipeline{nullptr, {202, working_json(answer)}};
   if (!*answer.done) {
     const Error& error = answer.done->error();
-    return Error{ErrorCode::kUnavailable, placed(error), {}, error.hint};
+    return make_error(ErrorCode::kUnavailable, placed(error), error.hint);
   }
   const std::lock_guard lock(other_->drawn_mutex);
   return OtherPipeline{other_->pipeline.get(), {}};
@@ -145,13 +143,13 @@ Result<RunAnswers::Answer> RunAnswers::explain() {
 
 Result<RunAnswers::Answer> RunAnswers::clocks() {
   if (!has_clocks(recorded_->trace()))
-    return Error{ErrorCode::kUnavailable, "no clock of this run was measured", {}, "stageline align says why"};
+    return make_error(ErrorCode::kUnavailable, "no clock of this run was measured", "stageline align says why");
   return ask("clocks", [this]() -> Result<std::string> { return clocks_json(recorded_->trace(), max_rows); });
 }
 
 Result<RunAnswers::Answer> RunAnswers::compare() {
   if (!other_)
-    return Error{ErrorCode::kUnavailable, "there is no second run", {}, "stageline view A --compare B opens two"};
+    return make_error(ErrorCode::kUnavailable, "there is no second run", "stageline view A --compare B opens two");
   return ask("compare", [this]() -> Result<std::string> {
     const Result<std::shared_ptr<const Run>> other = other_run();
     if (!other) return other.error();
@@ -176,7 +174,7 @@ Result<RunAnswers::Answer> RunAnswers::calls() {
   if (!answer.done) return Answer{202, working_json(answer)};
   if (*answer.done) return Answer{200, **answer.done, false, true};
   const Error& error = answer.done->error();
-  return Error{ErrorCode::kUnavailable, placed(error), {}, error.hint};
+  return make_error(ErrorCode::kUnavailable, placed(error), error.hint);
 }
 
 Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
@@ -184,17 +182,17 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   const Analysis* analysis = find_analysis(name);
   const bool two = analysis && analysis->needs == AnalysisNeeds::kTwoRuns && other_;
   if (!analysis || (!two && !is_offered(*analysis, recorded_->trace())))
-    return Error{ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", {}, "/api/answers lists them"};
+    return make_error(ErrorCode::kNotFound, "this run has no answer \"" + name + "\"", "/api/answers lists them");
   TRY(options, options_of(*analysis, query));
   TRY(from, integer_parameter(query, "from", 0, 0, INT64_MAX));
   const TablePart part{std::string(query.text("page_of")), *from};
   if (!part.table.empty() && std::none_of(analysis->tables.begin(), analysis->tables.end(),
                                           [&](const AnalysisTable& table) { return part.table == table.name; }))
-    return Error{ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", {}, "/api/answers lists them"};
+    return make_error(ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", "/api/answers lists them");
   if (part.table.empty() && part.first_row > 0)
-    return Error{ErrorCode::kUsage, "from goes with page_of, a table's name", {}, ""};
+    return make_error(ErrorCode::kUsage, "from goes with page_of, a table's name");
   const bool wants_apart = query.text("rows") == "apart";
-  if (query.find("rows") && !wants_apart) return Error{ErrorCode::kUsage, "rows is \"apart\", or left out", {}, ""};
+  if (query.find("rows") && !wants_apart) return make_error(ErrorCode::kUsage, "rows is \"apart\", or left out");
   std::string key = std::string("analysis ") + analysis->name + " " + part.table + " " + std::to_string(*from);
   for (const AnalysisOption& option : analysis->options)
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
@@ -213,7 +211,7 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
   const std::string text(query.text("q"));
   const Result<int64_t> rows = integer_parameter(query, "rows", 1000, 1, kMaxSqlRows);
   if (!rows) return rows.error();
-  if (text.empty()) return Error{ErrorCode::kUsage, "q has the query", {}, "/api/sql?q=SELECT%20name%20FROM%20tables"};
+  if (text.empty()) return make_error(ErrorCode::kUsage, "q has the query", "/api/sql?q=SELECT%20name%20FROM%20tables");
   return ask("sql " + std::to_string(*rows) + " " + text, [this, text, most = *rows]() -> Result<std::string> {
     {
       const std::lock_guard lock(sql_mutex_);

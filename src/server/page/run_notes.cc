@@ -69,12 +69,12 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
   if (!why_not_.empty() || !keep_)
     return Error{
         ErrorCode::kUnavailable, "notes are not kept here" + (why_not_.empty() ? "" : ": " + why_not_), {path_}, ""};
-  if (body.size() > kMaxBytes) return Error{ErrorCode::kLimit, "more notes than are kept", {}, ""};
+  if (body.size() > kMaxBytes) return make_error(ErrorCode::kLimit, "more notes than are kept");
   const Result<JsonTree> tree = parse_json_tree(body, "notes");
   const Value list = tree ? tree->tree.root()["notes"] : Value();
   if (!tree || tree->broken_at >= 0 || !list.is_list())
-    return Error{ErrorCode::kUsage, "notes are {\"notes\": [{\"t\": nanoseconds, \"text\": \"…\"}]}", {}, ""};
-  if (list.size() > kMaxNotes) return Error{ErrorCode::kLimit, "more notes than are kept", {}, ""};
+    return make_error(ErrorCode::kUsage, "notes are {\"notes\": [{\"t\": nanoseconds, \"text\": \"…\"}]}");
+  if (list.size() > kMaxNotes) return make_error(ErrorCode::kLimit, "more notes than are kept");
   std::vector<Note> notes;
   JsonWriter json;
   json.begin_object().field("format", kFormat).key("notes").begin_array();
@@ -82,7 +82,7 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
     const std::optional<int64_t> t = list.item(i)["t"].integer();
     const std::string_view text = list.item(i)["text"].text();
     if (!t || text.size() > kMaxText)
-      return Error{ErrorCode::kUsage, "a note has a time in nanoseconds and at most 1000 bytes of text", {}, ""};
+      return make_error(ErrorCode::kUsage, "a note has a time in nanoseconds and at most 1000 bytes of text");
     notes.push_back({static_cast<int64_t>(origin_ns + static_cast<uint64_t>(*t)), std::string(text)});
     json.begin_object().field("at_ns", notes.back().at_ns).field("text", valid_utf8(text)).end_object();
   }

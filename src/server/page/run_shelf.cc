@@ -190,7 +190,7 @@ Result<std::string> RunShelf::look(const Query& query) const {
   json.begin_object();
   const Result<Source> source = path ? scan_source({*path}) : Result<Source>(path.error());
   const Result<const Reader*> reader =
-      source && !source->files.empty() ? choose_reader(*source, "") : Error{ErrorCode::kUnknownKind, "", {}, ""};
+      source && !source->files.empty() ? choose_reader(*source, "") : make_error(ErrorCode::kUnknownKind, "");
   json.field("format", reader ? (*reader)->name : "");
   json.field("files", source ? static_cast<int64_t>(source->files.size()) : int64_t{0});
   int64_t bytes = 0;
@@ -205,7 +205,7 @@ Result<std::string> RunShelf::open(const Query& query) {
   if (!run) return run.error();
   const Result<std::vector<Named>> other = named(query, "compare", "compare_drop");
   if (!other) return other.error();
-  if (run->empty()) return Error{ErrorCode::kUsage, "path names the run", {}, ""};
+  if (run->empty()) return make_error(ErrorCode::kUsage, "path names the run");
   Entry entry;
   for (const Named& one : *run) entry.paths.push_back(one.path), entry.shown.push_back(one.shown);
   for (const Named& one : *other) entry.others.push_back(one.path), entry.others_shown.push_back(one.shown);
@@ -219,14 +219,14 @@ Result<std::string> RunShelf::open(const Query& query) {
   const auto unread =
       std::count_if(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && !one.run->settled(); });
   if (unread >= kMaxUnread)
-    return Error{ErrorCode::kLimit, "many runs are being read", {}, "open this one when they are"};
+    return make_error(ErrorCode::kLimit, "many runs are being read", "open this one when they are");
   size_t number = 0;
   for (size_t k = 0; k < entries_.size(); ++k)
     if (entries_[k].paths == entry.paths && entries_[k].others == entry.others) number = k + 1;
   // A run that could not be read is tried again, since its files may be there now.
   if (number > 0 && entries_[number - 1].run && entries_[number - 1].run->failed()) entries_[number - 1].run.reset();
   if (number == 0) {
-    if (entries_.size() >= kMaxRuns) return Error{ErrorCode::kLimit, "too many runs", {}, "start the program anew"};
+    if (entries_.size() >= kMaxRuns) return make_error(ErrorCode::kLimit, "too many runs", "start the program anew");
     entries_.push_back(std::move(entry));
     number = entries_.size();
   }
@@ -240,7 +240,7 @@ Result<std::string> RunShelf::open(const Query& query) {
 Result<ApiAnswer> RunShelf::trend(const Query& query) {
   const Result<std::vector<Named>> runs = named(query, "path", "drop");
   if (!runs) return runs.error();
-  if (runs->size() < 2) return Error{ErrorCode::kUsage, "path names a run, two of them at least", {}, ""};
+  if (runs->size() < 2) return make_error(ErrorCode::kUsage, "path names a run, two of them at least");
   std::vector<TrendInput> inputs;
   std::string key;
   for (const Named& one : *runs) {

@@ -75,7 +75,7 @@ Result<std::string> ViewRun::perfetto_bytes() const {
   const auto whole = served();
   const Trace& trace = whole->timeline->trace();
   if (trace.cells.size() == 0 && trace.slice_count() == 0)
-    return Error{ErrorCode::kUnavailable, "this run has neither cells nor slices to draw", {}, ""};
+    return make_error(ErrorCode::kUnavailable, "this run has neither cells nor slices to draw");
   if (trace.cells.size() == 0 && trace.parts.size() == 1 && trace.parts[0].files.size() == 1) {
     // Perfetto reads Chrome's JSON, so the file that was read is the best that there is.
     const SourceRef& file = trace.parts[0].files[0];

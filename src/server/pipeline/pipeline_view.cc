@@ -18,11 +18,10 @@ namespace stageline {
 namespace {
 
 Error no_cells() {
-  return {ErrorCode::kUnavailable,
-          "this run holds no pipeline cells",
-          {},
-          "docs/formats says how cells are found; a profiler trace needs ranges or names that tell forward from "
-          "backward"};
+  return make_error(
+      ErrorCode::kUnavailable, "this run holds no pipeline cells",
+      "docs/formats says how cells are found; a profiler trace needs ranges or names that tell forward from "
+      "backward");
 }
 
 // Writes for each part the timeline's time from which its cells' starts count; 0 without a timeline.
@@ -193,11 +192,11 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query& query
   for (const int32_t step : *asked) {
     const auto found = std::equal_range(cells.step.begin(), cells.step.end(), step);
     if (found.first == found.second)
-      return Error{ErrorCode::kNotFound, "this run has no cells of step " + std::to_string(step), {}, ""};
+      return make_error(ErrorCode::kNotFound, "this run has no cells of step " + std::to_string(step));
     count += found.second - found.first;
   }
   if (asked->size() > 1 && count > view.max_cells())
-    return Error{ErrorCode::kUsage, "these steps have " + std::to_string(count) + " cells", {}, "ask for fewer steps"};
+    return make_error(ErrorCode::kUsage, "these steps have " + std::to_string(count) + " cells", "ask for fewer steps");
   return *view.payload(*asked);
 }
 

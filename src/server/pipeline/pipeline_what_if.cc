@@ -12,8 +12,8 @@ namespace {
 // The priced run. Errors: kUnavailable, whatever made pricing impossible, because the asker made no mistake.
 Result<const PricedRun*> priced(const PipelineView& view) {
   if (view.trace().cells.size() == 0)
-    return Error{
-        ErrorCode::kUnavailable, "this run holds no pipeline cells", {}, "docs/formats says how they are found"};
+    return make_error(ErrorCode::kUnavailable, "this run holds no pipeline cells",
+                      "docs/formats says how they are found");
   const Result<PricedRun>& made = view.what_if();
   if (!made) {
     Error error = made.error();

@@ -30,7 +30,7 @@ Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes
   if (const std::string_view name = query.text("schedule"); !name.empty()) {
     own.schedule = dashed(name);
     if (!knows_schedule(own.schedule))
-      return Error{ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"", {}, "stageline help schedules"};
+      return make_error(ErrorCode::kUsage, "no schedule \"" + valid_utf8(name) + "\"", "stageline help schedules");
   }
   for (const auto& [name, place] : {std::pair("chunks", &own.chunks), std::pair("group", &own.group),
                                     std::pair("micro_batches", &own.micro_batches)}) {
@@ -38,7 +38,7 @@ Result<Changes> changes_of(const Query& query, const std::vector<Changes>& fixes
     *place = static_cast<int32_t>(*value);
   }
   if (own.schedule.empty() && (own.chunks > 0 || own.group > 0))
-    return Error{ErrorCode::kUsage, "chunks and group go with schedule", {}, ""};
+    return make_error(ErrorCode::kUsage, "chunks and group go with schedule");
   if (query.find("latency_ns")) {
     TRY(latency, integer_parameter(query, "latency_ns", std::nullopt, 0, kLongestNs));
     own.latency_ns = static_cast<double>(*latency);
@@ -122,7 +122,7 @@ Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   TRY(changes, changes_of(query, asked.fixes));
   for (const CellScale& scale : changes->scales)
     if (!model.touches(scale))
-      return Error{ErrorCode::kUsage, "a scale fits no operation of this run", {}, "/api/run lists stages and ranks"};
+      return make_error(ErrorCode::kUsage, "a scale fits no operation of this run", "/api/run lists stages and ranks");
   TRY(number, integer_parameter(query, "step", kUnknown, INT32_MIN, INT32_MAX));
   TRY(dp, integer_parameter(query, "dp", kUnknown, kUnknown, INT32_MAX));
   WireColumns columns;

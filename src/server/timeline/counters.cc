@@ -30,7 +30,7 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
       integer_parameter(query, "lane", std::nullopt, 0, static_cast<int64_t>(timeline.lanes().size()) - 1);
   if (!lane_id) return lane_id.error();
   const ViewLane& lane = timeline.lanes()[*lane_id];
-  if (lane.has_slices()) return Error{ErrorCode::kUsage, "this lane is no counter", {}, "/api/tiles draws it"};
+  if (lane.has_slices()) return make_error(ErrorCode::kUsage, "this lane is no counter", "/api/tiles draws it");
   const auto window = window_parameters(query, timeline.span_ns());
   if (!window) return window.error();
   const auto n = integer_parameter(query, "n", std::nullopt, 1, kMaxTileColumns);

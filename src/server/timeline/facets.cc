@@ -67,14 +67,13 @@ Result<FacetText> split_facets(std::string_view text) {
     if (number) {
       *number = parse_int(value);
       if (!*number)
-        return Error{ErrorCode::kUsage, key + ": takes a whole number, as in " + key + ":3", {}, "quotes make it text"};
+        return make_error(ErrorCode::kUsage, key + ": takes a whole number, as in " + key + ":3",
+                          "quotes make it text");
     } else {
       const uint32_t kinds = kinds_called(value);
       if (kinds == 0)
-        return Error{ErrorCode::kUsage,
-                     "no kind is called \"" + valid_utf8(value) + "\"",
-                     {},
-                     "kind:F, kind:B, kind:comm, …: the codes and names in /api/run; quotes make it text"};
+        return make_error(ErrorCode::kUsage, "no kind is called \"" + valid_utf8(value) + "\"",
+                          "kind:F, kind:B, kind:comm, …: the codes and names in /api/run; quotes make it text");
       out.facets.kinds = kinds;
     }
     any = true;

@@ -34,7 +34,7 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
   const size_t count = timeline.names().size();
   TRY(where, split_facets(query.text("where")));
   if (!where->rest.empty())
-    return Error{ErrorCode::kUsage, "where= has a word that is no facet", {}, "where=mb:3 kind:B step:2"};
+    return make_error(ErrorCode::kUsage, "where= has a word that is no facet", "where=mb:3 kind:B step:2");
   Meant out{NameSet(count), where->facets, where->said};
   if (query.find("name_ids")) {
     TRY(ids, list_parameter(query, "name_ids", static_cast<uint32_t>(count)));
@@ -52,7 +52,8 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
     out.facets = text->facets;
     out.where = text->said;
     if (text->rest.empty() && !out.facets.any())
-      return Error{ErrorCode::kUsage, "neither name_ids nor q says which names", {}, "q=gemm, q=mb:3, or name_ids=3,4"};
+      return make_error(ErrorCode::kUsage, "neither name_ids nor q says which names",
+                        "q=gemm, q=mb:3, or name_ids=3,4");
     out.names = matching(timeline, NamePattern::text(text->rest));
   } else {
     out.names = matching(timeline, NamePattern::text(query.text("q")));
@@ -126,7 +127,7 @@ Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
   const auto slice = integer_parameter(query, "slice", -1, -1, UINT32_MAX);
   if (!slice) return slice.error();
   const std::string_view dir = query.text("dir", "next");
-  if (dir != "next" && dir != "prev") return Error{ErrorCode::kUsage, "dir is next or prev", {}, ""};
+  if (dir != "next" && dir != "prev") return make_error(ErrorCode::kUsage, "dir is next or prev");
   const Result<Meant> meant = names_meant(timeline, query);
   if (!meant) return meant.error();
   const FacetTest test(timeline.trace(), timeline.lanes(), meant->facets);

@@ -236,7 +236,7 @@ Result<std::string> slice_answer(const Timeline& timeline, const Query& query) {
   const auto lane = integer_parameter(query, "lane", std::nullopt, 0, lanes - 1);
   if (!lane) return lane.error();
   const ViewLane& at = timeline.lanes()[*lane];
-  if (!at.has_slices()) return Error{ErrorCode::kUsage, "this lane is a counter and has no slices", {}, ""};
+  if (!at.has_slices()) return make_error(ErrorCode::kUsage, "this lane is a counter and has no slices");
   const auto slice = integer_parameter(query, "slice", std::nullopt, 0, static_cast<int64_t>(at.count) - 1);
   if (!slice) return slice.error();
   return Details(timeline, {static_cast<uint32_t>(*lane), static_cast<uint32_t>(*slice)}).json();

@@ -136,7 +136,7 @@ Result<std::string> tiles_answer(const Timeline& timeline, const Query& query) {
       max_bytes += timeline.lanes()[l].rows[r].kinds.size() * (columns + 8) + 64;
     }
   if (max_bytes > kMaxTileBytes)
-    return Error{ErrorCode::kLimit, "too many rows and columns in one request", {}, "ask for fewer lanes at once"};
+    return make_error(ErrorCode::kLimit, "too many rows and columns in one request", "ask for fewer lanes at once");
   parallel_for(rows.size(), [&](size_t i) {
     const ViewLane& lane = timeline.lanes()[rows[i].lane];
     rows[i].kinds = row_coverage(lane, lane.rows[rows[i].row], *window, columns);
