@@ -328,7 +328,6 @@ extern const Exporter chrome_exporter = {
     .summary = "Chrome trace JSON, also compressed as .json.gz, for Perfetto and chrome://tracing",
     .extensions = {"json"},
     .compresses = true,
-    .needs_tables = false,
     .write = write_chrome,
     .draws_cells = true,
     .one_axis = true,

@@ -50,9 +50,9 @@ struct ExportInput {
 struct Exporter {
   const char* name;  // "perfetto"
   const char* summary;
-  std::vector<const char*> extensions;  // "pftrace", "perfetto-trace"; the first one is the usual one
-  bool compresses;                      // a path that ends in .gz is written compressed
-  bool needs_tables;  // when false, tables and findings may be left empty, because making them takes time
+  std::vector<const char*> extensions = {};  // "pftrace", "perfetto-trace"; the first one is the usual one
+  bool compresses = false;                   // a path that ends in .gz is written compressed
+  bool needs_tables = false;  // when false, tables and findings may be left empty, because making them takes time
   // Writes one whole file at `path`, through OutputFile: the file appears only when it is complete.
   Status (*write)(const ExportInput& input, const std::string& path);
   bool draws_cells = false;        // there is nothing to write without pipeline cells

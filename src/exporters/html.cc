@@ -5,8 +5,6 @@ namespace stageline {
 extern const Exporter html_exporter = {.name = "html",
                                        .summary = "the run and its viewer in one page, as `stageline report` writes it",
                                        .extensions = {"html"},
-                                       .compresses = false,
-                                       .needs_tables = false,
                                        .write = nullptr,  // server/page/page_export.h writes it
                                        .one_axis = true,
                                        .is_page = true};

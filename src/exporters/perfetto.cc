@@ -263,15 +263,12 @@ Status write_perfetto(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter perfetto_exporter = {"perfetto",
-                                           "Perfetto's own format: exact nanoseconds, a third of the size of JSON",
-                                           {"pftrace", "perfetto-trace"},
-                                           true,
-                                           false,
-                                           write_perfetto,
-                                           false,
-                                           false,
-                                           "",
-                                           true};
+extern const Exporter perfetto_exporter = {
+    .name = "perfetto",
+    .summary = "Perfetto's own format: exact nanoseconds, a third of the size of JSON",
+    .extensions = {"pftrace", "perfetto-trace"},
+    .compresses = true,
+    .write = write_perfetto,
+    .one_axis = true};
 
 }  // namespace stageline

@@ -156,16 +156,11 @@ Status write_sqlite(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter sqlite_exporter = {"sqlite",
-                                         "every table in one SQLite database",
-                                         {"sqlite", "sqlite3", "db"},
-                                         false,
-                                         true,
-                                         write_sqlite,
-                                         false,
-                                         false,
-                                         "",
-                                         false,
-                                         true};
+extern const Exporter sqlite_exporter = {.name = "sqlite",
+                                         .summary = "every table in one SQLite database",
+                                         .extensions = {"sqlite", "sqlite3", "db"},
+                                         .needs_tables = true,
+                                         .write = write_sqlite,
+                                         .whole_tables = true};
 
 }  // namespace stageline

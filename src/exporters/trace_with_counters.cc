@@ -93,9 +93,7 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
 extern const Exporter trace_with_counters_exporter = {
     .name = "trace-with-counters",
     .summary = "the source profiler trace with counters of queue lengths and copy bandwidth",
-    .extensions = {},
     .compresses = true,
-    .needs_tables = false,
     .write = write_trace_with_counters,
     .one_file_per_rank = true,
     .compat = "hta"};
