@@ -70,34 +70,27 @@ void append_notes(JsonWriter& json, const Diagnostics& notes) {
 
 }  // namespace
 
-int run_analyze(const Arguments& given) {
-  Result<Terminal> terminal = terminal_for(given);
-  if (!terminal) return fail(terminal.error());
-  Result<std::vector<const Analysis*>> chosen = chosen_analyses(given.operands[0]);
-  if (!chosen) return fail(chosen.error());
+Result<int> run_analyze(const Arguments& given) {
+  TRY(terminal, terminal_for(given));
+  TRY(chosen, chosen_analyses(given.operands[0]));
   const Arguments arguments = with_ranks(given, *chosen);
   const std::string only = arguments.get("table");
-  if (!only.empty())
-    if (Status s = check_table(*chosen, only); !s) return fail(s.error());
+  if (!only.empty()) TRY_OK(check_table(*chosen, only));
   const std::string format = arguments.get("format", "text");
-  if (Status s = check_format(*chosen, format, only); !s) return fail(s.error());
+  TRY_OK(check_format(*chosen, format, only));
   // On a terminal, a table of thousands of rows is cut, because it is unreadable there. CSV and JSON always have all
   // rows.
-  Result<int64_t> row_limit = arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX);
-  if (!row_limit) return fail(row_limit.error());
+  TRY(row_limit, arguments.integer("rows", terminal->table_width > 0 ? 40 : 100, 0, INT64_MAX));
   const size_t max_rows = *row_limit == 0 ? SIZE_MAX : static_cast<size_t>(*row_limit);
   const bool whole_names = arguments.has("wide");
-  Result<AnalysisInput> input = analysis_input(arguments, *chosen);
-  if (!input) return fail(input.error());
-  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
-  if (!out) return fail(out.error());
-  if (arguments.has("overlay"))
-    if (Status s = check_writable(arguments.get("overlay"), arguments.operands); !s) return fail(s.error());
+  TRY(input, analysis_input(arguments, *chosen));
+  TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
+  if (arguments.has("overlay")) TRY_OK(check_writable(arguments.get("overlay"), arguments.operands));
 
   input->rows_later = true;
   input->wants_overlay = arguments.has("overlay");
   Runs runs;
-  if (Status s = open_inputs(arguments, *terminal, *chosen, runs, *input); !s) return fail(s.error());
+  TRY_OK(open_inputs(arguments, *terminal, *chosen, runs, *input));
   Diagnostics notes = runs.trace.diagnostics;
   const int64_t origin_ns = format == "text" ? axis_zero_ns(runs.trace) : 0;
   notes.merge(runs.control.diagnostics);
@@ -106,12 +99,11 @@ int run_analyze(const Arguments& given) {
   JsonWriter json;
   bool first = true;
   for (const Analysis* analysis : *chosen) {
-    Result<AnalysisResult> result = analysis->run(*input);
-    if (!result) return fail(result.error());
+    TRY(result, analysis->run(*input));
     merge_notes(own_notes, result->notes);
     if (!only.empty()) std::erase_if(result->tables, [&](const Table& table) { return table.name() != only; });
     if (arguments.has("overlay") && result->overlay)
-      if (Status s = write_overlay(runs.trace, *result->overlay, arguments.get("overlay")); !s) return fail(s.error());
+      TRY_OK(write_overlay(runs.trace, *result->overlay, arguments.get("overlay")));
     if (input->foreign) {
       out->write(terminal_text(result->foreign, true));
       continue;
@@ -148,7 +140,7 @@ int run_analyze(const Arguments& given) {
     }
   }
   if (format == "json" && !input->foreign && chosen->size() > 1) out->write("\n]\n");
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   const std::string path = input->paths.empty() ? input->options.text("test") : input->paths[0];
   print_notes(*terminal, notes, words("notes.input", Args().set("path", path)), {"stageline info", "stageline info"});
   print_notes(*terminal, own_notes, words("notes.answer"), words("notes.rest.json"), true);

@@ -45,25 +45,19 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
 
 }  // namespace
 
-int run_diff(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_diff(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
-    return fail(make_error(ErrorCode::kUsage, "diff comes as text, csv or json, not \"" + format + "\""));
-  Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
-  if (!limit) return fail(limit.error());
+    return make_error(ErrorCode::kUsage, "diff comes as text, csv or json, not \"" + format + "\"");
+  TRY(limit, share_flag(arguments, "fail-on"));
   const std::string table = dashed(arguments.get("table"));
   if (!table.empty() && table != "runs" && table != "groups")
-    return fail(make_error(ErrorCode::kUsage, "diff has the tables runs and groups, not \"" + table + "\""));
-  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
-  if (!out) return fail(out.error());
-  Result<Trace> a = open_run(arguments, *terminal, {arguments.operands[0]}, "", Clocks::kCompared);
-  if (!a) return fail(a.error());
-  Result<Trace> b = open_run(arguments, *terminal, {arguments.operands[1]}, "", Clocks::kCompared);
-  if (!b) return fail(b.error());
-  Result<RunDiff> diff = diff_runs(*a, *b);
-  if (!diff) return fail(diff.error());
+    return make_error(ErrorCode::kUsage, "diff has the tables runs and groups, not \"" + table + "\"");
+  TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
+  TRY(a, open_run(arguments, *terminal, {arguments.operands[0]}, "", Clocks::kCompared));
+  TRY(b, open_run(arguments, *terminal, {arguments.operands[1]}, "", Clocks::kCompared));
+  TRY(diff, diff_runs(*a, *b));
   if (format == "json") {
     out->write(diff_json(*diff) + "\n");
   } else if (format == "csv" || !table.empty()) {
@@ -81,7 +75,7 @@ int run_diff(const Arguments& arguments) {
   } else {
     out->write(terminal_text(text_of(*terminal, *diff), true));
   }
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   for (const auto& [trace, path] : {std::pair{&*a, 0}, std::pair{&*b, 1}})
     print_notes(*terminal, trace->diagnostics, arguments.operands[path]);
   for (const Diagnostic& d : diff->notes.items())

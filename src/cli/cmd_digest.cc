@@ -23,8 +23,8 @@ Result<DigestOptions> digest_options(const Arguments& arguments) {
   return options;
 }
 
-int say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan,
-                const DigestCount& count) {
+Result<int> say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan,
+                        const DigestCount& count) {
   Diagnostics notes = plan.notes;
   notes.merge(count.losses);
   print_notes(terminal, notes, {}, words("notes.rest"));
@@ -33,8 +33,7 @@ int say_digests(const Arguments& arguments, const Terminal& terminal, const Dige
   if (count.failures.size() > kMaxFailures)
     note(terminal, "and " + grouped(count.failures.size() - kMaxFailures) + " more");
   const int64_t failed = count.failures.size();
-  Result<OutputFile> out = OutputFile::create("-");
-  if (!out) return fail(out.error());
+  TRY(out, OutputFile::create("-"));
   if (arguments.has("json") || arguments.get("format") == "json") {
     JsonWriter json;
     json.begin_object()
@@ -55,22 +54,19 @@ int say_digests(const Arguments& arguments, const Terminal& terminal, const Dige
     if (failed > 0) line += ", " + grouped(failed) + " failed";
     out->write(terminal_text(line + ", " + grouped(count.bytes) + " bytes") + "\n");
   }
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   return failed > 0 ? kExitError : kExitGood;
 }
 
-int run_digest(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_digest(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   if (arguments.get("output").empty())
-    return fail(make_error(ErrorCode::kUsage, "digest needs to know where to write", "stageline digest LOGS -o DIR"));
-  Result<DigestOptions> options = digest_options(arguments);
-  if (!options) return fail(options.error());
-  if (Status s = take_threads(arguments); !s) return fail(s.error());
+    return make_error(ErrorCode::kUsage, "digest needs to know where to write", "stageline digest LOGS -o DIR");
+  TRY(options, digest_options(arguments));
+  TRY_OK(take_threads(arguments));
   ProgressBar bar(*terminal, "progress.reading");
   options->progress = bar.progress();
-  Result<DigestPlan> plan = plan_digests(arguments.operands, arguments.get("output"), *options);
-  if (!plan) return fail(plan.error());
+  TRY(plan, plan_digests(arguments.operands, arguments.get("output"), *options));
   return say_digests(arguments, *terminal, *plan, make_digests(*plan));
 }
 

@@ -22,31 +22,25 @@ Result<const Part*> part_of_rank(const Trace& trace, const Arguments& arguments)
 
 }  // namespace
 
-int run_event(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
-  auto index = arguments.integer("index", -1, 0, INT64_MAX);
-  if (!index) return fail(index.error());
+Result<int> run_event(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  TRY(index, arguments.integer("index", -1, 0, INT64_MAX));
   if (*index < 0)
-    return fail(
-        {ErrorCode::kUsage, "--index says which event", {}, "its position in traceEvents, from 0, as tables give it"});
-  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
-  if (!out) return fail(out.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
-  if (!trace) return fail(trace.error());
-  Result<const Part*> part = part_of_rank(*trace, arguments);
-  if (!part) return fail(part.error());
+    return make_error(ErrorCode::kUsage, "--index says which event",
+                      "its position in traceEvents, from 0, as tables give it");
+  TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
+  TRY(trace, open_run(arguments, *terminal, arguments.operands));
+  TRY(part, part_of_rank(*trace, arguments));
   const uint32_t slice = slice_of_index(**part, *index);
   if (slice == kNoSliceIndex)
-    return fail(
-        {ErrorCode::kBadInput,
-         "event " + std::to_string(*index) + " is not a slice of rank " + std::to_string((*part)->rank),
-         {(*part)->source},
-         "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are not slices"});
-  Result<std::string> text = event_text(**part, slice);
-  if (!text) return fail(text.error());
+    return Error{
+        ErrorCode::kBadInput,
+        "event " + std::to_string(*index) + " is not a slice of rank " + std::to_string((*part)->rank),
+        {(*part)->source},
+        "it has " + std::to_string((*part)->event_count) + " events; arrows, instants and names are not slices"};
+  TRY(text, event_text(**part, slice));
   out->write(*text + "\n");
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   return kExitGood;
 }
 

@@ -8,22 +8,18 @@
 
 namespace stageline {
 
-int run_explain(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_explain(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
-    return fail(make_error(ErrorCode::kUsage, "explain comes as text or json, not \"" + format + "\""));
-  Result<std::optional<double>> limit = share_flag(arguments, "fail-on");
-  if (!limit) return fail(limit.error());
-  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
-  if (!out) return fail(out.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared);
-  if (!trace) return fail(trace.error());
+    return make_error(ErrorCode::kUsage, "explain comes as text or json, not \"" + format + "\"");
+  TRY(limit, share_flag(arguments, "fail-on"));
+  TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
+  TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
   const Explanation e = explain(Run(*trace), true);
   out->write(format == "json" ? explain_json(e, arguments.operands) + "\n"
                               : terminal_text(explain_text(*terminal, e, arguments.operands), true));
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   for (const Diagnostic& d : trace->diagnostics.items())
     if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);

@@ -6,18 +6,15 @@
 
 namespace stageline {
 
-int run_export(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_export(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string output = arguments.get("output");
   if (output.empty())
-    return fail(make_error(ErrorCode::kUsage, "export needs to know where to write",
-                           "stageline export PATH… -o pipeline.pftrace; -o - is stdout"));
-  Result<ExportQuestion> ask = export_question(arguments, terminal->lang);
-  if (!ask) return fail(ask.error());
-  if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, ask->exporter->compat, ask->clocks);
-  if (!trace) return fail(trace.error());
+    return make_error(ErrorCode::kUsage, "export needs to know where to write",
+                      "stageline export PATH… -o pipeline.pftrace; -o - is stdout");
+  TRY(ask, export_question(arguments, terminal->lang));
+  TRY_OK(check_writable(output, arguments.operands));
+  TRY(trace, open_run(arguments, *terminal, arguments.operands, ask->exporter->compat, ask->clocks));
   std::vector<std::string> paths;
   Diagnostics notes = trace->diagnostics;
   const Status written = [&] {
@@ -25,7 +22,7 @@ int run_export(const Arguments& arguments) {
     return export_run(std::make_shared<const Run>(*trace), notes, output, ask->exporter->name, ask->options,
                       arguments.operands, &paths);
   }();
-  if (!written) return fail(written.error());
+  if (!written) return std::move(written).error();
   print_notes(*terminal, notes, arguments.operands[0]);
   if (output == "-") return kExitGood;
   for (const std::string& path : paths)

@@ -77,34 +77,29 @@ Error nothing_written(const Trace& trace, const std::vector<size_t>& parts, Stac
 
 }  // namespace
 
-int run_export_stacks(const Arguments& given) {
-  Result<Terminal> terminal = terminal_for(given);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_export_stacks(const Arguments& given) {
+  TRY(terminal, terminal_for(given));
   Arguments arguments = given;
   if (arguments.has("rank") && !arguments.has("ranks")) arguments.set("ranks", arguments.get("rank"));
-  Result<StackExportOptions> options = options_of(arguments);
-  if (!options) return fail(options.error());
+  TRY(options, options_of(arguments));
   const std::string output = arguments.get("output");
   if (output.empty())
-    return fail(make_error(ErrorCode::kUsage, "export-stacks needs to know where to write",
-                           "stageline export-stacks TRACE -o stacks.txt; -o - is stdout"));
-  if (Status s = check_writable(output, arguments.operands); !s) return fail(s.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands);
-  if (!trace) return fail(trace.error());
-  Result<std::vector<size_t>> parts = chosen_parts(*trace);
-  if (!parts) return fail(parts.error());
+    return make_error(ErrorCode::kUsage, "export-stacks needs to know where to write",
+                      "stageline export-stacks TRACE -o stacks.txt; -o - is stdout");
+  TRY_OK(check_writable(output, arguments.operands));
+  TRY(trace, open_run(arguments, *terminal, arguments.operands));
+  TRY(parts, chosen_parts(*trace));
   const bool file_each = parts->size() > 1 && !options->aggregate && !options->speedscope;
   if (file_each && output == "-")
-    return fail(make_error(ErrorCode::kUsage, "a line per event is written to one file per rank, and stdout takes one",
-                           "choose a rank with --rank, or add --aggregate, which puts ranks under a frame each"));
+    return make_error(ErrorCode::kUsage, "a line per event is written to one file per rank, and stdout takes one",
+                      "choose a rank with --rank, or add --aggregate, which puts ranks under a frame each");
   StackExportCounts counts;
   OutputSet together;
   std::vector<std::string> wrote;
   for (size_t k = 0; k < (file_each ? parts->size() : 1); ++k) {
     const std::vector<size_t> of = file_each ? std::vector<size_t>{(*parts)[k]} : *parts;
     const std::string path = file_each ? rank_path(output, trace->parts[of[0]].rank) : output;
-    Result<StackExportCounts> one = export_stacks(*trace, of, *options, path);
-    if (!one) return fail(one.error());
+    TRY(one, export_stacks(*trace, of, *options, path));
     counts.lines += one->lines;
     counts.without_stack += one->without_stack;
     counts.below_unit += one->below_unit;
@@ -112,10 +107,10 @@ int run_export_stacks(const Arguments& given) {
     if (output != "-" && (one->lines > 0 || options->as_torch))
       wrote.push_back(path + "  " + std::to_string(one->lines) + (one->lines == 1 ? " stack" : " stacks"));
   }
-  if (Status s = together.commit(); !s) return fail(s.error());
+  TRY_OK(together.commit());
   for (const std::string& line : wrote) note(*terminal, line);
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
-  if (counts.lines == 0 && !options->as_torch) return fail(nothing_written(*trace, *parts, options->metric, counts));
+  if (counts.lines == 0 && !options->as_torch) return nothing_written(*trace, *parts, options->metric, counts);
   if (counts.lines == 0)
     note(
         *terminal,

@@ -325,35 +325,32 @@ std::string history_text(const std::vector<HistoryRun>& runs, const std::vector<
 
 }  // namespace
 
-int run_history(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_history(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
-    return fail(make_error(ErrorCode::kUsage, "history comes as text or json, not \"" + format + "\""));
+    return make_error(ErrorCode::kUsage, "history comes as text or json, not \"" + format + "\"");
   const std::string what = arguments.operands.empty() ? "list" : arguments.operands[0];
   const std::vector<std::string> rest(arguments.operands.begin() + (arguments.operands.empty() ? 0 : 1),
                                       arguments.operands.end());
   if (what != "add" && what != "list" && what != "check")
-    return fail(
-        {ErrorCode::kUsage, "history takes add, list or check, not \"" + what + "\"", {}, "stageline history add RUN"});
+    return make_error(ErrorCode::kUsage, "history takes add, list or check, not \"" + what + "\"",
+                      "stageline history add RUN");
   if ((what == "add") == rest.empty())
-    return fail(make_error(ErrorCode::kUsage, what == "add"
-                                                  ? "history add needs a run"
-                                                  : "history " + what + " takes no runs: the history has them"));
+    return make_error(ErrorCode::kUsage, what == "add" ? "history add needs a run"
+                                                       : "history " + what + " takes no runs: the history has them");
   const std::string path = arguments.get("db", rest.empty() ? kFile : folder_of(rest[0]) + "/" + kFile);
   HistoryFile file;
   if (what == "add") {
     std::vector<HistoryRun> measured;  // all runs are measured before the first is stored
     for (const std::string& run : rest) {
-      Result<HistoryRun> one = measure(arguments, *terminal, run);
-      if (!one) return fail(one.error());
+      TRY(one, measure(arguments, *terminal, run));
       one->label = arguments.get("label", "");
       one->added_s = time(nullptr);
       measured.push_back(std::move(*one));
     }
-    if (Status s = file.open(path, true); !s) return fail(s.error());
-    if (Status s = file.add(measured); !s) return fail(s.error());
+    TRY_OK(file.open(path, true));
+    TRY_OK(file.add(measured));
     for (const HistoryRun& run : measured) {
       Args kept;
       kept.set("path", run.path).set("time", human_duration(run.step_ns)).set("file", path);
@@ -361,9 +358,8 @@ int run_history(const Arguments& arguments) {
     }
     return kExitGood;
   }
-  if (Status s = file.open(path, false); !s) return fail(s.error());
-  Result<std::vector<HistoryRun>> runs = file.read();
-  if (!runs) return fail(runs.error());
+  TRY_OK(file.open(path, false));
+  TRY(runs, file.read());
   const size_t first = runs->size() > kMaxChecked ? runs->size() - kMaxChecked : 0;
   const std::vector<Change> changes = changes_of({runs->begin() + first, runs->end()});
   std::string out;
@@ -378,10 +374,9 @@ int run_history(const Arguments& arguments) {
     }
     out = terminal_text(out, true);
   }
-  Result<OutputFile> to = OutputFile::create("-");
-  if (!to) return fail(to.error());
+  TRY(to, OutputFile::create("-"));
   to->write(out);
-  if (Status s = to->commit(); !s) return fail(s.error());
+  TRY_OK(to->commit());
   const bool slower = !changes.empty() && changes.back().point.after > changes.back().point.before;
   return what == "check" && slower ? kExitFinding : kExitGood;
 }

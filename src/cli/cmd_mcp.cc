@@ -163,23 +163,19 @@ Status write_report(const Trace& trace, const std::vector<std::string>& paths, c
 
 }  // namespace
 
-int run_mcp(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_mcp(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   mcp::ToolLimits limits;
   std::vector<std::string> roots = arguments.all("root");
   if (roots.empty()) roots.emplace_back(".");
-  if (Status taken = take(real_folders(roots, "root"), limits.roots); !taken) return fail(taken.error());
-  if (Status taken = take(real_folders(arguments.all("allow-write"), "allow-write"), limits.writes); !taken)
-    return fail(taken.error());
+  TRY_OK(take(real_folders(roots, "root"), limits.roots));
+  TRY_OK(take(real_folders(arguments.all("allow-write"), "allow-write"), limits.writes));
   limits.report = write_report;
-  if (Status s = arguments.take("rows", 1, 200, limits.max_rows); !s) return fail(s.error());
-  if (Status s = arguments.take("chars", 1000, 1'000'000, limits.max_chars); !s) return fail(s.error());
-  Result<int64_t> memory = arguments.integer("memory", machine_memory_bytes() / 2 >> 20, 1, int64_t{1} << 40);
-  if (!memory) return fail(memory.error());
+  TRY_OK(arguments.take("rows", 1, 200, limits.max_rows));
+  TRY_OK(arguments.take("chars", 1000, 1'000'000, limits.max_chars));
+  TRY(memory, arguments.integer("memory", machine_memory_bytes() / 2 >> 20, 1, int64_t{1} << 40));
   limits.max_bytes = *memory << 20;
-  Result<int64_t> timeout = arguments.duration_ns("timeout", int64_t{60} * 1'000'000'000);
-  if (!timeout) return fail(timeout.error());
+  TRY(timeout, arguments.duration_ns("timeout", int64_t{60} * 1'000'000'000));
   limits.timeout = std::chrono::milliseconds(std::max<int64_t>(1, *timeout / 1'000'000));
   Server server(std::move(limits));
   Desk desk;
@@ -191,7 +187,8 @@ int run_mcp(const Arguments& arguments) {
     desk.changed.notify_all();
   }
   worker.join();
-  return desk.failed ? fail(*desk.failed) : kExitGood;
+  if (desk.failed) return *desk.failed;
+  return kExitGood;
 }
 
 }  // namespace stageline

@@ -7,35 +7,33 @@
 
 namespace stageline {
 
-int run_paddle_timeline(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
-  if (Status s = check_compat(arguments, "paddle-v3"); !s) return fail(s.error());
+Result<int> run_paddle_timeline(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  TRY_OK(check_compat(arguments, "paddle-v3"));
   PaddleTimelineOptions options;
   options.log_dir = arguments.get("log-dir");
   if (options.log_dir.empty())
-    return fail(make_error(ErrorCode::kUsage, "paddle-timeline needs --log-dir", "the folder that holds workerlog.0"));
+    return make_error(ErrorCode::kUsage, "paddle-timeline needs --log-dir", "the folder that holds workerlog.0");
   if (arguments.has("devices")) {
     // The order matters here, because rows come in it. So this is a plain list as in Paddle's script; only ranges are
     // an addition.
     std::vector<int32_t> devices;
     const std::string list = arguments.get("devices");
     for (const std::string_view item : split(list, ',')) {
-      Result<std::vector<int32_t>> numbers = parse_number_list(item);
-      if (!numbers) return fail(numbers.error());
+      TRY(numbers, parse_number_list(item));
       devices.insert(devices.end(), numbers->begin(), numbers->end());
     }
     options.devices = std::move(devices);
   }
   options.multi_machine = arguments.has("multi-machine");
   options.compat_v3 = arguments.has("compat");
-  if (Status s = take_threads(arguments); !s) return fail(s.error());
+  TRY_OK(take_threads(arguments));
   Result<PaddleTimeline> done = [&] {
     ProgressBar bar(*terminal, "progress.converting");
     options.progress = bar.progress();
     return write_paddle_timeline(options);
   }();
-  if (!done) return fail(done.error());
+  if (!done) return std::move(done).error();
   print_notes(*terminal, done->diagnostics, options.log_dir);
   note(*terminal, grouped(done->jobs) + " jobs of " + grouped(done->logs) + (done->logs == 1 ? " log" : " logs") +
                       (done->machines > 1 ? " on " + grouped(done->machines) + " machines" : "") + ", " +

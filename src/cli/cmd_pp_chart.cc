@@ -100,19 +100,17 @@ void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOpti
 
 }  // namespace
 
-int run_pp_chart(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
-  if (Status s = check_compat(arguments, "msprof"); !s) return fail(s.error());
-  Result<PpChartOptions> options = options_of(arguments, *terminal);
-  if (!options) return fail(options.error());
-  if (Status s = take_threads(arguments); !s) return fail(s.error());
+Result<int> run_pp_chart(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  TRY_OK(check_compat(arguments, "msprof"));
+  TRY(options, options_of(arguments, *terminal));
+  TRY_OK(take_threads(arguments));
   Result<PpChart> chart = [&] {
     ProgressBar bar(*terminal, "progress.reading");
     options->progress = bar.progress();
     return write_pp_chart(*options);
   }();
-  if (!chart) return fail(chart.error());
+  if (!chart) return std::move(chart).error();
   print_notes(*terminal, chart->notes, options->folder);
   say_ranks(*terminal, *chart);
   const auto some_rank = [&](auto has) { return std::any_of(chart->ranks.begin(), chart->ranks.end(), has); };
@@ -122,14 +120,14 @@ int run_pp_chart(const Arguments& arguments) {
     return kExitError;
   }
   if (!chart->any_blocks())
-    return fail(
-        {ErrorCode::kBadInput,
-         "no rank has a forward or backward block to show" +
-             (options->step ? " of step " + std::to_string(*options->step) : ""),
-         {options->folder},
-         !chart->steps.empty()
-             ? "--step-id " + std::to_string(*options->step) + " is not there; steps are " + chart->steps
-             : std::string("were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?")});
+    return Error{
+        ErrorCode::kBadInput,
+        "no rank has a forward or backward block to show" +
+            (options->step ? " of step " + std::to_string(*options->step) : ""),
+        {options->folder},
+        !chart->steps.empty()
+            ? "--step-id " + std::to_string(*options->step) + " is not there; steps are " + chart->steps
+            : std::string("were the mstx ranges of docs/howto/pp-chart.md in place, and mstx on in the profiler?")};
   say_total(*terminal, *chart, *options);
   return arguments.has("fail-on") && chart->unlabelled() > 0 ? kExitFinding : kExitGood;
 }

@@ -221,23 +221,20 @@ void say_what_came(const Arguments& arguments, const Terminal& terminal, const s
 
 }  // namespace
 
-int run_record(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_record(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string shown = arguments.get("output", "stageline-rec");
   Variables of_flags;
-  if (Status s = take_steps(arguments, of_flags); !s) return fail(s.error());
-  if (shown.empty())
-    return fail(make_error(ErrorCode::kUsage, "-o wants a folder", "stageline record -o DIR -- COMMAND…"));
+  TRY_OK(take_steps(arguments, of_flags));
+  if (shown.empty()) return make_error(ErrorCode::kUsage, "-o wants a folder", "stageline record -o DIR -- COMMAND…");
   const Parts parts = find_parts();
   if (parts.library.empty())
-    return fail(make_error(ErrorCode::kUnavailable, "libstageline_record.so.1 is not in the folder of this program",
-                           "install it with the program (cmake --install), or use the build tree as it is"));
-  Result<std::string> folder = ready_folder(shown);
-  if (!folder) return fail(folder.error());
+    return make_error(ErrorCode::kUnavailable, "libstageline_record.so.1 is not in the folder of this program",
+                      "install it with the program (cmake --install), or use the build tree as it is");
+  TRY(folder, ready_folder(shown));
   Variables variables = variables_for(parts, *folder);
   variables.merge(of_flags);
-  if (Status s = take_injections(arguments, parts, variables); !s) return fail(s.error());
+  TRY_OK(take_injections(arguments, parts, variables));
   if (parts.package.empty())
     note(*terminal, "stageline: recording without Python hooks, which are not installed with this program");
   if (environment("STAGELINE_OFF") == "1")

@@ -6,17 +6,12 @@
 
 namespace stageline {
 
-int run_recover(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
-  Result<Source> source = scan_source(arguments.operands);
-  if (!source) return fail(source.error());
+Result<int> run_recover(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  TRY(source, scan_source(arguments.operands));
   Diagnostics diagnostics;
-  Result<std::vector<recording::Recovered>> files =
-      recording::recover(*source, arguments.get("output", "recovered"), diagnostics);
-  if (!files) return fail(files.error());
-  Result<OutputFile> out = OutputFile::create("-");
-  if (!out) return fail(out.error());
+  TRY(files, recording::recover(*source, arguments.get("output", "recovered"), diagnostics));
+  TRY(out, OutputFile::create("-"));
   for (const recording::Recovered& file : *files) {
     std::string line = file.path + ": " + (file.rank >= 0 ? "rank " + std::to_string(file.rank) + ", " : "") +
                        grouped(file.ranges) + " records";
@@ -25,7 +20,7 @@ int run_recover(const Arguments& arguments) {
     if (file.skipped_bytes > 0) line += ", " + grouped(file.skipped_bytes) + " damaged bytes left behind";
     out->write(terminal_text(line) + "\n");
   }
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   print_notes(*terminal, diagnostics, {}, words("notes.rest"));
   return kExitGood;
 }

@@ -57,24 +57,21 @@ std::string what_it_holds(const WrittenPage& page) {
 
 }  // namespace
 
-int run_report(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_report(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string output = arguments.get("output", "report.html");
   Findings none;
-  if (auto checked = fail_on(arguments, none, 0); !checked) return fail(checked.error());
+  if (auto checked = fail_on(arguments, none, 0); !checked) return std::move(checked).error();
   const std::string second = arguments.get("compare");
   std::vector<std::string> inputs = arguments.operands;
   if (arguments.has("compare")) inputs.push_back(second);
-  if (Status s = check_writable(output, inputs); !s) return fail(s.error());
+  TRY_OK(check_writable(output, inputs));
   if (arguments.has("compare"))
-    if (const Result<Source> source = scan_source({second}); !source) return fail(source.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis);
-  if (!trace) return fail(trace.error());
+    if (const Result<Source> source = scan_source({second}); !source) return std::move(source).error();
+  TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis));
   std::unique_ptr<ComparedRun> other;
   if (arguments.has("compare")) {
-    Result<Trace> compared = open_run(arguments, *terminal, {second}, "", Clocks::kCompared);
-    if (!compared) return fail(compared.error());
+    TRY(compared, open_run(arguments, *terminal, {second}, "", Clocks::kCompared));
     print_notes(*terminal, compared->diagnostics, second);
     other = std::make_unique<ComparedRun>();
     other->title = valid_utf8(run_name({second}));
@@ -88,13 +85,13 @@ int run_report(const Arguments& arguments) {
   options.command = view_command(arguments.operands);
   if (other) options.command += " --compare" + view_command({second}).substr(std::string_view("stageline view").size());
   options.title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
-  if (Status s = arguments.take("slices", 0, kMaxPageSlices, options.max_slices); !s) return fail(s.error());
+  TRY_OK(arguments.take("slices", 0, kMaxPageSlices, options.max_slices));
   Diagnostics notes = trace->diagnostics;
   const Result<WrittenPage> written = [&] {
     const WritingBar bar(*terminal);
     return write_page_file(std::move(*trace), notes, output, options, std::move(other));
   }();
-  if (!written) return fail(written.error());
+  if (!written) return std::move(written).error();
   const Findings& findings = written->findings;
   for (const Diagnostic& d : notes.items())
     if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
@@ -106,8 +103,7 @@ int run_report(const Arguments& arguments) {
     text += "\n" + terminal_text(output) + "  " + human_bytes(st.st_size) + "  " + what_it_holds(*written) + "\n";
   }
   fputs(text.c_str(), output == "-" ? stderr : stdout);
-  Result<int> code = fail_on(arguments, findings, written->lost_share);
-  return code ? *code : fail(code.error());
+  return fail_on(arguments, findings, written->lost_share);
 }
 
 }  // namespace stageline

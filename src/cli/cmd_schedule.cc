@@ -245,49 +245,45 @@ Result<ScheduleHint> reported_schedule(const Arguments& arguments) {
   return ScheduleHint{answer_json(a), answer_text(a, Terminal{}, SIZE_MAX), order_csv(a.schedule), ranks_table(a)};
 }
 
-int run_schedule(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_schedule(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string output = arguments.get("output", "-"), extension = file_extension(output);
   const std::string format = arguments.get("format", output.ends_with(".csv") && !arguments.has("to") ? "csv" : "text");
   if (format != "text" && format != "csv" && format != "torch" && format != "json")
-    return fail(make_error(ErrorCode::kUsage, "--format is text, csv, torch or json, not \"" + format + "\""));
-  if (Status s = check_form(arguments, format, output); !s) return fail(s.error());
-  Result<int64_t> rows = arguments.integer("rows", 100, 0, INT64_MAX);
-  if (!rows) return fail(rows.error());
+    return make_error(ErrorCode::kUsage, "--format is text, csv, torch or json, not \"" + format + "\"");
+  TRY_OK(check_form(arguments, format, output));
+  TRY(rows, arguments.integer("rows", 100, 0, INT64_MAX));
   const bool draws =
       arguments.has("to") || (!arguments.has("format") && output != "-" && extension != "txt" && format != "csv");
   if (draws)
     if (Result<const Exporter*> exporter = choose_exporter(arguments.get("to"), output); !exporter)
-      return fail(exporter.error());
-  if (Status s = check_writable(output, {arguments.get("from-csv")}); !s) return fail(s.error());
-  Result<UnitCosts> costs = costs_of(arguments, {});
-  if (!costs) return fail(costs.error());
+      return std::move(exporter).error();
+  TRY_OK(check_writable(output, {arguments.get("from-csv")}));
+  TRY(costs, costs_of(arguments, {}));
   std::vector<std::string> said;
   Result<Schedule> schedule = chosen_schedule(arguments, said);
   for (const std::string& line : said) note(*terminal, line);
-  if (!schedule) return fail(schedule.error());
+  if (!schedule) return std::move(schedule).error();
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
   std::string text;
   if (!draws && format == "csv") {
     text = order_csv(a.schedule);
   } else if (!draws && format == "torch") {
-    if (Status taken = take(torch_csv(a.schedule), text); !taken) return fail(taken.error());
+    TRY_OK(take(torch_csv(a.schedule), text));
   } else {
-    if (Status s = replay_answer(a); !s) return fail(s.error());
+    TRY_OK(replay_answer(a));
     if (draws) {
-      if (Status s = draw(a, arguments, *terminal, arguments.get("to"), output); !s) return fail(s.error());
+      TRY_OK(draw(a, arguments, *terminal, arguments.get("to"), output));
       if (output != "-") note(*terminal, output + "  " + a.schedule.name + ", " + sizes_text(a.schedule).en);
       return kExitGood;
     }
     text = format == "json" ? answer_json(a)
                             : answer_text(a, *terminal, *rows == 0 ? SIZE_MAX : static_cast<size_t>(*rows));
   }
-  Result<OutputFile> out = OutputFile::create(output);
-  if (!out) return fail(out.error());
+  TRY(out, OutputFile::create(output));
   format == "text" ? out->write_painted(text) : out->write(text);
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   return kExitGood;
 }
 

@@ -174,11 +174,9 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   return said;
 }
 
-int run_simulate(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
-  const Result<std::vector<std::string>> said = simulate_to_folder(arguments);
-  if (!said) return fail(said.error());
+Result<int> run_simulate(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  TRY(said, simulate_to_folder(arguments));
   for (const std::string& line : *said) note(*terminal, line);
   return kExitGood;
 }

@@ -8,7 +8,7 @@
 
 namespace stageline {
 
-int run_skill(const Arguments& arguments) {
+Result<int> run_skill(const Arguments& arguments) {
   constexpr std::string_view kPrefix = "skill/";
   const std::vector<std::string> names = embedded_names(kPrefix);
   if (!arguments.has("install")) {
@@ -23,13 +23,12 @@ int run_skill(const Arguments& arguments) {
     std::error_code error;
     std::filesystem::create_directories(path.parent_path(), error);
     if (error)
-      return fail({ErrorCode::kIo, "the folder cannot be made: " + error.message(), {path.parent_path().string()}, ""});
-    Result<OutputFile> out = OutputFile::create(path.string());
-    if (!out) return fail(out.error());
+      return Error{ErrorCode::kIo, "the folder cannot be made: " + error.message(), {path.parent_path().string()}, ""};
+    TRY(out, OutputFile::create(path.string()));
     out->write(embedded_file(name));
-    if (Status s = out->commit(); !s) return fail(s.error());
+    TRY_OK(out->commit());
   }
-  if (Status s = together.commit(); !s) return fail(s.error());
+  TRY_OK(together.commit());
   printf("%s  %zu files\n", terminal_text((folder / "SKILL.md").string()).c_str(), names.size());
   return kExitGood;
 }

@@ -66,29 +66,23 @@ Result<SqlQuestion> question_of(const Arguments& arguments, const Terminal& term
 
 }  // namespace
 
-int run_sql(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
-  Result<SqlQuestion> q = question_of(arguments, *terminal);
-  if (!q) return fail(q.error());
+Result<int> run_sql(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  TRY(q, question_of(arguments, *terminal));
   if (q->query.empty() && isatty(STDIN_FILENO) == 0) {
-    Result<std::string> text = read_all("-", kMaxQueryBytes);
-    if (!text) return fail(text.error());
+    TRY(text, read_all("-", kMaxQueryBytes));
     q->query = std::move(*text);
     if (trim(q->query).empty())
-      return fail(
-          {ErrorCode::kUsage, "a query is missing", {}, "stageline sql LOGS \"SELECT name, help FROM tables\""});
+      return make_error(ErrorCode::kUsage, "a query is missing",
+                        "stageline sql LOGS \"SELECT name, help FROM tables\"");
   }
   if (q->query.empty() && (arguments.has("output") || q->format != "text"))
-    return fail(make_error(ErrorCode::kUsage, "the prompt prints text; --format and --output need a query",
-                           "stageline sql LOGS \"SELECT …\""));
-  Result<OutputFile> out = open_output(arguments.get("output", "-"), q->paths);
-  if (!out) return fail(out.error());
-  Result<Trace> trace = open_run(arguments, *terminal, q->paths, "", Clocks::kCompared);
-  if (!trace) return fail(trace.error());
+    return make_error(ErrorCode::kUsage, "the prompt prints text; --format and --output need a query",
+                      "stageline sql LOGS \"SELECT …\"");
+  TRY(out, open_output(arguments.get("output", "-"), q->paths));
+  TRY(trace, open_run(arguments, *terminal, q->paths, "", Clocks::kCompared));
   const auto data = std::make_shared<const sql::RunData>(std::make_shared<const Run>(*trace), nullptr, q->paths);
-  Result<std::unique_ptr<sql::Session>> session = sql::Session::open(data);
-  if (!session) return fail(session.error());
+  TRY(session, sql::Session::open(data));
   if (q->query.empty()) return run_sql_prompt(**session, *terminal, q->limits, q->wide ? 0 : kWidest);
 
   const sql::Write write = [&](std::string_view bytes) { out->write(bytes); };
@@ -103,7 +97,7 @@ int run_sql(const Arguments& arguments) {
     Error error = outcome.error();
     if (q->query_is_word && error.code == ErrorCode::kUsage && q->query.find_first_of(" \n\t") == std::string::npos)
       error.hint = "there is no file \"" + q->query + "\", so it was read as the query";
-    return fail(error);
+    return error;
   }
   if (q->format == "csv") {
     csv.end();
@@ -111,11 +105,11 @@ int run_sql(const Arguments& arguments) {
     json.end(*outcome);
     out->write("\n");
   } else if (q->format == "arrow") {
-    if (Status s = write_arrow(answer, write); !s) return fail(s.error());
+    TRY_OK(write_arrow(answer, write));
   } else if (outcome->is_query) {
     out->write_painted(answer_text(answer, q->wide ? 0 : kWidest, terminal->colour_out));
   }
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   if (outcome->truncated) note(*terminal, terminal->say("sql.cut", Args().count("rows", outcome->rows)));
   print_notes(*terminal, trace->diagnostics, words("notes.input", Args().set("path", q->paths[0])),
               {"stageline info", "stageline info"});

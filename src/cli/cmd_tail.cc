@@ -112,26 +112,23 @@ class Tail {
 
 }  // namespace
 
-int run_tail(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_tail(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "json")
-    return fail(make_error(ErrorCode::kUsage, "tail comes as text or json, not \"" + format + "\""));
-  const auto rows = arguments.integer("rows", 10, 0, INT32_MAX);
-  if (!rows) return fail(rows.error());
-  const Result<OpenOptions> options = open_options(arguments, "", Clocks::kCompared);
-  if (!options) return fail(options.error());
+    return make_error(ErrorCode::kUsage, "tail comes as text or json, not \"" + format + "\"");
+  TRY(rows, arguments.integer("rows", 10, 0, INT32_MAX));
+  TRY(options, open_options(arguments, "", Clocks::kCompared));
   // A folder may get a recording, and so may a name that is not there yet. A file that is something else stays it.
   for (const std::string& path : arguments.operands) {
     struct stat facts;
     if (path.ends_with(".slrec") || path.ends_with(".slhot") || stat(path.c_str(), &facts) != 0 ||
         S_ISDIR(facts.st_mode))
       continue;
-    return fail({ErrorCode::kUsage,
+    return Error{ErrorCode::kUsage,
                  "tail waits for recordings (*.slrec), and this file will never be one",
                  {path},
-                 "name the folder that stageline record writes to"});
+                 "name the folder that stageline record writes to"};
   }
   Tail tail(*terminal, format == "json", *rows == 0 ? SIZE_MAX : static_cast<size_t>(*rows), arguments.operands,
             *options);

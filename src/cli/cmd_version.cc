@@ -108,7 +108,7 @@ std::string version_json() {
 
 }  // namespace
 
-int run_version(const Arguments& arguments) {
+Result<int> run_version(const Arguments& arguments) {
   if (arguments.has("json"))
     fputs(version_json().c_str(), stdout);
   else if (arguments.has("licences"))

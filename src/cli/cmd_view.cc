@@ -111,20 +111,17 @@ std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
 }
 
 // Serves a page without a run, on which runs below --root can be opened.
-int run_start_page(const Arguments& arguments, const Terminal& terminal, const OpenOptions& options,
-                   const OpenOptions& compared, const ServeOptions& how) {
+Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal, const OpenOptions& options,
+                           const OpenOptions& compared, const ServeOptions& how) {
   for (const char* of_a_run : {"compare", "title", "follow", "webhook"})
     if (arguments.has(of_a_run))
-      return fail(
-          make_error(ErrorCode::kUsage, std::string("--") + of_a_run + " goes with a run", "stageline view PATH"));
+      return make_error(ErrorCode::kUsage, std::string("--") + of_a_run + " goes with a run", "stageline view PATH");
   std::vector<std::string> roots = arguments.all("root");
   if (roots.empty()) roots.emplace_back(".");
-  Result<std::vector<std::string>> real = real_folders(roots, "root");
-  if (!real) return fail(real.error());
+  TRY(real, real_folders(roots, "root"));
   Companion companion;
-  if (const Status s = confine(arguments, terminal, *real, companion); !s) return fail(s.error());
-  const Result<std::string> drops = private_folder(companion);
-  if (!drops) return fail(drops.error());
+  TRY_OK(confine(arguments, terminal, *real, companion));
+  TRY(drops, private_folder(companion));
   // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
   const auto keep = [&companion](const std::string& path, const std::string& bytes) {
     return companion.write_notes(path, bytes);
@@ -140,8 +137,7 @@ int run_start_page(const Arguments& arguments, const Terminal& terminal, const O
       [&compared](const std::vector<std::string>& paths) -> RunAnswers::Read {
         return [&compared, paths] { return open_trace(paths, compared); };
       }});
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, site_of(*shelf));
-  if (!server) return fail(server.error());
+  TRY(server, HttpServer::listen(how, site_of(*shelf)));
   announce(arguments, terminal, **server, companion);
   if ((*server)->serve([] {}) && !shelf->busy()) return kExitGood;
   fflush(nullptr);
@@ -165,37 +161,31 @@ Status check_readable(const std::vector<std::string>& paths) {
 
 }  // namespace
 
-int run_view(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
-  Result<OpenOptions> options = open_options(arguments, "", Clocks::kOneAxis);
-  if (!options) return fail(options.error());
-  Result<OpenOptions> recorded = open_options(arguments, "", Clocks::kCompared);
-  if (!recorded) return fail(recorded.error());
-  const auto port = arguments.integer("port", -1, 0, 65'535);
-  if (!port) return fail(port.error());
+Result<int> run_view(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
+  TRY(options, open_options(arguments, "", Clocks::kOneAxis));
+  TRY(recorded, open_options(arguments, "", Clocks::kCompared));
+  TRY(port, arguments.integer("port", -1, 0, 65'535));
   const bool follows = arguments.has("follow");
   std::unique_ptr<Webhook> webhook;
   if (arguments.has("webhook")) {
-    if (!follows)
-      return fail(make_error(ErrorCode::kUsage, "--webhook needs --follow", "add --follow, or omit --webhook"));
-    if (Status taken = take(Webhook::to(arguments.get("webhook")), webhook); !taken) return fail(taken.error());
+    if (!follows) return make_error(ErrorCode::kUsage, "--webhook needs --follow", "add --follow, or omit --webhook");
+    TRY_OK(take(Webhook::to(arguments.get("webhook")), webhook));
   }
   ServeOptions how;
   how.host = arguments.get("host");
   how.port = static_cast<int32_t>(*port);
   how.token = arguments.get("token", "path") != "none";
   if (arguments.has("host") && how.host.empty())
-    return fail(make_error(ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all"));
+    return make_error(ErrorCode::kUsage, "--host is an address of this machine, such as 0.0.0.0 for all");
   if (arguments.operands.empty()) return run_start_page(arguments, *terminal, *options, *recorded, how);
   if (arguments.has("root"))
-    return fail(
-        make_error(ErrorCode::kUsage, "--root is for the start page, which opens runs", "omit --root or the run"));
+    return make_error(ErrorCode::kUsage, "--root is for the start page, which opens runs", "omit --root or the run");
   // A missing path is reported here and not on the page.
-  if (const Status s = follows ? Status() : check_readable(arguments.operands); !s) return fail(s.error());
+  TRY_OK(follows ? Status() : check_readable(arguments.operands));
   const std::string other = arguments.get("compare");
   if (arguments.has("compare"))
-    if (const Result<Source> source = scan_source({other}); !source) return fail(source.error());
+    if (const Result<Source> source = scan_source({other}); !source) return std::move(source).error();
   const auto title = valid_utf8(arguments.get("title", run_name(arguments.operands)));
   // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
   auto run = std::make_unique<ViewRun>(title, arguments.operands);
@@ -215,9 +205,8 @@ int run_view(const Arguments& arguments) {
   run->set_notes(std::make_unique<RunNotes>(notes_path(arguments.operands), keep));
   std::vector<std::vector<std::string>> runs = {arguments.operands};
   if (!other.empty()) runs.push_back({other});
-  if (const Status s = confine(arguments, *terminal, readable_paths(runs), companion); !s) return fail(s.error());
-  Result<std::unique_ptr<HttpServer>> server = HttpServer::listen(how, site_of(*run));
-  if (!server) return fail(server.error());
+  TRY_OK(confine(arguments, *terminal, readable_paths(runs), companion));
+  TRY(server, HttpServer::listen(how, site_of(*run)));
   announce(arguments, *terminal, **server, companion);
   const auto say = [&](const Text& text) { note(*terminal, text.in(terminal->chinese())); };
   if (follows) say(words("follow.address"));

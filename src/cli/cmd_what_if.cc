@@ -109,25 +109,19 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
   return out;
 }
 
-int run_what_if(const Arguments& arguments) {
-  Result<Terminal> terminal = terminal_for(arguments);
-  if (!terminal) return fail(terminal.error());
+Result<int> run_what_if(const Arguments& arguments) {
+  TRY(terminal, terminal_for(arguments));
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
   if (format != "text" && format != "csv" && format != "json")
-    return fail(make_error(ErrorCode::kUsage, "what-if comes as text, csv or json, not \"" + format + "\""));
-  Result<WhatIfQuestion> ask = what_if_question(arguments);
-  if (!ask) return fail(ask.error());
-  if (Status s = check_writable(arguments.get("output", "-"), arguments.operands); !s) return fail(s.error());
-  Result<Trace> trace = open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared);
-  if (!trace) return fail(trace.error());
+    return make_error(ErrorCode::kUsage, "what-if comes as text, csv or json, not \"" + format + "\"");
+  TRY(ask, what_if_question(arguments));
+  TRY_OK(check_writable(arguments.get("output", "-"), arguments.operands));
+  TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kCompared));
   Diagnostics notes;
   const Run run(*trace);
-  Result<WhatIf> model = what_if_of(run, notes);
-  if (!model) return fail(model.error());
-  Result<FixList> list = price_question(*model, *ask);
-  if (!list) return fail(list.error());
-  Result<OutputFile> out = open_output(arguments.get("output", "-"), arguments.operands);
-  if (!out) return fail(out.error());
+  TRY(model, what_if_of(run, notes));
+  TRY(list, price_question(*model, *ask));
+  TRY(out, open_output(arguments.get("output", "-"), arguments.operands));
   if (format == "text") {
     out->write(terminal_text(what_if_text(*model, *list, *terminal), true));
   } else {
@@ -137,7 +131,7 @@ int run_what_if(const Arguments& arguments) {
     else
       out->write(what_if_json(*list, tables) + "\n");
   }
-  if (Status s = out->commit(); !s) return fail(s.error());
+  TRY_OK(out->commit());
   for (const Diagnostic& d : notes.items())
     if (d.severity == Severity::kInfo) note(*terminal, message_text(*terminal, d));
   Diagnostics flaws = trace->diagnostics;

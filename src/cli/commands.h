@@ -1,4 +1,5 @@
-// The commands. Each returns an exit code: 0 for success, 1 for a finding (--fail-on), 2 for an error.
+// The commands. Each returns an exit code, 0 for success or 1 for a finding (--fail-on), or an error, for which the
+// program exits with 2.
 #pragma once
 
 #include "cli/flags.h"
@@ -11,35 +12,35 @@
 
 namespace stageline {
 
-int run_report(const Arguments& arguments);
-int run_explain(const Arguments& arguments);
-int run_diff(const Arguments& arguments);
-int run_analyze(const Arguments& arguments);
-int run_export(const Arguments& arguments);
-int run_export_stacks(const Arguments& arguments);
-int run_align(const Arguments& arguments);
+Result<int> run_report(const Arguments& arguments);
+Result<int> run_explain(const Arguments& arguments);
+Result<int> run_diff(const Arguments& arguments);
+Result<int> run_analyze(const Arguments& arguments);
+Result<int> run_export(const Arguments& arguments);
+Result<int> run_export_stacks(const Arguments& arguments);
+Result<int> run_align(const Arguments& arguments);
 FlagNames with_open(std::string_view names);  // these flags, separated by blanks, and those of open_run()
 Command what_if_command();
 Command sql_command();
-int run_sql(const Arguments& arguments);
-int run_mcp(const Arguments& arguments);
-int run_skill(const Arguments& arguments);
-int run_record(const Arguments& arguments);
-int run_digest(const Arguments& arguments);
-int run_recover(const Arguments& arguments);
-int run_tail(const Arguments& arguments);
-int run_history(const Arguments& arguments);
-int run_info(const Arguments& arguments);
-int run_event(const Arguments& arguments);
-int run_paddle_timeline(const Arguments& arguments);
-int run_pp_chart(const Arguments& arguments);
-int run_schedule(const Arguments& arguments);
-int run_simulate(const Arguments& arguments);
-int run_view(const Arguments& arguments);
-int run_help(const Arguments& arguments);
-int run_completion(const Arguments& arguments);
-int run_man(const Arguments& arguments);
-int run_version(const Arguments& arguments);
+Result<int> run_sql(const Arguments& arguments);
+Result<int> run_mcp(const Arguments& arguments);
+Result<int> run_skill(const Arguments& arguments);
+Result<int> run_record(const Arguments& arguments);
+Result<int> run_digest(const Arguments& arguments);
+Result<int> run_recover(const Arguments& arguments);
+Result<int> run_tail(const Arguments& arguments);
+Result<int> run_history(const Arguments& arguments);
+Result<int> run_info(const Arguments& arguments);
+Result<int> run_event(const Arguments& arguments);
+Result<int> run_paddle_timeline(const Arguments& arguments);
+Result<int> run_pp_chart(const Arguments& arguments);
+Result<int> run_schedule(const Arguments& arguments);
+Result<int> run_simulate(const Arguments& arguments);
+Result<int> run_view(const Arguments& arguments);
+Result<int> run_help(const Arguments& arguments);
+Result<int> run_completion(const Arguments& arguments);
+Result<int> run_man(const Arguments& arguments);
+Result<int> run_version(const Arguments& arguments);
 
 inline constexpr int kExitGood = 0, kExitFinding = 1, kExitError = 2, kExitInterrupted = 130;
 

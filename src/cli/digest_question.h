@@ -13,6 +13,7 @@ Result<DigestOptions> digest_options(const Arguments& arguments);
 
 // Prints notes and failures on stderr, and one line (with --json an object) on stdout. Returns the exit code:
 // kExitError when a rank failed.
-int say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan, const DigestCount& count);
+Result<int> say_digests(const Arguments& arguments, const Terminal& terminal, const DigestPlan& plan,
+                        const DigestCount& count);
 
 }  // namespace stageline

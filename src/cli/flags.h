@@ -34,7 +34,8 @@ struct Command {
   const char* summary;  // one line
   const char* details;  // paragraphs for --help and the man page
   FlagNames flags;
-  int (*run)(const Arguments& arguments);
+  // Returns the exit code. The error, if any, is printed by the caller.
+  Result<int> (*run)(const Arguments& arguments);
   // Flags that mean something special in this command, with their placeholder, help and choices.
   std::vector<Flag> own_flags = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   // The first operand is a program, and everything after it belongs to that program, also flags.

@@ -133,7 +133,7 @@ std::string cell_rules_help_text() {
 
 }  // namespace
 
-int run_help(const Arguments& arguments) {
+Result<int> run_help(const Arguments& arguments) {
   if (arguments.operands.empty()) {
     fputs(overview_text().c_str(), stdout);
     return kExitGood;
@@ -155,9 +155,8 @@ int run_help(const Arguments& arguments) {
     for (const Command& one : command_table()) known.emplace_back(one.name);
     for (const Analysis* one : analyses()) known.emplace_back(one->name);
     const std::string near = nearest(topic, known);
-    return fail(
-        make_error(ErrorCode::kUsage, "no help on \"" + arguments.operands[0] + "\"",
-                   near.empty() ? "stageline help lists commands and topics" : "did you mean \"" + near + "\"?"));
+    return make_error(ErrorCode::kUsage, "no help on \"" + arguments.operands[0] + "\"",
+                      near.empty() ? "stageline help lists commands and topics" : "did you mean \"" + near + "\"?");
   }
   for (const Item& item : items) fputs(entry(item.name, item.text, 20).c_str(), stdout);
   return kExitGood;
@@ -308,7 +307,7 @@ std::string fish_completion() {
 
 }  // namespace
 
-int run_completion(const Arguments& arguments) {
+Result<int> run_completion(const Arguments& arguments) {
   const std::string& shell = arguments.operands[0];
   if (shell == "bash")
     fputs(bash_completion().c_str(), stdout);
@@ -317,11 +316,11 @@ int run_completion(const Arguments& arguments) {
   else if (shell == "fish")
     fputs(fish_completion().c_str(), stdout);
   else
-    return fail(make_error(ErrorCode::kUsage, "no completion for \"" + shell + "\"", "bash, zsh or fish"));
+    return make_error(ErrorCode::kUsage, "no completion for \"" + shell + "\"", "bash, zsh or fish");
   return kExitGood;
 }
 
-int run_man(const Arguments&) {
+Result<int> run_man(const Arguments&) {
   std::string out = ".TH STAGELINE 1 \"\" \"stageline " STAGELINE_VERSION
                     "\"\n.SH NAME\nstageline \\- where the time of a "
                     "distributed training run goes\n.SH SYNOPSIS\n.B stageline\n.I COMMAND\n[\\fIargument\\fR "

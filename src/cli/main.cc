@@ -91,7 +91,7 @@ int run(int argc, char** argv) {
   // A name that comes from a page or an agent must not make this process send requests to other machines.
   const std::string_view name = command->name;
   allow_remote_files(name != "view" && name != "serve" && name != "mcp");
-  return command->run(*arguments);
+  return exit_code(command->run(*arguments));
 }
 
 }  // namespace

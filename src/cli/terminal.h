@@ -30,8 +30,9 @@ struct Terminal {
 // word that does not exist.
 Result<Terminal> terminal_for(const Arguments& arguments);
 
-// Prints "stageline: …" with the error's hint. Returns kExitError, so that a command can `return fail(error)`.
+// Prints "stageline: …" with the error's hint. Returns kExitError.
 int fail(const Error& error);
+inline int exit_code(const Result<int>& code) { return code ? *code : fail(code.error()); }
 void note(const Terminal& terminal, std::string_view text);
 std::string message_text(const Terminal& terminal, const Diagnostic& diagnostic);  // in the terminal's language
 // Prints "2 notes on the input …:" and one line for each, the first dozen: losses and warnings, and with `facts` also

@@ -185,7 +185,7 @@ Result<Job> job_of(std::vector<std::string> words) {
 }
 
 int answer(const Job& job, const Terminal& terminal, const DigestPlan& plan, const DigestCount& count) {
-  if (job.digests_only) return say_digests(job.arguments, terminal, plan, count);
+  if (job.digests_only) return exit_code(say_digests(job.arguments, terminal, plan, count));
   for (const Error& error : count.failures) fail(error);
   Arguments arguments = job.arguments;
   arguments.operands.resize(arguments.operands.size() - job.paths.size());
@@ -194,7 +194,7 @@ int answer(const Job& job, const Terminal& terminal, const DigestPlan& plan, con
   // Pages get the name of the run, and not of the folder of its digests.
   if (arguments.command->name == std::string_view("report") && !arguments.has("title"))
     arguments.set("title", run_name(job.paths));
-  const int code = arguments.command->run(arguments);
+  const int code = exit_code(arguments.command->run(arguments));
   return count.failures.empty() ? code : kExitError;
 }
 
