@@ -181,8 +181,7 @@ Result<JsonWalk> walk_json(Input& input, const std::function<JsonPlace(const Jso
   JsonWalk out;
   int64_t base = 0;
   for (;;) {
-    const Result<size_t> got = input.read(buffer.get(), kDefaultWindowBytes);
-    if (!got) return got.error();
+    TRY(got, input.read(buffer.get(), kDefaultWindowBytes));
     if (*got == 0) break;
     const bool more = walker.read({buffer.get(), *got});
     out.broken_at = base + static_cast<int64_t>(more ? *got : walker.at());

@@ -127,8 +127,7 @@ Result<std::vector<RemoteFile>> list(const std::string& folder, size_t at_most) 
   do {
     S3Query query = {{"list-type", "2"}, {"prefix", name.key}, {"encoding-type", "url"}};
     if (!next.empty()) query.emplace_back("continuation-token", next);
-    const Result<HttpResponse> page = ask(folder, query, {}, size_t{16} << 20);
-    if (!page) return page.error();
+    TRY(page, ask(folder, query, {}, size_t{16} << 20));
     next = xml_text(page->body, "NextContinuationToken");
     for (size_t at = 0;;) {
       const size_t begin = page->body.find("<Contents>", at);

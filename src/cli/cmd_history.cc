@@ -147,8 +147,7 @@ class HistoryFile {
     marked_ = mark == kHistoryMark;
     if (marked_) return {};
     Diagnostics notes;
-    const Result<SqliteDb> db = SqliteDb::open_read(opened, notes);
-    if (!db) return db.error();
+    TRY(db, SqliteDb::open_read(opened, notes));
     SqliteRows tables(*db, "SELECT count(*), sum(name IN ('runs', 'parts')) FROM sqlite_master");
     return tables.next() && tables.integer(0) == 2 && tables.integer(1) == 2 ? Status() : foreign();
   }
@@ -205,15 +204,13 @@ std::string folder_of(std::string path) {
 
 // Returns the part of `explain` that a history keeps of the run: its mean step, and the parts of it.
 Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal, const std::string& path) {
-  Result<Trace> trace = open_run(arguments, terminal, {path}, "", Clocks::kCompared);
-  if (!trace) return trace.error();
+  TRY(trace, open_run(arguments, terminal, {path}, "", Clocks::kCompared));
   print_notes(terminal, trace->diagnostics, path);
   const auto run = std::make_shared<const Run>(*trace);
   const Explanation e = explain(*run, true);
   HistoryRun out;
   out.path = path;
-  const Result<MeanStep> step = mean_step_of(e, path);
-  if (!step) return step.error();
+  TRY(step, mean_step_of(e, path));
   out.steps = step->steps;
   out.step_ns = step->ns;
   // Parts are shares of the mean over steps that are no outliers, whatever the mean step holds.

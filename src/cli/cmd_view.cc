@@ -87,8 +87,7 @@ Status confine(const Arguments& arguments, const Terminal& terminal, std::vector
                Companion& companion) {
   if (arguments.get("confine", "auto") == "off") return {};
   if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
-  const Result<Confined> confined = confine_to(readable, companion);
-  if (!confined) return confined.error();
+  TRY(confined, confine_to(readable, companion));
   if (*confined == Confined::kNoLandlock) note(terminal, terminal.say("view.no_landlock"));
   return {};
 }
@@ -147,8 +146,7 @@ Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal,
 // Returns an error for a path that does not exist, for a folder that cannot be listed or contains no files, and when
 // none of the files can be opened.
 Status check_readable(const std::vector<std::string>& paths) {
-  const Result<Source> source = scan_source(paths);
-  if (!source) return source.error();
+  TRY(source, scan_source(paths));
   const std::vector<std::string>& barred = source->unreadable;
   if (source->files.empty() && barred.empty())
     return Error{ErrorCode::kNotFound, "there are no files in this folder", {paths[0]}, ""};

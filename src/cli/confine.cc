@@ -182,8 +182,7 @@ Result<std::string> private_folder(Companion& companion) {
 Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion) {
   const long version = syscall(kCreateRuleset, nullptr, 0, kAskVersion);
   if (version < 1) return Confined::kNoLandlock;
-  const Result<std::string> folder = private_folder(companion);
-  if (!folder) return folder.error();
+  TRY(folder, private_folder(companion));
   Ruleset all;
   all.files = kFirstVersion | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
   const int ruleset = static_cast<int>(syscall(kCreateRuleset, &all, sizeof all, 0));

@@ -136,8 +136,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   if (window.parts.empty()) return cannot("no_profiler_slices");
   if (window.from > window.to) return cannot("not_recorded:steps");
   if (const Value range = arguments["range"]; !range.is_none()) {
-    const Result<TimeRange> time = parse_time_range(range.text());
-    if (!time) return time.error();
+    TRY(time, parse_time_range(range.text()));
     window.from = std::max(window.from, time->from_ns);
     window.to = std::min(window.to, time->to_ns);
   }
@@ -172,8 +171,7 @@ Result<std::string> Tools::timeline_chart(Opened& run, const Value& arguments) {
   if (window.parts.size() > kMaxDrawn) alt += " The first " + std::to_string(kMaxDrawn) + " ranks are drawn.";
   bands.title = "Devices and hosts over " + human_duration(window.length());
   if (step) bands.title += ", step " + std::to_string(*step);
-  const Result<BandsPng> picture = bands_png(bands);
-  if (!picture) return picture.error();
+  TRY(picture, bands_png(bands));
   JsonWriter json;
   json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
   json.field("span_ns", window.length()).key("ranks").raw(ranks.text());
@@ -223,8 +221,7 @@ Result<std::string> Tools::span_chart(Opened& run, const Value& arguments) {
   bands.title = "Where the step goes: " + human_duration(step_ns);
   bands.from = "0";
   bands.to = human_duration(step_ns);
-  const Result<BandsPng> picture = bands_png(bands);
-  if (!picture) return picture.error();
+  TRY(picture, bands_png(bands));
   JsonWriter json;
   json.begin_object().field("alt", clean_text(e.headline.title.en, 2000));
   json.field("width", picture->width).field("height", picture->height);
@@ -248,8 +245,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   drawing.max_width_px = kMaxWidth;
   if (const auto width = arguments["width"].integer()) drawing.width_px = *width;
   const DrawnRun drawn(std::make_shared<const Run>(*trace));
-  const Result<ChartPicture> picture = chart_picture(drawn, drawing);
-  if (!picture) return picture.error();
+  TRY(picture, chart_picture(drawn, drawing));
   // The answer also gives the numbers that the picture shows, so that they need not be read off pixels.
   const Cells& cells = drawn.trace().cells;
   std::map<int32_t, RankSums> ranks;

@@ -213,16 +213,14 @@ Result<std::string> Tools::what_if(const Value& arguments) {
   wish.latency = std::string(arguments["latency"].text());
   wish.layers = std::string(arguments["layers"].text());
   wish.more_memory = arguments["more_memory"].boolean().value_or(false);
-  const Result<WhatIfQuestion> question = what_if_question(wish);
-  if (!question) return question.error();
+  TRY(question, what_if_question(wish));
   if ((*run)->trace.cells.size() == 0) {
     const Reason& why = reason("no_pipeline_cells");
     return cannot_answer(why.name, why.meaning, why.help);
   }
   Diagnostics notes;
   TRY(model, what_if_of(*(*run)->run, notes));
-  const Result<FixList> list = price_question(*model, *question);
-  if (!list) return list.error();
+  TRY(list, price_question(*model, *question));
   const ModelError& error = model->error();
   JsonWriter json;
   json.begin_object().field("sentence", clean_text(list->sentence.en, 1000));
@@ -264,8 +262,7 @@ Result<std::string> Tools::diff(const Value& arguments) {
       return cannot_answer(why.name, run->id + ": " + why.meaning,
                            "of two profiles sql answers on each of them: totals('name')");
     }
-  const Result<RunDiff> diff = diff_runs((*a)->trace, (*b)->trace);
-  if (!diff) return diff.error();
+  TRY(diff, diff_runs((*a)->trace, (*b)->trace));
   const double step = diff->a.step_ns;
   JsonWriter json;
   json.begin_object();

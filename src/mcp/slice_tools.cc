@@ -70,8 +70,7 @@ std::vector<std::pair<std::string, std::string>> Tools::empty_tables(const Opene
 Result<std::string> Tools::query(const Opened& run, std::string_view text, int64_t rows,
                                  const std::string& handle) const {
   CappedRows sink(limits_.max_chars);
-  const Result<sql::Outcome> outcome = rows_of(run, text, std::min(rows, limits_.max_rows), sink);
-  if (!outcome) return outcome.error();
+  TRY(outcome, rows_of(run, text, std::min(rows, limits_.max_rows), sink));
   const char* reason = nullptr;
   const auto empty = empty_tables(run, text, &reason);
   if (!sink.any_value && !empty.empty())
@@ -124,16 +123,12 @@ Result<std::string> Tools::slices(const Value& arguments) {
     also("id IN (SELECT b.id FROM slices p, below(p.id) b WHERE p." + name_is(arguments["under"].text()) +
          " AND b.distance > 0)");
   CappedRows sums(limits_.max_chars);
-  const Result<sql::Outcome> added =
-      rows_of(**run, "SELECT count(*), coalesce(sum(dur_ns), 0) FROM slices" + where, 1, sums);
-  if (!added) return added.error();
+  TRY(added, rows_of(**run, "SELECT count(*), coalesce(sum(dur_ns), 0) FROM slices" + where, 1, sums));
   const std::string text =
       "SELECT id, rank, step, name, start_ns, dur_ns, lane, stream, class, category, parent_id, launch_id FROM slices" +
       where + (arguments["order"].text() == "start" ? " ORDER BY start_ns, id" : " ORDER BY dur_ns DESC, id");
   CappedRows sink(limits_.max_chars);
-  const Result<sql::Outcome> outcome =
-      rows_of(**run, text, std::min(arguments["rows"].integer().value_or(50), limits_.max_rows), sink);
-  if (!outcome) return outcome.error();
+  TRY(outcome, rows_of(**run, text, std::min(arguments["rows"].integer().value_or(50), limits_.max_rows), sink));
   const std::string& both = sums.rows.text();  // [[count,sum]
   const size_t comma = both.find(',');
   JsonWriter json;

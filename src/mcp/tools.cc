@@ -176,8 +176,7 @@ Result<std::string> Tools::recompute(const std::string& handle) {
     return wrong("no answer has the handle \"" + clean_text(handle, 60) + "\"",
                  "handles are those of answers of this session about runs that are still open");
   const Asked again = asked->second;
-  const Result<JsonTree> tree = parse_json_tree(again.arguments, "handle");
-  if (!tree) return tree.error();
+  TRY(tree, parse_json_tree(again.arguments, "handle"));
   const Value arguments = tree->tree.root();
   TRY(run, opened(arguments, again.tool == "diff" ? "a" : "trace"));
   TRY_OK(unchanged(**run));

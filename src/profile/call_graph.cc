@@ -354,8 +354,7 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
     ++root->threads;
     root->kind = kind_of(rank, thread.rows, flags);
     for (const int32_t i : thread.rows) counts[i] = true;
-    const Result<std::vector<Edge>> edges = hta_edges(rank, thread.rows);
-    if (!edges) return edges.error();
+    TRY(edges, hta_edges(rank, thread.rows));
     std::vector<int32_t> placed;
     nest(*edges, [&](uint32_t index) { return rank.row_at(index); }, graph.parent, placed);
     for (const int32_t i : placed) {

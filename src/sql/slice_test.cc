@@ -40,8 +40,7 @@ Status add_name_test(SliceTest& test, const Trace& trace, uint8_t op, sqlite3_va
       each([&](std::string_view text) { return sqlite3_strlike(wanted.c_str(), std::string(text).c_str(), 0) == 0; });
       break;
     default: {
-      const Result<NamePattern> pattern = NamePattern::expression(wanted);
-      if (!pattern) return pattern.error();
+      TRY(pattern, NamePattern::expression(wanted));
       each([&](std::string_view text) { return pattern->matches(text); });
     }
   }

@@ -206,8 +206,7 @@ void add_tree_row(const RunData& data, Table& table, size_t p, uint32_t slice, i
 
 // Goes outwards from a slice: for device work first to its operator, then to the slices around that.
 RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) {
-  const Result<Place> place = place_of(data, "path", arguments[0]);
-  if (!place) return place.error();
+  TRY(place, place_of(data, "path", arguments[0]));
   Table table = empty_tree("path", "Path");
   const Slices& s = data.trace().parts[place->part].slices;
   uint32_t at = place->slice;
@@ -221,8 +220,7 @@ RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) 
 
 // A slice, what it called on its thread, and the device work of all these.
 RunData::Made below(const RunData& data, const std::vector<Argument>& arguments) {
-  const Result<Place> place = place_of(data, "below", arguments[0]);
-  if (!place) return place.error();
+  TRY(place, place_of(data, "below", arguments[0]));
   Table table = empty_tree("below", "Below");
   const size_t p = place->part;
   const Slices& s = data.trace().parts[p].slices;
@@ -280,14 +278,12 @@ RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vec
   if (std::holds_alternative<std::monostate>(arguments[0]))
     return make_error(ErrorCode::kUsage, "args needs the slice whose arguments are wanted",
                       "SELECT * FROM args(17), or JOIN args a ON a.slice_id = k.id");
-  const Result<Place> place = place_of(data, "args", arguments[0]);
-  if (!place) return place.error();
+  TRY(place, place_of(data, "args", arguments[0]));
   if (++fetcher.fetched > kMaxArgumentSlices)
     return make_error(ErrorCode::kLimit,
                       "arguments of more than " + std::to_string(kMaxArgumentSlices) + " slices are wanted",
                       "choose fewer slices before the join: a LIMIT in a sub-query");
-  const Result<std::string> text = fetcher.texts.text(data.trace().parts[place->part], place->slice);
-  if (!text) return text.error();
+  TRY(text, fetcher.texts.text(data.trace().parts[place->part], place->slice));
   Table table = empty_args();
   for (const JsonMember& member : json_members(json_member(*text, "args"), kMaxArguments))
     table.add_row({json_text("\"" + std::string(member.key) + "\""), json_text(member.value),

@@ -57,8 +57,7 @@ RunData::Made column_list(const Sources& sources, const std::vector<Argument>& a
   for (const auto& source : sources) {
     names.push_back(source->name());
     if (wanted.empty() ? is_analysis(*source) : sqlite3_stricmp(source->name().c_str(), wanted.c_str()) != 0) continue;
-    const Result<std::vector<SqlColumn>> columns = source->columns();
-    if (!columns) return columns.error();
+    TRY(columns, source->columns());
     add_columns(table, *source, *columns);
   }
   if (!wanted.empty() && table.row_count() == 0) {

@@ -219,8 +219,7 @@ Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
   if (input.for_report && input.trace->cells.size() > kMaxCellsOfReport)
     return make_error(ErrorCode::kLimit, "a report of more than five million cells is made without the critical path",
                       "ask for it alone: stageline analyze pipeline-critical-path");
-  const Result<int64_t> wanted = input.options.integer("step", INT64_MIN);
-  if (!wanted) return wanted.error();
+  TRY(wanted, input.options.integer("step", INT64_MIN));
   const RunGraph& made = graph_of(input.run(), LaunchRule::kInOrder);
   result.notes.merge(made.notes);
   if (!made.graph) return *made.error;

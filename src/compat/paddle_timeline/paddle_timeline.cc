@@ -175,8 +175,7 @@ Result<PaddleTimeline> write_paddle_timeline(const PaddleTimelineOptions& option
   TRY(chrome, OutputFile::create(result.chrome_path, kTimelineBufferBytes));
   TRY(perfetto, OutputFile::create(result.perfetto_path, kTimelineBufferBytes));
   TimelineWriter writer(*chrome, *perfetto, inputs->machines > 1 ? 0 : static_cast<int64_t>(inputs->names.size()));
-  const Result<LogSteps> logs = write_jobs(options, inputs->rows, writer, result);
-  if (!logs) return logs.error();
+  TRY(logs, write_jobs(options, inputs->rows, writer, result));
   if (result.jobs == 0 && !options.compat_v3)
     return Error{ErrorCode::kBadInput,
                  "none of the " + std::to_string(inputs->rows.size()) + " worker logs holds a usable profiler line",

@@ -115,10 +115,8 @@ int64_t TimeWindow::from_ns() const { return static_cast<int64_t>(std::floor(std
 int64_t TimeWindow::to_ns() const { return static_cast<int64_t>(std::ceil(std::clamp(t1_ns, -4e18, 4e18))); }
 
 Result<TimeWindow> window_parameters(const Query& query, int64_t span_ns) {
-  const auto t0 = number_parameter(query, "t0", 0.0);
-  if (!t0) return t0.error();
-  const auto t1 = number_parameter(query, "t1", static_cast<double>(std::max<int64_t>(1, span_ns)));
-  if (!t1) return t1.error();
+  TRY(t0, number_parameter(query, "t0", 0.0));
+  TRY(t1, number_parameter(query, "t1", static_cast<double>(std::max<int64_t>(1, span_ns))));
   if (!(*t1 > *t0)) return bad("t1 has to be after t0");
   return TimeWindow{*t0, *t1};
 }

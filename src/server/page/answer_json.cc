@@ -182,8 +182,7 @@ std::string joined_answer(std::string_view apart) {
 
 Result<std::string> compare_json(const Trace& control, const Trace& test) {
   if (control.cells.size() == 0 && test.cells.size() == 0) return std::string("{}");  // trace-diff says what differs
-  const Result<RunDiff> diff = diff_runs(control, test);
-  if (!diff) return diff.error();
+  TRY(diff, diff_runs(control, test));
   return diff_json(*diff);
 }
 

@@ -40,8 +40,7 @@ Status export_run(const std::shared_ptr<const Run>& run, Diagnostics& notes, con
   page.ghosts = options.ghosts;
   page.paths = inputs;
   page.command = view_command(inputs);
-  const Result<WrittenPage> made = write_page_file(run, notes, path, page);
-  if (!made) return made.error();
+  TRY(made, write_page_file(run, notes, path, page));
   if (written) written->push_back(path);
   return {};
 }

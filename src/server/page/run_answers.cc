@@ -104,8 +104,7 @@ Result<std::shared_ptr<const Run>> RunAnswers::other_run() {
 Status RunAnswers::draw_other() {
   const std::lock_guard lock(other_->drawn_mutex);
   if (other_->pipeline) return {};
-  Result<std::shared_ptr<const Run>> run = other_run();
-  if (!run) return run.error();
+  TRY(run, other_run());
   other_->drawn.emplace(std::move(*run));
   other_->pipeline = std::make_unique<PipelineView>(*other_->drawn->run());
   return {};
@@ -151,8 +150,7 @@ Result<RunAnswers::Answer> RunAnswers::compare() {
   if (!other_)
     return make_error(ErrorCode::kUnavailable, "there is no second run", "stageline view A --compare B opens two");
   return ask("compare", [this]() -> Result<std::string> {
-    const Result<std::shared_ptr<const Run>> other = other_run();
-    if (!other) return other.error();
+    TRY(other, other_run());
     return compare_json(recorded_->trace(), (*other)->trace());
   });
 }
@@ -166,8 +164,7 @@ Result<RunAnswers::Answer> RunAnswers::calls() {
       "calls",
       [this]() -> Result<std::string> {
         if (!other_) return calls_answer(*recorded_, nullptr, kServedCalls);
-        const Result<std::shared_ptr<const Run>> other = other_run();
-        if (!other) return other.error();
+        TRY(other, other_run());
         return calls_answer(*recorded_, other->get(), kServedCalls);
       },
       kPatience);
@@ -198,8 +195,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
   const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
     if (!two) return analysis_json(*analysis, options, recorded_, max_rows, part, AnswerForm::kApart);
-    const Result<std::shared_ptr<const Run>> other = other_run();
-    if (!other) return other.error();
+    TRY(other, other_run());
     return two_runs_json(*analysis, options, recorded_->trace(), (*other)->trace(), max_rows, part, AnswerForm::kApart);
   };
   Result<Answer> answer = ask(key, work, true);
@@ -209,8 +205,7 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
 
 Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
   const std::string text(query.text("q"));
-  const Result<int64_t> rows = integer_parameter(query, "rows", 1000, 1, kMaxSqlRows);
-  if (!rows) return rows.error();
+  TRY(rows, integer_parameter(query, "rows", 1000, 1, kMaxSqlRows));
   if (text.empty()) return make_error(ErrorCode::kUsage, "q has the query", "/api/sql?q=SELECT%20name%20FROM%20tables");
   return ask("sql " + std::to_string(*rows) + " " + text, [this, text, most = *rows]() -> Result<std::string> {
     {

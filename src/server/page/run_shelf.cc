@@ -123,8 +123,7 @@ Result<std::vector<RunShelf::Named>> RunShelf::named(const Query& query, std::st
       TRY(found, allowed(value, kMaxPathEntries));
       out.push_back({*found, *found});
     } else if (name == drop) {
-      const auto number = integer_parameter(Query{"", {{name, value}}}, name, {}, 1, INT64_MAX);
-      if (!number) return number.error();
+      TRY(number, integer_parameter(Query{"", {{name, value}}}, name, {}, 1, INT64_MAX));
       TRY(found, drops_.path_of(*number));
       out.push_back({std::move(*found), drops_.name_of(*number)});
     }
@@ -144,8 +143,7 @@ std::string RunShelf::status_json() const {
 // A folder's files and folders, the last changed first, since runs are looked for soon after they were made.
 Result<std::string> RunShelf::browse(const Query& query) const {
   const std::string asked(query.text("path", options_.roots.front()));
-  const Result<std::string> folder = allowed(asked, 0);
-  if (!folder) return folder.error();
+  TRY(folder, allowed(asked, 0));
   const std::string& real = *folder;
   std::error_code error;
   std::vector<Listed> entries;
@@ -201,16 +199,13 @@ Result<std::string> RunShelf::look(const Query& query) const {
 
 // Opens a run, each run only once.
 Result<std::string> RunShelf::open(const Query& query) {
-  const Result<std::vector<Named>> run = named(query, "path", "drop");
-  if (!run) return run.error();
-  const Result<std::vector<Named>> other = named(query, "compare", "compare_drop");
-  if (!other) return other.error();
+  TRY(run, named(query, "path", "drop"));
+  TRY(other, named(query, "compare", "compare_drop"));
   if (run->empty()) return make_error(ErrorCode::kUsage, "path names the run");
   Entry entry;
   for (const Named& one : *run) entry.paths.push_back(one.path), entry.shown.push_back(one.shown);
   for (const Named& one : *other) entry.others.push_back(one.path), entry.others_shown.push_back(one.shown);
-  const Result<Source> source = scan_source(entry.paths);
-  if (!source) return source.error();
+  TRY(source, scan_source(entry.paths));
   if (source->files.empty())
     return said_error(ErrorCode::kNotFound, "shelf.no_files", Args().set("path", valid_utf8(entry.shown[0])));
   entry.title = title_of(entry.shown);
@@ -238,8 +233,7 @@ Result<std::string> RunShelf::open(const Query& query) {
 }
 
 Result<ApiAnswer> RunShelf::trend(const Query& query) {
-  const Result<std::vector<Named>> runs = named(query, "path", "drop");
-  if (!runs) return runs.error();
+  TRY(runs, named(query, "path", "drop"));
   if (runs->size() < 2) return make_error(ErrorCode::kUsage, "path names a run, two of them at least");
   std::vector<TrendInput> inputs;
   std::string key;

@@ -186,8 +186,7 @@ Result<std::string> pipeline_answer(const PipelineView& view, const Query& query
   if (cells.size() == 0) return no_cells();
   const std::string* text = query.find("steps");
   if (!text) return *view.payload();
-  const auto asked = parse_number_list(*text);
-  if (!asked) return asked.error();
+  TRY(asked, parse_number_list(*text));
   size_t count = 0;
   for (const int32_t step : *asked) {
     const auto found = std::equal_range(cells.step.begin(), cells.step.end(), step);

@@ -26,15 +26,11 @@ size_t samples_until(const ViewLane& lane, double t_ns) {
 }  // namespace
 
 Result<std::string> counter_answer(const Timeline& timeline, const Query& query) {
-  const auto lane_id =
-      integer_parameter(query, "lane", std::nullopt, 0, static_cast<int64_t>(timeline.lanes().size()) - 1);
-  if (!lane_id) return lane_id.error();
+  TRY(lane_id, integer_parameter(query, "lane", std::nullopt, 0, static_cast<int64_t>(timeline.lanes().size()) - 1));
   const ViewLane& lane = timeline.lanes()[*lane_id];
   if (lane.has_slices()) return make_error(ErrorCode::kUsage, "this lane is no counter", "/api/tiles draws it");
-  const auto window = window_parameters(query, timeline.span_ns());
-  if (!window) return window.error();
-  const auto n = integer_parameter(query, "n", std::nullopt, 1, kMaxTileColumns);
-  if (!n) return n.error();
+  TRY(window, window_parameters(query, timeline.span_ns()));
+  TRY(n, integer_parameter(query, "n", std::nullopt, 1, kMaxTileColumns));
 
   const std::vector<double>& values = lane.counter->value;
   const size_t columns = *n;

@@ -136,12 +136,9 @@ class FlowList {
 }  // namespace
 
 Result<std::string> flows_answer(const Timeline& timeline, const Query& query) {
-  const auto lanes = list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size()));
-  if (!lanes) return lanes.error();
-  const auto window = window_parameters(query, timeline.span_ns());
-  if (!window) return window.error();
-  const auto limit = integer_parameter(query, "limit", 2000, 1, 100'000);
-  if (!limit) return limit.error();
+  TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
+  TRY(window, window_parameters(query, timeline.span_ns()));
+  TRY(limit, integer_parameter(query, "limit", 2000, 1, 100'000));
   FlowList list(timeline, *lanes, *window, *limit);
   list.add_messages();
   list.add_slice_links();

@@ -136,22 +136,15 @@ std::string histogram_json(const Timeline& timeline, const Asked& asked) {
 }  // namespace
 
 Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& query) {
-  const auto lanes = list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size()));
-  if (!lanes) return lanes.error();
-  const auto window = window_parameters(query, timeline.span_ns() + 1);
-  if (!window) return window.error();
-  const auto kind = integer_parameter(query, "kind", kAnyKind, kAnyKind, kViewKindCount - 1);
-  if (!kind) return kind.error();
-  Result<Meant> meant = names_meant(timeline, query);
-  if (!meant) return meant.error();
+  TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
+  TRY(window, window_parameters(query, timeline.span_ns() + 1));
+  TRY(kind, integer_parameter(query, "kind", kAnyKind, kAnyKind, kViewKindCount - 1));
+  TRY(meant, names_meant(timeline, query));
   const Asked asked{*lanes, *window, std::move(meant->names), meant->facets, *kind};
   if (!query.find("min") && !query.find("max")) return HistogramAnswer{histogram_json(timeline, asked), false};
-  const auto least = number_parameter(query, "min", 0.0);
-  if (!least) return least.error();
-  const auto most = number_parameter(query, "max", 4e18);
-  if (!most) return most.error();
-  const auto limit = integer_parameter(query, "limit", 50'000, 1, kMaxSlices);
-  if (!limit) return limit.error();
+  TRY(least, number_parameter(query, "min", 0.0));
+  TRY(most, number_parameter(query, "max", 4e18));
+  TRY(limit, integer_parameter(query, "limit", 50'000, 1, kMaxSlices));
   const auto whole = [](double ns) { return static_cast<int64_t>(std::clamp(ns, 0.0, 4e18)); };
   return HistogramAnswer{slices_wire(timeline, slices_lasting(timeline, asked, whole(*least), whole(*most), *limit)),
                          true};

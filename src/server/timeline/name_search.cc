@@ -42,8 +42,7 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
     return out;
   }
   if (query.text("regex") == "1" && !query.text("q").empty()) {
-    const Result<NamePattern> pattern = NamePattern::expression(query.text("q"));
-    if (!pattern) return pattern.error();
+    TRY(pattern, NamePattern::expression(query.text("q")));
     out.names = matching(timeline, *pattern);
     return out;
   }
@@ -86,10 +85,8 @@ std::vector<uint64_t> counts_of(const Timeline& timeline, const Meant& meant) {
 }  // namespace
 
 Result<std::string> search_answer(const Timeline& timeline, const Query& query) {
-  const auto limit = integer_parameter(query, "limit", 200, 1, 10'000);
-  if (!limit) return limit.error();
-  const Result<Meant> meant = names_meant(timeline, query);
-  if (!meant) return meant.error();
+  TRY(limit, integer_parameter(query, "limit", 200, 1, 10'000));
+  TRY(meant, names_meant(timeline, query));
   std::vector<StringId> found;
   uint64_t occurrences = 0;
   std::vector<uint64_t> counts;
@@ -120,16 +117,12 @@ Result<std::string> search_answer(const Timeline& timeline, const Query& query) 
 
 Result<std::string> find_answer(const Timeline& timeline, const Query& query) {
   TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
-  const auto from = number_parameter(query, "from", 0.0);
-  if (!from) return from.error();
-  const auto lane = integer_parameter(query, "lane", -1, -1, UINT32_MAX);
-  if (!lane) return lane.error();
-  const auto slice = integer_parameter(query, "slice", -1, -1, UINT32_MAX);
-  if (!slice) return slice.error();
+  TRY(from, number_parameter(query, "from", 0.0));
+  TRY(lane, integer_parameter(query, "lane", -1, -1, UINT32_MAX));
+  TRY(slice, integer_parameter(query, "slice", -1, -1, UINT32_MAX));
   const std::string_view dir = query.text("dir", "next");
   if (dir != "next" && dir != "prev") return make_error(ErrorCode::kUsage, "dir is next or prev");
-  const Result<Meant> meant = names_meant(timeline, query);
-  if (!meant) return meant.error();
+  TRY(meant, names_meant(timeline, query));
   const FacetTest test(timeline.trace(), timeline.lanes(), meant->facets);
   const FacetTest* also = meant->facets.any() ? &test : nullptr;
   const auto start = static_cast<int64_t>(std::clamp<double>(*from, -1.0, kLatestNs));

@@ -381,12 +381,9 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
 }
 
 Result<std::string> select_answer(const Timeline& timeline, const Query& query) {
-  const auto lanes = list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size()));
-  if (!lanes) return lanes.error();
-  const auto window = window_parameters(query, timeline.span_ns());
-  if (!window) return window.error();
-  const auto limit = integer_parameter(query, "limit", 500, 1, 2000);
-  if (!limit) return limit.error();
+  TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
+  TRY(window, window_parameters(query, timeline.span_ns()));
+  TRY(limit, integer_parameter(query, "limit", 500, 1, 2000));
   const Selection area = select_area(timeline, *lanes, *window, *limit);
   JsonWriter json;
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns);

@@ -233,12 +233,10 @@ int64_t self_ns(const ViewLane& lane, size_t slice) {
 
 Result<std::string> slice_answer(const Timeline& timeline, const Query& query) {
   const int64_t lanes = timeline.lanes().size();
-  const auto lane = integer_parameter(query, "lane", std::nullopt, 0, lanes - 1);
-  if (!lane) return lane.error();
+  TRY(lane, integer_parameter(query, "lane", std::nullopt, 0, lanes - 1));
   const ViewLane& at = timeline.lanes()[*lane];
   if (!at.has_slices()) return make_error(ErrorCode::kUsage, "this lane is a counter and has no slices");
-  const auto slice = integer_parameter(query, "slice", std::nullopt, 0, static_cast<int64_t>(at.count) - 1);
-  if (!slice) return slice.error();
+  TRY(slice, integer_parameter(query, "slice", std::nullopt, 0, static_cast<int64_t>(at.count) - 1));
   return Details(timeline, {static_cast<uint32_t>(*lane), static_cast<uint32_t>(*slice)}).json();
 }
 

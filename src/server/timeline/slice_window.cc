@@ -151,12 +151,9 @@ std::string slices_wire(const Timeline& timeline, const SliceWindow& window) {
 
 Result<std::string> slices_answer(const Timeline& timeline, const Query& query) {
   TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
-  const auto window = window_parameters(query, timeline.span_ns());
-  if (!window) return window.error();
-  const auto min_ns = number_parameter(query, "min_ns", 0.0);
-  if (!min_ns) return min_ns.error();
-  const auto limit = integer_parameter(query, "limit", 50'000, 1, kMaxSlices);
-  if (!limit) return limit.error();
+  TRY(window, window_parameters(query, timeline.span_ns()));
+  TRY(min_ns, number_parameter(query, "min_ns", 0.0));
+  TRY(limit, integer_parameter(query, "limit", 50'000, 1, kMaxSlices));
   const auto least = static_cast<int64_t>(std::clamp(*min_ns, 0.0, 4e18));
   return slices_wire(timeline, slices_within(timeline, *lanes, *window, least, *limit));
 }

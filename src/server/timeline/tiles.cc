@@ -118,10 +118,8 @@ std::vector<KindCoverage> row_coverage(const ViewLane& lane, const ViewRow& row,
 
 Result<std::string> tiles_answer(const Timeline& timeline, const Query& query) {
   TRY(lanes, list_parameter(query, "lanes", static_cast<uint32_t>(timeline.lanes().size())));
-  const auto window = window_parameters(query, timeline.span_ns());
-  if (!window) return window.error();
-  const auto n = integer_parameter(query, "n", std::nullopt, 1, kMaxTileColumns);
-  if (!n) return n.error();
+  TRY(window, window_parameters(query, timeline.span_ns()));
+  TRY(n, integer_parameter(query, "n", std::nullopt, 1, kMaxTileColumns));
   const size_t columns = *n;
 
   struct Asked {
