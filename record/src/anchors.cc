@@ -98,7 +98,7 @@ void take_anchor(Device& d) {
     const Anchor& last = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
     float ms = 0;
     const double host_ns = static_cast<double>(anchor.host_ticks - last.host_ticks) * 1e9 /
-                           static_cast<double>(state.hot->ticks_per_second);
+                           static_cast<double>(state.ticks_per_second);
     const double slack_ns = 2e6 + host_ns * 0.01;
     if (d.driver->elapsed(&ms, last.event, d.spare_events[0]) != 0) {
       refused.fetch_add(1);
@@ -179,7 +179,7 @@ void add_anchor_stats(slr_statistics& s) {
   s.anchors_refused = refused.load();
   if (state.hot)
     s.worst_round_trip_ns = static_cast<uint64_t>(static_cast<double>(worst_round_trip.load()) * 1e9 /
-                                                  static_cast<double>(state.hot->ticks_per_second));
+                                                  static_cast<double>(state.ticks_per_second));
 }
 
 }  // namespace slr

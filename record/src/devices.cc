@@ -115,7 +115,7 @@ bool is_possible(const Device& d, const Record& record, int64_t start, int64_t e
   constexpr double kSlackNs = 5e7;
   if (d.driver->has_timestamps) return true;  // of unknown unit
   const Anchor& newest = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
-  const double tick_ns = 1e9 / static_cast<double>(state.hot->ticks_per_second);
+  const double tick_ns = 1e9 / static_cast<double>(state.ticks_per_second);
   const auto host_since = [&](uint64_t ticks) {  // ns from the anchor
     return static_cast<double>(static_cast<int64_t>(ticks - newest.host_ticks)) * tick_ns;
   };
@@ -380,7 +380,7 @@ void add_device_stats(slr_statistics& s) {
   if (calls > 0 && state.hot)
     s.driver_ns =
         static_cast<uint64_t>(static_cast<double>(device_counts.sampled_ticks.load()) / static_cast<double>(calls) *
-                              static_cast<double>(s.events) * 1e9 / static_cast<double>(state.hot->ticks_per_second));
+                              static_cast<double>(s.events) * 1e9 / static_cast<double>(state.ticks_per_second));
   add_anchor_stats(s);
   s.overhead = estimated_overhead();
 }

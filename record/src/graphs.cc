@@ -31,7 +31,7 @@ uint32_t range_count = 0;
 uint64_t host_ticks_of(const Device& d, int64_t device_ns) {
   const Anchor& a = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
   const double ticks =
-      static_cast<double>(device_ns - a.device_ns) * 1e-9 * static_cast<double>(state.hot->ticks_per_second);
+      static_cast<double>(device_ns - a.device_ns) * 1e-9 * static_cast<double>(state.ticks_per_second);
   return a.host_ticks + static_cast<uint64_t>(static_cast<int64_t>(ticks));
 }
 

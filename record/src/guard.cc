@@ -37,7 +37,7 @@ double estimated_overhead() { return share.load(); }
 
 void judge_overhead(int64_t now_ns, uint64_t records, double gpu_ns) {
   const uint64_t events = device_counts.events.load(), calls = device_counts.sampled_calls.load();
-  const double tick_ns = 1e9 / static_cast<double>(state.hot->ticks_per_second);
+  const double tick_ns = 1e9 / static_cast<double>(state.ticks_per_second);
   const double host_ns =
       calls ? static_cast<double>(device_counts.sampled_ticks.load()) * tick_ns / static_cast<double>(calls) : 0;
   uint64_t depth_events[8];

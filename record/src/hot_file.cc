@@ -4,6 +4,7 @@
 // is an error here and not a SIGBUS in the middle of a training step.
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,8 @@
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
+
+#include <initializer_list>
 
 #include "recorder.h"
 
@@ -53,8 +56,8 @@ int create_hot(const char* path, uint64_t bytes, uint64_t header_bytes) {
 }  // namespace
 
 RingHeader* ring_at(uint32_t index) {
-  return reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(state.hot) + state.hot->rings_at +
-                                       index * state.hot->ring_bytes);
+  return reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(state.hot) + state.rings_at +
+                                       index * state.ring_bytes);
 }
 
 bool open_hot_file(const Settings& settings, const char* stem, const FileHeader& identity) {
@@ -77,7 +80,10 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
   } else {
     snprintf(state.hot_path, sizeof state.hot_path, "/dev/shm/%s.slhot", name);
   }
-  fd = create_hot(state.hot_path, bytes, rings_at);
+  {
+    const LimitQuiet quiet;
+    fd = create_hot(state.hot_path, bytes, rings_at);
+  }
   void* base = MAP_FAILED;
   if (fd >= 0) base = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (fd >= 0 && base == MAP_FAILED) {
@@ -101,12 +107,18 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
   hot->ring_bytes = ring_bytes;
   hot->pid = identity.pid;
   hot->rank = identity.rank;
-  hot->ticks_per_second = identity.ticks_per_second;
+  hot->ticks_per_second = state.ticks_per_second = identity.ticks_per_second;
   hot->start_realtime_ns = identity.start_realtime_ns;
   memcpy(hot->uuid, identity.uuid, sizeof hot->uuid);
   hot->clock = identity.clock;
   state.hot_file.take(fd);
   state.hot_bytes = bytes;
+  state.lanes_at = lanes_at;
+  state.names_at = names_at;
+  state.rings_at = rings_at;
+  state.ring_bytes = ring_bytes;
+  state.ring_limit = static_cast<uint32_t>(limit);
+  state.ring_count.store(0);
   state.ring_records = records;
   for (auto& word : state.free_rings) word.store(0, std::memory_order_relaxed);
   if (const Held held(names); true) state.hot = hot;
@@ -128,6 +140,53 @@ void leave_hot_file() {
     memcpy(static_cast<void*>(state.hot), header, sizeof header);
 }
 
+void give_up_recording() {
+  if (state.given_up.exchange(1) != 0) return;
+  control.load()->on.store(0);
+  char text[2048];
+  size_t size = 0;
+  for (const char* part : {"stageline: ", state.cold.path(),
+                           ": another program changed the files of this recording, so it has ended; the program goes on\n"})
+    for (; *part && size < sizeof text; ++part) text[size++] = *part;
+  if (::write(2, text, size) < 0) return;
+}
+
+namespace {
+
+struct sigaction other_bus_action;
+
+// Whoever touches a page that the file does not have any more gets memory instead, empty as a new ring.
+void on_bus_error(int signal, siginfo_t* facts, void* context) {
+  const int saved_errno = errno;
+  const auto at = reinterpret_cast<uintptr_t>(facts->si_addr), begin = reinterpret_cast<uintptr_t>(state.hot);
+  if (facts->si_code > 0 && begin != 0 && at >= begin && at - begin < state.hot_bytes &&
+      mmap(state.hot, state.hot_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
+           -1, 0) != MAP_FAILED) {
+    give_up_recording();
+    errno = saved_errno;
+    return;
+  }
+  if (other_bus_action.sa_flags & SA_SIGINFO) return other_bus_action.sa_sigaction(signal, facts, context);
+  if (other_bus_action.sa_handler != SIG_DFL && other_bus_action.sa_handler != SIG_IGN)
+    return other_bus_action.sa_handler(signal);
+  if (other_bus_action.sa_handler == SIG_IGN && facts->si_code <= 0) return;
+  ::signal(signal, SIG_DFL);
+  if (facts->si_code <= 0) raise(signal);  // it was sent, so no instruction meets it again
+}
+
+}  // namespace
+
+void survive_cut_files() {
+  struct sigaction now{};
+  if (sigaction(SIGBUS, nullptr, &now) != 0 || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error)) return;
+  struct sigaction own{};
+  own.sa_sigaction = on_bus_error;
+  own.sa_flags = SA_SIGINFO | SA_ONSTACK;
+  sigemptyset(&own.sa_mask);
+  other_bus_action = now;
+  sigaction(SIGBUS, &own, nullptr);
+}
+
 namespace {
 
 pthread_key_t exit_key;
@@ -142,17 +201,21 @@ int32_t take_ring() {
         return static_cast<int32_t>(w * 64 + bit);
     }
   }
-  uint32_t count = state.hot->ring_count.load(std::memory_order_relaxed);
+  uint32_t count = state.ring_count.load(std::memory_order_relaxed);
+  const LimitQuiet quiet;
   for (;;) {
-    if (count >= state.hot->ring_limit) return -1;
+    if (count >= state.ring_limit) return -1;
     // The blocks come before the number: whoever counts this ring can touch it.
-    const auto at = static_cast<off_t>(state.hot->rings_at + count * state.hot->ring_bytes);
+    const auto at = static_cast<off_t>(state.rings_at + count * state.ring_bytes);
     if (state.hot_file.is_open() &&
         (!state.hot_file.keep(state.hot_path, O_RDWR) ||
-         posix_fallocate(state.hot_file.get(), at, static_cast<off_t>(state.hot->ring_bytes)) != 0))
+         posix_fallocate(state.hot_file.get(), at, static_cast<off_t>(state.ring_bytes)) != 0))
       return -1;
-    if (state.hot->ring_count.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel))
-      return static_cast<int32_t>(count);
+    if (!state.ring_count.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel)) continue;
+    uint32_t told = count;  // for `stageline recover`; two threads may be here at once
+    while (told < count + 1 && !state.hot->ring_count.compare_exchange_weak(told, count + 1)) {
+    }
+    return static_cast<int32_t>(count);
   }
 }
 
@@ -193,7 +256,7 @@ Thread* acquire_thread() {
   ring->lane = thread->lane;
 #ifdef MADV_POPULATE_WRITE
   // Faults now, not one in every 128 records.
-  madvise(reinterpret_cast<char*>(ring), state.hot->ring_bytes, MADV_POPULATE_WRITE);
+  madvise(reinterpret_cast<char*>(ring), state.ring_bytes, MADV_POPULATE_WRITE);
 #endif
   this_thread = thread;
   this_recording = state.recording;

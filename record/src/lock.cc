@@ -31,6 +31,22 @@ uint64_t this_owner() { return static_cast<uint64_t>(getpid()) << 32 | static_ca
 SignalsOff::SignalsOff() { keep_signals_off(&before_); }
 SignalsOff::~SignalsOff() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
+LimitQuiet::LimitQuiet() {
+  sigset_t pending;
+  sigpending(&pending);
+  was_pending_ = sigismember(&pending, SIGXFSZ) == 1;
+  sigemptyset(&limit_);
+  sigaddset(&limit_, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &limit_, &before_);
+}
+LimitQuiet::~LimitQuiet() {
+  const int saved_errno = errno;
+  const timespec none = {0, 0};
+  if (!was_pending_) sigtimedwait(&limit_, nullptr, &none);
+  pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  errno = saved_errno;
+}
+
 bool Lock::take(int64_t patience_ns) {
   constexpr int kYields = 64, kShortNaps = 32;
   constexpr int64_t kShortNs = 50'000, kLongNs = 1'000'000;

@@ -26,6 +26,18 @@ class SignalsOff {
   sigset_t before_;
 };
 
+// A write beyond the process's limit of file sizes (ulimit -f) fails with EFBIG, without the signal that ends programs.
+class LimitQuiet {
+ public:
+  LimitQuiet();
+  ~LimitQuiet();
+  LimitQuiet(const LimitQuiet&) = delete;
+
+ private:
+  sigset_t before_, limit_;
+  bool was_pending_;
+};
+
 class Lock {
  public:
   // False: the calling thread has it, or another one had it for so long.

@@ -67,7 +67,7 @@ uint16_t intern(const char* text, size_t size) {
   memcpy(arena + arena_bytes + 2, &length, 2);
   memcpy(arena + arena_bytes + 4, text, size);
   if (state.hot) {
-    memcpy(reinterpret_cast<char*>(state.hot) + state.hot->names_at + arena_bytes, arena + arena_bytes, 4 + size);
+    memcpy(reinterpret_cast<char*>(state.hot) + state.names_at + arena_bytes, arena + arena_bytes, 4 + size);
     state.hot->name_bytes.store(arena_bytes + 4 + static_cast<uint32_t>(size), std::memory_order_release);
   }
   __atomic_store_n(&arena_bytes, arena_bytes + 4 + static_cast<uint32_t>(size), __ATOMIC_RELEASE);
@@ -76,7 +76,7 @@ uint16_t intern(const char* text, size_t size) {
 }
 
 LaneEntry* hot_lane(uint32_t id) {
-  return reinterpret_cast<LaneEntry*>(reinterpret_cast<char*>(state.hot) + state.hot->lanes_at) + id;
+  return reinterpret_cast<LaneEntry*>(reinterpret_cast<char*>(state.hot) + state.lanes_at) + id;
 }
 
 uint16_t add_lane_locked(const LaneEntry& entry, void* stream) {
@@ -124,7 +124,7 @@ void publish_lane(uint16_t lane) {
 void publish_names() {
   const Held held(names);
   char* const base = reinterpret_cast<char*>(state.hot);
-  memcpy(base + state.hot->names_at, arena, arena_bytes);
+  memcpy(base + state.names_at, arena, arena_bytes);
   const uint32_t count = lane_count.load(std::memory_order_relaxed);
   for (uint32_t id = 1; id < count; ++id) *hot_lane(id) = lanes[id].entry;
   state.hot->name_bytes.store(arena_bytes, std::memory_order_release);

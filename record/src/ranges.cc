@@ -133,8 +133,9 @@ bool describe(const Thread* t, slr_lane lane, const slr_job* job, Record& r, Ext
 
 // The device's part of a begin. Returns whether the record needs its Extra for it.
 bool stamp_start(Record& r, Extra& e, uint32_t depth) {
-  if (lanes[r.lane].entry.device_kind == SLR_HOST) return false;
-  e.start_event = stamp(r.lane, depth);
+  const uint16_t lane = r.lane % kMaxLanes;  // the record is in the mapped file
+  if (lanes[lane].entry.device_kind == SLR_HOST) return false;
+  e.start_event = stamp(lane, depth);
   r.type |= e.start_event == kNoEvent ? kNoDeviceTime : kOnDevice;
   return e.start_event != kNoEvent;
 }
@@ -142,7 +143,7 @@ bool stamp_start(Record& r, Extra& e, uint32_t depth) {
 // The device's part of an end.
 void stamp_end(Record& r, Extra& e) {
   if (!(r.type & kOnDevice)) return;
-  e.end_event = stamp(r.lane, 0);
+  e.end_event = stamp(r.lane % kMaxLanes, 0);
   if (e.end_event != kNoEvent) return;
   release_event(e.start_event);
   e.start_event = kNoEvent;
@@ -190,7 +191,7 @@ slr_range begin(Thread* t, slr_lane lane, const slr_job* job, uint32_t shared_ev
 // Claims the range and copies it, so that it can be ended once. False when it was, or is of another recording.
 bool claim(slr_range range, OpenRange& out) {
   const uint32_t slot = range & 63, ring = range >> 6 & 1023;
-  if ((range >> 16 & 0xff) != (state.recording & 0xff) || ring >= state.hot->ring_count.load(std::memory_order_acquire))
+  if ((range >> 16 & 0xff) != (state.recording & 0xff) || ring >= state.ring_count.load(std::memory_order_acquire))
     return false;
   OpenSlot& open = ring_at(ring)->slots[slot];
   uint64_t seen = open.state.load(std::memory_order_acquire);
@@ -426,7 +427,7 @@ void slr_past(slr_lane lane, const slr_job* job, uint64_t began_ns_ago, uint64_t
   const uint64_t now = now_ticks();
   // Nanoseconds times ticks a second: 128 bits, as an hour of both is more than 64 hold.
   const auto before = [now](uint64_t ns) {
-    const auto ticks = static_cast<unsigned __int128>(ns) * state.hot->ticks_per_second / 1000000000u;
+    const auto ticks = static_cast<unsigned __int128>(ns) * state.ticks_per_second / 1000000000u;
     return ticks < now ? now - static_cast<uint64_t>(ticks) : 1;
   };
   Record r;

@@ -53,6 +53,7 @@ void after_fork_in_child() {
   if (state.hot) leave_hot_file();
   state.cold = ColdFile();  // not closed: the descriptor is the parent's file, and costs nothing
   state.writer_runs = writer_left = false;
+  state.given_up = 0;
   // A handler forks, and the call that it interrupted goes on when it returns.
   if (this_thread && this_thread->busy) {
     state.interrupted = this_thread;
@@ -94,10 +95,11 @@ void remember_for_children(const slr_config* config) {
 int begin(const slr_config* config) {
   const char* off = getenv("STAGELINE_OFF");
   if (off && strcmp(off, "1") == 0) return 2;
-  if (writer_left) {
+  if (writer_left || state.given_up) {
     if (state.writer_runs) return 5;
     pthread_join(state.writer, nullptr);
     writer_left = false;
+    state.given_up = 0;
     state.cold.close();
   }
   if (!make_control()) return 4;
@@ -124,12 +126,16 @@ int begin(const slr_config* config) {
     const uint64_t mixed[2] = {first.ticks ^ identity.pid, static_cast<uint64_t>(first.realtime_ns)};
     memcpy(identity.uuid, mixed, sizeof mixed);
   }
-  if (!state.cold.open(state.settings, identity)) return 3;
+  {
+    const LimitQuiet quiet;
+    if (!state.cold.open(state.settings, identity)) return 3;
+  }
   if (!open_hot_file(state.settings, state.cold.stem(), identity)) {
     state.cold.close();
     unlink(state.cold.path());
     return 4;
   }
+  survive_cut_files();
   state.hot->first = first;
   state.hot->second = second;
   ++state.recording;
@@ -174,6 +180,7 @@ bool wait_for(int64_t ns, Done done) {
 void say(const char* text, int bytes, size_t size) {
   if (bytes <= 0) return;
   const size_t all = static_cast<size_t>(bytes) < size ? static_cast<size_t>(bytes) : size - 1;
+  const LimitQuiet quiet;
   if (::write(2, text, all) < 0) return;
 }
 
@@ -293,7 +300,7 @@ void slr_stats(slr_statistics* out) {
     s = state.last_stats;
   } else {
     s.recording = 1;
-    const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
+    const uint32_t count = state.ring_count.load(std::memory_order_acquire);
     for (uint32_t i = 0; i < count; ++i) {
       const RingHeader* ring = ring_at(i);
       const uint64_t doubles =

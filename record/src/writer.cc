@@ -150,16 +150,19 @@ void Writer::drain(uint32_t index, bool force, bool give_up) {
   }
   const int64_t now = clock_ns(CLOCK_MONOTONIC);
   if (last_write_ns_[index] == 0) last_write_ns_[index] = now;
+  if (head - tail > size) return give_up_recording();  // no ring of ours is so
   if (head - tail > size / 8) fuller_ = true;
   const bool due = force || head - tail >= kDueRecords || head - tail >= size / 4 ||
                    now - last_write_ns_[index] >= int64_t{state.settings.flush_ms} * kMs;
   if (!due) return;
   const bool crowded = head - tail > size / 2;
-  while (tail != head && !stuck_) {
+  // A foreign record may claim a place beyond the last one.
+  const auto is_left = [&] { return head - tail - 1 < size; };
+  while (is_left() && !stuck_) {
     const uint64_t first = tail, first_ticks = records[tail & mask].start_ticks;
-    const uint8_t shift = tick_shift_of(state.hot->ticks_per_second);
+    const uint8_t shift = tick_shift_of(state.ticks_per_second);
     packer_.begin(shift, first_ticks);
-    while (tail != head && packer_.has_room()) {
+    while (is_left() && packer_.has_room()) {
       Record r = records[tail & mask];
       Extra e;
       const bool extra = r.type & kHasExtra;
@@ -190,7 +193,7 @@ void Writer::drain(uint32_t index, bool force, bool give_up) {
     size_t bytes = 0;
     const uint32_t count = packer_.count();
     const uint8_t* payload = packer_.finish(index, first, tail - first, &bytes);
-    if (!put_new_tables() || !put(kRanges, payload, bytes, first_ticks, tick_shift_of(state.hot->ticks_per_second))) {
+    if (!put_new_tables() || !put(kRanges, payload, bytes, first_ticks, tick_shift_of(state.ticks_per_second))) {
       stuck_ = true;
       stuck_payload_ = payload;
       stuck_bytes_ = bytes;
@@ -211,7 +214,7 @@ void Writer::drain_all(bool force, bool give_up) {
   if (stuck_) {
     if (clock_ns(CLOCK_MONOTONIC) < retry_ns_ && !give_up) return;
     if (!put_new_tables() ||
-        !put(kRanges, stuck_payload_, stuck_bytes_, stuck_ticks_, tick_shift_of(state.hot->ticks_per_second))) {
+        !put(kRanges, stuck_payload_, stuck_bytes_, stuck_ticks_, tick_shift_of(state.ticks_per_second))) {
       retry_ns_ = clock_ns(CLOCK_MONOTONIC) + kRetryNs;
       return;
     }
@@ -220,7 +223,7 @@ void Writer::drain_all(bool force, bool give_up) {
     stuck_ = false;
   }
   fuller_ = false;
-  const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
+  const uint32_t count = state.ring_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count && !stuck_; ++i) drain(i, force, give_up);
   put_gaps(false);
 }
@@ -228,7 +231,7 @@ void Writer::drain_all(bool force, bool give_up) {
 // Writes the drops since the last time. `last`: into the room that is kept for it, also on a full disk.
 void Writer::put_gaps(bool last) {
   uint64_t ring_drops = 0;
-  const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
+  const uint32_t count = state.ring_count.load(std::memory_order_acquire);
   for (uint32_t i = 0; i < count; ++i) ring_drops += ring_at(i)->dropped.load(std::memory_order_relaxed);
   GapEntry entries[kDropReasons];
   uint32_t n = 0;
@@ -314,13 +317,14 @@ void Writer::run() {
     const bool flushing = ticket != state.flush_done;
     const int64_t patience = int64_t{state.flush_ms} * kMs;
 
+    if (state.given_up) return;
     const int64_t now = clock_ns(CLOCK_MONOTONIC);
     housekeeping(now);
     harvest_graphs();
     drain_all(stopping || flushing, false);
     wait = fuller_ ? kMs : device_times_wait() ? 5 * kMs : 20 * kMs;
     if (stopping || flushing) {
-      const uint32_t count = state.hot->ring_count.load(std::memory_order_acquire);
+      const uint32_t count = state.ring_count.load(std::memory_order_acquire);
       for (uint32_t i = 0; i < count; ++i) heads_[i] = ring_at(i)->head.load(std::memory_order_acquire);
       const int64_t until = now + (stopping ? kSecond : patience);
       timespec nap = {0, static_cast<long>(kMs)};
@@ -374,6 +378,7 @@ bool start_writer() {
   memset(static_cast<void*>(&writer), 0, sizeof writer);
   sigset_t all, before;
   sigfillset(&all);
+  sigdelset(&all, SIGBUS);  // a fault that is kept off ends the program
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_attr_t attributes;
   pthread_attr_init(&attributes);

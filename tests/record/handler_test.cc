@@ -266,7 +266,7 @@ TEST_CASE("a fault while the table of names is locked: its handler ends the prog
     slr_config c = folder.config();
     if (slr_init(&c) != 0) _exit(92);
     record_range(7);
-    const auto names = reinterpret_cast<char*>(slr::state.hot) + slr::state.hot->names_at;
+    const auto names = reinterpret_cast<char*>(slr::state.hot) + slr::state.names_at;
     if (mprotect(names, 4096, PROT_READ) != 0) _exit(93);
     slr_intern("written where nothing can be", 28);
     _exit(94);

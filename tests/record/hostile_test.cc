@@ -1,8 +1,11 @@
 // Programs that take away the recorder's descriptors and files, or were built for another recorder.
 #include <fcntl.h>
+#include <sys/resource.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstring>
+#include <random>
 #include <thread>
 
 #include "record_fixture.h"
@@ -120,4 +123,84 @@ TEST_CASE("programs built with an older or a newer header: structures end where 
   REQUIRE(r.content.rows.size() == 1);
   CHECK(r.content.rows[0].kind == SLR_BACKWARD);
   CHECK(r.content.rows[0].micro_batch == 3);
+}
+
+TEST_CASE("a program whose recording is cut, overwritten or taken away goes on") {
+  constexpr int kRecordings = 50, kMischiefs = 20;
+  RecordFolder folder;
+  const int code = in_child([&] {
+    std::mt19937 random(7);
+    const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+    std::atomic<bool> over{false};
+    std::atomic<long> done{0};
+    const auto work = [&] {
+      for (int i = 0; !over; ++i, ++done) {
+        slr_job job = SLR_JOB(SLR_FORWARD, i % 8, 0);
+        slr_step(i / 16);
+        const slr_range range = slr_begin(0, &job);
+        slr_push(0, slr_intern("part", 4));
+        if (i % 64 == 0) std::thread([] { record_jobs(0, 1); }).join();  // another ring
+        slr_pop(0);
+        slr_end(range);
+      }
+    };
+    std::thread first(work), second(work);
+    const int null = open("/dev/null", O_WRONLY);
+    dup2(null, 2);  // it says each time that the recording has ended
+    for (int r = 0; r < kRecordings; ++r) {
+      slr_config c = folder.config();
+      for (int tries = 0; slr_init(&c) > 1 && tries < 500; ++tries) usleep(10'000);
+      for (int m = 0; m < kMischiefs; ++m) {
+        std::vector<std::string> files = folder.files(".slhot");
+        const std::vector<std::string> cold = folder.files(".slrec");
+        files.insert(files.end(), cold.begin(), cold.end());
+        if (files.empty()) break;
+        const std::string path = files[below(files.size())];
+        const auto size = static_cast<size_t>(std::filesystem::file_size(path));
+        const size_t kind = below(8);
+        if (kind == 0) truncate(path.c_str(), 0);
+        if (kind == 1) truncate(path.c_str(), static_cast<off_t>(below(size + 1)));
+        if (kind == 2) unlink(path.c_str());
+        if (kind == 3) rename(path.c_str(), (path + ".away").c_str());
+        if (kind >= 4) {
+          std::string noise(1 + below(size_t{1} << 16), '\0');
+          for (char& byte : noise) byte = static_cast<char>(kind == 4 ? 0xff : random());
+          const int fd = open(path.c_str(), O_WRONLY);
+          // The header, or the first rings.
+          const size_t at = kind == 5 ? 0 : below(size_t{4} << 20);
+          if (fd >= 0 && pwrite(fd, noise.data(), noise.size(), static_cast<off_t>(at)) < 0) m = kMischiefs;
+          close(fd);
+        }
+        const long before = done;
+        while (done < before + 50) std::this_thread::yield();
+      }
+      slr_flush(20);
+      slr_shutdown();
+      for (const auto& entry : std::filesystem::directory_iterator(folder.path())) unlink(entry.path().c_str());
+    }
+    over = true;
+    first.join();
+    second.join();
+    return 0;
+  });
+  CHECK(code == 0);
+}
+
+TEST_CASE("a limit of the size of files ends a recording and not its program") {
+  for (const rlim_t limit : {rlim_t{0}, rlim_t{100}, rlim_t{1} << 16, rlim_t{1} << 20, rlim_t{50} << 20}) {
+    CAPTURE(limit);
+    RecordFolder folder;
+    CHECK(in_child([&] {
+            const struct rlimit most = {limit, limit};
+            setrlimit(RLIMIT_FSIZE, &most);
+            dup2(open("/dev/null", O_WRONLY), 2);
+            slr_config c = folder.config();
+            slr_init(&c);
+            record_jobs(0, 20'000);
+            std::thread([] { record_jobs(0, 20'000); }).join();
+            slr_flush(1'000);
+            slr_shutdown();
+            return 0;
+          }) == 0);
+  }
 }
