@@ -67,11 +67,14 @@ REGISTRIES = {  # .def file → (layer, macro, folder of pages)
     'schedules': ('schedules/schedules.def', 'SCHEDULE', 'docs/schedules'),
 }
 
+OPENERS = ('base/output_file', 'base/input_files', 'base/input', 'base/sqlite_pages', 'base/gzip_index', 'base/file_sample', 'base/sqlite_db', 'cli/confine', 'cli/cmd_history', 'cli/main', 'compat/msprof/in_place', 'compat/msprof/rank_tables')
 BANNED = [  # (pattern, where it does not apply, what to use)
     (r'\bstd::(cout|cerr)\b|#include <iostream>', '', 'stdio or OutputFile; iostreams cost start-up time'),
     (r'\busing namespace std\b', '', 'spell std::'),
     (r'\b(strtod|atof|stod|atoi|stoi|strtol)\s*\(', 'src/wasm/alone.h src/wasm/alone.cc', 'base/number.h: parse_int, parse_double, parse_decimal_ns'),
     (r'\b(fopen|ofstream)\s*\(', '', 'base/output_file.h: files appear only when whole'),
+    (r'\bifstream\b|<fstream>', '', 'base/input.h or own_file() of base/input_files.h: every file that is read is known to the gate'),
+    (r'\bopen(at)?\s*\([^;{]*?\bO_[A-Z]', ' '.join(f'src/{name}.cc' for name in OPENERS), 'open_input_file() of base/input_files.h'),
     (r'\bthrow\b', 'src/base/give_up.h', 'Result<T>; exceptions stop at the Python edge'),
     (r'\bstd::thread\b', 'src/base/parallel.cc src/cli/cmd_mcp.cc src/cli/terminal.cc src/server/http/answer_desk.cc src/server/http/answer_desk.h src/server/live/webhook.h src/mpi/main.cc', 'base/parallel.h'),
 ]

@@ -2,7 +2,6 @@
 
 #include <time.h>
 
-#include <fstream>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -10,6 +9,7 @@
 #include "base/aws_answer.h"
 #include "base/environment.h"
 #include "base/http_client.h"
+#include "base/input_files.h"
 #include "base/json_tree.h"
 #include "base/text.h"
 
@@ -25,14 +25,10 @@ std::string settings_file(const char* named_by, const char* usual) {
   return named.empty() ? environment("HOME") + "/.aws/" + usual : named;
 }
 
-// Reads at most kMaxSettings bytes. Returns nullopt when the file cannot be read.
+// Returns nullopt when the file cannot be read or is too long.
 std::optional<std::string> settings_text(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string text(kMaxSettings, '\0');
-  file.read(text.data(), text.size());
-  text.resize(file.gcount());
-  return text;
+  note_input_file(path);  // no output replaces it
+  return own_file(path, kMaxSettings);
 }
 
 // Reads one section of a file such as "[profile x]\nregion = eu-west-1". Empty when there is no such section.

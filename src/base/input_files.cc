@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <map>
 #include <mutex>
 #include <set>
@@ -56,6 +58,24 @@ bool holds_page_or_picture(const std::string& path) {
 }
 
 }  // namespace
+
+int open_input_file(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) note_input_descriptor(fd, path);
+  return fd;
+}
+
+std::optional<std::string> own_file(const std::string& path, size_t at_most) {
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return std::nullopt;
+  std::string out;
+  char buffer[size_t{1} << 16];
+  ssize_t n = 0;
+  while ((n = ::read(fd, buffer, std::min(sizeof buffer, at_most + 1 - out.size()))) > 0 || (n < 0 && errno == EINTR))
+    if (n > 0) out.append(buffer, n);
+  ::close(fd);
+  return n < 0 || out.size() > at_most ? std::nullopt : std::optional(std::move(out));
+}
 
 void note_input_descriptor(int fd, const std::string& path) {
   struct stat st;

@@ -10,10 +10,18 @@
 
 #include <sys/stat.h>
 
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace stageline {
 
+// Opens a file for reading and notes it. Returns a descriptor, or -1 with errno.
+int open_input_file(const std::string& path);
+// Reads a file of the program itself (a mark, a digest made earlier) without making it an input, so that an output may
+// replace it. Returns nullopt when it cannot be read or is longer than `at_most` bytes.
+std::optional<std::string> own_file(const std::string& path, size_t at_most = SIZE_MAX - 1);
 // Called for each file that is opened for reading, and for each file of a source. A file that cannot be examined is
 // left out.
 void note_input_file(const std::string& path);

@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
+
+#include "base/input_files.h"
+#include "base/number.h"
+#include "base/text.h"
 
 namespace stageline {
 
@@ -14,8 +17,8 @@ int64_t machine_memory_bytes() {
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
   // A container sees its own group as the root; "max" means that there is no limit.
-  std::ifstream file("/sys/fs/cgroup/memory.max");
-  if (int64_t most = 0; file >> most && most > 0) bytes = std::min(bytes, most);
+  const auto most = parse_int(trim(own_file("/sys/fs/cgroup/memory.max").value_or("")));
+  if (most && *most > 0) bytes = std::min(bytes, *most);
   return bytes;
 }
 

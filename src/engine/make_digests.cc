@@ -30,22 +30,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The program's own files are read here without base/input.h, which would make them inputs that no output may replace.
-std::optional<std::string> bytes_of(const std::string& path, size_t at_most = SIZE_MAX) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return std::nullopt;
-  std::string out;
-  char buffer[size_t{1} << 16];
-  for (;;) {
-    const ssize_t n = ::read(fd, buffer, std::min(sizeof buffer, at_most - out.size()));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) break;
-    out.append(buffer, n);
-  }
-  ::close(fd);
-  return out;
-}
-
 // Returns a text of size, time and checksum; another version of the file has another text.
 std::string version_of(const std::string& path) {
   int64_t size = 0, modified_ns = 0;
@@ -92,7 +76,7 @@ struct Known {  // what a name in the folder stands for
 };
 Known look_at(const std::string& path) {
   Known known;
-  const std::optional<std::string> bytes = bytes_of(path);
+  const std::optional<std::string> bytes = own_file(path);
   if (!bytes) return known;
   known.bytes = bytes->size();
   const Result<digest::Digest> digest = digest::parse(*bytes, path);

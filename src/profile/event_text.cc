@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/input.h"
+#include "base/input_files.h"
 #include "base/json_events.h"
 #include "base/remote_file.h"
 
@@ -22,7 +23,7 @@ bool is_zstd(std::string_view head) { return head.starts_with("\x28\xb5\x2f\xfd"
 
 // Reads bytes of a file that is not compressed.
 Result<std::string> read_plain(const std::string& path, int64_t offset, size_t size) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = open_input_file(path);
   if (fd < 0) return Error{ErrorCode::kIo, std::string("cannot open: ") + strerror(errno), {path}, ""};
   std::string out(size, '\0');
   size_t filled = 0;

@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 
+#include "base/input_files.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"
 #include "base/output_file.h"
@@ -45,13 +44,11 @@ Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
   const fs::path mark = folder / kPpChartMark;
   std::error_code ec;
   if (!fs::exists(mark, ec)) return out;
-  const uintmax_t size = fs::file_size(mark, ec);
-  std::ifstream in(mark, std::ios::binary);
-  if (ec || size > kMaxMarkBytes || !in)
+  const std::optional<std::string> text = own_file(mark.string(), kMaxMarkBytes);
+  if (!text)
     return Error{
         ErrorCode::kUsage, "cannot read what an earlier run left here", {mark.string()}, "name another folder with -o"};
-  const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  const std::string_view files = json_member(text, "files");
+  const std::string_view files = json_member(*text, "files");
   if (!files.starts_with("[")) return out;
   for (const JsonMember& member : json_members(files))
     if (std::string rel = json_text(member.value); member.whole && is_ours(rel) && lies_inside(folder, rel))

@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "base/input.h"
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/sqlite_db.h"
@@ -33,14 +33,6 @@ std::optional<int32_t> numbered(std::string_view name, std::string_view prefix, 
   if (name[0] != '_' || !all_digits(name.substr(1))) return std::nullopt;
   const auto rank = parse_int(name.substr(1));
   return rank && *rank <= INT32_MAX ? std::optional(static_cast<int32_t>(*rank)) : std::nullopt;
-}
-
-std::string read_small(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text(kMaxJsonBytes, '\0');
-  in.read(text.data(), text.size());
-  text.resize(in.gcount());
-  return text;
 }
 
 struct Candidate {
@@ -203,7 +195,7 @@ int32_t rank_of_prof(const std::string& folder) {
       if (file.path().filename().string().starts_with("info.json.")) found.insert(file.path().string());
   }
   for (const std::string& path : found)
-    if (const int32_t rank = json_rank(json_member(read_small(path), "rank_id")); rank >= 0) return rank;
+    if (const int32_t rank = json_rank(json_member(read_head(path, kMaxJsonBytes), "rank_id")); rank >= 0) return rank;
   return -1;
 }
 
@@ -228,12 +220,12 @@ int32_t rank_of(const RankFiles& files) {
   if (const auto rank = numbered(file_name(files.profiler_info), "profiler_info", ".json"); rank && *rank >= 0)
     return *rank;
   if (!files.profiler_info.empty())
-    if (const int32_t rank = json_rank(json_member(read_small(files.profiler_info), "rank_id")); rank >= 0) return rank;
+    if (const int32_t rank = json_rank(json_member(read_head(files.profiler_info, kMaxJsonBytes), "rank_id")); rank >= 0) return rank;
   if (!files.profiler_db.empty())
     if (const int32_t rank = rank_of_database(files.profiler_db); rank >= 0) return rank;
   if (files.msprof) return rank_of_prof(files.folder);
   if (!files.profiler_metadata.empty()) {
-    const std::string text = read_small(files.profiler_metadata);
+    const std::string text = read_head(files.profiler_metadata, kMaxJsonBytes);
     if (const int32_t rank = json_rank(json_member(json_member(text, "distributed_args"), "rank")); rank >= 0)
       return rank;
   }

@@ -1,6 +1,5 @@
 // Reads what a rank says about itself: metadata, host, device, groups.
-#include <fstream>
-
+#include "base/input.h"
 #include "base/json_members.h"
 #include "base/json_writer.h"
 #include "base/text.h"
@@ -12,15 +11,6 @@ namespace {
 
 constexpr size_t kMaxMetadata = 4096;
 constexpr size_t kMaxFileBytes = size_t{1} << 24;
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::string text;
-  char window[4096];
-  while (text.size() < kMaxFileBytes && in.read(window, sizeof window).gcount() > 0)
-    text.append(window, in.gcount());
-  return text;
-}
 
 // Removes one level of JSON, since profiler.add_metadata() stores a JSON text inside a JSON text.
 std::string unwrapped(std::string_view value) {
@@ -71,13 +61,13 @@ void read_metadata(RankDb& rank) {
       part.metadata.push_back({std::string(rows.text(0)), as_json(rows.text(1))});
   });
   if (!rank.files.profiler_metadata.empty()) {
-    const std::string text = read_text(rank.files.profiler_metadata);
+    const std::string text = read_head(rank.files.profiler_metadata, kMaxFileBytes);
     for (const JsonMember& member : json_members(text, kMaxMetadata))
       if (!has_field(part, member.key) && part.metadata.size() < kMaxMetadata)
         part.metadata.push_back({std::string(member.key), unwrapped(member.value)});
   }
   if (!rank.files.profiler_info.empty())
-    if (std::string text = read_text(rank.files.profiler_info); trim(text).starts_with("{"))
+    if (std::string text = read_head(rank.files.profiler_info, kMaxFileBytes); trim(text).starts_with("{"))
       part.metadata.push_back({"profiler_info", std::move(text)});
   for (const MetaField& field : part.metadata)
     if (field.key == "SCHEMA_VERSION" && !json_text(field.json).starts_with("1."))

@@ -14,10 +14,8 @@ namespace stageline::recording {
 
 class Places {
  public:
-  explicit Places(const std::string& path) : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
-    if (fd_ < 0) return;
-    note_input_descriptor(fd_, path);
-    note_content_read(path);
+  explicit Places(const std::string& path) : fd_(open_input_file(path)) {
+    if (fd_ >= 0) note_content_read(path);
   }
   Places(const Places&) = delete;
   ~Places() {
