@@ -83,6 +83,31 @@ bool writes_directly(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
+// Follows the links of `path` to the file that will be replaced. A link that somebody else put into a folder of
+// everybody (as /tmp) is not followed, as the kernel does not follow it for programs that open it (proc(5),
+// protected_symlinks). OutputFile renames, so the kernel does not see it. A link that leads nowhere stays as it is.
+Result<std::string> target_of(const std::string& path) {
+  constexpr int kMostLinks = 40;  // as the kernel
+  std::filesystem::path at = path;
+  struct stat link, folder;
+  for (int i = 0; i < kMostLinks && lstat(at.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
+    const std::filesystem::path parent = at.has_parent_path() ? at.parent_path() : std::filesystem::path(".");
+    if (link.st_uid != geteuid() && stat(parent.c_str(), &folder) == 0 && link.st_uid != folder.st_uid &&
+        (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
+      return Error{ErrorCode::kIo,
+                   "another user made this link in a folder that everybody may write to; it was not followed",
+                   {at.string()},
+                   "name another file, or the file that the link leads to"};
+    std::error_code ec;
+    at = parent / std::filesystem::read_symlink(at, ec);
+    if (ec) return path;
+  }
+  if (at == path) return path;
+  std::error_code ec;
+  const std::filesystem::path target = std::filesystem::canonical(path, ec);
+  return ec ? path : target.string();
+}
+
 Error over_input(const std::string& path, const std::string& input) {
   return {ErrorCode::kUsage,
           "this is " +
@@ -260,12 +285,23 @@ struct OutputFile::Impl {
     constexpr int kAttempts = 100;
     for (int attempt = 1; attempt <= kAttempts; ++attempt) {
       partial = partial_name(path, attempt);
+      // SQLite would apply a journal that somebody put next to this name.
+      if (access((partial + "-journal").c_str(), F_OK) == 0 || access((partial + "-wal").c_str(), F_OK) == 0) continue;
       // The slot is taken first, so that a signal finds every file that exists. When the handler had already passed
       // this slot before the file was created, the file is removed here.
       slot = take_slot(partial);
-      fd = ::open(partial.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, 0666);
+      struct stat old;
+      const bool replaces = stat(path.c_str(), &old) == 0 && S_ISREG(old.st_mode);
+      fd = ::open(partial.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, replaces ? 0600 : 0666);
       const int reason = errno;
       if (fd >= 0) {
+        // A file that is written again keeps its mode, and its owner and group where this user may give them. A group
+        // that it cannot have gets nothing.
+        if (replaces) {
+          const bool own_group =
+              ::fchown(fd, old.st_uid, old.st_gid) == 0 || ::fchown(fd, static_cast<uid_t>(-1), old.st_gid) == 0;
+          (void)::fchmod(fd, old.st_mode & (own_group ? 0777 : 0707));
+        }
         if (g_interrupted) ::unlink(partial.c_str());
         return true;
       }
@@ -394,12 +430,14 @@ OutputFile::~OutputFile() = default;
 Result<OutputFile> OutputFile::create(const std::string& path, size_t buffer_bytes, Over over) {
   if (path.empty())
     return make_error(ErrorCode::kUsage, "the output's name is empty", "name the file to write, as in -o report.html");
+  if (path.find('\0') != std::string::npos)  // the system would end the name there
+    return make_error(ErrorCode::kUsage, "a file name cannot contain a NUL", "choose another name");
   auto impl = std::make_unique<Impl>();
   impl->path = impl->given = path;
   impl->over = over;
   // A link is followed, because renaming onto it would replace the link.
-  if (std::error_code ec; std::filesystem::is_symlink(path, ec))
-    if (const auto target = std::filesystem::canonical(path, ec); !ec) impl->path = target.string();
+  TRY(target, target_of(path));
+  impl->path = std::move(*target);
   impl->direct = writes_directly(impl->path);
   TRY_OK(impl->check_target());
   if (!impl->direct && access(impl->path.c_str(), F_OK) == 0 && access(impl->path.c_str(), W_OK) != 0)
@@ -496,6 +534,14 @@ OutputSet::OutputSet() {
 
 OutputSet::~OutputSet() {
   if (own_) t_set = nullptr;
+}
+
+std::vector<std::pair<std::string, std::string>> OutputSet::waiting() const {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (!own_) return out;
+  const std::lock_guard lock(own_->mutex);
+  for (const auto& file : own_->waiting) out.emplace_back(file->path, file->partial);
+  return out;
 }
 
 OutputSet::Files* OutputSet::of_this_thread() { return t_set; }

@@ -5,6 +5,9 @@
 // that it would obey (base/terminal_text.h), whatever the names in a trace and whatever the format; files and pipes get
 // the bytes unchanged.
 //
+// A file that is written again keeps its mode and, where the user may set them, its owner and group. A link that another
+// user made in a folder of everybody (/tmp) is refused.
+//
 // Protection of inputs: a target that is a file of the input, under any name (base/input_files.h), is refused when the
 // file is created. It is checked once more before the rename, because an input may become known in between. Partial
 // files are always newly created (O_EXCL, O_NOFOLLOW), so a link that was placed under their name has no effect.
@@ -14,6 +17,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -24,7 +28,7 @@ class OutputFile {
  public:
   enum class Over : uint8_t {
     kNoInput,  // the usual case: an input is never overwritten
-    kAnInput,  // only for pp-chart --in-place: the user asks it to change an input, and it keeps a backup
+    kAnInput,  // only for pp-chart --in-place, which keeps a backup, and for a history, which is read and written anew
   };
   // Errors: kIo when the folder is missing or not writable (checked here, before long work); kUsage when the target is
   // a file of the input.
@@ -73,6 +77,8 @@ class OutputSet {
   ~OutputSet();  // without commit(), no file appears
 
   Status commit();
+  // Returns the files that wait, each with its final name and with the path where its bytes are until commit().
+  std::vector<std::pair<std::string, std::string>> waiting() const;
 
   static Files* of_this_thread();  // nullptr when the thread has no set
   class Join {

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/environment.h"
 #include "base/input_files.h"
 #include "base/problems.h"
 
@@ -113,14 +115,91 @@ Error error_of(sqlite3* db, int code, const std::string& path, const std::string
   return {kind, doing + ": " + (db ? sqlite3_errmsg(db) : sqlite3_errstr(code)), {path}, ""};
 }
 
-// Turns off SQLite's statistics of memory. They are not used, and every allocation of every thread would wait for their
-// lock.
+// SQLite's own memory functions, and what each thread got from them.
+sqlite3_mem_methods g_memory;
+bool g_counted = false;
+thread_local int64_t t_used = 0, t_limit = INT64_MAX;
+
+void* counted_malloc(int bytes) {
+  if (t_used > t_limit - bytes) return nullptr;
+  void* const got = g_memory.xMalloc(bytes);
+  if (got) t_used += g_memory.xSize(got);
+  return got;
+}
+void counted_free(void* block) {
+  if (block) t_used -= g_memory.xSize(block);
+  g_memory.xFree(block);
+}
+void* counted_realloc(void* block, int bytes) {
+  const int before = block ? g_memory.xSize(block) : 0;
+  if (bytes > before && t_used > t_limit - (bytes - before)) return nullptr;
+  void* const got = g_memory.xRealloc(block, bytes);
+  if (got) t_used += g_memory.xSize(got) - before;
+  return got;
+}
+
+// Temporary files of queries. Their methods are those of the system's files, but for writing.
+constexpr const char* kBoundedFiles = "stageline-bounded";
+sqlite3_vfs g_bounded_files;
+const sqlite3_vfs* g_files = nullptr;
+const sqlite3_io_methods* g_methods = nullptr;
+sqlite3_io_methods g_bounded;
+thread_local int64_t t_most_bytes = INT64_MAX;
+
+int write_bounded(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at) {
+  return at + count > t_most_bytes ? SQLITE_FULL : g_methods->xWrite(file, bytes, count, at);
+}
+int open_bounded(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* got) {
+  const int code = g_files->xOpen(vfs, name, file, flags, got);
+  if (code != SQLITE_OK || name) return code;
+  static const bool once = [&] {
+    g_methods = file->pMethods;
+    g_bounded = *g_methods;
+    g_bounded.xWrite = write_bounded;
+    return true;
+  }();
+  struct statvfs disk;
+  const bool known = statvfs(environment("TMPDIR", "/var/tmp").c_str(), &disk) == 0;
+  t_most_bytes = known ? static_cast<int64_t>(disk.f_bavail / 4 * disk.f_frsize) : INT64_MAX;
+  if (once && file->pMethods == g_methods) file->pMethods = &g_bounded;
+  return code;
+}
+
 int open_handle(const std::string& name, sqlite3** handle, int flags) {
-  [[maybe_unused]] static const int once = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  set_up_sqlite();
   return sqlite3_open_v2(name.c_str(), handle, flags | SQLITE_OPEN_NOMUTEX, nullptr);
 }
 
 }  // namespace
+
+const char* set_up_sqlite() {
+  static const bool bounded = [] {
+    // A program that embeds the library may have started SQLite already; then its own statistics count.
+    if (sqlite3_config(SQLITE_CONFIG_GETMALLOC, &g_memory) == SQLITE_OK &&
+        sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0) == SQLITE_OK) {
+      sqlite3_mem_methods counted = g_memory;
+      counted.xMalloc = counted_malloc;
+      counted.xFree = counted_free;
+      counted.xRealloc = counted_realloc;
+      g_counted = sqlite3_config(SQLITE_CONFIG_MALLOC, &counted) == SQLITE_OK;
+    }
+    if (sqlite3_initialize() != SQLITE_OK) return false;
+    g_files = sqlite3_vfs_find(nullptr);
+    if (!g_files) return false;
+    g_bounded_files = *g_files;
+    g_bounded_files.zName = kBoundedFiles;
+    g_bounded_files.xOpen = open_bounded;
+    return sqlite3_vfs_register(&g_bounded_files, 0) == SQLITE_OK;
+  }();
+  return bounded ? kBoundedFiles : nullptr;
+}
+
+int64_t sqlite_memory() { return g_counted ? t_used : sqlite3_memory_used(); }
+
+SqliteMemoryLimit::SqliteMemoryLimit(int64_t bytes) : before_(t_limit) {
+  t_limit = std::min(before_, bytes < INT64_MAX / 2 - t_used ? t_used + bytes : INT64_MAX);
+}
+SqliteMemoryLimit::~SqliteMemoryLimit() { t_limit = before_; }
 
 Result<SqliteDb> SqliteDb::open_read(const std::string& path, Diagnostics& notes) {
   // A reader that asks whether this is a database of its format continues when the file cannot be opened. The failure
@@ -168,6 +247,16 @@ Result<SqliteDb> SqliteDb::open_write(const std::string& path) {
   sqlite3_db_config(handle, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);  // so that only the rows that we write change
   db.max_rows_ = std::max<int64_t>(size_of(path), 0) / kMinRowBytes + 1;
   return db;
+}
+
+Result<SqliteDb> SqliteDb::open_new(const OutputFile& out) {
+  for (const char* suffix : {"-journal", "-wal"})
+    if (size_of(out.path() + suffix) > 0)
+      return Error{ErrorCode::kUsage,
+                   "this belongs to an earlier database of the same name and would be applied to the new one",
+                   {out.path() + suffix},
+                   "open the earlier database with sqlite3 once, remove this file, or choose another name"};
+  return open_new(out.partial_path());
 }
 
 Result<SqliteDb> SqliteDb::open_new(const std::string& path) {

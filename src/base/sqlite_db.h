@@ -15,10 +15,28 @@
 #include <vector>
 
 #include "base/diagnostics.h"
+#include "base/output_file.h"
 #include "base/result.h"
 #include "base/sqlite_pages.h"
 
 namespace stageline {
+
+// Sets SQLite up, once, before it is first used: memory is counted for each thread, without the lock of SQLite's own
+// statistics. Returns the name of a file system for sqlite3_open_v2() on which a temporary file takes at most a quarter
+// of the free disk (SQLITE_FULL).
+const char* set_up_sqlite();
+// Returns the bytes that SQLite holds, of this thread. Only differences have a meaning.
+int64_t sqlite_memory();
+// While this object lives, SQLite gets at most `bytes` more in this thread (SQLITE_NOMEM).
+class SqliteMemoryLimit {
+ public:
+  explicit SqliteMemoryLimit(int64_t bytes);
+  ~SqliteMemoryLimit();
+  SqliteMemoryLimit(const SqliteMemoryLimit&) = delete;
+
+ private:
+  int64_t before_;
+};
 
 class SqliteDb {
  public:
@@ -33,6 +51,9 @@ class SqliteDb {
   // and does not wait for the disk, because an unfinished file is worthless. Triggers of a copied database do not
   // run.
   static Result<SqliteDb> open_new(const std::string& path);
+  // The same for an output that is not committed yet. Errors: kUsage when the half-done change or the log of an earlier
+  // database lies next to the final name, because the next program that opens the new one would apply it.
+  static Result<SqliteDb> open_new(const OutputFile& out);
 
   sqlite3* handle() const { return db_.get(); }
   const std::string& path() const { return path_; }

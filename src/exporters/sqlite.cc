@@ -145,7 +145,7 @@ Status write_sqlite(const ExportInput& input, const std::string& path) {
   if (out->partial_path() == path)
     return Error{ErrorCode::kUsage, "an SQLite database needs a regular file", {path}, "give a file name, not a pipe"};
   {
-    TRY(db, SqliteDb::open_new(out->partial_path()));
+    TRY(db, SqliteDb::open_new(*out));
     Output tables{*db};
     write_all(tables, input);
     if (!tables.ok())

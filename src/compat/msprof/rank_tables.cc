@@ -11,6 +11,7 @@
 #include <cstring>
 #include <unordered_map>
 
+#include "base/input_files.h"
 #include "base/system_calls.h"
 
 namespace stageline {
@@ -76,7 +77,7 @@ Status copy_bytes(int in, int out, const std::string& source, const std::string&
 
 // Copies the bytes of `source` to where `out` keeps its own until it is committed.
 Status copy_into(const std::string& source, const OutputFile& out) {
-  const int from = open(source.c_str(), O_RDONLY | O_CLOEXEC);
+  const int from = open_input_file(source);
   if (from < 0) return io_error("cannot open it", source, errno);
   const int to = open(out.partial_path().c_str(), O_WRONLY | O_CLOEXEC);
   Status status =
@@ -188,13 +189,12 @@ Status copy_file(const std::string& source, const std::string& target) {
 
 namespace {
 
-// `in` is the name that messages give.
-Status fill(const std::string& file, const RankTables& tables, const std::string& in) {
-  TRY(db, SqliteDb::open_new(file));
+Status fill(const OutputFile& out, const RankTables& tables) {
+  TRY(db, SqliteDb::open_new(out));
   Status s = db->run("BEGIN");
   if (s) s = write_tables(*db, tables);
   if (s) s = db->run("COMMIT");
-  if (!s) s.error().where = {in};
+  if (!s) s.error().where = {out.path()};
   return s;
 }
 
@@ -202,7 +202,7 @@ Status fill(const std::string& file, const RankTables& tables, const std::string
 
 Status fill_copy(const std::string& source, const RankTables& tables, const OutputFile& out) {
   TRY_OK(copy_into(source, out));
-  return fill(out.partial_path(), tables, out.path());
+  return fill(out, tables);
 }
 
 Status write_copy(const std::string& source, const std::string& target, const RankTables& tables) {
@@ -213,7 +213,7 @@ Status write_copy(const std::string& source, const std::string& target, const Ra
 
 Status write_tables_alone(const std::string& target, const RankTables& tables) {
   TRY(out, OutputFile::create(target));
-  TRY_OK(fill(out->partial_path(), tables, out->path()));
+  TRY_OK(fill(*out, tables));
   return out->commit();
 }
 

@@ -91,7 +91,7 @@ Status write_analysis_db(const RankRows& rows, const AscendDbOptions& o, const s
                          int64_t offset_ns, const std::string& path) {
   TRY(out, OutputFile::create(path));
   {
-    TRY(db, SqliteDb::open_new(out->partial_path()));
+    TRY(db, SqliteDb::open_new(*out));
     TRY_OK(db->run("BEGIN"));
     TRY_OK(create_analysis_tables(*db, o.level));
     Status status;

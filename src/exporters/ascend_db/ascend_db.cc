@@ -239,7 +239,7 @@ Status write_rank(const Trace& trace, const Part& part, const Plan& plan, int64_
       (output / ((o.mindspore ? "ascend_mindspore_profiler_" : "ascend_pytorch_profiler_") + number + ".db")).string();
   TRY(out, OutputFile::create(path));
   {
-    TRY(db, SqliteDb::open_new(out->partial_path()));
+    TRY(db, SqliteDb::open_new(*out));
     TRY_OK(db->run("BEGIN"));
     TRY_OK(create_tables(*db, o.level, o.step_time));
     {
