@@ -9,13 +9,16 @@
 // differs from run to run (base/change_points.h). With 60 runs that differ by a quarter of a percent, a change of half
 // a percent is found; with runs that differ by one percent, it never is.
 //
-// Profilers write SQLite databases too, and SQLite would add the tables to whatever database has the name. So an
-// existing file is written to only when it is a history. A history has the mark kHistoryMark, or these two tables and
-// no other (as histories from before there was a mark).
+// Profilers write SQLite databases too, so an existing file is replaced only when it is a history: a database with
+// these two tables and nothing else. SQLite never opens one for writing: it would roll back a journal next to it, which
+// may name any file to be removed, and run triggers in it.
 #include <errno.h>
-#include <sqlite3.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +26,6 @@
 #include <memory>
 
 #include "base/change_points.h"
-#include "base/input.h"
 #include "base/input_files.h"
 #include "base/json_writer.h"
 #include "base/number.h"
@@ -44,8 +46,7 @@ constexpr const char* kFile = "stageline-history.sqlite";
 // Only the newest runs are checked, because the method is quadratic.
 constexpr size_t kMaxRuns = 100'000, kMaxChecked = 2'000;
 constexpr int kBar = 24;
-constexpr uint32_t kHistoryMark = 0x534c6869;  // "SLhi" as SQLite's application_id
-constexpr size_t kMarkAt = 68;                 // its position in the file's header, where it is big-endian
+constexpr uint32_t kHistoryMark = 0x534c6869;  // "SLhi" as SQLite's application_id, for file(1) and people
 
 struct HistoryRun {
   int64_t id = 0, added_s = 0, steps = 0;
@@ -56,77 +57,79 @@ struct HistoryRun {
 
 class HistoryFile {
  public:
-  ~HistoryFile() { sqlite3_close_v2(db_); }
-
-  Status open(const std::string& path, bool make) {
-    path_ = path;
-    struct stat facts;
-    const bool there = stat(path.c_str(), &facts) == 0;
-    if (!make && !there)
-      return Error{ErrorCode::kNotFound, "there is no history", {path}, "create one with stageline history add RUN"};
-    if (make && (there ? !S_ISREG(facts.st_mode) : errno != ENOENT || path.ends_with('/'))) return foreign();
-    // A job that was killed while it added a run leaves a journal: SQLite takes the half-done run back when it may
-    // write.
-    struct stat journal;
-    const bool half_done =
-        !make && stat((path + "-journal").c_str(), &journal) == 0 && check_own(path, facts) && marked_;
-    const int flags = (make        ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
-                       : half_done ? SQLITE_OPEN_READWRITE
-                                   : SQLITE_OPEN_READONLY) |
-                      SQLITE_OPEN_NOMUTEX;
-    // A name of SQLite's own (":memory:", "file:…") is a file's name here.
-    const std::string name = path.starts_with('/') ? path : "./" + path;
-    if (sqlite3_open_v2(name.c_str(), &db_, flags, nullptr) != SQLITE_OK) return failed("cannot be opened");
-    sqlite3_busy_timeout(db_, 10'000);  // two jobs may end at once
-    if (!make) return {};
-    // SQLite reads names more kindly than the system ("FILE/" is FILE), so what it opened is looked at. Nothing is
-    // written yet.
-    const char* const opened = sqlite3_db_filename(db_, "main");
-    if (!opened || stat(opened, &facts) != 0) return foreign();
-    TRY_OK(check_own(opened, facts));
-    // The mark and the tables appear together, so that two jobs that begin a history at once know each other's file.
-    TRY_OK(run("BEGIN IMMEDIATE"));
-    if (!marked_) TRY_OK(run(("PRAGMA application_id = " + std::to_string(kHistoryMark)).c_str()));
-    return run(
-        "CREATE TABLE IF NOT EXISTS runs(id INTEGER PRIMARY KEY, label TEXT NOT NULL, added_s INTEGER NOT NULL, path "
-        "TEXT NOT "
-        "NULL, steps INTEGER NOT NULL, step_ns REAL NOT NULL);"
-        "CREATE TABLE IF NOT EXISTS parts(run INTEGER NOT NULL REFERENCES runs(id), name TEXT NOT NULL, ns REAL NOT "
-        "NULL); COMMIT");
+  explicit HistoryFile(std::string path) : path_(std::move(path)) {}
+  HistoryFile(const HistoryFile&) = delete;
+  ~HistoryFile() {
+    if (made_) unlink(path_.c_str());
+    if (lock_ >= 0) close(lock_);
   }
 
-  // Adds all runs or, when one cannot be written, none.
-  Status add(const std::vector<HistoryRun>& runs) {
-    TRY_OK(run("BEGIN IMMEDIATE"));
-    for (const HistoryRun& one : runs) TRY_OK(insert(one));
-    return run("COMMIT");
-  }
-
+  // A history may come from anywhere. It is read as every other database: no journal is rolled back, no view is asked
+  // (base/sqlite_db.h).
   Result<std::vector<HistoryRun>> read() {
+    struct stat facts;
+    if (stat(path_.c_str(), &facts) != 0)
+      return Error{ErrorCode::kNotFound, "there is no history", {path_}, "create one with stageline history add RUN"};
+    Diagnostics notes;
+    TRY(db, SqliteDb::open_read(path_, notes));
+    if (notes.count("sqlite.unmerged_log") > 0)
+      return Error{ErrorCode::kUnavailable,
+                   "the log of another program lies next to this history",
+                   {path_ + "-wal"},
+                   "open a copy of both files with sqlite3 once, which merges them, and name that copy"};
     std::vector<HistoryRun> runs;
     std::map<int64_t, size_t> place;
-    Statement row = prepare("SELECT id, label, added_s, path, steps, step_ns FROM runs ORDER BY id");
-    if (!row) return failed("is not a history of Stageline").error();
-    int code = SQLITE_ROW;
-    while ((code = sqlite3_step(row.get())) == SQLITE_ROW && runs.size() < kMaxRuns) {
+    std::string missing;
+    SqliteRows row = rows_of(*db, "runs", {"id", "label", "added_s", "path", "steps", "step_ns"}, &missing);
+    while (row.next()) {
       HistoryRun r;
-      r.id = sqlite3_column_int64(row.get(), 0);
-      r.label = text(row.get(), 1);
-      r.added_s = sqlite3_column_int64(row.get(), 2);
-      r.path = text(row.get(), 3);
-      r.steps = sqlite3_column_int64(row.get(), 4);
-      r.step_ns = sqlite3_column_double(row.get(), 5);
-      if (!(r.step_ns > 0) || !std::isfinite(r.step_ns)) continue;  // a value that this program did not write
+      r.id = row.integer(0);
+      r.label = row.text(1);
+      r.added_s = row.integer(2);
+      r.path = row.text(3);
+      r.steps = row.integer(4);
+      r.step_ns = row.real(5);
       place[r.id] = runs.size();
       runs.push_back(std::move(r));
     }
-    if (code != SQLITE_DONE && code != SQLITE_ROW) return failed("cannot be read").error();
-    Statement part = prepare("SELECT run, name, ns FROM parts");
-    if (!part) return failed("is not a history of Stageline").error();
-    while (sqlite3_step(part.get()) == SQLITE_ROW)
-      if (const auto at = place.find(sqlite3_column_int64(part.get(), 0)); at != place.end())
-        runs[at->second].parts[text(part.get(), 1)] = sqlite3_column_double(part.get(), 2);
+    if (!row.ok()) return row.status().error();
+    SqliteRows part = rows_of(*db, "parts", {"run", "name", "ns"}, &missing);
+    while (part.next())
+      if (const auto at = place.find(part.integer(0)); at != place.end())
+        runs[at->second].parts[std::string(part.text(1))] = part.real(2);
+    if (!part.ok()) return part.status().error();
+    if (!missing.empty())
+      return Error{ErrorCode::kBadInput, "the history is not one of Stageline: it has no " + missing, {path_}, ""};
     return runs;
+  }
+
+  // Adds all runs or, when one cannot be written, none: the file is written anew and takes the name at once. Jobs that
+  // end at the same time wait for each other.
+  Status add(std::vector<HistoryRun> added) {
+    TRY_OK(lock());
+    std::vector<HistoryRun> runs;
+    struct stat facts;
+    if (stat(path_.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode)) return foreign();
+    if (facts.st_size > 0) {
+      TRY_OK(check_own());
+      TRY_OK(take(read(), runs));
+    } else if (!input_file_of(path_, facts).empty()) {
+      return foreign();
+    }
+    int64_t next = 1;
+    for (const HistoryRun& run : runs) next = std::max(next, run.id + 1);
+    for (HistoryRun& run : added) {
+      run.id = next++;
+      runs.push_back(std::move(run));
+    }
+    TRY(out, OutputFile::create(path_, size_t{1} << 16, OutputFile::Over::kAnInput));
+    if (Status s = write(*out, runs); !s) {
+      s.error().where = {path_};
+      return s;
+    }
+    TRY_OK(out->commit());
+    made_ = false;
+    return {};
   }
 
  private:
@@ -136,64 +139,61 @@ class HistoryFile {
             {path_},
             "choose another name for the history: --db FILE"};
   }
-  // Checks an existing file before anything is written to it.
-  Status check_own(const std::string& opened, const struct stat& facts) {
-    if (!S_ISREG(facts.st_mode)) return foreign();
-    if (facts.st_size == 0) return input_file_of(opened, facts).empty() ? Status() : foreign();
-    const std::string head = read_head(opened, kMarkAt + 4);
-    if (head.size() < kMarkAt + 4 || !head.starts_with("SQLite format 3")) return foreign();
-    uint32_t mark = 0;
-    for (size_t i = 0; i < 4; ++i) mark = mark << 8 | static_cast<unsigned char>(head[kMarkAt + i]);
-    marked_ = mark == kHistoryMark;
-    if (marked_) return {};
+  // Locks the file that has the name now, and makes an empty one if there is none. The lock ends with the descriptor.
+  Status lock() {
+    constexpr int kTries = 1'000, kBetween_us = 10'000;
+    for (int i = 0; i < kTries; ++i, usleep(kBetween_us)) {
+      if (lock_ >= 0) close(lock_);
+      lock_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+      if (lock_ < 0 && errno == ENOENT) {
+        lock_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        made_ = lock_ >= 0;
+        struct stat link;
+        if (lock_ < 0 && errno == EEXIST && lstat(path_.c_str(), &link) == 0 && !S_ISLNK(link.st_mode)) continue;
+      }
+      if (lock_ < 0 && (errno == ENOTDIR || errno == EISDIR || errno == EEXIST)) return foreign();
+      if (lock_ < 0)
+        return Error{ErrorCode::kIo, std::string("the history cannot be opened: ") + strerror(errno), {path_}, ""};
+      struct stat locked, named;
+      if (fstat(lock_, &locked) == 0 && !S_ISREG(locked.st_mode)) return foreign();
+      if (flock(lock_, LOCK_EX | LOCK_NB) != 0) continue;
+      // The job before this one may have put a new file in its place.
+      if (stat(path_.c_str(), &named) == 0 && named.st_ino == locked.st_ino && named.st_dev == locked.st_dev) return {};
+    }
+    return Error{ErrorCode::kUnavailable, "another job is adding to this history", {path_}, "try again"};
+  }
+  // Checks an existing file: a history has these two tables and nothing else.
+  Status check_own() const {
+    char head[16] = {};
+    if (pread(lock_, head, sizeof head, 0) != sizeof head || strcmp(head, "SQLite format 3") != 0) return foreign();
     Diagnostics notes;
-    TRY(db, SqliteDb::open_read(opened, notes));
-    SqliteRows tables(*db, "SELECT count(*), sum(name IN ('runs', 'parts')) FROM sqlite_master");
+    TRY(db, SqliteDb::open_read(path_, notes));
+    SqliteRows tables(*db, "SELECT count(*), sum(type = 'table' AND name IN ('runs', 'parts')) FROM sqlite_master");
     return tables.next() && tables.integer(0) == 2 && tables.integer(1) == 2 ? Status() : foreign();
   }
-  Status insert(const HistoryRun& r) {
-    Statement row = prepare("INSERT INTO runs(label, added_s, path, steps, step_ns) VALUES(?,?,?,?,?)");
-    if (!row) return failed("is not a history of Stageline");
-    sqlite3_bind_text(row.get(), 1, r.label.c_str(), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(row.get(), 2, r.added_s);
-    sqlite3_bind_text(row.get(), 3, r.path.c_str(), -1, SQLITE_STATIC);
-    sqlite3_bind_int64(row.get(), 4, r.steps);
-    sqlite3_bind_double(row.get(), 5, r.step_ns);
-    if (sqlite3_step(row.get()) != SQLITE_DONE) return failed("cannot be written");
-    const int64_t id = sqlite3_last_insert_rowid(db_);
-    for (const auto& [name, ns] : r.parts) {
-      Statement part = prepare("INSERT INTO parts(run, name, ns) VALUES(?,?,?)");
-      if (!part) return failed("is not a history of Stageline");
-      sqlite3_bind_int64(part.get(), 1, id);
-      sqlite3_bind_text(part.get(), 2, name.c_str(), -1, SQLITE_STATIC);
-      sqlite3_bind_double(part.get(), 3, ns);
-      if (sqlite3_step(part.get()) != SQLITE_DONE) return failed("cannot be written");
+  static Status write(const OutputFile& out, const std::vector<HistoryRun>& runs) {
+    TRY(db, SqliteDb::open_new(out));
+    if (Status s = db->run(
+            "PRAGMA application_id = " + std::to_string(kHistoryMark) +
+            ";BEGIN;CREATE TABLE runs(id INTEGER PRIMARY KEY, label TEXT NOT NULL, added_s INTEGER NOT NULL, path TEXT "
+            "NOT NULL, steps INTEGER NOT NULL, step_ns REAL NOT NULL);"
+            "CREATE TABLE parts(run INTEGER NOT NULL REFERENCES runs(id), name TEXT NOT NULL, ns REAL NOT NULL)");
+        !s)
+      return s;
+    {
+      SqliteInsert row(*db, "runs", 6), part(*db, "parts", 3);
+      for (const HistoryRun& r : runs) {
+        row.integer(r.id).text(r.label).integer(r.added_s).text(r.path).integer(r.steps).real(r.step_ns).next();
+        for (const auto& [name, ns] : r.parts) part.integer(r.id).text(name).real(ns).next();
+      }
+      TRY_OK(row.status());
+      TRY_OK(part.status());
     }
-    return {};
+    return db->run("COMMIT");
   }
-
-  struct Finalize {
-    void operator()(sqlite3_stmt* s) const { sqlite3_finalize(s); }
-  };
-  using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
-  Statement prepare(const char* sql) {
-    sqlite3_stmt* made = nullptr;
-    sqlite3_prepare_v2(db_, sql, -1, &made, nullptr);
-    return Statement(made);
-  }
-  static std::string text(sqlite3_stmt* row, int column) {
-    const auto* found = reinterpret_cast<const char*>(sqlite3_column_text(row, column));
-    return found ? found : "";
-  }
-  Status run(const char* sql) {
-    return sqlite3_exec(db_, sql, nullptr, nullptr, nullptr) == SQLITE_OK ? Status() : failed("cannot be written");
-  }
-  Status failed(const std::string& what) {
-    return Error{ErrorCode::kIo, "the history " + what + ": " + (db_ ? sqlite3_errmsg(db_) : "no memory"), {path_}, ""};
-  }
-  sqlite3* db_ = nullptr;
-  bool marked_ = false;
   std::string path_;
+  int lock_ = -1;
+  bool made_ = false;  // this object made the empty file
 };
 
 std::string folder_of(std::string path) {
@@ -337,7 +337,7 @@ Result<int> run_history(const Arguments& arguments) {
     return make_error(ErrorCode::kUsage, what == "add" ? "history add needs a run"
                                                        : "history " + what + " takes no runs: the history has them");
   const std::string path = arguments.get("db", rest.empty() ? kFile : folder_of(rest[0]) + "/" + kFile);
-  HistoryFile file;
+  HistoryFile file(path);
   if (what == "add") {
     std::vector<HistoryRun> measured;  // all runs are measured before the first is stored
     for (const std::string& run : rest) {
@@ -346,7 +346,6 @@ Result<int> run_history(const Arguments& arguments) {
       one->added_s = time(nullptr);
       measured.push_back(std::move(*one));
     }
-    TRY_OK(file.open(path, true));
     TRY_OK(file.add(measured));
     for (const HistoryRun& run : measured) {
       Args kept;
@@ -355,8 +354,10 @@ Result<int> run_history(const Arguments& arguments) {
     }
     return kExitGood;
   }
-  TRY_OK(file.open(path, false));
   TRY(runs, file.read());
+  // Values that this program did not write are left out.
+  std::erase_if(*runs, [](const HistoryRun& run) { return !(run.step_ns > 0) || !std::isfinite(run.step_ns); });
+  if (runs->size() > kMaxRuns) runs->resize(kMaxRuns);
   const size_t first = runs->size() > kMaxChecked ? runs->size() - kMaxChecked : 0;
   const std::vector<Change> changes = changes_of({runs->begin() + first, runs->end()});
   std::string out;
