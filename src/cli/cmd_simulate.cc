@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -84,11 +85,11 @@ SimulatedFiles files_in(const std::filesystem::path& folder) {
   return found;
 }
 
-// Logs of another run in the folder would be read as ranks of this one. Unchanged files of an earlier simulation are
-// removed; all other files belong to the user and stay.
-Status clear_folder(const std::filesystem::path& folder) {
+// Returns the files of earlier simulations in the folder. All other files belong to the user and stay: logs of another
+// run would be read as ranks of this one, so with them nothing is written.
+Result<SimulatedFiles> earlier_files(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
-  const SimulatedFiles found = files_in(folder);
+  SimulatedFiles found = files_in(folder);
   const SimulationMark mark(folder);
   const auto refuse = [](const char* what, const fs::path& file) {
     return Error{ErrorCode::kUsage,
@@ -105,18 +106,14 @@ Status clear_folder(const std::filesystem::path& folder) {
     if (fs::is_symlink(profile, ec)) return refuse("profiles", profile);
   for (const fs::path& truth : found.truths)
     if (!mark.wrote(truth)) return refuse("a table", truth);
-  for (const fs::path& log : found.logs) fs::remove(log, ec);
-  for (const fs::path& log : found.logs)
-    if (log.parent_path() != folder) fs::remove(log.parent_path(), ec);  // only when empty by now
-  for (const fs::path& profile : found.profiles) fs::remove_all(profile, ec);
-  for (const fs::path& truth : found.truths) fs::remove(truth, ec);
-  SimulationMark::remove(folder);
-  return {};
+  return found;
 }
 
-// Writes the logs or profiles, and truth.csv next to them: all of them or none.
+// Writes the logs or profiles, and truth.csv next to them, and takes away what an earlier simulation left besides. The
+// old files stay until all new ones are written. Then the list of files names both, so that the folder is known as a
+// simulation's whenever the program is killed, and the new ones take their names at once.
 Status write_run(SimulatedRun& run, const std::string& format, const AscendDbOptions& databases,
-                 const std::string& folder) {
+                 const std::string& folder, const SimulatedFiles& earlier) {
   namespace fs = std::filesystem;
   OutputSet together;
   Status written = format == "ascend"   ? write_ascend_databases(run.trace, run.clock_offset_ns, databases, folder)
@@ -125,7 +122,23 @@ Status write_run(SimulatedRun& run, const std::string& format, const AscendDbOpt
   if (!written) return written;
   for (int32_t& step : run.trace.cells.step) step += static_cast<int32_t>(databases.first_step);  // as the databases
   written = write_timings_csv(run.trace, run.clock_offset_ns, (fs::path(folder) / "truth.csv").string());
-  return written ? together.commit() : std::move(written);
+  if (!written) return written;
+  const SimulationMark::Files now = together.waiting();
+  std::set<std::string> names;
+  SimulationMark::Files both = now;
+  for (const auto& [name, bytes_at] : now) names.insert(fs::path(name).lexically_normal().string());
+  for (const fs::path& file : earlier.all()) both.emplace_back(file.string(), file.string());
+  const OutputSet::Join alone(nullptr);  // the list is written at once
+  TRY_OK(SimulationMark::leave(folder, both));
+  TRY_OK(together.commit());
+  std::error_code ec;
+  for (const fs::path& file : earlier.all())
+    if (!names.contains(file.lexically_normal().string()) && fs::remove(file, ec))  // and folders that are empty by now
+      for (fs::path up = file.parent_path(); up != folder && fs::remove(up, ec) && !ec; up = up.parent_path()) {
+      }
+  SimulationMark::Files left;
+  for (const std::string& name : names) left.emplace_back(name, name);
+  return SimulationMark::leave(folder, left);
 }
 
 }  // namespace
@@ -150,18 +163,15 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
       return make_error(ErrorCode::kUsage, "--fault slow-link is for --format paddle and cells");
   AscendDbOptions databases;
   databases.first_step = 0;
-  if (ascend) {
-    TRY_OK(take(ascend_options_of(arguments, *options), databases));
-  }
+  if (ascend) TRY_OK(take(ascend_options_of(arguments, *options), databases));
   TRY(run, simulate_run(*options));
   databases.schedule = run->schedule;
   namespace fs = std::filesystem;
   std::error_code ec;
   fs::create_directories(folder, ec);
   if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
-  TRY_OK(clear_folder(folder));
-  TRY_OK(write_run(*run, format, databases, folder));
-  TRY_OK(SimulationMark::leave(folder, files_in(folder).all()));
+  TRY(earlier, earlier_files(folder));
+  TRY_OK(write_run(*run, format, databases, folder, *earlier));
   std::vector<std::string> said;
   said.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
                  grouped(run->trace.cells.size()) + " cells, with truth.csv next to them");

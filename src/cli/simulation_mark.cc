@@ -2,11 +2,13 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <charconv>
-#include <fstream>
 
 #include "base/file_sample.h"
+#include "base/input_files.h"
 #include "base/output_file.h"
+#include "base/text.h"
 
 namespace stageline {
 namespace {
@@ -26,10 +28,10 @@ std::pair<int64_t, uint32_t> like(const fs::path& file) {
 }  // namespace
 
 SimulationMark::SimulationMark(fs::path folder) : folder_(std::move(folder)) {
-  std::ifstream file(folder_ / kName);
-  std::string line;
-  if (!std::getline(file, line) || line != kFirstLine) return;
-  while (std::getline(file, line)) {
+  const std::string text = own_file((folder_ / kName).string()).value_or("");
+  const std::vector<std::string_view> lines = split(text, '\n');
+  for (size_t i = 1; i < lines.size() && lines[0] == kFirstLine && !lines[i].empty(); ++i) {
+    const std::string_view line = lines[i];
     int64_t size = 0;
     uint32_t sample = 0;
     const char* const end = line.data() + line.size();
@@ -37,29 +39,24 @@ SimulationMark::SimulationMark(fs::path folder) : folder_(std::move(folder)) {
     if (bad_size != std::errc{} || after_size == end) return;
     const auto [after_sample, bad_sample] = std::from_chars(after_size + 1, end, sample, 16);
     if (bad_sample != std::errc{} || after_sample == end) return;
-    files_[std::string(after_sample + 1, end)] = {size, sample};
+    files_.emplace(std::string(after_sample + 1, end), std::pair{size, sample});
   }
 }
 
 bool SimulationMark::wrote(const fs::path& file) const {
-  const auto known = files_.find(file.lexically_relative(folder_).string());
-  return known != files_.end() && known->second == like(file);
+  const auto [first, last] = files_.equal_range(file.lexically_relative(folder_).string());
+  return first != last && std::any_of(first, last, [now = like(file)](const auto& one) { return one.second == now; });
 }
 
-Status SimulationMark::leave(const fs::path& folder, const std::vector<fs::path>& files) {
+Status SimulationMark::leave(const fs::path& folder, const Files& files) {
   std::string text = std::string(kFirstLine) + "\n";
-  for (const fs::path& file : files) {
-    const auto [size, sample] = like(file);
+  for (const auto& [name, now_at] : files) {
+    const auto [size, sample] = like(now_at);
     char hex[16];
     snprintf(hex, sizeof hex, " %08x ", sample);
-    text += std::to_string(size) + hex + file.lexically_relative(folder).string() + "\n";
+    text += std::to_string(size) + hex + fs::path(name).lexically_relative(folder).string() + "\n";
   }
   return write_file((folder / kName).string(), text);
-}
-
-void SimulationMark::remove(const fs::path& folder) {
-  std::error_code ec;
-  fs::remove(folder / kName, ec);
 }
 
 }  // namespace stageline

@@ -1,7 +1,8 @@
 // The files that `stageline simulate` wrote into a folder, so that it replaces these and nothing else.
 //
 // The list is in DIR/.stageline-simulation: a line "stageline-simulation 1", then "size sample name" for each file. The
-// sample is that of base/file_sample.h. Such a file does not exist by accident, and a measurement under a name of the
+// sample is that of base/file_sample.h. While a simulation replaces another, a name has two lines: what is there is one
+// of the two, whenever the program is killed. Such a file does not exist by accident, and a measurement under a name of the
 // list has another size or other bytes. Readers skip hidden files.
 #pragma once
 
@@ -22,13 +23,13 @@ class SimulationMark {
   explicit SimulationMark(std::filesystem::path folder);
   // The file is as a simulation left it.
   bool wrote(const std::filesystem::path& file) const;
-  // The list of these files of the folder, as they are now.
-  static Status leave(const std::filesystem::path& folder, const std::vector<std::filesystem::path>& files);
-  static void remove(const std::filesystem::path& folder);
+  // Lists these files of the folder: the final name of each, and where its bytes are now.
+  using Files = std::vector<std::pair<std::string, std::string>>;
+  static Status leave(const std::filesystem::path& folder, const Files& files);
 
  private:
   std::filesystem::path folder_;
-  std::map<std::string, std::pair<int64_t, uint32_t>> files_;
+  std::multimap<std::string, std::pair<int64_t, uint32_t>> files_;
 };
 
 }  // namespace stageline
