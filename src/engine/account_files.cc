@@ -1,5 +1,7 @@
 #include "engine/account_files.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "base/error_words.h"
+#include "base/file_sample.h"
 #include "base/input_files.h"
 #include "base/text.h"
 #include "engine/problems.h"
@@ -75,6 +78,22 @@ std::set<std::string> files_said_lost(const Trace& trace) {
   for (const Diagnostic& d : trace.diagnostics.items())
     if (d.severity == Severity::kLoss) said.insert(d.first.file);
   return said;
+}
+
+// Two ranks never record the same bytes: a copy under the wrong name counts one rank twice and loses another.
+void find_identical(Trace& trace) {
+  std::map<int64_t, std::vector<std::string>> by_size;
+  std::set<std::string> seen;
+  for (const Part& part : trace.parts)
+    if (struct stat st; seen.insert(part.source).second && stat(part.source.c_str(), &st) == 0 && st.st_size > 0)
+      by_size[st.st_size].push_back(part.source);
+  for (const auto& [size, files] : by_size) {
+    std::map<uint32_t, std::string> first;
+    for (const std::string& file : files)
+      if (files.size() > 1)
+        if (const auto [at, is_new] = first.try_emplace(file_sample(file, size), file); !is_new)
+          trace.diagnostics.add(problem::source_identical, Args().set("other", file_name(at->second)), {file});
+  }
 }
 
 // Steps that end early -------------------------------------------------------------------------------------------
@@ -167,7 +186,7 @@ std::optional<Error> damage_of(const Source& source) {
   return {};
 }
 
-void account_files(const Source& source, bool all_wanted, Trace& trace) {
+void account_files(const Source& source, bool all_wanted, bool by_reader, Trace& trace) {
   const std::set<std::string> lost = files_said_lost(trace);
   std::set<std::string> named;
   for (const Diagnostic& d : trace.diagnostics.items()) named.insert(d.first.file);
@@ -176,28 +195,49 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
     of_parts.insert(part.source);
     for (const SourceRef& file : part.files) of_parts.insert(file.path);
   }
-  std::set<std::string> shapes;
+  std::set<std::string> shapes, folders;
   std::vector<size_t> rest;
+  const auto add_shapes = [&](const SourceFile& file) {
+    shapes.insert(shape_of(file.path));
+    for (const std::string_view folder : split(file.rel, '/')) folders.insert(shape_of(std::string(folder)));
+  };
   for (size_t i = 0; i < source.files.size(); ++i) {
     const std::string& path = source.files[i].path;
     if (lost.contains(path)) continue;
+    if (by_reader) {
+      if (was_read(path) || named.contains(path))
+        add_shapes(source.files[i]);
+      else
+        rest.push_back(i);
+      continue;
+    }
     if (const Error* error = source.head_error(i)) {
       trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", error_text(*error)),
                             place_of(path, *error));
     } else if (const std::string why = input_failure(path); !why.empty()) {
       trace.diagnostics.add(problem::source_damaged, Args().set("why", why), {path});
     } else if (of_parts.contains(path)) {
-      shapes.insert(shape_of(path));
+      add_shapes(source.files[i]);
     } else if (!was_read(path)) {
       rest.push_back(i);
     } else if (const std::string_view flaw = flaw_of_bytes(source, i); !flaw.empty()) {
       trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words(flaw)), {path, 0, 0});
     } else {
-      shapes.insert(shape_of(path));
+      add_shapes(source.files[i]);
     }
   }
   std::vector<std::pair<std::string, std::string>> by_reason;  // (reason, names)
   int64_t passed = 0;
+  std::string first;  // the first of them
+  const auto pass = [&](const std::string& path, const std::string& rel, const std::string& why) {
+    if (static_cast<size_t>(++passed) > kMaxNamed) return;
+    if (first.empty()) first = path;
+    const auto at = std::find_if(by_reason.begin(), by_reason.end(), [&](const auto& one) { return one.first == why; });
+    if (at == by_reason.end())
+      by_reason.emplace_back(why, rel);
+    else
+      at->second += ", " + rel;
+  };
   for (const size_t i : rest) {
     const std::string& path = source.files[i].path;
     const std::string_view flaw = flaw_of_bytes(source, i);
@@ -211,28 +251,31 @@ void account_files(const Source& source, bool all_wanted, Trace& trace) {
                             Args().set("why", words(flaw.empty() ? "damage.start" : flaw)), {path, 0, 0});
       continue;
     }
-    if (static_cast<size_t>(++passed) > kMaxNamed) continue;
     const char* why = is_unfinished_output(path)                                    ? "an unfinished output"
                       : !flaw.empty()                                               ? "empty"
                       : is_page_or_picture(source.head(i))                          ? "a page or picture"
                       : trace.format == "ascend" && is_ascend_file(file_name(path)) ? "the profiler's own, not needed"
                                                                                     : "not of this format";
-    const auto at = std::find_if(by_reason.begin(), by_reason.end(), [&](const auto& one) { return one.first == why; });
-    if (at == by_reason.end())
-      by_reason.emplace_back(why, source.files[i].rel);
-    else
-      at->second += ", " + source.files[i].rel;
+    pass(path, source.files[i].rel, why);
   }
+  for (const Source::Passed& entry : source.passed) {
+    // A link to a log, or to a folder of logs, like those that were read: what it led to is missed.
+    const std::string shape = shape_of(entry.path);
+    if (entry.leads_nowhere && all_wanted && (shapes.contains(shape) || folders.contains(shape)))
+      trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words("damage.leads_nowhere")),
+                            {entry.path});
+    else
+      pass(entry.path, entry.rel, entry.why);
+  }
+  passed += source.passed_count - std::ssize(source.passed);
   std::string names;
   for (const auto& [why, of] : by_reason) append_item(names, of + " (" + why + ")", "; ");
   if (passed > static_cast<int64_t>(kMaxNamed))
     names += " and " + std::to_string(passed - static_cast<int64_t>(kMaxNamed)) + " more";
   if (passed > 0)
-    trace.diagnostics.add(problem::source_passed_over, Args().set("names", names), {source.files[rest[0]].path},
-                          passed);
-  account_early_ends(trace);
+    trace.diagnostics.add(problem::source_passed_over, Args().set("names", names), {first}, passed);
+  find_early_ends(trace, files_said_lost(trace));
+  if (!by_reader) find_identical(trace);
 }
-
-void account_early_ends(Trace& trace) { find_early_ends(trace, files_said_lost(trace)); }
 
 }  // namespace stageline

@@ -12,12 +12,12 @@ namespace stageline {
 //   source.damaged      loss, once for each file: it cannot be decompressed, is empty or zeros under a name like those
 //                       that were read, or does not begin as they do
 //   source.passed_over  info: names and reasons of the files that hold something else
+//   source.identical    warning, for each kind: the files of two ranks have the same bytes
 //   source.ends_early   loss, once for each file: its last step has fewer cells than its others have, and other ranks
 //                       have that step whole or later ones
-// `all_wanted`: the user did not leave out files of this format on purpose (--devices).
-void account_files(const Source& source, bool all_wanted, Trace& trace);
-// Adds only source.ends_early, for readers that account for their files themselves.
-void account_early_ends(Trace& trace);
+// `all_wanted`: the user did not leave out files of this format on purpose (--devices). `by_reader`: the reader reports
+// itself what is wrong with files of its format; the other files are passed over here.
+void account_files(const Source& source, bool all_wanted, bool by_reader, Trace& trace);
 
 // For a source that no reader accepts: returns the problem of the first damaged file, or nullopt if the files are
 // intact but of another format.

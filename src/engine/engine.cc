@@ -110,10 +110,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   }
   for (const std::string& path : source->copies) trace->diagnostics.add(problem::source_copies, {path});
   for (const std::string& path : source->repeated) trace->diagnostics.add(problem::source_repeated, {path});
-  if ((*reader)->accounts_files)
-    account_early_ends(*trace);
-  else
-    account_files(*source, options.devices.empty(), *trace);
+  account_files(*source, options.devices.empty(), (*reader)->accounts_files, *trace);
   const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
                                                                 [](const Part& p) { return p.event_count > 0; });
   if (profiled)

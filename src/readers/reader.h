@@ -34,6 +34,15 @@ struct Source {
   std::vector<SourceFile> files;
   std::vector<std::string> unreadable;  // folders and files that may not be opened
   std::vector<std::string> repeated;    // second names of files that are there already; they are left out
+  // What lies below a root and cannot be read or is too deep to count, with why; the first kMaxPassed, and how many.
+  static constexpr size_t kMaxPassed = 200;
+  struct Passed {
+    std::string path, rel;
+    const char* why = "";
+    bool leads_nowhere = false;  // a link whose target is gone: what it led to may be part of the run
+  };
+  std::vector<Passed> passed;
+  int64_t passed_count = 0;
   std::vector<std::string> copies;      // folders below a root that pp-chart filled with copies; they are left out
 
   // Returns the first 64 KiB of a file, decompressed. They are read once and kept.

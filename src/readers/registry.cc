@@ -45,6 +45,12 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
                  {},
                  near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
   }
+  if (source.files.empty() && !source.passed.empty())
+    return Error{ErrorCode::kUnknownKind,
+                 "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
+                     (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
+                 {source.roots.empty() ? "" : source.roots[0]},
+                 "name the file, or the folder in which it lies"};
   if (source.files.empty())
     return Error{
         ErrorCode::kUnknownKind,

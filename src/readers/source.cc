@@ -73,6 +73,12 @@ Status scan_remote(const std::string& path, bool several, Source& source) {
   return {};
 }
 
+void pass(Source& source, const fs::path& path, const std::string& rel, const char* why, bool leads_nowhere = false) {
+  ++source.passed_count;
+  if (source.passed.size() < Source::kMaxPassed)
+    source.passed.push_back({path.string(), rel, why, leads_nowhere});
+}
+
 struct Seen {  // folders that have been listed, since links may lead back into them
   std::set<std::pair<dev_t, ino_t>> folders;
 };
@@ -84,7 +90,10 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     source.copies.push_back(folder.string());
     return {};
   }
-  if (stat(folder.c_str(), &here) == 0 && !seen.folders.emplace(here.st_dev, here.st_ino).second) return {};
+  if (stat(folder.c_str(), &here) == 0 && !seen.folders.emplace(here.st_dev, here.st_ino).second) {
+    if (depth > 1) pass(source, folder, rel.substr(0, rel.size() - 1), "a folder that is listed under another name");
+    return {};
+  }
   if (seen.folders.size() > kMaxFolders)
     return Error{ErrorCode::kLimit,
                  "more than " + std::to_string(kMaxFolders) + " folders below this one",
@@ -102,14 +111,22 @@ Status scan_folder(const fs::path& folder, const std::string& rel, int depth, So
     if (name.empty() || name[0] == '.') continue;
     std::error_code ignored;
     if (entry.is_directory(ignored)) {
+      if (depth == kDeepestFolder) pass(source, entry.path(), rel + name, "a folder too deep to be listed");
       if (depth < kDeepestFolder)
         if (Status s = scan_folder(entry.path(), rel + name + "/", depth + 1, source, seen); !s) return s;
     } else if (entry.is_regular_file(ignored)) {
       note_input_file(entry.path().string());
-      if (!is_wanted(name, depth)) continue;
+      if (!is_wanted(name, depth)) {
+        if (is_wanted(name, 0)) pass(source, entry.path(), rel + name, "more than two folders deep");
+        continue;
+      }
       const auto size = entry.file_size(ignored);
       files.push_back({entry.path().string(), rel + name, ignored ? 0 : static_cast<int64_t>(size), false});
       if (files.size() > kMaxSourceFiles) return too_many_files(folder.string());
+    } else if (entry.is_symlink(ignored) && !entry.exists(ignored)) {
+      pass(source, entry.path(), rel + name, "a link that leads nowhere", true);
+    } else {
+      pass(source, entry.path(), rel + name, "neither a file nor a folder");
     }
   }
   return {};
@@ -163,7 +180,8 @@ bool is_ascend_file(std::string_view name) {
 Result<Source> scan_source(const std::vector<std::string>& given) {
   Result<std::vector<std::string>> expanded = expand_patterns(given);
   if (!expanded) return std::move(expanded).error();
-  const std::vector<std::string>& paths = *expanded;
+  std::vector<std::string>& paths = *expanded;
+  for (std::string& path : paths) path = told_address(path);
   Source source;
   source.roots = paths;
   Seen seen;
@@ -196,6 +214,8 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
   std::stable_sort(source.files.begin(), source.files.end(),
                    [](const SourceFile& a, const SourceFile& b) { return natural_less(a.rel, b.rel); });
   drop_repeats(source);
+  std::sort(source.passed.begin(), source.passed.end(),
+            [](const Source::Passed& a, const Source::Passed& b) { return natural_less(a.rel, b.rel); });
   std::sort(source.copies.begin(), source.copies.end());
   return source;
 }

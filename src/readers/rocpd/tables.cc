@@ -102,7 +102,7 @@ class TablesReader {
           if (fields.size() == 1 && trim(fields[0]).empty()) continue;
           if (!header)
             header.emplace(fields);
-          else if (fields.size() < header->at.size())
+          else if (fields.size() < header->at.size() || is_damaged(fields, header->at.size()))
             ++bad_;
           else
             take(file.kind, Row(*header, fields));
@@ -116,6 +116,13 @@ class TablesReader {
     if (stopped)
       out_.notes.add(problem::rocpd_read_stopped_table, Args().set("why", error_text(*stopped)),
                      {file.path, 0, stopped->where.byte});
+  }
+
+  // A block of a file that was lost is zeros. A row that lost its end has the fields of the next row, too.
+  static bool is_damaged(const std::vector<std::string_view>& fields, size_t width) {
+    for (size_t i = 0; i < fields.size(); ++i)
+      if ((i >= width && !trim(fields[i]).empty()) || fields[i].find('\0') != std::string_view::npos) return true;
+    return false;
   }
 
   void take(TableKind kind, const Row& row) {
