@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 
 #include "base/aws_answer.h"
 #include "base/aws_request.h"
@@ -24,6 +25,17 @@ std::mutex known_mutex;
 std::map<std::string, RemoteFile>& known_files() {
   static auto* const all = new std::map<std::string, RemoteFile>();
   return *all;
+}
+
+// Whole addresses by the names that told_address() gave them.
+std::map<std::string, std::string>& whole_addresses() {
+  static auto* const all = new std::map<std::string, std::string>();
+  return *all;
+}
+std::string whole_address(const std::string& told) {
+  const std::lock_guard lock(known_mutex);
+  const auto at = whole_addresses().find(told);
+  return at == whole_addresses().end() ? told : at->second;
 }
 
 void remember(const RemoteFile& file) {
@@ -62,12 +74,17 @@ Result<HttpResponse> ask(const std::string& path, const S3Query& query, const st
                          size_t max_bytes) {
   if (!path.starts_with(kS3)) {
     HttpRequest request;
-    request.url = path;
+    request.url = whole_address(path);
     request.headers = headers;
     request.follow = true;
     request.max_bytes = max_bytes;
     Result<HttpResponse> answer = http_request(request);
-    if (answer && answer->status != 200 && answer->status != 206 && answer->status != 416)
+    if (!answer) {
+      Error error = std::move(answer).error();
+      error.where = {path};
+      return error;
+    }
+    if (answer->status != 200 && answer->status != 206 && answer->status != 416)
       return refusal(path, *answer, nullptr);
     return answer;
   }
@@ -124,7 +141,9 @@ Result<std::vector<RemoteFile>> list(const std::string& folder, size_t at_most) 
   const S3Name name = s3_name(folder);
   std::vector<RemoteFile> files;
   std::string next;
+  std::set<std::string> asked;
   do {
+    if (!asked.insert(next).second) return Error{ErrorCode::kIo, "the server's listing never ends", {folder}, ""};
     S3Query query = {{"list-type", "2"}, {"prefix", name.key}, {"encoding-type", "url"}};
     if (!next.empty()) query.emplace_back("continuation-token", next);
     TRY(page, ask(folder, query, {}, size_t{16} << 20));
@@ -137,6 +156,9 @@ Result<std::vector<RemoteFile>> list(const std::string& folder, size_t at_most) 
       at = end;
       const std::string key = percent_decoded(xml_text(object, "Key"));
       if (key.ends_with('/')) continue;  // an entry that some tools create for a folder
+      if (!key.starts_with(name.key) || parse_int(xml_text(object, "Size")).value_or(0) < 0)
+        return Error{
+            ErrorCode::kIo, "the server's listing has an entry that does not belong to it: " + key, {folder}, ""};
       files.push_back({kS3 + name.bucket + "/" + key, parse_int(xml_text(object, "Size")).value_or(0),
                        iso_seconds(xml_text(object, "LastModified")) * 1'000'000'000, xml_text(object, "ETag")});
     }
@@ -164,6 +186,21 @@ Result<std::string> fetch(const RemoteFile& file, int64_t from, size_t size) {
 
 bool is_remote(std::string_view path) {
   return path.starts_with(kS3) || path.starts_with("https://") || path.starts_with("http://");
+}
+
+std::string told_address(const std::string& path) {
+  if (!is_remote(path) || path.starts_with(kS3)) return path;
+  const size_t host = path.find("://") + 3, query = std::min(path.find_first_of("?#"), path.size());
+  const size_t at = path.rfind('@', std::min(path.find('/', host), query));
+  const bool has_user = at != std::string::npos && at >= host;
+  if (!has_user && query == path.size()) return path;
+  const std::string told = path.substr(0, host) + path.substr(has_user ? at + 1 : host, query - (has_user ? at + 1 : host));
+  const std::lock_guard lock(known_mutex);
+  if (whole_addresses().contains(path)) return path;
+  for (int number = 1;; ++number) {
+    const std::string name = number == 1 ? told : told + "#" + std::to_string(number);
+    if (whole_addresses().try_emplace(name, path).first->second == path) return name;
+  }
 }
 
 void allow_remote_files(bool allowed) { remote_allowed = allowed; }

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/parallel.h"
+#include "base/remote_file.h"
 #include "cli/analysis_question.h"
 #include "cli/explain_text.h"
 #include "cli/export_question.h"
@@ -101,7 +102,7 @@ PyObject* notes_list(const Diagnostics& notes) {
 // ---------------------------------------------------------------------------------------------------------
 
 // Opens the run as a question needs it: with clocks compared, which suits all outputs except those of --compat.
-Result<std::shared_ptr<OpenRun>> open_now(const std::vector<std::string>& paths, const std::vector<std::string>& words,
+Result<std::shared_ptr<OpenRun>> open_now(std::vector<std::string> paths, const std::vector<std::string>& words,
                                           Clocks clocks, const std::shared_ptr<Progress>& progress,
                                           std::string_view compat = {}) {
   Result<Arguments> arguments = arguments_of("analyze", words);
@@ -109,6 +110,7 @@ Result<std::shared_ptr<OpenRun>> open_now(const std::vector<std::string>& paths,
   Result<OpenOptions> options = open_options(*arguments, compat, clocks);
   if (!options) return std::move(options).error();
   options->progress = progress.get();
+  for (std::string& path : paths) path = told_address(path);  // no table and no page repeats a password
   Result<Trace> trace = open_trace(paths, *options);
   if (!trace) return std::move(trace).error();
   auto run = std::make_shared<OpenRun>(
