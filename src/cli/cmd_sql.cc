@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
+#include "base/machine_memory.h"
 #include "base/output_file.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
@@ -86,7 +87,8 @@ Result<int> run_sql(const Arguments& arguments) {
   if (q->query.empty()) return run_sql_prompt(**session, *terminal, q->limits, q->wide ? 0 : kWidest);
 
   const sql::Write write = [&](std::string_view bytes) { out->write(bytes); };
-  sql::AnswerTable answer;
+  // A table of text is held whole.
+  sql::AnswerTable answer(q->format == "text" ? q->limits.max_memory : machine_memory_bytes() / 2);
   sql::CsvSink csv(write);
   sql::JsonSink json(write);
   sql::RowSink& sink = q->format == "csv"    ? static_cast<sql::RowSink&>(csv)
@@ -110,6 +112,9 @@ Result<int> run_sql(const Arguments& arguments) {
     out->write_painted(answer_text(answer, q->wide ? 0 : kWidest, terminal->colour_out));
   }
   TRY_OK(out->commit());
+  if (answer.is_full())
+    return fail(
+        {ErrorCode::kLimit, "the answer does not fit into memory", {}, "narrow the query, or use --format csv"});
   if (outcome->truncated) note(*terminal, terminal->say("sql.cut", Args().count("rows", outcome->rows)));
   print_notes(*terminal, trace->diagnostics, words("notes.input", Args().set("path", q->paths[0])),
               {"stageline info", "stageline info"});

@@ -250,7 +250,7 @@ int run_sql_prompt(sql::Session& session, const Terminal& terminal, const sql::L
   limits.cancelled = &g_interrupted;
   std::string statement;
   const auto ask = [&](const std::string& query) {
-    sql::AnswerTable answer;
+    sql::AnswerTable answer(limits.max_memory);
     const Result<sql::Outcome> outcome = session.ask(query, limits, answer);
     if (!outcome) {
       fail(outcome.error());

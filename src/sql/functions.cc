@@ -137,7 +137,8 @@ void match(sqlite3_context* context, sqlite3_value* text, sqlite3_value* express
       made = std::make_unique<NamePattern>(std::move(*parsed));
       pattern = made.get();
     }
-    sqlite3_result_int(context, pattern->matches(text_of(text)));
+    if (!is_too_much(context, sqlite3_value_bytes(text), sqlite3_value_bytes(expression)))
+      sqlite3_result_int(context, pattern->matches(text_of(text)));
     if (made) sqlite3_set_auxdata(context, place, made.release(), free_pattern);
   });
 }
@@ -199,7 +200,7 @@ int add_functions(sqlite3* db) {
   scalar("short_name", 1, short_name);
   scalar("ms", 1, ms);
   scalar("pretty", 1, pretty);
-  return code;
+  return code == SQLITE_OK ? add_bounded_functions(db) : code;
 }
 
 }  // namespace stageline::sql

@@ -26,5 +26,11 @@ const std::vector<FunctionHelp>& function_helps();
 inline constexpr size_t kMaxQuantileValues = 50'000'000;
 
 int add_functions(sqlite3* db);  // returns SQLITE_OK, or SQLite's code of what went wrong
+int add_bounded_functions(sqlite3* db);
+
+// Most pairs of bytes that one call may compare, since a call cannot be interrupted: below a second.
+inline constexpr size_t kMaxCompared = 200'000'000;
+// Returns true, with an error of the call, when texts of these lengths are beyond it.
+bool is_too_much(sqlite3_context* context, size_t a, size_t b);
 
 }  // namespace stageline::sql

@@ -5,6 +5,7 @@
 
 #include "base/error_words.h"
 #include "base/give_up.h"
+#include "base/sqlite_db.h"
 #include "base/text.h"
 #include "sql/authorizer.h"
 #include "sql/functions.h"
@@ -15,7 +16,7 @@ namespace stageline::sql {
 namespace {
 
 constexpr size_t kMaxSqlBytes = 1'000'000;
-constexpr int kStepsBetweenLooks = 10'000;
+constexpr int kStepsBetweenLooks = 200;  // one step may make a text of 64 MiB
 
 // Returns the word after `what` in a message: "no such column: durns" → "durns".
 std::string word_after(std::string_view message, std::string_view what) {
@@ -107,7 +108,7 @@ struct Session::Watch {
       why = Why::kCancelled;
     else if (limits.timeout.count() > 0 && std::chrono::steady_clock::now() >= until)
       why = Why::kTime;
-    else if (sqlite3_memory_used() - memory_before > limits.max_memory)
+    else if (sqlite_memory() - memory_before > limits.max_memory)
       why = Why::kMemory;
     return why != Why::kNothing;
   }
@@ -176,7 +177,7 @@ Status Session::start() {
   };
   if (sqlite3_open_v2(":memory:", &db_,
                       SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_MEMORY | SQLITE_OPEN_NOMUTEX,
-                      nullptr) != SQLITE_OK)
+                      set_up_sqlite()) != SQLITE_OK)
     return failed("open a database in memory");
   // SQLite sorts in memory with a linked list, which is 2.5 to 3 times as slow as its sorted runs in temporary files.
   // These have no name any more while they are open; 32 MiB of them are cached in memory.
@@ -279,6 +280,7 @@ struct Session::Question {
   RowSink& sink;
   const std::vector<Parameter>& parameters;
   Watch watch;
+  const SqliteMemoryLimit memory;
   const GiveUpScope given_up;
   Outcome outcome = {};
 
@@ -287,7 +289,8 @@ struct Session::Question {
         limits(l),
         sink(s),
         parameters(p),
-        watch{l, std::chrono::steady_clock::now() + l.timeout, sqlite3_memory_used(), Watch::Why::kNothing},
+        watch{l, std::chrono::steady_clock::now() + l.timeout, sqlite_memory(), Watch::Why::kNothing},
+        memory(l.max_memory),
         given_up([this] { return watch.stops(); }) {}
 
   void bind(sqlite3_stmt* prepared) const {
@@ -327,9 +330,13 @@ Error Session::error_of(const Question& q, const std::string& statement, size_t 
     return make_error(ErrorCode::kUsage, stopped_.refused, "a query reads a run and changes nothing");
   const int code = sqlite3_errcode(db_);
   if (code == SQLITE_NOMEM)
-    return make_error(ErrorCode::kLimit, "there is not enough memory for this query",
+    return make_error(ErrorCode::kLimit,
+                      "the query needs more memory than " + std::to_string(q.limits.max_memory >> 20) + " MiB",
                       "narrow it by rank, step or time");
-  if (code == SQLITE_CANTOPEN || code == SQLITE_FULL || code == SQLITE_IOERR)
+  if (code == SQLITE_FULL)
+    return make_error(ErrorCode::kLimit, "the query's temporary data would fill the disk",
+                      "narrow it by rank, step or time, or name another folder with TMPDIR");
+  if (code == SQLITE_CANTOPEN || code == SQLITE_IOERR)
     return make_error(ErrorCode::kIo, std::string("sorting needs a folder for temporary files: ") + sqlite3_errmsg(db_),
                       "TMPDIR names another");
   if (code == SQLITE_TOOBIG) return make_error(ErrorCode::kLimit, "a text of this query is longer than 64 MiB");

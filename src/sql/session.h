@@ -5,7 +5,7 @@
 //
 // Nothing can be changed, and nothing outside the run is reached: an authorizer allows only SELECT, functions of a
 // list, and temporary tables and views. Limits stop what takes too long, too much memory or nests too deep. Ctrl-C and
-// timeouts are checked every 10 000 steps of SQLite and within the tables' own work.
+// timeouts are checked every 200 steps of SQLite and within the tables' own work.
 #pragma once
 
 #include <atomic>
