@@ -18,6 +18,7 @@
 
 #include "base/machine_memory.h"
 #include "cli/commands.h"
+#include "cli/confine.h"
 #include "cli/run_common.h"
 #include "cli/terminal.h"
 #include "mcp/server.h"
@@ -177,6 +178,12 @@ Result<int> run_mcp(const Arguments& arguments) {
   limits.max_bytes = *memory << 20;
   TRY(timeout, arguments.duration_ns("timeout", int64_t{60} * 1'000'000'000));
   limits.timeout = std::chrono::milliseconds(std::max<int64_t>(1, *timeout / 1'000'000));
+  Companion companion;
+  if (arguments.get("confine", "auto") != "off") {
+    const Result<Confined> confined = confine_to(limits.roots, companion, limits.writes);
+    if (!confined) return fail(confined.error());
+    if (*confined == Confined::kNoLandlock) note(*terminal, terminal->say("view.no_landlock"));
+  }
   Server server(std::move(limits));
   Desk desk;
   std::thread worker([&] { work(server, desk); });

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 
+#include "base/output_file.h"
 #include "base/text.h"
 #include "base/words.h"
 #include "cli/commands.h"
@@ -87,9 +88,21 @@ Status confine(const Arguments& arguments, const Terminal& terminal, std::vector
                Companion& companion) {
   if (arguments.get("confine", "auto") == "off") return {};
   if (const std::string rules = arguments.get("cell-rules"); !rules.empty()) readable.push_back(rules);
-  TRY(confined, confine_to(readable, companion));
+  TRY(confined, confine_to(readable, companion, {}, arguments.has("webhook")));
   if (*confined == Confined::kNoLandlock) note(terminal, terminal.say("view.no_landlock"));
   return {};
+}
+
+// The address has the token in it, and other users see the words of a command. So the browser gets a file that only
+// this user can read and that leads to the address.
+void open_page(const std::string& url, Companion& companion) {
+  const Result<std::string> folder = private_folder(companion);
+  if (!folder) return;
+  const std::string page =
+      "<!doctype html><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\"><meta "
+      "http-equiv=\"refresh\" content=\"0;url=" +
+      url + "\"><a href=\"" + url + "\">Stageline</a>\n";
+  if (write_file(*folder + "/" + kOpenedPage, page)) companion.open_browser();
 }
 
 // Prints the address, and opens it in a browser when that is wanted.
@@ -98,7 +111,7 @@ void announce(const Arguments& arguments, const Terminal& terminal, const HttpSe
   fflush(stdout);
   if (server.is_public()) note(terminal, terminal.say("view.public"));
   if (std::string_view(arguments.command->name) == "view" && !arguments.has("no-open"))
-    companion.open_browser(server.url());
+    open_page(server.url(), companion);
 }
 
 std::vector<std::string> whole_paths(const std::vector<std::string>& paths) {
@@ -118,12 +131,12 @@ Result<int> run_start_page(const Arguments& arguments, const Terminal& terminal,
   std::vector<std::string> roots = arguments.all("root");
   if (roots.empty()) roots.emplace_back(".");
   TRY(real, real_folders(roots, "root"));
-  Companion companion;
+  Companion companion(*real);
   TRY_OK(confine(arguments, terminal, *real, companion));
   TRY(drops, private_folder(companion));
   // On the heap, because a reading that Ctrl-C leaves behind still writes to it.
-  const auto keep = [&companion](const std::string& path, const std::string& bytes) {
-    return companion.write_notes(path, bytes);
+  const auto keep = [&companion](const std::string& path, const std::string& before, const std::string& bytes) {
+    return companion.write_notes(path, before, bytes);
   };
   auto shelf = std::make_unique<RunShelf>(RunShelf::Options{
       std::move(*real), *drops,
@@ -196,11 +209,14 @@ Result<int> run_view(const Arguments& arguments) {
     live = live_run(arguments, title, *recorded, std::move(webhook), *terminal);
     run->set_live(live.get());
   }
-  Companion companion;
-  const auto keep = [&companion](const std::string& path, const std::string& bytes) {
-    return companion.write_notes(path, bytes);
+  std::error_code ec;
+  const std::string notes = notes_path(arguments.operands);
+  const auto folder = std::filesystem::canonical(std::filesystem::path(notes).parent_path(), ec);
+  Companion companion(ec ? std::vector<std::string>() : std::vector<std::string>{folder.string()});
+  const auto keep = [&companion](const std::string& path, const std::string& before, const std::string& bytes) {
+    return companion.write_notes(path, before, bytes);
   };
-  run->set_notes(std::make_unique<RunNotes>(notes_path(arguments.operands), keep));
+  run->set_notes(std::make_unique<RunNotes>(notes, keep));
   std::vector<std::vector<std::string>> runs = {arguments.operands};
   if (!other.empty()) runs.push_back({other});
   TRY_OK(confine(arguments, *terminal, readable_paths(runs), companion));

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -13,10 +15,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <string_view>
+#include <utility>
 
 #include "base/environment.h"
+#include "base/input_files.h"
 #include "base/notes_name.h"
+#include "base/number.h"
 #include "base/output_file.h"
+#include "base/path_below.h"
 #include "cli/open_browser.h"
 
 namespace stageline {
@@ -30,8 +37,9 @@ constexpr int kPathBeneath = 1;
 constexpr uint64_t kExecute = 1 << 0, kWriteFile = 1 << 1, kReadFile = 1 << 2, kReadDir = 1 << 3;
 constexpr uint64_t kFirstVersion = (1 << 13) - 1;  // every right on files that version 1 of Landlock knows
 constexpr uint64_t kRefer = 1 << 13, kTruncate = 1 << 14;
+constexpr uint64_t kConnectTcp = 1 << 1;
 struct Ruleset {
-  uint64_t files = 0;
+  uint64_t files = 0, network = 0;
 };
 struct __attribute__((packed)) PathRule {
   uint64_t allowed = 0;
@@ -78,21 +86,75 @@ Result<std::string> make_folder() {
   return path;
 }
 
-// Notes are a path, a line end and the bytes of the file. The answer is a byte: 1 when they were written. The asking
-// process may have been taken over, so it can name no other kind of file.
-void answer_notes(const std::string& text, int to) {
-  const size_t line = text.find('\n');
-  const std::string path = text.substr(0, line);
-  const bool written =
-      line != std::string::npos && path.ends_with(kNotesSuffix) && write_file(path, text.substr(line + 1));
-  const char answer = written ? 'y' : 'n';
-  if (::write(to, &answer, 1) < 0) return;  // the asker is gone
+// Restricts this thread, and those that it will start, to these rights.
+struct Rights {
+  std::vector<std::string> readable, writable;
+  bool system = false, connects = false;
+};
+Result<Confined> restrict_to(const Rights& rights) {
+  const long version = syscall(kCreateRuleset, nullptr, 0, kAskVersion);
+  if (version < 1) return Confined::kNoLandlock;
+  Ruleset all;
+  all.files = kFirstVersion | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
+  all.network = version >= 4 && !rights.connects ? kConnectTcp : 0;
+  const size_t size = version >= 4 ? sizeof all : sizeof all.files;
+  const int ruleset = static_cast<int>(syscall(kCreateRuleset, &all, size, 0));
+  if (ruleset < 0) return refused("the rules", "");
+  Status status;
+  for (const char* path : kSystem)
+    if (status && rights.system) status = allow(ruleset, path, kReadFile | kReadDir | kExecute);
+  if (status) status = allow(ruleset, "/dev/null", kReadFile | kWriteFile);
+  for (const std::string& path : rights.readable)
+    if (status && path != "-") status = allow(ruleset, path, kReadFile | kReadDir);
+  for (const std::string& path : rights.writable)
+    if (status) status = allow(ruleset, path, all.files & ~kExecute);
+  if (status && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) status = refused("no new privileges", "");
+  if (status && syscall(kRestrictSelf, ruleset, 0) != 0) status = refused("the last step", "");
+  ::close(ruleset);
+  if (!status) return std::move(status).error();
+  return Confined::kYes;
 }
 
-// A message is a letter, a text and a zero. The end of the pipe means that the program has ended.
-void serve_companion(int from, int to) {
+bool send_all(int to, std::string_view bytes) {
+  while (!bytes.empty()) {
+    const ssize_t n = ::write(to, bytes.data(), bytes.size());
+    if (n < 0 && errno != EINTR) return false;
+    bytes.remove_prefix(n > 0 ? n : 0);
+  }
+  return true;
+}
+
+// Notes are a path, the length of the bytes that are expected there, these bytes, and the new ones. The answer is 'y'
+// when they were written, 'n' when they cannot be, 'c' with a length and bytes when others are there.
+std::string answer_notes(std::string_view text, const std::vector<std::string>& below) {
+  namespace fs = std::filesystem;
+  const size_t line = text.find('\n'), second = text.find('\n', line + 1);
+  if (second == std::string_view::npos) return "n";
+  const std::string path(text.substr(0, line));
+  const auto size = parse_int(text.substr(line + 1, second - line - 1));
+  text.remove_prefix(second + 1);
+  std::error_code ec;
+  const fs::path folder = fs::canonical(fs::path(path).parent_path(), ec);
+  if (ec || !size || *size < 0 || *size > std::ssize(text) || !path.ends_with(kNotesSuffix) ||
+      !is_below(below, folder.string()) || !restrict_to({{}, below}))
+    return "n";
+  const int lock = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (lock < 0 || flock(lock, LOCK_EX) != 0) return "n";
+  struct stat old;
+  const bool there = lstat(path.c_str(), &old) == 0;
+  if (there && !S_ISREG(old.st_mode)) return "n";
+  const std::optional<std::string> now = there ? own_file(path, size_t{1} << 24) : "";
+  if (!now) return "n";
+  if (*now != text.substr(0, *size)) return "c" + std::to_string(now->size()) + "\n" + *now;
+  return write_file(path, text.substr(*size)) ? "y" : "n";
+}
+
+// A message is a letter, a text and a zero. The end of the pipe means that the program has ended. The asking process
+// may have been taken over, so it cannot name what is opened, what is removed, or what is written.
+void serve_companion(int from, int to, const std::vector<std::string>& notes_below) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
   std::string pending, folder;
+  bool opened = false;
   char buffer[4096];
   for (;;) {
     const ssize_t n = ::read(from, buffer, sizeof buffer);
@@ -101,9 +163,16 @@ void serve_companion(int from, int to) {
     pending.append(buffer, n);
     for (size_t end = pending.find('\0'); end != std::string::npos; end = pending.find('\0')) {
       const std::string text = pending.substr(1, end - 1);
-      if (pending[0] == 'R') folder = text;
-      if (pending[0] == 'O') open_browser(text);
-      if (pending[0] == 'N') answer_notes(text, to);
+      if (pending[0] == 'R' && folder.empty()) folder = text;
+      if (pending[0] == 'O' && !folder.empty() && !std::exchange(opened, true))
+        open_browser(folder + "/" + kOpenedPage);
+      if (pending[0] == 'N') {  // in a process of its own, which gives up its rights first
+        const pid_t writer = fork();
+        if (writer == 0) _exit(send_all(to, answer_notes(text, notes_below)) ? 0 : 1);
+        if (writer < 0 && !send_all(to, "n")) break;
+        while (writer > 0 && waitpid(writer, nullptr, 0) < 0 && errno == EINTR) {
+        }
+      }
       pending.erase(0, end + 1);
     }
   }
@@ -115,7 +184,7 @@ void serve_companion(int from, int to) {
 
 }  // namespace
 
-Companion::Companion() {
+Companion::Companion(std::vector<std::string> notes_below) {
   int ends[2], replies[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return;
   if (pipe2(replies, O_CLOEXEC) != 0) {
@@ -131,7 +200,7 @@ Companion::Companion() {
     // Closes the output, so that a program that waits for its end does not wait for this process.
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (const int fd : {0, 1, 2}) dup2(nothing, fd);
-    serve_companion(ends[0], replies[1]);
+    serve_companion(ends[0], replies[1], notes_below);
     _exit(0);
   }
   ::close(ends[0]);
@@ -145,23 +214,33 @@ Companion::Companion() {
   }
 }
 
-Status Companion::write_notes(const std::string& path, const std::string& bytes) {
+bool Companion::read_reply(char* to, size_t size) {
+  while (size > 0) {
+    const ssize_t n = ::read(reply_, to, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return false;
+    to += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+Result<std::optional<std::string>> Companion::write_notes(const std::string& path, const std::string& before,
+                                                          const std::string& bytes) {
   const Error not_written{
       ErrorCode::kIo, "the notes could not be written", {path}, "is its folder writable, and the disk not full?"};
   const std::lock_guard lock(asking_);
-  const std::string message = "N" + path + "\n" + bytes + std::string(1, '\0');
-  for (size_t at = 0; at < message.size();) {
-    const ssize_t n = pipe_ < 0 ? -1 : ::write(pipe_, message.data() + at, message.size() - at);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return not_written;
-    at += n;
-  }
+  const std::string message =
+      "N" + path + "\n" + std::to_string(before.size()) + "\n" + before + bytes + std::string(1, '\0');
   char answer = 'n';
-  ssize_t n = 0;
-  while ((n = ::read(reply_, &answer, 1)) < 0 && errno == EINTR) {
-  }
-  if (n != 1 || answer != 'y') return not_written;
-  return {};
+  if (pipe_ < 0 || !send_all(pipe_, message) || !read_reply(&answer, 1)) return not_written;
+  if (answer == 'y') return std::optional<std::string>();
+  if (answer != 'c') return not_written;
+  std::string length;
+  for (char c = 0; read_reply(&c, 1) && c != '\n';) length += c;
+  std::string there(static_cast<size_t>(parse_int(length).value_or(0)), '\0');
+  if (!read_reply(there.data(), there.size())) return not_written;
+  return std::optional(std::move(there));
 }
 
 void Companion::send(char what, const std::string& text) {
@@ -179,26 +258,13 @@ Result<std::string> private_folder(Companion& companion) {
   return made = *folder;
 }
 
-Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion) {
-  const long version = syscall(kCreateRuleset, nullptr, 0, kAskVersion);
-  if (version < 1) return Confined::kNoLandlock;
+Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion,
+                            const std::vector<std::string>& writable, bool connects) {
+  if (syscall(kCreateRuleset, nullptr, 0, kAskVersion) < 1) return Confined::kNoLandlock;
   TRY(folder, private_folder(companion));
-  Ruleset all;
-  all.files = kFirstVersion | (version >= 2 ? kRefer : 0) | (version >= 3 ? kTruncate : 0);
-  const int ruleset = static_cast<int>(syscall(kCreateRuleset, &all, sizeof all, 0));
-  if (ruleset < 0) return refused("the rules", "");
-  Status status;
-  for (const char* path : kSystem)
-    if (status) status = allow(ruleset, path, kReadFile | kReadDir | kExecute);
-  if (status) status = allow(ruleset, "/dev/null", kReadFile | kWriteFile);
-  for (const std::string& path : readable)
-    if (status && path != "-") status = allow(ruleset, path, kReadFile | kReadDir);
-  if (status) status = allow(ruleset, *folder, all.files & ~kExecute);
-  if (status && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) status = refused("no new privileges", "");
-  if (status && syscall(kRestrictSelf, ruleset, 0) != 0) status = refused("the last step", "");
-  ::close(ruleset);
-  if (!status) return std::move(status).error();
-  return Confined::kYes;
+  Rights rights{readable, writable, true, connects};
+  rights.writable.push_back(*folder);
+  return restrict_to(rights);
 }
 
 }  // namespace stageline

@@ -184,7 +184,7 @@ const std::vector<Command>& command_table() {
        "Offers tools to open runs below --root and to explain, query, simulate, compare, draw and verify them; speaks "
        "one JSON-RPC message per line. Writes nothing except reports below --allow-write, starts no program and does "
        "not use the network.",
-       split("root allow-write rows chars memory timeout", ' '),
+       split("root allow-write rows chars memory timeout confine", ' '),
        run_mcp,
        {{"rows", "N", "Maximum rows per answer, up to 200; default 200"},
         {"timeout", "T", "Stop a query after this time: 30s; without a unit, ms; default 60s"}}},

@@ -139,6 +139,7 @@ Result<std::string> Tools::writable(std::string_view path) const {
   const size_t slash = asked.rfind('/');
   const std::string name = slash == std::string::npos ? asked : asked.substr(slash + 1);
   const std::string folder = slash == std::string::npos ? limits_.writes.front() : asked.substr(0, slash + 1);
+  if (asked.find('\0') != std::string::npos) return refused("has a NUL in it, where the system would end the name");
   if (!name.ends_with(".html") || name.size() < 6) return refused("is no page: its name ends in .html");
   char* const real = realpath(folder.c_str(), nullptr);
   const std::string found = real ? real : "";

@@ -72,5 +72,34 @@ TEST_CASE("a confined process reads its inputs, writes its private folder, and r
   fs::remove_all(base);
 }
 
+TEST_CASE("the companion does what it was told at its start and nothing else, whoever asks") {
+  std::string base = (fs::temp_directory_path() / "stageline-companion-XXXXXX").string();
+  REQUIRE(mkdtemp(base.data()) != nullptr);
+  for (const char* folder : {"/runs", "/private", "/home"}) fs::create_directories(base + folder);
+  std::ofstream(base + "/home/mine") << "mine";
+  fs::create_symlink(base + "/home/mine", base + "/runs/link.stageline-notes.json");
+  fs::create_directory_symlink(base + "/home", base + "/runs/folder");
+  {
+    Companion companion({fs::canonical(base + "/runs").string()});
+    companion.remove_at_end(base + "/private");
+    companion.remove_at_end(base + "/home");  // a second one is not removed
+    for (const char* name : {"/runs/link.stageline-notes.json", "/runs/folder/x.stageline-notes.json",
+                             "/home/x.stageline-notes.json", "/runs/../home/x.stageline-notes.json", "/runs/notes.json"})
+      CHECK_FALSE(companion.write_notes(base + name, "", "bytes"));
+    const std::string notes = base + "/runs/a.stageline-notes.json";
+    const auto first = companion.write_notes(notes, "", "one");
+    REQUIRE(first);
+    CHECK_FALSE(first->has_value());
+    const auto late = companion.write_notes(notes, "", "two");  // it is not as expected any more
+    REQUIRE(late);
+    CHECK(*late == "one");
+    CHECK(companion.write_notes(notes, "one", "two"));
+  }
+  std::ifstream mine(base + "/home/mine");
+  CHECK(std::string(std::istreambuf_iterator<char>(mine), {}) == "mine");
+  CHECK(std::distance(fs::directory_iterator(base + "/home"), fs::directory_iterator()) == 1);
+  fs::remove_all(base);
+}
+
 }  // namespace
 }  // namespace stageline

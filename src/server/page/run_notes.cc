@@ -39,16 +39,34 @@ RunNotes::RunNotes(std::string path, Keep keep) : path_(std::move(path)), keep_(
     return;
   }
   const Result<std::string> bytes = read_all(path_, kMaxBytes);
-  const Result<JsonTree> json = bytes ? parse_json_tree(*bytes, path_) : Result<JsonTree>(bytes.error());
-  // A file that is not ours, or not whole, is not overwritten.
-  if (!json || json->broken_at >= 0 || json->tree.root()["format"].text() != kFormat) {
+  std::optional<std::vector<Note>> notes = bytes ? notes_in(*bytes, path_) : std::nullopt;
+  if (!notes) {
     why_not_ = "unreadable";
     return;
   }
+  notes_ = std::move(*notes);
+  bytes_ = *bytes;
+}
+
+// A file that is not ours, or not whole, gives nothing: it is not overwritten.
+std::optional<std::vector<RunNotes::Note>> RunNotes::notes_in(const std::string& bytes, const std::string& path) {
+  const Result<JsonTree> json = parse_json_tree(bytes, path);
+  if (!json || json->broken_at >= 0 || json->tree.root()["format"].text() != kFormat) return std::nullopt;
+  std::vector<Note> notes;
   const Value list = json->tree.root()["notes"];
   for (size_t i = 0; i < std::min(list.size(), kMaxNotes); ++i)
     if (const std::optional<int64_t> at = list.item(i)["at_ns"].integer())
-      notes_.push_back({*at, std::string(list.item(i)["text"].text().substr(0, kMaxText))});
+      notes.push_back({*at, std::string(list.item(i)["text"].text().substr(0, kMaxText))});
+  return notes;
+}
+
+std::string RunNotes::file_of(const std::vector<Note>& notes) {
+  JsonWriter json;
+  json.begin_object().field("format", kFormat).key("notes").begin_array();
+  for (const Note& note : notes)
+    json.begin_object().field("at_ns", note.at_ns).field("text", valid_utf8(note.text)).end_object();
+  json.end_array().end_object();
+  return json.take() + "\n";
 }
 
 std::string RunNotes::json(int64_t origin_ns) const {
@@ -76,21 +94,40 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
     return make_error(ErrorCode::kUsage, "notes are {\"notes\": [{\"t\": nanoseconds, \"text\": \"…\"}]}");
   if (list.size() > kMaxNotes) return make_error(ErrorCode::kLimit, "more notes than are kept");
   std::vector<Note> notes;
-  JsonWriter json;
-  json.begin_object().field("format", kFormat).key("notes").begin_array();
   for (size_t i = 0; i < list.size(); ++i) {
     const std::optional<int64_t> t = list.item(i)["t"].integer();
     const std::string_view text = list.item(i)["text"].text();
     if (!t || text.size() > kMaxText)
       return make_error(ErrorCode::kUsage, "a note has a time in nanoseconds and at most 1000 bytes of text");
     notes.push_back({static_cast<int64_t>(origin_ns + static_cast<uint64_t>(*t)), std::string(text)});
-    json.begin_object().field("at_ns", notes.back().at_ns).field("text", valid_utf8(text)).end_object();
   }
-  json.end_array().end_object();
+  const auto has = [](const std::vector<Note>& in, const Note& note) {
+    return std::find(in.begin(), in.end(), note) != in.end();
+  };
   const std::lock_guard lock(mutex_);
-  TRY_OK(keep_(path_, json.take() + "\n"));
-  notes_ = std::move(notes);
-  return {};
+  constexpr int kTries = 4;
+  for (int tried = 1;; ++tried) {
+    std::string bytes = file_of(notes);
+    TRY(kept, keep_(path_, bytes_, bytes));
+    if (!*kept) {
+      notes_ = std::move(notes);
+      bytes_ = std::move(bytes);
+      return {};
+    }
+    // Another viewer wrote since these notes were read: what it added and removed is taken over.
+    const std::optional<std::vector<Note>> theirs = (*kept)->empty() ? std::vector<Note>() : notes_in(**kept, path_);
+    if (!theirs || tried == kTries)
+      return Error{ErrorCode::kUnavailable,
+                   theirs ? "other viewers of this run write notes all the time" : "the file there is not one of notes",
+                   {path_},
+                   "move it away"};
+    for (const Note& note : *theirs)
+      if (!has(notes_, note) && !has(notes, note)) notes.push_back(note);
+    std::erase_if(notes, [&](const Note& note) { return has(notes_, note) && !has(*theirs, note); });
+    if (notes.size() > kMaxNotes) return make_error(ErrorCode::kLimit, "more notes than are kept");
+    notes_ = *theirs;
+    bytes_ = **kept;
+  }
 }
 
 }  // namespace stageline

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,7 +24,10 @@ std::string notes_path(const std::vector<std::string>& paths);
 class RunNotes {
  public:
   static constexpr size_t kMaxBytes = size_t{1} << 20, kMaxNotes = 2'000, kMaxText = 1'000;
-  using Keep = std::function<Status(const std::string& path, const std::string& bytes)>;
+  // Replaces the bytes of the file, if they still are `before` ("" where there is no file). Returns the bytes that are
+  // there instead when another viewer wrote meanwhile, and nothing when they were replaced.
+  using Keep = std::function<Result<std::optional<std::string>>(const std::string& path, const std::string& before,
+                                                                const std::string& bytes)>;
 
   // Reads the file where there is one. With `path` "" or without `keep`, notes are shown but not kept.
   explicit RunNotes(std::string path = {}, Keep keep = {});
@@ -32,7 +36,8 @@ class RunNotes {
   // in a report, which keeps none and is passed on to other machines. `why_not` is "no-file", "read-only" (the folder),
   // "unreadable" (the file there has no notes in it and is left alone), or "". Any thread.
   std::string json(int64_t origin_ns) const;
-  // Replaces all notes by those in {"notes": [{t, text}]} and writes the file. Errors: kUsage for another form, kLimit,
+  // Replaces all notes by those in {"notes": [{t, text}]} and writes the file. What another viewer of the run added or
+  // removed meanwhile is kept so. Errors: kUsage for another form, kLimit,
   // kUnavailable where notes are not kept, those of `keep`. Any thread.
   Status take(std::string_view body, int64_t origin_ns);
 
@@ -40,11 +45,15 @@ class RunNotes {
   struct Note {
     int64_t at_ns = 0;
     std::string text;
+    bool operator==(const Note&) const = default;
   };
+  static std::optional<std::vector<Note>> notes_in(const std::string& bytes, const std::string& path);
+  static std::string file_of(const std::vector<Note>& notes);
   std::string path_, why_not_;
   Keep keep_;
   mutable std::mutex mutex_;
   std::vector<Note> notes_;
+  std::string bytes_;  // of the file, as far as this viewer knows
 };
 
 }  // namespace stageline
