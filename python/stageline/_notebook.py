@@ -11,6 +11,8 @@ import itertools
 import sys
 import time
 
+from . import _engine
+
 _counter = itertools.count()
 MOST_PAGE_BYTES = 20_000_000  # browsers and notebook servers take no longer srcdoc well
 
@@ -81,8 +83,7 @@ class Chart:
         self.data, self.format = data, form
 
     def save(self, path):
-        with open(path, 'wb') as file:
-            file.write(self.data)
+        _engine.write_file(path, bytes(self.data))
 
     def _repr_html_(self):
         kind = 'image/svg+xml' if self.format == 'svg' else f'image/{self.format}'

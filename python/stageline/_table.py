@@ -4,6 +4,8 @@ import json
 import warnings
 from collections import namedtuple
 
+from . import _engine
+
 Column = namedtuple('Column', 'name title type unit help')
 Column.__doc__ = 'What a column holds: its name, its title for people, integer, real, text, duration, time, share or ratio, its unit, one sentence.'
 
@@ -261,6 +263,5 @@ def _category(pandas, numpy, codes, values, missing, categories):
 def _to(path, text):
     if path is None:
         return text
-    with open(path, 'w', encoding='utf-8', errors='surrogateescape', newline='') as file:
-        file.write(text)
+    _engine.write_file(path, text.encode('utf-8', 'surrogateescape'))
     return None

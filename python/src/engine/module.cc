@@ -1,6 +1,7 @@
 // stageline._engine: the program's engine for Python. C++ on the limited API of Python 3.9, one file for all later ones
 // and nothing needed at run time; docs/decisions/python-module.md says why no binding library. Sugar is Python's.
 #include "analyses/analysis.h"
+#include "base/output_file.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "cli/flags.h"
@@ -72,6 +73,21 @@ PyObject* flag_list(PyObject*, PyObject* arguments) {
   return list.release();
 }
 
+// Writes a whole file, by the gate that keeps inputs from being replaced.
+PyObject* write_whole(PyObject*, PyObject* arguments) {
+  PyObject* path = nullptr;
+  const char* bytes = nullptr;
+  Py_ssize_t size = 0;
+  if (!PyArg_ParseTuple(arguments, "O&y#", PyUnicode_FSConverter, &path, &bytes, &size)) return nullptr;
+  const Ref owner(path);
+  char* name = nullptr;
+  Py_ssize_t length = 0;
+  if (PyBytes_AsStringAndSize(path, &name, &length) != 0) return nullptr;
+  if (Status s = write_file({name, static_cast<size_t>(length)}, {bytes, static_cast<size_t>(size)}); !s)
+    return raise(s.error());
+  Py_RETURN_NONE;
+}
+
 PyObject* exporter_list(PyObject*, PyObject*) {
   Ref list(PyList_New(0));
   for (const Exporter* e : exporters())
@@ -86,6 +102,7 @@ PyObject* finish(PyObject*, PyObject*) {
 
 PyMethodDef functions[] = {{"analyses", analysis_list, METH_NOARGS, "What can be asked, with tables and options."},
                            {"flags", flag_list, METH_VARARGS, "flags(command): what its keywords are made of."},
+                           {"write_file", write_whole, METH_VARARGS, "Writes a whole file that is no input."},
                            {"exporters", exporter_list, METH_NOARGS, "Kinds of output."},
                            {"finish", finish, METH_NOARGS, "Waits for what Ctrl-C left running."},
                            {nullptr, nullptr, 0, nullptr}};

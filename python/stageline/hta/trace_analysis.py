@@ -267,7 +267,9 @@ class TraceAnalysis:
             if wanted != TimeSeriesTypes.QUEUE_LENGTH | TimeSeriesTypes.MEMCPY_BANDWIDTH:
                 queue = bool(wanted & TimeSeriesTypes.QUEUE_LENGTH)
                 content['traceEvents'] = [e for e in content['traceEvents'] if e.get('ph') != 'C' or (e['name'] == 'Queue Length') == queue]
-            Trace.__new__(Trace).write_raw_trace(source.replace('.json', f'{output_suffix}.json'), content)
+            folder, name = os.path.split(source)
+            name = name.replace('.json', f'{output_suffix}.json') if '.json' in name else name + output_suffix
+            Trace.__new__(Trace).write_raw_trace(os.path.join(folder, name), content)
 
     # ---- steps ----
 

@@ -4,6 +4,8 @@ import json
 import os
 import warnings
 
+from stageline import _engine
+
 from ..configs.config import logger
 from ..configs.default_values import ValueType  # noqa: F401
 from ..configs.parser_config import ParserConfig
@@ -218,8 +220,8 @@ class Trace:
 
     def write_raw_trace(self, output_file, trace_contents):
         """Writes JSON. It is compressed, whatever the name says (HTA's fault F27)."""
-        with gzip.open(output_file, 'wt', encoding='utf-8', errors='surrogateescape') as file:
-            json.dump(trace_contents, file, indent=2)
+        text = json.dumps(trace_contents, indent=2).encode('utf-8', 'surrogateescape')
+        _engine.write_file(output_file, gzip.compress(text))
 
     def decode_symbol_ids(self, use_shorten_name=True):
         """Adds s_name and s_cat to every frame."""

@@ -146,10 +146,13 @@ class TraceSymbolTable:
 
     def _to_csv_file(self, path):
         import csv
-        with open(path, 'w', newline='', encoding='utf-8') as file:
-            writer = csv.writer(file)
-            writer.writerow(['id', 'symbol'])
-            writer.writerows(enumerate(self.sym_table))
+        import io
+        from stageline import _engine
+        file = io.StringIO(newline='')
+        writer = csv.writer(file)
+        writer.writerow(['id', 'symbol'])
+        writer.writerows(enumerate(self.sym_table))
+        _engine.write_file(path, file.getvalue().encode('utf-8', 'surrogateescape'))
 
     to_csv_file = _to_csv_file
 

@@ -1,0 +1,53 @@
+"""No output of the package, nor of the drop-in for HTA, takes the name of an input."""
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from engine_test import GOLDEN, HAVE_ENGINE, simulated  # noqa: E402
+
+if HAVE_ENGINE:
+    import stageline
+
+
+@unittest.skipUnless(HAVE_ENGINE, 'the module was not built')
+class Gate(unittest.TestCase):
+    def test_every_call_that_writes(self):
+        with tempfile.TemporaryDirectory() as made:
+            run = simulated(os.path.join(made, 'run'))
+            log = pathlib.Path(run, 'workerlog.0')
+            before = log.read_bytes()
+            trace = stageline.open(run, progress=False)
+            table = trace.sql('SELECT * FROM cells')
+            link = pathlib.Path(made, 'link')
+            link.symlink_to(log)
+            for path in (log, link, os.fspath(log).encode()):
+                for write in (lambda: table.to_csv(path), lambda: table.to_json(path), lambda: trace.chart().save(path)):
+                    with self.assertRaises(stageline.UsageError):
+                        write()
+                    self.assertEqual(log.read_bytes(), before)
+            table.to_csv(os.path.join(made, 'ü.csv'))
+            self.assertEqual(pathlib.Path(made, 'ü.csv').read_text(), table.to_csv())
+
+    def test_a_trace_with_counters_goes_next_to_its_source(self):
+        try:
+            import pandas  # noqa: F401
+            from stageline.hta.trace_analysis import TraceAnalysis
+        except ImportError as error:
+            self.skipTest(str(error))
+        import gzip
+        with tempfile.TemporaryDirectory() as made:
+            source = sorted((GOLDEN / 'kineto/input').rglob('*.json*'))[0]
+            data = source.read_bytes()
+            path = pathlib.Path(made, 'rank0.trace')
+            path.write_bytes(gzip.decompress(data) if source.name.endswith('.gz') else data)
+            before = path.read_bytes()
+            TraceAnalysis(trace_files={0: str(path)}, trace_dir=made).generate_trace_with_counters()
+            self.assertEqual(path.read_bytes(), before)
+            self.assertEqual(sorted(os.listdir(made)), ['rank0.trace', 'rank0.trace_with_counters'])
+
+
+if __name__ == '__main__':
+    unittest.main()
