@@ -24,6 +24,21 @@ namespace stageline {
 namespace {
 
 constexpr size_t kRawBufferBytes = size_t{1} << 17;
+
+// Text that is more than kUsualRatio times as long as its file says little and takes much: 0.26 MB of repeated events
+// would take 8 GB. All such files of the process together may give kMaxThinText; traces and logs have ratios of 5 to 40.
+constexpr int64_t kUsualRatio = 200, kUncounted = int64_t{1} << 20, kMaxThinText = int64_t{64} << 20;
+bool is_too_thin(const std::string& path, int64_t text_bytes) {
+  static std::mutex mutex;
+  static std::map<std::string, int64_t> counted;  // a file that is read twice counts once
+  static int64_t all = 0;
+  const std::lock_guard lock(mutex);
+  int64_t& known = counted[path];
+  all += std::max<int64_t>(0, text_bytes - known);
+  known = std::max(known, text_bytes);
+  return all > kMaxThinText;
+}
+
 enum class Coding : uint8_t { kPlain, kGzip, kZstd };
 
 Coding coding_of(const unsigned char* head, size_t size) {
@@ -96,6 +111,7 @@ struct Input::Impl {
   ZSTD_DStream* zstd = nullptr;
   bool frame_done = true;       // between gzip members or zstd frames, where the file may end
   std::optional<Error> damage;  // an error that is returned after the bytes before it
+  int64_t text_bytes = 0;       // decompressed so far
 
   ~Impl() {
     if (gzip_open) inflateEnd(&gzip);
@@ -270,6 +286,15 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
 
 Result<size_t> Input::read(char* out, size_t capacity) {
   Result<size_t> got = impl_->read(out, capacity);
+  if (got && impl_->coding != Coding::kPlain) {
+    const int64_t text = impl_->text_bytes += static_cast<int64_t>(*got);
+    if (text > kUncounted && text / kUsualRatio > impl_->raw_offset && is_too_thin(impl_->path, text))
+      impl_->damage = Error{ErrorCode::kLimit,
+                            "its text is more than 200 times as long as the file; the first " +
+                                std::to_string(text >> 20) + " MiB were read",
+                            {impl_->path},
+                            "decompress the file and read the result, which has no such limit"};
+  }
   if (!got) note_input_failure(impl_->path, got.error().what);
   return got;
 }

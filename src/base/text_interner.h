@@ -50,7 +50,7 @@ inline uint64_t quick_hash(std::string_view text) {
 
 class TextInterner {
  public:
-  TextInterner() : slots_(1024) { intern({}); }
+  TextInterner() : slots_(16) { intern({}); }
   TextInterner(TextInterner&&) = default;
   TextInterner& operator=(TextInterner&&) = default;
 
@@ -80,8 +80,10 @@ class TextInterner {
       slot = free_slot(slots_, hash);
     }
     if (block_left_ < text.size()) {
-      block_left_ = text.size() > kBlock / 4 ? text.size() : kBlock;
-      blocks_.push_back(std::make_unique<char[]>(block_left_));
+      // Small at first: a file of 2 MB may have 40 000 interners.
+      const size_t next = blocks_.size() < 8 ? kFirstBlock << blocks_.size() : kBlock;
+      block_left_ = text.size() > next / 4 ? text.size() : next;
+      blocks_.emplace_back(new char[block_left_]);
       block_at_ = blocks_.back().get();
     }
     char* const at = block_at_;
@@ -103,7 +105,7 @@ class TextInterner {
     slots[free_slot(slots, hash)] = {static_cast<uint32_t>(hash >> 32), id + 1};
   }
 
-  static constexpr size_t kBlock = size_t{1} << 16;
+  static constexpr size_t kBlock = size_t{1} << 16, kFirstBlock = size_t{1} << 8;
   std::vector<Slot> slots_;
   std::vector<std::string_view> texts_;
   std::vector<std::unique_ptr<char[]>> blocks_;

@@ -148,9 +148,19 @@ class Builder {
 
   // A thread does one thing at a time: it is in the innermost open operator, or in a gap without recorded work.
   void thread_edges() {
+    // The open rows of a thread, outermost first. A row that ends before rows inside it stays in the list, marked,
+    // until it is the first or the last one: rows that cross would else be moved again and again.
+    std::vector<uint8_t> is_closed(rank_.rows.size(), 0);
     struct Thread {
       uint32_t last = kNoNode;
       std::vector<int32_t> open;
+      size_t first = 0;
+      bool is_empty() const { return first >= open.size(); }
+      void drop_closed(const std::vector<uint8_t>& is_closed) {
+        while (!is_empty() && is_closed[open.back()]) open.pop_back();
+        while (!is_empty() && is_closed[open[first]]) ++first;
+        if (is_empty()) open.clear(), first = 0;
+      }
     };
     std::vector<Thread> threads(part_.lanes.size());
     process_ = processes();
@@ -162,21 +172,23 @@ class Builder {
       if (r.on_device) continue;
       Thread& thread = threads[r.lane];
       if (thread.last != kNoNode) {
-        const bool gap = thread.open.empty();
+        const bool gap = thread.is_empty();
         add(thread.last, n, gap ? Kind::kGap : Kind::kOperator, gap ? PathEdge::kNobody : thread.open.back());
         if (gap) gaps_.push_back({thread.last, n});
       } else {
         gaps_.push_back({kNoNode, n});
       }
-      if (!node.is_end)
+      if (!node.is_end) {
         thread.open.push_back(node.row);
-      else if (const auto at = std::find(thread.open.rbegin(), thread.open.rend(), node.row); at != thread.open.rend())
-        thread.open.erase(std::next(at).base());
-      if (node.is_end && thread.open.empty()) top_ends_[r.lane].push_back(n);
+      } else {
+        is_closed[node.row] = 1;
+        thread.drop_closed(is_closed);
+      }
+      if (node.is_end && thread.is_empty()) top_ends_[r.lane].push_back(n);
       // Threads that only poll (NCCL's watchdog) hand over nothing. A thread works when it runs an operator or a call
       // that blocks.
       const auto works = [&](const TorchRow& it) { return it.category == Category::kCpuOp || waits_[it.name]; };
-      if (works(r) || (!thread.open.empty() && works(row(thread.open.front())))) add_work(r.lane, n);
+      if (works(r) || (!thread.is_empty() && works(row(thread.open[thread.first])))) add_work(r.lane, n);
       thread.last = n;
     }
   }
