@@ -5,6 +5,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "base/number.h"
 #include "model/lost_work.h"
 #include "model/torch_facts.h"
 #include "profile/python_stacks.h"
@@ -16,7 +17,7 @@ namespace {
 constexpr int64_t kDispatchNs = 200'000;
 // A call that takes longer than this is held up; launches take 2 to 20 µs.
 constexpr int64_t kLongCallNs = 100'000;
-// Gaps shorter than this before work that was launched in time are the device's own pace, as in idle-time-breakdown.
+// Gaps shorter than this before work that was launched in time are the device's own pace, which needs no reason.
 constexpr int64_t kBetweenNs = 30'000;
 // Work that ended this shortly before something began (or a call returned) is taken as what that waited for.
 constexpr int64_t kRightAfterNs = 20'000, kReturnNs = 100'000;
@@ -41,6 +42,25 @@ int64_t ready_ns(const DeviceTimeline& t, const DeviceTimeline::DeviceItem& item
   return ready;
 }
 
+// Calls each(start, end, last) for what was recorded of [start, end); `last`: nothing of it follows.
+template <class Each>
+void each_recorded(const DeviceTimeline& t, int64_t start, int64_t end, Each&& each) {
+  for (const Interval& hole : t.unrecorded) {
+    if (hole.end <= start || hole.start >= end) continue;
+    if (hole.start > start) each(start, hole.start, false);
+    start = std::min(end, hole.end);
+  }
+  each(start, end, true);
+}
+
+// Returns the end of the host's part of a gap: of the call that launched the next work, or of one that held the host.
+int64_t host_end_of(const DeviceTimeline& t, int64_t start, int64_t end, int32_t next) {
+  if (next < 0) return end;
+  const auto& item = t.device[next];
+  const int32_t call = item.held_by >= 0 ? item.held_by : item.launch;
+  return call < 0 ? start : std::clamp(t.host[call].end_ns, start, end);
+}
+
 bool is_copy_call(std::string_view name) { return contains(name, "Memcpy") || contains(name, "memcpy"); }
 
 // Returns what a slice's name says about everything inside it.
@@ -60,10 +80,10 @@ IdleCause context_of_name(Category category, std::string_view name) {
 
 class TimelineBuilder {
  public:
-  TimelineBuilder(const Trace& trace, const Part& part, bool truncated)
-      : trace_(trace), part_(part), s_(part.slices), truncated_(truncated) {
+  TimelineBuilder(const Trace& trace, const Part& part)
+      : trace_(trace), part_(part), s_(part.slices), truncated_(trace.diagnostics.count("kineto.truncated") > 0) {
     // Where events have lost their times, steps after the last work have lost theirs.
-    has_lost_times_ = truncated || trace.diagnostics.count(trace.format + ".zero_time") > 0;
+    has_lost_times_ = truncated_ || trace.diagnostics.count(trace.format + ".zero_time") > 0;
     out_.part = &part;
   }
 
@@ -84,11 +104,6 @@ class TimelineBuilder {
   }
 
  private:
-  struct Gap {
-    int64_t start, host_end, end;
-    int32_t drain = DeviceTimeline::kNone;  // the wait that returned when the device had no queued work
-  };
-
   Category category(size_t i) const { return trace_.categories[s_.category_id[i]].kind; }
   std::string_view name(size_t i) const { return trace_.names.text(s_.name_id[i]); }
 
@@ -126,12 +141,15 @@ class TimelineBuilder {
         item.end_ns = s_.end_ns(i);
         item.slice = i;
         item.kernel = s_.class_of(i);
+        item.lane = static_cast<uint16_t>(l);
         out_.device.push_back(item);
       }
     std::stable_sort(out_.device.begin(), out_.device.end(),
                      [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
-    if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0)
+    if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0) {
+      out_.lead_ns = lead;
       for (auto& item : out_.device) item.start_ns += lead, item.end_ns += lead;
+    }
   }
 
   // The beginning of a step is not an accident of the recording, so the waits of devices there count. Time before the
@@ -266,17 +284,6 @@ class TimelineBuilder {
     }
   }
 
-  // Calls each(start, end, last) for what was recorded of [start, end); `last`: nothing of it follows.
-  template <class Each>
-  void recorded(int64_t start, int64_t end, Each&& each) const {
-    for (const Interval& hole : out_.unrecorded) {
-      if (hole.end <= start || hole.start >= end) continue;
-      if (hole.start > start) each(start, hole.start, false);
-      start = std::min(end, hole.end);
-    }
-    each(start, end, true);
-  }
-
   uint32_t outermost_call(uint32_t slice) const {
     for (uint32_t up = s_.parent[slice]; up != kNoSliceIndex && up < slice && is_launch_call(category(up));
          up = s_.parent[slice])
@@ -342,17 +349,18 @@ class TimelineBuilder {
     std::iota(by_end_.begin(), by_end_.end(), 0);
     std::stable_sort(by_end_.begin(), by_end_.end(), [&](int32_t a, int32_t b) { return end_of(a) < end_of(b); });
     std::vector<int32_t> last_of_lane(part_.lanes.size(), DeviceTimeline::kNone);
-    std::vector<size_t> lane(out_.device.size());
     for (uint32_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
-      lane[j] = lane_of(item.slice);
       item.launch = launch_of(item.slice);
       // Links that go back in time are wrong, and would make the replay go in a circle.
       if (item.launch >= 0 && out_.host[item.launch].start_ns > item.start_ns) item.launch = DeviceTimeline::kNone;
-      int32_t& last = last_of_lane[lane[j]];
+      int32_t& last = last_of_lane[item.lane];
       if (last >= 0 && end_of(last) <= item.start_ns) item.before = last;
       if (last < 0 || end_of(last) <= item.end_ns) last = j;
     }
+    const auto linked = std::count_if(out_.device.begin(), out_.device.end(),
+                                      [](const DeviceTimeline::DeviceItem& item) { return item.launch >= 0; });
+    out_.linked = 2 * static_cast<size_t>(linked) >= out_.device.size();
     for (size_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
       int64_t ready = item.before >= 0 ? end_of(item.before) : INT64_MIN;
@@ -362,7 +370,7 @@ class TimelineBuilder {
       for (int tries = 0; it != by_end_.begin() && tries < 4; ++tries) {
         const int32_t k = *--it;
         if (end_of(k) <= ready || item.start_ns - end_of(k) > kRightAfterNs) break;
-        if (lane[k] == lane[j] || static_cast<size_t>(k) >= j) continue;
+        if (out_.device[k].lane == item.lane || static_cast<size_t>(k) >= j) continue;
         item.other = k;
         break;
       }
@@ -408,30 +416,16 @@ class TimelineBuilder {
 
   // ---- gaps -------------------------------------------------------------------------------------------------------
 
-  void add_gap(int64_t start, int64_t end, int32_t next) {
-    recorded(start, end, [&](int64_t from, int64_t to, bool last) {
-      add_recorded_gap(from, to, last ? next : DeviceTimeline::kNone);
-    });
-  }
-
-  void add_recorded_gap(int64_t start, int64_t end, int32_t next) {
-    if (end <= start) return;
-    int64_t host_end = end;
-    if (next >= 0) {
-      const int32_t launch = out_.device[next].launch;
-      host_end = launch < 0 ? start : std::clamp(out_.host[launch].end_ns, start, end);
+  // Finds which call held the host while launched work did not begin, and what the gap adds to pauses of short kernels.
+  void look_at_gap(IdleGap& gap) {
+    out_.longest_gap_ns = std::max(out_.longest_gap_ns, gap.ns());
+    if (gap.next < 0) return;
+    if (gap.end_ns - gap.host_end_ns >= kBetweenNs) {
+      out_.device[gap.next].held_by = holds_host(gap.host_end_ns, gap.end_ns);
+      gap.host_end_ns = host_end_of(out_, gap.start_ns, gap.end_ns, gap.next);
     }
-    if (next >= 0 && end - host_end >= kBetweenNs) {
-      const int32_t held = holds_host(host_end, end);
-      out_.device[next].held_by = held;
-      if (held >= 0) host_end = std::min(end, out_.host[held].end_ns);
-    }
-    gaps_.push_back({start, host_end, end});
-    out_.longest_gap_ns = std::max(out_.longest_gap_ns, end - start);
-    const bool between = end - host_end < kBetweenNs;
-    out_.idle_ns[between ? IdleCause::kBetween : IdleCause::kStream] += end - host_end;
-    if (!between || next < 0 || !is_short(next)) return;
-    out_.short_pauses_ns[launch_node(next)] += end - host_end;
+    if (gap.end_ns - gap.host_end_ns < kBetweenNs && is_short(gap.next))
+      out_.short_pauses_ns[launch_node(gap.next)] += gap.end_ns - gap.host_end_ns;
   }
 
   // Returns the call, other than a plain wait, in which the host spends most of a time when launched work does not
@@ -471,12 +465,10 @@ class TimelineBuilder {
         out_.shortest_kernel_ns = std::min(out_.shortest_kernel_ns, std::max<int64_t>(0, work.end_ns - work.start_ns));
       if (is_short(j)) ++out_.short_kernel_count[launch_node(j)];
     }
-    int64_t end = out_.start_ns;
-    for (uint32_t j = 0; j < out_.device.size(); ++j) {
-      add_gap(end, out_.device[j].start_ns, j);
-      end = std::max(end, out_.device[j].end_ns);
-    }
-    add_gap(end, out_.end_ns, DeviceTimeline::kNone);
+    std::vector<int32_t> all(out_.device.size());
+    std::iota(all.begin(), all.end(), 0);
+    out_.gaps = idle_gaps(out_, all, out_.start_ns, out_.end_ns);
+    for (IdleGap& gap : out_.gaps) look_at_gap(gap);
     // Finds the wait that returned right after the device became idle; the device was already idle at later waits in
     // the same gap.
     std::vector<int32_t> waits;
@@ -485,11 +477,11 @@ class TimelineBuilder {
     std::stable_sort(waits.begin(), waits.end(),
                      [&](int32_t a, int32_t b) { return out_.host[a].end_ns < out_.host[b].end_ns; });
     size_t next = 0;
-    for (Gap& gap : gaps_) {
-      while (next < waits.size() && out_.host[waits[next]].end_ns < gap.start) ++next;
+    for (IdleGap& gap : out_.gaps) {
+      while (next < waits.size() && out_.host[waits[next]].end_ns < gap.start_ns) ++next;
       if (next == waits.size()) break;
       const auto& item = out_.host[waits[next]];
-      if (item.start_ns < gap.start && item.end_ns <= gap.host_end && is_waiting_call(name(item.slice)))
+      if (item.start_ns < gap.start_ns && item.end_ns <= gap.host_end_ns && is_waiting_call(name(item.slice)))
         gap.drain = waits[next];
     }
   }
@@ -622,22 +614,28 @@ class TimelineBuilder {
           out_.idle_of_key.resize(key + 1, 0);
           out_.longest_of_key.resize(key + 1);
         }
-        while (gap < gaps_.size() && gaps_[gap].host_end <= a) ++gap;
-        for (size_t g = gap; g < gaps_.size() && gaps_[g].start < b; ++g) {
-          const int64_t idle = std::min(b, gaps_[g].host_end) - std::max(a, gaps_[g].start);
+        if (!out_.owners.empty() && out_.owners.back().owner == owner && out_.owners.back().end_ns == a) {
+          out_.owners.back().end_ns = b;
+        } else {
+          out_.owners.push_back({a, b, owner});
+        }
+        const std::vector<IdleGap>& gaps = out_.gaps;
+        while (gap < gaps.size() && gaps[gap].host_end_ns <= a) ++gap;
+        for (size_t g = gap; g < gaps.size() && gaps[g].start_ns < b; ++g) {
+          const int64_t idle = std::min(b, gaps[g].host_end_ns) - std::max(a, gaps[g].start_ns);
           if (idle <= 0) continue;
           out_.idle_of_key[key] += idle;
           auto& longest = out_.longest_of_key[key];
-          if (idle > longest.dur_ns) longest = {idle, std::max(a, gaps_[g].start)};
-          out_.idle_ns[owner] += idle;
-          if (gaps_[g].drain < 0) continue;
-          const uint32_t wait = out_.host[gaps_[g].drain].node;
+          if (idle > longest.dur_ns) longest = {idle, std::max(a, gaps[g].start_ns)};
+          if (gaps[g].drain < 0) continue;
+          const uint32_t wait = out_.host[gaps[g].drain].node;
           drained[static_cast<uint64_t>(wait) << 32 | key] += idle;
         }
       });
     };
     const auto own = [&](int64_t start, int64_t end, bool in_call) {
-      recorded(start, end, [&](int64_t from, int64_t to, bool) { own_recorded(from, to, in_call, to - from); });
+      each_recorded(out_, start, end,
+                    [&](int64_t from, int64_t to, bool) { own_recorded(from, to, in_call, to - from); });
     };
     for (auto& item : out_.host) {
       if (item.slice != kNoSliceIndex) lane = lane_of(item.slice);
@@ -658,10 +656,10 @@ class TimelineBuilder {
     std::sort(out_.drained.begin(), out_.drained.end(), [](const DrainedIdle& a, const DrainedIdle& b) {
       return a.wait_node != b.wait_node ? a.wait_node < b.wait_node : a.key < b.key;
     });
-    // This is for traces without host threads.
-    int64_t all = 0;
-    for (const Gap& g : gaps_) all += g.end - g.start;
-    out_.idle_ns[IdleCause::kUnseen] += all - out_.all_idle_ns();
+    for (const IdleGap& g : out_.gaps) {
+      const IdleTimes times = idle_times(out_, g);
+      for (size_t cause = 0; cause < kIdleCauses; ++cause) out_.idle_ns[cause] += times[cause];
+    }
   }
 
   void sum_busy() {
@@ -719,7 +717,6 @@ class TimelineBuilder {
   DeviceTimeline out_;
   std::vector<size_t> lanes_by_begin_, host_lanes_;  // host lanes; those that launch most come first
   std::vector<int32_t> item_of_slice_, by_end_;
-  std::vector<Gap> gaps_;
   std::vector<uint32_t> works_of_;  // for each host item
   std::vector<uint32_t> node_of_slice_, path_;
   std::unordered_map<uint64_t, uint32_t> child_of_;
@@ -752,14 +749,71 @@ bool is_waiting_call(std::string_view name) {
 
 int64_t DeviceTimeline::all_idle_ns() const { return std::accumulate(idle_ns.begin(), idle_ns.end(), int64_t{0}); }
 
-DeviceTimeline device_timeline(const Trace& trace, const Part& part, bool truncated) {
-  return TimelineBuilder(trace, part, truncated).build();
+int64_t stream_of(const Part& part, size_t slice, size_t lane) {
+  const Slices& s = part.slices;
+  const int64_t named = s.stream_id.empty() ? -1 : part.streams[s.stream_id[slice]];
+  if (named >= 0 && named != UINT32_MAX) return named;  // CUPTI's number for "no stream"
+  const std::string_view tid = part.lanes[lane].tid;
+  const size_t digit = tid.find_first_of("-0123456789");
+  return digit == std::string_view::npos ? -1 : parse_int(tid.substr(digit)).value_or(-1);
 }
 
-bool has_launches(const DeviceTimeline& timeline) {
-  const auto linked = std::count_if(timeline.device.begin(), timeline.device.end(),
-                                    [](const DeviceTimeline::DeviceItem& item) { return item.launch >= 0; });
-  return !timeline.device.empty() && 2 * static_cast<size_t>(linked) >= timeline.device.size();
+DeviceTimeline device_timeline(const Trace& trace, const Part& part) { return TimelineBuilder(trace, part).build(); }
+
+std::vector<IdleGap> idle_gaps(const DeviceTimeline& t, const std::vector<int32_t>& items, int64_t from_ns,
+                               int64_t until_ns) {
+  std::vector<IdleGap> gaps;
+  int64_t end = from_ns;
+  int32_t before = DeviceTimeline::kNone;
+  const auto add = [&](int64_t until, int32_t next) {
+    if (until <= end) return;
+    each_recorded(t, end, until, [&](int64_t start, int64_t stop, bool last) {
+      const int32_t after = last ? next : DeviceTimeline::kNone;
+      if (stop > start) gaps.push_back({start, host_end_of(t, start, stop, after), stop, before, after});
+    });
+  };
+  for (const int32_t item : items) {
+    add(t.device[item].start_ns, item);
+    if (before >= 0 && t.device[item].end_ns <= end) continue;
+    end = std::max(end, t.device[item].end_ns);
+    before = item;
+  }
+  add(until_ns, DeviceTimeline::kNone);
+  return gaps;
+}
+
+IdleTimes idle_times(const DeviceTimeline& t, const IdleGap& gap) {
+  IdleTimes times{};
+  if (!t.linked) {
+    times[IdleCause::kUnseen] = gap.ns();
+    return times;
+  }
+  const int64_t devices = gap.end_ns - gap.host_end_ns;
+  times[devices < kBetweenNs ? IdleCause::kBetween : IdleCause::kStream] = devices;
+  times[IdleCause::kUnseen] = gap.host_end_ns - gap.start_ns;
+  auto it = std::partition_point(t.owners.begin(), t.owners.end(),
+                                 [&](const auto& owned) { return owned.end_ns <= gap.start_ns; });
+  for (; it != t.owners.end() && it->start_ns < gap.host_end_ns; ++it) {
+    const int64_t ns = std::min(it->end_ns, gap.host_end_ns) - std::max(it->start_ns, gap.start_ns);
+    times[it->owner] += ns;
+    times[IdleCause::kUnseen] -= ns;
+  }
+  return times;
+}
+
+ByEnum<IdleCause, std::vector<int64_t>, kIdleCauses> idle_pieces(const DeviceTimeline& timeline,
+                                                                 const std::vector<IdleGap>& gaps) {
+  ByEnum<IdleCause, std::vector<int64_t>, kIdleCauses> pieces;
+  for (const IdleGap& gap : gaps) {
+    const IdleTimes times = idle_times(timeline, gap);
+    for (size_t cause = 0; cause < kIdleCauses; ++cause)
+      if (times[cause] > 0) pieces[cause].push_back(times[cause]);
+  }
+  return pieces;
+}
+
+IdleCause main_cause(const IdleTimes& times) {
+  return static_cast<IdleCause>(std::max_element(times.begin(), times.end()) - times.begin());
 }
 
 int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {

@@ -47,7 +47,7 @@ enum class IdleCause : uint8_t {
   kCollector,       // Python's garbage collector
   kAllocator,       // the driver allocates or frees memory of the device, or pinned memory
   kHostCollective,  // hosts wait for each other: messages, objects, barriers, stores
-  kUnseen,          // no slice covers the time
+  kUnseen,          // no slice covers the time, or launches are not known
   // The host was done:
   kBetween,  // short gaps before work that had been launched in time, and the latency of launches
   kStream,   // long gaps: what the stream waited for is unknown
@@ -81,6 +81,18 @@ struct DrainedIdle {
   int64_t idle_ns = 0;
 };
 
+using IdleTimes = ByEnum<IdleCause, int64_t, kIdleCauses>;
+
+// A time without device work, on all streams or on one.
+struct IdleGap {
+  // Until host_end_ns the host had not launched the next work, or was held up in a call before it could begin.
+  int64_t start_ns, host_end_ns, end_ns;
+  // The device items that end last before the gap and that end it; kNone at an end of the window or of a recording.
+  int32_t before, next;
+  int32_t drain = -1;  // the wait that returned when the device had no queued work
+  int64_t ns() const { return end_ns - start_ns; }
+};
+
 struct DeviceTimeline {
   static constexpr int32_t kNone = -1;
   struct HostItem {
@@ -102,25 +114,36 @@ struct DeviceTimeline {
     // A later call in which the host sat until this work began, although the work had been launched before.
     int32_t held_by = kNone;
     KernelClass kernel = KernelClass::kNone;
+    uint16_t lane = 0;
   };
   struct Piece {
     OwnerKey key;
     int64_t dur_ns;
+  };
+  struct OwnedTime {
+    int64_t start_ns, end_ns;
+    IdleCause owner;
   };
 
   const Part* part = nullptr;
   // The window: the steps if there are any, else from the first to the last device work.
   int64_t start_ns = 0, end_ns = 0;
   int64_t step_count = 0;  // number of profiler steps in it
+  // True when most device work is linked to its launch. Otherwise gaps have no owners, and a replay has nothing to go
+  // by.
+  bool linked = false;
   std::vector<HostNode> nodes;
   std::vector<HostItem> host;      // in order of start; the last one is the end of the last call or step
   std::vector<DeviceItem> device;  // in order of start
   std::vector<Piece> pieces;
-  std::vector<uint32_t> order;  // the order of the replay: starts and ends of host items, and device work
+  std::vector<uint32_t> order;    // the order of the replay: starts and ends of host items, and device work
+  std::vector<IdleGap> gaps;      // of all streams together, over the whole window
+  std::vector<OwnedTime> owners;  // why devices would be idle at any time of the host, in order
+  int64_t lead_ns = 0;            // how much was added to the device's times, so that no work begins before its launch
 
   // The account; its parts add up to window_ns().
   int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
-  ByEnum<IdleCause, int64_t, kIdleCauses> idle_ns = {};
+  IdleTimes idle_ns = {};
 
   struct LongestIdle {
     int64_t dur_ns = 0, start_ns = 0;
@@ -142,11 +165,19 @@ struct DeviceTimeline {
   int64_t all_idle_ns() const;
 };
 
-// `device` is empty where the part has no device work. `truncated` says that the recording ends before its steps do.
-DeviceTimeline device_timeline(const Trace& trace, const Part& part, bool truncated);
+// `device` is empty where the part has no device work.
+DeviceTimeline device_timeline(const Trace& trace, const Part& part);
 
-// True when most device work is linked to its launch. Otherwise gaps have no owners, and a replay has nothing to go by.
-bool has_launches(const DeviceTimeline& timeline);
+// Returns the gaps of [from, until) that these items leave, indexes of `device` in order of start.
+std::vector<IdleGap> idle_gaps(const DeviceTimeline& timeline, const std::vector<int32_t>& items, int64_t from_ns,
+                               int64_t until_ns);
+// Returns what each cause has of a gap: this is the one rule for idle time.
+IdleTimes idle_times(const DeviceTimeline& timeline, const IdleGap& gap);
+// Returns the cause that has most of it.
+IdleCause main_cause(const IdleTimes& times);
+// Returns the pieces of each cause, none of them empty: one per gap at most.
+ByEnum<IdleCause, std::vector<int64_t>, kIdleCauses> idle_pieces(const DeviceTimeline& timeline,
+                                                                 const std::vector<IdleGap>& gaps);
 
 // The parts that a replay removes; empty lists remove nothing.
 struct TakenOut {
@@ -156,6 +187,9 @@ struct TakenOut {
 };
 // Returns how long the window would be in that world, without what was not recorded.
 int64_t replayed_ns(const DeviceTimeline& timeline, const TakenOut& out);
+
+// Returns the number of the stream that device work on this lane belongs to; −1: none is known.
+int64_t stream_of(const Part& part, size_t slice, size_t lane);
 
 // Recognise calls by their names in the driver and the runtime.
 bool is_allocator_call(std::string_view name);

@@ -6,6 +6,7 @@
 #include "base/give_up.h"
 #include "base/number.h"
 #include "base/text.h"
+#include "profile/device_timeline.h"
 #include "profile/hta_rows.h"
 #include "profile/problems.h"
 
@@ -17,12 +18,6 @@ bool kept_by_filter(const TorchRun& run, const TorchRow& row) {
   if (filter.first_step != INT64_MIN || filter.last_step != INT64_MAX)
     if (row.iteration < 0 || row.iteration < filter.first_step || row.iteration > filter.last_step) return false;
   return row.end_ns() >= filter.from_ns && row.start_ns <= filter.to_ns;
-}
-
-int64_t stream_of_lane(const Lane& lane) {
-  const size_t digit = lane.tid.find_first_of("-0123456789");
-  if (digit == std::string::npos) return -1;
-  return parse_int(std::string_view(lane.tid).substr(digit)).value_or(-1);
 }
 
 // A range on a device starts with the first work of the calls inside it. The launch of that work gives its step, since
@@ -46,7 +41,6 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
   rank.rows.reserve(s.size());
   for (size_t l = 0; l < part.lanes.size(); ++l) {
     const Lane& lane = part.lanes[l];
-    const int64_t lane_stream = stream_of_lane(lane);
     for (size_t i = lane.begin; i < lane.end; ++i) {
       give_up_point(i);
       const Category category = trace.categories[s.category_id[i]].kind;
@@ -66,10 +60,7 @@ TorchRank exact_rank(const TorchRun& run, size_t p) {
       row.category = category;
       row.kernel = s.class_of(i);
       row.on_device = device;
-      if (device || category == Category::kDeviceSync) {
-        const int64_t named = part.streams[s.stream_id[i]];
-        row.stream = named >= 0 && named != UINT32_MAX ? named : lane_stream;  // CUPTI's number for "no stream"
-      }
+      if (device || category == Category::kDeviceSync) row.stream = stream_of(part, i, l);
       const uint16_t step = s.step[category == Category::kGpuAnnotation ? decides : i];
       row.iteration = step == 0 ? -1 : static_cast<int32_t>(part.steps[step - 1u].number);
       if (!kept_by_filter(run, row)) continue;

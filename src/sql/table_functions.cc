@@ -6,6 +6,7 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "model/statistics.h"
+#include "profile/device_timeline.h"
 #include "profile/event_text.h"
 #include "sql/run_tables.h"
 #include "sql/slice_rows.h"
@@ -34,10 +35,7 @@ Error no_number(const char* function, const char* what, const Argument& argument
                                            argument_text(argument) + "\"");
 }
 
-// ---- gaps: when no device of a rank, or one of its streams, worked ----
-
-// Short gaps before work that was launched in time are caused by the device itself, as in idle-time-breakdown.
-constexpr int64_t kDelayNs = 30'000;
+// ---- gaps: when no device of a rank, or one of its streams, worked; the gaps of idle-time-breakdown ----
 
 Table empty_gaps() {
   return Table(
@@ -47,42 +45,31 @@ Table empty_gaps() {
        {"start_ns", "start", Type::kTime, "End of the work before the gap, counted from the run's first slice."},
        {"dur_ns", "duration", Type::kDuration, "Time from that end to the start of the next work."},
        {"end_ns", "end", Type::kTime, "start_ns + dur_ns."},
-       {"before_id", "before", Type::kInteger, "Id of the slice of the work that ended last before the gap."},
-       {"after_id", "after", Type::kInteger, "Id of the slice of the work whose start ends the gap."},
-       {"cause", "cause", Type::kText,
-        "host_wait: the next work was launched after the device had become idle. kernel_wait: it was launched in time, "
-        "and the gap is under 30 µs. other: it was launched in time and the gap is longer, or its launch is unknown."}});
+       {"before_id", "before", Type::kInteger,
+        "Id of the slice of the work that ended last before the gap; NULL at the beginning."},
+       {"after_id", "after", Type::kInteger, "Id of the slice of the work that ends the gap; NULL at the end."},
+       {"host_ns", "host's part", Type::kDuration, "Time until the call that launched the next work returned."},
+       {"cause", "cause", Type::kText, "The cause that has most of the gap, as in idle-time-breakdown."}});
 }
 
 void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int64_t min_ns, Table& table) {
   const Part& part = data.trace().parts[p];
-  const Slices& s = part.slices;
-  std::vector<uint32_t> rows = data.device_rows(p);
-  if (stream)
-    std::erase_if(rows, [&](uint32_t i) {
-      return s.stream_id.empty() || s.stream_id[i] == 0 || part.streams[s.stream_id[i]] != *stream;
-    });
-  std::stable_sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return s.start_ns[a] < s.start_ns[b]; });
-  int64_t end = INT64_MIN;
-  uint32_t last = kNoSliceIndex;
-  for (const uint32_t i : rows) {
-    if (last != kNoSliceIndex && s.start_ns[i] > end) {
-      const int64_t dur = between_ns(end, s.start_ns[i]);
-      const uint32_t launch = s.partner.empty() ? kNoSliceIndex : s.partner[i];
-      const char* const cause = launch != kNoSliceIndex && s.start_ns[launch] > end ? "host_wait"
-                                : launch != kNoSliceIndex && dur < kDelayNs         ? "kernel_wait"
-                                                                                    : "other";
-      if (dur >= min_ns) {
-        const int64_t at = data.time_ns(p, end);
-        table.add_row({int64_t{part.rank}, stream ? *stream : kNullInteger, at, dur, sum_or_limit(at, dur),
-                       slice_id(p, last), slice_id(p, i), std::string(cause)});
-      }
-    }
-    const int64_t own_end = sum_or_limit(s.start_ns[i], s.dur_ns[i]);
-    if (last == kNoSliceIndex || own_end > end) {
-      end = own_end;
-      last = i;
-    }
+  const DeviceTimeline timeline = device_timeline(data.trace(), part);
+  std::vector<int32_t> items;
+  for (size_t j = 0; stream && j < timeline.device.size(); ++j)
+    if (stream_of(part, timeline.device[j].slice, timeline.device[j].lane) == *stream)
+      items.push_back(static_cast<int32_t>(j));
+  const auto of_stream = [&] {
+    return items.empty() ? std::vector<IdleGap>()
+                         : idle_gaps(timeline, items, timeline.device[items.front()].start_ns, INT64_MIN);
+  };
+  const auto id = [&](int32_t item) { return item < 0 ? kNullInteger : slice_id(p, timeline.device[item].slice); };
+  for (const IdleGap& gap : stream ? of_stream() : timeline.gaps) {
+    if (gap.ns() < min_ns) continue;
+    const int64_t at = data.time_ns(p, gap.start_ns - timeline.lead_ns);
+    table.add_row({int64_t{part.rank}, stream ? *stream : kNullInteger, at, gap.ns(), sum_or_limit(at, gap.ns()),
+                   id(gap.before), id(gap.next), gap.host_end_ns - gap.start_ns,
+                   std::string(kIdleCauseNames[main_cause(idle_times(timeline, gap))])});
   }
 }
 

@@ -155,13 +155,18 @@ class Profile(unittest.TestCase):
         return sorted(out, key=lambda g: -g[0])
 
     def test_04_largest_holes_and_what_stands_around_them(self):
-        rows = ask(self.path, 'SELECT g.dur_ns, a.name, b.name, g.cause FROM gaps(0) g JOIN slices a ON a.id = g.before_id JOIN slices b ON b.id = g.after_id '
+        rows = ask(self.path, 'SELECT g.dur_ns, a.name, b.name, g.host_ns FROM gaps(0) g JOIN slices a ON a.id = g.before_id JOIN slices b ON b.id = g.after_id '
                               'ORDER BY 1 DESC LIMIT 5')
         truth = []
         for dur, start, before, after in self.gaps(0)[:5]:
-            launch = self.calls[0, after['args']['correlation']]['start']
-            truth.append((dur, before['name'], after['name'], 'host_wait' if launch > start else 'kernel_wait' if dur < 30_000 else 'other'))
+            launch = self.calls[0, after['args']['correlation']]
+            truth.append((dur, before['name'], after['name'], max(0, min(launch['end'], start + dur) - start)))
         self.assertEqual(rows, truth)
+
+    def test_04_gaps_are_the_idle_time_of_the_breakdown(self):
+        answer = json.loads(run('analyze', 'idle-time-breakdown', self.path, '--table', 'device-idle', '--format', 'json', '-q').out)
+        own = sum(row['idle_ns'] for row in answer['tables'][0]['rows'] if row['rank'] == 0)
+        self.assertEqual(ask(self.path, 'SELECT sum(dur_ns) FROM gaps(0)'), [(own,)])
 
     def test_05_what_the_host_did_in_the_largest_hole(self):
         rows = ask(self.path, 'SELECT s.name, s.dur_ns FROM slices s, (SELECT start_ns, dur_ns FROM gaps(0) ORDER BY dur_ns DESC LIMIT 1) g WHERE s.rank = 0 '

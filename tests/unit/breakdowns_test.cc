@@ -86,10 +86,10 @@ TEST_CASE("F18: a device is idle when none of its streams works") {
                                    work("other", "100", "50", 3, 8), work("late", "200", "10", 4)});
   const auto exact = ask(trace, "idle-time-breakdown"), hta = ask(trace, "idle-time-breakdown", {.hta = true});
   const Table& device = table_of(exact, "device-idle");
-  CHECK(cell(device, "idle_ns", "cause", "host_wait") == "50000");  // 150 to 200, launched at 180
-  CHECK(cell(device, "idle_ns", "cause", "before_first") == "10000");
-  CHECK(cell(device, "idle_share", "cause", "host_wait") == "0.25");  // of 10 to 210, as in temporal-breakdown
-  CHECK(cell(table_of(exact, "idle-time"), "idle_ns", "cause", "host_wait") == "100000");
+  CHECK(cell(device, "idle_ns", "cause", "launch") == "32000");    // from 150 until the call returned at 182
+  CHECK(cell(device, "idle_ns", "cause", "kernel") == "18000");    // until 200
+  CHECK(cell(device, "idle_share", "cause", "launch") == "0.16");  // of 10 to 210
+  CHECK(cell(table_of(exact, "idle-time"), "idle_ns", "cause", "launch") == "82000");
   CHECK(cell(hta[0], "idle_time", "idle_category", "kernel_wait") == "-80");
   CHECK(cell(hta[0], "idle_time", "idle_category", "host_wait") == "170");
 }
@@ -98,8 +98,9 @@ TEST_CASE("F8: the delay of consecutive kernels has a unit") {
   const Trace trace = torch_trace({call("cudaLaunchKernel", "0", "2", 1), call("cudaLaunchKernel", "3", "2", 2),
                                    work("a", "10", "10", 1), work("b", "40", "10", 2)});
   const auto cause = [&](const char* delay) {
-    const auto tables = ask(trace, "idle-time-breakdown", {.options = {{"consecutive-kernel-delay", delay}}});
-    return cell(table_of(tables, "idle-time"), "cause");
+    const auto tables =
+        ask(trace, "idle-time-breakdown", {.hta = true, .options = {{"consecutive-kernel-delay", delay}}});
+    return cell(tables[0], "idle_category");
   };
   CHECK(cause("30") == "kernel_wait");
   CHECK(cause("0.02ms") == "other");

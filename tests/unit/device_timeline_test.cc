@@ -20,9 +20,7 @@ std::string launch(int ts, int dur, int correlation) {
 }
 std::string kernel(int ts, int dur, int correlation) { return work("gemm", micros(ts), micros(dur), correlation); }
 
-DeviceTimeline timeline_of(const Trace& trace, bool truncated = false) {
-  return device_timeline(trace, trace.parts[0], truncated);
-}
+DeviceTimeline timeline_of(const Trace& trace) { return device_timeline(trace, trace.parts[0]); }
 int64_t idle_us(const DeviceTimeline& t, IdleCause owner) { return t.idle_ns[owner] / 1000; }
 int64_t accounted_ns(const DeviceTimeline& t) {
   return t.compute_ns + t.exposed_comm_ns + t.exposed_memory_ns + t.other_work_ns + t.all_idle_ns();
@@ -44,13 +42,24 @@ TEST_CASE("device timeline: a launch that does not return owns the gap, to its e
   const Trace trace = torch_trace({launch(0, 5, 1), kernel(5, 100, 1), slice("cpu_op", "aten::mm", 20, 5020),
                                    launch(30, 5000, 2), kernel(5028, 100, 2)});
   const DeviceTimeline t = timeline_of(trace);
-  CHECK(has_launches(t));
+  CHECK(t.linked);
   CHECK(t.window_ns() == 5'123'000);
   CHECK(accounted_ns(t) == t.window_ns());
   CHECK(idle_us(t, IdleCause::kBlocked) == 4923);  // from 105 to the kernel, which starts before the call returns
   CHECK(t.idle_ns[IdleCause::kStream] == 0);
   CHECK(replayed_ns(t, {}) == t.window_ns());
   CHECK(near_us(without_us(t, IdleCause::kBlocked), 5123 - 4923));
+}
+
+TEST_CASE("device timeline: a gap is cut where the launch call returns") {
+  const Trace trace = torch_trace({launch(0, 5, 1), kernel(5, 100, 1), launch(106, 11, 2), kernel(2403, 100, 2)});
+  const DeviceTimeline t = timeline_of(trace);
+  REQUIRE(t.gaps.size() == 1);
+  const IdleTimes times = idle_times(t, t.gaps[0]);
+  CHECK(times[IdleCause::kDispatch] == 12'000);  // from 105 until the call returns at 117
+  CHECK(times[IdleCause::kStream] == 2'286'000);
+  CHECK(main_cause(times) == IdleCause::kStream);
+  CHECK(times == t.idle_ns);
 }
 
 TEST_CASE("device timeline: what the driver does within a long call is time of that call") {

@@ -462,7 +462,7 @@ class LossFinder {
 RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   RankAccount a;
   a.rank = part.rank;
-  const DeviceTimeline t = device_timeline(trace, part, truncated);
+  const DeviceTimeline t = device_timeline(trace, part);
   if (t.device.empty() || t.window_ns() <= 0) return a;
   a.window_ns = t.window_ns();
   a.steps_ns = t.window_ns() + t.lost_ns;
@@ -480,7 +480,7 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
     if (!truncated) last = std::max(last, part.slices.end_ns(i));
   }
   a.before_and_after_ns = t.start_ns - first + last - t.end_ns;
-  a.linked = has_launches(t);
+  a.linked = t.linked;
   if (a.linked) a.losses = LossFinder(trace, t).find();
   return a;
 }

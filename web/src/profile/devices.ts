@@ -59,28 +59,27 @@ export const breakdown: Topic = {
   },
 };
 
-// By cause, in this order. The first three lie between device work.
+// By cause, in this order: what the host did, then what was launched already.
 const CAUSES: ReadonlyArray<readonly [string, Kind]> = [
-  ['host_wait', 'idle'],
-  ['kernel_wait', 'idle-kernel'],
+  ...['input', 'blocked', 'host', 'launch', 'collector', 'allocator', 'host-collective', 'unseen'].map(cause =>
+    [cause, 'idle'] as const
+  ),
+  ['kernel', 'idle-kernel'],
   ['other', 'idle-other'],
-  ['before_first', 'hidden'],
-  ['after_last', 'hidden'],
 ];
 
 function causeRow(label: string, rows: Row[], whole: number): BarRow {
   const of = (cause: string): number => sum(rows.filter(row => row.text('cause') === cause), row => row.num('idle_ns'));
   const parts = CAUSES.map(([cause, kind]) => part(kind, of(cause), whole, wordsFor(`cause.${cause}`)));
-  const longest = maximum(
-    rows.filter(row => !row.text('cause').includes('_first') && row.text('cause') !== 'after_last'),
-    row => row.num('max_ns'),
-  );
+  const longest = maximum(rows, row => row.num('max_ns')), all = sum(rows, row => row.num('idle_ns'));
   return {
     label,
     parts,
     cells: [
-      ...['host_wait', 'kernel_wait', 'other'].map(cause => time(of(cause))),
-      ...(rows.some(row => row.num('max_ns') > 0) ? [time(of('before_first') + of('after_last')), time(longest)] : []),
+      time(all - of('kernel') - of('other')),
+      time(of('kernel')),
+      time(of('other')),
+      ...(longest > 0 ? [time(longest)] : []),
     ],
   };
 }
@@ -93,18 +92,18 @@ export const idle: Topic = {
     if (!device && !streams) return null;
     const nodes: (Node | null)[] = [
       legend(
-        CAUSES.slice(0, 4).map(([cause, kind], i) =>
-          [[kind], wordsFor(i < 3 ? `cause.${cause}` : 'cause.outside')] as const
+        CAUSES.slice(-3).map(([cause, kind]) =>
+          [[kind], wordsFor(kind === 'idle' ? 'cause.anyHost' : `cause.${cause}`)] as const
         ),
       ),
     ];
-    const heads = ['host_wait', 'kernel_wait', 'other'].map(cause => wordsFor(`cause.${cause}`));
+    const heads = ['cause.anyHost', 'cause.kernel', 'cause.other'].map(wordsFor);
     if (device) {
       const rows = [...groupBy(device.rows, row => row.text('rank'))].map(([own, list]) =>
         causeRow(rankLabel(Number(own)), list, sum(list, row => row.num('idle_ns')))
       );
       nodes.push(h('h3', {}, t('idle.devices')),
-        barTable(t('idle.devices'), t('details.rank'), [...heads, t('cause.outsideHead'), t('plot.longest')], rows));
+        barTable(t('idle.devices'), t('details.rank'), [...heads, t('plot.longest')], rows));
     }
     if (streams) {
       const chosen = streams.rows.filter(row => row.num('rank') === oneRank(profile, ranksOf(streams)));
