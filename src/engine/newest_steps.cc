@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 #include <string_view>
 #include <thread>
 
@@ -12,6 +14,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
+#include "pipeline/sums/step_ratios.h"
 
 namespace stageline {
 namespace {
@@ -125,47 +128,33 @@ std::set<int32_t> parts_that_are_done(const Trace& trace, int32_t first, int32_t
   return done;
 }
 
-RunningStep measured(const Trace& trace, const StepSums& step, const RankSums* ranks, size_t count) {
+RunningStep measured(const Trace& trace, const StepSums& step, std::span<const RankSums> ranks) {
   RunningStep out;
   out.step = step.step;
   out.start_ns = step.start_ns;
   out.dur_ns = step.span_ns();
-  out.ranks = count;
-  std::map<int32_t, std::vector<const RankSums*>> of_stage;
-  int64_t bubble_ns = 0;
-  for (size_t i = 0; i < count; ++i) {
-    bubble_ns += ranks[i].span_bubble_ns;
-    const int32_t stage = trace.parts[ranks[i].part].stage;
-    if (stage != kUnknown) of_stage[stage].push_back(&ranks[i]);
+  out.ranks = ranks.size();
+  out.bubble = bubble_of(step, ranks);
+  std::map<int32_t, std::vector<double>> busy_of_stage;
+  for (const RankSums& rank : ranks)
+    if (const int32_t stage = trace.parts[rank.part].stage; stage != kUnknown)
+      busy_of_stage[stage].push_back(rank.busy_ns);
+  std::map<int32_t, double> medians;
+  for (auto& [stage, busy] : busy_of_stage)
+    if (busy.size() >= kMinPeers) medians[stage] = median_of(std::move(busy));
+  for (const RankSums& rank : ranks) {
+    const auto median = medians.find(trace.parts[rank.part].stage);
+    const double ratio = median == medians.end() ? 0 : share_or_zero(rank.busy_ns, median->second);
+    if (ratio <= out.rank_ratio) continue;
+    out.rank_ratio = ratio;
+    out.rank = trace.parts[rank.part].rank;
   }
-  if (count > 0 && step.pipeline_span_ns() > 0)
-    out.bubble = bubble_ns / static_cast<double>(count) / step.pipeline_span_ns();
-  std::vector<double> means;
-  double most = 0;
-  for (const auto& [stage, sums] : of_stage) {
-    double total = 0;
-    std::vector<double> busy;
-    for (const RankSums* sum : sums) {
-      busy.push_back(sum->busy_ns);
-      total += busy.back();
-    }
-    means.push_back(total / sums.size());
-    if (means.back() > most) {
-      most = means.back();
-      out.stage = stage;
-    }
-    if (sums.size() < kMinPeers) continue;
-    const double median = median_of(std::move(busy));
-    for (const RankSums* sum : sums) {
-      const double ratio = share_or_zero(sum->busy_ns, median);
-      if (ratio <= out.rank_ratio) continue;
-      out.rank_ratio = ratio;
-      out.rank = trace.parts[sum->part].rank;
-    }
-  }
-  if (means.size() < 2) return out.stage = -1, out;
-  const double median = median_of(std::move(means));
-  out.stage_ratio = median > 0 ? most / median : 0;
+  const std::vector<StageRatio> stages = stage_ratios(trace, ranks);
+  if (stages.size() < 2) return out;
+  const StageRatio& slowest = *std::max_element(
+      stages.begin(), stages.end(), [](const StageRatio& a, const StageRatio& b) { return a.busy_ns < b.busy_ns; });
+  out.stage = slowest.stage;
+  out.stage_ratio = std::isfinite(slowest.ratio) ? slowest.ratio : 0;
   return out;
 }
 
@@ -342,7 +331,7 @@ Look NewestSteps::look(int32_t after, size_t count, bool early) {
     size_t end = at;
     while (end < sums.ranks.size() && sums.ranks[end].step == step.step) ++end;
     if (step.step >= first_whole && (ended || step.step < end_step))
-      look.steps.push_back(measured(*trace, step, sums.ranks.data() + at, end - at));
+      look.steps.push_back(measured(*trace, step, std::span(sums.ranks).subspan(at, end - at)));
     at = end;
   }
   look.trace = std::move(*trace);

@@ -1,6 +1,7 @@
 // The first numbers of a pipeline: spans, busy time, both bubbles, and the cost of F, B, W for each stage. Definitions:
 // docs/analyses/pipeline-summary.md.
 #include <cmath>
+#include <span>
 #include <string>
 
 #include "analyses/analysis.h"
@@ -11,6 +12,7 @@
 #include "model/statistics.h"
 #include "pipeline/sums/pipeline_sums.h"
 #include "pipeline/sums/stage_costs.h"
+#include "pipeline/sums/step_ratios.h"
 
 namespace stageline {
 namespace {
@@ -97,17 +99,13 @@ Table steps_pipeline_summary_table(const PipelineSums& sums) {
   Table table("steps", "Steps", pipeline_summary_steps_columns());
   size_t r = 0;
   for (const StepSums& step : sums.steps) {
-    double busy = 0, ranks = 0;  // as doubles, because sums over thousands of ranks may pass 2^63 ns
+    const size_t begin = r;
     int64_t worst = 0;
-    for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r) {
-      busy += sums.ranks[r].busy_ns;
+    for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r)
       worst = std::max(worst, sums.ranks[r].span_bubble_ns);
-      ++ranks;
-    }
-    const double whole = step.pipeline_span_ns() * ranks;
-    const double busy_share = whole > 0 ? busy / whole : kNaN;
-    table.add_row({int64_t{step.step}, step.start_ns, step.span_ns(), step.pipeline_span_ns(), busy_share,
-                   1 - busy_share, share_of(worst, step.pipeline_span_ns())});
+    const double bubble = bubble_of(step, std::span(sums.ranks).subspan(begin, r - begin));
+    table.add_row({int64_t{step.step}, step.start_ns, step.span_ns(), step.pipeline_span_ns(), 1 - bubble, bubble,
+                   share_of(worst, step.pipeline_span_ns())});
   }
   return table;
 }

@@ -28,6 +28,7 @@ enum class FigureCost : uint8_t {
   kRead,     // nothing beyond reading the run
   kSums,     // one pass over all slices
   kExplain,  // everything that `stageline explain` computes
+  kAlone,    // a pass that no other answer needs: the page leaves it out
 };
 
 using SharedRun = std::shared_ptr<const Run>;
@@ -35,7 +36,7 @@ using SharedRun = std::shared_ptr<const Run>;
 struct FigureSpec {
   // Lower-case, with underscores. A name that ends in "." is a family: its members are "part.compute", "part.bubble".
   std::string_view name;
-  std::string_view unit;  // "ns", "share", or "" for a count
+  std::string_view unit;  // "ns", "share", "ratio", or "" for a count
   FigureCost cost = FigureCost::kRead;
   std::vector<Figure> (*of)(const SharedRun& run) = nullptr;  // one figure, or the members of the family
   bool is_family() const { return name.ends_with('.'); }

@@ -79,7 +79,7 @@ std::vector<ColumnSpec> figure_columns() {
   using Type = ColumnType;
   return {{"name", "name", Type::kText, "Name of the figure, the same in every output."},
           {"value", "value", Type::kReal, "In the unit of the next column; NULL if it is unknown."},
-          {"unit", "unit", Type::kText, "ns, share, or empty for a count."},
+          {"unit", "unit", Type::kText, "ns, share, ratio, or empty for a count."},
           {"base", "base", Type::kText, "What the value is of: which steps, ranks and times."},
           {"error", "error", Type::kReal, "Standard error in the same unit; NULL where none is known."},
           {"definition", "definition", Type::kText, "How the value is defined."},
@@ -92,6 +92,14 @@ Table figures_table(const std::vector<NamedFigure>& figures, bool chinese) {
     table.add_row({f.name, f.value, std::string(spec->unit), base_of(*spec).in(chinese), f.error,
                    definition_of(*spec).in(chinese), reason_of(f, chinese)});
   return table;
+}
+
+std::string page_figures_json(const SharedRun& run) {
+  std::vector<std::string> names;
+  for (const FigureSpec* spec : all_figures())
+    if (spec->cost != FigureCost::kAlone) names.emplace_back(spec->stem());
+  const Result<std::vector<NamedFigure>> figures = figures_of(run, names);
+  return "{\"figures\":" + figures_json(*figures) + "}";
 }
 
 std::string figures_json(const std::vector<NamedFigure>& figures) {

@@ -35,5 +35,7 @@ Table figures_table(const std::vector<NamedFigure>& figures, bool chinese);
 std::vector<ColumnSpec> figure_columns();
 // A JSON list of objects with the keys of these columns; texts in both languages.
 std::string figures_json(const std::vector<NamedFigure>& figures);
+// {"figures": such a list} for the page's glossary: all that explain has computed already.
+std::string page_figures_json(const SharedRun& run);
 
 }  // namespace stageline

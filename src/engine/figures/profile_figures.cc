@@ -79,6 +79,6 @@ extern const FigureSpec device_window_figure = {"device_window", "ns", FigureCos
 extern const FigureSpec comm_hidden_figure = {"comm_hidden", "share", FigureCost::kSums, comm_hidden};
 extern const FigureSpec coll_wait_figure = {"coll_wait", "ns", FigureCost::kSums, coll_wait};
 extern const FigureSpec idle_cause_figure = {"idle_cause.", "ns", FigureCost::kExplain, idle_cause};
-extern const FigureSpec self_time_figure = {"self_time.", "ns", FigureCost::kSums, self_time};
+extern const FigureSpec self_time_figure = {"self_time.", "ns", FigureCost::kAlone, self_time};
 
 }  // namespace stageline

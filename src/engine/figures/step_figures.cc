@@ -1,8 +1,12 @@
 // Figures of steps: how many there are and how long they take.
+#include <cmath>
+
 #include "engine/explained_run.h"
 #include "engine/figures/figure.h"
+#include "facts/pipeline_facts.h"
 #include "model/run_extent.h"
 #include "model/torch_facts.h"
+#include "pipeline/sums/step_ratios.h"
 
 namespace stageline {
 namespace {
@@ -52,6 +56,22 @@ std::vector<Figure> step_span(const SharedRun& run) {
 
 std::vector<Figure> step_gap(const SharedRun& run) { return of_pipeline(run, "step_gap", explained_run(*run).gap_ns); }
 
+std::vector<Figure> bubble(const SharedRun& run) {
+  const double share = has_cells(run) ? mean_bubble(sums_of(*run)) : std::nan("");
+  if (std::isnan(share)) return {{.name = "bubble", .why_unknown = words("figure.pipelines_only")}};
+  return {{.name = "bubble", .value = share}};
+}
+
+// The stages of a run that has at least two.
+std::vector<Figure> stage_ratio(const SharedRun& run) {
+  std::vector<Figure> out;
+  if (!has_cells(run)) return out;
+  for (const StageRatio& stage : usual_stage_ratios(run->trace(), sums_of(*run)))
+    if (std::isfinite(stage.ratio))
+      out.push_back({.name = "stage_ratio." + std::to_string(stage.stage), .value = stage.ratio});
+  return out;
+}
+
 std::vector<Figure> recording(const SharedRun& run) { return above_zero("recording", recording_ns(run->trace())); }
 
 }  // namespace
@@ -66,6 +86,8 @@ extern const FigureSpec step_period_no_outliers_figure = {"step_period_no_outlie
 extern const FigureSpec step_period_all_figure = {"step_period_all", "ns", FigureCost::kExplain, step_period_all};
 extern const FigureSpec step_span_figure = {"step_span", "ns", FigureCost::kExplain, step_span};
 extern const FigureSpec step_gap_figure = {"step_gap", "ns", FigureCost::kExplain, step_gap};
+extern const FigureSpec bubble_figure = {"bubble", "share", FigureCost::kSums, bubble};
+extern const FigureSpec stage_ratio_figure = {"stage_ratio.", "ratio", FigureCost::kSums, stage_ratio};
 extern const FigureSpec recording_figure = {"recording", "ns", FigureCost::kRead, recording};
 
 }  // namespace stageline
