@@ -4,6 +4,7 @@
 
 #include "base/number.h"
 #include "diagnosis/profile/late_rank.h"
+#include "diagnosis/profile/loss_findings.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
 
@@ -54,16 +55,35 @@ Finding* owner_of_copies(std::vector<Finding>& list, const Finding& x) {
   return pageable && pageable->weight > kMaxOf * x.weight ? pageable : nullptr;
 }
 
-// The devices' steps end with their last work, so a pause at the end of a step lengthens the next one.
-Finding* cause_of_step(std::vector<Finding>& list, const Finding& x) {
-  if (x.id != "step.outlier") return nullptr;
-  const auto cause = std::find_if(list.begin(), list.end(), [&](const Finding& y) {
-    return y.id != x.id && y.step && x.step && (*y.step == *x.step || *y.step + 1 == *x.step) &&
-           y.weight > kMaxOf * x.weight;
-  });
+// The longest piece of a loss that lies in a long step. The devices' steps end with their last work, so a pause at the
+// end of a step lengthens the next one.
+const RankLoss* longest_in(const ProfileAccount& account, const Finding& step) {
+  const RankLoss* longest = nullptr;
+  for (const RankAccount& rank : account)
+    for (const RankLoss& loss : rank.losses)
+      if ((loss.longest_step == *step.step || loss.longest_step + 1 == *step.step) &&
+          (!longest || loss.longest_ns > longest->longest_ns))
+        longest = &loss;
+  return longest;
+}
+
+// A long step is told by what made it long, where one piece of that is most of its excess. Otherwise it says what the
+// two have in common.
+Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& list, Finding& x) {
+  if (x.id != "step.outlier" || !x.step) return nullptr;
+  const RankLoss* loss = longest_in(account, x);
+  if (!loss) return nullptr;
+  const auto cause = std::find_if(list.begin(), list.end(), [&](const Finding& y) { return is_about(y, *loss); });
   if (cause == list.end()) return nullptr;
-  cause->detail += words("profile.step.of_cause", Args().set("title", x.title).set("value", x.value));
-  return &*cause;
+  const double share = share_or_zero(loss->longest_ns, f.max_step_ns - f.median_step_ns);
+  if (share > kMaxOf) {
+    cause->detail += words("profile.step.of_cause", Args().set("title", x.title).set("value", x.value));
+    return &*cause;
+  }
+  Args args;
+  args.set("time", human_duration(loss->longest_ns)).set("title", cause->title);
+  x.detail += words("profile.step.shared", args);
+  return nullptr;
 }
 
 Finding* late_rank_of_host(const ProfileFacts& f, std::vector<Finding>& list, const Finding& x) {
@@ -78,7 +98,7 @@ Finding* late_rank_of_host(const ProfileFacts& f, std::vector<Finding>& list, co
 
 }  // namespace
 
-void name_largest(const ProfileAccount& account, std::vector<Finding>& list) {
+void name_largest(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& list) {
   if (Finding* x = find(list, "comm.exposed")) name_exposed(account, LossKind::kCollective, {}, *x);
   if (Finding* x = find(list, "memory.exposed")) name_exposed(account, LossKind::kCopy, {}, *x);
   Finding* x = find(list, "copies.pageable");
@@ -89,20 +109,22 @@ void name_largest(const ProfileAccount& account, std::vector<Finding>& list) {
       if (loss.kind == LossKind::kCopy && loss.what.find("Pageable") != std::string::npos) exposed += loss.price_ns;
   x->weight = share_or_zero(exposed, window_of(account));
   x->value = percent(x->weight);
+  x->price.saving_ns = x->weight * f.step_ns;
+  x->detail += words("profile.pageable.saving", Args().set("share", percent(x->weight)));
   name_exposed(account, LossKind::kCopy, "Pageable", *x);
   if (!(x->weight > 0)) list.erase(list.begin() + (x - list.data()));
 }
 
-std::vector<std::string> absorb(const ProfileFacts& f, std::vector<Finding>& list) {
+std::vector<std::string> absorb(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& list) {
   std::vector<std::string> covered;
   const auto take_in = [&](auto&& owner_of) {
-    const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return owner_of(x) != nullptr; });
+    const auto it = std::find_if(list.begin(), list.end(), [&](Finding& x) { return owner_of(x) != nullptr; });
     if (it == list.end()) return;
     covered.push_back(it->id);
     list.erase(it);
   };
   take_in([&](const Finding& x) { return owner_of_copies(list, x); });
-  take_in([&](const Finding& x) { return cause_of_step(list, x); });
+  take_in([&](Finding& x) { return cause_of_step(f, account, list, x); });
   take_in([&](const Finding& x) { return late_rank_of_host(f, list, x); });
   return covered;
 }

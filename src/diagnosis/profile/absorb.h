@@ -16,9 +16,9 @@ namespace stageline {
 
 // Names the largest collective or copy of comm.exposed, memory.exposed and copies.pageable, and prices the last by what
 // of it is exposed.
-void name_largest(const ProfileAccount& account, std::vector<Finding>& list);
+void name_largest(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& list);
 
 // Returns the ids of findings that others have taken in.
-std::vector<std::string> absorb(const ProfileFacts& facts, std::vector<Finding>& list);
+std::vector<std::string> absorb(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& list);
 
 }  // namespace stageline

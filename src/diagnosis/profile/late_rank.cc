@@ -74,7 +74,7 @@ Why why_late(const ProfileFacts& f, const RankFacts& late, double waiting_ns) {
 Text reason_for(const ProfileFacts& f, const RankFacts& late) {
   Args args;
   const auto say = [&](const char* sentence, double own, double others) {
-    return words(sentence, args.set("own", human_duration(own)).set("others", human_duration(others)));
+    return words(sentence, args.set("own", time_per_step(f, own)).set("others", time_per_step(f, others)));
   };
   switch (why_late(f, late, f.late->waiting_ns)) {
     case Why::kHost:
@@ -98,8 +98,8 @@ Text how_late(const ProfileFacts& f, const RankFacts& late, const Text& reason) 
   const double others = median_of_other_ranks(f, late, [](const RankFacts& r) { return r.comm_ns; });
   Args args;
   args.flag("matched", f.stragglers_known).set("reason", reason).set("last", grouped(f.came_last));
-  args.set("of", grouped(f.collectives)).set("waited", human_duration(f.late->waiting_ns));
-  args.set("own", human_duration(late.comm_ns)).set("others", human_duration(others));
+  args.set("of", grouped(f.collectives)).set("waited", time_per_step(f, f.late->waiting_ns));
+  args.set("own", time_per_step(f, late.comm_ns)).set("others", time_per_step(f, others));
   args.set("share", f.comm_wait_ns > 0 ? percent(share_or_zero(f.comm_wait_ns, f.whole.span_ns)) : "");
   return words("profile.late.detail", args);
 }
@@ -216,10 +216,10 @@ void add_late_and_slow_ranks(const ProfileFacts& f, std::vector<Finding>& out) {
   x.weight = waited ? f.late->share : share_or_zero(slow.compute_ns - others, slow.span_ns);
   x.value = fixed(slow.compute_ns / others, 2) + "×";
   Args args;
-  args.set("rank", int64_t{slow.rank}).set("own", human_duration(slow.compute_ns)).flag("waited", waited);
+  args.set("rank", int64_t{slow.rank}).set("own", time_per_step(f, slow.compute_ns)).flag("waited", waited);
   const auto idle = std::count_if(f.ranks.begin(), f.ranks.end(), [](const RankFacts& r) { return r.compute_ns <= 0; });
   if (idle > 0) args.count("idle", idle);
-  say(x, "profile.slow", args.set("others", human_duration(others)));
+  say(x, "profile.slow", args.set("others", time_per_step(f, others)));
   if (waited) x.detail += words("profile.slow.late", Args().set("late", how_late(f, slow, {})));
   out.push_back(std::move(x));
 }

@@ -50,7 +50,7 @@ void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::
   x.value = fixed(cause.worst_ratio, 2) + "×";
   Args args;
   args.set("rank", key.second).set("from", cause.src).set("to", cause.dst).set("link", cause.link);
-  args.count("count", cause.links).set("lost", human_duration(cause.lost_ns));
+  args.count("count", cause.links).set("lost", time_per_step(facts, cause.lost_ns));
   const bool one_end = key.first != "link";
   if (one_end)
     x.places = {{.kind = PlaceKind::kRanks, .ranks = {static_cast<int32_t>(key.second)}}};

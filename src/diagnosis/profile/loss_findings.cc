@@ -222,6 +222,11 @@ Finding contention_finding(const ProfileFacts& f, const JoinedLoss& j) {
 
 }  // namespace
 
+bool is_about(const Finding& x, const RankLoss& loss) {
+  const bool idle = loss.kind == LossKind::kIdle || loss.kind == LossKind::kDrain;
+  return idle && x.id == reported_by(loss).id && x.key == loss.at.key();
+}
+
 void add_loss_findings(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& out) {
   double stream_wait = 0;
   for (const RankAccount& rank : account) stream_wait += rank.idle_ns[IdleCause::kStream];

@@ -14,4 +14,7 @@ namespace stageline {
 // launch.bound, device.idle and comm.contention.
 void add_loss_findings(const ProfileFacts& facts, const ProfileAccount& account, std::vector<Finding>& out);
 
+// True for the finding about idle time that is about this loss.
+bool is_about(const Finding& finding, const RankLoss& loss);
+
 }  // namespace stageline

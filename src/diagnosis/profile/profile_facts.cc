@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "base/number.h"
 #include "model/run_extent.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
@@ -139,8 +140,7 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
         exposed_ns += x.recorded_ns, one_stream_ns += x.one_stream ? x.recorded_ns : 0;
   f.comm_on_compute_stream = 2 * one_stream_ns > exposed_ns;
   f.recorded_ns = f.whole.span_ns + f.outside_ns;
-  if (f.ranks.size() > 0 && steps > 0)
-    f.step_count = std::max<size_t>(f.step_count, static_cast<size_t>(steps) / f.ranks.size());
+  if (steps > 0) f.step_count = std::max<size_t>(1, static_cast<size_t>(steps) / f.ranks.size());
   f.step_ns = steps > 0 ? steps_ns / steps : f.window_ns;
   f.accounted = true;
 }
@@ -183,6 +183,12 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
   for (const RankFacts& r : f.ranks) f.window_ns = std::max(f.window_ns, r.span_ns);
   take_account(account, f);
   return f;
+}
+
+Text time_per_step(const ProfileFacts& facts, double sum_ns) {
+  const bool steps = facts.step_count > 1;
+  const Args args = Args().flag("steps", steps).set("time", human_duration(steps ? sum_ns / facts.step_count : sum_ns));
+  return words("profile.per_step", args);
 }
 
 Text device_graphs(const ProfileFacts& facts) { return words("profile.graphs", Args().flag("npu", facts.npu)); }

@@ -86,6 +86,9 @@ struct ProfileFacts {
 // `account` is of the ranks with device work; without it, times are those of whole recordings.
 ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account);
 
+// Returns "12 ms per step" for a sum over the steps of a rank; without several steps, the sum.
+Text time_per_step(const ProfileFacts& facts, double sum_ns);
+
 // Returns "CUDA graphs", or the equivalent of the devices.
 Text device_graphs(const ProfileFacts& facts);
 

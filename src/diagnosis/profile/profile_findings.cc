@@ -46,8 +46,7 @@ bool mostly_waits(const ProfileSums& sums, bool apart) {
     if (!rank.cluster) continue;
     const double collectives = rank.cluster->exposed_collective_ns;
     const double messages = rank.cluster->exposed_message_ns;
-    const double waited =
-        rank.cluster->waits_known ? std::min<double>(collectives, rank.cluster->wait_ns) : 0;
+    const double waited = rank.cluster->waits_known ? std::min<double>(collectives, rank.cluster->wait_ns) : 0;
     waits += messages + (apart ? 0 : waited);
     exposed += collectives + messages - (apart ? waited : 0);
   }
@@ -99,7 +98,11 @@ void add_pageable(const ProfileFacts& f, std::vector<Finding>& out) {
   x.weight = std::min(share, share_or_zero(f.whole.exposed_memory_ns, f.whole.span_ns));
   x.value = percent(share);
   x.value_note = words("profile.note.devices");
-  say(x, "profile.pageable", Args().set("name", f.pageable_name).set("time", human_duration(f.pageable_ns)));
+  say(x, "profile.pageable",
+      Args()
+          .set("name", f.accounted ? "" : f.pageable_name)
+          .set("time", time_per_step(f, f.pageable_ns / f.ranks.size()))
+          .flag("several", f.ranks.size() > 1));
   out.push_back(std::move(x));
 }
 
@@ -194,7 +197,7 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
   add_waiting(facts, list);
   add_step_findings(trace, facts, sums, list);
   add_link_findings(facts, sums, list);
-  if (facts.accounted) name_largest(account, list);
+  if (facts.accounted) name_largest(facts, account, list);
   return list;
 }
 
@@ -243,7 +246,7 @@ Findings profile_findings(const Trace& trace, const ProfileSums& sums, const Pro
   Findings out;
   out.list = price(trace, facts, sums, account);
   std::vector<std::string> covered;
-  if (facts.accounted) covered = absorb(facts, out.list);
+  if (facts.accounted) covered = absorb(facts, account, out.list);
   sort_losses(facts, out.list);
   add_full_queue(facts, out.list);
   add_outside(facts, out.list);
