@@ -1,6 +1,8 @@
 #include "diagnosis/explain_json.h"
 
 #include <cmath>
+#include <string_view>
+#include <utility>
 
 #include "base/json_writer.h"
 
@@ -13,6 +15,10 @@ void parts_json(JsonWriter& json, const char* key, const std::vector<SpanPart>& 
     json.begin_object().field("id", part.id).field("label", part.label).field("share", part.share).end_object();
   json.end_array();
 }
+
+// Figures that findings quote, besides what they cost and save (docs/figures.md).
+constexpr std::pair<std::string_view, std::string_view> kQuoted[] = {
+    {"comm.exposed", "comm_exposed"}, {"comm.exposed", "comm_hidden"}, {"memory.exposed", "copies_exposed"}};
 
 void places_json(JsonWriter& json, const char* key, const std::vector<Place>& places) {
   json.key(key).begin_array();
@@ -44,7 +50,8 @@ void write_place(JsonWriter& json, const Place& place) {
   json.end_object();
 }
 
-void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths) {
+void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std::vector<std::string>& paths,
+                   size_t number) {
   const auto whole = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
   json.begin_object().field("id", f.id);
   places_json(json, "places", f.places);
@@ -67,6 +74,13 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
   f.step ? json.value(*f.step) : json.null();
   json.key("rank");
   f.rank ? json.value(int64_t{*f.rank}) : json.null();
+  json.key("figures").begin_array();
+  const std::string prefix = "finding." + std::to_string(number) + ".";
+  if (number > 0 && f.is_time) json.value(prefix + "lost");
+  if (number > 0 && f.price.saving_ns > 0) json.value(prefix + "saving");
+  for (const auto& [id, name] : kQuoted)
+    if (id == f.id) json.value(name);
+  json.end_array();
   json.field("analysis", f.evidence.analysis)
       .field("table", f.evidence.table)
       .field("command", finding_command(f, paths));
@@ -103,8 +117,7 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
   JsonWriter json;
   json.begin_object().field("run", e.run);
   json.field("steps", e.steps).field("step_ns", std::llround(e.step_ns));
-  json.field("period_ns", std::llround(e.wall_ns))
-      .field("gap_ns", std::llround(e.gap_ns));
+  json.field("period_ns", std::llround(e.wall_ns)).field("gap_ns", std::llround(e.gap_ns));
   json.field("lost_ns", std::llround(e.lost_ns)).field("lost_share", e.lost_share());
   json.field("note", e.note).field("why_not", e.why_not);
   json.field("title", e.headline.title);
@@ -124,7 +137,8 @@ std::string explain_json(const Explanation& e, const std::vector<std::string>& p
         .end_object();
   json.end_array();
   json.key("findings").begin_array();
-  for (const Finding& f : e.findings) write_finding(json, f, e.step_ns, paths);
+  size_t number = 0;
+  for (const Finding& f : e.findings) write_finding(json, f, e.step_ns, paths, ++number);
   json.end_array();
   json.key("offers").begin_array();
   for (const Finding& f : e.offers) write_finding(json, f, e.step_ns, paths);

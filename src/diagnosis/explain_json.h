@@ -16,8 +16,10 @@ std::string finding_command(const Finding& finding, const std::vector<std::strin
 // Writes a place as an object; what does not apply or is not known is absent.
 void write_place(JsonWriter& json, const Place& place);
 
-// Writes a finding as an object, as explain_json() has it. `step_ns` is the mean step.
-void write_finding(JsonWriter& json, const Finding& finding, double step_ns, const std::vector<std::string>& paths);
+// Writes a finding as an object, as explain_json() has it. `step_ns` is the mean step; `number` its place in the list
+// from 1 on, by which figures name it (0: none do).
+void write_finding(JsonWriter& json, const Finding& finding, double step_ns, const std::vector<std::string>& paths,
+                   size_t number = 0);
 
 // The last words of the list: that nothing stands out, or nothing else does, or that causes were not looked for.
 Text closing_words(const Explanation& explanation);

@@ -93,12 +93,12 @@ def compare(label, run, folder):
 
 def page_lines(figures):
     """The table of docs/figures.md, from the program's own list."""
-    unit = {'ns': 'ns', 'share': 'share', '': 'count'}
+    unit = {'ns': 'ns', 'share': 'share', 'ratio': 'ratio', '': 'count'}
     families = {f['name'].split('.')[0] for f in figures if '.' in f['name']}
     seen, lines = set(), ['| Figure | Unit | Of | Definition |', '|---|---|---|---|']
     for f in figures:
         stem = f['name'].split('.')[0]
-        if stem in seen:
+        if stem in seen or f['why_unknown'] and stem in families:
             continue
         seen.add(stem)
         name = stem if stem not in families else stem + '.NAME' if stem != 'finding' else 'finding.N.lost, finding.N.saving'

@@ -13,6 +13,7 @@
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
 #include "engine/explained_run.h"
+#include "engine/figures/figures.h"
 #include "engine/filter_run.h"
 #include "engine/merge_notes.h"
 #include "engine/one_clock.h"
@@ -287,6 +288,7 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
     out.lost_share = explanation.lost_share();
     page.head(out.findings, run->trace().cells.size() > 0 && !web_what_if_gzip().empty());
     page.answer("explain", explain_json(explanation, options.paths));
+    page.answer("figures", page_figures_json(run));
   }
   const bool compares = other != nullptr;
   if (compares) {

@@ -9,6 +9,7 @@
 #include "diagnosis/explain_json.h"
 #include "engine/engine.h"
 #include "engine/explained_run.h"
+#include "engine/figures/figures.h"
 #include "server/http/stated_error.h"
 #include "server/page/answer_json.h"
 #include "server/page/calls_answer.h"
@@ -138,6 +139,10 @@ Result<RunAnswers::Answer> RunAnswers::ask(const std::string& key, AnswerDesk::W
 
 Result<RunAnswers::Answer> RunAnswers::explain() {
   return ask("explain", [this]() -> Result<std::string> { return explain_json(explained_run(*recorded_), paths_); });
+}
+
+Result<RunAnswers::Answer> RunAnswers::figures() {
+  return ask("figures", [this]() -> Result<std::string> { return page_figures_json(recorded_); });
 }
 
 Result<RunAnswers::Answer> RunAnswers::clocks() {

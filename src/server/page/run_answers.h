@@ -49,6 +49,7 @@ class RunAnswers {
   };
   // Errors of the request: kUsage, kNotFound, kUnavailable.
   Result<Answer> explain();
+  Result<Answer> figures();
   Result<Answer> clocks();
   Result<Answer> compare();
   Result<Answer> worst_ranks();

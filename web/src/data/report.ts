@@ -61,6 +61,7 @@ export interface Finding {
   command?: string; // where its numbers are, and what to type to see them
   step?: number | null;
   rank?: number | null; // where it shows, in addition to its places
+  figures?: readonly string[]; // that it quotes; the first is what it costs
 }
 export interface SpanPart {
   id: string;

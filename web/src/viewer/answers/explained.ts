@@ -25,6 +25,7 @@ export interface Reported {
   command: string;
   step: number | null;
   rank: number | null;
+  figures: string[];
 }
 export interface Explained {
   run_en: string;
@@ -61,6 +62,8 @@ export const findingOf = (reported: Reported): Finding => ({
   command: reported.command,
   step: reported.step,
   rank: reported.rank,
+  lost_ns: reported.lost_ns,
+  figures: reported.figures,
 });
 
 // The answer is requested once, by the first page that needs it.

@@ -5,6 +5,7 @@ import {h, type Child} from '../../dom';
 import {duration, grouped} from '../../format';
 import {currentLang, description, flawWords, t} from '../../i18n/i18n';
 import {findingsView} from '../../views/findings';
+import {glossaryView, type Figure} from '../../views/glossary';
 import {headlineView} from '../../views/headline';
 import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
@@ -37,6 +38,7 @@ export function makeOverview(shell: Shell): Page {
   let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false,
     visible = false;
   let profile: Table[] = [], profileDone = false;
+  let figures: readonly Figure[] = [];
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
   function evidence(finding: Finding, key: string): Child {
@@ -56,18 +58,24 @@ export function makeOverview(shell: Shell): Page {
     const ranks = run.ranks.length,
       stages = new Set(run.ranks.map(rank => rank.stage).filter(stage => stage >= 0)).size;
     const machines = new Set(run.ranks.map(rank => rank.machine).filter(machine => machine >= 0)).size;
-    const list: [string, Child][] = [
-      [t('facts.ranks'), grouped(ranks)],
+    const list: [string, Child, string?, number?][] = [
+      [t('facts.ranks'), grouped(ranks), 'ranks', ranks],
       [t('facts.stages'), stages > 1 && grouped(stages)],
       [t('facts.machines'), machines > 1 && grouped(machines)],
-      [t('facts.steps'), run.steps.length > 0 && grouped(run.steps.length)],
-      [t('facts.span'), duration(run.span_ns)],
+      [t('facts.steps'), run.steps.length > 0 && grouped(run.steps.length), 'steps_all', run.steps.length],
+      [t('facts.span'), duration(run.span_ns), 'recording', run.span_ns],
       [t('facts.slices'), grouped(run.slices)],
       [t('facts.source'), `${run.format}, ${description(run.description)}`],
     ];
     return h('section', {class: 'aside-block'},
-      h('dl', {class: 'facts'},
-        ...list.flatMap(([name, value]) => (value ? [h('dt', {}, name), h('dd', {}, value)] : []))));
+      h('dl', {class: 'facts'}, ...list.flatMap(([name, value, figure, exact]) =>
+        value
+          ? [
+            h('dt', {}, name),
+            h('dd', figure ? {'data-figure': figure, 'data-value': String(exact), title: figure} : {}, value),
+          ]
+          : []
+      )));
   }
   function flaws(): Child {
     return run.flaws.length > 0 &&
@@ -121,6 +129,7 @@ export function makeOverview(shell: Shell): Page {
         stepPicture(shell, usualStep(steps), replicaOf(run, reported?.findings.map(findingOf) ?? [])),
         ways(),
         flaws(),
+        figures.length > 0 && glossaryView(figures),
       ].filter((one): one is HTMLElement => !!one),
     );
   }
@@ -161,6 +170,10 @@ export function makeOverview(shell: Shell): Page {
       }, (error: unknown) => {
         wrong = error;
       }).finally(redraw);
+    explained(api).then(() => desk.ask<{figures: Figure[]}>('figures', {}, () => undefined)).then(found => {
+      figures = found.figures;
+      redraw();
+    }, () => undefined);
     desk.offers().then(found => {
       known = new Set(found.answers.map(one => one.name));
       redraw();

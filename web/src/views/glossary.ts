@@ -1,0 +1,40 @@
+// The numbers of the run by name: value, what it is of, definition. Other outputs show the same values under these names.
+import {h} from '../dom';
+import {duration, grouped, percent} from '../format';
+import {both, t} from '../i18n/i18n';
+
+interface Words {
+  en: string;
+  zh: string;
+}
+export interface Figure {
+  name: string;
+  value: number | null;
+  unit: 'ns' | 'share' | 'ratio' | '';
+  base: Words;
+  definition: Words;
+  why_unknown: Words | null;
+}
+
+const said = (words: Words | null): string => (words ? both([words.en, words.zh]) : '');
+
+export function figureText({value, unit, why_unknown}: Figure): string {
+  if (value === null) return said(why_unknown);
+  return unit === 'ns' ? duration(value) : unit === 'share' ? percent(value) : unit === 'ratio'
+    ? `${value.toFixed(2)}×` : grouped(value);
+}
+
+// Closed at first. `data-value` has all digits.
+export function glossaryView(figures: readonly Figure[]): HTMLElement {
+  return h('details', {class: 'glossary'}, h('summary', {}, t('glossary.title')),
+    h('table', {},
+      h('thead', {},
+        h('tr', {},
+          ...(['name', 'value', 'of', 'definition'] as const).map(head => h('th', {}, t(`glossary.${head}`))))),
+      h('tbody', {},
+        ...figures.map(figure =>
+          h('tr', {}, h('th', {scope: 'row'}, h('code', {}, figure.name)),
+            h('td', {'data-figure': figure.name, 'data-value': figure.value === null ? '' : String(figure.value)},
+              figureText(figure)), h('td', {}, said(figure.base)), h('td', {}, said(figure.definition)))
+        ))));
+}
