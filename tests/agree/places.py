@@ -11,10 +11,12 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 BIN = os.environ.get('STAGELINE_BIN') or str(HERE.parents[1] / 'build/dev/stageline')
 sys.path.insert(0, str(HERE.parent / 'server'))
+sys.path.insert(0, str(HERE.parent / 'cli'))
 PACKAGE = pathlib.Path(os.environ.get('STAGELINE_PACKAGE') or pathlib.Path(BIN).resolve().parent / 'python')
 ENVIRONMENT = {**{k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', 'COLUMNS': '120'}
 
@@ -64,6 +66,57 @@ def sql(run):
     return known({'steps_all': steps, 'ranks': ranks, 'steps_no_outliers': usual, 'flaws_input': flaws, 'flaws_clock': clock})
 
 
+def rows_of(told, table):
+    return next((t['rows'] for t in told['tables'] if t['name'] == table), []) if told else []
+
+
+def shares(parts, window):
+    """Shares of idle time by cause, and of all of it, over all ranks. Without launches there are no causes."""
+    if not window:
+        return {}
+    found = {'share:idle': sum(parts.values()) / window}
+    return found | ({} if set(parts) <= {'unseen'} else {f'share:idle_cause.{cause}': ns / window for cause, ns in parts.items()})
+
+
+def idle_tables(run):
+    """The tables of both analyses; their window is the same."""
+    free = answer('analyze', 'free-analysis', run, '--top', '0', '--json')
+    window = sum(row['window_ns'] for row in rows_of(free, 'free-time'))
+    found = []
+    for told, table, key in ((free, 'free-reasons', 'sum_ns'), (answer('analyze', 'idle-time-breakdown', run, '--json'), 'device-idle', 'idle_ns')):
+        parts = {}
+        for row in rows_of(told, table):
+            parts[row['cause']] = parts.get(row['cause'], 0) + row[key]
+        found.append(shares(parts, window))
+    assert found[0] == found[1], f'{run}: free-analysis has {found[0]}, idle-time-breakdown {found[1]}'
+    return found[0]
+
+
+def sql_gaps(run):
+    """Without what each gap's other causes have: the sum alone."""
+    free = answer('analyze', 'free-analysis', run, '--top', '0', '--json')
+    window = sum(row['window_ns'] for row in rows_of(free, 'free-time'))
+    return {'share:idle': (asked(run, 'SELECT sum(dur_ns) FROM gaps()')[0][0] or 0) / window} if window else {}
+
+
+def pipeline_summary(run):
+    """Its steps without outliers: the mean of their shares is the figure."""
+    told = answer('analyze', 'pipeline-summary', run, '--table', 'steps', '--json')
+    outliers = {step for step, in asked(run, 'SELECT step FROM steps WHERE is_outlier')} if told else set()
+    usual = [row['span_bubble_share'] for row in rows_of(told, 'steps') if row['step'] not in outliers and row['span_bubble_share'] is not None]
+    return {'bubble': sum(usual) / len(usual)} if usual else {}
+
+
+def report(run, folder):
+    """What a report carries: explain's answer, and the glossary."""
+    from support import page_answer
+    page = pathlib.Path(folder) / 'page.html'
+    if stageline('report', run, '-o', page, '--force') is None:
+        return {}
+    told, found = page_answer(page, 'explain'), page_answer(page, 'figures')
+    return of_explanation(told) | {f['name']: f['value'] for f in found['figures'] if not f['why_unknown']}
+
+
 def of_explanation(told):
     found = {'steps_usual': told['steps'] or None, 'step_period': told['step_ns'] or None, 'step_period_all': told['period_ns'] or None}
     found |= {'lost': told['lost_ns'] if told['step_ns'] else None}
@@ -73,6 +126,8 @@ def of_explanation(told):
     for number, finding in enumerate(told['findings'], 1):
         found[f'finding.{number}.lost'] = finding['lost_ns']
         found[f'finding.{number}.saving'] = finding['saving_ns'] or None
+        named = [name for name in finding['figures'] if name.startswith('finding.')]
+        assert named == [name for name in (f'finding.{number}.lost', f'finding.{number}.saving') if found[name] is not None], finding['figures']
     return found
 
 
@@ -142,14 +197,24 @@ def python(run):
     return found
 
 
+def settled(server, path):
+    """The answer, once it is made."""
+    while (answered := server.get(path))[0] == 202:
+        time.sleep(0.05)
+    return answered
+
+
 def view(run):
     """What the page in the browser is told."""
     from serving import Server
     server = Server(str(run), '--port', '0', '--quiet')
     try:
         server.wait_ready()
-        status, _, body = server.get('/api/explain')
-        return of_explanation(json.loads(body)) if status == 200 else {}
+        status, _, body = settled(server, '/api/explain')
+        if status != 200:
+            return {}
+        _, _, figures = settled(server, '/api/figures')
+        return of_explanation(json.loads(body)) | {f['name']: f['value'] for f in json.loads(figures)['figures'] if not f['why_unknown']}
     finally:
         server.stop()
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One figure, one number: every place that shows a figure of a run shows the same value.
 
-  run.py [--shared] [PATH…]
+  run.py [--shared[=PART/OF]] [--verbose] [PATH…]
 
 Each fixture of tests/golden and some simulated runs are asked of every place (places.py); with --shared also every input of
 ../shared/data (skipped with a count where it is absent). A figure of one name must be one number: whole numbers to the digit,
@@ -13,6 +13,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 
 import places
@@ -32,7 +33,7 @@ SIMULATED = {
     'zb': ['zb-h1', '--stages', '4', '--micro-batches', '8', '--steps', '5', '--jitter', '0.05'],
 }
 SIMPLE = (places.sql_figures, places.by_name, places.sql, places.explain_json, places.explain_text, places.info, places.waterfall, places.what_if, places.diff,
-          places.view)
+          places.view, places.idle_tables, places.sql_gaps, places.pipeline_summary)
 
 
 def fixtures():
@@ -40,13 +41,13 @@ def fixtures():
 
 
 def shared_inputs():
-    """Files and folders of ../shared/data that a reader takes: the smallest folders that hold something."""
-    found = []
-    for top in ('paddle', 'kineto', 'pipeline_ops', 'faults/pipelines', 'sources', 'ascend'):
-        for path in sorted((SHARED / top).glob('*')):
-            if path.stat().st_size and path.suffix not in ('.md', '.tsv', '.py'):
-                found.append(path)
-    return found
+    """Files and folders of ../shared/data; those that no reader takes are counted as skipped."""
+    tops = ('paddle', 'kineto', 'kineto/hta', 'pipeline_ops', 'pipeline_ops/bytedance', 'faults/pipelines', 'sources', 'sources/*', 'ascend', 'kineto/hta/critical_path',
+            'imports', 'imports/*', 'faults/files/*', 'faults/files/*/input', 'faults/paddle_ascend', 'faults/frameworks', 'faults/torch_runs')
+    found = [path for top in tops for path in sorted(SHARED.glob(top + '/*')) if path.is_dir() or path.suffix not in ('.md', '.tsv', '.py', '.txt')]
+    found = [path for path in found if 'faults/files' not in str(path) or path.name == 'input' or path.parent.name == 'input' and path.is_dir()]
+    # A truth beside a run is no run, and 'healthy' twins are runs of their own.
+    return [path for path in dict.fromkeys(found) if not path.name.startswith('truth')]
 
 
 def same(name, owner, value, owned):
@@ -71,11 +72,11 @@ def compare(label, run, folder):
         return [], 0
     owner = {f['name']: f['value'] for f in json.loads(printed)['figures']}
     wrong, count = [], 0
-    asked = [*SIMPLE, lambda run: places.history(run, folder)]
+    asked = [*SIMPLE, lambda run: places.history(run, folder), lambda run: places.report(run, folder)]
     if (places.PACKAGE / 'stageline').is_dir() and list((places.PACKAGE / 'stageline').glob('_engine*.so')):
         asked.append(places.python)
     for place in asked:
-        place_name = place.__name__.replace('<lambda>', 'history')
+        place_name = place.__name__.replace('<lambda>', 'history or report')
         for name, value in place(run).items():
             count += 1
             flaw = same(name, owner, value, owner)
@@ -130,14 +131,21 @@ def main():
                 subprocess.run([places.BIN, 'simulate', *arguments, '-o', runs['sim:' + name]], check=True, env=places.ENVIRONMENT,
                                capture_output=True)
             wrong += check_page(runs['sim:slow-rank'], GOLDEN / 'readers/kineto/input')
-            if '--shared' in sys.argv:
+            part, of = next(([int(n) for n in word[9:].split('/')] for word in sys.argv if word.startswith('--shared=')), (1, 1))
+            if any(word.startswith('--shared') for word in sys.argv):
                 if SHARED.is_dir():
-                    runs |= {str(path.relative_to(SHARED)): path for path in shared_inputs()}
+                    runs |= {str(path.relative_to(SHARED)): path for path in shared_inputs()[part - 1::of]}
+                    for packed in sorted(SHARED.glob('ascend/modes/*/input.tar.xz'))[part - 1::of]:
+                        runs[str(packed.relative_to(SHARED))] = opened = pathlib.Path(folder) / packed.parent.name
+                        with tarfile.open(packed) as files:
+                            files.extractall(opened, filter='data')
                 else:
                     skipped = 1
         os.chdir(folder)
         for label, run in runs.items():
             found, compared = compare(label, run, folder)
+            if '--verbose' in sys.argv:
+                print(label, compared, *found, sep='\n  ', flush=True)
             wrong += found
             count += compared
             skipped += compared == 0

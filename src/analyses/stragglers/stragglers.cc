@@ -55,7 +55,7 @@ std::vector<ColumnSpec> straggler_causes_columns() {
 
 // Lists the causes that `explain` names, with its numbers, and the steps that are slow as a whole.
 Table causes_table(const Trace& trace, const Stragglers& s, const CauseList& list, const Recognition& recognition) {
-  Table table("straggler-causes", "What holds the ranks up", straggler_causes_columns());
+  Table table("straggler-causes", "What delays the ranks", straggler_causes_columns());
   const auto share = [&](double ns) { return list.step_ns > 0 ? ns / list.step_ns : std::nan(""); };
   std::vector<CauseRow> rows;
   for (const Cause& c : list.causes) {

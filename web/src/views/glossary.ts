@@ -1,4 +1,4 @@
-// The numbers of the run by name: value, what it is of, definition. Other outputs show the same values under these names.
+// Numbers of the run by name: value, what it is of, definition. Other outputs show the same values under these names.
 import {h} from '../dom';
 import {duration, grouped, percent} from '../format';
 import {both, t} from '../i18n/i18n';
