@@ -1,12 +1,15 @@
-// A plan: an order as it is replayed, with what each cell is, waits for and sends. other_order.h compiles and replays
-// it.
+// A plan: an order as it is replayed, with what each cell is, waits for and sends. other_order.h replays it.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 #include <vector>
 
+#include "base/result.h"
 #include "model/schedule.h"
+#include "pipeline/order/rank_lists.h"
 #include "pipeline/replay/graph_ops.h"
 
 namespace stageline {
@@ -29,5 +32,14 @@ struct OrderPlan {
   std::vector<double> held;
   double max_held() const { return held.empty() ? 0 : *std::max_element(held.begin(), held.end()); }
 };
+
+// Only orders of at most this many cells per pipeline are tried.
+inline constexpr size_t kMaxPlanCells = 2'000'000;
+// Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMaxPlanCells.
+Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
+
+// The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists
+// cannot run together.
+std::optional<OrderPlan> compile_as_it_ran(const RankLists& lists, std::string_view name, const ScheduleSizes& sizes);
 
 }  // namespace stageline

@@ -8,154 +8,21 @@
 #include <optional>
 
 #include "base/error_words.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/measure/op_values.h"
-#include "pipeline/order/check_order.h"
 #include "pipeline/order/rank_lists.h"
-#include "pipeline/replay/schedule_numbers.h"
-#include "schedules/make.h"
 
 namespace stageline {
 namespace {
 
 // Most of one cell's cost that embedding or head may take: however fast the cell becomes, its layers keep something.
 constexpr double kMaxConstant = 0.95;
-enum : uint8_t { kF, kB, kI, kW };  // columns of a plan's slot costs
-
-uint8_t column_of(CellKind kind) {
-  switch (kind) {
-    case CellKind::kForward: return kF;
-    case CellKind::kInputGrad: return kI;
-    case CellKind::kWeightGrad: return kW;
-    default: return kB;
-  }
-}
-
 size_t direction_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
 
 // Whether a chunk of a micro-batch runs on a rank: with two directions, each micro-batch takes one of the two chunks.
 bool runs_here(const Schedule& schedule, int32_t chunk, int32_t micro_batch) {
   if (schedule.layout != ChunkLayout::kBidirectional) return true;
   return chunk == (micro_batch < schedule.sizes.micro_batches / 2 ? 0 : 1);
-}
-
-}  // namespace
-
-namespace {
-
-Result<OrderPlan> compile(Schedule schedule);
-
-// The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists
-// cannot run together.
-std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
-  std::vector<const WorkList*> most(schedule.ranks.size(), nullptr);
-  const WorkLists work = work_lists(lists);
-  for (const WorkList& list : work.lists) {
-    if (list.stage < 0 || static_cast<size_t>(list.stage) >= most.size() ||
-        list.micro_batches != schedule.sizes.micro_batches)
-      continue;
-    const WorkList*& best = most[list.stage];
-    if (!best || list.count > best->count) best = &list;
-  }
-  for (size_t stage = 0; stage < most.size(); ++stage) {
-    if (!most[stage]) return std::nullopt;
-    RankOrder order;
-    const std::vector<WorkToken>& tokens = most[stage]->tokens;
-    for (size_t t = 0; t < tokens.size(); ++t) {
-      if (tokens[t].micro_batch < 0 || tokens[t].chunk < 0) return std::nullopt;
-      const Action action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk};
-      if (tokens[t].fused && t + 1 < tokens.size() && tokens[t + 1].fused) {
-        ++t;
-        order.emplace_back(action, Action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk});
-      } else {
-        order.emplace_back(action);
-      }
-    }
-    schedule.ranks[stage] = std::move(order);
-  }
-  if (!check_order(schedule)) return std::nullopt;
-  return schedule;
-}
-
-}  // namespace
-
-Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
-  // The size is checked before the order is made: there are a forward and a backward for every chunk of every
-  // micro-batch.
-  const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
-  if (least > kMaxPlanCells)
-    return said_error(
-        ErrorCode::kLimit, "order.too_many_cells",
-        Args().set("schedule", std::string(name)).set("cells", fixed(least, 0)).set("max", int64_t{kMaxPlanCells}), {},
-        "ask for fewer micro-batches or chunks");
-  Result<Schedule> made = make_schedule(name, sizes);
-  if (!made) return std::move(made).error();
-  return compile(std::move(*made));
-}
-
-namespace {
-
-Result<OrderPlan> compile(Schedule schedule) {
-  size_t count = 0;
-  for (const RankOrder& order : schedule.ranks) count += order.size();
-  OrderPlan plan;
-  const int32_t m = schedule.sizes.micro_batches, v = schedule.sizes.chunks;
-  const size_t stages = virtual_stage_count(schedule);
-  std::vector<uint32_t> forward(stages * m, kNoCell), backward = forward;
-  std::vector<size_t> next(schedule.ranks.size(), 0);
-  std::vector<uint32_t> last(schedule.ranks.size(), kNoCell);
-  const auto at = [&](int32_t stage, int32_t mb) {
-    return stage * static_cast<size_t>(m) + mb;
-  };
-  ReplayCosts costs;
-  // A replay asks for a cell's cost when everything that the cell waits for has run, which is the order that plans
-  // need.
-  costs.cell_ns = [&](int32_t rank, const ScheduleCell& cell) -> int64_t {
-    const size_t r = rank;
-    const auto index = static_cast<uint32_t>(plan.cells.size());
-    OrderPlan::Cell c{{0, 0},  {0, 0}, static_cast<uint8_t>(cell.actions().size()), rank, last[r], {kNoCell, kNoCell},
-                      {-1, -1}};
-    for (size_t a = 0; a < 2; ++a) {
-      const Action& action = cell.actions()[std::min(a, cell.actions().size() - 1)];
-      c.slot[a] = static_cast<uint32_t>(
-          (rank * static_cast<size_t>(v) + action.chunk) *
-              m +
-          action.micro_batch);
-      c.kind[a] = column_of(action.kind);
-      if (a >= cell.actions().size()) continue;
-      const int32_t stage = virtual_stage(schedule, rank, action.chunk);
-      const bool down = action.kind == CellKind::kForward;
-      uint32_t after = kNoCell;
-      if (down)
-        after = stage == 0 ? kNoCell : forward[at(stage - 1, action.micro_batch)];
-      else if (action.kind == CellKind::kWeightGrad || static_cast<size_t>(stage) + 1 == stages)
-        after = (action.kind == CellKind::kWeightGrad ? backward : forward)[at(stage, action.micro_batch)];
-      else
-        after = backward[at(stage + 1, action.micro_batch)];
-      c.after[a] = after;
-      if (after != kNoCell && plan.cells[after].stage != rank) c.edge[a] = 2 * rank + (down ? 0 : 1);
-    }
-    plan.cells.push_back(c);
-    for (const Action& action : cell.actions()) {
-      const size_t slot = at(virtual_stage(schedule, rank, action.chunk), action.micro_batch);
-      if (action.kind == CellKind::kForward)
-        forward[slot] = index;
-      else if (action.kind != CellKind::kWeightGrad)
-        backward[slot] = index;
-    }
-    last[r] = index;
-    return UnitCosts{}.of(cell);
-  };
-  plan.cells.reserve(count);
-  auto times = replay(schedule, costs);
-  if (!times) return std::move(times).error();
-  const double share = schedule.layout == ChunkLayout::kBidirectional ? 1 : 1.0 / v;
-  for (const RankNumbers& rank : schedule_numbers(schedule, *times).ranks)
-    plan.held.push_back(rank.activations * share);
-  for (RankOrder& order : schedule.ranks) order = {};
-  plan.schedule = std::move(schedule);
-  return plan;
 }
 
 }  // namespace
@@ -190,12 +57,10 @@ OrderModel OrderModel::of(const Trace& trace, const StepGraph& graph, Recognitio
   const RankLists made_lists = listed ? RankLists{} : rank_lists(trace, r.rule);
   const RankLists& lists = listed ? *known_lists : made_lists;
   if (std::any_of(r.divergences.begin(), r.divergences.end(), [](const Divergence& d) { return d.is_order; }))
-    if (Result<Schedule> made = make_schedule(best.name, best.sizes))
-      if (std::optional<Schedule> ran = as_it_ran(lists, std::move(*made)))
-        if (Result<OrderPlan> plan = compile(std::move(*ran))) {
-          model.present_ = std::move(*plan);
-          model.left_ = true;
-        }
+    if (std::optional<OrderPlan> plan = compile_as_it_ran(lists, best.name, best.sizes)) {
+      model.present_ = std::move(*plan);
+      model.left_ = true;
+    }
   model.collect(lists, graph, trace.cells.size());
   if (model.pipelines_.empty())
     model.why_not_ = words("order.incomplete", Args().set("schedule", best.name));
@@ -248,8 +113,7 @@ void OrderModel::collect(const RankLists& lists, const StepGraph& graph, size_t 
             token.chunk >= sizes_.chunks)
           continue;
         Slot& slot =
-            slots_[pipeline->second + (list.stage * v + token.chunk) * m +
-                   static_cast<size_t>(token.micro_batch)];
+            slots_[pipeline->second + (list.stage * v + token.chunk) * m + static_cast<size_t>(token.micro_batch)];
         slot.op[direction_of(token.kind)] = op;
         if (token.fused) slot.fused_with[token.kind == CellKind::kForward ? 0 : 1] = true;
       }
@@ -294,8 +158,7 @@ void OrderModel::take_times(const StepGraph& graph, const OpTimesView& times, co
       const uint32_t op = slot.op[d];
       if (op == kNoCell) continue;
       if (d < 2 && slot.fused_with[d]) {
-        const size_t vs =
-            virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v));
+        const size_t vs = virtual_stage_of(static_cast<int32_t>(s / m / v), static_cast<int32_t>(s / m % v));
         const DirectionCost& usual = stages_.cost_ns[vs];
         const double both = usual[0] + usual[1] + usual[2];
         const double part = both > 0 ? (d == 0 ? usual[0] : usual[1] + usual[2]) / both : 0.5;
@@ -352,8 +215,7 @@ class OrderModel::PlanCosts {
       if (same_chunks_) {
         ns = own[(rank * v + chunk) * m + mb];
       } else {
-        const size_t vs =
-            virtual_stage(plan_.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk));
+        const size_t vs = virtual_stage(plan_.schedule, static_cast<int32_t>(rank), static_cast<int32_t>(chunk));
         for (size_t d = 0; d < kDirections; ++d) {
           ns[d] = sums[rank * m + mb][d] / new_v_;
           if (!ends_.empty() && vs == 0) ns[d] += ends_ns[mb][d];
@@ -399,8 +261,7 @@ std::vector<std::vector<double>> OrderModel::replay(const StepGraph& graph, cons
       if (only_step != kNoCell && pipeline.step != only_step) continue;
       take_times(graph, times, pipeline, own);
       const double* of_replica =
-          latency.data() +
-          std::min<size_t>(latency.size() / (p * 2) - 1, std::max(0, pipeline.dp)) * p * 2;
+          latency.data() + std::min<size_t>(latency.size() / (p * 2) - 1, std::max(0, pipeline.dp)) * p * 2;
       for (size_t k = 0; k < plans.size(); ++k) {
         const OrderPlan& plan = *plans[k];
         costs[k].costs(own, cost);

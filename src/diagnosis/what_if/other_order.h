@@ -26,11 +26,6 @@
 
 namespace stageline {
 
-// Only orders of at most this many cells per pipeline are tried.
-inline constexpr size_t kMaxPlanCells = 2'000'000;
-// Errors: those of make_schedule(); kBadInput when the order deadlocks; kLimit beyond kMaxPlanCells.
-Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes);
-
 // Durations of operations in a scenario: those of the graph with shorter launch delays, or computed by a rule on
 // request. Storing them for a large run would need a quarter of the memory of its graph. References must outlive it.
 class OpTimesView {

@@ -16,17 +16,29 @@ constexpr double kMaxWhole =
 class PackWriter {
  public:
   static constexpr bool kReads = false;
-  template <class T>
-  void whole(const T& value) {
-    put(bytes_, zigzag(static_cast<int64_t>(value)));
+  template <class... T>
+  void whole(const T&... values) {
+    (put(bytes_, zigzag(static_cast<int64_t>(values))), ...);
   }
   void real(const double& value) { put_real(bytes_, value); }
   void text(const std::string& value) {
     put(bytes_, value.size());
     bytes_ += value;
   }
+  template <class... T>
+  void column(const std::vector<T>&... columns) {
+    (one_column(columns), ...);
+  }
+  template <class List, class Each>
+  void list(const List& values, const Each& each) {
+    put(bytes_, values.size());
+    for (const auto& value : values) each(value);
+  }
+  std::string take() { return std::move(bytes_); }
+
+ private:
   template <class T>
-  void column(const std::vector<T>& values) {
+  void one_column(const std::vector<T>& values) {
     std::string plain, distances;
     T before{};
     for (const T& value : values) {
@@ -42,17 +54,7 @@ class PackWriter {
     put(bytes_, values.size() * 2 + (near ? 1 : 0));
     bytes_ += near ? distances : plain;
   }
-  template <class List, class Each>
-  void list(const List& values, const Each& each) {
-    put(bytes_, values.size());
-    for (const auto& value : values) each(value);
-  }
-  std::string take() { return std::move(bytes_); }
-
- private:
-  static uint64_t zigzag(int64_t value) {
-    return (static_cast<uint64_t>(value) << 1) ^ (value >> 63);
-  }
+  static uint64_t zigzag(int64_t value) { return (static_cast<uint64_t>(value) << 1) ^ (value >> 63); }
   static void put(std::string& out, uint64_t value) {
     for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
     out += static_cast<char>(value);
@@ -74,14 +76,26 @@ class PackReader {
  public:
   static constexpr bool kReads = true;
   explicit PackReader(std::string_view bytes) : rest_(bytes) {}
-  template <class T>
-  void whole(T& value) {
-    value = static_cast<T>(unzigzag(get()));
+  template <class... T>
+  void whole(T&... values) {
+    ((values = static_cast<T>(unzigzag(get()))), ...);
   }
   void real(double& value) { value = get_real(); }
   void text(std::string& value) { value = bytes_of(get()); }
+  template <class... T>
+  void column(std::vector<T>&... columns) {
+    (one_column(columns), ...);
+  }
+  template <class List, class Each>
+  void list(List& values, const Each& each) {
+    values.resize(counted(get()));
+    for (auto& value : values) each(value);
+  }
+  bool whole_to_the_end() const { return !broken_ && rest_.empty(); }
+
+ private:
   template <class T>
-  void column(std::vector<T>& values) {
+  void one_column(std::vector<T>& values) {
     const uint64_t head = get();
     values.resize(counted(head / 2));
     int64_t before = 0;
@@ -94,14 +108,6 @@ class PackReader {
       }
     }
   }
-  template <class List, class Each>
-  void list(List& values, const Each& each) {
-    values.resize(counted(get()));
-    for (auto& value : values) each(value);
-  }
-  bool whole_to_the_end() const { return !broken_ && rest_.empty(); }
-
- private:
   static int64_t unzigzag(uint64_t value) {
     return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
   }
@@ -150,8 +156,7 @@ class PackedModel {
     what_if(p, model);
     p.list(with.fixes, [&](auto& one) { changes(p, one); });
     p.whole(with.zero_ns);
-    p.column(with.dp);
-    p.column(with.stage);
+    p.column(with.dp, with.stage);
   }
 
   // Computes what is not stored; needs the whole model.
@@ -173,12 +178,11 @@ class PackedModel {
     order(p, m.order_);
     costs(p, m.layers_.constant_ns);
     p.whole(m.whole_);
-    for (auto* column : {&m.ranks_}) p.column(*column);
-    p.column(m.counts_);
+    p.column(m.ranks_, m.counts_);
     p.real(m.gap_ns_);
     p.column(m.launch_ns_);
     links(p, m);
-    for (auto* column : {&m.fair_ns_, &m.graph_step_ns_, &m.order_step_ns_}) p.column(*column);
+    p.column(m.fair_ns_, m.graph_step_ns_, m.order_step_ns_);
   }
 
   // An operation's link factor is stored as the list of different factors and, for each operation, which of them it
@@ -199,8 +203,7 @@ class PackedModel {
         which.push_back(
             static_cast<uint32_t>(std::lower_bound(different.begin(), different.end(), one) - different.begin()));
     }
-    p.column(different);
-    p.column(which);
+    p.column(different, which);
     if constexpr (Pack::kReads) {
       for (const uint32_t at : which) m.place_of_.push_back(at < different.size() ? at : 0);
       m.link_factor_ = std::move(different);
@@ -209,36 +212,18 @@ class PackedModel {
 
   template <class Pack, class Graph>
   static void graph(Pack& p, Graph& g) {
-    p.whole(g.source);
-    p.whole(g.messages_recorded);
+    p.whole(g.source, g.messages_recorded);
     p.list(g.types, [&](auto& type) {
       p.text(type.name);
-      p.whole(type.kind);
-      p.whole(type.communicates);
-      p.whole(type.overlapped);
+      p.whole(type.kind, type.communicates, type.overlapped);
     });
-    p.list(g.steps, [&](auto& step) {
-      for (auto* number : {&step.begin, &step.end}) p.whole(*number);
-      p.whole(step.step);
-      p.whole(step.start_ns);
-      p.whole(step.span_ns);
-      p.whole(step.counts);
-    });
-    p.list(g.groups, [&](auto& group) {
-      p.whole(group.begin);
-      p.whole(group.end);
-    });
-    p.whole(g.stage_count);
-    p.whole(g.dp_count);
-    p.column(g.type);
-    p.column(g.kind);
-    for (auto* column : {&g.part, &g.chunk, &g.micro_batch, &g.stage_of, &g.dp_of}) p.column(*column);
+    p.list(g.steps,
+           [&](auto& step) { p.whole(step.begin, step.end, step.step, step.start_ns, step.span_ns, step.counts); });
+    p.list(g.groups, [&](auto& group) { p.whole(group.begin, group.end); });
+    p.whole(g.stage_count, g.dp_count);
+    p.column(g.type, g.kind, g.part, g.chunk, g.micro_batch, g.stage_of, g.dp_of);
     cells(p, g);
-    p.column(g.group_of);
-    p.column(g.closes_of);
-    p.column(g.dur_ns);
-    p.column(g.delay_ns);
-    p.column(g.wait_begin);
+    p.column(g.group_of, g.closes_of, g.dur_ns, g.delay_ns, g.wait_begin);
     // Operations wait for others shortly before them, so distances are short numbers.
     std::vector<uint32_t> back;
     if constexpr (!Pack::kReads)
@@ -323,9 +308,8 @@ class PackedModel {
 
   template <class Pack, class Sizes>
   static void sizes(Pack& p, Sizes& s) {
-    for (auto* number : {&s.stages, &s.micro_batches, &s.chunks, &s.group}) p.whole(*number);
-    p.whole(s.dw_detach);
-    for (auto* number : {&s.plan.forward, &s.plan.input, &s.plan.weight, &s.plan.latency}) p.whole(*number);
+    p.whole(s.stages, s.micro_batches, s.chunks, s.group, s.dw_detach, s.plan.forward, s.plan.input, s.plan.weight,
+            s.plan.latency);
   }
 
   template <class Pack, class Costs>
@@ -355,9 +339,7 @@ class PackedModel {
     p.whole(o.present_.schedule.layout);
     p.column(o.present_.held);
     p.list(o.pipelines_, [&](auto& pipeline) {
-      p.whole(pipeline.step);
-      p.whole(pipeline.dp);
-      p.whole(pipeline.slots);
+      p.whole(pipeline.step, pipeline.dp, pipeline.slots);
       p.real(pipeline.head_ns);
     });
     slots(p, o.slots_);
@@ -379,8 +361,7 @@ class PackedModel {
           ops.push_back(slot.op[d]);
           fused.push_back(d < 2 && slot.fused_with[d] ? 1 : 0);
         }
-      p.column(ops);
-      p.column(fused);
+      p.column(ops, fused);
       if constexpr (Pack::kReads) {
         list.resize(ops.size());
         for (size_t s = 0; s < std::min(ops.size(), fused.size()); ++s) {
@@ -407,21 +388,17 @@ class PackedModel {
   template <class Pack, class C>
   static void changes(Pack& p, C& c) {
     p.list(c.scales, [&](auto& s) {
-      for (auto* number : {&s.stage, &s.rank, &s.dp, &s.chunk, &s.micro_batch, &s.step}) p.whole(*number);
+      p.whole(s.stage, s.rank, s.dp, s.chunk, s.micro_batch, s.step);
       maybe(p, s.kind);
       p.real(s.by);
       maybe(p, s.set_ns);
     });
-    p.list(c.replaced, [&](auto& worker) {
-      p.whole(worker.first);
-      p.whole(worker.second);
-    });
+    p.list(c.replaced, [&](auto& worker) { p.whole(worker.first, worker.second); });
     costs(p, c.stage_factor);
-    p.whole(c.fair_stage);
-    for (auto* flag : {&c.fair_cells, &c.fair_links, &c.no_delay}) p.whole(*flag);
+    p.whole(c.fair_stage, c.fair_cells, c.fair_links, c.no_delay);
     maybe(p, c.latency_ns);
     p.text(c.schedule);
-    for (auto* number : {&c.chunks, &c.group, &c.micro_batches}) p.whole(*number);
+    p.whole(c.chunks, c.group, c.micro_batches);
   }
 };
 

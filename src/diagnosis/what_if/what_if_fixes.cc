@@ -56,10 +56,9 @@ class Finder {
     if (all) times();
     price();
     if (all) combine();
-    std::stable_sort(list_.fixes.begin() + options_.own.size(), list_.fixes.end(),
-                     [](const Fix& a, const Fix& b) {
-                       return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
-                     });
+    std::stable_sort(list_.fixes.begin() + options_.own.size(), list_.fixes.end(), [](const Fix& a, const Fix& b) {
+      return a.bound != b.bound ? b.bound : a.price.saving_ns > b.price.saving_ns;
+    });
     list_.sentence = sentence(list_.fixes, model_.error().recorded_ns);
     if (options_.layers_divided && !list_.layers.empty()) list_.sentence += divided_words(list_.layers);
     return std::move(list_);
@@ -76,15 +75,26 @@ class Finder {
     add("jitter", {.fair_cells = true}, jitter_words(), true);
   }
 
-  void add(const char* id, Changes changes, FixWords words, bool bound = false) {
+  static Fix fix_of(const char* id, Changes changes, FixWords words) {
     Fix fix;
     fix.id = id;
     fix.changes = std::move(changes);
     fix.name = std::move(words.name);
     fix.assumes = std::move(words.assumes);
     fix.how = std::move(words.how);
-    fix.bound = bound;
-    list_.fixes.push_back(std::move(fix));
+    return fix;
+  }
+  void add(const char* id, Changes changes, FixWords words, bool bound = false) {
+    list_.fixes.push_back(fix_of(id, std::move(changes), std::move(words)));
+    list_.fixes.back().bound = bound;
+  }
+
+  // The first rank that holds a stage, of one replica or, with kUnknown, of any.
+  int32_t rank_that_holds(int32_t stage, int32_t dp) const {
+    const StepGraph& graph = model_.graph();
+    for (size_t op = 0; op < graph.size(); ++op)
+      if (graph.stage(op) == stage && (dp == kUnknown || graph.dp(op) == dp)) return model_.rank_of(op);
+    return kUnknown;
   }
 
   void balance() {
@@ -116,8 +126,7 @@ class Finder {
       double sum = 0;
       for (const DirectionCost& cost : stages.cost_ns) sum += cost[d];
       for (size_t s = 0; s < stages.cost_ns.size(); ++s)
-        if (stages.cost_ns[s][d] > 0)
-          changes.stage_factor[s][d] = sum / stages.cost_ns.size() / stages.cost_ns[s][d];
+        if (stages.cost_ns[s][d] > 0) changes.stage_factor[s][d] = sum / stages.cost_ns.size() / stages.cost_ns[s][d];
     }
     add("even", std::move(changes), even_words(), true);
   }
@@ -208,10 +217,7 @@ class Finder {
     for (const Slow& one : slow) {
       const auto dp = static_cast<int32_t>(one.worker / graph.stage_count);
       const auto stage = static_cast<int32_t>(one.worker % graph.stage_count);
-      int32_t rank = kUnknown;
-      for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
-        if (graph.dp(op) == dp && graph.stage(op) == stage) rank = model_.rank_of(op);
-      add("worker", {.replaced = {{dp, stage}}}, worker_words(rank, dp, stage, one.ratio));
+      add("worker", {.replaced = {{dp, stage}}}, worker_words(rank_that_holds(stage, dp), dp, stage, one.ratio));
     }
   }
 
@@ -239,12 +245,9 @@ class Finder {
       const double usual = (layers.per_layer_ns[slowest - 1][d] + layers.per_layer_ns[slowest + 1][d]) / 2;
       if (own > 0) changes.stage_factor[slowest][d] = usual / own;
     }
-    int32_t rank = kUnknown;
-    const StepGraph& graph = model_.graph();
-    for (size_t op = 0; op < graph.size() && rank == kUnknown; ++op)
-      if (graph.stage(op) == static_cast<int32_t>(slowest)) rank = model_.rank_of(op);
+    const auto stage = static_cast<int32_t>(slowest);
     add("worker", std::move(changes),
-        lone_worker_words(rank, static_cast<int32_t>(slowest), most,
+        lone_worker_words(rank_that_holds(stage, kUnknown), stage, most,
                           options_.layers_divided ? list_.layers : std::vector<int32_t>()));
   }
 
@@ -331,15 +334,8 @@ class Finder {
       saved = prices[most].saving_ns;
       std::vector<const Fix*> of;
       for (const size_t p : parts) of.push_back(&list_.fixes[p]);
-      Fix fix;
-      fix.id = "combined";
-      fix.changes = together;
-      fix.price = prices[most];
-      FixWords words = combined_words(of);
-      fix.name = std::move(words.name);
-      fix.assumes = std::move(words.assumes);
-      fix.how = std::move(words.how);
-      found.push_back(std::move(fix));
+      found.push_back(fix_of("combined", together, combined_words(of)));
+      found.back().price = prices[most];
     }
     for (Fix& fix : found) list_.fixes.push_back(std::move(fix));
   }
