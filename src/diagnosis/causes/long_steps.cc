@@ -28,130 +28,108 @@ constexpr double kLateTime = 0.1;  // least delay of a late start, as a share of
 constexpr double kLong = 1.1;      // least time of a long rank, to its usual one
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-class Finder {
+using Link = std::pair<int32_t, int32_t>;  // stages: from, to
+
+// What operations take without the other causes (`now`), and what they usually take.
+class UsualTimes {
  public:
-  Finder(const CauseScene& scene, const OpWorld& world)
-      : scene_(scene), g_(scene.graph), world_(world), messages_(scene.trace, scene.graph) {
-    const auto key = [&](uint32_t op) {
-      const uint32_t worker = scene_.times.worker_of(op);
-      return worker == CellTimes::kNone ? static_cast<uint32_t>(scene_.times.place_count() + g_.type[op])
-                                        : static_cast<uint32_t>(scene_.times.place_of(op));
-    };
-    const std::vector<OpStretch> counted = counted_ops(g_, scene.counts);
-    const size_t keys = scene.times.place_count() + g_.types.size();
-    usual_dur_ = OpValues(counted, keys, key, [&](uint32_t op) { return times(op).first; }).take_medians();
-    usual_delay_ = OpValues(counted, keys, key, [&](uint32_t op) { return times(op).second; }).take_medians();
-    key_ = key;
+  struct Times {
+    double dur_ns = 0, delay_ns = 0;
+  };
+
+  UsualTimes(const CauseScene& scene, const OpWorld& world)
+      : scene(scene), messages(scene.trace, scene.graph), world_(world) {
+    const std::vector<OpStretch> counted = counted_ops(scene.graph, scene.counts);
+    const size_t keys = scene.times.place_count() + scene.graph.types.size();
+    const auto key = [this](uint32_t op) { return key_of(op); };
+    dur_ns_ = OpValues(counted, keys, key, [this](uint32_t op) { return now(op).dur_ns; }).take_medians();
+    delay_ns_ = OpValues(counted, keys, key, [this](uint32_t op) { return now(op).delay_ns; }).take_medians();
   }
 
-  void look_at(const GraphStep& step, LongStep& found) const {
-    const size_t n = step.end - step.begin;
-    OpTimes base{std::vector<double>(n), std::vector<double>(n)};
-    for (size_t i = 0; i < n; ++i)
-      std::tie(base.dur_ns[i], base.delay_ns[i]) = times(step.begin + static_cast<uint32_t>(i));
-    const double whole = end_of(step, base);
-    struct Suspect {
-      double excess;
-      std::vector<uint32_t> ops;
-      bool delay;
-    };
-    std::vector<Suspect> suspects;
-    std::map<Place, Suspect> places;  // by place, over all replicas
-    Excesses excesses;
-    for (uint32_t i = 0; i < n; ++i) {
-      const auto op = step.begin + i;
-      const auto [dur, delay] = usual(op);
-      const bool computes = scene_.times.worker_of(op) != CellTimes::kNone;
-      if (computes) {
-        PartExcess& part = excesses.by_part[g_.part[op]];
-        part.own_ns += base.dur_ns[i], part.usual_ns += dur;
-        part.late_ns += std::max(0.0, base.delay_ns[i] - delay);
+  Times now(uint32_t op) const {
+    Times times;
+    world_(op, times.dur_ns, times.delay_ns);
+    return times;
+  }
+  Times usual(uint32_t op) const {
+    const auto known = [](double ns) { return std::isnan(ns) ? 0.0 : ns; };
+    return {known(dur_ns_[key_of(op)]), known(delay_ns_[key_of(op)])};
+  }
+
+  bool computes(uint32_t op) const { return scene.times.worker_of(op) != CellTimes::kNone; }
+
+  const CauseScene& scene;
+  const ReceivedMessages messages;
+
+ private:
+  uint32_t key_of(uint32_t op) const {
+    return static_cast<uint32_t>(computes(op) ? scene.times.place_of(op)
+                                              : scene.times.place_count() + scene.graph.type[op]);
+  }
+  const OpWorld& world_;
+  std::vector<double> dur_ns_, delay_ns_;
+};
+
+// Looks for what made one step long. Each try gives some operations their usual times and replays the step; what takes
+// away half of the excess is named. Single operations are tried first, then the smallest set of ranks that belong
+// together, several stages, a link, late starts everywhere, and at last nearly all ranks.
+class StepSearch {
+ public:
+  StepSearch(const UsualTimes& usual, const GraphStep& step, LongStep& found)
+      : usual_(usual), g_(usual.scene.graph), step_(step), found_(found) {
+    for (uint32_t op = step.begin; op < step.end; ++op) {
+      const UsualTimes::Times now = usual.now(op), usually = usual.usual(op);
+      base_.dur_ns.push_back(now.dur_ns), base_.delay_ns.push_back(now.delay_ns);
+      if (usual.computes(op)) {
+        PartExcess& part = by_part_[g_.part[op]];
+        part.own_ns += now.dur_ns, part.usual_ns += usually.dur_ns;
+        part.late_ns += std::max(0.0, now.delay_ns - usually.delay_ns);
       }
-      for (const bool is_delay : {false, true}) {
-        const double excess = is_delay ? base.delay_ns[i] - delay : base.dur_ns[i] - dur;
-        if (!(excess > 0)) continue;
-        if (!is_delay && is_message(g_.kind[op])) excesses.by_link[link_of(op)].push_back(op);
-        if (excess < kMinOfExcess * found.excess_ns) continue;
-        suspects.push_back({excess, members_of(op), is_delay});
-        Suspect& place =
-            places.try_emplace(Place{g_.stage(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op], is_delay}, Suspect{})
-                .first->second;
-        place.excess = std::max(place.excess, excess);
-        place.delay = is_delay;
-        place.ops.insert(place.ops.end(), suspects.back().ops.begin(), suspects.back().ops.end());
-      }
+      if (is_message(g_.kind[op]) && now.dur_ns > usually.dur_ns) by_link_[link_of(op)].push_back(op);
     }
-    const auto max_first = [](std::vector<Suspect>& list) {
-      std::stable_sort(list.begin(), list.end(),
-                       [](const Suspect& a, const Suspect& b) { return a.excess > b.excess; });
-      if (list.size() > kMaxSuspects) list.resize(kMaxSuspects);
-    };
-    max_first(suspects);
-    std::vector<Suspect> everywhere;
-    for (auto& [place, suspect] : places)
-      if (replicas_of(suspect.ops) > 1) everywhere.push_back(std::move(suspect));
-    max_first(everywhere);
-    const Suspect* best = nullptr;
-    double most = 0;
-    // The same operation in several replicas must explain much more than one of them alone, or that one is the cause.
-    const auto try_all = [&](const std::vector<Suspect>& list, double least) {
-      for (const Suspect& s : list) {
-        OpTimes world = base;
-        for (const uint32_t op : s.ops) {
-          const auto [dur, delay] = usual(op);
-          (s.delay ? world.delay_ns : world.dur_ns)[op - step.begin] = s.delay ? delay : dur;
-        }
-        const double gain = whole - end_of(step, world);
-        if (gain <= least * most) continue;
-        most = gain, best = &s;
-      }
-    };
-    try_all(suspects, 1);
-    try_all(everywhere, kMuchMore);
-    if (best && most >= kMaxOfExcess * found.excess_ns) {
-      uint32_t worst = best->ops.front();
-      const auto of = [&](uint32_t op) { return (best->delay ? base.delay_ns : base.dur_ns)[op - step.begin]; };
-      for (const uint32_t op : best->ops)
-        if (of(op) > of(worst)) worst = op;
-      name(worst, best->delay, best->excess, base, step, found);
-      found.replicas = replicas_of(best->ops);
-      found.share = most / found.excess_ns;
-      return;
-    }
-    by_ranks(step, base, whole, excesses, found);
+    whole_ns_ = end_of(base_);
+    // Over many ranks, random differences add up; so a rank with little compared with the worst one does not count.
+    double max_ns = 0;
+    for (const auto& [part, excess] : by_part_) max_ns = std::max(max_ns, excess.excess_ns());
+    for (const auto& [part, excess] : by_part_)
+      if (excess.excess_ns() >= kMinOfExcess * max_ns) sum_ns_ += excess.excess_ns();
+  }
+
+  void explain() {
+    if (!take_operation() && !take_set() && !take_stages() && !take_link() && !take_late_starts()) take_all();
   }
 
  private:
-  using Link = std::pair<int32_t, int32_t>;
-  // Stage, kind, micro-batch, chunk, whether its delay is meant.
-  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t, bool>;
   // Times of the compute cells of one rank: the measured one, the usual one, and the delay of their starts.
   struct PartExcess {
     double own_ns = 0, usual_ns = 0, late_ns = 0;
     double excess_ns() const { return late_ns + std::max(0.0, own_ns - usual_ns); }
   };
-  struct Excesses {
-    std::map<int32_t, PartExcess> by_part;
-    std::map<Link, std::vector<uint32_t>> by_link;  // messages that took longer than usual
+  // Operations that are tried together: their times or, with `delay`, their starts.
+  struct Suspect {
+    double excess_ns = 0;
+    std::vector<uint32_t> ops = {};
+    bool delay = false;
   };
 
-  std::pair<double, double> times(uint32_t op) const {
-    double dur = 0, delay = 0;
-    world_(op, dur, delay);
-    return {dur, delay};
-  }
-  std::pair<double, double> usual(uint32_t op) const {
-    const uint32_t key = key_(op);
-    const auto known = [](double ns) { return std::isnan(ns) ? 0.0 : ns; };
-    return {known(usual_dur_[key]), known(usual_delay_[key])};
-  }
-  double end_of(const GraphStep& step, const OpTimes& times) const {
-    const ReplayedOps run = replay_step_ops(g_, step, times);
+  double end_of(const OpTimes& times) const {
+    const ReplayedOps run = replay_step_ops(g_, step_, times);
     double end = 0;
     for (size_t i = 0; i < run.end_ns.size(); ++i)
-      if (g_.closes(step.begin + i)) end = std::max(end, run.end_ns[i]);
+      if (g_.closes(step_.begin + i)) end = std::max(end, run.end_ns[i]);
     return end;
   }
+  double gain(const OpTimes& world) const { return whole_ns_ - end_of(world); }
+  bool enough(double gain_ns) const { return gain_ns >= kMaxOfExcess * found_.excess_ns; }
+  double now_ns(uint32_t op, bool delay) const { return (delay ? base_.delay_ns : base_.dur_ns)[op - step_.begin]; }
+  double usual_ns(uint32_t op, bool delay) const {
+    const UsualTimes::Times times = usual_.usual(op);
+    return delay ? times.delay_ns : times.dur_ns;
+  }
+  void set_usual(OpTimes& world, uint32_t op, bool delay) const {
+    (delay ? world.delay_ns : world.dur_ns)[op - step_.begin] = usual_ns(op, delay);
+  }
+
   // The operations that take the same time as this one: a send and its receive; otherwise just itself.
   std::vector<uint32_t> members_of(uint32_t op) const {
     if (g_.group(op) == kNoGroup) return {op};
@@ -159,39 +137,86 @@ class Finder {
     for (uint32_t i = g_.groups[g_.group(op)].begin; i < g_.groups[g_.group(op)].end; ++i) members.push_back(i);
     return members;
   }
+  // The stages of a message; kUnknown where the other one is not known.
+  Link link_of(uint32_t op) const {
+    int32_t other = kUnknown;
+    for (const uint32_t member : members_of(op))
+      if (g_.stage(member) != g_.stage(op)) other = g_.stage(member);
+    for (const uint32_t on : g_.waits(op))
+      if (other == kUnknown && g_.stage(on) != g_.stage(op)) other = g_.stage(on);
+    const bool sends = g_.kind[op] == CellKind::kSendForward || g_.kind[op] == CellKind::kSendBackward;
+    return sends ? Link{g_.stage(op), other} : Link{other, g_.stage(op)};
+  }
+  size_t replicas_of(const std::vector<uint32_t>& ops) const {
+    std::set<int32_t> replicas;
+    for (const uint32_t op : ops) replicas.insert(g_.dp(op));
+    return replicas.size();
+  }
 
-  void name(uint32_t op, bool delay, double excess, const OpTimes& base, const GraphStep& step, LongStep& found) const {
-    found.op = op;
-    found.cell = g_.cell[op];
-    found.part = g_.part[op];
-    found.stage = g_.stage(op);
-    found.own_ns = (delay ? base.delay_ns : base.dur_ns)[op - step.begin];
-    found.others_ns = delay ? usual(op).second : usual(op).first;
+  // Tries single operations, and the same operation in several replicas. The latter must explain much more than one of
+  // them alone, or that one is the cause.
+  bool take_operation() {
+    using At = std::tuple<int32_t, CellKind, int32_t, int32_t, bool>;  // stage, kind, micro-batch, chunk, delay
+    std::vector<Suspect> single, everywhere;
+    std::map<At, Suspect> places;
+    for (uint32_t op = step_.begin; op < step_.end; ++op)
+      for (const bool delay : {false, true}) {
+        const double excess_ns = now_ns(op, delay) - usual_ns(op, delay);
+        if (!(excess_ns > 0) || excess_ns < kMinOfExcess * found_.excess_ns) continue;
+        single.push_back({excess_ns, members_of(op), delay});
+        Suspect& place = places[{g_.stage(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op], delay}];
+        place.excess_ns = std::max(place.excess_ns, excess_ns);
+        place.delay = delay;
+        place.ops.insert(place.ops.end(), single.back().ops.begin(), single.back().ops.end());
+      }
+    for (auto& [place, suspect] : places)
+      if (replicas_of(suspect.ops) > 1) everywhere.push_back(std::move(suspect));
+    const Suspect* best = nullptr;
+    double best_ns = 0;
+    const auto try_largest = [&](std::vector<Suspect>& list, double beyond_best) {
+      std::stable_sort(list.begin(), list.end(),
+                       [](const Suspect& a, const Suspect& b) { return a.excess_ns > b.excess_ns; });
+      if (list.size() > kMaxSuspects) list.resize(kMaxSuspects);
+      for (const Suspect& suspect : list) {
+        OpTimes world = base_;
+        for (const uint32_t op : suspect.ops) set_usual(world, op, suspect.delay);
+        const double gain_ns = gain(world);
+        if (gain_ns > beyond_best * best_ns) best_ns = gain_ns, best = &suspect;
+      }
+    };
+    try_largest(single, 1);
+    try_largest(everywhere, kMuchMore);
+    if (!best || !enough(best_ns)) return false;
+    const uint32_t worst = *std::max_element(best->ops.begin(), best->ops.end(), [&](uint32_t a, uint32_t b) {
+      return now_ns(a, best->delay) < now_ns(b, best->delay);
+    });
+    name(worst, best->delay, best->excess_ns);
+    found_.replicas = replicas_of(best->ops);
+    found_.share = best_ns / found_.excess_ns;
+    return true;
+  }
+
+  void name(uint32_t op, bool delay, double excess_ns) {
+    found_.op = op;
+    found_.cell = g_.cell[op];
+    found_.part = g_.part[op];
+    found_.stage = g_.stage(op);
+    found_.own_ns = now_ns(op, delay), found_.others_ns = usual_ns(op, delay);
     if (is_message(g_.kind[op])) {
-      found.by = LongBy::kMessage;
-      for (const uint32_t other : members_of(op))
-        if (g_.stage(other) != found.stage) found.from_stage = g_.stage(other);
-      for (const uint32_t on : g_.waits(op))
-        if (found.from_stage == kUnknown && g_.stage(on) != found.stage) found.from_stage = g_.stage(on);
-      const bool sends = g_.kind[op] == CellKind::kSendForward || g_.kind[op] == CellKind::kSendBackward;
-      if (sends) std::swap(found.from_stage, found.stage);
-      return;
+      found_.by = LongBy::kMessage;
+      std::tie(found_.from_stage, found_.stage) = link_of(op);
+    } else if (!is_compute(g_.kind[op])) {
+      found_.by = LongBy::kTail;
+    } else if (!delay) {
+      found_.by = LongBy::kCell;
+    } else {
+      found_.by = LongBy::kPause;
+      found_.from_stage = usual_.messages.sender_of(op);
+      if (found_.from_stage == kUnknown) return;
+      const std::optional<double> under_way = usual_.messages.under_way_ns(op, excess_ns);
+      if (under_way ? *under_way >= kMaxOfExcess * excess_ns : !usual_.messages.any())
+        found_.by = under_way ? LongBy::kMessage : LongBy::kLate;
     }
-    if (!is_compute(g_.kind[op])) {
-      found.by = LongBy::kTail;
-      return;
-    }
-    if (!delay) {
-      found.by = LongBy::kCell;
-      return;
-    }
-    found.from_stage = messages_.sender_of(op);
-    found.by = LongBy::kPause;
-    if (found.from_stage == kUnknown) return;
-    const std::optional<double> under_way = messages_.under_way_ns(op, excess);
-    found.by = !under_way                            ? (messages_.any() ? LongBy::kPause : LongBy::kLate)
-               : *under_way >= kMaxOfExcess * excess ? LongBy::kMessage
-                                                     : LongBy::kPause;
   }
 
   // Returns whether the long messages of a link are one hang. Messages come one after another, and those behind one
@@ -214,183 +239,154 @@ class Finder {
     });
   }
 
-  size_t replicas_of(const std::vector<uint32_t>& ops) const {
-    std::set<int32_t> replicas;
-    for (const uint32_t op : ops) replicas.insert(g_.dp(op));
-    return replicas.size();
-  }
-  // Stages (from, to) of a message; kUnknown where the other one is not known.
-  Link link_of(uint32_t op) const {
-    int32_t other = kUnknown;
-    for (const uint32_t member : members_of(op))
-      if (g_.stage(member) != g_.stage(op)) other = g_.stage(member);
-    for (const uint32_t on : g_.waits(op))
-      if (other == kUnknown && g_.stage(on) != g_.stage(op)) other = g_.stage(on);
-    const bool sends = g_.kind[op] == CellKind::kSendForward || g_.kind[op] == CellKind::kSendBackward;
-    return sends ? Link{g_.stage(op), other} : Link{other, g_.stage(op)};
-  }
-
-  // Is used if there is no single operation. It looks for ranks that belong together and hold nearly all of the extra
-  // time, the smallest such set first. Then it tries the messages of one link, then nearly all ranks.
-  void by_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
-                LongStep& found) const {
-    // Over many ranks, random differences add up; so a rank with little compared with the worst one does not count.
-    double sum = 0, max_of_one = 0;
-    for (const auto& [part, excess] : excesses.by_part) max_of_one = std::max(max_of_one, excess.excess_ns());
-    for (const auto& [part, excess] : excesses.by_part)
-      if (excess.excess_ns() >= kMinOfExcess * max_of_one) sum += excess.excess_ns();
+  // Tries the smallest set of ranks that belong together and hold nearly all of the extra time.
+  bool take_set() {
     std::map<std::pair<LongBy, std::string>, std::vector<int32_t>> sets;
-    for (const auto& [part, excess] : excesses.by_part) {
-      const Part& p = scene_.trace.parts[part];
-      const int32_t stage = g_.stage_of[part];
+    for (const auto& [part, excess] : by_part_) {
+      const Part& p = usual_.scene.trace.parts[part];
       sets[{LongBy::kRank, std::to_string(part)}].push_back(part);
       sets[{LongBy::kReplica, std::to_string(p.dp)}].push_back(part);
-      sets[{LongBy::kStage, std::to_string(stage)}].push_back(part);
+      sets[{LongBy::kStage, std::to_string(g_.stage_of[part])}].push_back(part);
       sets[{LongBy::kMachine, p.machine_name}].push_back(part);
     }
-    struct Choice {
-      LongBy by = LongBy::kNothing;
-      const std::vector<int32_t>* parts = nullptr;
-      double held = 0;
-    } choice;
+    LongBy by = LongBy::kNothing;
+    const std::vector<int32_t>* smallest = nullptr;
     for (const auto& [key, parts] : sets) {
-      if (key.first != LongBy::kRank && (parts.size() < 2 || parts.size() == excesses.by_part.size())) continue;
+      if (key.first != LongBy::kRank && (parts.size() < 2 || parts.size() == by_part_.size())) continue;
       if (key.first == LongBy::kMachine && key.second.empty()) continue;
-      double held = 0, least = kInfinity, all = 0;
+      double held_ns = 0, min_ns = kInfinity;
       for (const int32_t part : parts) {
-        const double excess = excesses.by_part.at(part).excess_ns();
-        held += excess, least = std::min(least, excess), all += 1;
+        const double excess_ns = by_part_.at(part).excess_ns();
+        held_ns += excess_ns, min_ns = std::min(min_ns, excess_ns);
       }
       // Each of the ranks must have its share; otherwise one of them, or another set, is the cause.
-      if (held < kNearlyAll * sum || least < kMaxOfExcess * held / all) continue;
-      if (!choice.parts || parts.size() < choice.parts->size()) choice = {key.first, &parts, held};
+      if (held_ns < kNearlyAll * sum_ns_ || min_ns < kMaxOfExcess * held_ns / parts.size()) continue;
+      if (!smallest || parts.size() < smallest->size()) by = key.first, smallest = &parts;
     }
-    if (choice.parts && take_ranks(step, base, whole, excesses, *choice.parts, found)) {
-      found.by = choice.by;
-      return;
-    }
-    if (take_stages(step, base, whole, excesses, sum, found)) return;
-    double most = 0;
-    for (const auto& [link, ops] : excesses.by_link) {
-      if (link.first == kUnknown || link.second == kUnknown) continue;
-      OpTimes world = base;
-      for (const uint32_t op : ops) world.dur_ns[op - step.begin] = usual(op).first;
-      const double gain = whole - end_of(step, world);
-      if (gain < kMaxOfExcess * found.excess_ns || gain <= most) continue;
-      most = gain;
-      found.by = LongBy::kLink;
-      std::tie(found.from_stage, found.stage) = link;
-      found.share = gain / found.excess_ns;
-      found.count = ops.size();
-      found.own_ns = found.others_ns = 0;
-      for (const uint32_t op : ops) {
-        found.own_ns += base.dur_ns[op - step.begin] / ops.size();
-        found.others_ns += usual(op).first / ops.size();
-      }
-    }
-    if (found.by == LongBy::kLink) {
-      if (const auto& ops = excesses.by_link.at({found.from_stage, found.stage}); is_one_hang(ops)) {
-        // Any message may take a little longer than the median one, so the first of those that hung is named.
-        const auto longest = *std::max_element(ops.begin(), ops.end(),
-                                               [&](uint32_t a, uint32_t b) { return g_.dur_ns[a] < g_.dur_ns[b]; });
-        uint32_t first = longest;
-        for (const uint32_t op : ops)
-          if (2 * g_.dur_ns[op] >= g_.dur_ns[longest] && g_.start_ns[op] < g_.start_ns[first]) first = op;
-        name(first, false, found.excess_ns, base, step, found);
-        found.replicas = replicas_of(ops);
-      }
-      return;
-    }
-    if (take_late_starts(step, base, whole, excesses, sum, found)) return;
-    std::vector<int32_t> long_ones;
-    for (const auto& [part, excess] : excesses.by_part)
-      if (excess.own_ns + excess.late_ns >= kLong * excess.usual_ns) long_ones.push_back(part);
-    if (long_ones.size() < kNearlyAll * excesses.by_part.size()) return;
-    if (take_ranks(step, base, whole, excesses, long_ones, found)) found.by = LongBy::kAll, found.stage = kUnknown;
+    return smallest && take_ranks(*smallest, by);
   }
 
   // Tries several whole stages: those with at least half of the worst stage's excess. They must be at most half of all
   // stages and hold nearly all of the excess.
-  bool take_stages(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses, double sum,
-                   LongStep& found) const {
+  bool take_stages() {
     std::map<int32_t, std::pair<double, std::vector<int32_t>>> stages;
-    double most = 0, held = 0;
-    for (const auto& [part, excess] : excesses.by_part) {
+    double max_ns = 0, held_ns = 0;
+    for (const auto& [part, excess] : by_part_) {
       auto& [ns, parts] = stages[g_.stage_of[part]];
-      most = std::max(most, ns += excess.excess_ns());
+      max_ns = std::max(max_ns, ns += excess.excess_ns());
       parts.push_back(part);
     }
     std::vector<int32_t> parts;
     size_t taken = 0;
     for (const auto& [stage, own] : stages) {
-      if (own.first < kMaxOfExcess * most || stage == kUnknown) continue;
-      ++taken, held += own.first;
+      if (own.first < kMaxOfExcess * max_ns || stage == kUnknown) continue;
+      ++taken, held_ns += own.first;
       parts.insert(parts.end(), own.second.begin(), own.second.end());
     }
-    if (taken < 2 || 2 * taken > stages.size() || held < kNearlyAll * sum) return false;
-    if (!take_ranks(step, base, whole, excesses, parts, found)) return false;
-    found.by = LongBy::kStages;
+    if (taken < 2 || 2 * taken > stages.size() || held_ns < kNearlyAll * sum_ns_) return false;
+    return take_ranks(parts, LongBy::kStages);
+  }
+
+  // Tries the messages of each link.
+  bool take_link() {
+    const std::vector<uint32_t>* best = nullptr;
+    double best_ns = 0;
+    for (const auto& [link, ops] : by_link_) {
+      if (link.first == kUnknown || link.second == kUnknown) continue;
+      OpTimes world = base_;
+      for (const uint32_t op : ops) set_usual(world, op, false);
+      const double gain_ns = gain(world);
+      if (!enough(gain_ns) || gain_ns <= best_ns) continue;
+      best_ns = gain_ns, best = &ops;
+      std::tie(found_.from_stage, found_.stage) = link;
+    }
+    if (!best) return false;
+    found_.by = LongBy::kLink;
+    found_.share = best_ns / found_.excess_ns;
+    found_.count = best->size();
+    found_.own_ns = found_.others_ns = 0;
+    for (const uint32_t op : *best) {
+      found_.own_ns += now_ns(op, false) / best->size();
+      found_.others_ns += usual_ns(op, false) / best->size();
+    }
+    if (!is_one_hang(*best)) return true;
+    // Any message may take a little longer than the median one, so the first of those that hung is named.
+    const auto longest = *std::max_element(best->begin(), best->end(),
+                                           [&](uint32_t a, uint32_t b) { return g_.dur_ns[a] < g_.dur_ns[b]; });
+    uint32_t first = longest;
+    for (const uint32_t op : *best)
+      if (2 * g_.dur_ns[op] >= g_.dur_ns[longest] && g_.start_ns[op] < g_.start_ns[first]) first = op;
+    name(first, false, found_.excess_ns);
+    found_.replicas = replicas_of(*best);
     return true;
   }
 
-  // Tries the step with all work started as usual; returns false, and says nothing, where late starts are not nearly
-  // all of it.
-  bool take_late_starts(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses, double sum,
-                        LongStep& found) const {
-    double late = 0;
-    for (const auto& [part, excess] : excesses.by_part) late += excess.late_ns;
-    if (late < kNearlyAll * sum) return false;
-    OpTimes world = base;
+  // Tries the step with all work started as usual, where late starts are nearly all of the extra time.
+  bool take_late_starts() {
+    double late_ns = 0;
+    for (const auto& [part, excess] : by_part_) late_ns += excess.late_ns;
+    if (late_ns < kNearlyAll * sum_ns_) return false;
+    OpTimes world = base_;
     int64_t count = 0;
     std::set<int32_t> parts;
-    for (uint32_t op = step.begin; op < step.end; ++op) {
-      if (scene_.times.worker_of(op) == CellTimes::kNone) continue;
-      const auto [dur, delay] = usual(op);
-      double& own = world.delay_ns[op - step.begin];
-      if (own - delay >= kLateTime * dur) ++count, parts.insert(g_.part[op]);
-      own = std::min(own, delay);
+    for (uint32_t op = step_.begin; op < step_.end; ++op) {
+      if (!usual_.computes(op)) continue;
+      const auto [dur_ns, delay_ns] = usual_.usual(op);
+      double& own_ns = world.delay_ns[op - step_.begin];
+      if (own_ns - delay_ns >= kLateTime * dur_ns) ++count, parts.insert(g_.part[op]);
+      own_ns = std::min(own_ns, delay_ns);
     }
-    const double gain = whole - end_of(step, world);
-    if (gain < kMaxOfExcess * found.excess_ns || count == 0) return false;
-    found.by = LongBy::kHosts;
-    found.share = gain / found.excess_ns;
-    found.count = count;
-    found.late_ns = late;
-    found.parts.assign(parts.begin(), parts.end());
+    const double gain_ns = gain(world);
+    if (!enough(gain_ns) || count == 0) return false;
+    found_.by = LongBy::kHosts;
+    found_.share = gain_ns / found_.excess_ns;
+    found_.count = count;
+    found_.late_ns = late_ns;
+    found_.parts.assign(parts.begin(), parts.end());
     return true;
+  }
+
+  void take_all() {
+    std::vector<int32_t> long_ones;
+    for (const auto& [part, excess] : by_part_)
+      if (excess.own_ns + excess.late_ns >= kLong * excess.usual_ns) long_ones.push_back(part);
+    if (long_ones.size() < kNearlyAll * by_part_.size()) return;
+    if (take_ranks(long_ones, LongBy::kAll)) found_.stage = kUnknown;
   }
 
   // Tries the step with the usual times of these ranks; returns false, and adds nothing, when it is almost as long.
-  bool take_ranks(const GraphStep& step, const OpTimes& base, double whole, const Excesses& excesses,
-                  const std::vector<int32_t>& parts, LongStep& found) const {
+  bool take_ranks(const std::vector<int32_t>& parts, LongBy by) {
     const std::set<int32_t> own(parts.begin(), parts.end());
-    OpTimes world = base;
-    for (uint32_t op = step.begin; op < step.end; ++op) {
-      if (scene_.times.worker_of(op) == CellTimes::kNone || !own.contains(g_.part[op])) continue;
-      const auto [dur, delay] = usual(op);
-      double& d = world.dur_ns[op - step.begin];
-      d = std::min(d, dur);
-      world.delay_ns[op - step.begin] = std::min(world.delay_ns[op - step.begin], delay);
+    OpTimes world = base_;
+    for (uint32_t op = step_.begin; op < step_.end; ++op) {
+      if (!usual_.computes(op) || !own.contains(g_.part[op])) continue;
+      for (const bool delay : {false, true}) {
+        double& ns = (delay ? world.delay_ns : world.dur_ns)[op - step_.begin];
+        ns = std::min(ns, usual_ns(op, delay));
+      }
     }
-    const double gain = whole - end_of(step, world);
-    if (gain < kMaxOfExcess * found.excess_ns) return false;
-    found.share = gain / found.excess_ns;
-    found.parts = parts;
-    found.part = parts.size() == 1 ? parts.front() : kUnknown;
-    found.stage = g_.stage_of[parts.front()];
+    const double gain_ns = gain(world);
+    if (!enough(gain_ns)) return false;
+    found_.by = by;
+    found_.share = gain_ns / found_.excess_ns;
+    found_.parts = parts;
+    found_.part = parts.size() == 1 ? parts.front() : kUnknown;
+    found_.stage = g_.stage_of[parts.front()];
     for (const int32_t part : parts) {
-      const PartExcess& excess = excesses.by_part.at(part);
-      found.own_ns += excess.own_ns, found.others_ns += excess.usual_ns, found.late_ns += excess.late_ns;
+      const PartExcess& excess = by_part_.at(part);
+      found_.own_ns += excess.own_ns, found_.others_ns += excess.usual_ns, found_.late_ns += excess.late_ns;
     }
     return true;
   }
 
-  const CauseScene& scene_;
+  const UsualTimes& usual_;
   const StepGraph& g_;
-  const OpWorld& world_;
-  ReceivedMessages messages_;
-  std::function<uint32_t(uint32_t)> key_;
-  std::vector<double> usual_dur_, usual_delay_;
+  const GraphStep& step_;
+  LongStep& found_;
+  OpTimes base_;
+  double whole_ns_ = 0, sum_ns_ = 0;  // the step's end; the extra time of all ranks
+  std::map<int32_t, PartExcess> by_part_;
+  std::map<Link, std::vector<uint32_t>> by_link_;  // messages that took longer than usual
 };
 
 }  // namespace
@@ -398,9 +394,9 @@ class Finder {
 void explain_long_steps(const CauseScene& scene, const OpWorld& world, const std::vector<size_t>& steps,
                         std::vector<LongStep>& out) {
   if (steps.empty()) return;
-  const Finder finder(scene, world);
-  for (size_t i = 0; i < steps.size(); ++i)
-    if (i < kMaxSteps) finder.look_at(scene.graph.steps[steps[i]], out[i]);
+  const UsualTimes usual(scene, world);
+  for (size_t i = 0; i < std::min(steps.size(), kMaxSteps); ++i)
+    StepSearch(usual, scene.graph.steps[steps[i]], out[i]).explain();
 }
 
 }  // namespace stageline
