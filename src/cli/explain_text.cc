@@ -30,7 +30,10 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
   std::string out = pick(e.run);
   if (out.empty()) out = pick(e.headline.title);
   out += "\n";
-  if (e.run.empty()) out += wrapped(pick(e.headline.lead), terminal.width, 0);
+  if (e.run.empty())
+    out += wrapped(pick(e.headline.lead), terminal.width, 0);
+  else if (!e.opening.empty())
+    out += wrapped(pick(e.opening), terminal.width, 0);
   const auto bars = [&](const std::vector<SpanPart>& parts) {
     int widest = 0;
     for (const SpanPart& part : parts) widest = std::max(widest, display_width(pick(part.label)));

@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "diagnosis/account_words.h"
 #include "diagnosis/causes/cause_kind.h"
+#include "diagnosis/causes/place_text.h"
 #include "diagnosis/share_findings.h"
 
 namespace stageline {
@@ -13,7 +14,7 @@ namespace {
 constexpr int64_t kManySteps = 20;  // with this many steps, more would not help
 
 Text suspicion(const Cause& c) {
-  return words("suspicion." + std::string(c.kind->suspicion), Args().set("stage", int64_t{c.figures.stage}));
+  return words("suspicion." + std::string(c.kind->id), Args().set("where", place_text(c.place())));
 }
 
 }  // namespace

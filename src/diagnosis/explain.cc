@@ -7,6 +7,7 @@
 
 #include "base/error_words.h"
 #include "base/number.h"
+#include "base/percents.h"
 #include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/long_step_words.h"
@@ -87,6 +88,30 @@ std::string unless_known(const Text& title, const std::string& size) {
   return size;
 }
 
+// The schedule's own bubble, with the digits of the bar above it.
+Args bubble_args(const Explanation& e) {
+  std::vector<double> shares;
+  for (const SpanPart& part : e.parts) shares.push_back(part.share);
+  const std::vector<std::string> printed = percents(shares);
+  Args args;
+  for (size_t p = 0; p < printed.size(); ++p)
+    if (e.parts[p].id == "bubble") args.set("share", printed[p]);
+  return args.set("time", human_duration(e.bubble_share * e.parts_of_ns));
+}
+
+// What findings leave out: what they cost together, and a large bubble, which is the schedule's and nobody's fault.
+void say_costs(const Headline& headline, Explanation& e) {
+  const auto bubble = part_share(headline, "bubble");
+  if (bubble >= kLargePart) {
+    e.bubble_share = bubble;
+    e.bubble = words("explain.bubble.shrink", bubble_args(e).flag("offers", !e.offers.empty()));
+  }
+  if (e.findings.empty() || !(e.lost_ns > 0)) return;
+  Args args;
+  args.set("lost", human_duration(e.lost_ns)).set("share", percent(e.lost_share()));
+  e.opening = words("explain.opening", args.set("step", human_duration(e.wall_ns)));
+}
+
 // The first words of a page are the culprit and what it costs, or that the run is healthy; what a step takes, and how
 // much of it computes, stands below. Where nothing is sure the step's time stays the headline.
 void say_culprit(bool cells, bool cut_off, Explanation& e) {
@@ -102,16 +127,19 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     const Finding& f = e.findings.front();
     if (!(f.weight > 0) && !priced) return;
     if (cells) {
+      const bool costs = priced || f.is_time;
       const Text clause{first_clause(f.title.en, ": "), first_clause(f.title.zh, "：")};
       const std::string share = priced ? f.value.substr(std::string("−").size()) : percent(f.weight);
-      args.set("clause", clause).set("share", unless_known(clause, share));
+      args.set("clause", clause).set("share", costs ? unless_known(clause, share) : "");
+      args.set("time", human_duration(priced ? f.price.saving_ns : f.lost_ns_per_step));
+      args.flag("at_most", f.price.at_most);
       title = words(args.of("share", false).empty() ? "explain.culprit"
                     : priced                        ? "explain.culprit.saves"
                                                     : "explain.culprit.costs",
                     args);
     } else {
       args.set("title", f.title).set("value", unless_known(f.title, f.value));
-      args.set("note", f.value_note);
+      args.set("note", f.value_note).flag("costs", f.lost_ns_per_step > 0 && f.value.find("×") == std::string::npos);
       title = words("explain.culprit.profile", args);
     }
   } else {
@@ -125,9 +153,12 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     if (much_is_left) return;
     // Without device work (then the headline has no step) nobody knows whether devices computed.
     if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
-    title = words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
+    title = e.bubble_share > 0
+                ? words("explain.bubble", bubble_args(e))
+                : words("explain.healthy", args.set("share", percent(computing->share)).flag("cells", cells));
     if (!cells) h.lead = words("explain.healthy.next", Args().set("lead", h.lead));
   }
+  add_lead(h, e.opening);
   begin_lead(h, h.title);
   h.title = title;
 }
@@ -196,8 +227,10 @@ Explanation explain(const Run& run, bool with_offers) {
       add_long_steps(causes, long_step_findings(trace, causes), e.findings);
       add_share_findings(std::move(shares), e.findings);
       for (const Finding& f : e.findings) shown.insert(f.id);
+      if (whole) say_costs(known.headline, e);
       say_run(trace, theory.recognition, coverage, e);
     } else if (!coverage.not_analysable()) {
+      e.unpriced = true;
       e.why_not = made.error->what;
       set_explanation_note(e, words("explain.no_price", Args().set("why", error_text(*made.error))));
     }
@@ -208,9 +241,12 @@ Explanation explain(const Run& run, bool with_offers) {
     e.findings.push_back(std::move(f));
   }
   e.others = std::move(known.others);
-  // Sorted by the price shown beside them; those without one by what is lost.
+  // Sorted by the price shown beside them; those without one by what is lost. Where no cause has a price, causes come
+  // first.
+  const auto is_cause = [](const Finding& f) { return !f.is_time && !key_of(f).empty(); };
   const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
   std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
+    if (e.unpriced && is_cause(a) != is_cause(b)) return is_cause(a);
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMaxFindings) e.findings.resize(kMaxFindings);
@@ -236,6 +272,10 @@ Findings explained_findings(const Explanation& e) {
     return findings;
   }
   Finding none = nothing_found("explain.nothing");
+  if (!e.bubble.empty()) {
+    none.title = words("explain.bubble", bubble_args(e));
+    none.detail = joined({none.detail, e.bubble}, {" ", ""});
+  }
   if (!e.doubt.empty()) {
     none.title = words("explain.unsure.title");
     none.detail = e.doubt;

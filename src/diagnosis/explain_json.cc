@@ -97,20 +97,23 @@ std::string finding_command(const Finding& f, const std::vector<std::string>& pa
 }
 
 Text closing_words(const Explanation& e) {
-  if (!e.why_not.empty()) return words("closing.untold");
+  if (!e.why_not.empty()) return words(e.unpriced ? "closing.unpriced" : "closing.untold");
   if (!e.headline.closing.empty()) return e.headline.closing;
   const bool any = !e.findings.empty();
   Args args;
   args.flag("any", any).set("next", e.next).set("left", e.account.left);
+  const auto closed = [&](Text text) {
+    return any || e.bubble.empty() ? text : joined({std::move(text), e.bubble}, {" ", ""});
+  };
   if (!e.doubt.empty()) {
     std::vector<Text> parts = {words("closing.unsure", args), e.doubt};
     for (const Text& more : {e.account.left, e.next})
       if (!more.empty()) parts.push_back(more);
-    return joined(parts, {" ", ""});
+    return closed(joined(parts, {" ", ""}));
   }
   // What is left of the step is a sum: only where each of its lines is small does nothing else cost anything.
-  if (!e.account.left.empty()) return words("closing.left", args);
-  return words(any ? "closing.small" : "closing.nothing", args);
+  if (!e.account.left.empty()) return closed(words("closing.left", args));
+  return closed(words(any ? "closing.small" : "closing.nothing", args));
 }
 
 std::string explain_json(const Explanation& e, const std::vector<std::string>& paths) {

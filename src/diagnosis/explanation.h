@@ -27,12 +27,16 @@ struct Explanation {
   double lost_error_ns = 0;
   // The subject of the findings if it is not a whole run with numbered steps; "" otherwise.
   Text note;
-  Text doubt;           // what these steps are too few to decide; "" when nothing is left open
-  Text next;            // what will cost time once the found causes are gone; "" where nothing will
-  Account account;      // of the mean period; empty where causes have no price
-  double gap_ns = 0;    // the part of the step between its work and the next step's
-  double wall_ns = 0;   // mean period of all steps, including long ones
-  std::string why_not;  // in words, why causes were not looked for; "" where they were
+  Text opening;             // what the causes cost together; "" where none has a cost
+  Text bubble;              // the schedule's own bubble, where it is a large part of the step; "" otherwise
+  double bubble_share = 0;  // of parts_of_ns, where `bubble` is set
+  Text doubt;               // what these steps are too few to decide; "" when nothing is left open
+  Text next;                // what will cost time once the found causes are gone; "" where nothing will
+  Account account;          // of the mean period; empty where causes have no price
+  double gap_ns = 0;        // the part of the step between its work and the next step's
+  double wall_ns = 0;       // mean period of all steps, including long ones
+  std::string why_not;      // in words, why causes were not looked for, or have no cost; "" where they have one
+  bool unpriced = false;    // causes were looked for, and have no cost
 
   double lost_share() const { return wall_ns > 0 ? lost_ns / wall_ns : 0; }
 };

@@ -52,7 +52,7 @@ class Small(Case):
         base = ['bfs', '--stages', 8, '--micro-batches', 16, '--steps', 3, '--jitter', 0.01, '--messages', '--cost', '5,12']
         reported, head, well = self.reported(*base, *both), self.reported(*base, *both[:2]), self.reported(*base)
         self.assertEqual([f['key'] for f in reported['findings']], ['stage:6'])
-        next_share = float(re.search(r'is probably a slow stage 7: another ([\d.]+)\u202f%', reported['closing_en'])[1]) / 100
+        next_share = float(re.search(r'is probably a slow stage 7 chunk 1: another ([\d.]+)\u202f%', reported['closing_en'])[1]) / 100
         self.assertAlmostEqual(next_share * reported['step_ns'] / (head['step_ns'] - well['step_ns']), 1, delta=0.07)  # of a share with two digits
         self.assertIn('修复', reported['closing_zh'])
         self.assertIn('第 7 级', reported['closing_zh'])
@@ -64,7 +64,7 @@ class Small(Case):
         reported = self.reported('1f1b', '--stages', 4, '--micro-batches', 16, '--steps', 6, '--dp', 2, '--jitter', 0.02, '--messages', '--fault', 'slow-rank:4,1.5',
                          '--fault', 'late-launch:2,3ms')
         self.assertEqual([f['key'] for f in reported['findings']], ['rank:4'])
-        self.assertIn('late launches on stage 2', reported['closing_en'])
+        self.assertIn('late launches on rank 2', reported['closing_en'])
 
     def test_a_stage_that_evening_out_makes_no_faster_is_reported_where_it_costs_much(self):
         words = ['dualpipe', '--stages', 4, '--micro-batches', 16, '--steps', 6, '--jitter', 0.05, '--seed', 127, '--messages', '--fault']

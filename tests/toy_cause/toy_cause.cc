@@ -56,8 +56,7 @@ Telling tell_toy(std::span<const Cause* const> causes, const TellContext& contex
 
 }  // namespace
 
-const CauseKind toy_cause = {
-    .id = "toy", .name = "toy", .suspicion = "toy", .of_work = true, .suspect = suspect_toy, .tell = tell_toy};
+const CauseKind toy_cause = {.id = "toy", .name = "toy", .of_work = true, .suspect = suspect_toy, .tell = tell_toy};
 
 std::span<const CauseKind* const> cause_kinds() {
   static constexpr const CauseKind* kKinds[] = {&toy_cause};

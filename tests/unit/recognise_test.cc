@@ -281,11 +281,8 @@ TEST_CASE("recognise: where a run leaves its schedule") {
   CHECK(d.is_order);
   CHECK(d.sentence.en == "warms up with 2 forwards instead of 3: B0 comes before F2 (position 2)");
   std::vector<Finding> findings;
-  add_order(trace, theory_of(trace).recognition, findings);
   add_late(trace, theory_of(trace), 1, findings);
-  REQUIRE(findings.size() == 1);
-  CHECK(findings[0].id == "schedule.order");
-  CHECK(findings[0].detail.en.find("step 1, rank 1") != std::string::npos);
+  CHECK(findings.empty());
 }
 
 TEST_CASE("recognise: a first forward that waits for nothing") {
@@ -294,7 +291,6 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
   const auto add_all = [&] {
     const TheoryRun theory = theory_of(trace);
     add_undelayed(trace, theory, findings);
-    add_order(trace, theory.recognition, findings);
     add_late(trace, theory, 1, findings);
   };
   add_all();

@@ -49,10 +49,13 @@ enum class PriceBase : uint8_t {
 };
 
 struct CausePrice {
-  double lost_ns = 0;        // what the cause costs the mean step
+  double lost_ns = 0;        // what the cause costs the mean step; 0 where the run cannot be replayed
   double lost_error_ns = 0;  // its standard error over steps; NaN with one step
   double otherwise_ns = 0;   // the cost by another reading of what is normal; 0: there is none
   double saving_ns = 0;      // what evening out saves, where work can only be moved; 0: it saves nothing, or is unknown
+  // Where the run cannot be replayed: by how much longer cells are because of it, on the rank where that is most, in
+  // the mean step. It decides what is named and gives the order, and says nothing of what the step would gain.
+  double longer_ns = 0;
   // What the best fix that can be typed saves, and a sentence on it; written by what_if/layer_price. 0: there is none.
   struct Fix {
     double saving_ns = 0;
@@ -70,6 +73,8 @@ struct CausePrice {
 
   // The fix saves less than half of what evening out would: most of the excess cannot be moved.
   bool fix_brings_little() const { return fix.saving_ns > 0 && fix.saving_ns < 0.5 * saving_ns; }
+  // What can be typed saves less than evening out does.
+  bool falls_short() const { return fix.saving_ns > 0 && fix.saving_ns < 0.95 * saving_ns; }
   // What a fix saves: what can be typed where that brings little; evening out where that is known to save something;
   // otherwise all that is lost.
   double best_ns() const { return fix_brings_little() ? fix.saving_ns : saving_ns > 0 ? saving_ns : lost_ns; }

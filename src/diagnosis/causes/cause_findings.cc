@@ -41,11 +41,18 @@ Finding finding_of(const TellContext& context, const Causes& causes) {
   f.step = telling.step, f.rank = telling.rank;
   f.lost_ns_per_step = first.price.lost_ns;
   f.uncertainty_ns = known_error(first.price.lost_error_ns);
-  f.weight = list.step_ns > 0 ? first.price.lost_ns / list.step_ns : 0;
+  f.weight = list.step_ns > 0 ? (list.unpriced ? first.price.longer_ns : first.price.lost_ns) / list.step_ns : 0;
+  if (list.unpriced) {
+    f.is_time = false;
+    f.price.assumption = {};
+    if (first.figures.ratio > 0) f.value = fixed(first.figures.ratio, 2) + "×";
+    return f;
+  }
   f.price.saving_ns = first.price.best_ns();
   const bool of_period = first.price.base == PriceBase::kPeriod && list.wall_ns > 0;
   f.value = "−" + percent(f.price.saving_ns / (of_period ? list.wall_ns : list.step_ns));
-  f.value_note = words(of_period ? "cause.value.period" : "cause.value");
+  f.price.at_most = first.price.falls_short() && !first.price.fix_brings_little();
+  f.value_note = words(of_period ? "cause.value.period" : f.price.at_most ? "cause.value.at_most" : "cause.value");
   if (causes.size() > 1 && first.price.joint_ns > 0) set_joint_price(list, first, f);
   return f;
 }

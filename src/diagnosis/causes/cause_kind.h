@@ -35,9 +35,9 @@ enum class CauseUse : uint8_t {
 };
 
 struct CauseKind {
-  std::string_view id;         // "slow_stage": the folder, and the first part of its words
-  std::string_view name;       // "slow stage": what tables call it
-  std::string_view suspicion;  // what it is called where it is only suspected, suspicion.NAME in words
+  std::string_view
+      id;  // "slow_stage": the folder; suspicion.ID in words is what it is called where it is only suspected
+  std::string_view name;  // "slow stage": what tables call it
   Measured measured = Measured::kInferred;
   // Lines of the breakdown that its time is taken from; with "replica-jitter" it makes replicas wait for the slowest
   // one.

@@ -35,6 +35,7 @@ struct CauseList {
   // Gain without any of the causes; for those outside the replay (order, time between steps) their lost_ns is added.
   double together_ns = 0;
   double together_error_ns = 0;  // its standard error over steps; NaN with one step
+  bool unpriced = false;         // the run cannot be replayed: causes are slow compute, and none has a cost
   bool not_analysable = false;   // true: nothing was looked for, because of RunCoverage::untold()
   bool replicas_unread = false;  // whether some replicas were not read
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parallel.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -33,7 +34,24 @@ WorldTimes CauseWorlds::replay(const std::vector<World>& worlds) {
   return out;
 }
 
+WorldTimes CauseWorlds::compare_work(const std::vector<World>& worlds) const {
+  const StepGraph& g = scene_.graph;
+  WorldTimes out{worlds.size(), std::vector<bool>(g.steps.size(), true), {}};
+  out.step_ns.resize(g.steps.size() * worlds.size());
+  parallel_for(g.steps.size(), [&](size_t s) {
+    for (size_t w = 0; w < worlds.size(); ++w) {
+      std::vector<double> longer(g.stage_of.size());  // by part
+      each({g.steps[s].begin, g.steps[s].end}, worlds[w], [&](uint32_t op, double dur_ns) {
+        if (is_compute(g.kind[op])) longer[g.part[op]] += dur_ns - g.dur_ns[op];
+      });
+      out.step_ns[s * worlds.size() + w] = *std::min_element(longer.begin(), longer.end());
+    }
+  });
+  return out;
+}
+
 WorldTimes CauseWorlds::replay_new(const std::vector<World>& worlds) const {
+  if (scene_.graph.source == GraphSource::kNone) return compare_work(worlds);
   // A world that has all changes of one before it and some more is made from that one; SIZE_MAX: from the recorded
   // times.
   std::vector<size_t> from(worlds.size(), SIZE_MAX);
@@ -64,8 +82,6 @@ std::vector<double> gains_of(const WorldTimes& times, size_t from, size_t to, co
   return gains;
 }
 
-double standard_error(const std::vector<double>& values) {
-  return sample_std(values) / std::sqrt(values.size());
-}
+double standard_error(const std::vector<double>& values) { return sample_std(values) / std::sqrt(values.size()); }
 
 }  // namespace stageline

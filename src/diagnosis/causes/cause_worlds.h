@@ -35,11 +35,13 @@ class CauseWorlds {
       for (; op < end; ++op) body(op, dur[op - begin]);
     }
   }
-  // Every world is replayed once, however often it is asked for.
+  // Every world is replayed once, however often it is asked for. Where the graph has no waits, worlds differ by what
+  // their cells take: a world's step is below 0 by as much as its cells are shorter, on the rank where that is most.
   WorldTimes replay(const std::vector<World>& worlds);
 
  private:
   WorldTimes replay_new(const std::vector<World>& worlds) const;
+  WorldTimes compare_work(const std::vector<World>& worlds) const;
 
   const CauseScene& scene_;
   std::vector<double> launch_ns_;

@@ -133,8 +133,7 @@ void price_groups(const Search& search, const GoneTogether& together, Kept& kept
   }
   double rest_ns = 0, counted = 0;
   for (size_t s = 0; s < search.steps.counts.size(); ++s)
-    if (search.steps.counts[s])
-      rest_ns += search.scene.graph.steps[s].span_ns - together.times.ns(s, 0), ++counted;
+    if (search.steps.counts[s]) rest_ns += search.scene.graph.steps[s].span_ns - together.times.ns(s, 0), ++counted;
   rest_ns /= std::max(counted, 1.0);
   kept.lines.push_back({"rest", "", CellKind::kOther, rest_ns});
   // No price is more certain than the replays are: the error is widened so that twice the error reaches what they leave
@@ -149,7 +148,7 @@ void add_known(const Search& search, const KnownFacts& facts, std::vector<Accoun
   CauseList& list = search.list;
   std::vector<Cause> known;
   for (const CauseKind* kind : cause_kinds())
-    if (kind->known) kind->known(facts, known);
+    if (kind->known && (kind->measured == Measured::kInferred || !list.unpriced)) kind->known(facts, known);
   for (Cause& cause : known) {
     const CausePrice price = cause.price;
     const bool is_line = cause.kind->measured == Measured::kRecorded;
@@ -177,6 +176,17 @@ void close_account(const Search& search, const GoneTogether& together, bool any_
   list.left = std::move(lines);
 }
 
+// What cells take longer decided what is named. It is no price.
+void forget_prices(CauseList& list) {
+  list.together_ns = list.together_error_ns = 0;
+  list.doubtful.clear();
+  for (Cause& cause : list.causes) {
+    cause.price = {.longer_ns = cause.price.lost_ns};
+    cause.lost_course = {};
+    if (cause.together.role != Together::Role::kEqual) cause.together = {};
+  }
+}
+
 void sort_list(CauseList& list) {
   sort_causes(list.causes);
   for (std::vector<Cause>* others : {&list.doubtful, &list.hidden})
@@ -186,6 +196,7 @@ void sort_list(CauseList& list) {
 
 CauseList find_causes(const Run& run, const StepGraph& graph) {
   CauseList list;
+  list.unpriced = graph.source == GraphSource::kNone;
   const RunCoverage& coverage = coverage_of(run);
   const TheoryRun& theory = theory_of(run);
   const StepPeriods no_periods{};
@@ -199,20 +210,28 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
   scene.two_ways = theory.recognition.recognised && theory.recognition.best().layout == ChunkLayout::kBidirectional;
   std::vector<Suspect> suspects;
   for (const CauseKind* kind : cause_kinds())
-    if (kind->suspect) kind->suspect(scene, suspects);
+    if (kind->suspect && (kind->of_work || !list.unpriced)) kind->suspect(scene, suspects);
+  if (list.unpriced)
+    for (Suspect& suspect : suspects) suspect.evened = suspect.otherwise = {};
   CauseWorlds model(scene);
   JudgeFacts facts{coverage, periods, list.step_ns, shortest_kind_ns(graph) * scene.times.chunks()};
   const Search search{scene, model, facts, steps, list};
   const PricedSuspects priced = price_each(search, std::move(suspects));
   Kept kept = judge_each(search, priced);
+  const KnownFacts known{run.trace(), graph,   steps.counts,      theory,
+                         coverage,    periods, list.step_numbers, facts.shortest_ns};
+  if (list.unpriced) {
+    add_known(search, known, kept.lines);
+    sort_list(list);
+    forget_prices(list);
+    return list;
+  }
   look_behind(search, priced, kept);
   const GoneTogether together = price_together(search, priced, kept);
   if (!steps.all()) reprice(search, priced, kept, explain_rest_of_long_steps(search, kept, together));
   facts.step_ns = list.step_ns;
   price_groups(search, together, kept);
   account_for_rest(scene, model, kept.gone, steps.counts, kept.lines);
-  const KnownFacts known{run.trace(), graph,   steps.counts,      theory,
-                         coverage,    periods, list.step_numbers, facts.shortest_ns};
   add_known(search, known, kept.lines);
   // What lies between steps is in the mean step, even where nobody knows what the rest of the run did then.
   if (!knows_periods(coverage, graph) && list.gap_ns > 0)
@@ -226,7 +245,7 @@ struct CausesFact {
   using Value = CauseList;
   static Value make(const Run& run) {
     const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
-    return made.graph ? find_causes(run, *made.graph) : CauseList{};
+    return find_causes(run, made.graph ? *made.graph : graph_without_waits(run.trace()));
   }
 };
 

@@ -21,8 +21,9 @@
 
 namespace stageline {
 
-// Outlier steps do not count. The steps are replayed on graph_of(run, LaunchRule::kInOrder); where the run has no such
-// graph the list is empty. Computed once per Run. O(operations · causes).
+// Outlier steps do not count. The steps are replayed on graph_of(run, LaunchRule::kInOrder). Where the run has no such
+// graph, slow compute and another order are looked for by the same rules, and nothing has a price: what cells take
+// longer on one rank decides what is named. Computed once per Run. O(operations · causes).
 const CauseList& causes_of(const Run& run);
 
 }  // namespace stageline

@@ -18,7 +18,6 @@ struct FindingFacts {
   Extent extent;
   const PipelineSums& sums;
   std::vector<StageCost> costs;
-  std::vector<StageLoad> loads;
   double median_step_ns = 0;   // the median step, by which outliers are recognised
   double mean_step_ns = 0;     // mean time from start to end of a step, outliers left out
   double period_ns = 0;        // the mean step that a report gives: from a step's start to the next one's

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number.h"
+#include "diagnosis/causes/cause_findings.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/causes/finding_facts.h"
 #include "diagnosis/causes/headline.h"
@@ -13,19 +14,11 @@
 #include "facts/step_means.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
-#include "pipeline/measure/slow_rank.h"
 #include "pipeline/replay/schedule_ideal.h"
 
 namespace stageline {
 namespace {
 
-constexpr double kSlowRatio = 1.1;  // of a stage to the median of the others, of a rank to its peers
-// The ratio for one kind: a slow stage's median cell to the others', from which the kind is named.
-constexpr double kSlowKind = 1.05;
-// Share of the step; if all compute takes less, no stage's compute is what others wait for.
-constexpr double kComputeShare = 0.1;
-constexpr double kSavedShare = 0.01;   // share of the step that a finding about compute must save
-constexpr double kSavedOfWait = 0.05;  // the same, as a share of all time that is not compute
 constexpr double kOutsideShare = 0.1;
 constexpr double kBubbleShare = 0.05;
 constexpr double kReplicaShare = 0.05;
@@ -39,14 +32,8 @@ std::string times(double ratio) {
 }
 std::string number(int64_t n) { return grouped(n); }
 
-std::vector<StageCost> usual_costs(const FindingFacts& f, int32_t without_part = -1) {
-  const Cells& cells = f.trace.cells;
-  return stage_costs(f.trace,
-                     [&](size_t i) { return cells.part[i] != without_part && !f.sums.is_outlier(cells.step[i]); });
-}
-
 FindingFacts collect(const Run& run) {
-  FindingFacts f{run.trace(), coverage_of(run), extent_of(run.trace()), sums_of(run), {}, {}};
+  FindingFacts f{run.trace(), coverage_of(run), extent_of(run.trace()), sums_of(run), {}};
   std::vector<double> spans;
   for (const StepSums& step : f.sums.steps) spans.push_back(step.span_ns());
   f.median_step_ns = median_of(spans);
@@ -54,8 +41,7 @@ FindingFacts collect(const Run& run) {
   for (const StepSums& step : f.sums.steps)
     if (!f.sums.is_outlier(step.step)) spans.push_back(step.span_ns());
   f.mean_step_ns = mean_of(spans);
-  f.costs = usual_costs(f);
-  f.loads = stage_loads(f.costs);
+  f.costs = stage_costs(f.trace, [&](size_t i) { return !f.sums.is_outlier(f.trace.cells.step[i]); });
   double whole = 0, busy = 0, waiting = 0;
   size_t s = 0;
   for (const RankSums& rank : f.sums.ranks) {
@@ -73,105 +59,6 @@ FindingFacts collect(const Run& run) {
   return f;
 }
 
-const StageLoad* slowest(const FindingFacts& f) {
-  const auto it = std::max_element(f.loads.begin(), f.loads.end(), [](const StageLoad& a, const StageLoad& b) {
-    return a.per_micro_batch_ns < b.per_micro_batch_ns;
-  });
-  return it == f.loads.end() ? nullptr : &*it;
-}
-
-// In how many steps a stage has the largest compute time per rank, and out of how many.
-struct Persistence {
-  int64_t slowest_in = 0, steps = 0;
-};
-Persistence persistence_of(const FindingFacts& f, int32_t stage) {
-  Persistence p;
-  size_t r = 0;
-  for (const StepSums& step : f.sums.steps) {
-    if (f.sums.is_outlier(step.step)) {
-      while (r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step) ++r;
-      continue;
-    }
-    std::map<int32_t, std::pair<double, int>> busy;  // stage → (time, number of ranks)
-    for (; r < f.sums.ranks.size() && f.sums.ranks[r].step == step.step; ++r) {
-      auto& [time, ranks] = busy[f.trace.parts[f.sums.ranks[r].part].stage];
-      time += f.sums.ranks[r].busy_ns;
-      ++ranks;
-    }
-    int32_t worst = kUnknown;
-    double most = -1;
-    for (const auto& [s, sum] : busy)
-      if (sum.first / sum.second > most) {
-        most = sum.first / sum.second;
-        worst = s;
-      }
-    ++p.steps;
-    p.slowest_in += worst == stage;
-  }
-  return p;
-}
-
-// The median over the other stages; with two stages, the median of both would hide half of the difference.
-double median_of_other_stages(const std::vector<StageLoad>& loads, int32_t stage) {
-  std::vector<double> values;
-  for (const StageLoad& load : loads)
-    if (load.stage != stage) values.push_back(load.per_micro_batch_ns);
-  return median_of(values);
-}
-double median_of_other_stages(const std::vector<StageCost>& costs, int32_t stage, CellKind kind) {
-  std::vector<double> values;
-  for (const StageCost& cost : costs)
-    if (cost.stage != stage && cost.kind == kind) values.push_back(cost.p50_ns);
-  return median_of(values);
-}
-
-void add_slow_stage(const FindingFacts& f, std::vector<Finding>& out) {
-  const StageLoad* slow = slowest(f);
-  if (!slow || f.loads.size() < 2 || slow->stage == kUnknown) return;
-  // A stage is compared with the others only: with two stages, the median of both would hide half of the difference.
-  const double others = median_of_other_stages(f.loads, slow->stage);
-  if (!(others > 0 && slow->per_micro_batch_ns >= kSlowRatio * others)) return;
-  // One hiccup makes no slow stage, so its usual cells must be slow too.
-  std::vector<double> usual;
-  for (const StageLoad& load : f.loads)
-    if (load.stage != slow->stage) usual.push_back(load.usual_ns);
-  if (!(slow->usual_ns >= kSlowRatio * median_of(usual))) return;
-  const Persistence p = persistence_of(f, slow->stage);
-  if (p.slowest_in == 0) return;
-  double mean = 0;
-  for (const StageLoad& load : f.loads) mean += load.per_micro_batch_ns / f.loads.size();
-  // The saving of balanced stages. If it is too little of the step, or of the waiting, moving layers is not worth
-  // it.
-  const double saved = f.compute * (1 - mean / slow->per_micro_batch_ns);
-  if (f.compute < kComputeShare || saved < kSavedShare || saved < kSavedOfWait * (1 - f.compute)) return;
-  Args args;
-  Text kinds, also;
-  for (const StageCost& cost : f.costs) {
-    if (cost.stage != slow->stage) continue;
-    const double theirs = median_of_other_stages(f.costs, slow->stage, cost.kind);
-    if (!(cost.p50_ns >= kSlowKind * theirs)) continue;
-    Args kind;
-    kind.set("kind", Text{std::string(kind_name(cost.kind)), std::string(kind_code(cost.kind))});
-    kind.set("own", human_duration(cost.p50_ns)).set("others", human_duration(theirs));
-    kinds += words("finding.stage.kind", kind.flag("further", !kinds.empty()));
-  }
-  for (const StageLoad& load : f.loads) {
-    if (load.stage == slow->stage || load.ratio_to_median < kSlowRatio) continue;
-    Args one;
-    one.set("stage", int64_t{load.stage}).set("ratio", times(load.ratio_to_median));
-    also += words("finding.stage.also", one.flag("further", !also.empty()));
-  }
-  if (kinds.empty()) kinds = words("finding.stage.takes", Args().set("usual", human_duration(slow->usual_ns)));
-  args.set("stage", int64_t{slow->stage}).set("takes", kinds).set("also", also);
-  args.set("slowest", number(p.slowest_in)).set("steps", number(p.steps));
-  Finding finding;
-  finding.id = "stage.slow";
-  finding.weight = saved;
-  finding.value = times(slow->ratio_to_median);
-  say(finding, "finding.stage", args.flag("changes", p.slowest_in * 2 < p.steps));
-  out.push_back(std::move(finding));
-}
-
 void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vector<Finding>& out) {
   if (f.bubble < kBubbleShare || f.coverage.repeats()) return;
   const double in_pipeline = f.bubble / (f.bubble + f.compute);
@@ -183,33 +70,6 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
   say(finding, "finding.bubble", Args().set("share", percent(in_pipeline)));
   const int64_t steps = f.sums.steps.size();
   finding.detail = bubble_words(f.trace, f.costs, steps, in_pipeline, recognition);
-  out.push_back(std::move(finding));
-}
-
-// Finds a rank that is slower than the others of its own stage: a straggler, not an imbalance. Where this rank alone
-// makes its stage the slowest, the finding about the stage is withdrawn.
-void add_slow_rank(const FindingFacts& f, std::vector<Finding>& out) {
-  const auto found = slow_rank(f.trace, f.sums, f.sums.outliers, kSlowRatio);
-  if (!found) return;
-  const size_t worst = found->part;
-  const double worst_ratio = found->ratio;
-  const Part& part = f.trace.parts[worst];
-  const StageLoad* slow = slowest(f);
-  if (slow && slow->stage == part.stage) {
-    FindingFacts without = f;
-    without.costs = usual_costs(f, static_cast<int32_t>(worst));
-    without.loads = stage_loads(without.costs);
-    const StageLoad* then = slowest(without);
-    if (!then || then->per_micro_batch_ns < kSlowRatio * median_of_other_stages(without.loads, then->stage))
-      std::erase_if(out, [](const Finding& x) { return x.id == "stage.slow"; });
-  }
-  Finding finding;
-  finding.id = "rank.slow";
-  finding.weight = f.compute * (1 - 1 / worst_ratio);
-  finding.value = times(worst_ratio);
-  Args args;
-  args.set("rank", int64_t{part.rank}).set("stage", int64_t{part.stage}).set("machine", part.machine_name);
-  say(finding, "finding.rank", args.set("ratio", times(worst_ratio)));
   out.push_back(std::move(finding));
 }
 
@@ -261,8 +121,8 @@ void add_outlier_steps(const FindingFacts& f, std::vector<Finding>& out) {
     lost += step.span_ns() - f.median_step_ns;
     if (!worst || step.span_ns() > worst->span_ns()) worst = &step;
   }
-  const bool warm_up = count == 1 && worst == &f.sums.steps.front() &&
-                       worst->span_ns() < kAbsurdSteps * f.median_step_ns;
+  const bool warm_up =
+      count == 1 && worst == &f.sums.steps.front() && worst->span_ns() < kAbsurdSteps * f.median_step_ns;
   Finding finding;
   finding.id = "step.outlier";
   finding.weight = lost / total;
@@ -387,8 +247,6 @@ Findings find_findings(const Run& run) {
   const Trace& trace = run.trace();
   const TheoryRun& theory = theory_of(run);
   const RunCoverage& coverage = coverage_of(run);
-  // Slow ranks, deviating orders and long steps are reported by causes_of() whenever a replay can estimate their
-  // cost.
   const bool replayed = graph_of(run, LaunchRule::kInOrder).graph != nullptr;
   const bool steps_reported = replayed && !causes_of(run).not_analysable;
   FindingFacts facts = collect(run);
@@ -400,12 +258,12 @@ Findings find_findings(const Run& run) {
     result.headline.title = words("headline.nothing");
     return result;
   }
-  if (!replayed) add_slow_stage(facts, result.list);
   const Recognition& recognition = theory.recognition;
+  // explain() adds those that a replay can price.
+  if (!replayed) result.list = cause_findings(trace, causes_of(run), recognition);
   // Findings that ranks wait do not name a cause; next to causes with a price they are not listed.
   std::vector<Finding>& waits = replayed ? result.others : result.list;
   if (!facts.contradictory) add_bubble(facts, recognition, waits);
-  if (!replayed) add_slow_rank(facts, result.list);
   if (!coverage.repeats()) {
     if (facts.sums.outliers.empty())
       add_uneven_steps(facts, result.list);
@@ -417,7 +275,6 @@ Findings find_findings(const Run& run) {
     add_outside(facts, waits);
     add_replicas(facts, waits);
     if (coverage.whole()) add_undelayed(trace, theory, result.list);
-    if (!replayed) add_order(trace, theory.recognition, result.list);
     add_late(trace, theory, facts.compute + facts.bubble, waits);
   }
   by_weight(result.list);

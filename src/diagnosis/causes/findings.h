@@ -19,10 +19,10 @@ struct Findings {
 // Sorts by weight, but puts findings of who is slow first: a stage that everyone waits for explains the bubble.
 void by_weight(std::vector<Finding>& list);
 
-// Findings from cells without a replay. Expects linked cells. Slow ranks, other orders and long steps are searched here
-// only if no replay can estimate their cost. Otherwise causes_of() reports them, and findings that ranks wait go to
-// `others`. Thresholds: a stage or rank at 1.1× its median, a step at 1.3× the median step, 10 % of a step outside the
-// pipeline. Definitions: docs/analyses/findings.md. O(cells).
+// Findings from cells without a replay. Expects linked cells. Where a replay can estimate what causes cost, explain()
+// reports these, and findings that ranks wait go to `others`; otherwise the causes come first, without a cost.
+// Thresholds: a step at 1.3× the median step, 10 % of a step outside the pipeline. Definitions:
+// docs/analyses/findings.md. O(cells).
 Findings find_findings(const Run& run);
 
 }  // namespace stageline

@@ -151,14 +151,10 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
   for (const auto& [link, replicas] : t.links) {
     // others_ns is the link's own median where there is no other link.
     SlowTransfer slow{link, 0, median_link[link], kUnknown, {}};
-    if (medians.size() > 1)
-      slow.others_ns = median_of_others(
-          medians,
-          std::lower_bound(medians.begin(), medians.end(), slow.others_ns) - medians.begin());
+    if (medians.size() > 1) slow.others_ns = median_beside(medians, slow.others_ns);
     const std::vector<double>& kin = alike[across[link] ? 1 : 0];
     const auto own_place = std::lower_bound(kin.begin(), kin.end(), median_link[link]) - kin.begin();
-    if (const double quick = usual_link_ns(kin, own_place);
-        quick > 0 && slow.others_ns >= kFarSlower * quick)
+    if (const double quick = usual_link_ns(kin, own_place); quick > 0 && slow.others_ns >= kFarSlower * quick)
       slow.others_ns = quick;
     std::vector<std::pair<double, int32_t>> own;
     for (const auto& entry : replicas)
@@ -224,8 +220,15 @@ std::vector<LateTransfer> late_transfers(const CauseScene& scene, const Transfer
   const double least = kLongMessage * median_of(std::move(cells));
   struct Late {
     int64_t count = 0, of = 0;
-    double ns = 0;
-    int32_t part = kUnknown;
+  };
+  using At = std::tuple<int32_t, CellKind, int32_t, int32_t>;  // part, kind, micro-batch, chunk
+  struct OfLink {
+    Late all;
+    std::map<std::pair<uint32_t, size_t>, Late> by_edge;  // key: edge and step of the graph
+    std::set<size_t> steps;
+    std::vector<double> lengths;  // of late ones
+    std::set<At> places;          // of late ones
+    int32_t part = kUnknown;      // of the last late one
   };
   std::vector<StagePair> link_of(t.index.size());
   std::vector<int32_t> dp_of(t.index.size());
@@ -240,46 +243,39 @@ std::vector<LateTransfer> late_transfers(const CauseScene& scene, const Transfer
     const double more = g.dur_ns[op] - quick.ns[edge];
     return more > least ? more : 0.0;
   };
-  std::map<StagePair, std::map<size_t, Late>> links;                       // key: step of the graph
-  std::map<StagePair, std::map<std::pair<uint32_t, size_t>, Late>> edges;  // key: edge and step
-  std::map<StagePair, std::vector<double>> lengths;                        // lengths of late ones
-  using Place = std::tuple<int32_t, CellKind, int32_t, int32_t>;           // part, kind, micro-batch, chunk
-  std::map<StagePair, std::set<Place>> places;                             // places of late ones
+  std::map<StagePair, OfLink> links;
   scene.each_op([&](uint32_t op, size_t step) {
-    if (!receives(g.kind[op]) || (*t.edge_of)[op] == CellTimes::kNone) return;
-    Late& late = links[link_of[(*t.edge_of)[op]]][step];
-    Late& of_edge = edges[link_of[(*t.edge_of)[op]]][{(*t.edge_of)[op], step}];
-    ++late.of, ++of_edge.of;
-    if (const double ns = excess(op); ns > 0) {
-      ++late.count, late.ns += ns, late.part = g.part[op];
-      ++of_edge.count;
-      lengths[link_of[(*t.edge_of)[op]]].push_back(ns);
-      places[link_of[(*t.edge_of)[op]]].emplace(g.part[op], g.kind[op], g.micro_batch[op], g.chunk[op]);
-    }
+    const uint32_t edge = (*t.edge_of)[op];
+    if (!receives(g.kind[op]) || edge == CellTimes::kNone) return;
+    OfLink& link = links[link_of[edge]];
+    Late& of_edge = link.by_edge[{edge, step}];
+    link.steps.insert(step);
+    ++link.all.of, ++of_edge.of;
+    const double ns = excess(op);
+    if (!(ns > 0)) return;
+    ++link.all.count, ++of_edge.count;
+    link.lengths.push_back(ns);
+    link.places.emplace(g.part[op], g.kind[op], g.micro_batch[op], g.chunk[op]);
+    link.part = g.part[op];
   });
-  for (const auto& [link, steps] : links) {
-    Late all;
-    for (const auto& [step, late] : steps) {
-      all.count += late.count, all.of += late.of, all.ns += late.ns;
-      if (late.count > 0) all.part = late.part;
-    }
+  for (const auto& [link, of_link] : links) {
+    const Late& all = of_link.all;
+    if (all.count < kMinLateCells) continue;
     // Steps in which the link is slow, in all replicas or in one.
     int64_t in_whole = 0;
     std::set<size_t> whole_steps;
     std::set<uint32_t> late_edges;
-    for (const auto& [at, late] : edges[link]) {
+    for (const auto& [at, late] : of_link.by_edge) {
       if (late.count > 0) late_edges.insert(at.first);
-      if (late.count < kMinLateCells) continue;
-      if (late.count < kMaxOfStepsMessages * late.of) continue;
+      if (late.count < kMinLateCells || late.count < kMaxOfStepsMessages * late.of) continue;
       whole_steps.insert(at.second), in_whole += late.count;
     }
     const int64_t whole = whole_steps.size();
-    if (all.count < kMinLateCells) continue;
     const bool often = all.count > kMaxLate * all.of;
     const bool in_steps = in_whole >= kInWholeSteps * all.count;
     if ((often || in_steps) && slow.contains(link)) continue;
     // Loss of packets knows no places: messages that are late at the same places of every step queue behind others.
-    const bool at_places = 2 * all.count >= static_cast<int64_t>(steps.size() * places[link].size());
+    const bool at_places = 2 * all.count >= std::ssize(of_link.steps) * std::ssize(of_link.places);
     if (!often && !in_steps && at_places) continue;
     std::vector<double> to_median(t.index.size(), kNaN), medians, own;  // to_median: for each edge of this link
     for (const auto& [edge, number] : t.index) {
@@ -290,12 +286,12 @@ std::vector<LateTransfer> late_transfers(const CauseScene& scene, const Transfer
     LateTransfer one{.link = link};
     one.slow = often || in_steps;
     one.shaped = one.slow && quick.shaped.contains(link);
-    one.part = all.part;
+    one.part = of_link.part;
     if (one.slow && late_edges.size() == 1 && g.dp_count > 1) one.dp = dp_of[*late_edges.begin()];
     one.count = all.count, one.of = all.of;
-    one.whole_steps = whole, one.steps = steps.size();
-    one.each_ns = all.ns / all.count;
-    one.lengths = LateLengths(lengths[link]);
+    one.whole_steps = whole, one.steps = of_link.steps.size();
+    one.each_ns = mean_of(of_link.lengths);
+    one.lengths = LateLengths(of_link.lengths);
     if (one.slow) {
       one.others_ns = median_of(medians.empty() || one.shaped ? own : medians);
       one.own_ns = median_of(own) + one.each_ns;
@@ -337,8 +333,7 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
     ++steps, slow_ones += slow_one;
     slow_steps += slow_one >= kMaxOfStepsMessages * of;
   }
-  return steps > 1 && slow_ones >= kMinCertainMessages &&
-         slow_steps >= kInWholeSteps * steps;
+  return steps > 1 && slow_ones >= kMinCertainMessages && slow_steps >= kInWholeSteps * steps;
 }
 
 Place place_of(const StagePair& link, int32_t replica) {

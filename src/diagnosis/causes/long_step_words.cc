@@ -9,7 +9,8 @@
 
 #include "base/number.h"
 #include "base/text.h"
-#include "diagnosis/causes/step_begins.h"
+#include "diagnosis/causes/place_text.h"
+#include "diagnosis/causes/rank_windows.h"
 
 namespace stageline {
 namespace {
@@ -31,6 +32,7 @@ class LongStepWords {
     args.set("late", human_duration(step.late_ns)).set("count", grouped(step.count));
     args.set("more", step.replicas > 1 ? std::to_string(step.replicas - 1) : "");
     const Place link{.kind = PlaceKind::kLink, .stage = step.stage, .from_stage = step.from_stage};
+    args.set("link", place_text(link));
     const Place host{.kind = PlaceKind::kHost, .ranks = {rank}}, device{.kind = PlaceKind::kRanks, .ranks = {rank}};
     if (const std::string name = recorded_before(step); !name.empty())
       return {words("long_step.named", args.set("name", name)),
@@ -44,15 +46,17 @@ class LongStepWords {
       case LongBy::kCell: return {words("long_step.cell", args), {device}, only_of_its_stage(step)};
       case LongBy::kTail: return {words("long_step.tail", args), {tail(step, what)}};
       case LongBy::kRank:
-        if (step.by_host()) return {took("rank", args, step), {host}, {}, true};
-        return {took("rank", args, step), {device}, only_of_its_stage(step)};
+        if (step.by_host()) return {took(place_text(device), args, step), {host}, {}, true};
+        return {took(place_text(device), args, step), {device}, only_of_its_stage(step)};
       case LongBy::kReplica: {
         const int32_t dp = trace_.parts[step.parts.front()].dp;
         args.set("replica", int64_t{dp}).set("list", Text{ranks_text(step, ", "), ranks_text(step, "、")});
-        return {took("replica", args, step), {{.kind = PlaceKind::kReplicas, .ranks = ranks(step), .replica = dp}}};
+        return {took(words("long_step.who.replica", args), args, step),
+                {{.kind = PlaceKind::kReplicas, .ranks = ranks(step), .replica = dp}}};
       }
       case LongBy::kStage:
-        return {took("stage", args, step), {{.kind = PlaceKind::kStage, .ranks = ranks(step), .stage = step.stage}}};
+        return {took(words("long_step.who.stage", args), args, step),
+                {{.kind = PlaceKind::kStage, .ranks = ranks(step), .stage = step.stage}}};
       case LongBy::kStages: {
         std::set<int32_t> stages;
         for (const int32_t part : step.parts) stages.insert(trace_.parts[part].stage);
@@ -62,18 +66,19 @@ class LongStepWords {
           list += (list.empty() ? "" : ", ") + std::to_string(stage);
           places.push_back({.kind = PlaceKind::kStage, .stage = stage});
         }
-        return {took("stages", args.set("list", list), step), places};
+        return {took(words("long_step.who.stages", args.set("list", list)), args, step), places};
       }
       case LongBy::kMachine: {
         const std::string& machine = trace_.parts[step.parts.front()].machine_name;
         args.set("machine", machine).set("list", Text{ranks_text(step, ", "), ranks_text(step, "、")});
-        return {took("machine", args, step), {{.kind = PlaceKind::kRanks, .ranks = ranks(step), .name = machine}}};
+        return {took(words("long_step.who.machine", args), args, step),
+                {{.kind = PlaceKind::kRanks, .ranks = ranks(step), .name = machine}}};
       }
       case LongBy::kLink: return {words("long_step.link", args), {link}};
       case LongBy::kHosts:
         args.set("ranks", grouped(step.parts.size()));
         return {words("long_step.hosts", args), {{.kind = PlaceKind::kHost}}};
-      case LongBy::kAll: return {took("all", args, step), {{.kind = PlaceKind::kRun}}};
+      case LongBy::kAll: return {took(words("long_step.who.all", args), args, step), {{.kind = PlaceKind::kRun}}};
       case LongBy::kNothing: break;
     }
     return {};
@@ -81,9 +86,9 @@ class LongStepWords {
 
  private:
   // Who took so long, and whether it was their cells or the time before these.
-  static Text took(const std::string& who, Args args, const LongStep& step) {
+  static Text took(const Text& who, Args args, const LongStep& step) {
     args.flag("several", step.parts.size() > 1);
-    args.set("ratio", fixed(step.own_ns / step.others_ns, 2)).set("who", words("long_step.who." + who, args));
+    args.set("ratio", fixed(step.own_ns / step.others_ns, 2)).set("who", who);
     return words(step.by_host() ? "long_step.started" : "long_step.took", args);
   }
   std::vector<int32_t> ranks(const LongStep& step) const {

@@ -12,15 +12,12 @@
 namespace stageline {
 namespace {
 
-constexpr double kMaxSteps = 0.8;  // share of the steps in which a stage must start late
-constexpr size_t kMinSteps = 2;    // steps that both stages must be in
-// Least score with which a run follows a schedule and only leaves its order here and there.
-constexpr double kFollowed = 0.9;
-constexpr double kOrderWeight = 0.01;  // an order has no price before it is replayed
-constexpr double kMinLate = 0.05;      // share of the span that a reason must cost
-constexpr double kMaxOfLate = 0.5;     // least share of all reasons that the named one must have
-constexpr int64_t kMinWeights = 8;     // weight gradients that are needed to say something
-constexpr size_t kLookAhead = 16;      // most later forwards of the stage before that are looked at
+constexpr double kMaxSteps = 0.8;   // share of the steps in which a stage must start late
+constexpr size_t kMinSteps = 2;     // steps that both stages must be in
+constexpr double kMinLate = 0.05;   // share of the span that a reason must cost
+constexpr double kMaxOfLate = 0.5;  // least share of all reasons that the named one must have
+constexpr int64_t kMinWeights = 8;  // weight gradients that are needed to say something
+constexpr size_t kLookAhead = 16;   // most later forwards of the stage before that are looked at
 
 struct FirstForwards {
   int32_t part = 0;
@@ -109,9 +106,7 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   size_t stages = 0;
   for (const auto& entry : by_stage) {
     const Lateness& late = entry.second;
-    if (late.steps < static_cast<int64_t>(kMinSteps) ||
-        late.late < kMaxSteps * late.steps)
-      continue;
+    if (late.steps < static_cast<int64_t>(kMinSteps) || late.late < kMaxSteps * late.steps) continue;
     ++stages;
     if (!worst || late.delay_ns / late.step_ns > worst->second.delay_ns / worst->second.step_ns) worst = &entry;
   }
@@ -223,26 +218,6 @@ void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding
   f.value = counted(weights, "weight gradient", "weight gradients");
   say(f, "finding.undelayed");
   f.evidence = {"schedule", "recognition"};
-  out.push_back(std::move(f));
-}
-
-void add_order(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
-  if (!r.recognised) return;
-  int64_t lists = 0;
-  for (const Divergence& d : r.divergences) lists += d.is_order ? d.lists : 0;
-  if (lists == 0 || r.best().score < kFollowed) return;
-  const Divergence& worst = r.divergences.front();  // orders come first
-  const std::string share = percent(lists / static_cast<double>(r.lists));
-  Finding f;
-  f.id = "schedule.order";
-  f.step = worst.step;
-  f.rank = trace.parts[worst.part].rank;
-  f.weight = kOrderWeight * lists / r.lists;
-  f.value = share;
-  Args args;
-  args.set("schedule", r.best().name).set("share", share).set("divergence", worst.sentence);
-  args.set("stage", int64_t{worst.stage}).set("step", int64_t{worst.step}).set("rank", int64_t{*f.rank});
-  say(f, "finding.order", args);
   out.push_back(std::move(f));
 }
 

@@ -12,9 +12,6 @@ namespace stageline {
 // be asked of a part of a run, whose schedule is unknown. O(cells).
 void add_undelayed(const Trace& trace, const TheoryRun& run, std::vector<Finding>& out);
 
-// schedule.order: lists whose forwards and backwards come in another order than in the recognised schedule. O(1).
-void add_order(const Trace& trace, const Recognition& recognition, std::vector<Finding>& out);
-
 // There are two findings on runs with a recognised schedule. schedule.late_start: in at least four fifths of the
 // steps, a stage whose rank was free starts its first forward only after the previous stage has finished a later
 // forward too. It is reported only if both are on one clock; its weight is the mean delay ÷ the step.

@@ -1,43 +1,35 @@
-// What a rank does before the first cell of its steps. Part of causes.
+// Ranks that begin their steps late: a rank that waits for nobody starts its first cell later than the same stage does
+// in other replicas. It does something else before the step.
+//
+//     rank 0   step 7 ▐▐▐▐      ▐▐ first cell of step 8
+//     rank 4   step 7 ▐▐▐▐      ├── late ──▶▐▐
+//
+// Delays that all ranks have are a line of the breakdown. Part of causes.
 #pragma once
 
 #include <cstdint>
 #include <map>
-#include <string>
+#include <memory>
 #include <vector>
 
+#include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/start_delays.h"
 
 namespace stageline {
 
-// A stretch of time on one rank, right before the first cell of a step.
-struct BeforeStep {
-  int64_t from_ns, to_ns;
-};
-
-// A rank that waits for nobody and begins its steps later than the same stage of other replicas.
 struct LateBegins {
   uint32_t worker = 0;
-  bool as_late = false;  // it starts everything else about as late: then that is why
+  bool as_late = false;  // its other cells start about as late, which explains these beginnings
   int64_t count = 0;
   double each_ns = 0;  // mean delay beyond the others
-  std::shared_ptr<const std::map<uint32_t, double>>
-      late_ns;  // by operation, in long steps as far as usual ones know it
-  std::vector<BeforeStep> pauses;
+  // Delays beyond the others, by operation. Those of long steps are included up to kMaxOfUsual × the largest usual one.
+  std::shared_ptr<const std::map<uint32_t, double>> late_ns = {};
+  std::vector<RankWindow> pauses = {};  // the delays, each right before its cell
 
   CauseWorld without() const;
 };
-// At most kMaxWorkerCauses of them, those that lose most. `late` are ranks whose other cells start late; `cell_ns` is
-// the time of the median compute cell. O(cells).
+// Returns at most kMaxWorkerCauses ranks, the largest delays first. `late` are the ranks whose other cells start late;
+// `cell_ns` is the time of the median compute cell. O(operations).
 std::vector<LateBegins> late_begins(const CauseScene& scene, const LateWorkers& late, double cell_ns);
-
-// A stretch of time on some rank, by its own clock.
-struct RankWindow {
-  int32_t part;
-  int64_t from_ns, to_ns;
-};
-// The name of the recorded rows of kind "other" that fill at least half of these windows; "" where none do. O(cells log
-// windows).
-std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows);
 
 }  // namespace stageline

@@ -50,8 +50,8 @@ class CauseWorld {
 
 struct Suspect {
   Cause cause;
-  CauseWorld without, evened;  // without the cause; with its work evened out (may be empty)
-  CauseWorld otherwise;        // without the cause by another reading of what would then be normal; may be empty
+  CauseWorld without = {}, evened = {};  // without the cause; with its work evened out (may be empty)
+  CauseWorld otherwise = {};  // without the cause by another reading of what would then be normal; may be empty
 };
 
 // What all kinds look at; worlds keep references to it, and all must outlive them.
@@ -128,7 +128,7 @@ inline double course_factor(const Course& course, size_t step) {
 // Index of the graph's step that an operation belongs to.
 inline size_t step_of(const StepGraph& graph, uint32_t op) {
   return std::partition_point(graph.steps.begin(), graph.steps.end(), [&](const GraphStep& s) { return s.end <= op; }) -
-      graph.steps.begin();
+         graph.steps.begin();
 }
 
 // The median of a sorted list without its element `own`. Expects at least two.
@@ -136,6 +136,11 @@ inline double median_of_others(const std::vector<double>& sorted, size_t own) {
   const auto other = [&](size_t i) { return sorted[i < own ? i : i + 1]; };
   const size_t n = sorted.size() - 1;
   return (other((n - 1) / 2) + other(n / 2)) / 2;
+}
+
+// The median of a sorted list without one element of that value. Expects at least two, and that it is one of them.
+inline double median_beside(const std::vector<double>& sorted, double own) {
+  return median_of_others(sorted, std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin());
 }
 
 // What a kind judges by.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "diagnosis/causes/place_text.h"
+
 namespace stageline {
 namespace {
 
@@ -15,6 +17,10 @@ TellContext::TellContext(const Trace& trace, const CauseList& list, const Recogn
     replicas = std::max(replicas, part.dp + 1);
     stages = std::max(stages, part.stage + 1);
   }
+}
+
+Text TellContext::share(double ns) const {
+  return words("cause.amount", Args().set("time", human_duration(ns)).set("share", percent(ns / list.step_ns)));
 }
 
 int32_t TellContext::step_number(size_t index) const {
@@ -37,14 +43,6 @@ Text TellContext::rank(int32_t rank, bool with_peers) const {
   return words(count > 0 ? "worker.peers" : "worker", args);
 }
 
-Text TellContext::link(const Place& place) const {
-  Args args;
-  args.set("from", int64_t{place.from_stage}).set("stage", int64_t{place.stage});
-  const char* of = trace.context_parallel > 1 ? "place.of.pipeline" : "place.of.replica";
-  args.set("of", place.replica == kUnknown ? Text() : words(of, Args().set("replica", int64_t{place.replica})));
-  return words(place.both_ways ? "place.link.both" : "place.link", args);
-}
-
 Text TellContext::schedule() const {
   if (recognition.candidates.empty()) return words("schedule.the");
   return {recognition.best().name, recognition.best().name};
@@ -57,7 +55,7 @@ Args TellContext::args(const Cause& c) const {
   const auto of_all = f.count / static_cast<double>(std::max<int64_t>(f.of, 1));
   const auto of_steps = f.count / static_cast<double>(std::max<int64_t>(list.steps, 1));
   Args args;
-  args.set("lost", share(c.price.lost_ns)).set("saving", c.price.saving_ns > 0 ? share(c.price.saving_ns) : "");
+  args.set("lost", share(c.price.lost_ns)).set("saving", c.price.saving_ns > 0 ? share(c.price.saving_ns) : Text());
   args.set("ratio", times(f.ratio)).set("pause", human_duration(f.each_ns));
   args.set("stage", known(place.stage)).set("from", std::to_string(place.from_stage));
   args.set("replica", known(place.replica)).set("chunk", known(place.chunk)).set("name", place.name);
@@ -68,9 +66,10 @@ Args TellContext::args(const Cause& c) const {
   args.set("steps", grouped(c.in_steps.all)).set("slow_steps", grouped(c.in_steps.count));
   args.set("in_steps", in_steps_text(c.in_steps));
   args.set("course", course(c.course, c.in_steps.count == c.in_steps.all));
-  args.flag("unmovable", c.price.unmovable).set("movable", c.price.movable_ns > 0 ? share(c.price.movable_ns) : "");
+  args.flag("unmovable", c.price.unmovable).set("movable", c.price.movable_ns > 0 ? share(c.price.movable_ns) : Text());
+  args.flag("unpriced", list.unpriced);
   args.flag("sometimes", c.sometimes).flag("both_ways", place.both_ways).set("schedule", schedule());
-  if (place.from_stage != kUnknown) args.set("where", link(place));
+  if (place.from_stage != kUnknown) args.set("where", place_text(place, trace.context_parallel > 1));
   if (f.rank != kUnknown) args.set("rank", int64_t{f.rank}).set("worker", rank(f.rank, false));
   return args;
 }
@@ -128,8 +127,10 @@ std::string some_of(const std::vector<std::string>& all, size_t max) {
 
 Text cell_text(CellKind kind) { return words("cell." + std::string(kind_code(kind))); }
 
-Telling say_cause(std::string_view id, const std::string& name, const Args& args) {
+Telling say_cause(std::string_view id, const std::string& name, Args args) {
   const std::string own(id);
+  if (has_words(name + ".saves"))
+    args.set("saves", words(args.of("unpriced", false).empty() ? name + ".saves" : "cause.unpriced", args));
   Telling telling;
   telling.id = id;
   telling.title = words(name + ".title", args);

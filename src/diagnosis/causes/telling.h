@@ -37,13 +37,11 @@ class TellContext {
   const Recognition& recognition;
   int32_t replicas = 1, stages = 1;
 
-  // A share of the step, as text.
-  std::string share(double ns) const { return percent(ns / list.step_ns); }
+  // "61.1 ms (15.5 %)": a time with its share of the step.
+  Text share(double ns) const;
   int32_t step_number(size_t index) const;
   // "Rank 5 with its peers 4–7, …": tensor-parallel ranks hold one stage of one replica together.
   Text rank(int32_t rank, bool with_peers) const;
-  // "from stage 1 to stage 2 of replica 3": the name of a link.
-  Text link(const Place& place) const;
   Text schedule() const;  // its name
   // Arguments that words of any kind may use: price, figures, the first place, the shape in time.
   Args args(const Cause& cause) const;
@@ -65,7 +63,7 @@ std::string some_of(const std::vector<std::string>& all, size_t max);
 Text cell_text(CellKind kind);
 
 // Fills title, detail, fix and assumption from the words NAME.title and so on; fix and assumption are those of the
-// finding where NAME has none.
-Telling say_cause(std::string_view id, const std::string& name, const Args& args);
+// finding where NAME has none. {saves} in the detail is NAME.saves or, where no cause has a cost, a sentence on that.
+Telling say_cause(std::string_view id, const std::string& name, Args args);
 
 }  // namespace stageline

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/causes/place_text.h"
 
 namespace stageline {
 namespace {
@@ -24,8 +25,10 @@ Text kind_words(CellKind kind) {
   return has_words(name) ? words(name) : Text{std::string(kind_name(kind)), std::string(kind_code(kind))};
 }
 
-Text stage_words(int32_t stage) {
-  return words("diff.stage", Args().set("stage", int64_t{stage}).flag("unknown", stage == kUnknown));
+Text stage_words(int32_t stage) { return place_text({.kind = PlaceKind::kStage, .stage = stage}); }
+
+Text link_words(const DiffGroup& g) {
+  return place_text({.kind = PlaceKind::kLink, .stage = g.stage, .from_stage = g.from_stage});
 }
 
 // Returns ", 10.0 ms in A": A's value, or that the mean is the same. Example: 32 operations of 0.2 ms each can explain
@@ -117,8 +120,7 @@ bool other_size(const RunDiff& diff) {
 
 bool slower_by_more(const RunDiff& diff, double share) {
   // B's step is scaled to A's number of micro-batches, and so is its noise.
-  const double scale =
-      other_size(diff) ? diff.a.micro_batches / static_cast<double>(diff.b.micro_batches) : 1;
+  const double scale = other_size(diff) ? diff.a.micro_batches / static_cast<double>(diff.b.micro_batches) : 1;
   const double change_ns = diff.b.step_ns * scale - diff.a.step_ns;
   if (!(change_ns > share * diff.a.step_ns)) return false;
   if (scale == 1) return diff.sure;
@@ -182,7 +184,7 @@ Text main_cause(const RunDiff& diff) {
   }
   if (most(top->effect_ns)) {
     Args args;
-    args.set("from", stage_words(top->from_stage)).set("stage", stage_words(top->stage)).set("type", top->type);
+    args.set("link", link_words(*top)).set("stage", stage_words(top->stage)).set("type", top->type);
     args.flag("several", top->stage == kUnknown);
     switch (top->cause) {
       case DiffCause::kCompute:
@@ -208,8 +210,7 @@ Text main_cause(const RunDiff& diff) {
 
 Text group_line(const RunDiff& diff, const DiffGroup& g) {
   Args args;
-  args.set("times", against(g)).set("stage", stage_words(g.stage)).set("to", stage_words(g.stage));
-  args.set("from", stage_words(g.from_stage)).set("type", g.type);
+  args.set("times", against(g)).set("stage", stage_words(g.stage)).set("link", link_words(g)).set("type", g.type);
   args.set("only", g.part == kUnknown ? Text() : words("diff.only", Args().set("rank", int64_t{g.rank})));
   args.set("some", g.paused > 0 ? g.paused : g.count).set("all", g.count);
   args.set("by", human_duration(g.paused > 0 ? g.pause_ns : g.b_ns - g.a_ns)).flag("several", g.stage == kUnknown);
@@ -295,8 +296,7 @@ std::vector<Table> diff_tables(const RunDiff& diff) {
     const bool rest = g.cause == DiffCause::kRest;
     const int64_t effect = rest ? left : whole_ns(g.effect_ns);
     if (effect != kNullInteger) left = sum_or_limit(left, -effect);
-    const double share =
-        diff.a.step_ns > 0 ? (rest ? effect : g.effect_ns) / diff.a.step_ns : std::nan("");
+    const double share = diff.a.step_ns > 0 ? (rest ? effect : g.effect_ns) / diff.a.step_ns : std::nan("");
     groups.add_row({std::string(cause_id(g.cause)), place(g.stage), place(g.from_stage),
                     g.cause == DiffCause::kCompute ? std::string(kind_code(g.kind)) : g.type,
                     g.part == kUnknown ? kNullInteger : int64_t{g.rank}, g.count,

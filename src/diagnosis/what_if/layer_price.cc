@@ -20,9 +20,13 @@ Text layer_words(const CausePrice& price, const std::vector<int32_t>& layers, do
   const double saving_ns = price.fix.saving_ns;
   if (!(saving_ns > 0) || layers.empty() || price.unmovable) return {};
   Args args;
-  args.flag("little", price.fix_brings_little());
-  args.flag("beats", price.saving_ns > 0 && saving_ns > price.saving_ns);
-  args.set("now", grouped(kAssumedLayers)).set("less", percent(saving_ns / step_ns));
+  if (price.falls_short())
+    args.set("than_even", words(price.fix_brings_little() ? "layers.little" : "layers.less"));
+  else if (price.saving_ns > 0 && saving_ns > price.saving_ns)
+    args.set("than_even", words("layers.more"));
+  args.set("now", grouped(kAssumedLayers));
+  args.set("less", words("cause.amount",
+                         Args().set("time", human_duration(saving_ns)).set("share", percent(saving_ns / step_ns))));
   const bool quoted = layers.size() <= kMaxQuoted, chunks = layers.size() > static_cast<size_t>(stages);
   if (quoted)
     args.set("then", layers_text(layers)).set("layout", paddle ? paddle_seg_method(layers) : megatron_layout(layers));

@@ -54,8 +54,7 @@ void OrderModel::measure(const StepGraph& graph) {
     weight_measured_ = true;
   }
   if (fused_count > 0 && apart_count[0] > 0 && apart_count[1] > 0) {
-    const double apart =
-        apart_ns[0] / apart_count[0] + apart_ns[1] / apart_count[1];
+    const double apart = apart_ns[0] / apart_count[0] + apart_ns[1] / apart_count[1];
     if (apart > 0) overlap_ratio_ = 2 * fused_ns / fused_count / apart;
   }
   for (size_t vs = 0; vs < virtual_stages; ++vs)
@@ -103,8 +102,7 @@ std::vector<double> OrderModel::latencies(const StepGraph& graph, const OpTimesV
     ++all_count;
   }
   const double usual = all_count > 0 ? std::max(0.0, all / all_count) : 0;
-  for (size_t e = 0; e < sum.size(); ++e)
-    sum[e] = count[e] > 0 ? std::max(0.0, sum[e] / count[e]) : usual;
+  for (size_t e = 0; e < sum.size(); ++e) sum[e] = count[e] > 0 ? std::max(0.0, sum[e] / count[e]) : usual;
   return sum;
 }
 

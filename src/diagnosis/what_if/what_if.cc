@@ -58,14 +58,10 @@ struct WhatIf::World {
 
 WhatIf::World WhatIf::world_of(const Changes& changes) const {
   World world{&changes, {}, false};
-  if (!changes.replaced.empty() &&
-      graph_->dp_count * static_cast<size_t>(graph_->stage_count) <= graph_->size()) {
+  if (!changes.replaced.empty() && graph_->dp_count * static_cast<size_t>(graph_->stage_count) <= graph_->size()) {
     world.replaced.assign(graph_->dp_count * static_cast<size_t>(graph_->stage_count), 0);
     for (const auto& [dp, stage] : changes.replaced)
-      if (has_stage(stage, dp))
-        world
-            .replaced[dp * static_cast<size_t>(graph_->stage_count) + stage] =
-            1;
+      if (has_stage(stage, dp)) world.replaced[dp * static_cast<size_t>(graph_->stage_count) + stage] = 1;
   }
   world.plain = changes.scales.empty() && changes.replaced.empty() && changes.stage_factor.empty() &&
                 changes.fair_stage == kUnknown && !changes.fair_cells && !changes.fair_links && !changes.no_delay &&
@@ -276,8 +272,7 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
 
 // Scales step times of another order to the run's number of micro-batches.
 void WhatIf::to_present_size(const OrderPlan& plan, std::vector<double>& step_ns) const {
-  const double scale =
-      order_.sizes().micro_batches / static_cast<double>(plan.schedule.sizes.micro_batches);
+  const double scale = order_.sizes().micro_batches / static_cast<double>(plan.schedule.sizes.micro_batches);
   for (double& ns : step_ns) ns *= scale;
 }
 
@@ -350,8 +345,7 @@ WhatIf::Priced WhatIf::priced(const Changes& changes) const {
   }
   const std::vector<double>& before = changes.changes_order() ? order_step_ns_ : graph_step_ns_;
   priced.price = price_of(before, after, held);
-  for (size_t s = 0; s < after.size(); ++s)
-    priced.step_ns[s] = graph_->steps[s].span_ns - (before[s] - after[s]);
+  for (size_t s = 0; s < after.size(); ++s) priced.step_ns[s] = graph_->steps[s].span_ns - (before[s] - after[s]);
   return priced;
 }
 
@@ -391,8 +385,7 @@ std::vector<WhatIf::WorkerStep> WhatIf::workers() const {
     for (size_t op = graph_->steps[s].begin; op < graph_->steps[s].end; ++op) {
       if (std::isnan(others_ns_[op])) continue;
       WorkerStep& worker =
-          all[s * workers + graph_->dp(op) * static_cast<size_t>(graph_->stage_count) +
-              graph_->stage(op)];
+          all[s * workers + graph_->dp(op) * static_cast<size_t>(graph_->stage_count) + graph_->stage(op)];
       worker.own_ns += graph_->dur_ns[op];
       worker.others_ns += others_ns_[op];
     }

@@ -85,8 +85,7 @@ void WhatIf::measure_usual() {
       usual_ns_[own] += graph_->dur_ns[op];
       ++count[own];
     }
-  for (size_t i = 0; i < count.size(); ++i)
-    usual_ns_[i] = count[i] > 0 ? usual_ns_[i] / count[i] : kNaN;
+  for (size_t i = 0; i < count.size(); ++i) usual_ns_[i] = count[i] > 0 ? usual_ns_[i] / count[i] : kNaN;
 }
 
 // A link is a receiver and a sender in one direction; its class is whether both are on one machine.

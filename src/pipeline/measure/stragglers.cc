@@ -5,10 +5,12 @@
 #include <map>
 #include <tuple>
 
+#include "base/by_enum.h"
 #include "base/counted.h"
 #include "base/number.h"
+#include "base/parallel.h"
+#include "model/rank_ranges.h"
 #include "pipeline/measure/host_delays.h"
-#include "pipeline/measure/slow_rank.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
@@ -40,6 +42,28 @@ std::vector<double> against_others(const std::vector<double>& values) {
     if (others > 0) ratio[order[k]] = values[order[k]] / others;
   }
   return ratio;
+}
+
+// For each part: the sum over kinds of the median of its compute cells times their number, steps in `without` left out.
+std::vector<double> usual_busy_ns(const Trace& trace, const std::vector<int32_t>& without) {
+  constexpr size_t kKinds = 5;  // F, B, I, W, F&B
+  const Cells& cells = trace.cells;
+  std::vector<std::vector<RankRange>> of_part(trace.parts.size());
+  for (const RankRange& range : rank_ranges(cells))
+    if (range.step != kUnknown && !std::binary_search(without.begin(), without.end(), range.step))
+      of_part[range.part].push_back(range);
+  std::vector<double> usual(trace.parts.size());
+  parallel_for(of_part.size(), [&](size_t part) {
+    ByEnum<CellKind, std::vector<double>, kKinds> durations;
+    for (const RankRange& range : of_part[part])
+      for (size_t i = range.begin; i < range.end; ++i)
+        if (is_compute(cells.kind[i])) durations[cells.kind[i]].push_back(cells.dur_ns(i));
+    for (std::vector<double>& values : durations) {
+      const double count = values.size();
+      if (count > 0) usual[part] += count * median_of(std::move(values));
+    }
+  });
+  return usual;
 }
 
 // Sums over the cells of one kind and chunk.

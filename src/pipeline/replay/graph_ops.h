@@ -20,6 +20,7 @@ inline constexpr uint32_t kNoGroup = UINT32_MAX;  // the operation proceeds alon
 enum class GraphSource : uint8_t {
   kOperations,    // recorded messages and collectives, named as the paper's artifact names its op types
   kComputeCells,  // the order on every rank, trace.links, and one message latency per pair of stages and direction
+  kNone,          // nothing says what operations wait for: there are no waits, and no replay says what a step takes
 };
 
 // The moment from which a recorded message or collective counts as late.

@@ -102,6 +102,21 @@ Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums,
                     "stageline info shows what is odd about the recording");
 }
 
+StepGraph graph_without_waits(const Trace& trace) {
+  Diagnostics notes;  // on waits, of which there are none here
+  StepDrafts drafts = draft_cells(trace, notes);
+  drafts.grouped = false;
+  drafts.make = [make = std::move(drafts.make)](size_t step, StepDraft& draft) {
+    make(step, draft);
+    for (DraftOp& op : draft.ops)
+      if (op.cell == kNoCell) op.end_ns = op.start_ns;  // nothing says when its message was sent
+    draft.waits.clear();
+    draft.group.assign(draft.ops.size(), kNoGroup);
+    draft.group_count = 0;
+  };
+  return assemble_graph(trace, std::move(drafts), GraphSource::kNone, notes);
+}
+
 OpTimes recorded_times(const StepGraph& graph) { return {graph.dur_ns, graph.delay_ns}; }
 
 std::vector<double> fair_times(const StepGraph& graph) {

@@ -36,6 +36,10 @@ namespace stageline {
 Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums, Diagnostics& notes,
                                    LaunchRule rule = LaunchRule::kFree);
 
+// The operations of a run that has no such graph: what each took by itself, and no waits. Operations are those of
+// compute cells. Expects sorted cells. O(cells log cells).
+StepGraph graph_without_waits(const Trace& trace);
+
 // Returns, for each type, the delay that communication, the optimizer and the like always have. It is mostly unrecorded
 // waiting: for other messages of a batch, or for ranks that a barrier holds. Any change would shorten that too, so it
 // must not stay in simulated scenarios. In every step some operation of a type waits least; the result is the median of

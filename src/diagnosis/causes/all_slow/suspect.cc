@@ -60,11 +60,7 @@ void suspect_all_slow(CauseScene& scene, std::vector<Suspect>& out) {
 
 }  // namespace
 
-const CauseKind all_slow_cause = {.id = "all_slow",
-                                  .name = "all ranks slower",
-                                  .suspicion = "all",
-                                  .of_work = true,
-                                  .suspect = suspect_all_slow,
-                                  .tell = tell_all_slow};
+const CauseKind all_slow_cause = {
+    .id = "all_slow", .name = "all ranks slower", .of_work = true, .suspect = suspect_all_slow, .tell = tell_all_slow};
 
 }  // namespace stageline

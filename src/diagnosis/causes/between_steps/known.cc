@@ -61,7 +61,6 @@ constexpr std::string_view kLines[] = {"between"};
 
 const CauseKind between_steps_cause = {.id = "between_steps",
                                        .name = "time between steps",
-                                       .suspicion = "between",
                                        .measured = Measured::kRecorded,
                                        .takes_from = kLines,
                                        .judge = judge_gap,

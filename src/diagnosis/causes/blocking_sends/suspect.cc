@@ -13,9 +13,8 @@ void suspect_blocking_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const std::shared_ptr<const OwnSends> sends = starts.own_sends();
   Suspect suspect;
   suspect.cause.kind = &blocking_sends_cause;
-  suspect.cause.figures = {.each_ns = sends->ns / sends->count,
-                           .count = sends->count,
-                           .of = static_cast<int64_t>(starts.cells())};
+  suspect.cause.figures = {
+      .each_ns = sends->ns / sends->count, .count = sends->count, .of = static_cast<int64_t>(starts.cells())};
   suspect.cause.own = BlockingSendsOwn{sends->ranks};
   suspect.cause.certain = true;
   suspect.without = [sends](uint32_t op, double&, double& delay) {
@@ -30,7 +29,6 @@ constexpr std::string_view kLines[] = {"late"};
 
 const CauseKind blocking_sends_cause = {.id = "blocking_sends",
                                         .name = "blocking sends",
-                                        .suspicion = "sends",
                                         .takes_from = kLines,
                                         .suspect = suspect_blocking_sends,
                                         .tell = tell_blocking_sends};

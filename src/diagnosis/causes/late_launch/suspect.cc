@@ -132,7 +132,6 @@ constexpr std::string_view kLines[] = {"late", "replica-jitter"};
 
 const CauseKind late_launch_cause = {.id = "late_launch",
                                      .name = "late launches",
-                                     .suspicion = "late_worker",
                                      .takes_from = kLines,
                                      .suspect = suspect_late_launches,
                                      .tell = tell_late_launch};

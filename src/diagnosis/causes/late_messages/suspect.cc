@@ -62,7 +62,6 @@ constexpr std::string_view kLines[] = {"message", "replica-jitter"};
 
 const CauseKind late_messages_cause = {.id = "late_messages",
                                        .name = "late messages",
-                                       .suspicion = "message_tail",
                                        .measured = Measured::kCounted,
                                        .takes_from = kLines,
                                        .of_events = true,

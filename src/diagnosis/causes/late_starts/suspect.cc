@@ -57,7 +57,6 @@ constexpr std::string_view kLines[] = {"late", "replica-jitter"};
 
 const CauseKind late_starts_cause = {.id = "late_starts",
                                      .name = "late starts",
-                                     .suspicion = "late_starts",
                                      .measured = Measured::kCounted,
                                      .takes_from = kLines,
                                      .suspect = suspect_late_starts,

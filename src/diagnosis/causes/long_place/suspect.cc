@@ -36,7 +36,6 @@ void suspect_long_places(CauseScene& scene, std::vector<Suspect>& out) {
 
 const CauseKind long_place_cause = {.id = "long_place",
                                     .name = "long place of a step",
-                                    .suspicion = "position",
                                     .of_work = true,
                                     .suspect = suspect_long_places,
                                     .tell = tell_long_place};

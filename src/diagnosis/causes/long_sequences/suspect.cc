@@ -27,7 +27,6 @@ constexpr std::string_view kLines[] = {"jitter", "replica-jitter"};
 
 const CauseKind long_sequences_cause = {.id = "long_sequences",
                                         .name = "long sequences",
-                                        .suspicion = "sequences",
                                         .measured = Measured::kCounted,
                                         .takes_from = kLines,
                                         .of_work = true,

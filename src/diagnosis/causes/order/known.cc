@@ -104,8 +104,7 @@ class Orders {
     const size_t chunks = schedule.sizes.chunks;
     const size_t micro_batches = schedule.sizes.micro_batches;
     const auto slot = [&](int32_t stage, int32_t chunk, int32_t micro_batch) {
-      return (stage * chunks + chunk) * micro_batches +
-             micro_batch;
+      return (stage * chunks + chunk) * micro_batches + micro_batch;
     };
     struct Slot {
       std::array<double, kWays> ns{};
@@ -228,9 +227,7 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
 
 }  // namespace
 
-const CauseKind order_cause = {
-    .id = "order", .name = "wrong order", .suspicion = "order", .known = known_orders, .tell = tell_order};
-const CauseKind unsplit_cause = {
-    .id = "unsplit", .name = "unsplit backwards", .suspicion = "unsplit", .tell = tell_unsplit};
+const CauseKind order_cause = {.id = "order", .name = "wrong order", .known = known_orders, .tell = tell_order};
+const CauseKind unsplit_cause = {.id = "unsplit", .name = "unsplit backwards", .tell = tell_unsplit};
 
 }  // namespace stageline

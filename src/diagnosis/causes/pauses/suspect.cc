@@ -24,15 +24,12 @@ void set_part(const CauseScene& scene, int32_t part, Cause& cause) {
 
 // Notes that a rank's pauses are before the first cells of its steps, and what it did then, by the recorded rows of
 // kind "other" that fill the pauses.
-void name_what_comes_first(const CauseScene& scene, int32_t part, const std::vector<BeforeStep>& pauses, Cause& cause,
+void name_what_comes_first(const CauseScene& scene, const std::vector<RankWindow>& pauses, Cause& cause,
                            PausesOwn& own) {
   own.first_of_step = true;
   cause.in_steps = {cause.figures.count, std::count(scene.counts.begin(), scene.counts.end(), true)};
-  std::vector<RankWindow> windows;
-  for (const BeforeStep& pause : pauses) windows.push_back({part, pause.from_ns, pause.to_ns});
-  cause.places.push_back({.kind = PlaceKind::kBetweenSteps,
-                          .ranks = cause.place().ranks,
-                          .name = name_that_fills(scene.trace, std::move(windows))});
+  cause.places.push_back(
+      {.kind = PlaceKind::kBetweenSteps, .ranks = cause.place().ranks, .name = name_that_fills(scene.trace, pauses)});
 }
 
 // A rank that begins its steps late.
@@ -42,11 +39,10 @@ void suspect_begins(const CauseScene& scene, const StartDelays& starts, const La
   Cause& cause = suspect.cause;
   cause.kind = &pauses_cause;
   cause.figures = {.each_ns = begins.each_ns, .count = begins.count, .of = static_cast<int64_t>(starts.cells())};
-  const int32_t part = scene.times.workers()[begins.worker].part;
-  set_part(scene, part, cause);
+  set_part(scene, scene.times.workers()[begins.worker].part, cause);
   PausesOwn own;
   own.ranks = 1;
-  name_what_comes_first(scene, part, begins.pauses, cause, own);
+  name_what_comes_first(scene, begins.pauses, cause, own);
   cause.own = std::move(own);
   suspect.without = begins.without();
   out.push_back(std::move(suspect));
@@ -152,7 +148,7 @@ class PauseSearch {
         first[s] = std::min(first[s], cells.start_ns[g_.cell[op]]);
     });
     const auto by = starts_.excess();
-    std::vector<BeforeStep> pauses;
+    std::vector<RankWindow> pauses;
     int64_t late = 0;
     scene_.each_op([&](uint32_t op, size_t s) {
       if (g_.part[op] != part || but.contains(way_at(scene_, op))) return;
@@ -160,10 +156,10 @@ class PauseSearch {
       if (!(ns > 0)) return;
       ++late;
       if (g_.cell[op] == kNoCell || cells.start_ns[g_.cell[op]] != first[s]) return;
-      pauses.push_back({first[s] - static_cast<int64_t>(ns), first[s]});
+      pauses.push_back({part, first[s] - static_cast<int64_t>(ns), first[s]});
     });
     if (pauses.empty() || pauses.size() < kEverywhere * late) return;
-    name_what_comes_first(scene_, part, pauses, cause, own);
+    name_what_comes_first(scene_, pauses, cause, own);
   }
 
   // Returns one late cell for each place, where nearly all late cells are at places that are late in nearly every step;
@@ -216,7 +212,6 @@ constexpr std::string_view kLines[] = {"late", "replica-jitter"};
 
 const CauseKind pauses_cause = {.id = "pauses",
                                 .name = "pauses",
-                                .suspicion = "pauses",
                                 .measured = Measured::kCounted,
                                 .takes_from = kLines,
                                 .of_events = true,

@@ -1,4 +1,5 @@
 #include "diagnosis/causes/pauses/pauses.h"
+#include "diagnosis/causes/place_text.h"
 #include "diagnosis/causes/telling.h"
 
 namespace stageline {
@@ -17,8 +18,7 @@ Text places_text(const PausesOwn& own, const Trace& trace) {
     const bool last = own.at.size() == kShown;
     text = i == 0 ? next : words(last ? "place.and" : "place.comma", Args().set("some", text).set("next", next));
   }
-  if (own.at.size() > kShown)
-    text += words("place.more", Args().set("more", grouped(own.at.size() - kShown)));
+  if (own.at.size() > kShown) text += words("place.more", Args().set("more", grouped(own.at.size() - kShown)));
   return text;
 }
 
@@ -57,7 +57,7 @@ Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& con
   if (!c.or_else.empty()) {
     const Place& link = c.or_else.front();
     args.set("from", int64_t{link.from_stage}).set("stage", int64_t{link.stage}).flag("both_ways", link.both_ways);
-    args.set("where", context.link(link));
+    args.set("where", place_text(link, context.trace.context_parallel > 1));
   }
   std::vector<std::string> steps;
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));

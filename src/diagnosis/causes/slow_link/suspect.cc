@@ -112,7 +112,6 @@ constexpr std::string_view kLines[] = {"message"};
 
 const CauseKind slow_link_cause = {.id = "slow_link",
                                    .name = "slow link",
-                                   .suspicion = "link",
                                    .takes_from = kLines,
                                    .suspect = suspect_slow_links,
                                    .tell = tell_slow_link};

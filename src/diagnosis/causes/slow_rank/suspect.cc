@@ -11,6 +11,7 @@
 #include <string>
 
 #include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/causes/slow_rank/replica_levels.h"
 #include "diagnosis/causes/slow_rank/slow_rank.h"
 #include "diagnosis/causes/slow_ranks/slow_ranks.h"
 #include "model/statistics.h"
@@ -26,24 +27,30 @@ constexpr size_t kMaxCells = 10'000'000;  // most workers × steps that are look
 
 // A worker's step is slow if its ratio exceeds 1 by this many times the scatter of ratios of equal workers.
 constexpr double kScatters = 5;
-// Least share of the slower one's excess that another must have so that both are slow together.
-constexpr double kAlikeSlow = 0.75;
 // A quarter of all normally distributed values lie within this many standard deviations.
 constexpr double kQuarter = 0.3186;
 constexpr int64_t kMinSlowSteps = 3;    // fewer are single outliers
 constexpr double kMaxSlowSteps = 0.75;  // share of all steps; if more are slow, the worker is slow all the time
-
-// [worker][step of the graph], ratio to the median of its peers; NaN: unknown.
-using Ratios = std::vector<std::vector<double>>;
 
 struct Slow {
   size_t worker = 0;
   double ratio = 1, mean = 1;  // mean over the steps in which it is slow; over all steps
   int64_t slow_in = 0, steps = 0;
   bool certain = false, sometimes = false;
-  Course course;
-  std::vector<bool> slow_at;  // where it is slow in some steps: whether it is, for each step of the graph
+  Course course = {};
+  std::vector<bool> slow_at = {};  // where it is slow in some steps: whether it is, for each step of the graph
 };
+
+// A worker that is slow in all steps alike, by its known ratios.
+Slow slow_throughout(size_t worker, const std::vector<double>& ratios, bool certain) {
+  const double mean = mean_of(ratios);
+  return {.worker = worker,
+          .ratio = mean,
+          .mean = mean,
+          .slow_in = std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; }),
+          .steps = std::ssize(ratios),
+          .certain = certain};
+}
 
 using ByStage = std::map<int32_t, std::vector<size_t>>;  // workers of each stage
 
@@ -86,9 +93,7 @@ Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
       std::sort(sorted.begin(), sorted.end());
       for (const size_t w : workers) {
         if (std::isnan(loads[w][s])) continue;
-        const size_t own =
-            std::lower_bound(sorted.begin(), sorted.end(), loads[w][s]) - sorted.begin();
-        const double others = median_of_others(sorted, own);
+        const double others = median_beside(sorted, loads[w][s]);
         if (others > 0) ratios[w][s] = loads[w][s] / others;
       }
     }
@@ -133,7 +138,6 @@ Slow slow_sometimes(const std::vector<double>& ratios, const std::vector<int32_t
             .mean = mean_of(known_ratios(ratios)),
             .certain = true,
             .sometimes = true,
-            .course = {},
             .slow_at = std::vector<bool>(ratios.size(), false)};
   int64_t shared = 0;
   for (size_t s = 0; s < ratios.size(); ++s) {
@@ -240,30 +244,6 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   return groups;
 }
 
-// Levels of whole replicas, as means over their workers: where data are uneven, single workers scatter too much.
-struct ReplicaLevels {
-  std::map<int32_t, std::vector<double>> by_step;  // for each replica; NaN: unknown
-  double mean(int32_t dp) const { return mean_of(known_ratios(by_step.at(dp))); }
-  double error(int32_t dp) const {
-    const std::vector<double> values = known_ratios(by_step.at(dp));
-    return sample_std(values) / std::sqrt(values.size());
-  }
-};
-ReplicaLevels levels_of(const CauseScene& scene, const Ratios& values) {
-  ReplicaLevels levels;
-  std::map<int32_t, std::vector<double>> count;
-  for (size_t w = 0; w < values.size(); ++w) {
-    const int32_t dp = scene.times.workers()[w].dp;
-    auto& sum = levels.by_step.try_emplace(dp, values[w].size(), 0.0).first->second;
-    auto& n = count.try_emplace(dp, values[w].size(), 0.0).first->second;
-    for (size_t s = 0; s < values[w].size(); ++s)
-      if (!std::isnan(values[w][s])) sum[s] += values[w][s], ++n[s];
-  }
-  for (auto& [dp, sum] : levels.by_step)
-    for (size_t s = 0; s < sum.size(); ++s) sum[s] = count[dp][s] > 0 ? sum[s] / count[dp][s] : std::nan("");
-  return levels;
-}
-
 // Adds the other workers of a replica that as a whole is slow beyond chance, though not each worker is by itself.
 void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vector<Slow>& slow) {
   const ReplicaLevels levels = levels_of(scene, ratios);
@@ -285,95 +265,10 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
       // slow.
       all = own != slow.end() ? !own->sometimes && !own->course.varies()
                               : !of_worker.empty() && mean - 1 >= kAlikeSlow / 2 * (levels.mean(dp) - 1);
-      if (all && own == slow.end())
-        others.push_back(
-            {.worker = w,
-             .ratio = mean,
-             .mean = mean,
-             .slow_in = std::count_if(of_worker.begin(), of_worker.end(), [](double v) { return v >= kSlowCause; }),
-             .steps = static_cast<int64_t>(of_worker.size()),
-             .certain = certainly_slow(values),
-             .course = {},
-             .slow_at = {}});
+      if (all && own == slow.end()) others.push_back(slow_throughout(w, of_worker, certainly_slow(values)));
     }
     if (all) slow.insert(slow.end(), others.begin(), others.end());
   }
-}
-
-// Drafts replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
-// slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
-void draft_graded_replicas(CauseScene& scene, const ByStage& by_stage, std::vector<Suspect>& out) {
-  constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
-  const Ratios loads = scene.times.worker_loads();
-  const ReplicaLevels levels = levels_of(scene, loads);
-  const size_t replicas = levels.by_step.size();
-  if (replicas < 3) return;
-  int32_t fastest = levels.by_step.begin()->first, slowest = fastest;
-  size_t max_alike = 0;
-  for (const auto& [own, values] : levels.by_step) {
-    if (known_ratios(values).size() < 2) return;
-    if (levels.mean(own) < levels.mean(fastest)) fastest = own;
-    if (levels.mean(own) > levels.mean(slowest)) slowest = own;
-    size_t alike = 0;
-    for (const auto& [other, theirs] : levels.by_step) {
-      const double mine = levels.mean(own), its = levels.mean(other);
-      alike += std::abs(mine - its) < std::max((kSlowCause - 1) * std::min(mine, its),
-                                               kErrors * std::hypot(levels.error(own), levels.error(other)));
-    }
-    max_alike = std::max(max_alike, alike);
-  }
-  if (2 * max_alike > replicas) return;
-  std::vector<double> ratios;  // of the slowest replica to the fastest, by step
-  for (size_t s = 0; s < scene.graph.steps.size(); ++s) {
-    const double ratio = levels.by_step.at(slowest)[s] / levels.by_step.at(fastest)[s];
-    if (!std::isnan(ratio)) ratios.push_back(ratio);
-  }
-  if (!certainly_slow(ratios) || course_of(ratios).varies()) return;
-  const auto to_fastest = std::make_shared<std::vector<double>>(loads.size(), 1.0);
-  const auto to_median = std::make_shared<std::vector<double>>(loads.size(), 1.0);
-  std::vector<double> means;
-  for (const auto& [dp, values] : levels.by_step) means.push_back(levels.mean(dp));
-  const double median = median_of(means);
-  std::map<int32_t, std::vector<int32_t>> ranks;  // by replica
-  for (const auto& [stage, workers] : by_stage) {
-    double best = 0;
-    for (const size_t w : workers)
-      if (scene.times.workers()[w].dp == fastest) best = mean_of(known_ratios(loads[w]));
-    if (!(best > 0)) return;
-    for (const size_t w : workers) {
-      const int32_t dp = scene.times.workers()[w].dp;
-      const double own = mean_of(known_ratios(loads[w])), beyond = levels.mean(dp) / levels.mean(fastest) - 1;
-      if (dp == fastest) continue;
-      // One slow rank does not make a slow replica.
-      if (!(own / best - 1 >= kAlikeSlow / 2 * beyond)) return;
-      (*to_fastest)[w] = own / best;
-      (*to_median)[w] = std::max(1.0, levels.mean(dp) / median);
-      ranks[dp].push_back(scene.trace.parts[scene.times.workers()[w].part].rank);
-    }
-  }
-  Suspect suspect;
-  suspect.cause.kind = &slow_ranks_cause;
-  for (auto& [dp, own] : ranks) {
-    std::sort(own.begin(), own.end());
-    suspect.cause.places.push_back({.kind = PlaceKind::kReplicas, .ranks = std::move(own), .replica = dp});
-  }
-  // The slowest replica comes first.
-  std::stable_partition(suspect.cause.places.begin(), suspect.cause.places.end(),
-                        [&](const Place& place) { return place.replica == slowest; });
-  suspect.cause.own = SlowRanksOwn{.fastest = fastest};
-  suspect.cause.figures.ratio = levels.mean(slowest) / levels.mean(fastest);
-  suspect.cause.in_steps = {std::count_if(ratios.begin(), ratios.end(), [](double r) { return r >= kSlowCause; }),
-                            std::ssize(ratios)};
-  suspect.cause.certain = true;
-  const auto by = [&scene](std::shared_ptr<std::vector<double>> factors) {
-    return [&scene, factors](uint32_t op, double& dur, double&) {
-      if (const uint32_t w = scene.times.worker_of(op); w != CellTimes::kNone) dur /= (*factors)[w];
-    };
-  };
-  suspect.without = by(to_fastest);
-  suspect.otherwise = by(to_median);
-  out.push_back(std::move(suspect));
-  for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, (*to_fastest)[w]);
 }
 
 // Ranks that are slow together: whole replicas, the ranks of one machine, or any.
@@ -403,99 +298,107 @@ std::vector<Place> places_of(const Trace& trace, std::vector<int32_t> parts, boo
   return {all};
 }
 
-// Compares each worker with the same stage's workers in other replicas.
-void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
-  if (scene.times.workers().size() * scene.graph.steps.size() > kMaxCells) return;
-  ByStage by_stage;
-  for (size_t w = 0; w < scene.times.workers().size(); ++w) by_stage[scene.times.workers()[w].stage].push_back(w);
-  draft_graded_replicas(scene, by_stage, out);
-  const auto ratios = std::make_shared<const Ratios>(ratios_to_peers(scene, by_stage));
-  const SlowOnes ones = slow_ones(scene, *ratios);
+// Workers that are slower than the others of their stage: in some steps, from a step on or more with every step, or
+// throughout.
+std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const ByStage& by_stage) {
+  const SlowOnes ones = slow_ones(scene, ratios);
   std::map<int32_t, int32_t> workers_of;  // for each replica, the number of its workers
   for (const CellTimes::Worker& worker : scene.times.workers()) ++workers_of[worker.dp];
   std::vector<Slow> slow;
   for (const auto& [stage, workers] : by_stage) {
     if (workers.size() < 2) continue;
-    const double beyond = slow_beyond(*ratios, workers);
+    const double beyond = slow_beyond(ratios, workers);
     for (const size_t w : workers) {
-      const std::vector<double> values = known_ratios((*ratios)[w]);
+      const std::vector<double> values = known_ratios(ratios[w]);
       if (values.empty()) continue;
       const int64_t steps = values.size();
-      const Course course = course_of((*ratios)[w]);
+      const Course course = course_of(ratios[w]);
       const bool shaped =
           slow_course(course) && (course.kind == CourseKind::kOnset || course.kind == CourseKind::kTrend);
       const int32_t dp = scene.times.workers()[w].dp;
-      const Slow now_and_then = slow_sometimes((*ratios)[w], ones.at(dp), workers_of.at(dp), w, beyond);
-      if (!shaped && now_and_then.slow_in >= kMinSlowSteps &&
-          now_and_then.slow_in <= kMaxSlowSteps * steps) {
+      const Slow now_and_then = slow_sometimes(ratios[w], ones.at(dp), workers_of.at(dp), w, beyond);
+      if (!shaped && now_and_then.slow_in >= kMinSlowSteps && now_and_then.slow_in <= kMaxSlowSteps * steps) {
         slow.push_back(now_and_then);
         continue;
       }
-      const double mean = mean_of(values);
+      Slow own = slow_throughout(w, values, shaped || certainly_slow(values));
       const double error = sample_std(values) / std::sqrt(steps);
-      if (!shaped && (mean < kSlowCause || !beyond_noise(mean - 1, error, steps))) continue;
-      slow.push_back({w,
-                      mean,
-                      mean,
-                      std::count_if(values.begin(), values.end(), [](double v) { return v >= kSlowCause; }),
-                      steps,
-                      shaped || certainly_slow(values),
-                      false,
-                      slow_course(course) ? course : Course{},
-                      {}});
+      if (!shaped && (own.mean < kSlowCause || !beyond_noise(own.mean - 1, error, steps))) continue;
+      if (slow_course(course)) own.course = course;
+      slow.push_back(std::move(own));
     }
   }
-  add_whole_replicas(scene, *ratios, slow);
-  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
+  add_whole_replicas(scene, ratios, slow);
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.mean > b.mean; });
-  const auto faster = [&scene, ratios](const Slow& found, uint32_t op, double& dur) {
-    if (scene.times.worker_of(op) != found.worker) return;
-    if (found.course.varies()) {
-      dur /= course_factor(found.course, step_of(scene.graph, op));
-    } else if (!found.sometimes) {
-      dur /= found.ratio;
-    } else if (const double ratio = (*ratios)[found.worker][step_of(scene.graph, op)]; ratio >= kSlowCause) {
-      dur /= ratio;
+  return slow;
+}
+
+// Makes the operations of these workers as fast as those of their peers.
+CauseWorld as_fast_as_peers(const CauseScene& scene, const std::vector<Slow>& group,
+                            const std::shared_ptr<const Ratios>& ratios) {
+  return [&scene, group, ratios](uint32_t op, double& dur, double&) {
+    for (const Slow& one : group) {
+      if (scene.times.worker_of(op) != one.worker) continue;
+      if (one.course.varies()) {
+        dur /= course_factor(one.course, step_of(scene.graph, op));
+      } else if (!one.sometimes) {
+        dur /= one.ratio;
+      } else if (const double ratio = (*ratios)[one.worker][step_of(scene.graph, op)]; ratio >= kSlowCause) {
+        dur /= ratio;
+      }
     }
   };
-  size_t reported = 0;
-  for (const std::vector<Slow>& group : slow_together(scene, slow)) {
-    if (reported++ == kMaxWorkerCauses) break;
-    const Slow& found = group.front();
-    const CellTimes::Worker& worker = scene.times.workers()[found.worker];
-    Suspect suspect;
-    Cause& cause = suspect.cause;
-    cause.kind = group.size() > 1 ? &slow_ranks_cause : &slow_rank_cause;
-    cause.sometimes = found.sometimes;
-    cause.course = found.course;
-    cause.in_steps = {found.slow_in, found.steps};
-    if (found.course.varies()) {  // counts the steps in which it is slow
-      cause.in_steps.count = 0;
-      for (size_t s = 0; s < found.course.level.size(); ++s)
-        cause.in_steps.count += scene.counts[s] && found.course.level[s] >= kSlowCause;
-      cause.sometimes = cause.in_steps.count > 0;
-    }
-    std::vector<int32_t> parts;
-    for (const Slow& one : group) {
-      parts.push_back(scene.times.workers()[one.worker].part);
-      cause.figures.ratio += slow_ratio(scene, one) / group.size();
-      cause.certain = cause.certain || one.certain;
-    }
-    cause.figures.rank = scene.trace.parts[worker.part].rank, cause.figures.stage = worker.stage;
-    const bool whole_replica = !found.sometimes && replicas.at(worker.dp).whole();
-    if (group.size() > 1) {
-      cause.places = places_of(scene.trace, std::move(parts), whole_replica);
-    } else {
-      cause.places = {
-          {.kind = PlaceKind::kRanks, .ranks = {cause.figures.rank}, .stage = worker.stage, .replica = worker.dp}};
-      cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
-    }
-    // A replica that has more work all along may have the data to thank for it.
-    if (whole_replica && !cause.course.varies()) cause.together = {"uneven_data", Together::Role::kFollows};
-    suspect.without = [group, faster](uint32_t op, double& dur, double&) {
-      for (const Slow& one : group) faster(one, op, dur);
-    };
-    out.push_back(std::move(suspect));
+}
+
+// One slow worker, or several that are slow together, the slowest first.
+Cause cause_of(const CauseScene& scene, const std::vector<Slow>& group, bool whole_replica) {
+  const Slow& slowest = group.front();
+  const CellTimes::Worker& worker = scene.times.workers()[slowest.worker];
+  Cause cause;
+  cause.kind = group.size() > 1 ? &slow_ranks_cause : &slow_rank_cause;
+  cause.sometimes = slowest.sometimes;
+  cause.course = slowest.course;
+  cause.in_steps = {slowest.slow_in, slowest.steps};
+  if (slowest.course.varies()) {  // counts the steps in which it is slow
+    cause.in_steps.count = 0;
+    for (size_t s = 0; s < slowest.course.level.size(); ++s)
+      cause.in_steps.count += scene.counts[s] && slowest.course.level[s] >= kSlowCause;
+    cause.sometimes = cause.in_steps.count > 0;
+  }
+  std::vector<int32_t> parts;
+  for (const Slow& one : group) {
+    parts.push_back(scene.times.workers()[one.worker].part);
+    cause.figures.ratio += slow_ratio(scene, one) / group.size();
+    cause.certain = cause.certain || one.certain;
+  }
+  cause.figures.rank = scene.trace.parts[worker.part].rank, cause.figures.stage = worker.stage;
+  if (group.size() > 1) {
+    cause.places = places_of(scene.trace, std::move(parts), whole_replica);
+  } else {
+    cause.places = {
+        {.kind = PlaceKind::kRanks, .ranks = {cause.figures.rank}, .stage = worker.stage, .replica = worker.dp}};
+    cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
+  }
+  // A replica that has more work all along may have the data to thank for it.
+  if (whole_replica && !cause.course.varies()) cause.together = {"uneven_data", Together::Role::kFollows};
+  return cause;
+}
+
+// Compares each worker with the same stage's workers in other replicas.
+void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
+  const std::vector<CellTimes::Worker>& workers = scene.times.workers();
+  if (workers.size() * scene.graph.steps.size() > kMaxCells) return;
+  ByStage by_stage;
+  for (size_t w = 0; w < workers.size(); ++w) by_stage[workers[w].stage].push_back(w);
+  suspect_graded_replicas(scene, out);
+  const auto ratios = std::make_shared<const Ratios>(ratios_to_peers(scene, by_stage));
+  const std::vector<Slow> slow = find_slow(scene, *ratios, by_stage);
+  const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
+  std::vector<std::vector<Slow>> groups = slow_together(scene, slow);
+  if (groups.size() > kMaxWorkerCauses) groups.resize(kMaxWorkerCauses);
+  for (const std::vector<Slow>& group : groups) {
+    const bool whole = !group.front().sometimes && replicas.at(workers[group.front().worker].dp).whole();
+    out.push_back({.cause = cause_of(scene, group, whole), .without = as_fast_as_peers(scene, group, ratios)});
   }
   for (const Slow& found : slow) {
     scene.times.even_out(found.worker, found.mean);
@@ -509,16 +412,9 @@ constexpr std::string_view kLines[] = {"replica-jitter"};
 
 const CauseKind slow_rank_cause = {.id = "slow_rank",
                                    .name = "slow worker",
-                                   .suspicion = "worker",
                                    .takes_from = kLines,
                                    .of_work = true,
                                    .suspect = suspect_slow_ranks,
                                    .tell = tell_slow_rank};
-const CauseKind slow_ranks_cause = {.id = "slow_ranks",
-                                    .name = "slow ranks together",
-                                    .suspicion = "group",
-                                    .takes_from = kLines,
-                                    .of_work = true,
-                                    .tell = tell_slow_ranks};
 
 }  // namespace stageline

@@ -12,6 +12,10 @@ struct SlowRanksOwn {
   bool graded() const { return fastest != kUnknown; }
 };
 
+// Suspects replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
+// slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
+void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out);
+
 Telling tell_slow_ranks(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

@@ -228,8 +228,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   double of_slow = 0;
   for (const double ratio : ratios)
     if (ratio >= kSlowCause) of_slow += ratio, ++cause.in_steps.count;
-  if (cause.sometimes && cause.in_steps.count > 0)
-    cause.figures.ratio = of_slow / cause.in_steps.count;
+  if (cause.sometimes && cause.in_steps.count > 0) cause.figures.ratio = of_slow / cause.in_steps.count;
   cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
   cause.places = {place};
   cause.own = std::move(slow);
@@ -319,7 +318,6 @@ constexpr std::string_view kLines[] = {"imbalance"};
 
 const CauseKind slow_stage_cause = {.id = "slow_stage",
                                     .name = "slow stage",
-                                    .suspicion = "stage",
                                     .takes_from = kLines,
                                     .of_work = true,
                                     .of_layers = true,

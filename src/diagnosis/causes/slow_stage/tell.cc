@@ -69,7 +69,7 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext&
   args.set("compared", words("stage.slow.compared", args)).set("do", advice_text(c, own, end, args));
   const Text kinds = kinds_text(own);
   args.set("takes", kinds.empty() ? words("stage.slow.takes", args) : kinds).set("layers", c.price.fix.words);
-  args.set("saves", words(c.price.saving_ns > 0 ? "stage.slow.saves.even" : "stage.slow.saves", args));
+  if (c.price.saving_ns > 0) args.set("evens", words("stage.slow.saves.evens", args));
   const char* unmovable = c.price.movable_ns > 0 ? "stage.slow.unmovable.now" : "stage.slow.unmovable";
   args.set("moving", c.price.unmovable ? words(unmovable, args) : Text());
   args.set("check", check_text(c, own, context.replicas <= 1 && !two, args));

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/text.h"
-#include "diagnosis/causes/step_begins.h"
+#include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/tail/tail.h"
 
 namespace stageline {
@@ -178,7 +178,6 @@ constexpr std::string_view kLines[] = {"tail"};
 
 const CauseKind tail_cause = {.id = "tail",
                               .name = "exposed tail",
-                              .suspicion = "tail",
                               .measured = Measured::kRecorded,
                               .takes_from = kLines,
                               .suspect = suspect_tails,

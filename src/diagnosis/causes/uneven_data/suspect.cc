@@ -21,9 +21,7 @@ void suspect_uneven_data(CauseScene& scene, std::vector<Suspect>& out) {
   if (!routing.shared) suspect.cause.together = {"uneven_data", Together::Role::kLeads};
   suspect.without = [&routing](uint32_t op, double& dur, double&) { dur /= routing.factor[op]; };
   suspect.evened = suspect.without;
-  suspect.otherwise = [&routing](uint32_t op, double& dur, double&) {
-    dur /= routing.own_factor[op];
-  };
+  suspect.otherwise = [&routing](uint32_t op, double& dur, double&) { dur /= routing.own_factor[op]; };
   out.push_back(std::move(suspect));
 }
 
@@ -33,7 +31,6 @@ constexpr std::string_view kLines[] = {"replica-jitter"};
 
 const CauseKind uneven_data_cause = {.id = "uneven_data",
                                      .name = "uneven data",
-                                     .suspicion = "routing",
                                      .takes_from = kLines,
                                      .of_work = true,
                                      .suspect = suspect_uneven_data,

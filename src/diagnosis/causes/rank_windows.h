@@ -1,0 +1,22 @@
+// Stretches of time on single ranks, and what was recorded in them. Part of causes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "model/trace.h"
+
+namespace stageline {
+
+// A stretch of time on a rank, by its own clock.
+struct RankWindow {
+  int32_t part;
+  int64_t from_ns, to_ns;
+};
+
+// Returns the name of the recorded rows of kind "other" that fill at least half of these windows; "" if no name does.
+// O(cells log windows).
+std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows);
+
+}  // namespace stageline

@@ -1,0 +1,32 @@
+// How long whole replicas take, step by step. Part of slow ranks.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "diagnosis/causes/suspect.h"
+#include "model/statistics.h"
+
+namespace stageline {
+
+// Least share of the slower one's excess that another must have so that both are slow together.
+inline constexpr double kAlikeSlow = 0.75;
+
+// [worker][step of the graph]: its time, relative to what its places usually take or to the median of its peers; NaN:
+// unknown.
+using Ratios = std::vector<std::vector<double>>;
+
+// Levels of whole replicas, as means over their workers: where data are uneven, single workers scatter too much.
+struct ReplicaLevels {
+  std::map<int32_t, std::vector<double>> by_step;  // for each replica; NaN: unknown
+  double mean(int32_t dp) const { return mean_of(known_ratios(by_step.at(dp))); }
+  double error(int32_t dp) const {
+    const std::vector<double> values = known_ratios(by_step.at(dp));
+    return sample_std(values) / std::sqrt(values.size());
+  }
+};
+ReplicaLevels levels_of(const CauseScene& scene, const Ratios& values);
+
+}  // namespace stageline
