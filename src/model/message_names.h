@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "model/trace.h"
 
 namespace stageline {
 
@@ -15,6 +16,12 @@ inline bool is_message_name(std::string_view name) {
   for (const std::string_view part : {"send", "recv", "receive"})
     if (lower.find(part) != std::string::npos) return true;
   return false;
+}
+
+// Returns whether both ends give a message the same number. Where each rank counts its own messages, that is so only in
+// a group of two.
+inline bool numbered_alike(const Trace& trace, const CollectiveFact& message) {
+  return !trace.numbers_messages_per_rank || message.group_size == 2;
 }
 
 }  // namespace stageline

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/number.h"
+#include "model/message_names.h"
 #include "sql/run_tables.h"
 #include "sql/slice_rows.h"
 
@@ -67,11 +68,14 @@ Table collectives_of(const RunData& data) {
   // The name is part of the key because groups of sends and receives number each kind separately.
   std::map<std::tuple<StringId, int64_t, StringId>, Latest> latest;
   const auto key = [](const CollectiveFact& f) { return std::tuple(f.group, f.seq, f.name); };
+  const auto numbered = [&](const CollectiveFact& f) {
+    return f.seq >= 0 && (numbered_alike(trace, f) || !is_message_name(trace.names.text(f.name)));
+  };
   const auto start = [&](const CollectiveRow& row) {
     return data.time_ns(row.part, trace.parts[row.part].slices.start_ns[row.fact->slice]);
   };
   for (const CollectiveRow& row : rows) {
-    if (row.fact->seq < 0) continue;
+    if (!numbered(*row.fact)) continue;
     Latest& all = latest[key(*row.fact)];
     all.start_ns = std::max(all.start_ns, start(row));
     ++all.ranks;
@@ -84,7 +88,7 @@ Table collectives_of(const RunData& data) {
     const uint16_t step = part.slices.step.empty() ? uint16_t{0} : part.slices.step[f.slice];
     int64_t wait = kNullInteger;
     if (const auto same = latest.find(key(f));
-        f.seq >= 0 && same != latest.end() && same->second.ranks > 1 && trace.comparable())
+        numbered(f) && same != latest.end() && same->second.ranks > 1 && trace.comparable())
       wait = std::clamp<int64_t>(between_ns(at, same->second.start_ns), 0, std::max<int64_t>(0, dur));
     const auto text = [&](StringId id) { return std::string(trace.names.text(id)); };
     table.add_row({slice_id(row.part, f.slice), int64_t{part.rank},

@@ -9,6 +9,7 @@
 
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/message_names.h"
 
 namespace stageline::align {
 namespace {
@@ -204,7 +205,7 @@ std::set<std::pair<size_t, size_t>> add_numbered_messages(const Trace& trace, Ma
     if (!is_message(cells.kind[i]) || cells.slice[i] == kNoSlice) continue;
     const size_t own = cells.part[i];
     const CollectiveFact* fact = fact_of(trace.parts[own].collectives, cells.slice[i]);
-    if (!fact || fact->seq < 0 || fact->src_rank < 0 || fact->dst_rank < 0) continue;
+    if (!fact || fact->seq < 0 || fact->src_rank < 0 || fact->dst_rank < 0 || !numbered_alike(trace, *fact)) continue;
     const bool send = cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward;
     const bool forward = cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kRecvForward;
     const int64_t other_rank = send ? fact->dst_rank : fact->src_rank;
