@@ -176,10 +176,14 @@ void add_exchanges(Plan& plan, const AscendDbOptions& o) {
       const auto answer = by_sender.find({m.dst_place, m.dst_block - 1, m.src_place});
       if (answer != by_sender.end() && !done[answer->second]) {
         const Message& back = plan.messages[answer->second];
-        if (back.dst_block == m.src_block + 1 && back.step == m.step) {
+        // Both ends leave a batch when both messages have arrived, so none of the next blocks may begin earlier.
+        const int64_t end = std::max(m.end_ns, back.end_ns);
+        const auto follows = [&](int32_t at, uint32_t block) { return plan.places[at].blocks[block].start_ns >= end; };
+        if (back.dst_block == m.src_block + 1 && back.step == m.step && follows(m.dst_place, m.dst_block) &&
+            follows(m.src_place, back.dst_block)) {
           done[answer->second] = 1;
-          add(m.src_place, {m.send_ns, back.end_ns, 0, 0, m.src_block, true, true}, m.dst_place);
-          add(m.dst_place, {back.send_ns, m.end_ns, 0, 0, m.dst_block - 1, true, true}, m.src_place);
+          add(m.src_place, {m.send_ns, end, 0, 0, m.src_block, true, true}, m.dst_place);
+          add(m.dst_place, {back.send_ns, end, 0, 0, m.dst_block - 1, true, true}, m.src_place);
           continue;
         }
       }

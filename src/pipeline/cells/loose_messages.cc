@@ -28,10 +28,11 @@ int32_t stage_of_rank(const Trace& trace, int64_t rank) {
 
 MessageKind kind_of(const Trace& trace, const Part& part, const CollectiveFact* fact, std::string_view name,
                     const CellMark* around, int32_t chunks) {
-  const bool send = fact != nullptr && name == "send", receive = fact != nullptr && name == "recv";
+  const bool send = fact != nullptr && name == "send";
+  const bool receive = fact != nullptr && (name == "recv" || name == "receive");  // HCCL's word is the second
   if (!send && !receive) {
     // SendRecv kernels also run all-to-all, so without arguments a kernel of this name may be either.
-    const bool either = fact == nullptr && name.find("SendRecv") != std::string_view::npos;
+    const bool either = name == "batchSendRecv" || (fact == nullptr && name.find("SendRecv") != std::string_view::npos);
     return {CellKind::kCollective, !either && name != "wait" && name != "coalesced"};
   }
   const auto directed = [&](bool forward) {

@@ -91,8 +91,7 @@ class PartMessages {
     const int64_t said = way == Way::kSend ? fact.dst_rank : way == Way::kReceive ? fact.src_rank : -1;
     if (said >= 0) return part_of_rank(said);
     const std::vector<int64_t>& members = members_of(fact.group_ranks);
-    if (way != Way::kBatch && fact.peer >= 0 && fact.peer < std::ssize(members))
-      return part_of_rank(members[fact.peer]);
+    if (fact.peer >= 0 && fact.peer < std::ssize(members)) return part_of_rank(members[fact.peer]);
     if (members.size() != 2) return kAnyPeer;
     return part_of_rank(members[0] == trace_.parts[part_].rank ? members[1] : members[0]);
   }

@@ -272,8 +272,9 @@ void finish_communication(RankDb& rank) {
     fact.bytes = times_or_unknown(op.count, op.bytes_each);
     fact.seq = running_number(rank.out.text_of(op.name));
     fact.comms_id = op.link;
-    if ((is_send(name) || is_receive(name)) && !op.disagree && op.peer >= 0) {
-      fact.peer = op.peer;
+    const bool batch = name == "batchSendRecv";
+    if ((batch || is_send(name) || is_receive(name)) && !op.disagree && op.peer >= 0) fact.peer = op.peer;
+    if (fact.peer >= 0 && !batch) {
       const int64_t there = global_rank(group, op.peer);
       (is_send(name) ? fact.dst_rank : fact.src_rank) = there;
       if (there >= 0) (is_send(name) ? fact.src_rank : fact.dst_rank) = rank.out.part.rank;
