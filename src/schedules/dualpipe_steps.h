@@ -9,7 +9,7 @@
 namespace stageline {
 
 // One rank of a V of `ranks` ranks. Chunk 0 is the chunk on the way to the turn, chunk 1 the one on the way back. Each
-// chunk has `micro_batches` micro-batches, at least 2·ranks. `rank` 0 is the far end, ranks − 1 the turn.
+// chunk has `micro_batches` micro-batches, at least 2·ranks − 1. `rank` 0 is the far end, ranks − 1 the turn.
 //
 //   1. 2(n−r−1) × F0          5. (n−r−1) × B1 [F1&B0]
 //   2. (r+1) × F0 F1          6. (r+1) × B1 B0, from the middle on I instead of B

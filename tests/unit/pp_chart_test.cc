@@ -37,7 +37,8 @@ TEST_CASE("pp_chart: DualPipeV's rows are as many as counted, and every micro-ba
   CHECK(dualpipev_row_count(4, 10, 1) == 32);
   CHECK(dualpipev_row_count(4, 10, 2) == 30);
   CHECK(dualpipev_row_count(4, 10, 3) == 29);
-  CHECK(dualpipev_row_count(4, 7, 0) == 0);
+  CHECK(dualpipev_row_count(4, 7, 0) == 35);
+  CHECK(dualpipev_row_count(4, 6, 0) == 0);
   CHECK(dualpipev_row_count(4, int64_t{1} << 60, 0) == 0);
   CHECK(dualpipev_row_count(int64_t{1} << 60, 10, 0) == 0);
   CHECK(dualpipev_row_count(0, 10, 0) == 0);

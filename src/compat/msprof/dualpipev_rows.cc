@@ -1,5 +1,7 @@
 #include "compat/msprof/dualpipev_rows.h"
 
+#include <algorithm>
+
 namespace stageline {
 namespace {
 
@@ -57,7 +59,8 @@ std::string DualPipeVRow::name() const {
 }
 
 int64_t dualpipev_row_count(int64_t stages, int64_t micro_batches, int64_t stage) {
-  if (stages < 1 || stage < 0 || stage >= stages || micro_batches > kMaxMicroBatches || micro_batches / 2 < stages)
+  if (stages < 1 || stage < 0 || stage >= stages || micro_batches > kMaxMicroBatches ||
+      micro_batches < std::max<int64_t>(2, 2 * stages - 1))
     return 0;
   return 2 * micro_batches + 4 * stages - 2 - 2 * stage + (stage == 0 ? micro_batches : 0) +
          (stage == stages - 1 ? 1 : 0);

@@ -33,8 +33,8 @@ struct DualPipeVRow {
 
 inline constexpr int32_t kMaxMicroBatches = 1 << 28;  // with this limit, sums of all counts fit into int32
 
-// Returns how many rows a step has on this stage; 0 when the schedule does not exist, because m < 2p or because sizes
-// are not positive.
+// Returns how many rows a step has on this stage; 0 when the schedule does not exist, because m < 2p − 1 or because
+// sizes are not positive.
 int64_t dualpipev_row_count(int64_t stages, int64_t micro_batches, int64_t stage);
 // Returns those rows; empty when there are none. O(rows), so ask for the count first.
 std::vector<DualPipeVRow> dualpipev_rows(int32_t stages, int32_t micro_batches, int32_t stage);
