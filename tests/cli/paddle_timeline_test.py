@@ -216,6 +216,27 @@ class Repairs(Case):
         self.assertEqual(len(done.chrome), 2 * 14 + 2 * 2)
         self.assertIn('twice', done.err)
 
+    def test_lines_that_are_there_twice_count_once_and_are_named(self):
+        for steps, flags in ((2, []), (3, ['--devices', '0,1'])):
+            for rank in range(2):
+                text = ''.join(one_step(rank, at=200 * s) for s in range(steps))
+                self.write(f'workerlog.{rank}', ''.join(line + line for line in text.splitlines(True)))
+            done = self.convert(*flags)
+            self.assertEqual(len(done.steps), 2 * steps)
+            self.assertIn('a profiler line is repeated', done.err)
+            self.assertIn(f'{2 * 7 * steps} times', ' '.join(done.err.split()))
+            for rank in range(2):
+                self.write(f'workerlog.{rank}', ''.join(one_step(rank, at=200 * s) for s in range(steps)))
+            self.assertEqual(self.convert(*flags).chrome, done.chrome)
+
+    def test_jobs_that_overlap_are_named(self):
+        for first, at in (((0, 50), (20, 70)), 20), (((3, 9), (8, 30)), 8):
+            self.write('workerlog.0', job('forward', 0, *first[0]) + job('forward', 1, *first[1]) + job('backward', 0, 100, 120) + job('optimizer', 0, 120, 125))
+            err = ' '.join(self.convert().err.split())
+            self.assertIn(f'the first is forward 1, job_start_time = {BASE_MS + at:.6f}', err)
+        self.write('workerlog.0', one_step())
+        self.assertNotIn('overlap', self.convert().err)
+
     def test_rank_that_lost_a_step_does_not_shift_the_others(self):
         self.write('workerlog.0', ''.join(one_step(0, at=200 * s) for s in range(4)))
         self.write('workerlog.1', ''.join(one_step(1, at=200 * s) for s in range(4) if s != 1))

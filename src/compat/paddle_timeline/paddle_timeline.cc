@@ -43,6 +43,32 @@ void clean(PaddleLog& log) {
   std::erase_if(log.jobs, [](const PaddleJob& job) { return (job.flags & unusable) != 0; });
 }
 
+std::string job_text(const PaddleLog& log, const PaddleJob& job) {
+  const std::string decimals = std::to_string(job.start_ns % 1'000'000);
+  return log.types[job.type] + " " + std::to_string(job.micro_batch) +
+         ", job_start_time = " + std::to_string(job.start_ns / 1'000'000) + "." +
+         std::string(6 - decimals.size(), '0') + decimals;
+}
+
+// Jobs that are in the log twice would open steps of their own. Of jobs that begin before another one ends and end
+// after it, a viewer takes one's end for the other's.
+void tell_jobs_apart(PaddleLog& log, Diagnostics& flaws) {
+  const PaddleRepeats repeats = mark_repeated_jobs(log);
+  if (repeats.lines > 0) flaws.add(problem::paddle_repeated_line, {log.path}, repeats.lines);
+  if (repeats.steps > 0) flaws.add(problem::paddle_repeated_step, {log.path}, repeats.steps);
+  std::erase_if(log.jobs, [](const PaddleJob& job) { return (job.flags & kJobRepeated) != 0; });
+  std::vector<PaddleJob> order = log.jobs;
+  std::stable_sort(order.begin(), order.end(), [](auto& a, auto& b) { return a.start_ns < b.start_ns; });
+  const PaddleJob *longest = nullptr, *first = nullptr;
+  int64_t count = 0;
+  for (const PaddleJob& job : order) {
+    if (longest && job.end_ns <= longest->end_ns) continue;
+    if (longest && job.start_ns < longest->end_ns && job.start_ns > longest->start_ns && count++ == 0) first = &job;
+    longest = &job;
+  }
+  if (first) flaws.add(problem::paddle_overlapping_jobs, Args().set("job", job_text(log, *first)), {log.path}, count);
+}
+
 bool less(const PyTime& a, const PyTime& b) { return a.us < b.us; }
 
 // Merges the steps of all logs by their ordinals as V3 does: the start is the earliest, the end the latest. When
@@ -101,6 +127,7 @@ ScannedLog scan_log(const std::string& path, const PaddleTimelineOptions& option
   } else {
     report_paddle_flaws(out.log, out.flaws);
     clean(out.log);
+    tell_jobs_apart(out.log, out.flaws);
   }
   return out;
 }
