@@ -79,6 +79,34 @@ class ForeignTest(unittest.TestCase):
         db.commit()
         db.close()
         self.assertIn('rocpd convert', run('info', self.folder / 'run_results.db', check=2).err)
+        for name, table, what, command in (('cluster_analysis.db', 'ClusterStepTraceTime (step TEXT)', 'msprof-analyze', 'ascend_pytorch_profiler_*.db'),
+                                           ('results.db', 'ClusterCommunicationTime (step TEXT)', 'msprof-analyze', 'ascend_pytorch_profiler_*.db'),
+                                           ('leaks_dump_20250101010101.db', 'python_trace (FuncInfo TEXT)', 'msMemScope', 'torch_npu.profiler'),
+                                           ('memory.db', 'memscope_dump (ID INTEGER)', 'msMemScope', 'torch_npu.profiler')):
+            db = sqlite3.connect(self.folder / name)
+            db.execute(f'CREATE TABLE {table}')
+            db.commit()
+            db.close()
+            err = run('info', self.folder / name, check=2).err
+            self.assertIn(what, err)
+            self.assertIn(command, err)
+        db = sqlite3.connect(self.folder / 'report_0.db')
+        for table in ('API (startNs INTEGER)', 'COMPUTE_TASK_INFO (name INTEGER, block_dim INTEGER)', 'SESSION_TIME_INFO (startTimeNs INTEGER, baseTimeNs INTEGER)'):
+            db.execute(f'CREATE TABLE {table}')
+        db.commit()
+        db.close()
+        self.assertIn('msprof --export=on', run('info', self.folder / 'report_0.db', check=2).err)
+
+    def test_profiles_without_times_name_their_tool(self):
+        tree = b'[{"frame": {"name": "ROOT"}, "metrics": {"time (ns)": 5}, "children": []}, {"CUDA": {}}]'
+        for name in ('matmul.hatchet', 'matmul.json'):
+            err = self.said(name, tree)
+            self.assertIn('Proton', err)
+            self.assertIn('data="trace"', err)
+        for member in ('run.nsys-rep', 'nvtx_gpu_proj_trace/trace.parquet'):
+            err = self.said('jax.zip', packed_zip(member))
+            self.assertIn('nsys-jax', err)
+            self.assertIn('nsys export --type sqlite', err)
 
 
 if __name__ == '__main__':

@@ -36,6 +36,18 @@ constexpr ForeignFormat kNvprof = {
     "record with nsys profile -t cuda,nvtx, then nsys export --type sqlite REPORT.nsys-rep"};
 constexpr ForeignFormat kSqlite = {"this is an SQLite database, and no reader takes it",
                                    "give the traces that it was made of, or a table of timings as CSV"};
+constexpr ForeignFormat kClusterAnalysis = {
+    "this is cluster_analysis.db, the results of msprof-analyze, without the times of work",
+    "give the folder of the ranks' profiles that it was made of (ascend_pytorch_profiler_*.db)"};
+constexpr ForeignFormat kOldMsprof = {
+    "this is a database of an early msprof (report_N.db), before version 1.0 of its tables",
+    "msprof --export=on --output=PROF_FOLDER, with a newer CANN, makes one that Stageline reads"};
+constexpr ForeignFormat kMemscope = {
+    "this is a database of msMemScope (msleaks): allocations of memory, and no work",
+    "record the run with torch_npu.profiler (export_type db) and give the *_ascend_pt folders"};
+constexpr ForeignFormat kProton = {
+    "this is a profile of Proton (.hatchet): sums of its kernels, and no times",
+    "record it anew with proton.start(\"NAME\", data=\"trace\"), which writes a Chrome trace"};
 constexpr ForeignFormat kCutSqlite = {
     "this is the beginning of an SQLite database: the file is shorter than it says it is",
     "copy it once more, whole; of Nsight Systems export it again: nsys export --type sqlite REPORT.nsys-rep"};
@@ -75,6 +87,10 @@ constexpr ForeignFormat kBrotli = {"this is called compressed with Brotli (.br),
 constexpr ForeignFormat kTar = {"this is an archive of files (tar)",
                                 "mkdir run && tar -xf FILE -C run, then stageline info run"};
 constexpr ForeignFormat kZip = {"this is an archive of files (ZIP)", "unzip FILE -d run, then stageline info run"};
+constexpr ForeignFormat kNsysJax = {
+    "this is an archive of nsys-jax, which holds a report of Nsight Systems",
+    "unzip FILE -d run, then nsys export --type sqlite --include-blobs=true run/REPORT.nsys-rep makes a file that "
+    "Stageline reads"};
 constexpr ForeignFormat kNumpy = {
     "this is an array of numpy: numbers that do not say what they are",
     "a table of timings as CSV says it in its first line (docs/formats/op-table.md); in Python stageline.from_arrow "
@@ -143,6 +159,7 @@ const ForeignFormat* foreign_json(std::string_view head) {
       return &kExecutionTrace;
   }
   if (has(head, "\"ph\"") && has(head, "\"Ascend Hardware\"")) return &kAscend;
+  if (head[0] == '[' && has(head, "\"frame\"") && has(head, "\"metrics\"") && !has(head, "\"ph\"")) return &kProton;
   if (head[0] == '[') {
     const size_t inner = head.find_first_not_of(" \t\r\n", 1);
     if (inner != std::string_view::npos && head[inner] == '[' && inner + 1 < head.size() &&
@@ -225,7 +242,10 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
     return has(head, "torch._utils") || has(head, "_rebuild_tensor") ? &kTorchSave : &kPickle;
   }
   if (head.starts_with(std::string_view("PK\x03\x04", 4)))
-    return has(head, "data.pkl") ? &kTorchSave : has(head, ".npy") ? &kNumpy : &kZip;
+    return has(head, "data.pkl")                                        ? &kTorchSave
+           : has(head, ".npy")                                          ? &kNumpy
+           : has(head, ".nsys-rep") || has(head, "nvtx_gpu_proj_trace") ? &kNsysJax
+                                                                        : &kZip;
   if (head.starts_with("\x93NUMPY")) return &kNumpy;
   if (head.starts_with(std::string_view("\xfd"
                                         "7zXZ\0",
@@ -237,6 +257,11 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
   if (head.starts_with(std::string_view("SQLite format 3\0", 16))) {
     if (extension == "nvvp" || extension == "nvprof") return &kNvprof;
     if (is_cut_database(head, path)) return &kCutSqlite;
+    if (has(head, "ClusterStepTraceTime") || has(head, "ClusterBaseInfo") || has(head, "ClusterComm"))
+      return &kClusterAnalysis;
+    for (const std::string_view name : {"leaks_dump", "memscope_dump"})
+      if (has(head, name) || has(file_name(path), name)) return &kMemscope;
+    if (has(head, "baseTimeNs") && has(head, "COMPUTE_TASK_INFO")) return &kOldMsprof;
     return has(head, "CUPTI_ACTIVITY") || file_name(path).find("nsys") != std::string::npos ? &kNsys : &kSqlite;
   }
   if ((head.starts_with("\"Kind\",") || head.starts_with("\"Domain\",")) && has(head, "\"Start_Timestamp\""))
@@ -255,6 +280,7 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
                                                                                {"br", &kBrotli},
                                                                                {"pkl", &kPickle},
                                                                                {"pickle", &kPickle},
+                                                                               {"hatchet", &kProton},
                                                                                {"prof", &kSamples},
                                                                                {"pstats", &kSamples},
                                                                                {"cpuprofile", &kSamples},
