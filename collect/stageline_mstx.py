@@ -237,7 +237,8 @@ def _virtual_rank():
 
 def mindspeed_overlap():
     """Marks MindSpeed's interleaved pipelines with --moe-fb-overlap, which have steps of their own. Returns how many functions are marked."""
-    schedules = _module('mindspeed.core.pipeline_parallel.fb_overlap.vpp_schedules')
+    places = ('transformer.moe.moe_feature', 'pipeline_parallel')  # since 2025, and before
+    schedules = next(filter(None, (_module(f'mindspeed.core.{place}.fb_overlap.vpp_schedules') for place in places)), None)
     if schedules is None:
         return 0
     _state['ask_megatron'] = True

@@ -143,6 +143,15 @@ class Helper(unittest.TestCase):
                                        {'name': 'backward_step', 'micro_batch': 6, 'chunk': 0}])
 
     def test_mindspeed_overlap_has_steps_of_its_own(self):
+        for place in ('transformer.moe.moe_feature', 'pipeline_parallel'):
+            with self.subTest(place):
+                self.overlap(f'mindspeed.core.{place}.fb_overlap.vpp_schedules')
+
+    def overlap(self, place):
+        for name in [name for name in sys.modules if name.startswith('mindspeed')]:
+            del sys.modules[name]
+        self.mstx.ranges.clear()
+
         def forward_step(forward_step_func, data_iterator, model, num_microbatches, input_tensor, forward_data_store, config,
                          collect_non_loss_data=False, checkpoint_activations_microbatch=None, is_first_microbatch=False,
                          current_microbatch=None, extra_block_kwargs=None):
@@ -152,7 +161,7 @@ class Helper(unittest.TestCase):
             return None
 
         self.module('megatron.core.parallel_state', get_virtual_pipeline_model_parallel_rank=lambda: 1)
-        schedules = self.module('mindspeed.core.pipeline_parallel.fb_overlap.vpp_schedules', forward_step=forward_step, backward_step=backward_step)
+        schedules = self.module(place, forward_step=forward_step, backward_step=backward_step)
         self.assertEqual(mark.mindspeed_overlap(), 2)
         output, _ = schedules.forward_step(None, None, None, 8, None, [], None, current_microbatch=3)
         schedules.forward_step(None, None, None, 8, None, [], None, current_microbatch=4, extra_block_kwargs={})

@@ -35,6 +35,7 @@ HOOKS = {
     'megatron.core.pipeline_parallel.p2p_communication': ('megatron', 'messages'),
     'mindspeed.core.pipeline_parallel.dualpipev.dualpipev_schedules': ('megatron', 'dualpipev'),
     'mindspeed.core.pipeline_parallel.fb_overlap.vpp_schedules': ('megatron', 'overlap'),
+    'mindspeed.core.transformer.moe.moe_feature.fb_overlap.vpp_schedules': ('megatron', 'overlap'),
     'deepspeed.runtime.pipe.engine': ('deepspeed', 'engine'),
     'paddle.distributed.fleet.meta_parallel.pipeline_parallel': ('paddle', 'pipeline'),
 }
