@@ -48,7 +48,8 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   const TorchCellOptions how{options.cells, options.layout, infer_cells};
   const bool may_infer = options.cells == CellSource::kAuto || options.cells == CellSource::kInferred;
   if (find_range_cells(trace, rules, how)) return;
-  if (!find_torch_cells(trace, rules, how) &&
+  // Where only ranges were read, slices would have the times of the host.
+  if ((options.only_ranges || !find_torch_cells(trace, rules, how)) &&
       !(may_infer && trace.device_family == DeviceFamily::kNpu && find_kernel_blocks(trace, options.layout))) {
     if (options.layout.pp > 0) infer_layout(trace, options.layout);
     return;

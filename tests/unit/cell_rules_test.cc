@@ -13,7 +13,7 @@ namespace {
 std::string read_name(const CellRules& rules, const std::string& name, RuleWhere where = RuleWhere::kAnnotation) {
   for (uint32_t s = 0; s < rules.sets().size(); ++s) {
     const auto match = rules.match(s, where, name);
-    if (!match) continue;
+    if (!match || rules.sets()[s].only_ranges) continue;
     const CellRule& rule = rules.rules()[match->rule];
     std::string out = rules.sets()[s].name;
     if (rule.role == RuleRole::kStep) return out + " step " + std::to_string(match->step);

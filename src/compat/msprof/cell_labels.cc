@@ -22,12 +22,17 @@ bool is_dualpipev(std::string text) {
   return text == "dualpipev" || text == "dualpipevmindspeed";
 }
 
-// Returns true where some forwards and backwards run as one cell and there are two chunks: among users of this
-// profiler, no other schedule does that.
-bool looks_like_dualpipev(const Trace& trace) {
+bool has_pairs(const Trace& trace) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
-  const bool paired = std::any_of(pairs.begin(), pairs.end(), [](uint32_t p) { return p != kNoPair; });
-  return paired && extent_of(trace).chunk_count == 2;
+  return std::any_of(pairs.begin(), pairs.end(), [](uint32_t p) { return p != kNoPair; });
+}
+
+// Returns true where every forward and backward has its number, and all belong to one chunk.
+bool numbered_in_one_chunk(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  for (size_t i = 0; i < cells.size(); ++i)
+    if (is_compute(cells.kind[i]) && (cells.chunk[i] != 0 || cells.micro_batch[i] < 0)) return false;
+  return cells.size() > 0;
 }
 
 // The phase of every forward and backward of a stage, by their numbers.
@@ -42,7 +47,13 @@ Phases phases_of(const LabelPlan& plan, int32_t stage) {
   // A count typed by hand must not ask for gigabytes: beyond this limit blocks have names, but all of them have type 0.
   constexpr int64_t kMaxRows = 10'000'000;
   if (dualpipev_row_count(plan.stages, plan.micro_batches, stage) > kMaxRows) return phases;
-  phases.rows = dualpipev_rows(plan.stages, plan.micro_batches, stage);
+  for (const DualPipeVRow& row : dualpipev_rows(plan.stages, plan.micro_batches, stage)) {
+    if (plan.apart && row.what == What::kLogits) continue;
+    phases.rows.push_back(row);
+    if (!plan.apart || row.what != What::kOverlap) continue;
+    phases.rows.back() = {What::kForward, row.phase, row.forward, -1};
+    phases.rows.push_back({What::kBackward, row.phase, -1, row.backward});
+  }
   for (const DualPipeVRow& row : phases.rows) {
     if (row.forward >= 0) phases.of_forward[row.forward] = row.phase;
     if (row.backward >= 0) phases.of_backward[row.backward] = row.phase;
@@ -209,10 +220,14 @@ LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t mi
       plan.micro_batches = static_cast<int32_t>(*m);
   }
   const Extent extent = extent_of(trace);
-  // The micro-batches that ran take precedence over those that pp_info names.
-  if (micro_batches == 0) plan.micro_batches = std::max(plan.micro_batches, extent.micro_batch_count);
+  // What ran counts, whatever pp_info says of it.
+  if (micro_batches == 0 && extent.micro_batch_count > 0) plan.micro_batches = extent.micro_batch_count;
+  if (schedule.empty() && is_dualpipev(kind) && numbered_in_one_chunk(trace)) kind.clear();
   plan.stages = trace.pipeline_stages > 0 ? trace.pipeline_stages : extent.stage_count;
-  plan.dualpipev = kind.empty() ? looks_like_dualpipev(trace) : is_dualpipev(kind);
+  // Among users of this profiler, no other schedule overlaps forwards and backwards of two chunks.
+  const bool pairs = has_pairs(trace);
+  plan.dualpipev = kind.empty() ? pairs && extent.chunk_count == 2 : is_dualpipev(kind);
+  plan.apart = plan.dualpipev && !pairs;
   return plan;
 }
 

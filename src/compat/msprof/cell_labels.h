@@ -13,6 +13,7 @@ namespace stageline {
 
 struct LabelPlan {
   bool dualpipev = false;
+  bool apart = false;         // nothing is overlapped: a forward and a backward stand for each pair
   int32_t micro_batches = 0;  // micro-batches of a step; micro-batch i of chunk c is written as c·m+i. 0 when not known
   int32_t stages = 0;
 };

@@ -61,6 +61,7 @@ struct RuleSet {
   std::string name;
   bool from_user = false;
   bool needs_stages = false;    // the names of this set are used outside of pipelines too
+  bool only_ranges = false;     // read from mstx and NVTX ranges alone, where there is evidence of a pipeline
   bool split_b = false;         // where the set finds W, its B is the input half, I
   bool always = false;          // the set is used together with whichever set is chosen (optimizer steps)
   uint32_t begin = 0, end = 0;  // its rules are CellRules::rules() [begin, end)

@@ -44,16 +44,21 @@ int32_t chunks_of_a_micro_batch(const Schedule& schedule) {
   return schedule.layout == ChunkLayout::kBidirectional ? 1 : schedule.sizes.chunks;
 }
 
-std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, bool logits) {
+std::vector<ExpectedRow> expected_rows(const RowHypothesis& hypothesis, int32_t stage) {
+  const Schedule& schedule = hypothesis.schedule;
   std::vector<ExpectedRow> rows;
   for (const ScheduleCell& cell : schedule.ranks[stage]) {
+    if (hypothesis.apart && cell.overlapped()) {
+      for (const Action& action : cell.actions()) rows.push_back({.kind = action.kind, .actions = {action, {}}});
+      continue;
+    }
     ExpectedRow row;
     row.kind = shown_kind(cell);
     row.action_count = 0;
     for (const Action& action : cell.actions()) {
       row.actions[row.action_count++] = action;
       const bool backward = is_backward(action.kind);
-      if (!logits || stage != 0 || !backward || action.chunk != schedule.sizes.chunks - 1) continue;
+      if (!hypothesis.logits || stage != 0 || !backward || action.chunk != schedule.sizes.chunks - 1) continue;
       ExpectedRow head;
       head.kind = CellKind::kBackward;
       head.head = true;
@@ -76,7 +81,7 @@ bool can_be(const RangeRow& found, const ExpectedRow& expected, bool offset, int
 
 std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
   std::vector<RowHypothesis> out;
-  const auto add = [&](const char* name, const ScheduleSizes& sizes, bool logits) {
+  const auto add = [&](const char* name, const ScheduleSizes& sizes, bool logits, bool apart) {
     const int64_t size = int64_t{sizes.stages} * sizes.micro_batches * sizes.chunks;
     // The order of this schedule is found by a search, which takes longer.
     const bool planned = std::string_view(name) == "zbvpp";
@@ -86,9 +91,9 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     RowHypothesis one;
     one.schedule = std::move(*made);
     one.logits = logits;
+    one.apart = apart;
     one.offset = facts.largest != kUnknown && facts.largest >= one.schedule.sizes.micro_batches;
-    for (int32_t stage = 0; stage < sizes.stages; ++stage)
-      one.stages.push_back(expected_rows(one.schedule, stage, logits));
+    for (int32_t stage = 0; stage < sizes.stages; ++stage) one.stages.push_back(expected_rows(one, stage));
     const Kinds kinds = kinds_of(one.stages);
     if (kinds.overlaps != facts.overlaps || (facts.weights && !kinds.weights)) return;
     out.push_back(std::move(one));
@@ -104,8 +109,8 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
       for (const bool detach : {false, true}) {
         if (detach && !mindspeed) continue;
         sizes.dw_detach = detach;
-        if (mindspeed) add(def->name, sizes, true);
-        add(def->name, sizes, false);
+        if (mindspeed) add(def->name, sizes, true, false);
+        add(def->name, sizes, false, mindspeed && !facts.overlaps);
       }
     }
   }

@@ -21,6 +21,7 @@ struct ExpectedRow {
 struct RowHypothesis {
   Schedule schedule;
   bool logits = false;  // MindSpeed's DualPipeV: stage 0 marks the backward of the loss with a range of its own
+  bool apart = false;   // MindSpeed without --moe-fb-overlap: each overlapped pair runs as a forward, then a backward
   bool offset = false;  // micro-batch i of chunk c is written as c·m + i
   std::vector<std::vector<ExpectedRow>> stages;
 };
@@ -29,7 +30,7 @@ struct RowHypothesis {
 // rank once.
 int32_t chunks_of_a_micro_batch(const Schedule& schedule);
 
-std::vector<ExpectedRow> expected_rows(const Schedule& schedule, int32_t stage, bool logits);
+std::vector<ExpectedRow> expected_rows(const RowHypothesis& hypothesis, int32_t stage);
 
 // Returns true when the recorded row can be the expected one, judged by its kind and the numbers it gives.
 bool can_be(const RangeRow& found, const ExpectedRow& expected, bool offset, int32_t micro_batches);

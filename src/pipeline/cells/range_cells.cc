@@ -222,8 +222,27 @@ class RangeCellMaker {
                                            .set("checked", grouped(labels.checked))
                                            .set("wrong", labels.wrong == 0 ? "" : grouped(labels.wrong))
                                            .set("offset", offset));
+    say_contradicted(labels);
     if (s.sizes.dw_detach) notes.add(problem::cells_dw_detached);
     if (labels.unknown > 0) notes.add(problem::cells_unlabelled, {}, labels.unknown);
+  }
+
+  // Says if pp_info names another schedule or number of micro-batches than the marks show.
+  void say_contradicted(const RangeLabels& labels) {
+    std::string_view info;
+    for (const Part& part : trace_.parts)
+      if (info.empty()) info = meta_json(part, "pp_info");
+    const std::string named = named_schedule(trace_);
+    const auto count = json_integer(json_member(info, "microbatch_num"));
+    const Schedule& s = labels.made.front().schedule;
+    const bool other_count = count && std::all_of(labels.made.begin(), labels.made.end(), [&](const RowHypothesis& h) {
+                               return *count != h.schedule.sizes.micro_batches;
+                             });
+    if (!other_count && (named.empty() || named == s.name)) return;
+    trace_.diagnostics.add(problem::cells_metadata_contradicted, Args()
+                                                                     .set("said", valid_utf8(info.substr(0, 80)))
+                                                                     .set("schedule", s.name)
+                                                                     .count("micro_batches", s.sizes.micro_batches));
   }
 
   void say_off() {
@@ -298,7 +317,11 @@ bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptio
   if (options.source == CellSource::kOff || options.source == CellSource::kInferred) return false;
   RangeFindings own;
   RangeFindings& found = findings ? *findings : own;
-  found.rows = find_range_rows(trace, rules);
+  found.rows = find_range_rows(trace, rules, options.layout.pp > 1 || known_layout(trace, {}).stages > 1);
+  if (found.rows.unknown_names > 0)
+    trace.diagnostics.add(
+        problem::cells_unknown_ranges,
+        Args().count("ranges", found.rows.unknown_ranges).set("example", valid_utf8(found.rows.unknown_example)));
   if (found.rows.set.empty()) return false;
   const bool any =
       std::any_of(found.rows.parts.begin(), found.rows.parts.end(), [](const auto& part) { return !part.empty(); });

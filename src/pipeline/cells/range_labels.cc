@@ -50,9 +50,8 @@ class Labeller {
     if (forwards > kMaxForwards) return;
     Result<Schedule> schedule = make_schedule(made.front().schedule.name, sizes);
     if (!schedule) return;
-    RowHypothesis one{std::move(*schedule), made.front().logits, made.front().offset, {}};
-    for (int32_t stage = 0; stage < sizes.stages; ++stage)
-      one.stages.push_back(expected_rows(one.schedule, stage, one.logits));
+    RowHypothesis one{std::move(*schedule), made.front().logits, made.front().apart, made.front().offset, {}};
+    for (int32_t stage = 0; stage < sizes.stages; ++stage) one.stages.push_back(expected_rows(one, stage));
     made.push_back(std::move(one));
   }
 

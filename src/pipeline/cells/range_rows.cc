@@ -1,6 +1,7 @@
 #include "pipeline/cells/range_rows.h"
 
 #include <algorithm>
+#include <map>
 #include <tuple>
 #include <unordered_map>
 
@@ -35,7 +36,7 @@ std::vector<StringId> range_names(const Trace& trace) {
 struct NameRules {
   std::string set;
   StringId example = 0;
-  bool has_weight = false;
+  bool has_weight = false, has_forward = false, has_backward = false;
   int64_t out_of_range = 0;
   std::unordered_map<StringId, RuleMatch> match;
 };
@@ -56,28 +57,50 @@ NameRules match_set(const Trace& trace, const CellRules& rules, uint32_t set, co
     if (direction && !work) out.example = name;
     work |= direction;
     out.has_weight |= rule.kinds[0] == CellKind::kWeightGrad;
+    for (size_t half = 0; half < rule.half_count; ++half) {
+      out.has_forward |= rule.kinds[half] == CellKind::kForward;
+      out.has_backward |= is_backward(rule.kinds[half]);
+    }
     out.match.emplace(name, *match);
   }
   if (work) out.set = rules.sets()[set].name;
   return out;
 }
 
-NameRules choose_rules(const Trace& trace, const CellRules& rules, const std::vector<StringId>& names) {
+NameRules choose_rules(const Trace& trace, const CellRules& rules, const std::vector<StringId>& names, bool staged) {
   std::vector<uint32_t> order(rules.sets().size());
   for (uint32_t s = 0; s < order.size(); ++s) order[s] = s;
   std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
     const auto place = [&](const RuleSet& set) { return set.from_user ? 0 : set.name == "mstx" ? 1 : 2; };
     return place(rules.sets()[a]) < place(rules.sets()[b]);
   });
+  NameRules best;
   for (const uint32_t s : order) {
-    if (rules.sets()[s].always) continue;
+    if (rules.sets()[s].always || (rules.sets()[s].only_ranges && !staged)) continue;
     NameRules found = match_set(trace, rules, s, names);
-    if (found.set.empty()) continue;
-    for (uint32_t a = 0; a < rules.sets().size(); ++a)
-      if (rules.sets()[a].always) found.match.merge(match_set(trace, rules, a, names).match);
-    return found;
+    const bool both = found.has_forward && found.has_backward;
+    if (!found.set.empty() && (both || best.set.empty())) best = std::move(found);
+    if (both) break;
   }
-  return {};
+  for (uint32_t a = 0; !best.set.empty() && a < rules.sets().size(); ++a)
+    if (rules.sets()[a].always) best.match.merge(match_set(trace, rules, a, names).match);
+  return best;
+}
+
+void count_unknown(const Trace& trace, const NameRules& names, RangeRows& out) {
+  std::map<StringId, int64_t> counts;
+  for (const Part& part : trace.parts)
+    for (const RangeFact& fact : part.ranges)
+      if (const StringId name = part.slices.name_id[fact.slice];
+          is_described(trace, fact) && !names.match.contains(name) && !trace.names.text(name).empty())
+        ++counts[name];
+  int64_t most = 0;
+  for (const auto& [name, count] : counts) {
+    ++out.unknown_names;
+    out.unknown_ranges += count;
+    if (count > most) out.unknown_example = trace.names.text(name);
+    most = std::max(most, count);
+  }
 }
 
 struct PartRows {
@@ -178,10 +201,11 @@ PartRows part_rows(const Trace& trace, const Part& part, const CellRules& rules,
 
 }  // namespace
 
-RangeRows find_range_rows(const Trace& trace, const CellRules& rules) {
+RangeRows find_range_rows(const Trace& trace, const CellRules& rules, bool staged) {
   RangeRows out;
   out.parts.resize(trace.parts.size());
-  const NameRules names = choose_rules(trace, rules, range_names(trace));
+  const NameRules names = choose_rules(trace, rules, range_names(trace), staged);
+  if (staged && !(names.has_forward && names.has_backward)) count_unknown(trace, names, out);
   if (names.set.empty()) return out;
   std::vector<PartRows> parts(trace.parts.size());
   parallel_for(parts.size(), [&](size_t p) { parts[p] = part_rows(trace, trace.parts[p], rules, names); });

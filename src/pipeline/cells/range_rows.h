@@ -32,13 +32,17 @@ struct RangeRows {
   int64_t names = 0, ranges = 0;  // how many names and ranges are pipeline work
   int64_t without_device = 0, nested = 0, empty_pops = 0, out_of_range = 0;
   int32_t empty_pop_part = kUnknown;  // the first part with an empty pop
+  // Where the names of forwards or of backwards are missing: how many names and ranges no rule knows, and one of them.
+  int64_t unknown_names = 0, unknown_ranges = 0;
+  std::string unknown_example;
 };
 
 // Ranges of the domain "communication" are not rows. The user's rules come first, then the names that Megatron and
-// MindSpeed give their ranges, then the other sets. Of nested ranges of pipeline work the outermost counts. A
-// WeightGradStore.pop whose store was empty is dropped and counted. Such a pop follows a backward at once. It is
-// shorter than 5 µs and than 2 % of the median backward, or shorter than 2 % of the median pop. O(ranges log ranges +
-// names · rules).
-RangeRows find_range_rows(const Trace& trace, const CellRules& rules);
+// MindSpeed give their ranges, then the other sets; a set that knows forwards and backwards comes before those that
+// know one of them. Rules for any name are used only if the job is `staged`, a pipeline by other evidence. Of nested
+// ranges of pipeline work the outermost counts. A WeightGradStore.pop whose store was empty is dropped and counted.
+// Such a pop follows a backward at once. It is shorter than 5 µs and than 2 % of the median backward, or shorter than 2
+// % of the median pop. O(ranges log ranges + names · rules).
+RangeRows find_range_rows(const Trace& trace, const CellRules& rules, bool staged = false);
 
 }  // namespace stageline

@@ -280,7 +280,7 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
   std::optional<Proof> proof;  // filled when first asked
   for (uint32_t s = 0; s < count && out.set.empty(); ++s) {
     const RuleSet& set = rules.sets()[s];
-    if (set.always) continue;
+    if (set.always || set.only_ranges) continue;
     SetMatches found = match_names(trace, rules, s, used);
     out_of_range += found.out_of_range;
     if (!found.has_work) continue;
