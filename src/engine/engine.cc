@@ -29,6 +29,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/cells/range_cells.h"
 #include "pipeline/cells/rank_places.h"
+#include "profile/open_collective.h"
 
 namespace stageline {
 namespace {
@@ -114,6 +115,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   account_files(*source, options.devices.empty(), (*reader)->accounts_files, *trace);
   const bool profiled = trace->cells.size() == 0 && std::any_of(trace->parts.begin(), trace->parts.end(),
                                                                 [](const Part& p) { return p.event_count > 0; });
+  if (profiled) leave_out_open_collective(*trace);
   if (profiled)
     find_cells(*trace, *rules, options);
   else if (!find_recorded_cells(*trace, *rules, options))
