@@ -32,6 +32,12 @@ std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& ran
   struct Changes {
     std::vector<StepChange> waiting, in_flight;
     int64_t early = 0, unlaunched = 0;
+    uint32_t launch = kNoSliceIndex;  // of the row before, which ends at end_ns
+    int64_t end_ns = 0;
+    void end_launch() {
+      if (launch != kNoSliceIndex) in_flight.push_back({end_ns, -1});
+      launch = kNoSliceIndex;
+    }
   };
   const Part& part = *rank.part;
   std::map<std::pair<std::string_view, int64_t>, Changes> streams;
@@ -50,6 +56,13 @@ std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& ran
       ++changes->unlaunched;
       continue;
     }
+    if (launch == changes->launch) {
+      changes->end_ns = std::max(changes->end_ns, row.end_ns());
+      continue;
+    }
+    changes->end_launch();
+    changes->launch = launch;
+    changes->end_ns = row.end_ns();
     const int64_t called = part.slices.start_ns[launch] - run.zero_ns;
     if (called > row.start_ns) ++changes->early;
     const int64_t from = std::min(called, row.start_ns);
@@ -58,12 +71,13 @@ std::vector<StreamQueue> stream_queues(const TorchRun& run, const TorchRank& ran
       changes->waiting.push_back({row.start_ns, -1});
     }
     changes->in_flight.push_back({from, 1});
-    changes->in_flight.push_back({row.end_ns(), -1});
   }
   std::vector<StreamQueue> out;
-  for (auto& [key, own] : streams)
+  for (auto& [key, own] : streams) {
+    own.end_launch();
     out.push_back({std::string(key.first), key.second, series_of(std::move(own.waiting)),
                    series_of(std::move(own.in_flight)), own.early, own.unlaunched});
+  }
   return out;
 }
 

@@ -124,14 +124,17 @@ TEST_CASE("queue lengths weigh by time") {  // F28
   CHECK(cell(series.tables[0], 1, "queue_length") == "2");
 }
 
-TEST_CASE("a graph launch queues each of its kernels") {  // F17
+TEST_CASE("the kernels of a graph launch wait as one launch") {  // F17
   Folder folder;
   const Trace read =
       read_with("kineto", {folder.add("t.json", trace({launch(0, 1, "cudaGraphLaunch"), kernel(10, 5, 7, 1),
                                                        kernel(20, 5, 7, 1), kernel(30, 5, 8, 1)}))});
   const AnalysisResult result = answer("queue-length-summary", read);
   REQUIRE(result.tables[0].row_count() == 2);
-  CHECK(cell(result.tables[0], 0, "max") == "2");
+  CHECK(cell(result.tables[0], 0, "max") == "1");
+  CHECK(cell(result.tables[0], 0, "in_flight_max") == "1");
+  CHECK(cell(result.tables[0], 0, "span_ns") == "25000");
+  CHECK(std::stof(cell(result.tables[0], 0, "in_flight_mean")) == doctest::Approx(1));
   CHECK(cell(result.tables[0], 1, "stream") == "8");
 }
 
