@@ -4,6 +4,7 @@
 #include <numeric>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/number.h"
 #include "model/lost_work.h"
@@ -506,6 +507,7 @@ class TimelineBuilder {
           child_of_.try_emplace(static_cast<uint64_t>(node) << 32 | id, static_cast<uint32_t>(out_.nodes.size()));
       if (added) {
         HostNode made{node, s_.name_id[i], category(i), i, out_.nodes[node].context};
+        made.counted = counters_.contains(s_.name_id[i]);
         const IdleCause own = context_of_name(category(i), name(i));
         // The outer slice says what the time is for: memory that is allocated for the input counts as input.
         if (made.context == IdleCause::kUnseen) made.context = own;
@@ -519,14 +521,30 @@ class TimelineBuilder {
     return node;
   }
 
-  // All steps are one node, and so is one function of several objects.
+  // Finds the names of annotations that hold a counter: several that differ in numbers alone, each of one slice.
+  void find_counters() {
+    std::unordered_map<StringId, size_t> slices;
+    for (size_t i = 0; i < s_.size(); ++i)
+      if (category(i) == Category::kUserAnnotation) ++slices[s_.name_id[i]];
+    std::unordered_map<std::string, std::vector<StringId>> alike;
+    for (const auto& [id, count] : slices) alike[without_numbers(trace_.names.text(id))].push_back(id);
+    constexpr size_t kSeveral = 3;
+    for (const auto& [text, ids] : alike)
+      if (ids.size() >= kSeveral && std::all_of(ids.begin(), ids.end(), [&](StringId id) { return slices[id] == 1; }))
+        counters_.insert(ids.begin(), ids.end());
+  }
+
+  // All steps are one node, and so are annotations that count and one function of several objects.
   StringId plain_name(uint32_t slice) {
     const StringId id = s_.name_id[slice];
-    if (plain_.empty()) plain_.assign(trace_.names.size(), UINT32_MAX);
+    if (plain_.empty()) {
+      plain_.assign(trace_.names.size(), UINT32_MAX);
+      find_counters();
+    }
     if (plain_[id] != UINT32_MAX) return plain_[id];
     std::string text(trace_.names.text(id));
     if (profiler_step_number(text) >= 0) text = "ProfilerStep";
-    text = without_address(text);
+    text = counters_.contains(id) ? without_numbers(text) : without_address(text);
     return plain_[id] = plain_names_.try_emplace(text, id).first->second;
   }
 
@@ -722,10 +740,18 @@ class TimelineBuilder {
   std::unordered_map<uint64_t, uint32_t> child_of_;
   std::vector<StringId> plain_;
   std::unordered_map<std::string, StringId> plain_names_;
+  std::unordered_set<StringId> counters_;
   size_t piece_begin_ = 0;
 };
 
 }  // namespace
+
+std::string without_numbers(std::string_view text) {
+  std::string out;
+  for (const char c : text)
+    if (const bool digit = c >= '0' && c <= '9'; !digit || !out.ends_with('#')) out += digit ? '#' : c;
+  return out;
+}
 
 bool is_allocator_call(std::string_view name) {
   if (contains(name, "alloc") || contains(name, "Alloc")) return true;

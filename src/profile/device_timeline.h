@@ -27,6 +27,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -63,7 +64,10 @@ struct HostNode {
   Category category = Category::kOther;    // category of the same slice
   uint32_t slice = kNoSliceIndex;          // the longest slice of the node
   IdleCause context = IdleCause::kUnseen;  // owner by the node, or by one around it; kUnseen when neither has one
+  bool counted = false;  // an annotation with a counter in its name: its slices are one node, though no two are equal
 };
+// Returns the text with "#" for every number: "step #: loss #.#".
+std::string without_numbers(std::string_view text);
 inline constexpr uint32_t kHostRoot = 0;
 
 // A host node together with an owner: pieces of time are booked on such a pair.

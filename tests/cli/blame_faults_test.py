@@ -9,7 +9,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
 import nsys
 from reader_faults_test import answer, kineto, launches, x
-from support import Case
+from support import Case, flaws, info, run
 
 MIB = 1 << 20
 
@@ -74,6 +74,36 @@ class Ranks(Case):
             share = answer(self.meet(8, [900] * ranks, begins))['share']
             self.assertLess(share['comm'], 1.0)
             self.assertGreater(share['comm-wait'], 100 * (ranks - 1) / ranks * 1470 / 4000 * 0.9)
+
+    def capture(self, starts, rounds, name, before=False):
+        """Ranks whose recordings begin at `starts`, in ms, all of them with an all-reduce that ends when the last has begun."""
+        end = 1000 * max(starts) + 400
+        events = []
+        for rank, start in enumerate(starts):
+            own, at = [], 1000 * start
+            if before and start == max(starts):
+                work(own, 9001, 'kernel', 'ampere_bf16_s16816gemm', at - 900, at - 880, 700, 4000 + rank)
+            work(own, 1, 'kernel', name, at, at + 10, end - at - 10, 4000 + rank, 'vllm::all_reduce')
+            for k in range(rounds):
+                at = end + 720 * k
+                work(own, 2 * k + 2, 'kernel', 'ampere_bf16_s16816gemm', at + 1, at + 10, 690, 4000 + rank)
+                work(own, 2 * k + 3, 'kernel', name, at + 20, at + 701, 14, 4000 + rank, 'vllm::all_reduce')
+            events.append(own)
+        return self.save(events)
+
+    def test_a_collective_that_was_open_when_the_capture_began_is_no_waiting(self):
+        for starts, rounds, name in (((1, 17_460), 60, 'cross_device_reduce_2stage'), ((900, 1, 450, 300), 25, 'ncclDevKernel_AllReduce_Sum_bf16'),
+                                     ((1, 2, 3), 40, 'ncclDevKernel_AllReduce_Sum_bf16')):
+            with self.subTest(starts=starts):
+                folder = self.capture(starts, rounds, name)
+                told = answer(folder)
+                self.assertGreater(told['share']['compute'], 90)
+                self.assertFalse({'comm.waiting', 'rank.late', 'rank.slow'} & set(told['ids']), told['ids'])
+                self.assertIn('profile.open_collective', flaws(info(folder)))
+        # A rank that recorded work before it came late itself.
+        folder = self.capture((1, 900), 30, 'ncclDevKernel_AllReduce_Sum_bf16', before=True)
+        self.assertNotIn('profile.open_collective', flaws(info(folder)))
+        self.assertLess(answer(folder)['share']['compute'], 60)
 
     def test_ranks_without_kernels_are_no_peers(self):
         for idle, busy in (([0], [1, 2]), ([0, 1], [2, 3, 4])):
@@ -158,6 +188,77 @@ class Advice(Case):
             self.assertIn(call, first['title_en'])
             self.assertIn('waits there for other ranks', first['detail_en'])
             self.assertNotIn('another thread', first['detail_en'])
+
+
+class Graphs(Case):
+    def test_what_runs_in_whole_graphs_is_unknown(self):
+        for count, length, gap in ((40, 4940, 60), (12, 900, 100)):
+            path = nsys.make(self.dir / f'graphs{count}.sqlite', ranks=1, steps=0)
+            db = sqlite3.connect(path)
+            db.execute('DELETE FROM NVTX_EVENTS')
+            db.execute('CREATE TABLE IF NOT EXISTS CUPTI_ACTIVITY_KIND_GRAPH_TRACE (start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, '
+                       'greenContextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER, graphId INTEGER, graphExecId INTEGER)')
+            db.execute("INSERT INTO StringIds VALUES (9001, 'cudaGraphLaunch_v10000')")
+            pid, tid = 1 << 48 | 4000 << 24, 1 << 48 | 4000 << 24 | 4000
+            for k in range(count):
+                at = 1_000_000 + 1000 * k * (length + gap)
+                db.execute('INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?,?,0,?,?,9001,0,NULL)', (at, at + 9000, tid, k + 1))
+                db.execute('INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES (?,?,0,1,NULL,7,?,?,3,4)', (at + 20_000, at + 20_000 + 1000 * length, k + 1, pid))
+            db.commit()
+            db.close()
+            told = answer(path)
+            share = 100 * count * length / (count * length + (count - 1) * gap)
+            self.assertAlmostEqual(told['share']['graphs'], share, delta=0.3)
+            self.assertNotIn('compute', told['share'])
+            text = ' '.join(run('explain', path, check=0).out.split())
+            self.assertNotIn('No problem found', text)
+            self.assertNotIn('there is little waiting', text)
+            self.assertIn('--cuda-graph-trace=node', text)
+
+    def test_the_kernels_of_a_graph_are_one_launch(self):
+        for kernels, replays, late in ((1100, 12, 0), (1500, 5, 3000)):
+            events = []
+            for k in range(replays):
+                at = 1000 + 9000 * k
+                events += [x('cuda_runtime', 'cudaGraphLaunch', at, 20, correlation=k + 1, **{'External id': k + 1}),
+                           x('cuda_runtime', 'cudaStreamSynchronize', at + 25, 8000, correlation=900 + k)]
+                events += [x('kernel', f'triton_fused_{i % 7}', at + 30 + late + 3 * i, 2.5, 0, 7, stream=7, device=0, correlation=k + 1) for i in range(kernels)]
+            path = self.write('rank0.json', kineto(events))
+            self.assertNotIn('launch.full_queue', answer(path)['ids'])
+            self.assertNotIn('queue is full', run('explain', path, check=0).out)
+
+    def test_a_wait_after_every_kernel_is_named_early(self):
+        for kernel, idle in ((224, 8.3), (180, 7)):
+            events, at = [], 1000
+            for k in range(300):
+                work(events, k + 1, 'kernel', 'advec_cell_kernel', at, at + 6, kernel, 4001)
+                events.append(x('cuda_runtime', 'cudaDeviceSynchronize', at + 6.5, kernel, correlation=5000 + k))
+                at += kernel + idle
+            told = answer(self.write('rank0.json', kineto(events)))
+            first = told['findings'][0]
+            self.assertEqual(first['id'], 'host.sync')
+            self.assertIn('after most of the device', first['detail_en'])
+        # Now and then a wait is usual.
+        events, at = [], 1000
+        for k in range(300):
+            work(events, k + 1, 'kernel', 'advec_cell_kernel', at, at + 6, 224, 4001)
+            if k % 10 == 9:
+                events.append(x('cuda_runtime', 'cudaDeviceSynchronize', at + 6.5, 224, correlation=5000 + k))
+                at += 80
+            at += 224
+        self.assertNotIn('host.sync', answer(self.write('rank0.json', kineto(events)))['ids'])
+
+    def test_annotations_that_count_are_one_cause(self):
+        for text in ('step {}: loss {}.{}', 'iteration {} of 60 ({}.{} s)'):
+            events = []
+            for k in range(60):
+                at = 1000 + 1000 * k
+                events.append(x('user_annotation', text.format(k, k % 7, k % 10), at, 990))
+                work(events, k + 1, 'kernel', 'ampere_bf16_s16816gemm', at + 600, at + 610, 380, 4001, op='aten::mm', op_us=20)
+            told = answer(self.write('rank0.json', kineto(events)))
+            idle = [f for f in told['findings'] if f['id'].startswith(('host.', 'device.idle', 'launch.'))]
+            self.assertEqual(len(idle), 1, [f['title_en'] for f in idle])
+            self.assertIn(text.format('#', '#', '#').replace('60', '#'), json.dumps(idle[0]))
 
 
 class Memory(Case):

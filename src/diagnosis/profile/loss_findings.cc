@@ -14,13 +14,15 @@ namespace stageline {
 namespace {
 
 // Every program feeds its device, loads its input and sometimes waits for a number, so these are reported from a
-// twentieth on. Python and operators between launches are reported sooner, losses that no healthy step has soonest.
+// twentieth on. Python and operators between launches are reported sooner, losses that no healthy step has soonest:
+// waits after most kernels are among them.
 constexpr double kUsualShare = 0.05, kWorkShare = 0.03, kFaultShare = 0.02, kContentionShare = 0.03;
 constexpr double kOneRank = 2;  // a rank that loses this many times the median of the others is named
 constexpr double kOnce = 0.5;   // a piece that is this share of a loss is reported as a single event
 
 double min_share(const RankLoss& x) {
   if (x.kind == LossKind::kContention) return kContentionShare;
+  if (x.waits > 0) return kFaultShare;
   if (x.kind != LossKind::kIdle) return kUsualShare;
   switch (x.owner) {
     case IdleCause::kCollector:
@@ -196,6 +198,9 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   args.set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
   x.detail = words("profile.loss.detail", args);
   if (loss.at.name() != loss.at.text().en) x.detail += words("profile.loss.at", Args().set("at", loss.at.text()));
+  if (loss.waits > 0)
+    x.detail += words("profile.loss.waits",
+                      Args().count("waits", loss.waits).set("each", human_duration(loss.recorded_ns / loss.waits)));
   if (!loss.beside.empty()) {
     args.flag("drains", loss.kind == LossKind::kDrain).set("beside", loss.beside.text());
     x.detail += words("profile.loss.beside", args);

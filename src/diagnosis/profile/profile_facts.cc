@@ -99,6 +99,17 @@ void read_copies(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   }
 }
 
+// A graph without its kernels is one row, in which nobody knows what computes, communicates or waits.
+void read_whole_graphs(const Trace& trace, ProfileFacts& f) {
+  if (trace.diagnostics.count("nsys.whole_graphs") == 0) return;
+  for (const Part& part : trace.parts)
+    for (size_t i = 0; i < part.slices.size(); ++i)
+      if (is_device_work(trace.categories[part.slices.category_id[i]].kind) &&
+          trace.names.text(part.slices.name_id[i]).starts_with("CUDA graph "))
+        f.whole_graphs_ns += static_cast<double>(part.slices.dur_ns[i]);
+  f.whole_graphs_ns = std::min(f.whole_graphs_ns, f.whole.compute_ns);
+}
+
 // Replaces the sums by those of the accounts (times by rank, time recorded outside), so that bar, headline and findings
 // are about the same window.
 void take_account(const ProfileAccount& account, ProfileFacts& f) {
@@ -182,6 +193,7 @@ ProfileFacts profile_facts(const Trace& trace, const ProfileSums& sums, const Pr
   f.window_ns = 0;
   for (const RankFacts& r : f.ranks) f.window_ns = std::max(f.window_ns, r.span_ns);
   take_account(account, f);
+  read_whole_graphs(trace, f);
   return f;
 }
 

@@ -66,7 +66,8 @@ struct ProfileFacts {
   std::optional<LateRank> late;
   std::optional<int32_t> slow_rank;  // computes longer than the others
   std::optional<CollectiveWaits> waits;
-  double comm_wait_ns = 0;  // sum of the ranks' comm_wait_ns
+  double comm_wait_ns = 0;     // sum of the ranks' comm_wait_ns
+  double whole_graphs_ns = 0;  // part of whole.compute_ns: graphs that were recorded without their kernels
   double full_queue_share = 0;
   int32_t full_queue_rank = 0;
   // The window that shares refer to: the longest rank's span of device work; without device work, the host's steps;

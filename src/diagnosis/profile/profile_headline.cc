@@ -31,7 +31,8 @@ void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headli
   const auto part = [&](const std::string& id, double ns) {
     if (ns > 0) h.parts.push_back(span_part(id, "profile.part." + id, share_or_zero(ns, span)));
   };
-  part("compute", f.whole.compute_ns);
+  part("compute", f.whole.compute_ns - f.whole_graphs_ns);
+  part("graphs", f.whole_graphs_ns);
   part("comm-wait", f.comm_wait_ns);
   part("comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
   part("memory", f.whole.exposed_memory_ns);
@@ -109,17 +110,18 @@ Headline profile_headline(const ProfileFacts& f, const Trace& trace, const Profi
     return h;
   }
   args.set("lost", percent(1 - share_or_zero(f.whole.compute_ns, f.whole.span_ns))).flag("several", f.ranks.size() > 1);
+  if (f.whole_graphs_ns > 0) args.set("graphs", percent(share_or_zero(f.whole_graphs_ns, f.whole.span_ns)));
   if (f.step_count > 1) args.set("step", human_duration(f.step_ns));
   args.set("ranks", counted("profile.ranks", rank_count));
   Text lead = words("profile.lead", args);
   add_span_parts(f, account, h);
   const SpanPart* worst = nullptr;
   for (const SpanPart& p : h.parts)
-    if (p.id != "compute" && (!worst || p.share > worst->share)) worst = &p;
+    if (p.id != "compute" && p.id != "graphs" && (!worst || p.share > worst->share)) worst = &p;
   if (worst && worst->share >= kNamedShare)
     lead += words("profile.lead.worst", Args().set("part", worst->label).set("share", percent(worst->share)));
   if (rank_count == 1) lead += words("profile.lead.one_rank");
-  say(h, words("profile.title", args), lead);
+  say(h, words(f.whole_graphs_ns > 0 ? "profile.title.graphs" : "profile.title", args), lead);
   return h;
 }
 
@@ -135,6 +137,10 @@ void close_account(const std::vector<Finding>& list, const std::vector<std::stri
   std::vector<Text> parts;
   for (const SpanPart& part : h.parts) {
     if (part.id == "compute" || part.share < kWorthALine) continue;
+    if (part.id == "graphs") {
+      h.closing = words("profile.closing.graphs", Args().set("share", percent(part.share)));
+      return;
+    }
     if (std::any_of(reported.begin(), reported.end(), [&](const std::string& id) { return tells(id, part.id); }))
       continue;
     Args args;

@@ -63,7 +63,7 @@ class LossFinder {
     std::string any_frame;
     for (uint32_t at = node; at != kHostRoot; at = t_.nodes[at].parent) {
       const HostNode& n = t_.nodes[at];
-      const std::string text = name(n.name);
+      const std::string text = n.counted ? without_numbers(name(n.name)) : name(n.name);
       const bool calls = is_launch_call(n.category) || (n.category == Category::kOther && is_host_message(text));
       if (calls && c.call.empty()) c.call = text;
       if (profiler_step_number(text) >= 0) continue;
@@ -260,6 +260,10 @@ class LossFinder {
       x.kind = LossKind::kDrain;
       x.at = culprit_of(t_.drained[rows.front()].wait_node);
       x.recorded_ns = idle;
+      const auto waits = std::count_if(t_.host.begin(), t_.host.end(), [&](const DeviceTimeline::HostItem& item) {
+        return item.waits_for >= 0 && out.wait_nodes[item.node];
+      });
+      if (2 * waits > std::ssize(t_.device)) x.waits = waits;
       const auto most =
           std::max_element(then.begin(), then.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
       if (2 * most->second > idle) x.beside = culprit_of(node_of_key(most->first));

@@ -51,6 +51,7 @@ struct RankLoss {
   Culprit next;             // of kIdle that no slice names: the call after its longest piece
   bool of_model = false;    // of kIdle: an operator or optimizer step that itself launches what computes
   std::string what;         // name of the collective or copy
+  int64_t waits = 0;        // of kDrain: how many, if they follow most of the device's work; else 0
   int64_t members = 0;      // of kCollective: size of its group; 0: unknown
   int64_t stream = -1;      // of collectives and copies
   bool one_stream = false;  // of kCollective: most computing is on the same stream, so the two cannot overlap
