@@ -48,11 +48,12 @@ void cell_lines(const Trace& trace, bool beside_slices, Lines& lines) {
   if (extent.chunk_count > 1) lines.emplace_back("chunks", std::to_string(extent.chunk_count) + " a rank");
   const Recognition recognition = recognise(trace);
   const std::string labels = labels_text(recognition);
-  lines.emplace_back("micro-batches",
-                     std::to_string(micro_batches_per_step(trace)) +
-                         (labels.empty() ? ""
-                                         : "  (labelled " + std::to_string(recognition.lowest_label) + " to " +
-                                               std::to_string(recognition.highest_label) + ")"));
+  if (const auto count = micro_batches_per_step(trace); count > 0)
+    lines.emplace_back(
+        "micro-batches",
+        std::to_string(count) + (labels.empty() ? ""
+                                                : "  (labelled " + std::to_string(recognition.lowest_label) + " to " +
+                                                      std::to_string(recognition.highest_label) + ")"));
   if (!beside_slices) lines.emplace_back("steps", std::to_string(extent.step_count));
   if (const std::string schedule = recognition_text(recognition).en; !schedule.empty())
     lines.emplace_back("schedule", schedule);

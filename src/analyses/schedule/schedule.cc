@@ -62,11 +62,13 @@ Table divergence_table(const Trace& trace, const Recognition& r) {
 Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
   const Recognition& r = theory_of(input.run()).recognition;
   if (r.candidates.empty())
-    return make_error(ErrorCode::kBadInput,
-                      r.lists == 0
-                          ? "no step holds a forward or backward cell; there is no schedule to recognise"
-                          : "no schedule has these sizes (4096 stages, 65 536 micro-batches and 64 chunks at most)",
-                      "stageline info says what was read");
+    return make_error(
+        ErrorCode::kBadInput,
+        r.lists == 0 ? "no step holds a forward or backward cell; there is no schedule to recognise"
+        : extent_of(*input.trace).micro_batch_count == 0
+            ? "forwards and backwards have no micro-batches, so their order cannot be compared with a schedule"
+            : "no schedule has these sizes (4096 stages, 65 536 micro-batches and 64 chunks at most)",
+        "stageline info says what was read");
   AnalysisResult result;
   result.tables.push_back(recognition_table(r));
   result.tables.push_back(divergence_table(*input.trace, r));

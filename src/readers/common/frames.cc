@@ -13,6 +13,10 @@ std::string stack_text(Value frames) {
     const Value frame = frames.item(i);
     const std::string_view file = frame["filename"].text(), name = frame["name"].text();
     if (file.empty() && name.empty()) continue;
+    // Stacks of C++ begin with the functions that took the stack.
+    if (text.empty() && (name.starts_with("torch::unwind::") || name.starts_with("torch::CapturedTraceback::") ||
+                         name.find("gather_with_cpp(") != std::string_view::npos))
+      continue;
     if (!text.empty()) text += ";";
     // In stacks of torch's profiler the name contains the place, and the file is "none".
     if (file == "none")

@@ -7,7 +7,8 @@
 
 namespace stageline {
 
-// Returns the frames as torch writes "Call stack", "train.py(31): step;train.py(90): main"; at most 128 frames.
+// Returns the frames as torch writes "Call stack", "train.py(31): step;train.py(90): main"; at most 128 frames,
+// without those at the beginning that took the stack.
 std::string stack_text(Value frames);
 
 }  // namespace stageline
