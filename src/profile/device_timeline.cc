@@ -489,6 +489,13 @@ class TimelineBuilder {
 
   // ---- owners -----------------------------------------------------------------------------------------------------
 
+  // An annotation around the whole run says nothing of what the host does in it.
+  bool is_around_run(uint32_t slice) const {
+    return category(slice) == Category::kUserAnnotation && profiler_step_number(name(slice)) < 0 &&
+           s_.start_ns[slice] <= std::min(out_.start_ns, out_.host.front().start_ns) &&
+           s_.end_ns(slice) >= std::max(host_until_ns_, out_.host.back().end_ns);
+  }
+
   uint32_t node_of(uint32_t slice) {
     if (slice == kNoSliceIndex) return kHostRoot;
     if (node_of_slice_.empty()) node_of_slice_.assign(s_.size(), kUnset);
@@ -502,6 +509,10 @@ class TimelineBuilder {
     uint32_t node = at == kNoSliceIndex ? kHostRoot : node_of_slice_[at];
     for (size_t k = path_.size(); k-- > 0;) {
       const uint32_t i = path_[k];
+      if (is_around_run(i)) {
+        node_of_slice_[i] = node;
+        continue;
+      }
       const StringId id = plain_name(i);
       const auto [it, added] =
           child_of_.try_emplace(static_cast<uint64_t>(node) << 32 | id, static_cast<uint32_t>(out_.nodes.size()));
@@ -565,7 +576,7 @@ class TimelineBuilder {
       const int64_t until = next < l.end ? std::min(end, s_.start_ns[next]) : end;
       for (; open != kNoSliceIndex && at < until; open = s_.end_ns(open) <= until ? up(open) : open) {
         const int64_t closes = std::min(until, s_.end_ns(open));
-        if (closes > at) emit(at, closes, open), at = closes;
+        if (closes > at) emit(at, closes, is_around_run(open) ? kNoSliceIndex : open), at = closes;
         if (s_.end_ns(open) > until) break;
       }
       if (at < until) emit(at, until, kNoSliceIndex), at = until;
