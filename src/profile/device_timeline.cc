@@ -705,6 +705,7 @@ class TimelineBuilder {
     comm = union_of(std::move(comm));
     memory = union_of(std::move(memory));
     out_.compute_ns = length_of(compute);
+    out_.comm_ns = length_of(comm);
     out_.exposed_comm_ns = length_of(without(comm, compute));
     out_.exposed_memory_ns = length_of(without(without(memory, compute), comm));
     out_.other_work_ns =

@@ -114,11 +114,9 @@ void read_whole_graphs(const Trace& trace, ProfileFacts& f) {
 // are about the same window.
 void take_account(const ProfileAccount& account, ProfileFacts& f) {
   // If launches are not linked, the reason of a gap is unknown.
-  const bool linked = std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
-  if (account.empty() || !linked || account.size() != f.ranks.size()) return;
-  const double comm_ns = f.whole.comm_ns;
+  if (!is_linked(account) || account.size() != f.ranks.size()) return;
   f.whole = {};
-  f.whole.comm_ns = comm_ns;
+  f.comm_overlap_ns = 0;
   f.outside_ns = 0;
   f.window_ns = 0;
   double steps_ns = 0;
@@ -137,6 +135,8 @@ void take_account(const ProfileAccount& account, ProfileFacts& f) {
     r.stream_wait_ns = a.idle_ns[IdleCause::kStream];
     f.whole.span_ns += r.span_ns;
     f.whole.compute_ns += r.compute_ns;
+    f.whole.comm_ns += r.comm_ns = a.comm_ns;
+    f.comm_overlap_ns += a.comm_ns - a.exposed_comm_ns;
     f.whole.exposed_comm_ns += r.exposed_comm_ns;
     f.whole.exposed_memory_ns += r.exposed_memory_ns;
     f.whole.idle_ns += r.idle_ns;

@@ -471,6 +471,7 @@ RankAccount account_of(const Trace& trace, const Part& part, bool truncated) {
   a.window_ns = t.window_ns();
   a.steps_ns = t.window_ns() + t.lost_ns;
   a.compute_ns = t.compute_ns;
+  a.comm_ns = t.comm_ns;
   a.exposed_comm_ns = t.exposed_comm_ns;
   a.exposed_memory_ns = t.exposed_memory_ns;
   a.other_work_ns = t.other_work_ns;
@@ -581,6 +582,10 @@ double window_of(const ProfileAccount& account) {
   double sum = 0;
   for (const RankAccount& rank : account) sum += rank.window_ns;
   return sum;
+}
+
+bool is_linked(const ProfileAccount& account) {
+  return !account.empty() && std::all_of(account.begin(), account.end(), [](const RankAccount& a) { return a.linked; });
 }
 
 ProfileAccount profile_account(const Trace& trace) {

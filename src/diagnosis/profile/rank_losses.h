@@ -73,7 +73,7 @@ struct RankAccount {
   int32_t rank = 0;
   bool linked = false;  // launches are known, so idle time has owners and losses have prices
   double steps_ns = 0;  // the window, with the time in which work was lost
-  double window_ns = 0, compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
+  double window_ns = 0, compute_ns = 0, comm_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
   ByEnum<IdleCause, double, kIdleCauses> idle_ns = {};
   double idle_of_host_ns() const;  // all but kBetween and kStream
   double all_idle_ns() const;
@@ -88,6 +88,8 @@ using ProfileAccount = std::vector<RankAccount>;
 ProfileAccount profile_account(const Trace& trace);
 // The windows of all ranks together.
 double window_of(const ProfileAccount& account);
+// Whether the launches of all ranks are known.
+bool is_linked(const ProfileAccount& account);
 
 struct ProfileAccountFact {
   using Value = ProfileAccount;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "diagnosis/profile/rank_losses.h"
 #include "engine/explained_run.h"
 #include "engine/figures/figure.h"
 #include "facts/profile_sums.h"
@@ -33,10 +34,12 @@ std::vector<Figure> device_window(const SharedRun& run) {
 
 std::vector<Figure> comm_hidden(const SharedRun& run) {
   double overlap = 0, all = 0;
-  for (const DeviceSums& rank : profile_sums_of(*run).ranks) {
-    overlap += rank.time.overlap_ns;
-    all += rank.time.communication_ns;
-  }
+  const ProfileAccount& account = run->fact<ProfileAccountFact>();
+  if (is_linked(account))
+    for (const RankAccount& rank : account) all += rank.comm_ns, overlap += rank.comm_ns - rank.exposed_comm_ns;
+  else
+    for (const DeviceSums& rank : profile_sums_of(*run).ranks)
+      all += rank.time.communication_ns, overlap += rank.time.overlap_ns;
   return known_where(all, "comm_hidden", share_or_zero(overlap, all), "figure.no_communication");
 }
 
