@@ -39,6 +39,7 @@ class SliceWriter : PerfettoPackets {
                                             (part.machine_name.empty() ? "" : " · " + valid_utf8(part.machine_name)));
         out_.end(inner);
       });
+      find_graph_launches(part.slices);
       for (const Lane& lane : part.lanes) write_lane(p, lane);
       before_ += part.slices.size();
     }
@@ -50,6 +51,13 @@ class SliceWriter : PerfettoPackets {
 
   // A trace that begins before its zero is shifted to begin at zero.
   uint64_t shown_time(int64_t ns) const { return ns - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0); }
+
+  void find_graph_launches(const Slices& s) {
+    launches_more_.assign(s.partner.size(), false);
+    for (uint32_t i = 0; i < s.partner.size(); ++i)
+      if (const uint32_t launch = s.partner[i]; launch != kNoSliceIndex && s.partner[launch] != i)
+        launches_more_[launch] = true;
+  }
 
   // The slices that nest go to one thread, and those that are left over to the next thread.
   void write_lane(size_t p, const Lane& lane) {
@@ -118,11 +126,14 @@ class SliceWriter : PerfettoPackets {
     else
       out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
     if (has_category) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
-    // An arrow's id is its device end. A launch has an arrow only to its last device work.
+    // An arrow's id is its device end. A launch has an arrow only to its last device work; where a graph has more, all
+    // of it has the launch's number.
     if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {
       const uint32_t other = s.partner[i];
       const bool on_device = lane.kind == LaneKind::kDeviceStream;
       if (s.partner[other] == i) out_.fixed64(track_event::kFlowId, before_ + (on_device ? i : other) + 1);
+      if (const uint32_t launch = on_device ? other : i; !launches_more_.empty() && launches_more_[launch])
+        number("correlation", static_cast<int64_t>(before_ + launch + 1));
     }
     if (const CollectiveFact* fact = part.collectives.empty() ? nullptr : fact_of(part.collectives, i)) annotate(*fact);
     if (const CopyFact* fact = part.copies.empty() ? nullptr : fact_of(part.copies, i)) number("bytes", fact->bytes);
@@ -164,8 +175,9 @@ class SliceWriter : PerfettoPackets {
   const Trace& trace_;
   const PerfettoNumbers& taken_;
   int64_t first_ns_;
-  uint64_t next_tid_;  // never a pid: Perfetto would take the thread for the main thread of that process
-  uint64_t before_;    // number of slices of the ranks before
+  uint64_t next_tid_;                // never a pid: Perfetto would take the thread for the main thread of that process
+  uint64_t before_;                  // number of slices of the ranks before
+  std::vector<bool> launches_more_;  // of each slice of the rank: a launch of more than one piece of work
   std::unordered_map<StringId, uint64_t> names_;  // → iid, in the current sequence
   std::vector<bool> known_categories_;
 };

@@ -17,7 +17,7 @@ bool contains_any(std::string_view text, std::initializer_list<std::string_view>
 }  // namespace
 
 Category category_of(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, Category>, 43> kKnown = {{
+  static constexpr std::array<std::pair<std::string_view, Category>, 46> kKnown = {{
       {"cpu_op", Category::kCpuOp},
       {"Operator", Category::kCpuOp},
       {"user_annotation", Category::kUserAnnotation},
@@ -34,6 +34,8 @@ Category category_of(std::string_view text) {
       {"hip_driver", Category::kDriver},
       {"xpu_driver", Category::kDriver},
       {"privateuse1_driver", Category::kDriver},
+      {"cann_api", Category::kRuntime},
+      {"mstx", Category::kUserAnnotation},
       {"overhead", Category::kOverhead},
       {"kernel", Category::kKernel},
       {"Kernel", Category::kKernel},
@@ -45,6 +47,7 @@ Category category_of(std::string_view text) {
       {"cuda_sync", Category::kDeviceSync},
       {"xpu_sync", Category::kDeviceSync},
       {"hip_sync", Category::kDeviceSync},
+      {"device_sync", Category::kDeviceSync},
       {"privateuse1_sync", Category::kDeviceSync},
       {"cuda_event", Category::kDeviceEvent},
       {"gpu_user_annotation", Category::kGpuAnnotation},
