@@ -283,6 +283,30 @@ bool fill_layout(Trace& trace, int32_t stages) {
   return reported;
 }
 
+// A rank without cells beside others that have some is in no pipeline: it is left out, as if it were missing.
+bool fill_working_ranks(Trace& trace, int32_t stages) {
+  std::vector<int32_t> place(trace.parts.size(), kUnknown);
+  for (const int32_t p : trace.cells.part) place[p] = 0;
+  if (stages > 0 || std::count(place.begin(), place.end(), 0) == 0 ||
+      std::count(place.begin(), place.end(), kUnknown) == 0)
+    return fill_layout(trace, stages);
+  Trace working;
+  for (size_t p = 0; p < place.size(); ++p) {
+    if (place[p] == kUnknown) continue;
+    place[p] = static_cast<int32_t>(working.parts.size());
+    Part& part = working.parts.emplace_back();
+    part.rank = trace.parts[p].rank, part.stage = trace.parts[p].stage, part.dp = trace.parts[p].dp;
+  }
+  working.cells = trace.cells;
+  for (int32_t& p : working.cells.part) p = place[p];
+  const bool reported = fill_layout(working, stages);
+  for (size_t p = 0; p < place.size(); ++p)
+    if (place[p] != kUnknown)
+      trace.parts[p].stage = working.parts[place[p]].stage, trace.parts[p].dp = working.parts[place[p]].dp;
+  trace.diagnostics.merge(working.diagnostics);
+  return reported;
+}
+
 }  // namespace
 
 bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
@@ -292,7 +316,7 @@ bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
     trace.parts[p].stage = said.stage[p];
     trace.parts[p].dp = said.dp[p];
   }
-  const bool reported = said.stages > 0 || fill_layout(trace, options.pp);
+  const bool reported = said.stages > 0 || fill_working_ranks(trace, options.pp);
   trace.pipeline_stages = extent_of(trace).stage_count;
   return reported;
 }

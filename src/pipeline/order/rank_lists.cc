@@ -206,12 +206,12 @@ uint64_t hash_of(int32_t stage, int32_t micro_batches, std::span<const WorkToken
 
 // Returns stage and replica of each part, inferred where the source does not say them.
 std::vector<std::pair<int32_t, int32_t>> places_of(const Trace& trace) {
-  const auto known = [](const Part& part) { return part.stage != kUnknown; };
   std::vector<std::pair<int32_t, int32_t>> places;
-  if (std::all_of(trace.parts.begin(), trace.parts.end(), known)) {
-    for (const Part& part : trace.parts) places.emplace_back(part.stage, part.dp);
-    return places;
-  }
+  for (const Part& part : trace.parts) places.emplace_back(part.stage, part.dp);
+  // A rank without cells has no place to infer.
+  const std::vector<int32_t>& parts = trace.cells.part;
+  if (std::all_of(parts.begin(), parts.end(), [&](int32_t p) { return places[p].first != kUnknown; })) return places;
+  places.clear();
   Trace copy;  // filled as far as infer_layout() needs it
   for (const Part& part : trace.parts) {
     copy.parts.emplace_back();
