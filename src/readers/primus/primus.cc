@@ -58,6 +58,11 @@ struct Chosen {
   std::string config_path;
 };
 
+bool is_config(const std::string& path) {
+  const std::string name = file_name(path);
+  return name == "config.json" || name == "config.json.gz" || name == "config.json.zst";
+}
+
 // Chooses the rank files of one folder, since two dumps side by side are two runs.
 Chosen choose_files(const Source& source, Diagnostics& diagnostics) {
   Chosen chosen;
@@ -72,12 +77,12 @@ Chosen choose_files(const Source& source, Diagnostics& diagnostics) {
       chosen.files.push_back({file.path, *rank, static_cast<uint32_t>(chosen.files.size())});
     } else if (rank) {
       diagnostics.add(problem::primus_unusable_file, {file.path});
-    } else if (file.given && file_name(file.path) != "config.json") {
+    } else if (file.given && !is_config(file.path)) {
       diagnostics.add(problem::primus_unusable_file_name, {file.path});
     }
   }
   for (const SourceFile& file : source.files)
-    if (file_name(file.path) == "config.json" && folder_of(file.path) == folder) chosen.config_path = file.path;
+    if (is_config(file.path) && folder_of(file.path) == folder) chosen.config_path = file.path;
   return chosen;
 }
 
