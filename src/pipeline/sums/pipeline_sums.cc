@@ -81,6 +81,7 @@ std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums)
   const std::vector<bool> shaped = in_shape(spans, limit);
   for (size_t s = 0; s < spans.size(); ++s)
     if (spans[s] >= limit && !shaped[s]) outliers.push_back(sums.steps[s].step);
+  if (2 * outliers.size() >= spans.size()) outliers.clear();
   return outliers;
 }
 
