@@ -14,6 +14,8 @@ namespace stageline {
 using namespace perfetto;
 namespace {
 
+bool has_number(Category c) { return is_launch_call(c) || is_device_work(c) || c == Category::kDeviceSync; }
+
 class SliceWriter : PerfettoPackets {
  public:
   SliceWriter(const Trace& trace, ExportSink& sink, const PerfettoNumbers& taken)
@@ -39,7 +41,6 @@ class SliceWriter : PerfettoPackets {
                                             (part.machine_name.empty() ? "" : " · " + valid_utf8(part.machine_name)));
         out_.end(inner);
       });
-      find_graph_launches(part.slices);
       for (const Lane& lane : part.lanes) write_lane(p, lane);
       before_ += part.slices.size();
     }
@@ -51,13 +52,6 @@ class SliceWriter : PerfettoPackets {
 
   // A trace that begins before its zero is shifted to begin at zero.
   uint64_t shown_time(int64_t ns) const { return ns - (first_ns_ < 0 ? static_cast<uint64_t>(first_ns_) : 0); }
-
-  void find_graph_launches(const Slices& s) {
-    launches_more_.assign(s.partner.size(), false);
-    for (uint32_t i = 0; i < s.partner.size(); ++i)
-      if (const uint32_t launch = s.partner[i]; launch != kNoSliceIndex && s.partner[launch] != i)
-        launches_more_[launch] = true;
-  }
 
   // The slices that nest go to one thread, and those that are left over to the next thread.
   void write_lane(size_t p, const Lane& lane) {
@@ -126,15 +120,16 @@ class SliceWriter : PerfettoPackets {
     else
       out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
     if (has_category) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
-    // An arrow's id is its device end. A launch has an arrow only to its last device work; where a graph has more, all
-    // of it has the launch's number.
+    // An arrow's id is its device end. A launch has an arrow only to its last device work.
     if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {
       const uint32_t other = s.partner[i];
       const bool on_device = lane.kind == LaneKind::kDeviceStream;
       if (s.partner[other] == i) out_.fixed64(track_event::kFlowId, before_ + (on_device ? i : other) + 1);
-      if (const uint32_t launch = on_device ? other : i; !launches_more_.empty() && launches_more_[launch])
-        number("correlation", static_cast<int64_t>(before_ + launch + 1));
     }
+    // All work of a graph has its launch's number, and a launch whose work was lost has one too.
+    if (has_category && !s.correlation.empty() && s.correlation[i] != kNoCorrelation &&
+        has_number(trace_.categories[s.category_id[i]].kind))
+      number("correlation", s.correlation[i]);
     if (const CollectiveFact* fact = part.collectives.empty() ? nullptr : fact_of(part.collectives, i)) annotate(*fact);
     if (const CopyFact* fact = part.copies.empty() ? nullptr : fact_of(part.copies, i)) number("bytes", fact->bytes);
     out_.end(event);
@@ -175,9 +170,8 @@ class SliceWriter : PerfettoPackets {
   const Trace& trace_;
   const PerfettoNumbers& taken_;
   int64_t first_ns_;
-  uint64_t next_tid_;                // never a pid: Perfetto would take the thread for the main thread of that process
-  uint64_t before_;                  // number of slices of the ranks before
-  std::vector<bool> launches_more_;  // of each slice of the rank: a launch of more than one piece of work
+  uint64_t next_tid_;  // never a pid: Perfetto would take the thread for the main thread of that process
+  uint64_t before_;    // number of slices of the ranks before
   std::unordered_map<StringId, uint64_t> names_;  // → iid, in the current sequence
   std::vector<bool> known_categories_;
 };

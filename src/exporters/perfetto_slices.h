@@ -17,7 +17,7 @@ struct PerfettoNumbers {
   bool any = false;
 };
 // Writes one process for each rank and one thread for each lane, with names, categories, and arrows from launches to
-// their last device work; the launch of a graph and all its work have one number, "correlation". Slices that overlap on
+// their last device work; launches and their work have a number, "correlation". Slices that overlap on
 // a lane without nesting go to further threads, at most kMaxRowsPerLane for each lane. Other arguments are not written;
 // they stay in the source. The memory used is that of one lane's slices that did not nest. O(slices), times the number
 // of threads of a lane.
