@@ -292,6 +292,13 @@ class TimelineBuilder {
     return slice;
   }
 
+  // Rows of kinds that nobody knows, alone on a lane, say nothing of what the host does.
+  bool shows_host(const Lane& lane) const {
+    for (size_t i = lane.begin; i < lane.end; ++i)
+      if (is_host(category(i)) || is_host_message(name(i))) return true;
+    return false;
+  }
+
   void collect_host() {
     host_until_ns_ = std::max(host_until_ns_, out_.start_ns);
     item_of_slice_.assign(s_.size(), DeviceTimeline::kNone);
@@ -306,7 +313,7 @@ class TimelineBuilder {
       launching[outermost_call(launch)] = true;
     }
     for (const size_t l : lanes_by_begin_)
-      if (part_.lanes[l].kind != LaneKind::kDeviceStream) host_lanes_.push_back(l);
+      if (part_.lanes[l].kind != LaneKind::kDeviceStream && shows_host(part_.lanes[l])) host_lanes_.push_back(l);
     std::stable_sort(host_lanes_.begin(), host_lanes_.end(), [&](size_t a, size_t b) {
       return launches[a] != launches[b]
                  ? launches[a] > launches[b]
