@@ -101,6 +101,12 @@ Finding finding_of(const Trace& trace, const FlightProblem& p) {
     case FlightVerdict::kStuck:
     case FlightVerdict::kUnfinished:
       f.id = "collective.stuck";
+      if (p.verdict == FlightVerdict::kUnfinished && !p.without_dump.empty()) {
+        f.places = {{.kind = PlaceKind::kRanks, .ranks = p.without_dump}};
+        args.set("absent", ranks_text(p.without_dump)).flag("one_absent", p.without_dump.size() == 1);
+        say(f, "flight.undumped", args);
+        return f;
+      }
       args.set("behind", p.not_started.empty() ? Text() : words("flight.stuck.behind", args));
       say(f, "flight.stuck", args);
       break;
@@ -144,7 +150,7 @@ Findings flight_findings(const Run& run) {
   std::set<std::tuple<int32_t, FlightVerdict, int32_t, int32_t>> reported;
   int64_t unfinished = 0;
   for (const FlightProblem& problem : report.problems) {
-    if (problem.verdict == FlightVerdict::kUnfinished) {
+    if (problem.verdict == FlightVerdict::kUnfinished && problem.without_dump.empty()) {
       ++unfinished;
       continue;
     }
