@@ -65,7 +65,9 @@ struct Maker {
                                                     : what == "memcpy" ? KernelClass::kMemory
                                                                        : KernelClass::kNone));
       if (part.lanes.empty() || e.lane != static_cast<int>(part.lanes.size()) - 1) {
-        part.lanes.push_back({"lane", i, i, LaneKind::kDeviceStream, "0", std::to_string(e.lane)});
+        const bool host = what == "call" || what == "op" || what == "range";
+        part.lanes.push_back(
+            {"lane", i, i, host ? LaneKind::kHostThread : LaneKind::kDeviceStream, "0", std::to_string(e.lane)});
       }
       part.lanes.back().end = i + 1;
     }
