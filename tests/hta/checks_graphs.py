@@ -41,13 +41,9 @@ def path_options(record):
     return options + (['--add-zero-weight-launch-edges', 'true'] if params['add_zero_weight_launch_edges'] else [])
 
 
-def path_tables(case, record, cache={}):
-    """All five tables of one call, run once."""
-    key = (case.name, str(record['params']))
-    if key not in cache:
-        cache.clear()
-        cache[key] = case.run('critical-path-analysis', *path_options(record))
-    return cache[key]
+def path_tables(case, record):
+    """All five tables of one call."""
+    return case.run('critical-path-analysis', *path_options(record))
 
 
 def rows_by_name(table):

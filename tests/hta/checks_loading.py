@@ -4,15 +4,6 @@ from support import check, number, same
 COLUMNS = ['index', 'cat', 'name', 'pid', 'tid', 'ts', 'dur', 'end', 'stream', 'correlation', 'bytes', 'memory_bw_gbps',
            'wait_on_stream', 'wait_on_cuda_event_record_corr_id', 'collective_name', 'in_msg_nelems', 'out_msg_nelems',
            'msg_dtype', 'group_size', 'process_rank', 'index_correlation', 'iteration']
-_ran = {}
-
-
-def events(case):
-    """The two tables of a case, made once for all its ranks."""
-    if case.name not in _ran:
-        _ran.clear()
-        _ran[case.name] = case.run('events')
-    return _ran[case.name]
 
 
 def row_differences(theirs, ours, columns, tolerance):
@@ -23,23 +14,23 @@ def row_differences(theirs, ours, columns, tolerance):
     missing = [c for c in columns if c not in mine]
     if missing:
         return [f'columns missing: {missing}']
-    columns = [c for c in columns if c in at]
+    places = [(c, at[c], mine[c], tolerance.get(c, 1e-12)) for c in columns if c in at]
     key = lambda row, place: (number(row[place['index']]), number(row[place['ts']]))
     a, b = sorted(theirs[1:], key=lambda r: key(r, at)), sorted(ours[1:], key=lambda r: key(r, mine))
     if len(a) != len(b):
         extra = {r[at['index']] for r in a} ^ {r[mine['index']] for r in b}
         return [f'{len(a)} rows in HTA, {len(b)} in ours; indexes of one only: {sorted(extra, key=int)[:8]}']
     for x, y in zip(a, b):
-        for column in columns:
-            p, q = x[at[column]], y[mine[column]]
-            if p != q and not same(p, q, tolerance.get(column, 1e-12)):
+        for column, i, j, most in places:
+            p, q = x[i], y[j]
+            if p != q and not same(p, q, most):
                 problems.append(f'index {x[at["index"]]}: {column}: HTA {p}, ours {q}')
     return problems
 
 
 @check(r'loaded_events_rank(\d+)')
 def loaded(case, name, record, match):
-    code, tables, words = events(case)
+    code, tables, words = case.run('events')
     if code != 0:
         return [f'exit {code}: {words.strip()}']
     rank = match[1]
@@ -49,7 +40,7 @@ def loaded(case, name, record, match):
 
 @check('symbols')
 def symbols(case, name, record, match):
-    code, tables, words = events(case)
+    code, tables, words = case.run('events')
     if code != 0:
         return [f'exit {code}: {words.strip()}']
     golden, ours = case.golden(name), tables[1]

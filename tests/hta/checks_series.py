@@ -26,11 +26,10 @@ def series(case, name, record, match, analysis, columns):
         return [f'exit {code}: {words.strip()}']
     if record['status'] == 'none':
         return [] if not tables or len(tables[0]) == 1 else [f'HTA has no answer; ours has {len(tables[0]) - 1} rows']
-    golden, ours = case.golden(name), tables[0]
-    for number, rows in enumerate((golden, ours)):
+    def by_row(rows):
         at = [rows[0].index(c) for c in columns]
-        rows[:] = [['row', *columns]] + [[str(i), *(row[k] for k in at)] for i, row in enumerate(rows[1:])]
-    return compare(golden, ours, ['row'])
+        return [['row', *columns]] + [[str(i), *[row[k] for k in at]] for i, row in enumerate(rows[1:])]
+    return compare(by_row(case.golden(name)), by_row(tables[0]), ['row'])
 
 
 @check(r'(queue_length|memory_bw)_summary_rank(\d+)')
@@ -68,11 +67,11 @@ def counter_events(case, name, record, match):
     problems = [] if theirs == ours and own[:len(events)] == events else ['the source changed on the way']
     rows = [['row', 'name', 'ts', 'pid', 'id', 'value']]
     for i, e in enumerate(own[len(events):]):
-        rows.append([str(i), e['name'], repr(e['ts']), str(e['pid']), str(e.get('id', '')), json.dumps(e['args'])])
-    golden = [['row', 'name', 'ts', 'pid', 'id', 'value']] + case.golden(name)[1:]
-    for table in (golden, rows):
-        for row in table[1:]:
-            (row[5],) = map(str, json.loads(row[5]).values())
+        (value,) = e['args'].values()
+        rows.append([str(i), e['name'], repr(e['ts']), str(e['pid']), str(e.get('id', '')), str(value)])
+    golden = rows[:1] + case.golden(name)[1:]
+    for row in golden[1:]:
+        (row[5],) = map(str, json.loads(row[5]).values())
     return problems + compare(golden, rows, ['row'])
 
 
@@ -123,11 +122,10 @@ def memory_timeline(case, name, record, match):
     code, tables, words = case.run('memory-timeline')
     if code != 0:
         return [f'exit {code}: {words.strip()}']
-    golden, ours = case.golden(name), tables[0]
-    for table in (golden, ours):
+    def by_row(table):
         start = 1 if table[0][0] == '' else 0
-        table[:] = [['row', *table[0][start:]]] + [[str(i), *row[start:]] for i, row in enumerate(table[1:])]
-    return compare(golden, ours, ['row'])
+        return [['row', *table[0][start:]]] + [[str(i), *row[start:]] for i, row in enumerate(table[1:])]
+    return compare(by_row(case.golden(name)), by_row(tables[0]), ['row'])
 
 
 CUPTI_BY_OTHER_CALLS = {  # columns that earlier calls left in HTA's shared table (F30), and constants of the loading

@@ -43,6 +43,7 @@ class Case:
             path = DATA / given['path']
             self.paths = [str(path / f) for f in given['files']] if given.get('files') else [str(path)]
         self.last = bool(given.get('last'))
+        self.ran = {}  # the last commands and their answers, which several checks ask for
 
     def golden(self, name):
         """Returns the rows of a golden table: header first. None when there is no file."""
@@ -53,12 +54,17 @@ class Case:
         return None
 
     def run(self, analysis, *options, paths=None):
-        """(exit code, tables as lists of rows with the header first, stderr) of `analyze … --compat hta --format csv`."""
+        """(exit code, tables as lists of rows with the header first, stderr) of `analyze … --compat hta --format csv`,
+        not to be changed by who asks."""
         command = [BIN, 'analyze', analysis, *(self.paths if paths is None else paths), '--compat', 'hta', '--format', 'csv', *map(str, options)]
         if self.last:
             command.append('--include-last-profiler-step')
-        done = subprocess.run(command, capture_output=True, env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1'})
-        return done.returncode, split_tables(done.stdout.decode()), done.stderr.decode()
+        if tuple(command) not in self.ran:
+            if len(self.ran) == 4:
+                self.ran.pop(next(iter(self.ran)))
+            done = subprocess.run(command, capture_output=True, env={**os.environ, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1'})
+            self.ran[tuple(command)] = done.returncode, split_tables(done.stdout.decode()), done.stderr.decode()
+        return self.ran[tuple(command)]
 
 
 def split_tables(text):
@@ -85,6 +91,8 @@ def number(text):
 
 def same(a, b, tolerance=1e-9):
     """Numbers within `tolerance` (relative to at least 1), anything else as text."""
+    if a == b:
+        return True
     x, y = number(a), number(b)
     if x is None or y is None:
         return a == b
@@ -112,6 +120,8 @@ def compare(golden, ours, keys, columns=None, tolerance=1e-9, tolerances=None):
     if missing:
         return [f'columns missing: {missing}; ours are {ours_header}']
     columns = columns or [c for c in header if c and c not in keys]
+    if in_order(golden, ours, keys, columns, {c: (tolerances or {}).get(c, tolerance) for c in columns}):
+        return []
     def table(rows):
         at = {c: i for i, c in enumerate(rows[0])}
         out = {}
@@ -131,6 +141,19 @@ def compare(golden, ours, keys, columns=None, tolerance=1e-9, tolerances=None):
                 if not same(p, q, (tolerances or {}).get(column, tolerance)):
                     problems.append(f'{key}: {column}: HTA {p}, ours {q}')
     return problems
+
+
+def in_order(golden, ours, keys, columns, tolerances):
+    """Whether the tables agree row by row as they stand, as most do: without a look-up by keys."""
+    if len(golden) != len(ours) or not set(keys) <= set(golden[0]):
+        return False
+    for column in [*keys, *columns]:
+        i, j = golden[0].index(column), ours[0].index(column)
+        for x, y in zip(golden[1:], ours[1:]):
+            p, q = x[i], y[j]
+            if p != q and not (normal(p) == normal(q) if column in keys else same(p, q, tolerances[column])):
+                return False
+    return True
 
 
 def normal(text):
