@@ -1,0 +1,440 @@
+"""The relations: each takes a Case (a run, its answer, an empty folder) and returns what the program says otherwise, as sentences.
+
+NotGiven, raised with a reason, means that this source cannot have the change; Absent that the run has not what the relation is about.
+"""
+import copy
+import json
+import re
+import shutil
+from decimal import Decimal
+
+from answers import ask, asked, compare, problems, stageline
+from sources import DAY_NS, Chrome, NotGiven, open_source, read_bytes, write_bytes
+
+YEAR_NS = 365 * DAY_NS
+# What says how long the recording is and how much lies in it, not where a step's time goes.
+AMOUNT = r'(count:flaws|ns:recording|kind:|info:slices|count:steps_all|problem:|info:clock)'
+# (k)'s list: what has a length in absolute time in its definition.
+ABSOLUTE = r'ns:finding\.\d|(ns:finding|share:finding|place:)\.?(device.idle|launch.bound)'
+# Shares and findings, without the words around them.
+VERDICT = r'(findings|share:|ns:step|ns:period|explain:|refused)'
+
+
+class Absent(Exception):
+    """The run lacks what the relation changes."""
+
+
+class Case:
+    def __init__(self, path, folder):
+        self.path, self.folder, self.number = path, folder, 0
+        self.base = self.told(self.copy())
+
+    def copy(self):
+        """A copy of the run, in a folder of its own, under one and the same name."""
+        self.number += 1
+        name = 'run' if self.path.is_dir() else 'run' + ''.join(self.path.suffixes[-2:])
+        target = self.folder / str(self.number) / name
+        target.parent.mkdir(parents=True)
+        if self.path.is_dir():
+            shutil.copytree(self.path, target, copy_function=shutil.copyfile)
+            for inner in target.rglob('*'):
+                inner.chmod(0o755 if inner.is_dir() else 0o644)
+            target.chmod(0o755)
+        else:
+            shutil.copyfile(self.path, target)
+        return target
+
+    def format(self):
+        return (asked(None, 'info', self.path, '--json') or {}).get('format')
+
+    def source(self):
+        return open_source(self.copy())
+
+    def chrome(self, steps=False):
+        source = self.source()
+        if not isinstance(source, Chrome):
+            raise NotGiven('no event can be added to this format by these tests')
+        if steps and not all(source.steps(i) for i in range(len(source.paths))):
+            raise Absent('no steps')
+        return source
+
+    def told(self, root, *options, **more):
+        return ask(root, *options, **more)
+
+    def after(self, source, **how):
+        source.save()
+        return compare(self.base, self.told(source.root), **how)
+
+
+def moved(case, by, only=None, **how):
+    source = case.source()
+    source.times(lambda t: t + by, only)
+    return case.after(source, **how)
+
+
+def order(case):
+    """(a) Files in another order."""
+    if case.path.is_file():
+        raise Absent('one file')
+    root = case.copy()
+    inner = sorted(p for p in root.iterdir())
+    if len(inner) < 2:
+        raise Absent('one file')
+    if not all(p.is_file() and b'"distributedInfo"' in read_bytes(p) for p in inner):
+        raise NotGiven('the rank stands in the name of the file')
+    for number, path in enumerate(inner):
+        ending = ''.join(path.suffixes[-2 if path.suffix in ('.gz', '.zst') else -1:])
+        path.rename(root / f'{"zyxwvutsrqponmlkjihgfedcba"[number % 26]}-trace-{"abcdefgh"[number // 26]}{ending}')
+    return compare(case.base, case.told(root), ignore='problem:')
+
+
+def year(case):
+    """(b) All times a year later."""
+    return moved(case, YEAR_NS)
+
+
+def far(case):
+    """(b) All times 2^53 ns later."""
+    return moved(case, 2 ** 53)
+
+
+def clock(case):
+    """(c) The clock of one machine (of one rank where none is named) shifted, where clocks are fitted."""
+    if case.base.get('info:ranks', 0) < 2:
+        raise Absent('one rank')
+    source = case.source()
+    paths = getattr(source, 'paths', [None])
+    if len(paths) < 2:
+        raise NotGiven('all ranks are in one file')
+    parts = asked(source.root.parent, 'info', source.root.name, '--json').get('parts', [])
+    hosts = {part['host'] or str(part['rank']) for part in parts}
+    moved = [part for part in parts if (part['host'] or str(part['rank'])) == max(hosts)]
+    chosen = [i for i, path in enumerate(paths) if any(str(path).endswith(f) or f in str(path) for part in moved for f in part['files'])]
+    if len(hosts) < 2 or not chosen or len(chosen) == len(paths):
+        raise Absent('the source names one clock for all ranks')
+    for index in chosen:
+        source.times(lambda t: t + 3_700_000, index)
+    source.save()
+    told, off = [], 0
+    for root in (case.copy(), source.root):
+        fitted = (asked(root.parent, 'align', root.name, '--format', 'json') or {}).get('tables')
+        rows = fitted[0]['rows'] if fitted else []
+        if not rows or any(row['offset_half_ns'] is None or row['method'] == 'shared clock' for row in rows):
+            raise Absent('no messages or collectives to fit the clocks by, or one clock for all ranks')
+        off += max(row['offset_half_ns'] for row in rows)
+        told.append(case.told(root, tables=False))
+    share = 1e-3 + off / (told[0].get('ns:step') or 1)
+    return compare(*told, only=r'(findings|share:(parts|lost)|explain:|refused)', share=share)
+
+
+def packed(case):
+    """(e) The same files in gzip, in zstd, and as they are."""
+    found = []
+    for ending in ('.gz', '.zst', ''):
+        root = case.copy()
+        files = [p for p in root.rglob('*') if p.is_file()] if root.is_dir() else [root]
+        if any(len(p.relative_to(root).parts) > 1 for p in files if p != root) or not all(re.search(r'(\.(json|csv|pftrace|jsonl|log|chrome_trace)|workerlog\.\d+|rank_\d+)(\.gz|\.zst)?$', p.name) for p in files):
+            raise NotGiven('a database, a snapshot, or a folder of a profiler')
+        for path in files:
+            data = read_bytes(path)
+            path.unlink()
+            other = path.with_name(re.sub(r'\.(gz|zst)$', '', path.name) + ending)
+            write_bytes(other, data)
+            root = other if path == root else root
+        found += [f'{ending or "plain"}: {line}' for line in compare(case.base, case.told(root), ignore='problem:')]
+    return found
+
+
+def exported(case, kind, ending):
+    root = case.copy()
+    target = root.parent / 'out' / f'run{ending}'
+    target.parent.mkdir()
+    code, _, err = stageline('export', root.name, '-o', target, '--to', kind, '-q', cwd=root.parent)
+    if code not in (0, 1):
+        raise NotGiven('the export refuses: ' + (err.strip().splitlines() or ['?'])[0][:120])
+    return target
+
+
+def pftrace(case):
+    """(e) Our own .pftrace of it."""
+    if not case.base.get('info:slices') and not case.base.get('info:cells'):
+        raise NotGiven('no slices and no cells')
+    if case.format() in ('flight-recorder', 'memory-snapshot'):
+        raise NotGiven('which calls never completed, and what memory holds, is no timeline')
+    told = case.told(exported(case, 'perfetto', '.pftrace'))
+    # The export carries no shapes of inputs, so it cannot say which kernels tensor cores would serve.
+    one = {**case.base, 'findings': tuple(f for f in case.base.get('findings', ()) if f != 'tensor_cores.unused')}
+    return compare(one, told, only=VERDICT + '|kind:', ignore='share:finding.tensor_cores', share=1e-6)
+
+
+def digest(case):
+    """(e) Its digest."""
+    root = case.copy()
+    code, _, err = stageline('digest', root.name, '-o', 'out', '-q', cwd=root.parent)
+    if code not in (0, 1):
+        raise NotGiven('no digest: ' + (err.strip().splitlines() or ['?'])[0][:120])
+    return compare(case.base, case.told(root.parent / 'out'), ignore=r'problem:|info:clock|text:.*|cell:|ns:.*\.\d+\.|kind:|count:flaws')
+
+
+def work(source, index, at, length, stream=None):
+    """A launch and its kernel of this length from `at` (ns), as the file's own are; host work alone where it has none."""
+    events = source.events(index)
+    host = next(e for e in source.steps(index) or events if e.get('ph') == 'X')
+    kernel = next((e for e in events if str(e.get('cat', '')).lower() == 'kernel'), None)
+    added = [{**host, 'name': 'aten::add', 'cat': 'cpu_op', 'ts': at / 1000, 'dur': length / 1000, 'args': {'External id': 987654}}]
+    if kernel:
+        link = 987654321
+        args = {**kernel.get('args', {}), 'correlation': link}
+        args.pop('External id', None)
+        launch = {**host, 'name': 'cudaLaunchKernel', 'cat': 'cuda_runtime', 'ts': at / 1000 + 1, 'dur': Decimal(5), 'args': {'correlation': link, 'cbid': 211}}
+        added += [launch, {**kernel, 'ts': at / 1000 + 10, 'dur': length / 1000, 'args': args}]
+    return added
+
+
+def outside(case):
+    """(f) Work before the first and after the last step."""
+    found = []
+    for late in (False, True):
+        source = case.chrome(steps=True)
+        first, last = source.first(), source.last()
+        small = (last - first) / 40
+        for index in range(len(source.paths)):
+            source.events(index).extend(work(source, index, last + small if late else first - 2 * small, small / 2))
+        found += case.after(source, ignore=AMOUNT + r'|cell:|ns:.*\.\d+\.|ns:self_time|ns:device_window|text:lead', share=1e-6)
+    return found
+
+
+def between(case):
+    """(f) Work between recorded steps that are not neighbours, against the same gap without."""
+    told = []
+    for filled in (False, True):
+        source = case.chrome(steps=True)
+        for index in range(len(source.paths)):
+            steps = source.steps(index)
+            if len(steps) < 3:
+                raise Absent('fewer than three steps: two do not say by how much their numbers grow')
+            cut, gap = source.stamp(steps[len(steps) // 2]['ts']) * 1000, 400 * 10 ** 6
+            numbers = {e['name'] for e in steps[len(steps) // 2:]}
+            for event in source.events(index):
+                if event.get('name') in numbers:
+                    event['name'] = re.sub(r'\d+', lambda m: str(int(m[0]) + 10), event['name'])
+            source.times(lambda t: t + gap if t >= cut else t, index, lengths=False)
+            if filled:
+                source.events(index).extend(work(source, index, cut + Decimal(gap) / 4, Decimal(gap) / 4))
+        source.save()
+        told.append(case.told(source.root))
+    return compare(told[0], told[1], ignore=AMOUNT + r'|cell:|ns:.*\.\d+\.|ns:self_time|ns:device_window', share=1e-6)
+
+
+def bare(case):
+    """(g) A rank without device work added."""
+    source = case.chrome()
+    if case.path.is_file() or not case.base.get('info:slices') or not any(source.is_device(e) for i in range(len(source.paths)) for e in source.events(i)):
+        raise Absent('one file, or no device work')
+    document = copy.deepcopy(source.documents[source.paths[0]])
+    if not isinstance(document, dict):
+        raise NotGiven('a list of events has no rank of its own')
+    events = document['traceEvents']
+    steps = source.steps(0)
+    kept = lambda e: e.get('ph') == 'M' or e.get('cat') in ('cpu_op', 'Operator') and not re.search(r'nccl|comms|send|recv|c10d', str(e.get('name'))) or e in steps
+    document['traceEvents'] = [e for e in events if kept(e)]
+    rank = case.base['info:ranks']
+    if 'distributedInfo' in document:
+        document['distributedInfo'] = {**document['distributedInfo'], 'rank': rank}
+    source.write(source.paths[0].with_name(f'rank-{rank}.pt.trace.json'), document)
+    return compare(case.base, case.told(source.root), only=r'(findings|share:parts|ns:step$|ns:step_period|ns:period|explain:|refused|place:)', share=1e-6)
+
+
+def idle(case):
+    """(h) An idle stream, an unused lane and an unknown category."""
+    source = case.chrome()
+    for index in range(len(source.paths)):
+        events = source.events(index)
+        device = next((e for e in events if source.is_device(e)), None)
+        host = next((e for e in events if e.get('ph') == 'X' and not source.is_device(e)), events[0])
+        middle = (source.first(index) + source.last(index)) / 2000
+        for event, lane in ((device, 95), (host, 987601)):
+            if event:
+                events.append({'ph': 'M', 'name': 'thread_name', 'pid': event['pid'], 'tid': lane, 'ts': 0, 'args': {'name': f'stream {lane}'}})
+        events.append({'ph': 'X', 'cat': 'weather_report', 'name': 'rain', 'pid': host['pid'], 'tid': 987602, 'ts': middle, 'dur': Decimal(3), 'args': {}})
+        events.append({'ph': 'i', 'cat': 'weather_report', 'name': 'sun', 's': 't', 'pid': host['pid'], 'tid': 987602, 'ts': middle})
+    return case.after(source, ignore=AMOUNT + '|ns:self_time.rain')
+
+
+def around(case):
+    """(i) An annotation around everything."""
+    source = case.chrome()
+    for index in range(len(source.paths)):
+        host = (source.steps(index) or [e for e in source.events(index) if str(e.get('cat')) in ('cpu_op', 'user_annotation', 'Operator')] or [None])[0]
+        if host is None:
+            raise NotGiven('no operators or annotations of torch')
+        start, end = source.first(index), source.last(index)
+        source.events(index).append({**host, 'name': 'whole program', 'cat': 'user_annotation', 'ts': start / 1000, 'dur': (end - start) / 1000, 'args': {}})
+    return case.after(source, ignore=AMOUNT + r'|ns:self_time|text:.*detail', share=1e-4)
+
+
+def numbers(case):
+    """(j) Other numbers in names: steps count from another start, annotations carry a counter."""
+    source = case.chrome()
+    known = r'(?i).*(step|iteration|forward|backward|send|recv|stage|micro|optimizer|nccl|gloo|##|PP|F\d|B\d|W\d|I\d|cuda|hip)'
+    for index in range(len(source.paths)):
+        count = 0
+        for event in source.events(index):
+            name = str(event.get('name'))
+            if re.match(r'ProfilerStep\s?#\d+$', name):
+                event['name'] = re.sub(r'\d+', lambda m: str(int(m[0]) + 1000), name)
+            elif event.get('cat') == 'user_annotation' and not re.match(known, name):
+                count += 1
+                event['name'] = f'{name} {count}'
+    return case.after(source, ignore=AMOUNT + r'|cell:|text:|place:|ns:self_time|ns:.*\.\d+\.', share=1e-6)
+
+
+def doubled(case):
+    """(k) All times doubled."""
+    source = case.source()
+    first = source.first() if hasattr(source, 'first') else 0
+    source.times(lambda t: first + 2 * (t - first))
+    source.save()
+    told = case.told(source.root)
+    # Idle time is sorted by lengths of calls and gaps in absolute time; a gap's kind may change, their sum may not.
+    for facts in (one := dict(case.base), told):
+        for group in ('share:parts', 'share:device_parts'):
+            facts[group + '.idle'] = sum(v or 0 for k, v in facts.items() if k.startswith(group + '.idle'))
+    for facts in (one, told):
+        facts['findings'] = tuple(f for f in facts.get('findings', ()) if f not in ('device.idle', 'launch.bound'))
+    return compare(one, told, scale=2, ignore=r'text:|problem:|cell:|.*idle[-_]|' + ABSOLUTE, share=1e-6)
+
+
+def middle(case):
+    """(l) Steps 3 to n-2: shares stay within what single steps have."""
+    info = json.loads(stageline('info', case.path, '--json', '-q')[1] or '{}')
+    steps = info.get('step_numbers') or []
+    if len(steps) < 7 or len(steps) > 40:
+        raise Absent('fewer than seven steps' if len(steps) < 7 else 'more than forty steps')
+    one = lambda a, b: {k: v for k, v in case.told(case.path, '--steps', f'{a}:{b}', tables=False).items() if k.startswith('share:parts.')}
+    single = [one(s, s) for s in steps[2:-2]]
+    part = one(steps[2], steps[-3])
+    found = []
+    for name, value in part.items():
+        values = [s.get(name) or 0 for s in single]
+        if value is not None and not min(values) - 0.005 <= value <= max(values) + 0.005:
+            found.append(f'{name}: {value:.4f} of steps {steps[2]} to {steps[-3]}, {min(values):.4f} to {max(values):.4f} of single ones')
+    return found
+
+
+def repeated(case):
+    """(m) The run twice, one after the other."""
+    source = case.chrome(steps=True)
+    ids = ('correlation', 'External id', 'Ev Idx', 'Record function id', 'Python id', 'Python parent id', 'Seq', 'Sequence number')
+    begins = [source.stamp(e['ts']) * 1000 for e in source.steps(0)]
+    if len(begins) < 2:
+        raise Absent('one step')
+    ends = max((source.stamp(e['ts']) + source.stamp(e['dur'])) * 1000 for index in range(len(source.paths)) for e in source.steps(index))
+    pauses = begins[-1] - begins[0] - sum(source.stamp(e['dur']) * 1000 for e in source.steps(0)[:-1])
+    by = ends - begins[0] + max(0, pauses / (len(begins) - 1))
+    if source.last() - source.first() > by * 3 / 2:
+        raise Absent('work outside the steps, which would lie in the steps of the other half')
+    for index in range(len(source.paths)):
+        count = len(source.steps(index))
+        added = []
+        for event in source.events(index):
+            if event.get('ph') == 'M' or source.stamp(event.get('ts')) is None:
+                continue
+            event = {**event, 'ts': source.stamp(event['ts']) + by / 1000}
+            if re.match(r'ProfilerStep\s?#\d+$', str(event.get('name'))):
+                event['name'] = re.sub(r'\d+', lambda m: str(int(m[0]) + count), event['name'])
+            if isinstance(event.get('args'), dict):
+                event['args'] = {k: v + 500_000_000 if k in ids and isinstance(v, int) and v > 0 else v for k, v in event['args'].items()}
+            if event.get('ph') in 'sft' and isinstance(event.get('id'), int):
+                event['id'] += 500_000_000
+            added.append(event)
+        source.events(index).extend(added)
+    source.save()
+    # That two steps are too few to know the usual one is no longer so.
+    one = {**case.base, 'findings': tuple(f for f in case.base.get('findings', ()) if f != 'step.uneven')}
+    return compare(one, case.told(source.root), only=r'(findings|share:parts|ns:step$|ns:period)', share=0.03)
+
+
+def absurd(case):
+    """(n) One record of every kind with absurd stamps: 0, below 0, a day early, 2^62."""
+    found = []
+    for name, at in (('0', lambda t: Decimal(0)), ('below 0', lambda t: Decimal(-5000)), ('a day early', lambda t: t - DAY_NS), ('2^62', lambda t: Decimal(2 ** 62))):
+        source = case.chrome()
+        if source.first() < 10 ** 13 and name != '2^62':
+            continue  # stamps that count from the start of the recording: 0 is one of them
+        for index in range(len(source.paths)):
+            kinds = {}
+            for event in source.events(index):
+                if event.get('ph') == 'X' and source.stamp(event.get('ts')) is not None and not re.match('ProfilerStep', str(event.get('name'))):
+                    kinds.setdefault(event.get('cat'), event)
+            for event in kinds.values():
+                args = {k: v for k, v in (event.get('args') or {}).items() if k not in ('correlation', 'External id')} if isinstance(event.get('args'), dict) else {}
+                source.events(index).append({**event, 'args': args, 'ts': at(source.stamp(event['ts']) * 1000) / 1000})
+        source.save()
+        told = case.told(source.root)
+        found += [f'{name}: {line}' for line in compare(case.base, told, ignore=AMOUNT + r'|ns:self_time|text:(note|.*detail)')]
+        if problems(told) == problems(case.base):
+            found.append(f'{name}: no problem names the record')
+    if case.chrome().first() < 10 ** 13 and not found:
+        raise Absent('stamps that count from the start of the recording')
+    return found
+
+
+def without(case):
+    """(o) One rank removed."""
+    if case.path.is_file() or case.base.get('info:ranks', 0) < 3:
+        raise Absent('fewer than three ranks')
+    root = case.copy()
+    inner = sorted(p for p in root.iterdir())
+    if len(inner) != case.base['info:ranks']:
+        raise NotGiven('ranks are not one file or folder each')
+    victim = inner[len(inner) // 2]
+    shutil.rmtree(victim) if victim.is_dir() else victim.unlink()
+    told = case.told(root)
+    rank = rf'rank {len(inner) // 2}\b'
+    # A finding that names the removed rank says what is unknown now.
+    new = [f for f in told.get('findings', ()) if f not in case.base.get('findings', ()) and not re.search(rank, str(told.get(f'text:{f}.1.title')))]
+    found = [f'{f} is found that the whole run has not' for f in new]
+    said = ' '.join(f'{name} {text}' for name, text in told.items() if name.startswith(('problem:', 'text:', 'refused:')))
+    if 'missing' not in said and not re.search(rank, said):
+        found.append('that a rank is missing is said nowhere')
+    return found
+
+
+def merged(case):
+    """(d) Separate files merged into one, as SGLang and as TraceFuse do."""
+    found = []
+    for style in ('sglang', 'tracefuse'):
+        source = case.chrome()
+        if len(source.paths) < 2 or case.base.get('info:ranks') != len(source.paths):
+            raise Absent('one file')
+        if not all(isinstance(d, dict) and 'traceEvents' in d for d in source.documents.values()):
+            raise NotGiven('lists of events are merged by neither')
+        events, shift = [], {}
+        for rank, path in enumerate(source.paths):
+            for event in source.documents[path]['traceEvents']:
+                event = dict(event)
+                if style == 'sglang':
+                    event['pid'] = f'[TP{rank:02d}] {event.get("pid", 0)}'
+                else:
+                    args = event['args'] if isinstance(event.get('args'), dict) else {}
+                    event['args'] = args = {**args, 'rank': rank}
+                    if isinstance(event.get('pid'), int):
+                        args['pid_raw'], event['pid'] = event['pid'], event['pid'] + rank * 10 ** 9
+                    if isinstance(event.get('id'), int):
+                        args['id_raw'], event['id'] = event['id'], event['id'] + rank * 10 ** 9
+                    if isinstance(args.get('correlation'), int):
+                        args['correlation_raw'], args['correlation'] = args['correlation'], args['correlation'] + rank * 10 ** 9
+                events.append(event)
+        first = source.documents[source.paths[0]]
+        document = {**first, 'traceEvents': events} if style == 'sglang' else {'traceEvents': events}
+        target = source.root.parent / 'merged' / 'run.json'
+        target.parent.mkdir()
+        source.write(target, document)
+        found += [f'{style}: {line}' for line in compare(case.base, case.told(target), ignore='problem:|count:flaws|info:clock')]
+    return found
+
+
+RELATIONS = {'a order': order, 'b year': year, 'b 2^53': far, 'c clock': clock, 'd merged': merged, 'e packed': packed, 'e pftrace': pftrace, 'e digest': digest,
+             'f outside': outside, 'f between': between, 'g bare rank': bare, 'h idle': idle, 'i around': around, 'j numbers': numbers, 'k doubled': doubled,
+             'l middle': middle, 'm repeated': repeated, 'n absurd': absurd, 'o without': without}
