@@ -156,7 +156,8 @@ class HistoryFile {
         return Error{ErrorCode::kIo, std::string("the history cannot be opened: ") + strerror(errno), {path_}, ""};
       struct stat locked, named;
       if (fstat(lock_, &locked) == 0 && !S_ISREG(locked.st_mode)) return foreign();
-      if (flock(lock_, LOCK_EX | LOCK_NB) != 0) continue;
+      // Some file systems of the network have no locks; there jobs are not kept apart.
+      if (flock(lock_, LOCK_EX | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) continue;
       // The job before this one may have put a new file in its place.
       if (stat(path_.c_str(), &named) == 0 && named.st_ino == locked.st_ino && named.st_dev == locked.st_dev) return {};
     }
