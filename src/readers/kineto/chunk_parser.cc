@@ -138,6 +138,7 @@ ChunkParser::Place ChunkParser::parse(const char* p, const char* const end, cons
         if (!after) return {p, Stop::kNeedsMore};
       }
       p = after;
+      if (rows_.block_ended()) return {p, Stop::kBlockEnd};
       continue;
     }
     if (*p == ']') return {p + 1, Stop::kClosed};

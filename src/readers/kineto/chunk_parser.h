@@ -22,6 +22,7 @@ class ChunkParser {
     kNeedsMore,  // the text ended at the place returned, between events or inside one
     kAtStop,     // `stop` was reached between events
     kClosed,     // the array's ']' was read
+    kBlockEnd,   // the last event of a recording was read; a merged file goes on with another one
   };
   struct Place {
     const char* at;

@@ -18,6 +18,7 @@
 #include "readers/common/rows/finish_part.h"
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
+#include "readers/common/rows/split_ranks.h"
 #include "readers/common/xspace_head.h"
 #include "readers/kineto/early.h"
 #include "readers/kineto/execution_trace.h"
@@ -73,7 +74,7 @@ SourceRef source_ref(const std::string& path) {
   return ref;
 }
 
-// One file, which is read and made into a part of its own: most ranks have just one.
+// One file, or one rank of a merged file, which is read and made into a part of its own: most ranks have just one.
 struct File {
   std::string path;
   std::optional<Error> error;
@@ -94,21 +95,36 @@ int64_t base_of(const rows::FileRows& rows, Diagnostics& notes) {
   return 0;
 }
 
-File read_one(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
+// Reads the ranks of a file, in Kineto's words.
+Result<std::vector<rows::RankRows>> read_ranks(const std::string& path, size_t workers, Progress* progress,
+                                               const SeeRows& so_far = {}) {
+  Result<std::vector<rows::FileRows>> blocks = read_file(path, workers, progress, so_far);
+  if (!blocks) return std::move(blocks).error();
+  Result<std::vector<rows::RankRows>> ranks = rows::split_ranks(std::move(*blocks));
+  if (ranks)
+    for (rows::RankRows& one : *ranks) rows::translate(one.rows);
+  return ranks;
+}
+
+File file_of(rows::RankRows rank, size_t at) {
   File file;
+  rows::FileRows& rows = rank.rows;
+  const std::string path = rows.path;
   file.path = file.facts.path = path;
-  Result<rows::FileRows> rows = read_file(path, workers, progress, so_far);
-  if (!rows) {
-    file.error = std::move(rows).error();
-    return file;
+  rows::fit_durations(rows);
+  file.notes = std::move(rows.rest.diagnostics);
+  file.slices = rows.row_count;
+  rows::Identity& identity = file.facts.identity;
+  identity = rows::identify(rows.metadata, path);
+  if (rank.is_merged) {  // the members and the name of the file are those of the first
+    if (at > 0 || rank.rank) identity.stated_rank = rank.rank, identity.named_rank.reset();
+    identity.worker = path + '#' + std::to_string(at);
+    file.facts.merged_at = at;
   }
-  rows::translate(*rows);
-  rows::fit_durations(*rows);
-  file.notes = std::move(rows->rest.diagnostics);
-  file.slices = rows->row_count;
-  file.facts.identity = rows::identify(rows->metadata, path);
-  const int64_t base_ns = base_of(*rows, file.notes);
-  file.names = rows::build_part(std::move(*rows), base_ns, file.part, file.notes);
+  for (const rows::ProcessName& said : rows.rest.process_names)
+    if (rows.dictionaries.names.text(said.name) == "/host:CPU") file.notes.add(problem::kineto_xla_excerpt, {path});
+  const int64_t base_ns = base_of(rows, file.notes);
+  file.names = rows::build_part(std::move(rows), base_ns, file.part, file.notes);
   file.part.source = path;
   file.part.files.push_back(source_ref(path));
   rows::find_device(file.part);
@@ -118,11 +134,35 @@ File read_one(const std::string& path, size_t workers, Progress* progress, const
   const Slices& s = file.part.slices;
   file.facts.start_ns = INT64_MAX;
   file.facts.end_ns = INT64_MIN;
+  file.facts.raw_start_ns = INT64_MAX;
   for (size_t i = 0; i < s.size(); ++i) {
     file.facts.start_ns = std::min(file.facts.start_ns, s.start_ns[i]);
     file.facts.end_ns = std::max(file.facts.end_ns, s.end_ns(i));
+    const Category kind = file.names.categories[s.category_id[i]].kind;
+    if (kind == Category::kSpan || kind == Category::kPythonFunction) continue;
+    file.facts.raw_start_ns = std::min(file.facts.raw_start_ns, s.start_ns[i] - base_ns);
+    ++file.facts.known_count;
   }
   return file;
+}
+
+// The file, or the ranks that were merged into it.
+std::vector<File> read_one(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
+  std::vector<File> files;
+  Result<std::vector<rows::RankRows>> ranks = read_ranks(path, workers, progress, so_far);
+  if (!ranks) {
+    files.emplace_back().path = path;
+    files[0].error = std::move(ranks).error();
+    return files;
+  }
+  files.resize(ranks->size());
+  parallel_for(files.size(), [&](size_t k) { files[k] = file_of(std::move((*ranks)[k]), k); });
+  for (size_t k = 1; k < files.size(); ++k) {  // a process that was recorded again is one rank
+    const rows::FileFacts &one = files[k].facts, &before = files[k - 1].facts;
+    if (!one.identity.stated_rank && one.process == before.process && one.start_ns >= before.end_ns)
+      files[k].facts.identity = before.identity;
+  }
+  return files;
 }
 
 // Joins several files of one rank, which are read once more, in order of time. Copies of a file count once.
@@ -134,18 +174,20 @@ File join_files(std::vector<const rows::FileFacts*> facts, size_t workers) {
   std::vector<rows::FileRows> tables;
   std::vector<const rows::FileFacts*> kept;
   for (const rows::FileFacts* one : facts) {
-    Result<rows::FileRows> rows = read_file(one->path, workers, nullptr);
-    if (!rows) {
-      notes.add(problem::kineto_unusable_file, Args().set("why", error_text(rows.error())), {one->path});
+    Result<std::vector<rows::RankRows>> ranks = read_ranks(one->path, workers, nullptr);
+    const size_t at = one->merged_at.value_or(0);
+    if (ranks && at >= ranks->size()) ranks = Error{ErrorCode::kBadInput, "the file has changed", {one->path}, ""};
+    if (!ranks) {
+      notes.add(problem::kineto_unusable_file, Args().set("why", error_text(ranks.error())), {one->path});
       continue;
     }
-    rows::translate(*rows);
+    rows::FileRows& rows = (*ranks)[at].rows;
     if (std::any_of(tables.begin(), tables.end(),
-                    [&](const rows::FileRows& known) { return rows::same_rows(known, *rows); })) {
+                    [&](const rows::FileRows& known) { return rows::same_rows(known, rows); })) {
       notes.add(problem::kineto_same_file_twice, {one->path});
       continue;
     }
-    tables.push_back(std::move(*rows));
+    tables.push_back(std::move(rows));
     kept.push_back(one);
   }
   if (tables.empty()) {
@@ -255,15 +297,18 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<size_t> chosen = files_to_read(source);
   if (options.progress)
     for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
-  std::vector<File> files(chosen.size());
+  std::vector<std::vector<File>> read(chosen.size());
   const size_t workers = std::max<size_t>(1, static_cast<size_t>(thread_count()) / std::max<size_t>(chosen.size(), 1));
   EarlyShow early(options.early, options.early_after_ms, options.progress);
   SeeRows so_far;
   if (options.early && chosen.size() == 1) so_far = [&](const rows::FileRows& rows) { early.offer_rows(rows); };
   parallel_for(chosen.size(), [&](size_t k) {
-    files[k] = read_one(source.files[chosen[k]].path, workers, options.progress, so_far);
-    if (!so_far) early.offer_file({&files[k].part, &files[k].names, &files[k].facts});
+    read[k] = read_one(source.files[chosen[k]].path, workers, options.progress, so_far);
+    for (const File& file : read[k])
+      if (!so_far) early.offer_file({&file.part, &file.names, &file.facts});
   });
+  std::vector<File> files;
+  for (std::vector<File>& of_file : read) std::move(of_file.begin(), of_file.end(), std::back_inserter(files));
 
   Trace trace;
   trace.format = "kineto";
@@ -274,6 +319,13 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   };
   std::vector<rows::FileFacts> facts;
   std::vector<size_t> usable;
+  const auto leave_out = [&](const std::vector<size_t>& those, const Problem& problem) {
+    for (auto f = those.rbegin(); f != those.rend(); ++f) {
+      trace.diagnostics.add(problem, {facts[*f].path});
+      facts.erase(facts.begin() + static_cast<std::ptrdiff_t>(*f));
+      usable.erase(usable.begin() + static_cast<std::ptrdiff_t>(*f));
+    }
+  };
   for (size_t k = 0; k < files.size(); ++k) {
     File& file = files[k];
     if (file.error) {
@@ -300,13 +352,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   for (const size_t i : perfetto_files(source).with_twin)
     trace.diagnostics.add(problem::kineto_perfetto_twin, {source.files[i].path});
 
+  leave_out(rows::merged_copies(facts), problem::kineto_same_file_twice);
   rows::join_processes(facts);
-  const std::vector<size_t> earlier = rows::earlier_runs(facts);
-  for (auto f = earlier.rbegin(); f != earlier.rend(); ++f) {
-    trace.diagnostics.add(problem::kineto_earlier_run, {facts[*f].path});
-    facts.erase(facts.begin() + static_cast<std::ptrdiff_t>(*f));
-    usable.erase(usable.begin() + static_cast<std::ptrdiff_t>(*f));
-  }
+  leave_out(rows::earlier_runs(facts), problem::kineto_earlier_run);
   const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics);
   std::map<int32_t, std::vector<size_t>> by_rank;  // rank → indices of `usable`
   for (size_t u = 0; u < usable.size(); ++u) by_rank[ranks[u]].push_back(u);
@@ -316,8 +364,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     for (const size_t u : group) group_facts.push_back(&facts[u]);
     if (group.size() > 1)
       for (const size_t u : group) files[usable[u]] = File();
-    parts.emplace_back(rank, group.size() > 1 ? join_files(group_facts, thread_count())
-                                              : std::move(files[usable[group[0]]]));
+    parts.emplace_back(rank,
+                       group.size() > 1 ? join_files(group_facts, thread_count()) : std::move(files[usable[group[0]]]));
   }
   std::vector<std::vector<StringId>> name_maps(parts.size());
   std::vector<std::vector<uint8_t>> category_maps(parts.size());

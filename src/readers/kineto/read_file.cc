@@ -18,6 +18,7 @@
 #include "base/input.h"
 #include "base/json_events.h"
 #include "base/parallel.h"
+#include "readers/common/rows/merge_rows.h"
 #include "readers/kineto/chunk_parser.h"
 #include "readers/kineto/problems.h"
 
@@ -80,10 +81,9 @@ class FileReader {
     rows_.path = path;
   }
 
-  Result<rows::FileRows> run() {
+  Result<std::vector<rows::FileRows>> run() {
     window_.fill();
-    if (std::string_view(window_.begin(), window_.end() - window_.begin())
-            .starts_with("\xef\xbb\xbf"))
+    if (std::string_view(window_.begin(), window_.end() - window_.begin()).starts_with("\xef\xbb\xbf"))
       window_.consume(window_.begin() + 3);
     while (state_ != State::kDone) {
       switch (state_) {
@@ -101,8 +101,17 @@ class FileReader {
                                      "no array of trace events in this file",
                                      {path_},
                                      "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
-    rows_.finish();
-    return std::move(rows_);
+    blocks_.push_back(std::move(rows_));
+    for (size_t b = blocks_.size() - 1; b > 0; --b) {
+      if (blocks_[b].row_count > 0) continue;
+      rows::append_rows(blocks_[b - 1], std::move(blocks_[b]), 0);  // names that stand behind a recording
+      blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(b));
+    }
+    for (rows::FileRows& block : blocks_) {
+      block.metadata = metadata_;
+      block.finish();
+    }
+    return std::move(blocks_);
   }
 
  private:
@@ -200,8 +209,7 @@ class FileReader {
       window_.consume(events == std::string_view::npos ? window_.end() : p + events);
       return;
     }
-    rows_.metadata.push_back(
-        {std::string(text.substr(1, key_end - 2)), std::string(text.substr(value, value_end - value))});
+    metadata_.push_back({std::string(text.substr(1, key_end - 2)), std::string(text.substr(value, value_end - value))});
     window_.consume(p + value_end);
   }
 
@@ -221,8 +229,17 @@ class FileReader {
   }
 
   void append(size_t parser) {
+    rows::ChunkRows chunk = parsers_[parser]->rows().take();
+    if (block_ended_ && chunk.event_count > 0) {
+      if (rows_.rest.owners.empty()) {
+        blocks_.push_back(std::move(rows_));
+        rows_ = rows::FileRows();
+        rows_.path = path_;
+      }
+      block_ended_ = false;
+    }
     const int64_t before = rows_.row_count;
-    rows_.append(parsers_[parser]->rows().take(), parsers_[parser]->rows().dictionaries(), parser);
+    rows_.append(std::move(chunk), parsers_[parser]->rows().dictionaries(), parser);
     if (progress_) progress_->add_events(static_cast<int64_t>(rows_.row_count) - before);
   }
 
@@ -241,6 +258,10 @@ class FileReader {
     if (place.stop == ChunkParser::Stop::kClosed) {
       state_ = in_object_ ? State::kObject : State::kOuter;
       bare_ = false;
+      return;
+    }
+    if (place.stop == ChunkParser::Stop::kBlockEnd) {
+      block_ended_ = true;
       return;
     }
     if (!window_.finished()) return window_.fill();
@@ -293,14 +314,18 @@ class FileReader {
   Progress* progress_;     // may be nullptr
   const SeeRows& so_far_;  // may be empty
   std::vector<std::unique_ptr<ChunkParser>> parsers_;
-  rows::FileRows rows_;
+  rows::FileRows rows_;                 // of the recording that is being read
+  std::vector<rows::FileRows> blocks_;  // of those before it
+  std::vector<MetaField> metadata_;
+  bool block_ended_ = false;
   State state_ = State::kOuter;
   bool in_object_ = false, bare_ = false, found_events_ = false, stray_ = false;
 };
 
 }  // namespace
 
-Result<rows::FileRows> read_file(const std::string& path, size_t workers, Progress* progress, const SeeRows& so_far) {
+Result<std::vector<rows::FileRows>> read_file(const std::string& path, size_t workers, Progress* progress,
+                                              const SeeRows& so_far) {
   Result<Input> input = Input::open(path, progress);
   if (!input) return std::move(input).error();
   return FileReader(path, *input, workers, progress, so_far).run();

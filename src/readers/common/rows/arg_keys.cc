@@ -11,7 +11,7 @@ namespace stageline::rows {
 namespace {
 
 // The keys are sorted by name for the binary search.
-constexpr std::array<std::pair<std::string_view, ArgKey>, 52> kKeys = {{
+constexpr std::array<std::pair<std::string_view, ArgKey>, 54> kKeys = {{
     {"Addr", ArgKey::kAddress},
     {"Bytes", ArgKey::kMemoryBytes},
     {"Call stack", ArgKey::kCallStack},
@@ -55,6 +55,8 @@ constexpr std::array<std::pair<std::string_view, ArgKey>, 52> kKeys = {{
     {"external id", ArgKey::kExternalId},
     {"grid", ArgKey::kGrid},
     {"memory bandwidth (GB/s)", ArgKey::kBandwidth},
+    {"pid_raw", ArgKey::kRawPid},
+    {"rank", ArgKey::kRank},
     {"registers per thread", ArgKey::kRegisters},
     {"shared memory", ArgKey::kSharedMemory},
     {"start_time", ArgKey::kExactStart},
@@ -145,6 +147,8 @@ bool set_number(ArgKey key, int64_t value, Event& event) {
     case ArgKey::kSharedMemory: event.shared_bytes = value; return true;
     case ArgKey::kPythonModule: event.python_module = value; return true;
     case ArgKey::kStepNumber: event.step_number = value; return true;
+    case ArgKey::kRank: event.rank = value; return true;
+    case ArgKey::kRawPid: event.raw_pid = value; return true;
     default: return false;
   }
 }

@@ -57,6 +57,8 @@ enum class ArgKey : uint8_t {
   kPythonModule,
   kExactStart,
   kStepNumber,
+  kRank,
+  kRawPid,
 };
 
 ArgKey arg_key(std::string_view name);

@@ -99,6 +99,11 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
     map_row(half.row);
     half.async_key = maps.names[half.async_key];
   }
+  if (!chunk.owners.empty() || !rest.owners.empty()) {
+    rest.owners.resize(static_cast<size_t>(rest.event_count));
+    for (const uint32_t owner : chunk.owners) rest.owners.push_back(maps.names[owner]);
+    rest.owners.resize(static_cast<size_t>(rest.event_count + chunk.event_count));
+  }
   rest.event_count += chunk.event_count;
   rest.fractional_time |= chunk.fractional_time;
   rest.diagnostics.merge(chunk.diagnostics);

@@ -96,9 +96,19 @@ struct ChunkRows {
   std::vector<ThreadName> thread_names;
   std::vector<SliceLink> links;  // between rows
   Diagnostics diagnostics;
+  // Of merged files: for each event the id of the name of its part ("[TP00-PP01]", "[3]"); empty otherwise.
+  std::vector<uint32_t> owners;
   int64_t event_count = 0;
   bool fractional_time = false;
 };
+
+// Returns "[TP00-PP01]" of a process "[TP00-PP01] 4711", as SGLang's merged files name them; "" of any other process.
+inline std::string_view merge_label(std::string_view pid) {
+  if (!pid.starts_with('[')) return {};
+  const size_t close = pid.find("] "), digit = pid.find_first_of("0123456789", 1);
+  const bool known = digit == 1 || (digit == 3 && pid[1] >= 'A' && pid[1] <= 'Z') || pid.starts_with("[Unknown] ");
+  return close == std::string_view::npos || !known ? std::string_view() : pid.substr(0, close + 1);
+}
 
 // Makes rows of events, for one chunk after another.
 class RowBuilder {
@@ -110,6 +120,7 @@ class RowBuilder {
   void skip_entry() { ++chunk_.event_count; }  // skips an entry of the array that could not be used
   void lose(const Problem& problem, int64_t offset);
   ChunkRows take();
+  bool block_ended() const { return block_ended_; }  // the last event ends a recording: "Record Window End"
   const Dictionaries& dictionaries() const { return dictionaries_; }
 
   // Adds a row with ids of the dictionaries, for sources whose events are not JSON. `event` optionally adds its further
@@ -152,6 +163,7 @@ class RowBuilder {
   void add_operator_facts(const Event& event, uint32_t row);
   float number_of(std::string_view text);
   void add_instant(const Event& event);
+  void add_event(const Event& event, int64_t offset);
   void add_counter(const Event& event);
 
   std::string path_;
@@ -166,6 +178,7 @@ class RowBuilder {
   uint16_t last_category_id_ = 0;
   int64_t last_stream_ = -1;
   uint16_t last_stream_id_ = 0;
+  bool block_ended_ = false;
   bool needs_arrows_ = false;  // the chunk has a launch or device work without a correlation
 };
 

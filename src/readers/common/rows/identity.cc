@@ -143,6 +143,23 @@ std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files) {
   return out;
 }
 
+std::vector<size_t> merged_copies(const std::vector<FileFacts>& files) {
+  const auto rank_of = [](const Identity& id) { return id.stated_rank ? id.stated_rank : id.named_rank; };
+  std::vector<size_t> out;
+  for (size_t f = 0; f < files.size(); ++f) {
+    const FileFacts& file = files[f];
+    const auto is_same = [&](const FileFacts& other) {
+      const auto rank = rank_of(file.identity), other_rank = rank_of(other.identity);
+      const int64_t missing = std::abs(file.known_count - other.known_count);
+      return other.path != file.path && (!other.merged_at || &other < &file) &&
+             other.raw_start_ns == file.raw_start_ns && missing * 100 <= other.known_count &&
+             (rank && other_rank ? rank == other_rank : other.process == file.process);
+    };
+    if (file.merged_at && std::any_of(files.begin(), files.end(), is_same)) out.push_back(f);
+  }
+  return out;
+}
+
 std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnostics& diagnostics,
                                   std::string_view format) {
   constexpr int32_t kNone = -1;
@@ -166,8 +183,7 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
     }
     if (group.size() < 2 || !at_once || named.size() != group.size()) continue;
     for (const size_t f : group) ranks[f] = *files[f].identity.named_rank;
-    diagnostics.add(problem::reader_rank_conflict.of(format), {files[group[0]].path},
-                    group.size());
+    diagnostics.add(problem::reader_rank_conflict.of(format), {files[group[0]].path}, group.size());
   }
   std::map<std::string, int32_t> workers;
   std::set<int32_t> taken(ranks.begin(), ranks.end());

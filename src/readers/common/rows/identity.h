@@ -34,6 +34,11 @@ struct FileFacts {
   Identity identity;
   int64_t start_ns = 0, end_ns = 0;  // first start and last end of its slices; 0 and 0 when there are none
   std::string process = {};          // the pid of most of its host's slices
+  // Of a rank in a merged file: its place in it. Its times are compared with those of separate files by their raw
+  // start.
+  std::optional<size_t> merged_at = {};
+  int64_t raw_start_ns = 0;  // of its host's and devices' work, without the base time
+  int64_t known_count = 0;   // how many slices these are; TraceFuse leaves out Python's frames
   int32_t device = kUnknown;
 };
 
@@ -44,6 +49,8 @@ void join_processes(std::vector<FileFacts>& files);
 // Returns, in order, the files of earlier runs: no file says a rank, and another process used the same device later,
 // further apart than either recording is long, and not before. Ranks of one job overlap.
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files);
+// Returns, in order, ranks of merged files that other files hold too: those they were merged of.
+std::vector<size_t> merged_copies(const std::vector<FileFacts>& files);
 
 // Returns one rank per file, in the given order; several files may be of one rank. `diagnostics` says where ranks come
 // from, with `format` as prefix of its names.

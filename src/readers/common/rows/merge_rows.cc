@@ -73,6 +73,12 @@ class RowCursor {
   size_t block_ = 0, row_ = 0;
 };
 
+std::string_view base_time(const FileRows& rows) {
+  const auto it = std::find_if(rows.metadata.begin(), rows.metadata.end(),
+                               [](const MetaField& field) { return field.key == "baseTimeNanoseconds"; });
+  return it == rows.metadata.end() ? std::string_view() : std::string_view(it->json);
+}
+
 }  // namespace
 
 bool times_fit(const FileRows& rows, int64_t base_ns) {
@@ -107,7 +113,8 @@ void fit_durations(FileRows& rows) {
 }
 
 bool same_rows(const FileRows& a, const FileRows& b) {
-  if (a.rest.event_count != b.rest.event_count || a.row_count != b.row_count) return false;
+  if (a.rest.event_count != b.rest.event_count || a.row_count != b.row_count || base_time(a) != base_time(b))
+    return false;
   RowCursor x(a), y(b);
   for (; x.get() && y.get(); x.next(), y.next())
     if (x.get()->start_ns != y.get()->start_ns || x.get()->dur_ns != y.get()->dur_ns ||

@@ -1,5 +1,6 @@
 // Makes rows of a chunk from events.
 #include <algorithm>
+#include <optional>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -206,6 +207,26 @@ void RowBuilder::add_counter(const Event& event) {
 }
 
 void RowBuilder::add(const Event& event, int64_t offset) {
+  std::string pid;
+  const Event* one = &event;
+  std::optional<Event> labelled;
+  if (event.rank >= 0) {
+    pid = "[" + std::to_string(event.rank) + "] ";
+    pid += event.raw_pid >= 0 ? std::to_string(event.raw_pid) : std::string(event.pid);
+    labelled = event;
+    labelled->pid = pid;
+    one = &*labelled;
+  }
+  const std::string_view label = merge_label(one->pid);
+  if (!label.empty() || !chunk_.owners.empty()) {
+    chunk_.owners.resize(static_cast<size_t>(chunk_.event_count));
+    chunk_.owners.push_back(dictionaries_.names.intern(label));
+  }
+  block_ended_ = event.name == "Record Window End";
+  add_event(*one, offset);
+}
+
+void RowBuilder::add_event(const Event& event, int64_t offset) {
   chunk_.fractional_time |= event.fractional_ts;
   if (!is_sane(event.ts_ns)) {
     lose(problem::kineto_bad_time, offset);
@@ -295,7 +316,7 @@ void RowBuilder::add_mark(Mark mark) {
 
 ChunkRows RowBuilder::take() {
   if (!needs_arrows_) std::vector<Flow>().swap(chunk_.launch_flows);
-  needs_arrows_ = false;
+  needs_arrows_ = block_ended_ = false;
   ChunkRows out = std::move(chunk_);
   chunk_ = ChunkRows();
   chunk_.rows.reserve(out.rows.size() + out.rows.size() / 8);
