@@ -62,7 +62,7 @@ class PartReader {
     split_forward();
     reach_forward();
     name_kinds();
-    attach_sends();
+    attach_messages();
     return std::move(out_);
   }
 
@@ -320,15 +320,24 @@ class PartReader {
     }
   }
 
-  // A send carries the result of the work before it; weight gradients are not sent.
-  void attach_sends() {
+  // A send carries the result of the work before it, and a receive brings what the work after it needs; weight
+  // gradients are not sent.
+  void attach_messages() {
+    const bool on_host = std::none_of(part_.lanes.begin(), part_.lanes.end(),
+                                      [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; });
     size_t next = 0;
     uint32_t last = kNoStretch;
     out_.has_peers = true;
     for (const Item& item : items_) {
-      if (item.kind != ItemKind::kSend) continue;
+      if (item.kind != ItemKind::kSend && item.kind != ItemKind::kReceive) continue;
       for (; next < out_.stretches.size() && out_.stretches[next].start_ns <= item.start_ns; ++next)
         if (out_.stretches[next].kind != CellKind::kWeightGrad) last = static_cast<uint32_t>(next);
+      const bool is_send = item.kind == ItemKind::kSend;
+      auto of = static_cast<uint32_t>(next);
+      while (of < out_.stretches.size() && out_.stretches[of].kind == CellKind::kWeightGrad) ++of;
+      if (is_send) of = last;
+      if (on_host && of < out_.stretches.size()) out_.messages.push_back({is_send, item.lane, item.slice, of});
+      if (!is_send) continue;
       if (last == kNoStretch || out_.stretches[last].sends) continue;
       out_.stretches[last].sends = true;
       out_.stretches[last].to_part = peers_.to_part(index_, item.lane, item.slice);

@@ -35,7 +35,14 @@ struct Stretch {
   int32_t to_part = -1;            // the part that it sends to, as index of Trace::parts; or kNoPeer, kAbsentPeer
 };
 
+// A send or a receive of the host, and the stretch that made what it carries or that needs it.
+struct HostMessage {
+  bool is_send = false;
+  uint32_t lane = 0, slice = 0, stretch = 0;
+};
+
 struct HostWork {
+  std::vector<HostMessage> messages;  // of ranks without a device, whose messages are those of the host
   std::vector<Stretch> stretches;  // in order of start
   int64_t sends = 0, receives = 0;
   int64_t nodes = 0;       // how many nodes autograd's engine ran that are inside no other node

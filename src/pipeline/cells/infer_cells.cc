@@ -220,7 +220,7 @@ void keep_explained_steps(Flow& flow) {
   if (flow.known == 0) flow.stages = 0;
 }
 
-std::vector<CellMark> marks_of(const std::vector<HostWork>& work, const std::vector<Node>& nodes) {
+std::vector<CellMark> marks_of(const Trace& trace, const std::vector<HostWork>& work, const std::vector<Node>& nodes) {
   std::vector<CellMark> out;
   std::vector<std::vector<uint32_t>> node_of(work.size());
   for (uint32_t p = 0; p < work.size(); ++p) node_of[p].assign(work[p].stretches.size(), kNoStretch);
@@ -238,6 +238,24 @@ std::vector<CellMark> marks_of(const std::vector<HostWork>& work, const std::vec
         const Node& node = nodes[node_of[p][stretch.forward]];
         mark.stage = node.stage;
         mark.micro_batch = node.micro_batch;
+      }
+      out.push_back(mark);
+    }
+  for (uint32_t p = 0; p < work.size(); ++p)
+    for (const HostMessage& message : work[p].messages) {
+      const Stretch& stretch = work[p].stretches[message.stretch];
+      CellMark mark;
+      mark.part = p;
+      mark.lane = message.lane;
+      mark.slice = message.slice;
+      mark.start_ns = trace.parts[p].slices.start_ns[message.slice];
+      mark.end_ns = trace.parts[p].slices.end_ns(message.slice);
+      mark.kind = stretch.kind == CellKind::kForward ? message.is_send ? CellKind::kSendForward : CellKind::kRecvForward
+                  : message.is_send                  ? CellKind::kSendBackward
+                                                     : CellKind::kRecvBackward;
+      if (stretch.forward != kNoStretch) {
+        mark.stage = nodes[node_of[p][stretch.forward]].stage;
+        mark.micro_batch = nodes[node_of[p][stretch.forward]].micro_batch;
       }
       out.push_back(mark);
     }
@@ -271,8 +289,9 @@ std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) 
     diagnostics.add(problem::cells_no_flow, {}, messages);
     return {};
   }
-  std::vector<CellMark> marks = marks_of(work, flow.nodes);
-  const auto unknown = std::count_if(marks.begin(), marks.end(), [](const CellMark& m) { return m.stage == kUnknown; });
+  std::vector<CellMark> marks = marks_of(trace, work, flow.nodes);
+  const auto unknown = std::count_if(marks.begin(), marks.end(),
+                                     [](const CellMark& m) { return is_compute(m.kind) && m.stage == kUnknown; });
   diagnostics.add(problem::cells_inferred_work, Args().set("nodes", grouped(nodes)).set("messages", grouped(messages)));
   if (flow.stages > 0)
     diagnostics.add(problem::cells_inferred_flow, Args().flag("peers", peers).count("stages", flow.stages));

@@ -5,6 +5,8 @@
 #include <set>
 #include <tuple>
 
+#include "schedules/build.h"
+
 namespace stageline {
 namespace {
 
@@ -82,6 +84,52 @@ int64_t number_micro_batches(const std::vector<uint32_t>& order, std::vector<Cel
     counted += static_cast<int64_t>(group.marks.size());
   }
   return counted;
+}
+
+int32_t number_interleaved(const std::vector<uint32_t>& order, int32_t stage, int32_t stages,
+                           std::vector<CellMark>& marks) {
+  struct Step {
+    std::vector<uint32_t> forward, backward;
+    std::vector<bool> is_forward;
+  };
+  std::map<int32_t, Step> steps;
+  for (const uint32_t m : order) {
+    if (!is_compute(marks[m].kind) || marks[m].step == kUnknown) continue;
+    Step& step = steps[marks[m].step];
+    const bool forward = marks[m].kind == CellKind::kForward;
+    (forward ? step.forward : step.backward).push_back(m);
+    step.is_forward.push_back(forward);
+  }
+  int32_t chunks = 0;
+  if (stages < 2 || stage < 0) return 0;
+  for (const auto& [number, step] : steps) {
+    const auto total = static_cast<int32_t>(step.forward.size());
+    const auto warm = static_cast<int32_t>(std::find(step.is_forward.begin(), step.is_forward.end(), false) -
+                                           step.is_forward.begin()) -
+                      1;
+    const int32_t more = warm - 2 * (stages - 1 - stage);  // (v − 1)p
+    const int32_t v = more / stages + 1;
+    if (step.backward.size() != step.forward.size() || warm + 1 >= total || more < stages || more % stages != 0 ||
+        total % (v * stages) != 0 || (chunks != 0 && v != chunks))
+      return 0;
+    for (int32_t k = 0; k < 2 * total; ++k)
+      if (step.is_forward[k] != (k < warm || (k < 2 * total - warm && (k - warm) % 2 == 0))) return 0;
+    chunks = v;
+  }
+  for (const auto& [number, step] : steps) {
+    ScheduleSizes sizes;
+    sizes.stages = stages;
+    sizes.chunks = chunks;
+    sizes.micro_batches = static_cast<int32_t>(step.forward.size()) / chunks;
+    const auto table = interleaving_table(sizes, stages);
+    for (size_t k = 0; k < table.size(); ++k) {
+      CellMark &forward = marks[step.forward[k]], &backward = marks[step.backward[k]];
+      forward.micro_batch = backward.micro_batch = table[k].first;
+      forward.chunk = table[k].second;
+      backward.chunk = chunks - 1 - table[k].second;
+    }
+  }
+  return chunks;
 }
 
 }  // namespace stageline

@@ -30,6 +30,7 @@ struct PartCells {
   int64_t empty = 0;         // compute marks without an operator, on a rank that records operators
   int64_t clipped = 0;       // cells that ended after the next one of their lane began
   int64_t unknown_messages = 0;
+  int32_t interleaved = 0;  // chunks of a rank by Megatron's order; 0 where that is not its order
   bool on_device = false;
   bool calls = false;  // some message has the times of the call on the host
 };
@@ -83,10 +84,21 @@ class CellMaker {
         parts[p] = of_part(p, {marks_.begin() + ranges[p].first, marks_.begin() + ranges[p].second}, number && !unsure,
                            unsure);
     });
+    int32_t chunks = 0;
+    bool agree = unsure;
+    for (const PartCells& part : parts) {
+      if (part.cells.empty()) continue;
+      agree = agree && part.interleaved > 0 && (chunks == 0 || part.interleaved == chunks);
+      chunks = part.interleaved;
+    }
     for (const PartCells& part : parts)
-      for (const Cell& cell : part.cells) trace_.cells.add(cell);
+      for (Cell cell : part.cells) {
+        if (unsure && !agree && is_compute(cell.kind)) cell.chunk = cell.micro_batch = kUnknown;
+        trace_.cells.add(cell);
+      }
     trace_.cells.sort();
-    say(parts, unsure);
+    if (agree) trace_.diagnostics.add(problem::cells_numbered_interleaved, Args().set("chunks", int64_t{chunks}));
+    say(parts, unsure && !agree);
     return trace_.cells.size() > 0;
   }
 
@@ -165,6 +177,57 @@ class CellMaker {
     return unsure && is_compute(mark.kind) ? kUnknown : 0;
   }
 
+  // Returns false for marks of messages that no rank sent: a call named send_backward_recv_forward does nothing at an
+  // end of the pipeline, and a fused call sends and receives only what its operators say. Where it has fewer of them
+  // than halves, or one kernel for all, the work around it decides: a send carries the work before it, a receive brings
+  // the input of the work after it. Such a kernel ends when it has received.
+  std::vector<bool> messages_sent(const std::vector<uint32_t>& order, const std::vector<CellMark>& marks,
+                                  const WorkSpans& spans, int32_t stage, int32_t stages, int32_t chunks) const {
+    const auto is_forward = [&](uint32_t m) {
+      const CellKind kind = marks[m].kind;
+      return kind == CellKind::kForward || kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
+    };
+    const auto is_send = [&](uint32_t m) {
+      return marks[m].kind == CellKind::kSendForward || marks[m].kind == CellKind::kSendBackward;
+    };
+    struct Near {
+      uint32_t of_way = UINT32_MAX, any = UINT32_MAX;  // the nearest work of its direction, and of either
+    };
+    std::vector<Near> near(marks.size());
+    for (const bool send : {true, false}) {
+      uint32_t last[2] = {UINT32_MAX, UINT32_MAX}, any = UINT32_MAX;
+      for (size_t k = 0; k < order.size(); ++k) {
+        const uint32_t m = order[send ? k : order.size() - 1 - k];
+        if (is_compute(marks[m].kind)) any = last[is_forward(m)] = m;
+        if (is_message(marks[m].kind) && is_send(m) == send) near[m] = {last[is_forward(m)], any};
+      }
+    }
+    // Work at an end of the pipeline has no message on that side.
+    const auto is_due = [&](uint32_t m) {
+      if (near[m].of_way == UINT32_MAX || chunks == 0) return near[m].of_way != UINT32_MAX;
+      const int32_t place = marks[near[m].of_way].chunk * stages + stage;
+      return is_forward(m) == is_send(m) ? place < chunks * stages - 1 : place > 0;
+    };
+    std::map<uint32_t, std::vector<uint32_t>> calls;
+    for (uint32_t m = 0; m < marks.size(); ++m)
+      if (is_message(marks[m].kind)) calls[marks[m].slice].push_back(m);
+    std::vector<bool> out(marks.size(), true);
+    for (const auto& [slice, halves] : calls)
+      for (const bool send : {true, false}) {
+        std::vector<uint32_t> own;
+        for (const uint32_t m : halves)
+          if (is_send(m) == send) own.push_back(m);
+        const WorkSpan& span = spans.spans[halves[0]];
+        size_t count = static_cast<size_t>(send ? span.sends : span.receives);
+        if (!spans.has_messages) count = own.size() < 2 ? own.size() : send ? 0 : 1;
+        if (count >= own.size()) continue;
+        for (const uint32_t m : own) out[m] = count > 0 && is_due(m);
+        if (std::all_of(own.begin(), own.end(), [&](uint32_t m) { return out[m]; }))
+          for (const uint32_t m : own) out[m] = near[m].of_way == near[m].any;
+      }
+    return out;
+  }
+
   PartCells of_part(size_t p, std::vector<CellMark> marks, bool number, bool unsure) const {
     const Part& part = trace_.parts[p];
     PartCells out;
@@ -176,10 +239,17 @@ class CellMaker {
     static const std::vector<StepMark> kNoSteps;
     if (!named) out.steps = number_steps(part, p < steps_.size() ? steps_[p] : kNoSteps, order, marks);
     if (number) out.counted = number_micro_batches(order, marks);
+    // Where nothing names the stages, ranks are taken in order; the order of every rank has to confirm it.
+    const bool known = part.stage != kUnknown && trace_.pipeline_stages > 0;
+    const auto stages = known ? trace_.pipeline_stages : static_cast<int32_t>(trace_.parts.size());
+    const int32_t stage = known ? part.stage : static_cast<int32_t>(p);
+    if (unsure) out.interleaved = number_interleaved(order, stage, stages, marks);
     const WorkSpans spans = work_spans(trace_, part, marks.data(), marks.size());
     out.on_device = spans.on_device;
+    const std::vector<bool> sent = messages_sent(order, marks, spans, stage, stages, out.interleaved);
     for (size_t m = 0; m < marks.size(); ++m) {
       const CellMark& mark = marks[m];
+      if (!sent[m]) continue;
       Cell cell{mark.step,        static_cast<int32_t>(p), mark.kind,   chunk_of(mark, unsure),
                 mark.micro_batch, mark.start_ns,           mark.end_ns, mark.slice};
       if (spans.spans[m].found) {
@@ -192,7 +262,7 @@ class CellMaker {
         ++out.empty;
         cell.start_ns = cell.end_ns;
       }
-      out.calls |= !spans.on_device && is_message(mark.kind);
+      out.calls |= !spans.on_device && is_message(mark.kind) && !spans.spans[m].is_whole;
       out.cells.push_back(cell);
     }
     out.clipped = clip_overlaps(out.cells);

@@ -91,6 +91,7 @@ class Spans {
         copies_(work_.size()),
         transfer_(messages_.size()) {
     kinds_.fill(Category::kOther);
+    communicates_.assign(trace.names.size(), -1);
     for (size_t c = 0; c < trace.categories.size() && c < kinds_.size(); ++c) kinds_[c] = trace.categories[c].kind;
     for (uint32_t l = 0; l < part.lanes.size(); ++l) lane_has_work_.push_back(work_.has_lane(l));
   }
@@ -99,6 +100,7 @@ class Spans {
     WorkSpans out;
     from_device(out);
     if (!out.on_device) from_operators(out);
+    count_messages(out);
     out.spans.resize(count);
     for (size_t m = 0; m < count; ++m) {
       if (const uint32_t place = work_.of_mark(m); place != kNone)
@@ -151,6 +153,20 @@ class Spans {
       }
   }
 
+  void count_messages(WorkSpans& out) {
+    for (uint32_t l = 0; messages_.size() > 0 && l < part_.lanes.size(); ++l)
+      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end && part_.lanes[l].kind != LaneKind::kDeviceStream;
+           ++i) {
+        if (kinds_[s_.category_id[i]] != Category::kCpuOp || !communicates(s_.name_id[i])) continue;
+        const std::string_view name = trace_.names.text(s_.name_id[i]);
+        const bool send = name == "c10d::send", receive = name.starts_with("c10d::recv_");
+        const uint32_t place = send || receive ? messages_.on_lane(l, s_.start_ns[i]) : kNone;
+        if (place == kNone) continue;
+        ++(send ? transfer_[place].sends : transfer_[place].receives);
+        out.has_messages = true;
+      }
+  }
+
   bool communicates(StringId name) {
     int8_t& known = communicates_[name];
     if (known < 0) {
@@ -167,14 +183,18 @@ class Spans {
   // the wait for its input and the sending of its output.
   void from_operators(WorkSpans& out) {
     if (work_.size() == 0 && messages_.size() == 0) return;
-    communicates_.assign(trace_.names.size(), -1);
     for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
       const Lane& lane = part_.lanes[l];
       if (lane.kind == LaneKind::kDeviceStream) continue;
       int64_t communicating_until = INT64_MIN, counted_until = INT64_MIN;
       for (size_t i = lane.begin; i < lane.end; ++i) {
-        // Annotations such as gloo:send last until the message is complete, whatever else the thread does, so they are
-        // not operators.
+        // Annotations such as gloo:recv last until the message is complete, whatever else the thread does, so they are
+        // not operators; but the message lasts as long.
+        if (kinds_[s_.category_id[i]] == Category::kUserAnnotation && communicates(s_.name_id[i]))
+          if (const uint32_t place = messages_.on_lane(l, s_.start_ns[i]); place != kNone) {
+            extend(transfer_[place], s_.start_ns[i], s_.end_ns(i));
+            transfer_[place].is_whole = true;
+          }
         if (kinds_[s_.category_id[i]] != Category::kCpuOp) continue;
         const int64_t start = s_.start_ns[i], end = s_.end_ns(i);
         if (end <= counted_until || end <= communicating_until) continue;  // lies inside an operator that was counted

@@ -20,7 +20,9 @@ namespace stageline {
 
 struct WorkSpan {
   int64_t start_ns = 0, end_ns = 0;
-  bool found = false;  // false when no work of the mark's kind was recorded within it
+  bool found = false;               // false when no work of the mark's kind was recorded within it
+  bool is_whole = false;  // a message's end was recorded (gloo:recv), not only its call
+  int32_t sends = 0, receives = 0;  // of a message's mark: operators of the host within it
 };
 
 // Communication on the device that lies in no mark of a message or collective.
@@ -33,6 +35,7 @@ struct WorkSpans {
   std::vector<WorkSpan> spans;  // for each mark
   std::vector<LooseCommunication> loose;
   bool on_device = false;      // false when no mark launched device work, so that operators of the host decide
+  bool has_messages = false;   // some mark of a message has an operator that sends or receives
   bool has_operators = false;  // some mark has operators of its own, so a mark without any did nothing but wait
 };
 

@@ -343,6 +343,7 @@ void RunCoverage::note(const std::string& prefix, Diagnostics& notes) const {
 
 void RunCoverage::find_repetitions() {
   const Cells& cells = trace_.cells;
+  for (size_t i = 0; i < cells.size(); ++i) numbered_ += is_compute(cells.kind[i]) && cells.micro_batch[i] != kUnknown;
   if (trace_.chunks_are_pieces) return;
   const std::vector<StepRange> ranges = step_ranges(cells);
   std::vector<std::vector<uint32_t>> found(ranges.size());
@@ -478,6 +479,7 @@ Text RunCoverage::why_not_analysed() const {
     return words("coverage.untold.stages",
                  Args().set("stages", grouped(stages_)).set("most", grouped(kMaxPipelineStages)));
   if (repeats()) return words("coverage.untold.repeats");
+  if (unnumbered()) return words("coverage.untold.numbers");
   if (!not_analysable()) return {};
   const bool missing = holes_ > kMaxHoles * lists_cells_;
   Args args;

@@ -36,12 +36,15 @@ class RunCoverage {
   }
   // Whether so much work repeats that no wait can be believed: another run in the same files, or steps without numbers.
   bool repeats() const { return repeated_.size() > kMaxRepeated * compute_; }
+  // Whether no cell of several stages says its micro-batch, so that no input of any of them is known.
+  bool unnumbered() const { return stages_ > 1 && compute_ > 0 && numbered_ == 0; }
   // Returns true if there are more stages than any pipeline has: their numbers, or the ranks', mean something else.
   bool overlong() const { return stages_ > kMaxPipelineStages; }
   // Returns true if no conclusion from waits is reliable: stages are too many, work repeats, or too many rows are
   // missing or last no time.
   bool not_analysable() const {
-    return overlong() || repeats() || holes_ > kMaxHoles * lists_cells_ || untimed_ > kMaxHoles * timed_;
+    return overlong() || repeats() || unnumbered() || holes_ > kMaxHoles * lists_cells_ ||
+           untimed_ > kMaxHoles * timed_;
   }
   // Returns true if rows are missing in some steps, or were lost in reading. not_analysable() is true if they
   // are too many for any conclusion about the others.
@@ -90,10 +93,10 @@ class RunCoverage {
   std::vector<uint8_t> missing_;  // a copy of has_ if some work needs what was not read; otherwise empty
   // Numbers of forwards and backwards: expected in complete lists, missing from them, with a duration, without one.
   double lists_cells_ = 0, holes_ = 0, timed_ = 0, untimed_ = 0;
-  std::vector<int32_t> holed_steps_;  // ascending
-  int64_t evaluations_ = 0;           // steps with forwards only, none of them missing, in a run that trains
-  size_t compute_ = 0;
-  std::vector<uint32_t> repeated_;  // cells, ascending
+  std::vector<int32_t> holed_steps_;   // ascending
+  int64_t evaluations_ = 0;            // steps with forwards only, none of them missing, in a run that trains
+  size_t compute_ = 0, numbered_ = 0;  // forwards and backwards; those with a micro-batch
+  std::vector<uint32_t> repeated_;     // cells, ascending
   Text part_;
   // Which words describe part_: one stage or piece of work, a count of places, or a run that lacks a kind of work.
   bool part_is_one_ = false, part_is_counted_ = false, part_is_run_ = false, part_of_all_ = false;
