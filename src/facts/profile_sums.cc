@@ -5,7 +5,9 @@
 #include <iterator>
 #include <map>
 
+#include "base/number.h"
 #include "base/parallel.h"
+#include "base/text.h"
 #include "model/statistics.h"
 #include "profile/memory_answer.h"
 #include "profile/operator_groups.h"
@@ -94,7 +96,7 @@ ProfileSums sums_of(const Trace& trace) {
   sums.ranks.resize(count);
   parallel_for(count, [&](size_t k) { sums.ranks[k] = reader.read(k, calls[k], work[k]); });
   const CollectiveSums waits = collective_sums(torch, calls);
-  join_work(work);
+  join_work(work, trace.clock == ClockState::kShared);
   for (size_t k = 0; k < count; ++k) {
     sums.ranks[k].collectives = waits.ranks[k];
     sums.communicates |= !work[k].calls.empty();
@@ -137,8 +139,7 @@ std::optional<LargestClass> largest_class_at_peak(const Trace& trace, int32_t ra
       const double total = peak.total();
       if (total > kFollowed * curve.points[curve.peak].allocated) continue;
       for (const MemoryClass c : kNamed)
-        if (const double share = share_or_zero(peak.bytes[c], total); share >= 0.5)
-          return LargestClass{c, share};
+        if (const double share = share_or_zero(peak.bytes[c], total); share >= 0.5) return LargestClass{c, share};
     }
   }
   return {};
@@ -162,6 +163,28 @@ std::vector<SelfTime> self_times(const Trace& trace) {
   });
   std::vector<SelfTime> out;
   for (std::vector<SelfTime>& rank : ranks) std::move(rank.begin(), rank.end(), std::back_inserter(out));
+  return out;
+}
+
+std::string longest_names(const Trace& trace) {
+  std::map<StringId, int64_t> self_ns;
+  for (const Part& part : trace.parts)
+    for (const Lane& lane : part.lanes) {
+      std::vector<size_t> open;  // slices around the current one
+      for (size_t i = lane.begin; i < lane.end; ++i) {
+        while (!open.empty() && part.slices.end_ns(open.back()) <= part.slices.start_ns[i]) open.pop_back();
+        if (!open.empty()) self_ns[part.slices.name_id[open.back()]] -= part.slices.dur_ns[i];
+        self_ns[part.slices.name_id[i]] += part.slices.dur_ns[i];
+        open.push_back(i);
+      }
+    }
+  std::vector<std::pair<int64_t, StringId>> order;
+  for (const auto& [name, ns] : self_ns) order.emplace_back(-ns, name);
+  std::sort(order.begin(), order.end());
+  std::string out;
+  for (size_t k = 0; k < order.size() && k < 3 && order[k].first < 0; ++k)
+    append_item(out, std::string(trace.names.text(order[k].second)) + " (" +
+                         human_duration(static_cast<double>(-order[k].first)) + ")");
   return out;
 }
 

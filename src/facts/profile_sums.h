@@ -73,5 +73,7 @@ struct SelfTime {
 };
 // Rank by rank, in the order of first calls. O(n log n) in the slices.
 std::vector<SelfTime> self_times(const Trace& trace);
+// The three names with the most time by themselves, of slices of any kind: "work.f (998 ms), time.sleep (845 ms)".
+std::string longest_names(const Trace& trace);
 
 }  // namespace stageline

@@ -13,7 +13,14 @@ std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
   std::vector<uint32_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0u);
   const auto key = [&](uint32_t i) { return std::tuple(rows.start_ns[i], -rows.dur_ns[i], rows.file_index[i], i); };
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
+  // Rows that follow each other in the file keep its order, also where stamps are so rough that two begin at once.
+  int64_t end_ns = INT64_MIN;
+  bool follow = std::is_sorted(rows.file_index.begin(), rows.file_index.end());
+  for (size_t i = 0; i < rows.size() && follow; ++i) {
+    follow = rows.start_ns[i] >= end_ns;
+    end_ns = rows.start_ns[i] + rows.dur_ns[i];
+  }
+  if (!follow) std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
   const size_t begin = slices.size();
   std::vector<uint32_t> new_index(rows.size());
   for (size_t k = 0; k < order.size(); ++k) {

@@ -96,6 +96,11 @@ void add_collective(const TorchRun& run, const MatchedCall* begin, const Matched
   kind.wait_ns += wait;
   kind.end_spread_ns.push_back(last_end - first_end);
   if (wait == 0) return;
+  // On one clock the starts say who came last. Where that is not the shortest call, ranks do not leave together (gloo),
+  // and nobody is known to have kept the others.
+  if (run.trace->clock == ClockState::kShared &&
+      std::any_of(begin, end, [&](const MatchedCall& c) { return c.start_ns > last->start_ns; }))
+    return;
   ++sums.ranks[last->part].last;
   sums.ranks[last->part].caused_ns += wait;
   kind.caused_ns[run.trace->parts[run.parts[last->part]].rank] += wait;

@@ -173,7 +173,7 @@ int64_t input_bytes(std::string_view dims, std::string_view types) {
 
 std::vector<TbCollective> tb_collectives(const TbRun& run, const TbRank& rank) { return Collector(run, rank).all(); }
 
-TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks) {
+TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_clock) {
   TbJoin join;
   // The lists are sorted by kind, so a merge of all lists meets the ranks of one kind together.
   std::vector<size_t> next(ranks.size(), 0);
@@ -212,17 +212,26 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks) {
       for (const Calls& calls : same) (alone ? join.alone : join.unequal) += calls_of(calls);
       continue;
     }
-    std::vector<int64_t> shortest(most, INT64_MAX);
+    std::vector<int64_t> shortest(most, INT64_MAX), last_start(most, INT64_MIN), shortest_start(most);
     std::vector<int32_t> sharing(most, 0);
     for (const Calls& calls : same)
       for (size_t i = calls.begin; i < calls.end; ++i) {
-        shortest[i - calls.begin] = std::min(shortest[i - calls.begin], ranks[calls.rank][i].dur_ns);
-        ++sharing[i - calls.begin];
+        const TbCollective& call = ranks[calls.rank][i];
+        const size_t k = i - calls.begin;
+        if (call.dur_ns < shortest[k]) shortest[k] = call.dur_ns, shortest_start[k] = call.start_ns;
+        last_start[k] = std::max(last_start[k], call.start_ns);
+        ++sharing[k];
       }
     for (const Calls& calls : same)
       for (size_t i = calls.begin; i < calls.end; ++i) {
         const bool shared = sharing[i - calls.begin] > 1;
-        if (shared) ranks[calls.rank][i].transfer_ns = shortest[i - calls.begin];
+        // On one clock, a rank waits until the last one comes. Where that is the shortest call, all leave together.
+        TbCollective& call = ranks[calls.rank][i];
+        const size_t k = i - calls.begin;
+        const bool by_start = one_clock && last_start[k] > shortest_start[k];
+        if (shared)
+          call.transfer_ns =
+              by_start ? call.dur_ns - std::min(call.dur_ns, last_start[k] - call.start_ns) : shortest[k];
         ++(shared ? join.joined : join.alone);
       }
   }

@@ -49,8 +49,9 @@ struct TbJoin {
   // Number of calls that would be matched by order but whose number differs between ranks; these are not matched.
   int64_t unequal = 0;
 };
-// Matches calls of different ranks and fills transfer_ns. O(n log ranks) in all collectives.
-TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks);
+// Matches calls of different ranks and fills transfer_ns; `one_clock`: their starts say who came last. O(n log ranks)
+// in all collectives.
+TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_clock);
 
 // Returns the bytes of the tensors that an operator was given: "[[2, 3], []]" and "[\"float\", \"Scalar\"]" give 24.
 // Types are written as PyTorch prints C++ types. Unknown types count 0, and so do lists of tensors.

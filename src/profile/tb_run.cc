@@ -102,7 +102,7 @@ class Sorter {
     if (run_.is(row.name, TbRun::kHostCollective)) return put(TbRole::kCommunication, at);
     if (run_.is(row.name, TbRun::kDeviceCollective))
       host_collectives_.push_back(at);
-    else
+    else if (event == TbEvent::kOperator)  // ranges around everything say nothing of what the host does
       put(TbRole::kCpuExec, at);
   }
 

@@ -59,10 +59,10 @@ void split_waits(TbRankWork& rank) {
 
 }  // namespace
 
-TbJoin join_work(std::vector<TbRankWork>& ranks) {
+TbJoin join_work(std::vector<TbRankWork>& ranks, bool one_clock) {
   std::vector<std::vector<TbCollective>> calls(ranks.size());
   for (size_t k = 0; k < ranks.size(); ++k) calls[k] = std::move(ranks[k].calls);
-  const TbJoin join = join_collectives(calls);
+  const TbJoin join = join_collectives(calls, one_clock);
   for (size_t k = 0; k < ranks.size(); ++k) ranks[k].calls = std::move(calls[k]);
   parallel_for(ranks.size(), [&](size_t k) { split_waits(ranks[k]); });
   return join;

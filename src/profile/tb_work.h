@@ -39,6 +39,6 @@ struct TbRankWork {
 TbRankWork tb_work(const TbRun& run, const TbRank& rank);
 
 // Matches the calls of all ranks and fills their `waits`.
-TbJoin join_work(std::vector<TbRankWork>& ranks);
+TbJoin join_work(std::vector<TbRankWork>& ranks, bool one_clock);
 
 }  // namespace stageline

@@ -229,7 +229,7 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   std::vector<TbRankWork> ranks(tb.torch.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = tb_work(tb, tb_rank(tb, tb.torch.parts[k])); });
   AnalysisResult result;
-  const TbJoin join = join_work(ranks);
+  const TbJoin join = join_work(ranks, input.trace->clock == ClockState::kShared);
   if (input.for_report &&
       std::all_of(ranks.begin(), ranks.end(), [](const TbRankWork& rank) { return rank.calls.empty(); }))
     return result;  // nothing was communicated, which is not a flaw

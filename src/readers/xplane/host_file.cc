@@ -1,6 +1,7 @@
 #include "readers/xplane/host_file.h"
 
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <memory>
 #include <optional>
@@ -122,6 +123,17 @@ std::string_view detail(std::string_view details, std::string_view key) {
 bool is_api_call(std::string_view name) {
   return name.starts_with("cu") || name.starts_with("hip") || name.starts_with("cuda");
 }
+
+// Returns true for the name of an operator as TensorFlow's executor gives it, "NAME:TYPE": "dense/MatMul:_MklMatMul".
+bool is_tf_operator(std::string_view name) {
+  const size_t colon = name.rfind(':');
+  if (colon == std::string_view::npos || colon == 0 || name[colon - 1] == ':' || colon + 1 == name.size()) return false;
+  return std::all_of(name.begin() + static_cast<std::ptrdiff_t>(colon) + 1, name.end(),
+                     [](unsigned char c) { return c == '_' || std::isalnum(c) != 0; });
+}
+
+// Returns true for spans in which the thread of Python waits for TensorFlow's executor.
+bool waits_for_executor(std::string_view name) { return name == "FunctionRun" || name.starts_with("KernelAndDevice"); }
 
 // Returns true for names of XLA's own spans, as opposed to those that a program's author wrote.
 bool is_internal(std::string_view name) {
@@ -439,8 +451,10 @@ class HostReader {
         name = decoded;
       } else if (facts.correlation >= 0 && is_api_call(name)) {
         kind = kRuntime;
-      } else if (said.step_number < 0 && (facts.has_hlo || facts.has_source || facts.consumer_type >= 0 ||
-                                          facts.producer_type >= 0 || is_internal(name))) {
+      } else if (said.step_number < 0 &&
+                 (facts.has_hlo || facts.has_source || facts.consumer_type >= 0 || facts.producer_type >= 0 ||
+                  is_tf_operator(name) || is_internal(name)) &&
+                 !waits_for_executor(name)) {
         kind = kOperator;
       }
       // TensorFlow names launches after the operator or "KernelLaunch": the number says what they are.
@@ -592,9 +606,7 @@ class HostReader {
         const int64_t bytes =
             parse_int(detail(kind == kMemcpy ? facts.copy_details : facts.memset_details, "size"))
                 .value_or(parse_int(detail(facts.memset_details, "num_elements")).value_or(facts.bytes));
-        if (bytes >= 0)
-          out.copies.push_back(
-              {row, bytes, end > start ? bytes / static_cast<double>(end - start) : 0});
+        if (bytes >= 0) out.copies.push_back({row, bytes, end > start ? bytes / static_cast<double>(end - start) : 0});
       }
       if (kind == kKernel && !facts.kernel_details.empty()) add_kernel(facts.kernel_details, row, out);
       if (kind == kKernel && collective) {
