@@ -23,6 +23,11 @@ Result<int> run_explain(const Arguments& arguments) {
   for (const Diagnostic& d : trace->diagnostics.items())
     if (d.name == "clock.aligned") note(*terminal, message_text(*terminal, d));
   print_notes(*terminal, trace->diagnostics, arguments.operands[0]);
+  if (*limit && !e.why_not.empty() && e.findings.empty())
+    return fail({ErrorCode::kUnavailable,
+                 "--fail-on has nothing to judge: causes were not analysed",
+                 {arguments.operands[0]},
+                 ""});
   return *limit && e.lost_share() > **limit ? kExitFinding : kExitGood;
 }
 

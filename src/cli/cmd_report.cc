@@ -68,7 +68,7 @@ Result<int> run_report(const Arguments& arguments) {
   TRY_OK(check_writable(output, inputs));
   if (arguments.has("compare"))
     if (const Result<Source> source = scan_source({second}); !source) return std::move(source).error();
-  TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxis));
+  TRY(trace, open_run(arguments, *terminal, arguments.operands, "", Clocks::kOneAxisIfKnown));
   std::unique_ptr<ComparedRun> other;
   if (arguments.has("compare")) {
     TRY(compared, open_run(arguments, *terminal, {second}, "", Clocks::kCompared));

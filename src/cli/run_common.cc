@@ -67,7 +67,8 @@ Status take_clocks(const Arguments& arguments, Clocks clocks, AlignOptions& opti
   TRY(mode, parse_align_mode(arguments.get("align", "auto")));
   if (clocks == Clocks::kRaw || arguments.has("compat")) return {};
   options.mode = *mode;
-  options.refuse_untied = clocks == Clocks::kOneAxis;
+  options.refuse_untied = clocks == Clocks::kOneAxis || clocks == Clocks::kOneAxisIfKnown;
+  options.warn_of_untied = clocks == Clocks::kOneAxisIfKnown && *mode != AlignMode::kAlways;
   options.trust_clocks = arguments.has("trust-clocks");
   for (const std::string& text : arguments.all("align-on")) {
     TRY(hand, parse_align_on(text));

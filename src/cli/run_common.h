@@ -21,6 +21,7 @@ enum class Clocks : uint8_t {
   // Times share one axis: --align applies, and clocks that cannot be aligned are refused (--trust-clocks accepts
   // them).
   kOneAxis,
+  kOneAxisIfKnown,  // the same, but clocks that cannot be aligned are drawn as recorded, with a warning
 };
 Result<OpenOptions> open_options(const Arguments& arguments, std::string_view compat = "",
                                  Clocks clocks = Clocks::kRaw);

@@ -17,6 +17,7 @@
 #include "diagnosis/training_findings.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "diagnosis/what_if/what_if_fixes.h"
+#include "facts/profile_sums.h"
 #include "facts/step_means.h"
 #include "model/finding_words.h"
 #include "model/pipeline_words.h"
@@ -250,6 +251,14 @@ Explanation explain(const Run& run, bool with_offers) {
     return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
   });
   if (e.findings.size() > kMaxFindings) e.findings.resize(kMaxFindings);
+  const bool has_steps = std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
+    return !part.steps.empty() || !part.step_summaries.empty();
+  });
+  if (!cells && !has_steps && trace.slice_count() > 0 && known.list.empty() && e.headline.parts.empty()) {
+    const Text why = words("explain.unread", Args().set("names", longest_names(trace)));
+    e.why_not = why.en;
+    set_explanation_note(e, words("explain.untold", Args().set("why", why)));
+  }
   say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
   if (e.run.empty() && !e.headline.sizes.empty()) {  // no line above says the sizes
     begin_lead(e.headline, e.headline.sizes);
@@ -271,7 +280,8 @@ Findings explained_findings(const Explanation& e) {
     add_lead(h, e.next);
     return findings;
   }
-  Finding none = nothing_found("explain.nothing");
+  Finding none = nothing_found(e.headline.host_alone ? "profile.nothing.host" : "explain.nothing");
+  if (e.headline.host_alone) none.detail = e.headline.closing;
   if (!e.bubble.empty()) {
     none.title = words("explain.bubble", bubble_args(e));
     none.detail = joined({none.detail, e.bubble}, {" ", ""});

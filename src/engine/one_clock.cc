@@ -12,6 +12,7 @@
 #include "engine/filter_run.h"
 #include "engine/problems.h"
 #include "pipeline/cells/link_cells.h"
+#include "pipeline/clocks/problems.h"
 
 namespace stageline {
 namespace {
@@ -228,7 +229,7 @@ Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options)
   return said;
 }
 
-Status check_one_clock(const Trace& trace, const AlignOptions& options) {
+Status check_one_clock(Trace& trace, const AlignOptions& options) {
   if (trace.alignment == AlignState::kRaw || !options.refuse_untied || options.trust_clocks || trace.parts.empty())
     return {};
   int32_t first = -1;
@@ -241,6 +242,10 @@ Status check_one_clock(const Trace& trace, const AlignOptions& options) {
     (same ? with_first : others).push_back(part.rank);
   }
   if (others.empty() || (options.mode != AlignMode::kAlways && only_replicas_apart(trace))) return {};
+  if (options.warn_of_untied) {
+    trace.diagnostics.add(problem::clock_drawn_as_recorded, {}, std::ssize(others));
+    return {};
+  }
   return Error{
       ErrorCode::kUnavailable,
       ranks_text(others) + " cannot be put on one clock with " + ranks_text(with_first) + ": " + why_untied(trace),

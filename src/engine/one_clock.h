@@ -23,8 +23,9 @@ enum class AlignMode : uint8_t {
 
 struct AlignOptions {
   AlignMode mode = AlignMode::kNever;
-  bool refuse_untied = false;  // for outputs that draw several ranks on one axis
-  bool trust_clocks = false;   // --trust-clocks: ranks that nothing connects keep their stamps
+  // For outputs that draw several ranks on one axis: an error, or a warning (a report is always made).
+  bool refuse_untied = false, warn_of_untied = false;
+  bool trust_clocks = false;  // --trust-clocks: ranks that nothing connects keep their stamps
   std::vector<align::ByHand> by_hand;
 };
 
@@ -33,9 +34,10 @@ struct AlignOptions {
 Status map_clocks(Trace& trace, const AlignOptions& options);
 
 // After filtering, checks that the ranks that are left are on one clock. Error: kUnavailable naming those that are not,
-// unless they are trusted or nothing is drawn. If only whole data-parallel replicas are not connected to each other,
-// they are drawn next to each other as recorded (the note `clock.untied` reports it), except with kAlways.
-Status check_one_clock(const Trace& trace, const AlignOptions& options);
+// unless they are trusted, only warned of, or nothing is drawn. If only whole data-parallel replicas are not connected
+// to each other, they are drawn next to each other as recorded (the note `clock.untied` reports it), except with
+// kAlways.
+Status check_one_clock(Trace& trace, const AlignOptions& options);
 
 // A run prepared for drawing: the ranks selected by --ranks, with aligned timestamps (with kAsRecorded, unchanged
 // ones). The recorded trace is never modified. If timestamps must change, this holds a copy, which doubles the memory,

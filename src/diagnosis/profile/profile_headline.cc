@@ -66,7 +66,12 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
   } else if (trace.format == "xplane") {
     say(h, title, words("profile.lead.no_devices_xla"));
   } else {
-    say(h, title, trace.writer.empty() ? words("profile.lead.no_devices") : Text{});
+    // Advice for torch.profiler is for its traces: those with kinds of events that are its own.
+    const bool torch = trace.writer.empty() &&
+                       std::any_of(trace.categories.begin(), trace.categories.end(), [](const CategoryInfo& c) {
+                         return c.kind != Category::kOther && c.kind != Category::kUserAnnotation;
+                       });
+    say(h, title, torch ? words("profile.lead.no_devices") : Text{});
   }
 }
 
