@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 
 #include "base/remote_file.h"
 #include "base/text.h"
@@ -34,6 +35,23 @@ const Reader* find_reader(std::string_view name) {
 
 namespace {
 
+// The first folder below this one, at any depth, that holds a file; "" without one.
+std::string folder_with_files(const std::string& root) {
+  constexpr int kMostLooked = 100'000;
+  namespace fs = std::filesystem;
+  std::string found;
+  std::error_code ec;
+  int looked = 0;
+  for (fs::recursive_directory_iterator it(root, ec), end; !ec && it != end && ++looked < kMostLooked;
+       it.increment(ec)) {
+    const std::string folder = it->path().parent_path().string();
+    const bool hidden = it->path().filename().string().starts_with('.');
+    if (hidden) it.disable_recursion_pending();
+    if (!hidden && it->is_regular_file(ec) && it.depth() > 1 && (found.empty() || folder < found)) found = folder;
+  }
+  return found;
+}
+
 Result<const Reader*> find_taker(const Source& source, std::string_view forced, Diagnostics* notes) {
   std::vector<std::string> names;
   for (const Reader* reader : readers()) names.emplace_back(reader->name);
@@ -51,6 +69,12 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
                      (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
                  {source.roots.empty() ? "" : source.roots[0]},
                  "name the file, or the folder in which it lies"};
+  if (source.files.empty())
+    if (const std::string deeper = folder_with_files(source.roots.empty() ? "" : source.roots[0]); !deeper.empty())
+      return Error{ErrorCode::kUnknownKind,
+                   "there is no file in this folder and the two levels below it",
+                   {source.roots[0]},
+                   "its files lie deeper: stageline info " + deeper};
   if (source.files.empty())
     return Error{
         ErrorCode::kUnknownKind,

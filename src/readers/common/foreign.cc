@@ -143,6 +143,59 @@ constexpr ForeignFormat kMemoryTimeline = {
     "this is a memory timeline (export_memory_timeline): sizes over time, not work",
     "give the profiler trace of the same run; its [memory] events hold the same and more"};
 
+constexpr const char* kRecordFrames =
+    "record some steps with torch.profiler and with_stack=True, then prof.export_chrome_trace(\"rank0.pt.trace.json.gz\"): "
+    "the frames of Megatron and DeepSpeed show the pipeline";
+constexpr const char* kRecordTraces =
+    "record some steps with torch.profiler: prof.export_chrome_trace(\"rank0.pt.trace.json.gz\")";
+constexpr const char* kRecordRun =
+    "record the training itself: stageline record -- python train.py, or torch.profiler's export_chrome_trace";
+
+// Texts that say what they are: all words of one are in the beginning of the file.
+struct Marked {
+  std::string_view first, second;
+  ForeignFormat format;
+};
+constexpr Marked kMarked[] = {
+    {"DeepSpeed Flops Profiler",
+     "",
+     {"this is a report of DeepSpeed's flops profiler: sums of modules, no timeline", kRecordFrames}},
+    {"time (ms) |", "[logging.py", {"this is a log of DeepSpeed: sums of steps, no timeline", kRecordFrames}},
+    {"DeepSpeed", "[INFO]", {"this is a log of DeepSpeed, without a timeline", kRecordFrames}},
+    {"elapsed time per iteration (ms)",
+     "",
+     {"this is a log of Megatron: sums of iterations, no timeline", kRecordFrames}},
+    {"times across ranks (ms)", "", {"this is a log of Megatron: sums of its timers, no timeline", kRecordFrames}},
+    {"\"resourceSpans\"", "", {"these are spans of OpenTelemetry (OTLP), which no reader takes yet", kRecordFrames}},
+    {"\"resourceMetrics\"", "", {"these are metrics of OpenTelemetry (OTLP): no spans and no timeline", kRecordTraces}},
+    {"# TYPE ", "# HELP ", {"these are metrics in Prometheus' text format: counters, no timeline", kRecordTraces}},
+    {"Profiler Report",
+     "Action",
+     {"this is a report of Lightning's profiler (SimpleProfiler): sums of actions, no timeline",
+      "Trainer(profiler=\"pytorch\") writes *.pt.trace.json files that Stageline reads"}},
+    {"Self CPU %",
+     "# of Calls",
+     {"this is a printed table of torch.profiler (key_averages): sums of operators, no timeline",
+      "keep the trace too: prof.export_chrome_trace(\"rank0.pt.trace.json.gz\")"}},
+    {"\"elapsed_time_sec\"",
+     "\"n_cpu_percent",
+     {"this is a profile of Scalene: sums of lines, no timeline", kRecordRun}},
+};
+
+// Whether every line is a stack and a count: "main;step;forward 120".
+bool is_folded_stacks(std::string_view head) {
+  size_t lines = 0, stacks = 0;
+  for (size_t at = 0, end = head.find('\n'); end != std::string_view::npos && lines < 64;
+       at = end + 1, end = head.find('\n', at)) {
+    const std::string_view line = trim(head.substr(at, end - at));
+    const size_t blank = line.rfind(' ');
+    ++lines;
+    stacks +=
+        blank != std::string_view::npos && line.find(';') < blank && parse_int(line.substr(blank + 1)).has_value();
+  }
+  return lines > 0 && stacks * 2 > lines;
+}
+
 bool has(std::string_view text, std::string_view word) { return text.find(word) != std::string_view::npos; }
 
 const ForeignFormat* foreign_json(std::string_view head) {
@@ -252,6 +305,10 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
                                         6)))
     return &kXz;
   if (head.starts_with("BZh") && head.substr(4).starts_with("1AY&SY")) return &kBzip2;
+  static constexpr ForeignFormat kMemray = {"this is a recording of memray: allocations, no times of work",
+                                            "memray flamegraph FILE shows it; torch's memory: "
+                                            "torch.cuda.memory._dump_snapshot(\"snapshot.pickle\")"};
+  if (has(head.substr(0, 64), "memray")) return &kMemray;
   if (head.starts_with("\x04\x22\x4d\x18")) return &kLz4;
   if (head.size() > 262 && head.substr(257, 5) == "ustar") return &kTar;
   if (head.starts_with(std::string_view("SQLite format 3\0", 16))) {
@@ -292,6 +349,19 @@ const ForeignFormat* foreign_format(std::string_view head, std::string_view path
   if (file_name(path).ends_with(".xplane.pb")) return &kXplane;
   if (file_name(path).find("tfevents") != std::string::npos) return &kTensorBoard;
   if (const ForeignFormat* json = foreign_json(head)) return json;
+  static constexpr ForeignFormat kPaddleProto = {
+      "this is a profile of Paddle as protobuf (export_protobuf)",
+      "python -c \"import paddle.profiler as p; p.load_profiler_result('F.pb').save('F.paddle_trace.json', 'json')\" "
+      "makes a file that Stageline reads"};
+  if (file_name(path).ends_with(".paddle_trace.pb") || head.starts_with("\x0a\x05"
+                                                                        "1.0."))
+    return &kPaddleProto;
+  for (const Marked& known : kMarked)
+    if (has(head, known.first) && has(head, known.second) && !has(head, "\"traceEvents\"")) return &known.format;
+  static constexpr ForeignFormat kFolded = {
+      "these are folded stacks (py-spy --format raw, flamegraph.pl): samples of functions, not the spans of a run",
+      kRecordRun};
+  if (is_folded_stacks(head)) return &kFolded;
   return extension == "pb" ? &kProtobuf : nullptr;
 }
 

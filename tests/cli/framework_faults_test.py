@@ -1,0 +1,213 @@
+"""What frameworks leave behind: their ranges, messages and schedules, logs that are no traces, reports of runs that say little."""
+import gzip
+import json
+import pathlib
+import sys
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import megatron_frames
+import xplane
+from reader_faults_test import answer, kineto, launches, x
+from support import Case, flaws, info, run
+
+
+def rows(path, query):
+    lines = run('sql', path, query, '--format', 'csv', '-q', check=0).out.splitlines()
+    return [tuple(line.split(',')) for line in lines[1:]]
+
+
+class Ranges(Case):
+    def test_ranges_are_no_operators(self):
+        for step, op, range_name in ((10_000, 1_000, 'train_loop'), (8_000, 2_000, '[pl][profile]run_training_batch')):
+            events = []
+            for k in range(4):
+                events += [x('user_annotation', f'ProfilerStep#{k}', step * k, step), x('cpu_op', 'aten::mm', step * k + 100, op)]
+            shares = [answer(self.write('rank0.json', kineto(events + more)))['share'] for more in ([], [x('user_annotation', range_name, 0, 4 * step)])]
+            self.assertEqual(shares[0], shares[1])
+            self.assertAlmostEqual(shares[0]['compute'], 100 * op / step, delta=0.5)
+
+    def test_tensorflow_s_operators_are_named_name_and_type(self):
+        host = xplane.cpu(steps=2)
+        plane = next(p for p in host if 'host:CPU' in p.name) if isinstance(host, list) else host
+        plane.line(77, 'tf_Compute/1', [('dense/MatMul:_MklMatMul', 10 * xplane.US, 400 * xplane.US, {})])
+        plane.line(78, 'python', [('FunctionRun', 0, 900 * xplane.US, {})])
+        path = self.dir / 'vm.xplane.pb'
+        path.write_bytes(xplane.space(host if isinstance(host, list) else [host]))
+        kinds = dict(rows(path, "SELECT name, category FROM slices WHERE name LIKE '%MatMul:%' OR name = 'FunctionRun'"))
+        self.assertEqual(kinds, {'dense/MatMul:_MklMatMul': 'cpu_op', 'FunctionRun': 'user_annotation'})
+
+
+class Blame(Case):
+    def test_on_one_clock_the_last_to_come_is_not_who_waits_least(self):
+        for first, late, rest in ((1, 4_500, 22_000), (0, 2_000, 9_000)):  # the late rank's own part lasts longer
+            for rank in (0, 1):
+                comes = 1_000 + (late if rank != first else 0)
+                ends = 1_000 + late + (800 if rank == first else rest)
+                events = [x('user_annotation', 'ProfilerStep#1', 0, 40_000, 50 + rank, 50 + rank), x('cpu_op', 'aten::mm', 10, 900, 50 + rank, 50 + rank),
+                          x('user_annotation', 'gloo:all_reduce', comes, ends - comes, 50 + rank, 60 + rank)]
+                self.write(f'rank{rank}.json', kineto(events, host_name='vm', distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': 2}))
+            told = json.dumps(answer(self.dir))
+            self.assertNotIn(f'Rank {first} waits least', told)
+
+
+class Pipelines(Case):
+    def save(self, ranks, backend):
+        for rank, events in enumerate(ranks):
+            self.write(f'rank{rank}.pt.trace.json', kineto(events, distributedInfo={'backend': backend, 'rank': rank, 'world_size': len(ranks)}, host_name='vm'))
+        return self.dir
+
+    def counts(self, path):
+        return {(int(rank), kind): int(n) for rank, kind, n in rows(path, "SELECT rank, kind, count(*) AS n FROM cells WHERE kind IN ('SF', 'RF', 'SB', 'RB') GROUP BY 1, 2")}
+
+    def test_messages_are_those_that_were_sent_and_last_until_they_are_there(self):
+        for stages, micro_batches, steps in ((2, 4, 3), (3, 5, 2)):
+            ranks, cells = megatron_frames.make(stages=stages, micro_batches=micro_batches, steps=steps)
+            path = self.save(ranks, 'gloo')
+            want, each = {}, micro_batches * steps
+            for rank in range(stages):
+                if rank + 1 < stages:
+                    want[rank, 'RB'] = each
+                if rank > 0:
+                    want[rank, 'RF'] = each
+            got = self.counts(path)
+            self.assertEqual({key: n for key, n in got.items() if key[1] in ('RF', 'RB')}, want)
+            self.assertFalse({(0, 'RF'), (0, 'SB'), (stages - 1, 'SF'), (stages - 1, 'RB')} & set(got))
+            told = answer(path)
+            self.assertEqual([f for f in told['findings'] if f['id'] in ('launch.late', 'start.late')], [])
+            self.assertNotIn('Messages were not recorded', json.dumps(told))
+            late = [cell for cell in rows(path, "SELECT end_ns FROM cells WHERE kind = 'RF'")]
+            arrivals = sorted(round(1000 * c['arrives']) for c in cells if c['kind'] == 'F' and c['arrives'])
+            base = min(int(end) for end, in late) - arrivals[0]
+            self.assertEqual(sorted(int(end) - base for end, in late)[:3], [round(a) for a in arrivals[:3]])
+
+    def test_the_interleaved_schedule_is_numbered_by_its_order(self):
+        for stages, chunks, micro_batches in ((2, 2, 4), (2, 3, 4), (4, 2, 8)):
+            for device in (True, False):
+                ranks, cells = megatron_frames.make(stages, chunks, micro_batches, steps=3, device=device)
+                path = self.save(ranks, 'nccl' if device else 'gloo')
+                self.assertIn('cells.numbered.interleaved' if 'cells.numbered.interleaved' in flaws(info(path)) else 'cells.numbered', flaws(info(path)))
+                got = rows(path, "SELECT rank, kind, chunk, micro_batch FROM cells WHERE kind IN ('F', 'B') AND step = 1 ORDER BY rank, start_ns")
+                want = [(str(c['rank']), c['kind'], str(c['chunk']), str(c['mb'])) for c in sorted(cells, key=lambda c: (c['rank'], c['start'])) if c['step'] == 1]
+                self.assertEqual(got, want)
+                told = answer(path)
+                self.assertEqual([f['title_en'] if 'title_en' in f else f['id'] for f in told['findings'] if f.get('saving_share', 0) > 0.02], [])
+                for old in self.dir.glob('rank*'):
+                    old.unlink()
+
+    def test_where_nothing_links_cells_no_cause_is_named(self):
+        for stages, chunks, micro_batches in ((2, 2, 2), (2, 2, 4)):
+            ranks, _ = megatron_frames.make(stages, chunks, micro_batches, steps=3)
+            if micro_batches == 4:  # an order that is not Megatron's: two cells have changed places
+                frames = [e for e in ranks[0] if 'forward_step' in e['name'] or 'backward_step' in e['name']]
+                one, other = next((a, b) for a, b in zip(frames[6:], frames[7:]) if a['name'] != b['name'])
+                one['name'], other['name'] = other['name'], one['name']
+            path = self.save(ranks, 'gloo')
+            self.assertIn('cells.chunk_unknown', flaws(info(path)))
+            told = answer(path)
+            self.assertIn('micro-batch', told['why_not'])
+            self.assertEqual(told['findings'], [])
+
+    def test_equal_stamps_keep_the_file_s_order(self):
+        for stages, micro_batches, grain in ((2, 4, 1), (3, 6, 2)):
+            for rank in range(stages):
+                lines, at = [], 1_795_807_201_000
+                for step in range(3):
+                    for k, (kind, _, mb) in enumerate(megatron_frames.order(stages, 1, micro_batches, rank)):
+                        for phase in 'BE':
+                            lines.append(json.dumps({'name': f'{kind}{mb}', 'cat': 'pipeline timeline', 'ph': phase, 'pid': 0, 'tid': rank + 1, 'ts': at}))
+                            at += grain if (k % 3 == 2 and phase == 'B') else 0
+                    at += 10
+                self.write(f'profile_record_tmp_file_for_rank_{rank}', '\n'.join(lines) + '\n')
+            self.assertIn('100\u202f% of rank-steps', run('info', self.dir, check=0).out)
+
+
+class Unread(Case):
+    def test_a_trace_of_which_nothing_is_known_is_not_called_well(self):
+        for names in (('work.f', 'time.sleep'), ('task::compute', 'ray.get')):
+            events = [{'ph': 'X', 'name': names[0], 'pid': 1, 'tid': 1, 'ts': 0, 'dur': 3_000}, {'ph': 'X', 'name': names[1], 'pid': 1, 'tid': 1, 'ts': 100, 'dur': 1_000}]
+            path = self.write('viztracer.json', json.dumps({'traceEvents': events, 'displayTimeUnit': 'us'}))
+            done = run('explain', path, check=0)
+            self.assertNotIn('No problem found', done.out)
+            self.assertNotIn('ProfilerActivity', done.out)
+            self.assertIn(f'{names[0]} (2.00 ms)', ' '.join(done.out.split()))
+            self.assertIn('--fail-on', run('explain', path, '--fail-on', '3%', check=2).err)
+            self.assertNotIn('No problem found', run('report', path, '-o', self.dir / 'r.html', check=0).out)
+
+    def test_a_report_of_hosts_says_what_explain_says(self):
+        events = [e for e in launches(40) if e['cat'] in ('cpu_op', 'user_annotation')]
+        said = run('report', self.write('rank0.json', kineto(events)), '-o', self.dir / 'r.html', check=0).out
+        self.assertNotIn('No stage, rank, link', said)
+        self.assertIn('Devices were not recorded', said)
+
+    def test_an_excerpt_of_xla_says_where_more_is(self):
+        events = [{'ph': 'M', 'pid': 7, 'name': 'process_name', 'args': {'name': '/host:CPU'}}]
+        events += [{'ph': 'X', 'pid': 7, 'tid': 1, 'ts': 100 * k, 'dur': 80, 'name': 'train', 'args': {'step_num': str(k)}} for k in range(5)]
+        path = self.write('vm.trace.json.gz', gzip.compress(json.dumps({'displayTimeUnit': 'ns', 'metadata': {'highres-ticks': True}, 'traceEvents': events}).encode()))
+        done = run('explain', path, check=0)
+        self.assertIn('xplane.pb', done.err)
+        self.assertNotIn('ProfilerActivity', done.out)
+
+
+class Refusals(Case):
+    def test_texts_are_named_with_what_to_type(self):
+        deepspeed = '[2026-01-01 10:00:00,045] [INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd_microstep: 12.16 | bwd_microstep: 20.17 | step_microstep: 1.1\n'
+        megatron = ' [2026-01-01 10:00:00] iteration       10/     100 | consumed samples:          640 | elapsed time per iteration (ms): 812.3 | lm loss: 1.0E+01 |\n'
+        table = '-----\n Name    Self CPU %      Self CPU   CPU total %     CPU total  CPU time avg    # of Calls  \n-----\n aten::mm  10.0%  1.0ms  20%  2ms  1us  10\n'
+        report = 'FIT Profiler Report\n\n|  Action  |  Mean duration (s) |  Num calls |  Total time (s) | Percentage % |\n|  run_training_batch | 0.1 | 10 | 1.0 | 50 |\n'
+        for name, text, words in (
+                ('train.log', deepspeed, ('DeepSpeed', 'with_stack=True')), ('train.txt', megatron, ('Megatron', 'with_stack=True')),
+                ('log.txt', '(min, max) time across ranks (ms):\n    forward-backward ....: (1.0, 2.0)\n    times across ranks (ms):\n', ('Megatron', 'with_stack')),
+                ('spans.json', json.dumps({'resourceSpans': [{'resource': {}, 'scopeSpans': []}]}), ('OpenTelemetry',)),
+                ('metrics.prom', '# HELP step_seconds time\n# TYPE step_seconds gauge\nstep_seconds 1.2\n', ('Prometheus',)),
+                ('fit-profiler.txt', report, ('Lightning', 'profiler="pytorch"')), ('table.txt', table, ('key_averages', 'export_chrome_trace')),
+                ('flops.txt', '-------------------------- DeepSpeed Flops Profiler --------------------------\nProfile Summary at step 5:\n', ('flops', 'with_stack')),
+                ('stacks.folded', 'main;step;forward 120\nmain;step;backward 240\n', ('folded',)),
+                ('raw.txt', 'main (train.py:3);step (train.py:9) 17\nmain (train.py:3);load (data.py:2) 9\nmain (train.py:3) 2\n', ('folded',)),
+                ('scalene.json', json.dumps({'elapsed_time_sec': 3.2, 'files': {'a.py': {'lines': [{'n_cpu_percent_c': 1.0}]}}}), ('Scalene',)),
+                ('memray-train.bin', b'\x04\x22\x4d\x18\x40\x40\xc0\x40\x00\x00\x00\xf0\x1fmemray\x00\x0c\x00' + bytes(80), ('memray',)),
+                ('memray.bin', b'memray\x00\x0c\x00' + bytes(80), ('memray',)),
+                ('host_time.paddle_trace.pb', b'\x0a\x051.0.2' + bytes(range(60)), ('Paddle', 'load_profiler_result'))):
+            with self.subTest(name=name):
+                err = run('explain', self.write(name, text), check=2).err
+                for word in words:
+                    self.assertIn(word, err)
+                self.assertNotIn('lz4 -d', err)
+                self.assertNotIn('the readers are', err)
+
+    def test_a_folder_whose_files_lie_deeper_says_where(self):
+        for below in ('a/b/c', 'runs/today/3/out'):
+            (self.dir / below).mkdir(parents=True)
+            self.write(f'{below}/notes.txt', 'x')
+            self.assertIn(str(self.dir / below), run('info', self.dir, check=2).err)
+            (self.dir / below / 'notes.txt').unlink()
+
+
+class Reports(Case):
+    def test_a_report_of_runs_on_clocks_that_nothing_ties(self):
+        for offset in (3_600_000, 86_400_000 * 7):
+            for rank, shift in ((0, 0), (1, offset)):
+                lines = [json.dumps({'name': f'F{mb}', 'cat': 'pipeline timeline', 'ph': phase, 'pid': 0, 'tid': rank + 1, 'ts': 1_795_807_201_000 + shift + 20 * (mb + rank) + (15 if phase == 'E' else 0)})
+                         for mb in range(4) for phase in 'BE']
+                self.write(f'profile_record_tmp_file_for_rank_{rank}', '\n'.join(lines) + '\n')
+            command = run('explain', self.dir, check=0).out.strip().splitlines()[-1]
+            self.assertIn('stageline report', command)
+            done = run('report', self.dir, '-o', self.dir / 'r.html', check=0)
+            self.assertTrue((self.dir / 'r.html').stat().st_size > 10_000)
+            (self.dir / 'r.html').unlink()
+
+
+class SameRows(Case):
+    def test_two_recordings_with_other_base_times_are_no_copies(self):
+        for apart in (5_000_000_000, 60_000_000_000):
+            for k in (0, 1):
+                trace = json.loads(kineto(launches(), distributedInfo={'backend': 'nccl', 'rank': 0, 'world_size': 1}))
+                trace['baseTimeNanoseconds'] += k * apart
+                self.write(f'rank0.{k}.pt.trace.json', json.dumps(trace))
+            told = info(self.dir)
+            self.assertNotIn('kineto.same_file_twice', flaws(told))
+            self.assertEqual(told['slices_by_kind']['kernels'], 80)
+
+
+if __name__ == '__main__':
+    unittest.main()
