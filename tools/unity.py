@@ -8,7 +8,8 @@ Whoever writes a file need not know its neighbours' names. A name of a file's ow
 neighbour too, or in a header that only a neighbour includes. In the unit such a name is another one, `make` in zb_v.cc is `make_of_zb_v`:
 a #define around the file does it, behind the file's headers. A name that the file also says in another sense (a member, a name of
 `std`) is not renamed; files that would quarrel about one are put into different units. `using namespace` of a file holds for its
-neighbours too, so files share a unit where none says a name that a neighbour's namespace has.
+neighbours too, so files share a unit where none says a name that a neighbour's namespace has. A file that declares nothing for others,
+as tests do, stands in a namespace of its own, behind its headers, and quarrels with nobody.
 
 Writes OUT_FOLDER/<folder>_<n>.cc, after the first folder of the group, where its content changed, removes units that are no longer made, and
 prints the units' paths, one a line.
@@ -97,6 +98,14 @@ def clash(these, those):
     return any(differ(kind, those[name]) for name, kind in these.items() if name in those)
 
 
+def stands_alone(text, shared):
+    """Whether a namespace may stand around all of a file but its headers: it declares nothing for others, and includes headers alone."""
+    code = STRINGS.sub(' ', text)
+    return (all(name == 'TEST_CASE' or kind.startswith('using') for (_, name), kind in shared.items()) and
+            not re.search(r'^\s*#\s*(if|define)|\bextern\b|\bnamespace\s+[\w:]+\s*{|^template <>', code, re.M) and
+            not re.search(r'^#include .*(?<!\.h)"$', text, re.M))
+
+
 class Headers:
     """The headers of the folders: what each declares, and which ones a file includes, itself or through others."""
 
@@ -151,12 +160,15 @@ class Source:
         own, shared = scan(self.text)
         own = {key: kind for key, kind in own.items() if not key[1].isupper()}  # TEST_CASE is a macro, nobody's own
         self.path, self.lines, self.headers = path, self.text.count('\n'), headers.of(path)
-        self.own, self.names = own, own | shared
+        self.alone = stands_alone(self.text, shared)
+        self.own, self.names = ({}, {}) if self.alone else (own, own | shared)
         self.said = set(re.findall(r'(?<![\w.>:])[A-Za-z_]\w*', STRINGS.sub(' ', self.text)))
-        self.spaces = frozenset(re.findall(r'^using namespace ([\w:]+);', self.text, re.M)) - {'stageline'}
-        # What `using namespace` lets in stands beside the names of the file and of its neighbours.
-        spaces = self.spaces | {'stageline'} if 'using namespace stageline;' in self.text else self.spaces
+        # What `using namespace` lets in stands beside the names of the file, and of its neighbours unless it stands alone.
+        spaces = frozenset(re.findall(r'^using namespace ([\w:]+);', self.text, re.M))
+        self.spaces = frozenset() if self.alone else spaces - {'stageline'}
         seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}
+        if self.alone:  # its names hide a neighbour's, except those of functions, which are also found by their arguments
+            seen = {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind == '()'}
         # The headers that this file does not see and that mean something else by a name of its own, with these names.
         self.foreign = {}
         for key, kind in seen.items():
@@ -166,7 +178,7 @@ class Source:
         wanted = {name for _, name in own}
         self.renamable = {name for name in wanted if self.says_in_one_sense(name, headers)}
         # What neighbours have to keep away from: names that stay, and the headers that give them to something else.
-        self.fixed = {key: kind for key, kind in own.items() if key[1] not in self.renamable}
+        self.fixed = {key: kind for key, kind in self.own.items() if key[1] not in self.renamable}
         self.quarrels = {header for header, names in self.foreign.items() if names - self.renamable}
 
     def says_in_one_sense(self, name, headers):
@@ -229,10 +241,11 @@ def text_of(unit, source_folder):
     for source in unit['files']:
         names = renamed(source, unit)
         stem = re.sub(r'\W', '_', str(source.path.relative_to(source_folder).with_suffix('')))
-        if names:  # its headers come first, where the names are nobody's yet
+        if names or source.alone:  # its headers come first, where the names are nobody's yet
             lines += re.findall(r'^#include [<"].*[>"]', source.text, re.M)
         lines += [f'#define {name} {name}_of_{stem}' for name in names]
-        lines.append(f'#include "{source.path.relative_to(source_folder)}"')
+        include = f'#include "{source.path.relative_to(source_folder)}"'
+        lines += [f'namespace of_{stem} {{', include, '}'] if source.alone else [include]
         lines += [f'#undef {name}' for name in names]
     return ''.join(f'{line}\n' for line in lines)
 
