@@ -45,7 +45,7 @@ for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => process.exi
 
 const [stageline, folder] = process.argv.slice(2, 4).map(path => resolve(path)),
   update = process.argv.includes('--update-goldens');
-const browser = await launch({what: `${cases.length} cases in the browser`});
+const browser = await launch({quick: true, what: `${cases.length} cases in the browser`});
 mkdirSync(folder, {recursive: true});
 // The runs lie where a path is longer than a narrow window is wide, as on clusters: what quotes it has to fold.
 const runs = makeRuns(stageline,
