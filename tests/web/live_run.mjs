@@ -11,7 +11,7 @@ import assert from 'node:assert/strict';
 import {launch} from './browser.mjs';
 
 const [stageline, folder] = process.argv.slice(2, 4).map(path => resolve(path));
-const browser = await launch({what: 'the page of a run that goes on'});
+const browser = await launch({quick: true, what: 'the page of a run that goes on'});
 const job = resolve(fileURLToPath(import.meta.url), '../../gen/live_job.py');
 const FAULT = {rank: 5, from: 12, to: 24}, STEPS = 60, MOST_MS = 120_000;
 // The message must name the rank and not its first slow step, which is found before that step is over and then has
