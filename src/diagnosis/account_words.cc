@@ -11,14 +11,17 @@ namespace stageline {
 namespace {
 
 AccountPart part_of(const AccountLine& line, bool rows_missing = false) {
-  std::string name = "account." + std::string(line.id);
-  if (line.id == "tail")
-    name += line.kind == CellKind::kOptimizer    ? ".optimizer"
-            : line.kind == CellKind::kCollective ? ".collective"
-                                                 : ".idle";
+  std::string name = "account." + std::string(line.id), own = line.name;
+  if (line.id == "tail") {
+    const std::string kind = line.kind == CellKind::kOptimizer    ? "optimizer"
+                             : line.kind == CellKind::kCollective ? "collective"
+                                                                  : "idle";
+    name += "." + kind;
+    if (own.empty()) own = kind;  // two lines with one name would be two figures with one name
+  }
   // Where the rows of work are missing, what follows them cannot be called late.
   if (line.id == "late" && rows_missing) name += ".missing";
-  return {std::string(line.id), line.name, words(name, Args().set("name", line.name)), line.ns};
+  return {std::string(line.id), own, words(name, Args().set("name", line.name)), line.ns};
 }
 
 }  // namespace

@@ -70,8 +70,9 @@ def compare(label, run, folder):
     printed = places.stageline('info', run, '--figures', 'all', '--json')
     if printed is None:
         return [], 0
-    owner = {f['name']: f['value'] for f in json.loads(printed)['figures']}
-    wrong, count = [], 0
+    told = json.loads(printed)['figures']
+    owner = {f['name']: f['value'] for f in told}
+    wrong, count = [f'{label}: {name} is the name of several figures' for name in owner if sum(f['name'] == name for f in told) > 1], 0
     asked = [*SIMPLE, lambda run: places.history(run, folder), lambda run: places.report(run, folder)]
     if (places.PACKAGE / 'stageline').is_dir() and list((places.PACKAGE / 'stageline').glob('_engine*.so')):
         asked.append(places.python)

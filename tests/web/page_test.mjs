@@ -66,6 +66,26 @@ export const cases = [
       }
     }
   }],
+  ['numbers that carry the name of a figure are that figure', async open => {
+    let page;
+    for (const run of ['slower', 'profile']) {
+      page = await overview(open, run, '', {again: page});
+      await page.waitForSelector('.glossary');
+      const {known, shown} = await page.evaluate(async () => ({
+        known: (await (await fetch('api/figures')).json()).figures.map(figure => [figure.name, figure.value]),
+        shown: [...document.querySelectorAll('[data-value]')].map(({dataset}) => [dataset.figure, dataset.value]),
+      }));
+      const values = new Map(known);
+      assert.ok(shown.length > known.length, `${run}: ${shown.length} numbers with a name`);
+      for (const [name, value] of shown) {
+        assert.ok(values.has(name), `${run}: ${name} is no figure`);
+        const own = values.get(name);
+        if (own === null) assert.equal(value, '', name);
+        else assert.ok(Math.abs(Number(value) - own) <= 0.5 + 1e-9 * Math.abs(own),
+            `${run}: ${name}: ${value}, not ${own}`);
+      }
+    }
+  }],
   ['parts of a span are told apart with any kind of colour vision, and carry white text', async open => {
     const names = ['compute', 'bubble', 'imbalance', 'jitter', 'comm', 'replicas', 'tail', 'rest', 'memory'];
     let page;
