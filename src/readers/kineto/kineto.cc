@@ -157,9 +157,12 @@ std::vector<File> read_one(const std::string& path, size_t workers, Progress* pr
   }
   files.resize(ranks->size());
   parallel_for(files.size(), [&](size_t k) { files[k] = file_of(std::move((*ranks)[k]), k); });
-  for (size_t k = 1; k < files.size(); ++k) {  // a process that was recorded again is one rank
+  for (size_t k = 1; k < files.size(); ++k) {
     const rows::FileFacts &one = files[k].facts, &before = files[k - 1].facts;
-    if (!one.identity.stated_rank && one.process == before.process && one.start_ns >= before.end_ns)
+    // One process is recorded again later; ranks run side by side.
+    const int64_t together = before.end_ns - one.start_ns;
+    const int64_t shorter = std::min(one.end_ns - one.start_ns, before.end_ns - before.start_ns);
+    if (!one.identity.stated_rank && one.process == before.process && together < shorter / 2)
       files[k].facts.identity = before.identity;
   }
   return files;

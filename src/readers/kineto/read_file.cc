@@ -102,9 +102,11 @@ class FileReader {
                                      {path_},
                                      "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]}"};
     blocks_.push_back(std::move(rows_));
+    // Names, and events that a tool added, may stand behind the end of the last recording.
+    const size_t added = block_ended_ || cut_off_ || window_.error() ? 0 : blocks_.size() - 1;
     for (size_t b = blocks_.size() - 1; b > 0; --b) {
-      if (blocks_[b].row_count > 0) continue;
-      rows::append_rows(blocks_[b - 1], std::move(blocks_[b]), 0);  // names that stand behind a recording
+      if (blocks_[b].row_count > 0 && b != added) continue;
+      rows::append_rows(blocks_[b - 1], std::move(blocks_[b]), 0);
       blocks_.erase(blocks_.begin() + static_cast<std::ptrdiff_t>(b));
     }
     for (rows::FileRows& block : blocks_) {
@@ -214,12 +216,11 @@ class FileReader {
   }
 
   static size_t end_of_text(std::string_view text, size_t open) {
-    for (size_t i = open + 1; i < text.size(); ++i) {
+    for (size_t i = open + 1; i < text.size(); ++i)
       if (text[i] == '\\')
         ++i;
       else if (text[i] == '"')
         return i + 1;
-    }
     return std::string_view::npos;
   }
   static size_t end_of_value(std::string_view text, size_t at) {
@@ -265,7 +266,8 @@ class FileReader {
       return;
     }
     if (!window_.finished()) return window_.fill();
-    if (!bare_) lose(problem::kineto_truncated_events, window_.offset_of(place.at));
+    cut_off_ = !bare_;
+    if (cut_off_) lose(problem::kineto_truncated_events, window_.offset_of(place.at));
     state_ = State::kDone;
   }
 
@@ -317,7 +319,7 @@ class FileReader {
   rows::FileRows rows_;                 // of the recording that is being read
   std::vector<rows::FileRows> blocks_;  // of those before it
   std::vector<MetaField> metadata_;
-  bool block_ended_ = false;
+  bool block_ended_ = false, cut_off_ = false;
   State state_ = State::kOuter;
   bool in_object_ = false, bare_ = false, found_events_ = false, stray_ = false;
 };
