@@ -539,11 +539,12 @@ class TimelineBuilder {
     return node;
   }
 
-  // Finds the names of annotations that hold a counter: several that differ in numbers alone, each of one slice.
+  // Finds the names of annotations that hold a counter: several that differ in numbers alone, each of one slice. The
+  // profiler's steps are no annotation of the program.
   void find_counters() {
     std::unordered_map<StringId, size_t> slices;
     for (size_t i = 0; i < s_.size(); ++i)
-      if (category(i) == Category::kUserAnnotation) ++slices[s_.name_id[i]];
+      if (category(i) == Category::kUserAnnotation && profiler_step_number(name(i)) < 0) ++slices[s_.name_id[i]];
     std::unordered_map<std::string, std::vector<StringId>> alike;
     for (const auto& [id, count] : slices) alike[without_numbers(trace_.names.text(id))].push_back(id);
     constexpr size_t kSeveral = 3;
@@ -650,11 +651,10 @@ class TimelineBuilder {
           out_.idle_of_key.resize(key + 1, 0);
           out_.longest_of_key.resize(key + 1);
         }
-        if (!out_.owners.empty() && out_.owners.back().owner == owner && out_.owners.back().end_ns == a) {
+        if (!out_.owners.empty() && out_.owners.back().owner == owner && out_.owners.back().end_ns == a)
           out_.owners.back().end_ns = b;
-        } else {
+        else
           out_.owners.push_back({a, b, owner});
-        }
         const std::vector<IdleGap>& gaps = out_.gaps;
         while (gap < gaps.size() && gaps[gap].host_end_ns <= a) ++gap;
         for (size_t g = gap; g < gaps.size() && gaps[g].start_ns < b; ++g) {

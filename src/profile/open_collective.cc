@@ -32,8 +32,13 @@ void leave_out_open_collective(Trace& trace) {
   const std::string name(trace.names.text(s.name_id[shortest]));
   if (is_message_name(name)) return;
   const int64_t launched = s.start_ns[s.partner[shortest] == kNoSliceIndex ? shortest : s.partner[shortest]];
-  for (size_t i = 0; i < s.size(); ++i)
-    if (is_host(category(*last, i)) && s.end_ns(i) <= launched) return;
+  bool shows_host = false;  // where no host was recorded, nothing shows what a rank did before
+  for (size_t i = 0; i < s.size(); ++i) {
+    if (!is_host(category(*last, i))) continue;
+    if (s.end_ns(i) <= launched) return;
+    shows_host = true;
+  }
+  if (!shows_host) return;
   trace.categories.push_back({std::string(trace.categories[s.category_id[shortest]].text), Category::kOther});
   for (const auto& [part, first] : firsts)
     part->slices.category_id[first] = static_cast<uint8_t>(trace.categories.size() - 1);
