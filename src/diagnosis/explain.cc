@@ -110,6 +110,8 @@ void say_costs(const Headline& headline, Explanation& e) {
   if (e.findings.empty() || !(e.lost_ns > 0)) return;
   Args args;
   args.set("lost", human_duration(e.lost_ns)).set("share", percent(e.lost_share()));
+  args.flag("part", std::any_of(e.findings.begin(), e.findings.end(),
+                                [](const Finding& f) { return f.weight > 0 && !f.value.starts_with("−"); }));
   e.opening = words("explain.opening", args.set("step", human_duration(e.wall_ns)));
 }
 
@@ -140,8 +142,9 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
                     args);
     } else {
       args.set("title", f.title).set("value", unless_known(f.title, f.value));
-      args.set("note", f.value_note).flag("costs", f.lost_ns_per_step > 0 && f.value.find("×") == std::string::npos);
-      title = words("explain.culprit.profile", args);
+      const bool costs = f.lost_ns_per_step > 0 && f.value.find("×") == std::string::npos;
+      title =
+          words(costs ? "explain.culprit.profile.costs" : "explain.culprit.profile", args.set("note", f.value_note));
     }
   } else {
     const auto computing =

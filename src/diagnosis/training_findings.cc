@@ -192,8 +192,7 @@ class Teller {
         sum += time_.ranks[r].steps[k].waiting_ns;
       }
       last[least] += 1;
-      lost.push_back((sum - ranks() * time_.ranks[least].steps[k].waiting_ns) /
-                     (ranks() - 1));
+      lost.push_back((sum - ranks() * time_.ranks[least].steps[k].waiting_ns) / (ranks() - 1));
     }
     const double price = median_of(std::move(lost));  // the extra time of single steps belongs to the pauses
     if (price < kLeast * step_ns_) return;

@@ -84,10 +84,11 @@ Trace trace_of(const std::vector<Script>& ranks) {
   return read_with("kineto", files);
 }
 
-// "0F0 0F1 …" of one part by start; ? where stage or micro-batch is unknown.
+// "0F0 0F1 …" of one part's work by start, without its messages; ? where stage or micro-batch is unknown.
 std::string reported(const std::vector<CellMark>& marks, uint32_t part) {
   std::vector<CellMark> own;
-  std::copy_if(marks.begin(), marks.end(), std::back_inserter(own), [&](const CellMark& m) { return m.part == part; });
+  std::copy_if(marks.begin(), marks.end(), std::back_inserter(own),
+               [&](const CellMark& m) { return m.part == part && is_compute(m.kind); });
   std::stable_sort(own.begin(), own.end(),
                    [](const CellMark& a, const CellMark& b) { return a.start_ns < b.start_ns; });
   const auto number = [](int32_t n) { return n == kUnknown ? std::string("?") : std::to_string(n); };

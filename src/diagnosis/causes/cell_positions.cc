@@ -144,8 +144,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   const auto each = [&](const auto& body) {
     for (size_t s = 0; s < g.steps.size(); ++s)
       for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
-        if (g.micro_batch[op] >= 0 && ratio(op) > 0)
-          body(s, op, place(op) * m + g.micro_batch[op]);
+        if (g.micro_batch[op] >= 0 && ratio(op) > 0) body(s, op, place(op) * m + g.micro_batch[op]);
   };
   each([&](size_t s, uint32_t op, size_t at) {
     if (!counts[s]) return;
@@ -177,8 +176,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
     size_t known = 0, too_long = 0;
     for (size_t b = 0; b < m; ++b) {
       const size_t at = p * m + b;
-      if (is_long[at] && often[at] < kNearlyAlways * seen[at].count)
-        is_long[at] = 0;
+      if (is_long[at] && often[at] < kNearlyAlways * seen[at].count) is_long[at] = 0;
       known += seen[at].count > 0, too_long += is_long[at];
     }
     const bool alone = too_long == 1 && known > 2;
@@ -213,11 +211,10 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   const auto first_of = [&](size_t at) {
     size_t b = at % m;
     const size_t p = at / m;
-    if (whole[b] != 0) {
+    if (whole[b] != 0)
       while (b > 0 && whole[b - 1] != 0 && kinds[b - 1] == kinds[b] && everywhere[b - 1] == everywhere[b]) --b;
-    } else {
+    else
       while (b > 0 && whole[b - 1] == 0 && is_long[p * m + b - 1] != 0) --b;
-    }
     return b;
   };
   // (place, or `places` for all; first micro-batch) → index into out.list.
@@ -248,8 +245,7 @@ CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts
   for (size_t i = 0; i < out.list.size(); ++i) {
     CellPosition& position = out.list[i];
     position.ratio = position.usual_ns > 0 ? position.own_ns / position.usual_ns : 1;
-    if (cells[i] > 0)
-      position.own_ns /= cells[i], position.usual_ns /= cells[i];
+    if (cells[i] > 0) position.own_ns /= cells[i], position.usual_ns /= cells[i];
   }
   return out;
 }

@@ -288,8 +288,7 @@ void CellTimes::deal_evenly(std::vector<float> ratio, const std::vector<double>&
   std::vector<Sum> sums(places * replicas * kKinds);
   std::vector<std::pair<double, double>> of_run(workers_.size());  // for each worker: sum of ratios, count
   const auto sum_of = [&](uint32_t op) {
-    return (place_of(op) / kKinds * replicas + workers_[worker_of(op)].dp) * kKinds +
-           place_of(op) % kKinds;
+    return (place_of(op) / kKinds * replicas + workers_[worker_of(op)].dp) * kKinds + place_of(op) % kKinds;
   };
   const auto known = [&](uint32_t op) {
     return worker_of(op) != kNone && g.micro_batch[op] >= 0 && usual[place_of(op)] > 0 && ratio[op] > 0;

@@ -34,8 +34,7 @@ class CellTimes {
   // (stage, chunk, kind) as a number below place_count().
   size_t place_count() const { return stages_ * static_cast<size_t>(chunks_) * kKinds; }
   size_t place(int32_t stage, int32_t chunk, CellKind kind) const {
-    return (stage * static_cast<size_t>(chunks_) + chunk) * kKinds +
-           static_cast<size_t>(kind);
+    return (stage * static_cast<size_t>(chunks_) + chunk) * kKinds + static_cast<size_t>(kind);
   }
   // One half of an overlapped pair shares its device with the other half, so its place is that of an F&B: it does not
   // show what an F alone takes.

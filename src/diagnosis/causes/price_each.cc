@@ -74,12 +74,11 @@ PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
   for (size_t i = 0; i < priced.all.size(); ++i) priced.worlds[i].without = add(priced.all[i].without);
   for (size_t i = 0; i < priced.all.size(); ++i) priced.worlds[i].evened = add(priced.all[i].evened);
   for (size_t i = 0; i < priced.all.size(); ++i) priced.worlds[i].otherwise = add(priced.all[i].otherwise);
-  for (const auto& [id, group] : groups_of(priced.all)) {
+  for (const auto& [id, group] : groups_of(priced.all))
     if (priced.all[group.front()].cause.together.role == Together::Role::kEqual)
       add_worlds_of_equals(group, priced, worlds);
     else
       add_worlds_of_leader(group, priced, worlds);
-  }
   const CauseWorld at_once = [&graph = search.scene.graph](uint32_t op, double& dur, double&) {
     if (is_message(graph.kind[op])) dur = std::min(dur, 0.0);
   };

@@ -93,8 +93,7 @@ void StartDelays::compare_late_workers() {
     std::vector<double> others;
     for (const auto& [worker, starts] : of)
       if (worker != late.first) others.insert(others.end(), starts.alone.begin(), starts.alone.end());
-    return std::ssize(others) >= kMinCertain &&
-           median_of(std::move(others)) - usual_ns_ >= late.second / 2;
+    return std::ssize(others) >= kMinCertain && median_of(std::move(others)) - usual_ns_ >= late.second / 2;
   });
   for (auto& [worker, by] : late_) {
     Starts& starts = of[worker];
@@ -136,9 +135,7 @@ void StartDelays::ask_hosts() {
     late.count += delay_ns(op) > limit;
   });
   if (own.of < kMinCertain || others.count < kMinCertain) return;
-  const auto share = [](const LateStarts& late) {
-    return late.count / static_cast<double>(late.of);
-  };
+  const auto share = [](const LateStarts& late) { return late.count / static_cast<double>(late.of); };
   hosts_ = share(own) < kPrompt * share(others) ? Hosts::kPrompt : Hosts::kLate;
 }
 

@@ -102,8 +102,7 @@ class LateLinks {
     if (starts_.messages().any() && late.received > 0 && late.message_ns < kByMessage * late.ns) return false;
     int64_t in_whole = 0, whole = 0;
     for (const StartDelays::StepLate& step : starts_.late_by_step(key)) {
-      if (step.count < kMinLateCells || step.count < kWholeStep * step.of)
-        continue;
+      if (step.count < kMinLateCells || step.count < kWholeStep * step.of) continue;
       in_whole += step.count, ++whole;
     }
     return whole > 0 && in_whole >= kEverywhere * late.count;
@@ -179,8 +178,7 @@ bool late_everywhere(const StartDelays& starts) {
     count += own;
     often += own >= kRareLate * starts.delays().of(worker).size();
   }
-  return often > 1 && 2 * often >= starts.worked() &&
-         count >= kRareLate * starts.cells();
+  return often > 1 && 2 * often >= starts.worked() && count >= kRareLate * starts.cells();
 }
 
 // For late starts everywhere: the delay above which delays are of another kind than the rest. These must be few cells

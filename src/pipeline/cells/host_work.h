@@ -43,7 +43,7 @@ struct HostMessage {
 
 struct HostWork {
   std::vector<HostMessage> messages;  // of ranks without a device, whose messages are those of the host
-  std::vector<Stretch> stretches;  // in order of start
+  std::vector<Stretch> stretches;     // in order of start
   int64_t sends = 0, receives = 0;
   int64_t nodes = 0;       // how many nodes autograd's engine ran that are inside no other node
   bool has_peers = false;  // every send that follows a stretch names its receiver

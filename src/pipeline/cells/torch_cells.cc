@@ -97,7 +97,7 @@ class CellMaker {
         trace_.cells.add(cell);
       }
     trace_.cells.sort();
-    if (agree) trace_.diagnostics.add(problem::cells_numbered_interleaved, Args().set("chunks", int64_t{chunks}));
+    if (agree) trace_.diagnostics.add(problem::cells_numbered_interleaved, Args().count("chunks", chunks));
     say(parts, unsure && !agree);
     return trace_.cells.size() > 0;
   }

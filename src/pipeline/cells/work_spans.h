@@ -21,7 +21,7 @@ namespace stageline {
 struct WorkSpan {
   int64_t start_ns = 0, end_ns = 0;
   bool found = false;               // false when no work of the mark's kind was recorded within it
-  bool is_whole = false;  // a message's end was recorded (gloo:recv), not only its call
+  bool is_whole = false;            // a message's end was recorded (gloo:recv), not only its call
   int32_t sends = 0, receives = 0;  // of a message's mark: operators of the host within it
 };
 

@@ -42,9 +42,7 @@ Telling tell_slow_link(std::span<const Cause* const> causes, const TellContext& 
     telling.title = words(forward ? "link.slow.forward.title" : "link.slow.backward.title", args);
     telling.detail = words("link.slow.direction.detail", args);
   }
-  for (const Cause* further : causes.subspan(1)) {
-    telling.more += words("link.slow.further", args_of(*further, context));
-  }
+  for (const Cause* further : causes.subspan(1)) telling.more += words("link.slow.further", args_of(*further, context));
   if (causes.size() > 1 && c.price.joint_ns > 0) {
     Args joint;
     joint.set("joint", context.share(c.price.joint_ns)).set("alone", context.share(c.price.lost_ns));

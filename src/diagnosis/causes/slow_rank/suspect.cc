@@ -339,13 +339,12 @@ CauseWorld as_fast_as_peers(const CauseScene& scene, const std::vector<Slow>& gr
   return [&scene, group, ratios](uint32_t op, double& dur, double&) {
     for (const Slow& one : group) {
       if (scene.times.worker_of(op) != one.worker) continue;
-      if (one.course.varies()) {
+      if (one.course.varies())
         dur /= course_factor(one.course, step_of(scene.graph, op));
-      } else if (!one.sometimes) {
+      else if (!one.sometimes)
         dur /= one.ratio;
-      } else if (const double ratio = (*ratios)[one.worker][step_of(scene.graph, op)]; ratio >= kSlowCause) {
+      else if (const double ratio = (*ratios)[one.worker][step_of(scene.graph, op)]; ratio >= kSlowCause)
         dur /= ratio;
-      }
     }
   };
 }

@@ -98,9 +98,10 @@ class StageSteps {
     double own = 0, theirs = 0;
   };
 
-  // Cells with an unknown chunk count as the first one's, as in CellTimes::place().
+  // Cells with an unknown chunk count as the first one's, as in CellTimes::place(); so do all where chunks are too many
+  // to be told apart.
   size_t at(int32_t stage, int32_t chunk, size_t step) const {
-    const size_t row = stage * chunks_ + std::max(chunk, 0);
+    const size_t row = stage * chunks_ + (chunks_ == 1 ? 0 : std::max(chunk, 0));
     return row * steps_ + step;
   }
 
@@ -234,7 +235,8 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   cause.own = std::move(slow);
   cause.certain = certainly_slow(ratios) || slow_course(cause.course);
   if (slow_course(cause.course)) return true;
-  if (one_kind) return cause.certain;
+  // Without a simulation pauses are not left out, so one step cannot tell a pause from a slow stage.
+  if (one_kind || scene.graph.source == GraphSource::kNone) return cause.certain;
   return cause.in_steps.count * kMinSlowSteps >= cause.in_steps.all;
 }
 

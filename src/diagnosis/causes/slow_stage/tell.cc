@@ -75,9 +75,7 @@ Telling tell_slow_stage(std::span<const Cause* const> causes, const TellContext&
   args.set("check", check_text(c, own, context.replicas <= 1 && !two, args));
   Telling telling = say_cause("stage.slow", "stage.slow", args);
   if (two) telling.title = words("stage.slow.two.title", args);
-  for (const Cause* further : causes.subspan(1)) {
-    telling.more += words("stage.slow.further", context.args(*further));
-  }
+  for (const Cause* further : causes.subspan(1)) telling.more += words("stage.slow.further", context.args(*further));
   if (causes.size() > 1 && c.price.joint_ns > 0)
     telling.more += words("stage.slow.joint", Args().set("joint", context.share(c.price.joint_ns)));
   telling.table = {"waterfall", "waterfall-stages"};

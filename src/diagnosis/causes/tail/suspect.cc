@@ -94,9 +94,8 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
     int32_t longest = kUnknown;
     double own = 0, others = 0;
     const std::map<int32_t, double>& medians = median_ns[number];
-    for (const auto& [stage, ns] : medians) {
+    for (const auto& [stage, ns] : medians)
       if (longest == kUnknown || ns > medians.at(longest)) longest = stage;
-    }
     if (medians.size() > 1) {
       std::vector<double> beside;
       for (const auto& [stage, ns] : medians)
