@@ -97,8 +97,8 @@ void take_anchor(Device& d) {
   } else if (!first) {
     const Anchor& last = d.anchors[(d.anchor_count - 1) % kKeptAnchors];
     float ms = 0;
-    const double host_ns = static_cast<double>(anchor.host_ticks - last.host_ticks) * 1e9 /
-                           static_cast<double>(state.ticks_per_second);
+    const double host_ns =
+        static_cast<double>(anchor.host_ticks - last.host_ticks) * 1e9 / static_cast<double>(state.ticks_per_second);
     const double slack_ns = 2e6 + host_ns * 0.01;
     if (d.driver->elapsed(&ms, last.event, d.spare_events[0]) != 0) {
       refused.fetch_add(1);

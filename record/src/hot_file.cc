@@ -56,8 +56,7 @@ int create_hot(const char* path, uint64_t bytes, uint64_t header_bytes) {
 }  // namespace
 
 RingHeader* ring_at(uint32_t index) {
-  return reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(state.hot) + state.rings_at +
-                                       index * state.ring_bytes);
+  return reinterpret_cast<RingHeader*>(reinterpret_cast<char*>(state.hot) + state.rings_at + index * state.ring_bytes);
 }
 
 bool open_hot_file(const Settings& settings, const char* stem, const FileHeader& identity) {
@@ -73,13 +72,12 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
   state.hot_path[0] = '\0';
   const char* wish = getenv("STAGELINE_HOT_DIR");
   const char* name = strrchr(stem, '/') ? strrchr(stem, '/') + 1 : stem;
-  if (wish && *wish) {
+  if (wish && *wish)
     snprintf(state.hot_path, sizeof state.hot_path, "%s/%s.slhot", wish, name);
-  } else if (is_local(settings.dir)) {
+  else if (is_local(settings.dir))
     snprintf(state.hot_path, sizeof state.hot_path, "%s.slhot", stem);
-  } else {
+  else
     snprintf(state.hot_path, sizeof state.hot_path, "/dev/shm/%s.slhot", name);
-  }
   {
     const LimitQuiet quiet;
     fd = create_hot(state.hot_path, bytes, rings_at);
@@ -145,8 +143,9 @@ void give_up_recording() {
   control.load()->on.store(0);
   char text[2048];
   size_t size = 0;
-  for (const char* part : {"stageline: ", state.cold.path(),
-                           ": another program changed the files of this recording, so it has ended; the program goes on\n"})
+  for (const char* part :
+       {"stageline: ", state.cold.path(),
+        ": another program changed the files of this recording, so it has ended; the program goes on\n"})
     for (; *part && size < sizeof text; ++part) text[size++] = *part;
   if (::write(2, text, size) < 0) return;
 }
@@ -178,7 +177,8 @@ void on_bus_error(int signal, siginfo_t* facts, void* context) {
 
 void survive_cut_files() {
   struct sigaction now{};
-  if (sigaction(SIGBUS, nullptr, &now) != 0 || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error)) return;
+  if (sigaction(SIGBUS, nullptr, &now) != 0 || ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_bus_error))
+    return;
   struct sigaction own{};
   own.sa_sigaction = on_bus_error;
   own.sa_flags = SA_SIGINFO | SA_ONSTACK;

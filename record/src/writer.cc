@@ -278,9 +278,9 @@ void Writer::put_end() {
   JsonText json(text, sizeof text);
   json.number("records", static_cast<int64_t>(s.records));
   json.number("written", static_cast<int64_t>(written_));
-  int64_t dropped = 0;
-  for (uint32_t i = 0; i < SLR_DROP_CAPTURE; ++i) dropped += static_cast<int64_t>(s.drops[i]);
-  json.number("dropped", dropped);
+  uint64_t dropped = 0;  // without a sign: another program may have overwritten the counts
+  for (uint32_t i = 0; i < SLR_DROP_CAPTURE; ++i) dropped += s.drops[i];
+  json.number("dropped", static_cast<int64_t>(dropped));
   json.number("device_ranges", static_cast<int64_t>(s.device_ranges));
   json.number("events", static_cast<int64_t>(s.events));
   json.number("driver_ns", static_cast<int64_t>(s.driver_ns));
