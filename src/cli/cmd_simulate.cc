@@ -69,6 +69,7 @@ SimulatedFiles files_in(const std::filesystem::path& folder) {
   const auto collect = [&](const fs::path& place) {
     for (const fs::directory_entry& entry : fs::directory_iterator(place, ec)) {
       const std::string name = entry.path().filename().string();
+      if (name.find(".partial.") != std::string::npos) continue;  // of a writer that was killed; no reader takes it
       if (name.starts_with("workerlog.") || name == "cells.csv") found.logs.push_back(entry.path());
       if (entry.is_directory(ec) && is_profile_folder(name)) found.profiles.push_back(entry.path());
     }

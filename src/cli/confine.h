@@ -53,9 +53,9 @@ Result<std::string> private_folder(Companion& companion);
 
 // Restricts this thread and those that it will start, so it must be called before any other thread is started.
 // `readable` are the files and folders that stay readable (folders with everything below them, links with their
-// targets), in `writable` files may be made and replaced. Unless `connects`, it can open no TCP connection either (Linux
-// 6.7). Makes the private folder. Errors: kIo when the folder cannot be made, or when the kernel has Landlock but
-// refuses.
+// targets), in `writable` files may be made and replaced. Unless `connects`, it can open no TCP connection either
+// (Linux 6.7). Makes the private folder. Errors: kIo when the folder cannot be made, or when the kernel has Landlock
+// but refuses.
 Result<Confined> confine_to(const std::vector<std::string>& readable, Companion& companion,
                             const std::vector<std::string>& writable = {}, bool connects = false);
 

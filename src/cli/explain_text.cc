@@ -27,9 +27,7 @@ std::string joined_paths(const std::vector<std::string>& paths) {
 std::string explain_text(const Terminal& terminal, const Explanation& e, const std::vector<std::string>& paths) {
   const bool zh = terminal.lang == "zh";
   const auto pick = [&](const Text& text) { return text.in(zh); };
-  std::string out = pick(e.run);
-  if (out.empty()) out = pick(e.headline.title);
-  out += "\n";
+  std::string out = e.run.empty() ? wrapped(pick(e.headline.title), terminal.width, 0) : pick(e.run) + "\n";
   if (e.run.empty())
     out += wrapped(pick(e.headline.lead), terminal.width, 0);
   else if (!e.opening.empty())

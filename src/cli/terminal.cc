@@ -185,7 +185,9 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   const bool zh = terminal.lang == "zh";
   const auto pick = [&](const Text& text) { return terminal_text(text.in(zh), true); };
   const Headline& h = findings.headline;
-  std::string out = painted(pick(h.title), "1", terminal.colour_out) + "\n";
+  std::string headline = wrapped(pick(h.title), terminal.width, 0);
+  headline.pop_back();  // the end of the line stays without colour
+  std::string out = painted(headline, "1", terminal.colour_out) + "\n";
   out += wrapped(pick(h.lead), terminal.width, 0) + "\n";
   int label_width = 0;
   for (const SpanPart& part : h.parts) label_width = std::max(label_width, display_width(pick(part.label)));

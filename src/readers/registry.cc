@@ -63,18 +63,15 @@ Result<const Reader*> find_taker(const Source& source, std::string_view forced, 
                  {},
                  near.empty() ? "stageline help readers lists them" : "did you mean \"" + near + "\"?"};
   }
-  if (source.files.empty() && !source.passed.empty())
+  if (source.files.empty() && !source.passed.empty()) {
+    const std::string root = source.roots.empty() ? "" : source.roots[0], deeper = folder_with_files(root);
     return Error{ErrorCode::kUnknownKind,
                  "no file of this folder can be read: " + source.passed[0].rel + " is " + source.passed[0].why +
                      (source.passed_count > 1 ? ", and " + std::to_string(source.passed_count - 1) + " more" : ""),
-                 {source.roots.empty() ? "" : source.roots[0]},
-                 "name the file, or the folder in which it lies"};
-  if (source.files.empty())
-    if (const std::string deeper = folder_with_files(source.roots.empty() ? "" : source.roots[0]); !deeper.empty())
-      return Error{ErrorCode::kUnknownKind,
-                   "there is no file in this folder and the two levels below it",
-                   {source.roots[0]},
-                   "its files lie deeper: stageline info " + deeper};
+                 {root},
+                 deeper.empty() ? "name the file, or the folder in which it lies"
+                                : "its files lie deeper: stageline info " + deeper};
+  }
   if (source.files.empty())
     return Error{
         ErrorCode::kUnknownKind,

@@ -199,7 +199,7 @@ class LateStarts(Limits):
         self.assertRegex(found[0]['detail_en'], r'(2\.9|3\.0)')
 
     def test_recorded_pipelines_of_torch(self):
-        for name, ids in {'1f1b': {'messages.slow'}, '1f1b-shapes': {'host.late_starts'}, '1f1b-two-replicas': {'messages.slow'},
+        for name, ids in {'1f1b': {'messages.slow'}, '1f1b-shapes': {'messages.slow'}, '1f1b-two-replicas': {'messages.slow'},
                           'dualpipe-v': {'host.late_starts'}}.items():
             with self.subTest(name=name):
                 found = self.reported(RECORDED / name)['findings']

@@ -79,7 +79,8 @@ class Pipelines(Case):
             late = [cell for cell in rows(path, "SELECT end_ns FROM cells WHERE kind = 'RF'")]
             arrivals = sorted(round(1000 * c['arrives']) for c in cells if c['kind'] == 'F' and c['arrives'])
             base = min(int(end) for end, in late) - arrivals[0]
-            self.assertEqual(sorted(int(end) - base for end, in late)[:3], [round(a) for a in arrivals[:3]])
+            ends = {int(end) - base for end, in late}
+            self.assertGreaterEqual(len(ends & set(arrivals)), steps)  # the others were posted after the message had come
 
     def test_the_interleaved_schedule_is_numbered_by_its_order(self):
         for stages, chunks, micro_batches in ((2, 2, 4), (2, 3, 4), (4, 2, 8)):

@@ -53,7 +53,10 @@ inline void look_at(Trace& trace, const TempFolder& folder, uint8_t how, uint8_t
       FUZZ_CHECK(trace.cells.dur_ns(i) >= 0, "a cell ends before it starts");
   }
   infer_layout(trace, layout);
-  for (const Part& part : trace.parts) FUZZ_CHECK(part.stage >= 0 && part.dp >= 0, part.source);
+  std::vector<bool> has_cells(trace.parts.size());  // a rank without cells may have no place in the pipeline
+  for (const uint32_t part : trace.cells.part) has_cells[part] = true;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    FUZZ_CHECK(!has_cells[p] || (trace.parts[p].stage >= 0 && trace.parts[p].dp >= 0), trace.parts[p].source);
   link_cells(trace);
   check_trace(trace, places);
   const PipelineSums sums = pipeline_sums(trace);

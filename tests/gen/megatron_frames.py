@@ -90,16 +90,13 @@ def events_of(rank, cells, stages, chunks, device):
         else:
             call = {'FF': 'send_forward_recv_forward', 'FB': 'send_forward_recv_backward', 'BF': 'send_backward_recv_forward',
                     'BB': 'send_backward_recv_backward'}[before['kind'] + c['kind']]
-        at, until = (before['end'] if before else c['start'] - 9) + 1, c['start'] - 2
-        if c['arrives'] is not None:
-            at = min(at, c['arrives'] - 20)
-            at = max(at, before['end'] + 0.5) if before and before['end'] < c['arrives'] - 20 else at
+        at, until = (before['end'] + 0.5 if before else min(c['start'] - 9, (c['arrives'] or c['start']) - 20)), c['start'] - 2
         if not device or receives:
             x('python_function', P2P + call, at, max(until, at + 1) if not device else at + 2)
         if device and receives:
             corr = 10_000 + number[0]
             x('cuda_runtime', 'cudaLaunchKernel', at + 0.5, at + 1, correlation=corr)
-            x('kernel', 'ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)', at + 2, c['arrives'], 24, 0, correlation=corr, stream=24, device=0)
+            x('kernel', 'ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)', at + 2, max(c['arrives'], at + 4), 24, 0, correlation=corr, stream=24, device=0)
         if not device and sends:
             x('cpu_op', 'c10d::send', at + 1, at + 2)
             x('user_annotation', 'gloo:send', at + 1.5, at + 3)

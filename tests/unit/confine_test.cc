@@ -83,8 +83,9 @@ TEST_CASE("the companion does what it was told at its start and nothing else, wh
     Companion companion({fs::canonical(base + "/runs").string()});
     companion.remove_at_end(base + "/private");
     companion.remove_at_end(base + "/home");  // a second one is not removed
-    for (const char* name : {"/runs/link.stageline-notes.json", "/runs/folder/x.stageline-notes.json",
-                             "/home/x.stageline-notes.json", "/runs/../home/x.stageline-notes.json", "/runs/notes.json"})
+    for (const char* name :
+         {"/runs/link.stageline-notes.json", "/runs/folder/x.stageline-notes.json", "/home/x.stageline-notes.json",
+          "/runs/../home/x.stageline-notes.json", "/runs/notes.json"})
       CHECK_FALSE(companion.write_notes(base + name, "", "bytes"));
     const std::string notes = base + "/runs/a.stageline-notes.json";
     const auto first = companion.write_notes(notes, "", "one");

@@ -72,10 +72,9 @@ TEST_CASE("kineto ranks: processes that all believe to be rank 0") {
 TEST_CASE("kineto files: cycles of one worker become one rank, links stay within a file") {
   Folder folder;
   const auto cycle = [](int at, const std::string& suffix, const std::string& process) {
-    std::string text =
-        trace(x("user_annotation", "ProfilerStep#" + suffix, std::to_string(at), "100") + ",\n" +
-              op("op" + suffix, at + 1, 50, 1) + ",\n" + launch(at + 5, 5, 10, ", \"External id\": 1") + ",\n" +
-              kernel("k" + suffix, at + 20, 10, 10, ", \"External id\": 1"));
+    std::string text = trace(x("user_annotation", "ProfilerStep#" + suffix, std::to_string(at), "100") + ",\n" +
+                             op("op" + suffix, at + 1, 50, 1) + ",\n" + launch(at + 5, 5, 10, ", \"External id\": 1") +
+                             ",\n" + kernel("k" + suffix, at + 20, 10, 10, ", \"External id\": 1"));
     for (size_t found; (found = text.find("\"pid\": 7,")) != std::string::npos;)
       text.replace(found, 9, "\"pid\": " + process + ",");
     return text;

@@ -300,7 +300,8 @@ TEST_CASE("profile findings: waiting for a late rank is a share of the spans of 
 TEST_CASE("profile findings: files days apart are said in the headline") {
   Trace trace;
   trace.diagnostics.add({"kineto.far_apart", Severity::kWarning, {}, 1, {}});
-  CHECK(profile_findings(trace, sums_of({RankTimes{}})).headline.lead.en.starts_with("The files are more than a day apart"));
+  CHECK(profile_findings(trace, sums_of({RankTimes{}}))
+            .headline.lead.en.starts_with("The files are more than a day apart"));
 }
 
 TEST_CASE("notes of several analyses: what two of them saw is one flaw") {

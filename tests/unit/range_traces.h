@@ -51,7 +51,7 @@ inline RangeRun make_ranges(const char* name, const ScheduleSizes& sizes, int st
   run.stages.resize(times->size());
   for (int step = 0; step < steps; ++step)
     for (size_t r = 0; r < times->size(); ++r) {
-      const auto rows = expected_rows(RowHypothesis{.schedule = *schedule}, static_cast<int32_t>(r));
+      const auto rows = expected_rows(RowHypothesis{.schedule = *schedule, .stages = {}}, static_cast<int32_t>(r));
       for (size_t i = 0; i < rows.size(); ++i)
         run.stages[r].push_back({range_name(rows[i].kind), (*times)[r][i].start_ns + step * run.step_ns,
                                  (*times)[r][i].end_ns + step * run.step_ns, kUnknown, kUnknown, rows[i], step});

@@ -323,13 +323,12 @@ TEST_CASE("recognise: the edit distance equals the textbook's") {
     b = a;
     for (int edits = pick(0, 12); edits > 0 && !b.empty(); --edits) {
       const auto at = b.begin() + pick(0, static_cast<int>(b.size()) - 1);
-      if (pick(0, 2) == 0) {
+      if (pick(0, 2) == 0)
         b.erase(at);
-      } else if (pick(0, 1) == 0) {
+      else if (pick(0, 1) == 0)
         b.insert(at, WorkToken{pick(0, 5)});
-      } else {
+      else
         at->micro_batch = pick(0, 5);
-      }
     }
     std::vector<std::vector<size_t>> table(a.size() + 1, std::vector<size_t>(b.size() + 1));
     for (size_t i = 0; i <= a.size(); ++i)

@@ -246,8 +246,9 @@ const std::set<std::string, std::less<>> kNeverOne = {
     "problem.reader.steps_missing", "problem.reader.steps_numbered", "problem.kineto.missing_ranks",
     "layout.inferred.replicas",
     // Sentences of causes, whose counts come without a number of their own:
-    "course.some", "data.uneven.detail", "host.pauses.collector.detail", "host.pauses.many.detail", "host.pauses.guessed.detail",
-    "host.late_starts.detail", "sends.blocking.detail", "long_step.link", "long_step.hosts"};
+    "course.some", "data.uneven.detail", "host.pauses.collector.detail", "host.pauses.many.detail",
+    "host.pauses.guessed.detail", "host.late_starts.detail", "sends.blocking.detail", "long_step.link",
+    "long_step.hosts"};
 
 }  // namespace
 

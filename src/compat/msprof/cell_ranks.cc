@@ -163,7 +163,9 @@ void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::ve
 void say_clocks(Trace& trace, Diagnostics& notes) {
   constexpr int64_t kMinNs = 1000;
   if (trace.machine_count() < 2 || trace.cells.size() == 0) return;
-  const AlignOptions align{AlignMode::kAuto, false, true, {}};
+  AlignOptions align;
+  align.mode = AlignMode::kAuto;
+  align.trust_clocks = true;
   if (!map_clocks(trace, align) || trace.alignment != AlignState::kMapped) return;
   int64_t least = INT64_MAX, most = INT64_MIN;
   for (const Part& part : trace.parts) {

@@ -131,9 +131,7 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
   TRY(ranks, wanted_ranks(*found, options, chart.notes));
   const bool copies = options.to != PpChartOptions::To::kInPlace;
   PpChartFolder folder;
-  if (copies) {
-    TRY_OK(take(open_output_folder(options, found->ranks, *ranks), folder));
-  }
+  if (copies) TRY_OK(take(open_output_folder(options, found->ranks, *ranks), folder));
   chart.ranks.resize(ranks->size());
   for (size_t i = 0; i < ranks->size(); ++i) chart.ranks[i].rank = (*ranks)[i].rank;
   std::vector<Diagnostics> notes(ranks->size());
