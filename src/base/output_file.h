@@ -5,8 +5,8 @@
 // that it would obey (base/terminal_text.h), whatever the names in a trace and whatever the format; files and pipes get
 // the bytes unchanged.
 //
-// A file that is written again keeps its mode and, where the user may set them, its owner and group. A link that another
-// user made in a folder of everybody (/tmp) is refused.
+// A file that is written again keeps its mode and, where the user may set them, its owner and group. A link that
+// another user made in a folder of everybody (/tmp) is refused.
 //
 // Protection of inputs: a target that is a file of the input, under any name (base/input_files.h), is refused when the
 // file is created. It is checked once more before the rename, because an input may become known in between. Partial

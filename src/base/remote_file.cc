@@ -84,8 +84,7 @@ Result<HttpResponse> ask(const std::string& path, const S3Query& query, const st
       error.where = {path};
       return error;
     }
-    if (answer->status != 200 && answer->status != 206 && answer->status != 416)
-      return refusal(path, *answer, nullptr);
+    if (answer->status != 200 && answer->status != 206 && answer->status != 416) return refusal(path, *answer, nullptr);
     return answer;
   }
   TRY(by, aws_credentials());
@@ -194,7 +193,8 @@ std::string told_address(const std::string& path) {
   const size_t at = path.rfind('@', std::min(path.find('/', host), query));
   const bool has_user = at != std::string::npos && at >= host;
   if (!has_user && query == path.size()) return path;
-  const std::string told = path.substr(0, host) + path.substr(has_user ? at + 1 : host, query - (has_user ? at + 1 : host));
+  const std::string told =
+      path.substr(0, host) + path.substr(has_user ? at + 1 : host, query - (has_user ? at + 1 : host));
   const std::lock_guard lock(known_mutex);
   if (whole_addresses().contains(path)) return path;
   for (int number = 1;; ++number) {

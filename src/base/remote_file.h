@@ -16,10 +16,10 @@ namespace stageline {
 
 bool is_remote(std::string_view path);
 
-// Returns an address without its user part and without its query, which may hold passwords and signatures, and keeps the
-// whole address for requests. Everything that is shown, written or passed on comes from names, so a path is replaced by
-// this where it enters the program. Two addresses that differ only in these parts get different names. Other paths are
-// returned as they are.
+// Returns an address without its user part and without its query, which may hold passwords and signatures, and keeps
+// the whole address for requests. Everything that is shown, written or passed on comes from names, so a path is
+// replaced by this where it enters the program. Two addresses that differ only in these parts get different names.
+// Other paths are returned as they are.
 std::string told_address(const std::string& path);
 
 // Allows or forbids opening remote files. They are forbidden until a command allows them, and only commands do so that

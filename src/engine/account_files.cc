@@ -272,8 +272,7 @@ void account_files(const Source& source, bool all_wanted, bool by_reader, Trace&
   for (const auto& [why, of] : by_reason) append_item(names, of + " (" + why + ")", "; ");
   if (passed > static_cast<int64_t>(kMaxNamed))
     names += " and " + std::to_string(passed - static_cast<int64_t>(kMaxNamed)) + " more";
-  if (passed > 0)
-    trace.diagnostics.add(problem::source_passed_over, Args().set("names", names), {first}, passed);
+  if (passed > 0) trace.diagnostics.add(problem::source_passed_over, Args().set("names", names), {first}, passed);
   find_early_ends(trace, files_said_lost(trace));
   if (!by_reader) find_identical(trace);
 }

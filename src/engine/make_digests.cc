@@ -190,8 +190,7 @@ void keep_losses(const Diagnostics& from, Diagnostics& to) {
 Diagnostics damaged_files(const DigestPlan& plan, Trace& trace) {
   Diagnostics kept = trace.diagnostics, damaged;
   const DigestOptions& asked = plan.options;
-  account_files(plan.source, asked.first_rank <= 0 && asked.last_rank == DigestOptions().last_rank, false,
-                trace);
+  account_files(plan.source, asked.first_rank <= 0 && asked.last_rank == DigestOptions().last_rank, false, trace);
   for (const Diagnostic& d : trace.diagnostics.items())
     if (d.name == "source.damaged") damaged.add(d);
   trace.diagnostics = std::move(kept);

@@ -75,11 +75,10 @@ Status write_trace_with_counters(const ExportInput& input, const std::string& pa
   const TorchRank& rank = *held;
   TraceOverlay overlay;
   overlay.part = input.options.part;
-  if (input.options.hta) {
+  if (input.options.hta)
     TRY_OK(add_hta(*run, rank, overlay.new_events));
-  } else {
+  else
     add_exact(*run, rank, overlay.new_events);
-  }
   if (overlay.new_events.empty())
     return Error{ErrorCode::kBadInput,
                  "nothing to count in rank " + std::to_string(rank.rank) + ": no launched device work and no copies",

@@ -13,12 +13,11 @@ struct StepMeansFact {
     StepMeans out;
     const PipelineSums& sums = sums_of(run);
     const StepPeriods& periods = periods_of(run);
-    if (const RunGraph& made = graph_of(run, LaunchRule::kInOrder); made.graph) {
+    if (const RunGraph& made = graph_of(run, LaunchRule::kInOrder); made.graph)
       for (const GraphStep& step : made.graph->steps)
         out.numbers.push_back(step.step), out.span_ns.push_back(step.span_ns);
-    } else {
+    else
       for (const StepSpan& span : periods.spans) out.numbers.push_back(span.step), out.span_ns.push_back(span.ns);
-    }
     std::vector<double> usual;
     for (size_t s = 0; s < out.numbers.size(); ++s)
       if (!sums.is_outlier(out.numbers[s])) usual.push_back(out.span_ns[s]);

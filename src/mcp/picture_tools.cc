@@ -235,9 +235,8 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   if (run.trace.cells.size() == 0) return cannot("no_pipeline_cells");
   OpenOptions options = run.options;
   if (const auto step = arguments["step"].integer()) options.first_step = options.last_step = *step;
-  if (const Value range = arguments["range"]; !range.is_none()) {
+  if (const Value range = arguments["range"]; !range.is_none())
     TRY_OK(take(parse_time_range(range.text()), options.range));
-  }
   TRY(trace, read_again(run, options));
   ExportOptions drawing;
   drawing.ghosts = Ghosts::kOff;

@@ -230,17 +230,14 @@ Result<std::string> Tools::open(const Value& arguments) {
     TRY(path, confined(arguments["paths"].item(i).text()));
     paths.push_back(std::move(*path));
   }
-  if (const Value ranks = arguments["ranks"]; !ranks.is_none()) {
+  if (const Value ranks = arguments["ranks"]; !ranks.is_none())
     TRY_OK(take(parse_number_list(ranks.text()), options.ranks));
-  }
   if (const Value steps = arguments["steps"]; !steps.is_none())
     TRY_OK(parse_step_range(steps.text(), options.first_step, options.last_step));
-  if (const Value range = arguments["range"]; !range.is_none()) {
+  if (const Value range = arguments["range"]; !range.is_none())
     TRY_OK(take(parse_time_range(range.text()), options.range));
-  }
-  if (const Value align = arguments["align"]; !align.is_none()) {
+  if (const Value align = arguments["align"]; !align.is_none())
     TRY_OK(take(parse_align_mode(align.text()), options.align.mode));
-  }
   options.progress = progress_;
   // Taken before the files are read, so that a change while they are read counts as a change.
   std::string files = files_at(paths);

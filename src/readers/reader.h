@@ -43,7 +43,7 @@ struct Source {
   };
   std::vector<Passed> passed;
   int64_t passed_count = 0;
-  std::vector<std::string> copies;      // folders below a root that pp-chart filled with copies; they are left out
+  std::vector<std::string> copies;  // folders below a root that pp-chart filled with copies; they are left out
 
   // Returns the first 64 KiB of a file, decompressed. They are read once and kept.
   std::string_view head(size_t file) const;

@@ -75,8 +75,7 @@ Status scan_remote(const std::string& path, bool several, Source& source) {
 
 void pass(Source& source, const fs::path& path, const std::string& rel, const char* why, bool leads_nowhere = false) {
   ++source.passed_count;
-  if (source.passed.size() < Source::kMaxPassed)
-    source.passed.push_back({path.string(), rel, why, leads_nowhere});
+  if (source.passed.size() < Source::kMaxPassed) source.passed.push_back({path.string(), rel, why, leads_nowhere});
 }
 
 struct Seen {  // folders that have been listed, since links may lead back into them

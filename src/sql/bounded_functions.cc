@@ -87,8 +87,7 @@ void trim_ends(sqlite3_context* context, int count, sqlite3_value** values) {
 void like(sqlite3_context* context, int count, sqlite3_value** values) {
   if (any_null(count, values)) return sqlite3_result_null(context);
   const std::string_view pattern = text_of(values[0]), text = text_of(values[1]);
-  const int most =
-      sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1);
+  const int most = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1);
   if (pattern.size() > static_cast<size_t>(most))
     return sqlite3_result_error(context, "LIKE or GLOB pattern too complex", -1);
   if (is_too_much(context, text.size(), pattern.size())) return;
@@ -193,10 +192,18 @@ int add_bounded_functions(sqlite3* db) {
     void (*call)(sqlite3_context*, int, sqlite3_value**);
   };
   int code = SQLITE_OK;
-  for (const Function& f : {Function{"instr", 2, 0, instr}, {"replace", 3, 0, replace}, {"trim", 1, 3, trim_ends},
-                            {"trim", 2, 3, trim_ends}, {"ltrim", 1, 1, trim_ends}, {"ltrim", 2, 1, trim_ends},
-                            {"rtrim", 1, 2, trim_ends}, {"rtrim", 2, 2, trim_ends}, {"like", 2, 0, like},
-                            {"like", 3, 0, like}, {"glob", 2, 1, like}, {"printf", -1, 0, print},
+  for (const Function& f : {Function{"instr", 2, 0, instr},
+                            {"replace", 3, 0, replace},
+                            {"trim", 1, 3, trim_ends},
+                            {"trim", 2, 3, trim_ends},
+                            {"ltrim", 1, 1, trim_ends},
+                            {"ltrim", 2, 1, trim_ends},
+                            {"rtrim", 1, 2, trim_ends},
+                            {"rtrim", 2, 2, trim_ends},
+                            {"like", 2, 0, like},
+                            {"like", 3, 0, like},
+                            {"glob", 2, 1, like},
+                            {"printf", -1, 0, print},
                             {"format", -1, 0, print}})
     if (code == SQLITE_OK)
       code = sqlite3_create_function_v2(db, f.name, f.arguments, kPure, reinterpret_cast<void*>(f.data), f.call,

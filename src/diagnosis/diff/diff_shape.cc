@@ -18,8 +18,7 @@ struct Shape {
   bool messages = false;
 
   double follows() const {
-    return recognition.best().equal_lists /
-           static_cast<double>(std::max<int64_t>(recognition.lists, 1));
+    return recognition.best().equal_lists / static_cast<double>(std::max<int64_t>(recognition.lists, 1));
   }
 };
 

@@ -28,9 +28,7 @@ Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
   }
   const double usual_ns = mean_of(side.step_ns);
   for (size_t s = 0; s < side.graph.steps.size(); ++s)
-    if (!side.usual[s])
-      side.long_ns +=
-          (side.graph.steps[s].span_ns - usual_ns) / side.graph.steps.size();
+    if (!side.usual[s]) side.long_ns += (side.graph.steps[s].span_ns - usual_ns) / side.graph.steps.size();
   return side;
 }
 

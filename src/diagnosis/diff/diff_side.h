@@ -34,8 +34,7 @@ double standard_error(const std::vector<double>& values, int64_t independent);
 class Pairs {
  public:
   Pairs(const Side& a, const Side& b) : b_(b), pair_of_(b.graph.steps.size(), -1) {
-    for (size_t k = 0; k < b.steps.size(); ++k)
-      pair_of_[b.steps[k]] = a.steps[k * a.steps.size() / b.steps.size()];
+    for (size_t k = 0; k < b.steps.size(); ++k) pair_of_[b.steps[k]] = a.steps[k * a.steps.size() / b.steps.size()];
     independent_ = std::min(a.steps.size(), b.steps.size());
   }
   const std::vector<int64_t>& pair_of() const { return pair_of_; }

@@ -201,8 +201,7 @@ void remove_cells(Trace& trace, CellKind kind) {
   uint32_t count = 0;
   for (size_t i = 0; i < now.size(); ++i)
     if (trace.cells.kind[i] != kind) now[i] = count++;
-  std::erase_if(trace.links,
-                [&](const Link& l) { return now[l.from_cell] == kNoSlice || now[l.to_cell] == kNoSlice; });
+  std::erase_if(trace.links, [&](const Link& l) { return now[l.from_cell] == kNoSlice || now[l.to_cell] == kNoSlice; });
   for (Link& l : trace.links) l = {now[l.from_cell], now[l.to_cell]};
   trace.cells.filter([&](size_t i) { return now[i] != kNoSlice; });
 }
@@ -215,8 +214,7 @@ std::optional<Trace> without_unshared(const Trace& trace, const Trace& other, co
     if (!has_kind(trace, kind) || has_kind(other, kind)) continue;
     if (!out) out = trace.copy();
     remove_cells(*out, kind);
-    notes.add(problem::diff_not_in_both,
-              Args().set("run", name).flag("optimizer", kind == CellKind::kOptimizer));
+    notes.add(problem::diff_not_in_both, Args().set("run", name).flag("optimizer", kind == CellKind::kOptimizer));
   }
   return out;
 }
@@ -245,8 +243,8 @@ class Differ {
     diff_.matched = match.matched;
     diff_.unmatched = match.unmatched;
     diff_.unused = match.unused;
-    DiffGroups groups = group_operations(b_.graph, match.a_times, b_.usual, kMaxDiffGroups,
-                                         [&](uint32_t op) { return fresh_.of(op); });
+    DiffGroups groups =
+        group_operations(b_.graph, match.a_times, b_.usual, kMaxDiffGroups, [&](uint32_t op) { return fresh_.of(op); });
     const Replayed replayed = replay_groups(b_.graph, match.a_times, groups, pairs_);
     add_schedule(replayed.summed);
     add_groups(match.a_times, groups, replayed);

@@ -91,9 +91,7 @@ Findings allocator_findings(const Run& run) {
       peak = std::max(peak, sum.peak_bytes);
       unused = sum_or_limit(unused, sum.free_external_bytes - sum.awaiting_bytes - sum.pieces_bytes);
       const int64_t in_pieces = sum.pieces_bytes - sum.largest_piece_bytes;
-      if (in_pieces < kWorthBytes ||
-          in_pieces < kWorthSaying * sum.reserved_bytes)
-        continue;
+      if (in_pieces < kWorthBytes || in_pieces < kWorthSaying * sum.reserved_bytes) continue;
       Finding f;
       f.id = "memory.fragmented";
       f.evidence = {"allocator-snapshot", "allocator-sums"};

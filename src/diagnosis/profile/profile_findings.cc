@@ -185,11 +185,10 @@ std::vector<Finding> price(const Trace& trace, const ProfileFacts& facts, const 
                            const ProfileAccount& account) {
   std::vector<Finding> list;
   add_late_and_slow_ranks(facts, list);
-  if (facts.accounted) {
+  if (facts.accounted)
     add_loss_findings(facts, account, list);
-  } else {
+  else
     add_idle(facts, list);
-  }
   add_exposed_communication(facts, sums, list);
   add_exposed_copies(facts, list);
   add_pageable(facts, list);
@@ -230,11 +229,10 @@ void tell(const ProfileFacts& facts, std::vector<std::string> covered, Findings&
     x.value_note = words(facts.step_count > 0 ? "note.step" : "profile.note.recording");
   }
   const bool has_parts = !out.headline.parts.empty(), devices = !facts.ranks.empty();
-  if (devices) {
+  if (devices)
     close_account(out.list, covered, out.headline);
-  } else if (has_parts) {
+  else if (has_parts)
     out.headline.closing = words("profile.closing.host");
-  }
   if (out.list.empty() && (devices || has_parts))
     out.list.push_back(nothing_found(devices ? "profile.nothing" : "profile.nothing.host"));
 }

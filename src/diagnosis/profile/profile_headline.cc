@@ -36,11 +36,10 @@ void add_span_parts(const ProfileFacts& f, const ProfileAccount& account, Headli
   part("comm-wait", f.comm_wait_ns);
   part("comm", f.whole.exposed_comm_ns - f.comm_wait_ns);
   part("memory", f.whole.exposed_memory_ns);
-  if (f.accounted) {
+  if (f.accounted)
     add_idle_parts(account, h);
-  } else {
+  else
     part("idle", f.whole.idle_ns);
-  }
 }
 
 // "3 steps", for a number above zero.

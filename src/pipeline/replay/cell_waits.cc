@@ -42,8 +42,7 @@ class CellWaits {
   explicit CellWaits(const Trace& trace) : trace_(trace), cells_(trace.cells), recorded_(trace) {
     for (const StepRange& range : step_ranges(cells_))
       if (range.step != kUnknown &&
-          std::any_of(cells_.kind.begin() + range.begin,
-                      cells_.kind.begin() + range.end, takes_part))
+          std::any_of(cells_.kind.begin() + range.begin, cells_.kind.begin() + range.end, takes_part))
         steps_.emplace_back().range = range;
     // A half of an overlapped pair shares its device with the other half: its time says nothing of such work alone.
     pairs_ = overlapped_pairs(cells_);
@@ -123,8 +122,8 @@ class CellWaits {
       while (at < links.size() && cells_.step[links[at].from_cell] < step.range.step) ++at;
       const size_t first = at;
       at = std::partition_point(links.begin() + at, links.end(),
-                               [&](const Link& link) { return cells_.step[link.from_cell] <= step.range.step; }) -
-          links.begin();
+                                [&](const Link& link) { return cells_.step[link.from_cell] <= step.range.step; }) -
+           links.begin();
       step.links = links.subspan(first, at - first);
     }
   }

@@ -461,8 +461,8 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
         rank->stage = trace.parts[part].stage;
       }
       const auto number = static_cast<uint32_t>(draft.ops.size());
-      draft.ops.push_back({i, type[op[i]], cells.kind[i], part, cells.chunk[i],
-                           cells.micro_batch[i], mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
+      draft.ops.push_back({i, type[op[i]], cells.kind[i], part, cells.chunk[i], cells.micro_batch[i],
+                           mapped ? trace.common_ns(part, cells.start_ns[i]) : cells.start_ns[i],
                            mapped ? trace.common_ns(part, cells.end_ns[i]) : cells.end_ns[i]});
       rank->of[op[i] == kI ? kB : op[i]].push_back(number);
       if (op[i] <= kW) rank->compute.push_back(number);

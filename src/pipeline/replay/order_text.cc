@@ -61,11 +61,10 @@ Result<Schedule> assemble(std::vector<Row> rows, const std::string& path) {
                        std::to_string(rows[i].index) + "; only one F and one B can share a cell",
                    {path},
                    ""};
-    if (end - i == 2) {
+    if (end - i == 2)
       order.emplace_back(first, second);
-    } else {
+    else
       order.emplace_back(rows[i].action);
-    }
     i = end;
   }
   return schedule;

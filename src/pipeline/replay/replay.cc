@@ -52,12 +52,8 @@ class Replay {
   }
 
  private:
-  size_t slots() const {
-    return virtual_stages_ * static_cast<size_t>(schedule_.sizes.micro_batches);
-  }
-  size_t slot(int32_t mb, int32_t stage) const {
-    return mb * static_cast<size_t>(virtual_stages_) + stage;
-  }
+  size_t slots() const { return virtual_stages_ * static_cast<size_t>(schedule_.sizes.micro_batches); }
+  size_t slot(int32_t mb, int32_t stage) const { return mb * static_cast<size_t>(virtual_stages_) + stage; }
   // Where the rank stands that holds a virtual stage; with two directions it also depends on the chunk.
   size_t holder(int32_t stage, int32_t chunk) const {
     return stage + (two_ways_ && chunk == 1 ? static_cast<size_t>(virtual_stages_) : 0);

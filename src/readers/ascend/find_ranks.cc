@@ -220,7 +220,9 @@ int32_t rank_of(const RankFiles& files) {
   if (const auto rank = numbered(file_name(files.profiler_info), "profiler_info", ".json"); rank && *rank >= 0)
     return *rank;
   if (!files.profiler_info.empty())
-    if (const int32_t rank = json_rank(json_member(read_head(files.profiler_info, kMaxJsonBytes), "rank_id")); rank >= 0) return rank;
+    if (const int32_t rank = json_rank(json_member(read_head(files.profiler_info, kMaxJsonBytes), "rank_id"));
+        rank >= 0)
+      return rank;
   if (!files.profiler_db.empty())
     if (const int32_t rank = rank_of_database(files.profiler_db); rank >= 0) return rank;
   if (files.msprof) return rank_of_prof(files.folder);

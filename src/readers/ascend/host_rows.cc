@@ -42,15 +42,13 @@ std::string as_list(std::string_view text, bool quoted) {
     out += quoted ? "\"" + item + "\"" : "[" + item + "]";
     item.clear();
   };
-  for (const char c : text) {
-    if (c == ';') {
+  for (const char c : text)
+    if (c == ';')
       close();
-    } else if (c == ',' && !quoted) {
+    else if (c == ',' && !quoted)
       item += ", ";
-    } else if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= ' ' && (quoted || c != ' ')) {
+    else if (c != '"' && c != '\\' && static_cast<unsigned char>(c) >= ' ' && (quoted || c != ' '))
       item += c;
-    }
-  }
   close();
   return out + "]";
 }

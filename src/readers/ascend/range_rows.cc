@@ -42,8 +42,7 @@ void read_ranges(RankDb& rank) {
         }
         const RangeTextInfo& text = rank.range_texts[last_text];
         const uint64_t tid = rows.integer(3);
-        const uint32_t lane =
-            rank.out.host_lane(tid >> 32, tid & 0xffffffffu);
+        const uint32_t lane = rank.out.host_lane(tid >> 32, tid & 0xffffffffu);
         const int64_t type = rows.integer_or(4, -1);
         const int64_t connection = rows.integer_or(6, -1);
         if ((type == kMarker || type == kMarkerEx) && start >= 0 && start == end) {

@@ -170,11 +170,10 @@ Result<KernelTable> read_kernel_details(const std::string& path, Diagnostics& di
     }
   });
   Result<KernelTable> table = reader.finish();
-  if (!read && table && !table->rows.empty()) {
+  if (!read && table && !table->rows.empty())
     diagnostics.add(problem::ascend_kernel_line_end, {path});
-  } else if (!read) {
+  else if (!read)
     return read.error();
-  }
   return table;
 }
 

@@ -174,12 +174,11 @@ class FileReader {
     Messages messages(*input);
     TraceFile file;
     std::string_view message;
-    for (bool first = true; messages.next(message); first = false) {
+    for (bool first = true; messages.next(message); first = false)
       if (first)
         read_metadata(message, file.version);
       else
         read_node(message, messages.position());
-    }
     if (messages.error())
       out_.notes.add(problem::chakra_read_stopped, Args().set("why", error_text(*messages.error())),
                      {path_, 0, messages.error()->where.byte});

@@ -115,8 +115,8 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
     const Side &few = left ? before : after, &rest = left ? after : before;
     const uint64_t gap = static_cast<uint64_t>(after.start) - static_cast<uint64_t>(before.end);
     const bool hour = gap > static_cast<uint64_t>(absurd::kHourNs), group = few.rows * absurd::kRest > rest.rows;
-    // Work of a device has its launch beside it, so work that is far from all hosts' rows and from other work of devices
-    // has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an offset.
+    // Work of a device has its launch beside it, so work that is far from all hosts' rows and from other work of
+    // devices has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an offset.
     const bool alone = few.on_host == 0 && rest.on_host > 0 && rest.on_host < rest.rows;
     if (gap <= rest.extent() || rest.rows < absurd::kRest || (alone ? group && !hour : group || !hour)) return out;
     const int64_t split = after.start;

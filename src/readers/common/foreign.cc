@@ -291,9 +291,8 @@ bool is_foreign_json(std::string_view head) { return foreign_json(head) != nullp
 
 const ForeignFormat* foreign_format(std::string_view head, std::string_view path) {
   const std::string extension = file_extension(path);
-  if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5) {
+  if (head.size() >= 2 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
     return has(head, "torch._utils") || has(head, "_rebuild_tensor") ? &kTorchSave : &kPickle;
-  }
   if (head.starts_with(std::string_view("PK\x03\x04", 4)))
     return has(head, "data.pkl")                                        ? &kTorchSave
            : has(head, ".npy")                                          ? &kNumpy

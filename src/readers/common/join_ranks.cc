@@ -15,8 +15,7 @@ namespace {
 // Joins all of `one` but its cells.
 void join_part(Trace& trace, Trace& one) {
   FileNames names;
-  for (uint32_t id = 0; id < one.names.size(); ++id)
-    names.names.emplace_back(one.names.text(id));
+  for (uint32_t id = 0; id < one.names.size(); ++id) names.names.emplace_back(one.names.text(id));
   names.categories = std::move(one.categories);
   std::vector<StringId> name_map;
   std::vector<uint8_t> category_map;

@@ -77,8 +77,7 @@ class LaunchedWork {
       high = std::min(high, low + step);
     }
     const auto begin = launches_.begin();
-    const auto found = std::partition_point(begin + low,
-                                            begin + high, before);
+    const auto found = std::partition_point(begin + low, begin + high, before);
     last_found_ = found - begin;
     return found;
   }

@@ -29,8 +29,7 @@ void order_facts(std::vector<Fact>& facts, size_t slice_count) {
     }
     if (places_are_known) {
       std::vector<uint32_t> first(has_fact.size(), 0);  // the place of the first fact of 64 slices
-      for (size_t w = 1; w < first.size(); ++w)
-        first[w] = first[w - 1] + std::popcount(has_fact[w - 1]);
+      for (size_t w = 1; w < first.size(); ++w) first[w] = first[w - 1] + std::popcount(has_fact[w - 1]);
       const auto place_of = [&](const Fact& fact) {
         const uint64_t below = has_fact[fact.slice / kBits] & ((uint64_t{1} << fact.slice % kBits) - 1);
         return first[fact.slice / kBits] + static_cast<size_t>(std::popcount(below));

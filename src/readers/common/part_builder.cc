@@ -107,10 +107,9 @@ void PartBuilder::add_steps() {
   std::stable_sort(steps_.begin(), steps_.end(),
                    [](const ProfilerStep& a, const ProfilerStep& b) { return a.start_ns < b.start_ns; });
   const uint32_t lane = steps_.empty() ? 0 : main_thread();
-  const size_t annotation =
-      std::find_if(kinds_.begin(), kinds_.end(),
-                                       [](const RowCategory& k) { return k.kind == Category::kUserAnnotation; }) -
-                          kinds_.begin();
+  const size_t annotation = std::find_if(kinds_.begin(), kinds_.end(),
+                                         [](const RowCategory& k) { return k.kind == Category::kUserAnnotation; }) -
+                            kinds_.begin();
   int64_t end = INT64_MIN;
   for (const ProfilerStep& step : steps_) {
     if (step.start_ns < end) notes.add(problem::reader_overlapping_steps.of(reader_), {part.source});
@@ -178,8 +177,7 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   }
   for (uint32_t l = 0; l < part.lanes.size(); ++l)
     if (const auto it = stream_of_lane.find(l); it != stream_of_lane.end())
-      std::fill(s.stream_id.begin() + part.lanes[l].begin,
-                s.stream_id.begin() + part.lanes[l].end, it->second);
+      std::fill(s.stream_id.begin() + part.lanes[l].begin, s.stream_id.begin() + part.lanes[l].end, it->second);
   gather(s.start_ns, start_);
   gather(s.dur_ns, dur_);
   gather(s.name_id, name_);

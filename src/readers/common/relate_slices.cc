@@ -25,11 +25,10 @@ class IdMap {
     return it == map_.end() ? kNoSliceIndex : it->second;
   }
   void set(uint32_t id, uint32_t value) {
-    if (dense_) {
+    if (dense_)
       table_[id] = value;
-    } else {
+    else
       map_[id] = value;
-    }
   }
 
  private:
@@ -83,8 +82,8 @@ class Finisher {
     if (!how_.notes) return;
     report_lost_work(*how_.notes);
     if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0)
-      how_.notes->add(problem::reader_clock_behind.of(how_.format),
-                      Args().set("lead", human_duration(lead)), {part_.source});
+      how_.notes->add(problem::reader_clock_behind.of(how_.format), Args().set("lead", human_duration(lead)),
+                      {part_.source});
   }
 
  private:
@@ -127,8 +126,7 @@ class Finisher {
     for (uint32_t i = 0; i < s_.size(); ++i) {
       if (s_.correlation[i] == kNoCorrelation || !is_launch_call(category(i))) continue;
       const uint32_t known = launch.get(s_.correlation[i]);
-      if (known == kNoSliceIndex || s_.start_ns[i] < s_.start_ns[known])
-        launch.set(s_.correlation[i], i);
+      if (known == kNoSliceIndex || s_.start_ns[i] < s_.start_ns[known]) launch.set(s_.correlation[i], i);
     }
     for (uint32_t i = 0; i < s_.size(); ++i) {
       const Category c = category(i);
@@ -137,8 +135,7 @@ class Finisher {
       if (from == kNoSliceIndex) continue;
       s_.partner[i] = from;
       const uint32_t known = s_.partner[from];
-      if (known == kNoSliceIndex || s_.file_index[i] > s_.file_index[known])
-        s_.partner[from] = i;
+      if (known == kNoSliceIndex || s_.file_index[i] > s_.file_index[known]) s_.partner[from] = i;
     }
   }
 

@@ -46,8 +46,7 @@ File read_file(const SourceFile& source, MemoryLeft& memory, Progress* progress)
   file.path = path;
   // No more of the file is read than its first bytes say that there is, and one byte to see that there is no more.
   size_t limit = kMaxFileBytes;
-  if (!is_remote(path))
-    limit = std::min<uint64_t>(limit, announced_bytes(read_head(path, kFixedBytes)));
+  if (!is_remote(path)) limit = std::min<uint64_t>(limit, announced_bytes(read_head(path, kFixedBytes)));
   const auto most = std::min<int64_t>(source.size_bytes, limit);
   const MemoryLeft::Taken room(memory, most);
   if (!room) {
@@ -117,8 +116,7 @@ void take_facts(Trace& trace, Trace& one) {
 // Estimates the cells of all files from this one, and a little more. Room for all of them is reserved at once, since a
 // column that outgrows its memory exists twice for a while. A cell takes more than a byte.
 size_t likely_cells(const File& file, int64_t total_bytes) {
-  const double per_byte =
-      1.06 * file.trace->cells.size() / std::max<size_t>(file.bytes, 1);
+  const double per_byte = 1.06 * file.trace->cells.size() / std::max<size_t>(file.bytes, 1);
   return static_cast<size_t>(total_bytes * std::min(per_byte, 1.0));
 }
 

@@ -130,9 +130,7 @@ void flaw_columns(Io& io, std::vector<Flaw>& flaws) {
 int64_t of_slice(const std::vector<int64_t>& column, uint32_t slice) {
   return slice < column.size() ? column[slice] : 0;
 }
-int64_t minus(int64_t a, int64_t b) {
-  return a - static_cast<uint64_t>(b);
-}
+int64_t minus(int64_t a, int64_t b) { return a - static_cast<uint64_t>(b); }
 int64_t plus(int64_t a, int64_t b) { return a + static_cast<uint64_t>(b); }
 
 // ---- whether a digest is a trace ---------------------------------------------------------------

@@ -309,14 +309,14 @@ int32_t rank_of_name(const std::string& path) {
 bool looks_like_dump(std::string_view head) {
   // Each part alone may be longer than a head: the groups of a job of thousands of ranks, or its calls where they come
   // first. So a dump is known by the names within either part, too.
-  const bool groups = has(head, "pg_config") && (has(head, "entries") || has(head, "pg_status") ||
-                                                 (has(head, "desc") && has(head, "ranks")));
+  const bool groups = has(head, "pg_config") &&
+                      (has(head, "entries") || has(head, "pg_status") || (has(head, "desc") && has(head, "ranks")));
   const bool calls = has(head, "entries") && has(head, "collective_seq_id") && has(head, "profiling_name");
   if (begins_pickle(head)) return groups || calls;
   const size_t at = head.find_first_not_of(" \t\r\n\xef\xbb\xbf");
   return at != std::string_view::npos && head[at] == '{' &&
-         ((groups && has(head, "\"pg_config\"")) || (calls && has(head, "\"entries\""))) && !has(head, "\"traceEvents\"") &&
-         !has(head, "\"schemaVersion\"");
+         ((groups && has(head, "\"pg_config\"")) || (calls && has(head, "\"entries\""))) &&
+         !has(head, "\"traceEvents\"") && !has(head, "\"schemaVersion\"");
 }
 
 Result<Dump> read_dump(const DumpFile& file, Progress* progress) {

@@ -86,8 +86,7 @@ class Groups {
 
 void take_dump(Dump dump, Groups& groups, Trace& trace) {
   std::vector<StringId> new_id(dump.names.size());
-  for (uint32_t i = 0; i < new_id.size(); ++i)
-    new_id[i] = trace.names.intern(dump.names.text(i));
+  for (uint32_t i = 0; i < new_id.size(); ++i) new_id[i] = trace.names.intern(dump.names.text(i));
   std::vector<int32_t> group_of;
   for (const FlightGroup& group : dump.groups) group_of.push_back(groups.add(group));
   Part& part = dump.part;
@@ -189,8 +188,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (!frames) trace.diagnostics.add(problem::flight_recorder_no_frames);
   trace.diagnostics.add(problem::flight_recorder_host_stamps);
   trace.description = counted(trace.parts.size(), "rank", "ranks") + ", " +
-                      counted(trace.flight_groups.size(), "group", "groups") +
-                      " of a flight recorder";
+                      counted(trace.flight_groups.size(), "group", "groups") + " of a flight recorder";
   return trace;
 }
 

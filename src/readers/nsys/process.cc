@@ -28,9 +28,8 @@ uint32_t Process::device_lane(int64_t device, int64_t context, int64_t stream) {
 }
 
 uint32_t Process::shape_text(const std::array<int64_t, 3>& shape) {
-  Shape& place = shapes_[(static_cast<uint64_t>(shape[0]) * 31 + static_cast<uint64_t>(shape[1]) * 7 +
-                          shape[2]) %
-                         shapes_.size()];
+  Shape& place =
+      shapes_[(static_cast<uint64_t>(shape[0]) * 31 + static_cast<uint64_t>(shape[1]) * 7 + shape[2]) % shapes_.size()];
   if (!place.is_known || place.shape != shape)
     place = {shape,
              out.text("[" + std::to_string(shape[0]) + ", " + std::to_string(shape[1]) + ", " +
@@ -100,8 +99,7 @@ void Process::add_steps(Diagnostics& notes) {
     const StepRange& step = *(*best)[i];
     out.step(step.number >= 0 ? step.number : static_cast<int64_t>(i), step.start_ns, step.end_ns);
   }
-  notes.add(problem::nsys_steps, Args().set("example", *wording), {out.part.source},
-            best->size());
+  notes.add(problem::nsys_steps, Args().set("example", *wording), {out.part.source}, best->size());
 }
 
 }  // namespace stageline::nsys

@@ -161,11 +161,10 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         std::vector<StringId> name_id(file.names.size());
         for (StringId id = 0; id < name_id.size(); ++id) name_id[id] = trace.names.intern(file.names.text(id));
         for (Op& op : file.ops) op.name_id = name_id[op.name_id];
-        if (ops.empty()) {
+        if (ops.empty())
           ops = std::move(file.ops);
-        } else {
+        else
           ops.insert(ops.end(), file.ops.begin(), file.ops.end());
-        }
         trace.diagnostics.merge(file.diagnostics);
         trace.lossy_steps.insert(trace.lossy_steps.end(), file.lossy_steps.begin(), file.lossy_steps.end());
       },

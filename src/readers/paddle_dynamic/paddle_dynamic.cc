@@ -47,16 +47,14 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   std::vector<size_t> records, joined;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
-    if (looks_ours(source.head(i))) {
+    if (looks_ours(source.head(i)))
       (rank_of(file.path) == kUnknown ? joined : records).push_back(i);
-    } else if (file.given || rank_of(file.path) != kUnknown) {
+    else if (file.given || rank_of(file.path) != kUnknown)
       trace.diagnostics.add(problem::paddle_dynamic_unusable_file, {file.path});
-    }
   }
   // A joined file next to the files that it was made of contains nothing new.
   if (!records.empty() && !joined.empty()) {
-    trace.diagnostics.add(problem::paddle_dynamic_joined_file_ignored, {source.files[joined[0]].path},
-                          joined.size());
+    trace.diagnostics.add(problem::paddle_dynamic_joined_file_ignored, {source.files[joined[0]].path}, joined.size());
     joined.clear();
   }
   const std::vector<size_t>& chosen = records.empty() ? joined : records;

@@ -80,9 +80,8 @@ void say_missing_logs(const std::vector<Part>& parts, Diagnostics& diagnostics) 
     per_machine = std::max(per_machine, part.device + 1);
   }
   if (per_machine > kMaxNamed) {
-    diagnostics.add(
-        problem::paddle_missing_rank_holes, {"workerlog." + std::to_string(per_machine - 1)},
-        int64_t{per_machine} * std::ssize(by_machine) - std::ssize(parts));
+    diagnostics.add(problem::paddle_missing_rank_holes, {"workerlog." + std::to_string(per_machine - 1)},
+                    int64_t{per_machine} * std::ssize(by_machine) - std::ssize(parts));
     return;
   }
   for (const auto& [index, found] : by_machine) {

@@ -127,15 +127,14 @@ void Annotations::append_value(std::string& out, std::string_view annotation, co
       value = {scan.id, scan.value, scan.bytes};
     }
   }
-  if (is_list) {
+  if (is_list)
     out += "]";
-  } else if (is_dictionary) {
+  else if (is_dictionary)
     out += "}";
-  } else if (value.id != 0) {
+  else if (value.id != 0)
     append_scalar(out, value, texts_, sequence, depth > 0);
-  } else if (depth > 0 && out.size() > 0 && out.back() != ']') {
+  else if (depth > 0 && out.size() > 0 && out.back() != ']')
     out += "[]";  // an empty list looks like no value
-  }
 }
 
 void Annotations::set(AnnotationName name, std::string_view text, rows::Event& event) {

@@ -101,8 +101,8 @@ Status FileReader::read(int64_t size_bytes, Progress* progress) {
 }
 
 void FileReader::compressed(std::string_view bytes, bool zstd, int64_t offset) {
-  const size_t limit = std::min({kMaxUnpacked, std::max<size_t>(bytes.size(), 64) * kMaxRatio,
-                                 64 * kMaxUnpacked - unpacked_});
+  const size_t limit =
+      std::min({kMaxUnpacked, std::max<size_t>(bytes.size(), 64) * kMaxRatio, 64 * kMaxUnpacked - unpacked_});
   const std::optional<std::string> whole = zstd ? unzstd_bytes(bytes, limit) : inflate_bytes(bytes, limit);
   if (!whole) return lose(problem::pftrace_bad_compressed, offset);
   unpacked_ += static_cast<int64_t>(whole->size());
@@ -147,11 +147,10 @@ void FileReader::packet(std::string_view bytes, int64_t offset, bool nested) {
       case packet::kCompressed:
       case packet::kZstdCompressed:
         if (!scan.is_bytes()) break;
-        if (nested) {
+        if (nested)
           lose(problem::pftrace_nested_compressed, offset);
-        } else {
+        else
           compressed(scan.bytes, scan.id == packet::kZstdCompressed, offset);
-        }
         break;
       case packet::kTrackEvent:
       case packet::kTrackDescriptor:

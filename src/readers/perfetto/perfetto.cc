@@ -129,8 +129,7 @@ std::vector<Placed> place(const std::vector<FileResult>& files, Diagnostics& not
   for (size_t k = 0; k < ranks.size(); ++k) {
     const FileResult& file = files[file_of[k]];
     int64_t rank = ranks[k];
-    if (file.by_process)
-      notes.add(problem::pftrace_processes_as_ranks, {file.path}, file.ranks.size());
+    if (file.by_process) notes.add(problem::pftrace_processes_as_ranks, {file.path}, file.ranks.size());
     for (size_t p = 0; p < file.ranks.size(); ++p, ++rank) {
       if (p == 0 && taken.count(rank) > 0) notes.add(problem::pftrace_same_rank_twice, {file.path});
       while (!taken.insert(rank).second) ++rank;
@@ -157,8 +156,7 @@ void say_losses(const Trace& trace, const std::vector<FileResult>& files, Diagno
 std::string describe(const Trace& trace, size_t files) {
   int64_t events = 0;
   for (const Part& part : trace.parts) events += part.event_count;
-  std::string out = counted(files, "file", "files") + " of Perfetto's, " +
-                    counted(trace.parts.size(), "rank", "ranks");
+  std::string out = counted(files, "file", "files") + " of Perfetto's, " + counted(trace.parts.size(), "rank", "ranks");
   if (events > 0) out += ", " + counted(events, "event", "events");
   return out;
 }

@@ -97,9 +97,7 @@ bool FileReader::scan_event(std::string_view body, const Sequence& s, TrackEvent
         numbers(scan, [&](uint64_t id) { e.flows.push_back({id, true}); });
         break;
       case track_event::kExtraCounterTracks: numbers(scan, [&](uint64_t id) { e.extra_tracks.push_back(id); }); break;
-      case track_event::kExtraValues:
-        numbers(scan, [&](uint64_t value) { e.extra_values.push_back(value); });
-        break;
+      case track_event::kExtraValues: numbers(scan, [&](uint64_t value) { e.extra_values.push_back(value); }); break;
       case track_event::kExtraDoubleTracks:
         numbers(scan, [&](uint64_t id) { e.extra_double_tracks.push_back(id); });
         break;

@@ -134,8 +134,7 @@ class RankReader {
   void take_pass(const Pass& pass, const std::array<Texts, 4>& lists, int32_t step, size_t offset) {
     const size_t count = std::min(lists[kStart].size(), lists[kEnd].size());
     if (lists[kStart].size() != lists[kEnd].size())
-      lose(problem::primus_list_lengths, offset,
-           std::max(lists[kStart].size(), lists[kEnd].size()) - count);
+      lose(problem::primus_list_lengths, offset, std::max(lists[kStart].size(), lists[kEnd].size()) - count);
     const bool numbered = lists[kMinibatch].size() >= count && count > 0;
     const bool chunked = lists[kChunk].size() >= count && count > 0;
     for (size_t k = 0; k < count; ++k) {
@@ -149,8 +148,7 @@ class RankReader {
       }
       Position position{0, static_cast<int32_t>(std::min<int64_t>(k, kMaxMicroBatchNumber))};
       if (file_.vp_size > 1) {
-        position = interleaved_position(k, count, file_.pp_size,
-                                        file_.vp_size, pass.kind == CellKind::kForward);
+        position = interleaved_position(k, count, file_.pp_size, file_.vp_size, pass.kind == CellKind::kForward);
         out_.chunks_assigned += !(numbered && chunked);
       }
       if (numbered) position.micro_batch = parse_index(lists[kMinibatch][k], kMaxMicroBatchNumber).value_or(kUnknown);

@@ -336,13 +336,12 @@ void keep_one_run(std::vector<Recording>& recordings, Diagnostics& diagnostics) 
            recordings[i].meta.rank >= 0)
       ++end;
     const std::string job = recordings[end - 1].meta.job;
-    for (size_t k = i; k < end; ++k) {
+    for (size_t k = i; k < end; ++k)
       if (k + 1 == end || (!job.empty() && recordings[k].meta.job == job))
         kept.push_back(std::move(recordings[k]));
       else
         diagnostics.add(problem::recording_other_run,
                         {recordings[k].paths.empty() ? recordings[k].hot_path : recordings[k].paths[0]});
-    }
     i = end;
   }
   recordings = std::move(kept);

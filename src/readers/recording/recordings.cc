@@ -102,8 +102,7 @@ void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint
         recording.lost_slots += static_cast<int64_t>(std::min<uint64_t>(block.first - from, INT32_MAX));
       next[block.ring] = std::max(from, end);
     }
-    all.rows.insert(all.rows.end(), file.rows.begin() + begin,
-                    file.rows.begin() + block.end);
+    all.rows.insert(all.rows.end(), file.rows.begin() + begin, file.rows.begin() + block.end);
   }
 }
 

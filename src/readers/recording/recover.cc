@@ -182,9 +182,7 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   out->write(file_header(r));
   ChunkWriter writer(*out);
   Copier copier(*out, writer);
-  Recovered result{
-      path, r.meta.rank, std::ssize(r.content.rows), r.hot_rows, std::ssize(r.open),
-      0};
+  Recovered result{path, r.meta.rank, std::ssize(r.content.rows), r.hot_rows, std::ssize(r.open), 0};
   for (const std::string& cold : r.paths) {
     FileHead head;
     Result<ChunkCounts> counts = for_each_chunk(cold, head, copier);

@@ -200,8 +200,7 @@ bool take_gaps(std::string_view payload, Content& content) {
     const auto reason = number_at<uint32_t>(payload, 0);
     const auto count = number_at<uint64_t>(payload, 8);
     if (reason >= kDropReasons) return false;
-    content.drops[reason] =
-        std::min<uint64_t>(static_cast<uint64_t>(content.drops[reason]) + count, INT64_MAX / 2);
+    content.drops[reason] = std::min<uint64_t>(static_cast<uint64_t>(content.drops[reason]) + count, INT64_MAX / 2);
   }
   return payload.empty();
 }

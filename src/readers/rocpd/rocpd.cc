@@ -181,8 +181,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   number_machines(trace);
   trace.clock = clock;
   trace.writer = records.front().written_by;
-  trace.description = counted(trace.parts.size(), "process", "processes") + " of " +
-                      counted(records.size(), "record", "records");
+  trace.description =
+      counted(trace.parts.size(), "process", "processes") + " of " + counted(records.size(), "record", "records");
   return trace;
 }
 

@@ -173,8 +173,8 @@ class TablesReader {
   void take_agent(const Row& row) {
     if (row.text("Agent_Type") != "GPU") return;
     const std::string_view product = row.text("Product_Name");
-    agents_.push_back({row.number("Node_Id", -1), row.number("Logical_Node_Id", -1),
-                       std::ssize(agents_), valid_utf8(product.empty() ? row.text("Name") : product)});
+    agents_.push_back({row.number("Node_Id", -1), row.number("Logical_Node_Id", -1), std::ssize(agents_),
+                       valid_utf8(product.empty() ? row.text("Name") : product)});
   }
 
   struct Agent {

@@ -134,9 +134,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (!one_host) trace.clock = clock;  // several files of one host are several runs of the profiler
   const bool devices =
       std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) { return part.device != kUnknown; });
-  trace.description = counted(files.size(), "host", "hosts") +
-                      (devices ? ", " + counted(trace.parts.size(), "device", "devices")
-                               : ", no devices: XLA's ops ran on the host");
+  trace.description =
+      counted(files.size(), "host", "hosts") +
+      (devices ? ", " + counted(trace.parts.size(), "device", "devices") : ", no devices: XLA's ops ran on the host");
   return trace;
 }
 

@@ -97,11 +97,10 @@ class FieldStream {
       }
       Result<size_t> got = input_.read(buffer_.data.get() + end_, buffer_.capacity - end_);
       if (!got) error_ = got.error();
-      if (!got || *got == 0) {
+      if (!got || *got == 0)
         finished_ = true;
-      } else {
+      else
         end_ += *got;
-      }
     }
     return end_ - begin_ >= bytes;
   }
