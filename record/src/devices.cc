@@ -20,6 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <algorithm>
+
 #include "anchors.h"
 #include "clock.h"
 #include "guard.h"
@@ -336,12 +338,22 @@ uint32_t stamp(uint16_t id, uint32_t depth) {
 void share_event(uint32_t event) { events[event].uses.fetch_add(1, std::memory_order_relaxed); }
 
 void release_event(uint32_t event) {
-  if (event < kMaxEvents && !events[event].in_graph && events[event].uses.fetch_sub(1, std::memory_order_acq_rel) == 1)
+  if (event < std::min(event_total.load(), kMaxEvents) && !events[event].in_graph &&
+      events[event].uses.fetch_sub(1, std::memory_order_acq_rel) == 1)
     give_event(event);
 }
 
+// Returns whether events that wait for a device have these numbers. Another program may have overwritten the record.
+static bool are_waited_for(uint32_t start, uint32_t end) {
+  const uint32_t made = std::min(event_total.load(), kMaxEvents);
+  if (start >= made || end >= made) return false;
+  const auto in_use = [](const Event& event) { return event.in_graph || event.uses.load() > 0; };
+  return events[start].device == events[end].device && events[end].device < device_count.load() &&
+         in_use(events[start]) && in_use(events[end]);
+}
+
 DeviceState harvest(const Record& record, const Extra& extra, DeviceTimes& times) {
-  if (extra.start_event >= kMaxEvents || extra.end_event >= kMaxEvents) return DeviceState::kNever;
+  if (!are_waited_for(extra.start_event, extra.end_event)) return DeviceState::kNever;
   Device& d = devices[events[extra.end_event].device];
   const auto never = [&](slr_drop reason, int error) {
     mark_lost(d, error);
