@@ -76,6 +76,7 @@ void translate_paddle(FileRows& rows) {
   for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
     for (Flow& flow : rest.*flows) flow.thread = threads[flow.thread];
   for (ThreadName& said : rest.thread_names) said = {threads[said.thread], names[said.name]};
+  for (ProcessName& said : rest.process_names) said = {names[said.pid], names[said.name]};
   // "ts" is cut to microseconds; "start_time" counts from the first event, to the nanosecond.
   std::vector<Row*> at;
   each_row(rows, [&](Row& row) { at.push_back(&row); });
