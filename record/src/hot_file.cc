@@ -212,8 +212,8 @@ int32_t take_ring() {
          posix_fallocate(state.hot_file.get(), at, static_cast<off_t>(state.ring_bytes)) != 0))
       return -1;
     if (!state.ring_count.compare_exchange_weak(count, count + 1, std::memory_order_acq_rel)) continue;
-    uint32_t told = count;  // for `stageline recover`; two threads may be here at once
-    while (told < count + 1 && !state.hot->ring_count.compare_exchange_weak(told, count + 1)) {
+    uint32_t seen = count;  // for `stageline recover`; two threads may be here at once
+    while (seen < count + 1 && !state.hot->ring_count.compare_exchange_weak(seen, count + 1)) {
     }
     return static_cast<int32_t>(count);
   }

@@ -64,7 +64,7 @@ struct State {
   uint64_t lanes_at, names_at, rings_at, ring_bytes, ticks_per_second;
   uint32_t ring_limit;
   std::atomic<uint32_t> ring_count;
-  // The file was cut or overwritten by somebody else. The recording has ended, without an end.
+  // Another program cut or overwrote the file. The recording has ended without its end record.
   std::atomic<uint32_t> given_up;
   OwnFile hot_file;  // closed: anonymous
   char hot_path[1400];

@@ -83,14 +83,14 @@ bool writes_directly(const std::string& path) {
   return stat(path.c_str(), &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
 }
 
-// Follows the links of `path` to the file that will be replaced. A link that somebody else put into a folder of
+// Follows the links of `path` to the file that will be replaced. A link that another user put into a folder of
 // everybody (as /tmp) is not followed, as the kernel does not follow it for programs that open it (proc(5),
 // protected_symlinks). OutputFile renames, so the kernel does not see it. A link that leads nowhere stays as it is.
 Result<std::string> target_of(const std::string& path) {
-  constexpr int kMostLinks = 40;  // as the kernel
+  constexpr int kMaxLinks = 40;  // as the kernel
   std::filesystem::path at = path;
   struct stat link, folder;
-  for (int i = 0; i < kMostLinks && lstat(at.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
+  for (int i = 0; i < kMaxLinks && lstat(at.c_str(), &link) == 0 && S_ISLNK(link.st_mode); ++i) {
     const std::filesystem::path parent = at.has_parent_path() ? at.parent_path() : std::filesystem::path(".");
     if (link.st_uid != geteuid() && stat(parent.c_str(), &folder) == 0 && link.st_uid != folder.st_uid &&
         (folder.st_mode & (S_ISVTX | S_IWOTH)) == (S_ISVTX | S_IWOTH))
@@ -285,7 +285,7 @@ struct OutputFile::Impl {
     constexpr int kAttempts = 100;
     for (int attempt = 1; attempt <= kAttempts; ++attempt) {
       partial = partial_name(path, attempt);
-      // SQLite would apply a journal that somebody put next to this name.
+      // SQLite would apply a journal that another user put next to this name.
       if (access((partial + "-journal").c_str(), F_OK) == 0 || access((partial + "-wal").c_str(), F_OK) == 0) continue;
       // The slot is taken first, so that a signal finds every file that exists. When the handler had already passed
       // this slot before the file was created, the file is removed here.

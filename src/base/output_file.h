@@ -28,7 +28,8 @@ class OutputFile {
  public:
   enum class Over : uint8_t {
     kNoInput,  // the usual case: an input is never overwritten
-    kAnInput,  // only for pp-chart --in-place, which keeps a backup, and for a history, which is read and written anew
+    kAnInput,  // only for pp-chart --in-place, which keeps a backup, and for a history, which is read and written as a
+               // new file
   };
   // Errors: kIo when the folder is missing or not writable (checked here, before long work); kUsage when the target is
   // a file of the input.

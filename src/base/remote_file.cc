@@ -27,15 +27,15 @@ std::map<std::string, RemoteFile>& known_files() {
   return *all;
 }
 
-// Whole addresses by the names that told_address() gave them.
+// Whole addresses by the names that shown_address() gave them.
 std::map<std::string, std::string>& whole_addresses() {
   static auto* const all = new std::map<std::string, std::string>();
   return *all;
 }
-std::string whole_address(const std::string& told) {
+std::string whole_address(const std::string& shown) {
   const std::lock_guard lock(known_mutex);
-  const auto at = whole_addresses().find(told);
-  return at == whole_addresses().end() ? told : at->second;
+  const auto at = whole_addresses().find(shown);
+  return at == whole_addresses().end() ? shown : at->second;
 }
 
 void remember(const RemoteFile& file) {
@@ -187,18 +187,18 @@ bool is_remote(std::string_view path) {
   return path.starts_with(kS3) || path.starts_with("https://") || path.starts_with("http://");
 }
 
-std::string told_address(const std::string& path) {
+std::string shown_address(const std::string& path) {
   if (!is_remote(path) || path.starts_with(kS3)) return path;
   const size_t host = path.find("://") + 3, query = std::min(path.find_first_of("?#"), path.size());
   const size_t at = path.rfind('@', std::min(path.find('/', host), query));
   const bool has_user = at != std::string::npos && at >= host;
   if (!has_user && query == path.size()) return path;
-  const std::string told =
+  const std::string shown =
       path.substr(0, host) + path.substr(has_user ? at + 1 : host, query - (has_user ? at + 1 : host));
   const std::lock_guard lock(known_mutex);
   if (whole_addresses().contains(path)) return path;
   for (int number = 1;; ++number) {
-    const std::string name = number == 1 ? told : told + "#" + std::to_string(number);
+    const std::string name = number == 1 ? shown : shown + "#" + std::to_string(number);
     if (whole_addresses().try_emplace(name, path).first->second == path) return name;
   }
 }

@@ -20,7 +20,7 @@ bool is_remote(std::string_view path);
 // the whole address for requests. Everything that is shown, written or passed on comes from names, so a path is
 // replaced by this where it enters the program. Two addresses that differ only in these parts get different names.
 // Other paths are returned as they are.
-std::string told_address(const std::string& path);
+std::string shown_address(const std::string& path);
 
 // Allows or forbids opening remote files. They are forbidden until a command allows them, and only commands do so that
 // take names from nowhere but their own command line. A name that comes from a page or an agent must not make this

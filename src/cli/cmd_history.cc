@@ -103,7 +103,7 @@ class HistoryFile {
     return runs;
   }
 
-  // Adds all runs or, when one cannot be written, none: the file is written anew and takes the name at once. Jobs that
+  // Adds all runs or, when one cannot be written, none: a new file is written and takes the name at once. Jobs that
   // end at the same time wait for each other.
   Status add(std::vector<HistoryRun> added) {
     TRY_OK(lock());

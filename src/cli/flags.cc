@@ -86,7 +86,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (flags_ended || word.size() < 2 || word[0] != '-') {
-      arguments.operands.push_back(command.runs_a_program ? word : told_address(word));
+      arguments.operands.push_back(command.runs_a_program ? word : shown_address(word));
       flags_ended |= command.runs_a_program;
       continue;
     }
@@ -130,7 +130,7 @@ Result<Arguments> parse_arguments(const Command& command, const std::vector<std:
         return usage(command, "--" + name + " needs a value: --" + name + " " + known.value, "");
       value = words[++i];
     }
-    arguments.set(name, name == "webhook" ? *value : told_address(*value));
+    arguments.set(name, name == "webhook" ? *value : shown_address(*value));
   }
   if (arguments.has("help")) return arguments;
   const auto count = static_cast<int>(arguments.operands.size());

@@ -100,7 +100,7 @@ Args bubble_args(const Explanation& e) {
   return args.set("time", human_duration(e.bubble_share * e.parts_of_ns));
 }
 
-// What findings leave out: what they cost together, and a large bubble, which is the schedule's and nobody's fault.
+// What findings leave out: what they cost together, and a large bubble, which is the schedule's own and no fault.
 void say_costs(const Headline& headline, Explanation& e) {
   const auto bubble = part_share(headline, "bubble");
   if (bubble >= kLargePart) {

@@ -292,7 +292,7 @@ class TimelineBuilder {
     return slice;
   }
 
-  // Rows of kinds that nobody knows, alone on a lane, say nothing of what the host does.
+  // Rows of unknown kinds, alone on a lane, do not show what the host does.
   bool shows_host(const Lane& lane) const {
     for (size_t i = lane.begin; i < lane.end; ++i)
       if (is_host(category(i)) || is_host_message(name(i))) return true;

@@ -148,7 +148,7 @@ struct DeviceTimeline {
   // The account; its parts add up to window_ns().
   int64_t compute_ns = 0, exposed_comm_ns = 0, exposed_memory_ns = 0, other_work_ns = 0;
   IdleTimes idle_ns = {};
-  int64_t comm_ns = 0;  // of all communication, also beside computation
+  int64_t comm_ns = 0;  // of all communication, also during computation
 
   struct LongestIdle {
     int64_t dur_ns = 0, start_ns = 0;

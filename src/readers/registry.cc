@@ -37,12 +37,12 @@ namespace {
 
 // The first folder below this one, at any depth, that holds a file; "" without one.
 std::string folder_with_files(const std::string& root) {
-  constexpr int kMostLooked = 100'000;
+  constexpr int kMaxLooked = 100'000;
   namespace fs = std::filesystem;
   std::string found;
   std::error_code ec;
   int looked = 0;
-  for (fs::recursive_directory_iterator it(root, ec), end; !ec && it != end && ++looked < kMostLooked;
+  for (fs::recursive_directory_iterator it(root, ec), end; !ec && it != end && ++looked < kMaxLooked;
        it.increment(ec)) {
     const std::string folder = it->path().parent_path().string();
     const bool hidden = it->path().filename().string().starts_with('.');

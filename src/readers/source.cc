@@ -180,7 +180,7 @@ Result<Source> scan_source(const std::vector<std::string>& given) {
   Result<std::vector<std::string>> expanded = expand_patterns(given);
   if (!expanded) return std::move(expanded).error();
   std::vector<std::string>& paths = *expanded;
-  for (std::string& path : paths) path = told_address(path);
+  for (std::string& path : paths) path = shown_address(path);
   Source source;
   source.roots = paths;
   Seen seen;

@@ -110,7 +110,7 @@ Result<std::shared_ptr<OpenRun>> open_now(std::vector<std::string> paths, const 
   Result<OpenOptions> options = open_options(*arguments, compat, clocks);
   if (!options) return std::move(options).error();
   options->progress = progress.get();
-  for (std::string& path : paths) path = told_address(path);  // no table and no page repeats a password
+  for (std::string& path : paths) path = shown_address(path);  // no table and no page repeats a password
   Result<Trace> trace = open_trace(paths, *options);
   if (!trace) return std::move(trace).error();
   auto run = std::make_shared<OpenRun>(

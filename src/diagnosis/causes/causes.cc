@@ -176,7 +176,7 @@ void close_account(const Search& search, const GoneTogether& together, bool any_
   list.left = std::move(lines);
 }
 
-// What cells take longer decided what is named. It is no price.
+// The extra time of cells decided what is named. It is not what the run loses.
 void forget_prices(CauseList& list) {
   list.together_ns = list.together_error_ns = 0;
   list.doubtful.clear();

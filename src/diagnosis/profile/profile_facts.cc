@@ -99,7 +99,7 @@ void read_copies(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   }
 }
 
-// A graph without its kernels is one row, in which nobody knows what computes, communicates or waits.
+// A graph without its kernels is one row: the file does not say what in it computes, communicates or waits.
 void read_whole_graphs(const Trace& trace, ProfileFacts& f) {
   if (trace.diagnostics.count("nsys.whole_graphs") == 0) return;
   for (const Part& part : trace.parts)

@@ -283,7 +283,7 @@ bool fill_layout(Trace& trace, int32_t stages) {
   return reported;
 }
 
-// A rank without cells beside others that have some is in no pipeline: it is left out, as if it were missing.
+// A rank without cells, where others have some, belongs to no pipeline: it is skipped, as if it were missing.
 bool fill_working_ranks(Trace& trace, int32_t stages) {
   std::vector<int32_t> place(trace.parts.size(), kUnknown);
   for (const int32_t p : trace.cells.part) place[p] = 0;
