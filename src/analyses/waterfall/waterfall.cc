@@ -38,7 +38,7 @@ constexpr const char* kMeaning[kWaterfallParts] = {
     "added by different means of stages and chunks; below 0: the slow ones are where no rank waits for them",
     "added by cells that differ from the mean of their stage; below 0: the long ones fell where there was time",
     "added by the time that messages between ranks take",
-    "unexplained waiting: launches, host work, other streams; below 0: cells started before their inputs were ready",
+    "late starts of work: launches, host work, other streams; below 0: cells started before their inputs were ready",
     "before the first and after the last cell of the replica's pipeline: collectives, optimizer, waiting"};
 constexpr const char* kTailMeaning[kTailParts] = {
     "before or after: until the last replica's pipeline has ended",
@@ -48,7 +48,7 @@ constexpr const char* kTailMeaning[kTailParts] = {
 
 std::vector<ColumnSpec> waterfall_columns() {
   return {{"part", "part", Type::kText,
-           "compute to unexplained add up to the pipeline, with what is before and after it to the step"},
+           "compute to late starts add up to the pipeline, with what is before and after it to the step"},
           {"within", "within", Type::kText, "The row that it is a piece of; empty: it is one of the sum"},
           {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
           {"pipeline_share", "of the pipeline", Type::kShare, "As a share of the span of the replica's compute cells"},
@@ -135,7 +135,7 @@ std::vector<ColumnSpec> waterfall_steps_columns() {
       {"latency_ns", "message latency", Type::kDuration, kMeaning[4]},
       {"held_ns", "held by receives", Type::kDuration,
        "Of message latency: ranks sat in a receive though what it waits for was done long before"},
-      {"rest_ns", "unexplained", Type::kDuration, kMeaning[5]},
+      {"rest_ns", "late starts", Type::kDuration, kMeaning[5]},
       {"tail_ns", "before and after", Type::kDuration, kMeaning[6]},
       {"tail_replicas_ns", "replicas", Type::kDuration, kTailMeaning[0]},
       {"tail_collectives_ns", "collectives", Type::kDuration, kTailMeaning[1]},
@@ -175,7 +175,7 @@ std::vector<ColumnSpec> waterfall_stages_columns() {
            "It waits so much longer because stages differ in their means; below 0: it is the one the others wait for"},
           {"jitter_ns", "jitter", Type::kDuration, "The same, because cells differ from their stage's means"},
           {"latency_ns", "message latency", Type::kDuration, "The same, because messages take time"},
-          {"rest_ns", "unexplained", Type::kDuration, "Waiting that none of these explains"},
+          {"rest_ns", "late starts", Type::kDuration, "Waiting although order, inputs and usual latencies allowed a start"},
           {"busy_share", "busy", Type::kShare, "Busy as a share of the pipeline's span"}};
 }
 

@@ -243,10 +243,10 @@ std::string_view waterfall_part_name(WaterfallPart part) {
     case WaterfallPart::kImbalance: return "stage imbalance";
     case WaterfallPart::kJitter: return "jitter";
     case WaterfallPart::kLatency: return "message latency";
-    case WaterfallPart::kRest: return "unexplained";
+    case WaterfallPart::kRest: return "late starts";
     case WaterfallPart::kTail: return "before and after the pipeline";
   }
-  return "unexplained";
+  return "late starts";
 }
 
 Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const PipelineSums& sums, const TakeBubbles& take,

@@ -22,7 +22,7 @@ const PART_KINDS: Record<string, Kind> = {
   'stage imbalance': 'part-imbalance',
   'jitter': 'part-jitter',
   'message latency': 'part-comm',
-  'unexplained': 'part-rest',
+  'late starts': 'part-rest',
   'before and after the pipeline': 'part-tail',
 };
 const STAGE_PARTS: readonly (readonly [string, Kind, Key])[] = [
