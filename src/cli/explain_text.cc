@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number.h"
 #include "base/percents.h"
 #include "base/text.h"
 #include "diagnosis/explain_json.h"
@@ -39,8 +40,10 @@ std::string explain_text(const Terminal& terminal, const Explanation& e, const s
     std::vector<double> shares;
     for (const SpanPart& part : parts) shares.push_back(part.share);
     const std::vector<std::string> printed = percents(shares);
+    const std::string zero = percent(0);
     for (size_t p = 0; p < parts.size(); ++p) {
       const SpanPart& part = parts[p];
+      if (part.share >= 0 && printed[p] == zero) continue;
       const std::string label = pick(part.label);
       const size_t length = std::clamp<long>(std::lround(part.share * kBar), 0L, kBar);
       std::string bar;

@@ -63,7 +63,7 @@ Account account_of(const CauseList& causes, const std::set<std::string_view>& re
     lines += words("account.line", args);
   }
   if (lines.empty()) return account;
-  account.left = words("account.left", Args().set("lines", lines));
+  account.left = words("account.left", Args().set("lines", lines).flag("found", !causes.causes.empty()));
   return account;
 }
 

@@ -135,23 +135,26 @@ void advise(const ProfileFacts& f, const RankLoss& loss, const std::string& sent
     if (loss.owner == IdleCause::kHostCollective && waits_for_peer(loss.at)) advice = "profile.loss.peer.advice";
     if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(f.recorder);
   }
-  if (has_words(advice)) x.detail += words(advice);
+  // A trace can only show a collection that the program itself calls, or a range that somebody put around one.
+  const bool called = loss.at.call.starts_with("<built-in ");
+  if (has_words(advice)) x.detail += words(advice, Args().flag("called", called).flag("alone", f.ranks.size() < 2));
 }
 
 void say_place(const ProfileFacts& f, const JoinedLoss& j, Finding& x) {
   const RankLoss& loss = j.worst;
   const bool once = loss.longest_ns > kOnce * loss.recorded_ns;
+  const std::string part = percent(share_or_zero(loss.longest_ns, loss.recorded_ns));
   if (once && loss.longest_step >= 0) x.step = loss.longest_step;
   if (once && loss.first_call) {
     Args args;
-    args.set("longest", human_duration(loss.longest_ns));
+    args.set("longest", human_duration(loss.longest_ns)).set("part", part);
     const auto rank =
         std::find_if(f.ranks.begin(), f.ranks.end(), [&](const RankFacts& r) { return r.rank == j.rank; });
     args.set("compute", percent(share_or_zero(rank->compute_ns, rank->span_ns - loss.longest_ns)));
     x.detail += words("profile.loss.first", args);
   } else if (once && loss.longest_step >= 0) {
     Args args;
-    args.set("longest", human_duration(loss.longest_ns)).set("step", loss.longest_step);
+    args.set("longest", human_duration(loss.longest_ns)).set("step", loss.longest_step).set("part", part);
     x.detail += words("profile.loss.once", args);
   }
   if (!j.one_rank || f.ranks.size() < 2) return;
@@ -195,7 +198,8 @@ Finding idle_finding(const ProfileFacts& f, const JoinedLoss& j) {
   set_places(loss.at, x);
   x.title = titled(reported.sentence, loss);
   Args args;
-  args.set("recorded", percent(j.recorded_share)).set("share", percent(j.share));
+  args.set("recorded", percent(j.recorded_share));
+  if (percent(j.share) != percent(j.recorded_share)) args.set("share", percent(j.share));
   x.detail = words("profile.loss.detail", args);
   if (loss.at.name() != loss.at.text().en) x.detail += words("profile.loss.at", Args().set("at", loss.at.text()));
   if (loss.waits > 0)

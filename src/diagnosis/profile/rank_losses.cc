@@ -524,6 +524,15 @@ std::string without_brackets(const std::string& name) {
   return name.substr(name.rfind(' ') + 1, name.size() - name.rfind(' ') - 2);
 }
 
+// "DataLoader" of torch's range "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__".
+std::string without_enumerate(const std::string& range) {
+  constexpr std::string_view kEnumerate = "enumerate(";
+  const size_t end = range.find(")#");
+  return range.starts_with(kEnumerate) && end != range.npos
+             ? range.substr(kEnumerate.size(), end - kEnumerate.size())
+             : range;
+}
+
 }  // namespace
 
 Text Culprit::text() const {
@@ -547,7 +556,7 @@ std::string Culprit::name() const {
   const std::string line = line_of(frame);
   const std::string function = line.empty() ? frame : frame.substr(frame.find("): ") + 3);
   for (const std::string* part : {&call, &op, &range, &module, &function})
-    if (name.empty()) name = cut_name(without_brackets(*part), kMaxInTitle);
+    if (name.empty()) name = cut_name(without_enumerate(without_brackets(*part)), kMaxInTitle);
   return line.empty() ? name : name + " (" + line + ")";
 }
 
