@@ -13,6 +13,7 @@ namespace {
 
 struct LayoutFacts {
   int32_t warm_up = -1;          // forwards before the first backward, median over steps; −1 when no backward was seen
+  int32_t lead = -1;  // forwards of its first chunk before the first of another, median over steps; −1: it has one chunk
   int64_t first_forward_ns = 0;  // how long after the step's first start its first forward starts, median over steps
   int64_t forward_ns = 0;        // median duration of a forward
 };
@@ -28,7 +29,7 @@ T median(std::vector<T>& values) {
 std::vector<LayoutFacts> facts_of(const Trace& trace) {
   const Cells& cells = trace.cells;
   const size_t n = trace.parts.size();
-  std::vector<std::vector<int32_t>> warm(n);
+  std::vector<std::vector<int32_t>> warm(n), lead(n);
   std::vector<std::vector<int64_t>> first(n), forward(n);
   for (const StepRange& step : step_ranges(cells)) {
     if (step.step == kUnknown) continue;
@@ -36,12 +37,14 @@ std::vector<LayoutFacts> facts_of(const Trace& trace) {
         *std::min_element(cells.start_ns.begin() + step.begin, cells.start_ns.begin() + step.end);
     for (size_t i = step.begin; i < step.end;) {
       const int32_t part = cells.part[i];
-      int32_t forwards = 0;
-      bool backward = false, first_seen = false;
+      int32_t forwards = 0, leading = 0, chunk = kUnknown;
+      bool backward = false, first_seen = false, one_chunk = true;
       for (; i < step.end && cells.part[i] == part; ++i) {
         if (cells.kind[i] == CellKind::kForward) {
           forward[part].push_back(cells.dur_ns(i));
-          if (!first_seen) first[part].push_back(cells.start_ns[i] - step_start);
+          if (!first_seen) first[part].push_back(cells.start_ns[i] - step_start), chunk = cells.chunk[i];
+          one_chunk = one_chunk && cells.chunk[i] == chunk;
+          if (one_chunk) ++leading;
           first_seen = true;
           if (!backward) ++forwards;
         } else if (cells.kind[i] == CellKind::kBackward || cells.kind[i] == CellKind::kInputGrad) {
@@ -49,11 +52,14 @@ std::vector<LayoutFacts> facts_of(const Trace& trace) {
         }
       }
       if (backward) warm[part].push_back(forwards);
+      // A rank that begins with a later chunk leads by none of the first.
+      if (!one_chunk) lead[part].push_back(chunk > 0 ? 0 : leading);
     }
   }
   std::vector<LayoutFacts> facts(n);
   for (size_t r = 0; r < n; ++r) {
     if (!warm[r].empty()) facts[r].warm_up = median(warm[r]);
+    if (!lead[r].empty()) facts[r].lead = median(lead[r]);
     facts[r].first_forward_ns = median(first[r]);
     facts[r].forward_ns = median(forward[r]);
   }
@@ -113,18 +119,30 @@ std::vector<size_t> by_machines(const Trace& trace, const std::vector<LayoutFact
   return order;
 }
 
+// The same facts with `lead` for the warm-up. In DualPipe and DualPipeV all warm-ups are nearly equal, and it is the
+// forwards before the other chunk's first that fall from stage to stage.
+std::vector<LayoutFacts> by_lead(std::vector<LayoutFacts> facts) {
+  for (LayoutFacts& one : facts) one.warm_up = one.lead;
+  return facts;
+}
+
 // Finds stages from the numbers of warm-up forwards. Ranks are taken in their own order; if no pipeline has such
 // numbers in that order, machines are taken in the order of by_machines(). `order` becomes the order that fits.
-Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& facts, std::vector<size_t>& order) {
-  if (const Layout layout = from_warm_up(facts); layout.stages > 0) return layout;
-  const std::vector<size_t> machines = by_machines(trace, facts);
-  std::vector<LayoutFacts> moved;
-  for (const size_t at : machines) moved.push_back(facts[at]);
-  Layout layout = from_warm_up(moved);
-  if (layout.stages == 0) return layout;
-  order = machines;
-  layout.how = "layout.warm_up.reordered";
-  return layout;
+Layout from_warm_up(const Trace& trace, const std::vector<LayoutFacts>& own, std::vector<size_t>& order) {
+  const std::vector<LayoutFacts> leads = by_lead(own);
+  for (const auto* facts : {&own, &leads})
+    if (const Layout layout = from_warm_up(*facts); layout.stages > 0) return layout;
+  for (const auto* facts : {&leads, &own}) {
+    const std::vector<size_t> machines = by_machines(trace, *facts);
+    std::vector<LayoutFacts> moved;
+    for (const size_t at : machines) moved.push_back((*facts)[at]);
+    Layout layout = from_warm_up(moved);
+    if (layout.stages == 0) continue;
+    order = machines;
+    layout.how = "layout.warm_up.reordered";
+    return layout;
+  }
+  return {};
 }
 
 // The ranks' numbers as seats, the first of them `first`, those of ranks that are missing among them; a seat for each

@@ -4,7 +4,9 @@
 #include <cassert>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "base/parallel.h"
 
@@ -98,10 +100,10 @@ void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, 
   }
 }
 
-// Calls take(from, to) for every link of one step.
+// Calls take(begin, end) for every sorted group of stops of one step.
 template <class Take>
-void for_each_link(const Trace& trace, const Schedule& shape, const Groups& groups, const StepRange& step,
-                   const Take& take) {
+void for_each_group(const Trace& trace, const Schedule& shape, const Groups& groups, const StepRange& step,
+                    const Take& take) {
   if (step.step == kUnknown) return;
   const Cells& cells = trace.cells;
   std::vector<size_t> ends(groups.count + 1);  // a group's end, once all its stops are placed
@@ -117,21 +119,30 @@ void for_each_link(const Trace& trace, const Schedule& shape, const Groups& grou
       if (a.key != b.key) return a.key < b.key;
       return std::pair(cells.start_ns[a.cell], a.cell) < std::pair(cells.start_ns[b.cell], b.cell);
     });
-    for_each_neighbour(cells, first, last, take);
+    take(first, last);
     begin = ends[group];
   }
 }
 
-// Calls take(step, from, to) for every link of every step. Several steps run at the same time.
+// Calls take(step, begin, end) for every sorted group of every step. Several steps run at the same time.
 template <class Take>
-void for_each_link(const Trace& trace, const Extent& extent, ChunkLayout layout, const std::vector<StepRange>& steps,
-                   const Take& take) {
+void for_each_group(const Trace& trace, const Extent& extent, ChunkLayout layout, const std::vector<StepRange>& steps,
+                    const Take& take) {
   Schedule shape;  // filled as far as virtual_stage() needs it
   shape.sizes.stages = std::max(extent.stage_count, trace.pipeline_stages);
   shape.layout = layout;
   const Groups groups = groups_of(trace.parts);
   parallel_for(steps.size(), [&](size_t s) {
-    for_each_link(trace, shape, groups, steps[s], [&](uint32_t from, uint32_t to) { take(s, from, to); });
+    for_each_group(trace, shape, groups, steps[s], [&](const Stop* begin, const Stop* end) { take(s, begin, end); });
+  });
+}
+
+// Calls take(step, from, to) for every link of every step.
+template <class Take>
+void for_each_link(const Trace& trace, const Extent& extent, ChunkLayout layout, const std::vector<StepRange>& steps,
+                   const Take& take) {
+  for_each_group(trace, extent, layout, steps, [&](size_t step, const Stop* begin, const Stop* end) {
+    for_each_neighbour(trace.cells, begin, end, [&](uint32_t from, uint32_t to) { take(step, from, to); });
   });
 }
 
@@ -153,25 +164,86 @@ void sort_links(std::vector<Link>& links, const StepRange& step) {
   links = std::move(sorted);
 }
 
-// Counts links whose successor starts no earlier than its predecessor ends.
-size_t causal_links(const Trace& trace, const Extent& extent, ChunkLayout layout) {
+// What a layout of chunks explains of the times.
+struct Explained {
+  size_t round_trips = 0, links = 0;
+  auto operator<=>(const Explained&) const = default;
+};
+
+// Counts the round trips that had time enough: between two cells of one micro-batch on one rank, all cells of the way
+// between them run one after another. Both stamps are of one clock, and lengths are of any, so no clock has to agree
+// with another.
+//
+//     rank 0   │ F0 chunk 0 │ F1 chunk 0 │                          │ F0 chunk 1 │    a loop over three ranks takes two
+//     rank 1                │ F0 chunk 0 │                                            forwards to come back to rank 0,
+//     rank 2                             │ F0 chunk 0 │                               and a V four
+size_t round_trips(const Cells& cells, const Stop* begin, const Stop* end) {
+  struct Passed {
+    const Stop* stop;
+    int64_t ns;  // the way's cells until the end of this one
+  };
+  std::vector<Passed> way;
+  size_t count = 0;
+  for (const Stop* stop = begin; stop < end;) {
+    way.clear();
+    int64_t ns = 0;
+    for (const Stop* first = stop; stop < end && stop->way() == first->way(); ++stop) {
+      if (stop != first && stop[-1].key == stop->key) continue;  // the further pieces of a job
+      const int64_t dur_ns = cells.dur_ns(stop->cell);
+      for (const Passed& passed : way) {
+        if (cells.part[passed.stop->cell] != cells.part[stop->cell]) continue;
+        const bool down = stop->direction() == Direction::kDown;
+        const uint32_t from = down ? passed.stop->cell : stop->cell, to = down ? stop->cell : passed.stop->cell;
+        count += cells.start_ns[to] - cells.end_ns[from] >= ns - passed.ns;
+      }
+      ns += dur_ns;
+      way.push_back({stop, ns});
+    }
+  }
+  return count;
+}
+
+// Counts what had time enough, and, where clocks can be compared, the links whose successor starts no earlier than its
+// predecessor ends.
+Explained explained_by(const Trace& trace, const Extent& extent, ChunkLayout layout) {
   const std::vector<StepRange> steps = step_ranges(trace.cells);
-  std::vector<size_t> counts(steps.size(), 0);
-  for_each_link(trace, extent, layout, steps, [&](size_t step, uint32_t from, uint32_t to) {
-    const Cells& cells = trace.cells;
-    counts[step] +=
-        trace.common_ns(cells.part[to], cells.start_ns[to]) >= trace.common_ns(cells.part[from], cells.end_ns[from]);
+  std::vector<Explained> counts(steps.size());
+  const Cells& cells = trace.cells;
+  for_each_group(trace, extent, layout, steps, [&](size_t step, const Stop* begin, const Stop* end) {
+    counts[step].round_trips += round_trips(cells, begin, end);
+    if (!trace.comparable()) return;
+    for_each_neighbour(cells, begin, end, [&](uint32_t from, uint32_t to) {
+      counts[step].links +=
+          trace.common_ns(cells.part[to], cells.start_ns[to]) >= trace.common_ns(cells.part[from], cells.end_ns[from]);
+    });
   });
-  return std::accumulate(counts.begin(), counts.end(), size_t{0});
+  Explained all;
+  for (const Explained& one : counts) all.round_trips += one.round_trips, all.links += one.links;
+  return all;
+}
+
+// The layout by which ranks sent: chunk 0 leaves the last stage in a loop, and stays there in a V. Unknown where
+// messages were not recorded with their chunks.
+std::optional<ChunkLayout> layout_of_messages(const Trace& trace, int32_t stages) {
+  const Cells& cells = trace.cells;
+  bool sent = false, reached_last = false, left_last = false;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    if (!is_message(cells.kind[i]) || cells.chunk[i] != 0) continue;
+    const bool last = trace.parts[cells.part[i]].stage == stages - 1;
+    if (cells.kind[i] == CellKind::kSendForward) (last ? left_last : sent) = true;
+    reached_last = reached_last || (last && cells.kind[i] == CellKind::kRecvForward);
+  }
+  if (left_last) return ChunkLayout::kLoop;
+  return sent && reached_last ? std::optional(ChunkLayout::kV) : std::nullopt;
 }
 
 }  // namespace
 
 ChunkLayout guess_chunk_layout(const Trace& trace) {
   const Extent extent = extent_of(trace);
-  if (extent.chunk_count < 2 || trace.chunks_are_pieces || extent.stage_count < 2 || !trace.comparable())
-    return ChunkLayout::kLoop;
-  const bool v = causal_links(trace, extent, ChunkLayout::kV) > causal_links(trace, extent, ChunkLayout::kLoop);
+  if (extent.chunk_count < 2 || trace.chunks_are_pieces || extent.stage_count < 2) return ChunkLayout::kLoop;
+  if (const auto sent = layout_of_messages(trace, std::max(extent.stage_count, trace.pipeline_stages))) return *sent;
+  const bool v = explained_by(trace, extent, ChunkLayout::kV) > explained_by(trace, extent, ChunkLayout::kLoop);
   return v ? ChunkLayout::kV : ChunkLayout::kLoop;
 }
 

@@ -19,9 +19,10 @@ namespace stageline {
 // ties.
 void link_cells(Trace& trace);
 
-// Guesses how several chunks are placed on the ranks, since logs do not record it. Returns the layout under which more
-// cells start after the end of the cell they wait for. Returns the loop when both layouts explain the times equally
-// well, when there is one chunk, or when the ranks' clocks cannot be compared.
+// Finds how several chunks are placed on the ranks, since logs do not record it: from the messages that ranks recorded;
+// otherwise the layout under which more micro-batches had time to come back to a rank, by that rank's own clock; of
+// equals the one under which more cells start after the end of the cell they wait for, where clocks can be compared.
+// Returns the loop when both layouts explain the times equally well, and when there is one chunk.
 ChunkLayout guess_chunk_layout(const Trace& trace);
 
 }  // namespace stageline
