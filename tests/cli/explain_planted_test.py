@@ -206,6 +206,31 @@ class ExplainPlanted(Case):
                 self.assertIn(said, found['note_en'])
                 self.assertEqual([f['id'] for f in found['findings']], [])
 
+    def test_who_is_waited_for_inside_cells_is_named(self):
+        slow = dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 2) else 1)
+        stops = dict(pause=lambda st, d, s, k, mb: 60 if (d, s) == (1, 2) and chance(st, k, mb) < 0.05 else 0)
+        data = dict(pause=lambda st, d, s, k, mb: 60 if (d, s, k, mb) == (1, 2, 'F', 0) else 0)
+        late = dict(pause=lambda st, d, s, k, mb: 5 if (d, s, k) == (1, 2, 'F') else 0)
+        for meet, rank, ranks in (('peers', 7, 3), ('replicas', 6, 3), ('peers', 5, 2)):
+            for messages in (False, True):
+                options = dict(WELL, dp=ranks, messages=messages, meet=meet, jitter=0.02)
+                well = Planted(**options)
+                self.assertEqual([f['title_en'] for f in self.reported('meet', well)[1]['findings']], [])
+                for name, cause in (('slow', slow), ('stops', stops), ('data', data), ('late', late)):
+                    with self.subTest(name, meet=meet, ranks=ranks, messages=messages):
+                        ill = Planted(**options, **cause)
+                        found = self.reported(f'meet-{name}', ill)[1]
+                        first = self.priced(found, f'rank:{rank}' if name != 'stops' else f'host:{rank}', (ill.period - well.period) * 1e6, ill.period)
+                        self.assertIs(first, found['findings'][0])
+                        self.assertFalse(keys_of(first) & {'stage:2'})
+
+    def test_collectives_beside_cells_are_waited_for_by_nobody(self):
+        for name, cause in (('well', {}), ('slow', dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 2) else 1))):
+            options = dict(WELL, dp=3, **cause)
+            alone, beside = (self.reported(f'beside-{name}', Planted(**options, beside=b))[1] for b in (False, True))
+            self.assertEqual([f['key'] for f in alone['findings']], [f['key'] for f in beside['findings']])
+            self.assertAlmostEqual(alone['lost_ns'], beside['lost_ns'], delta=0.01 * alone['lost_ns'])
+
     def priced(self, found, key, true_ns, period_ms):
         hits = [f for f in found['findings'] if key in keys_of(f)]
         self.assertEqual(len(hits), 1, [(keys_of(f), f['title_en']) for f in found['findings']])

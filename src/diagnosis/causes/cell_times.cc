@@ -82,6 +82,10 @@ CellTimes::CellTimes(const Trace& trace, const StepGraph& graph, const std::vect
   if (overlapped_.empty() && (!sequences_.on_all_stages || !factor_.empty())) find_routing(usual);
 }
 
+bool CellTimes::peers_apart() const {
+  return std::any_of(graph_.types.begin(), graph_.types.end(), [](const GraphType& type) { return type.inside; });
+}
+
 void CellTimes::find_workers() {
   const StepGraph& g = graph_;
   stages_ = std::max(g.stage_count, 1);
@@ -105,10 +109,12 @@ void CellTimes::find_workers() {
     if (any && g.stage_of[part] != kUnknown) parts[{g.stage_of[part], std::max(g.dp_of[part], 0)}].push_back(part);
   }
   of_part_.assign(g.stage_of.size(), kNone);
-  for (const auto& [place, list] : parts) {
-    for (const size_t part : list) of_part_[part] = static_cast<uint32_t>(workers_.size());
-    workers_.push_back({place.second, place.first, static_cast<int32_t>(list.front())});
-  }
+  const bool apart = peers_apart();
+  for (const auto& [place, list] : parts)
+    for (const size_t part : list) {
+      if (apart || part == list.front()) workers_.push_back({place.second, place.first, static_cast<int32_t>(part)});
+      of_part_[part] = static_cast<uint32_t>(workers_.size() - 1);
+    }
 }
 
 // Lengths are used only where forwards and backwards are long together: a cell that is long by chance says nothing

@@ -21,9 +21,11 @@ class CellTimes {
   CellTimes(const Trace& trace, const StepGraph& graph, const std::vector<bool>& counts);
 
   struct Worker {
-    int32_t dp = 0, stage = 0, part = 0;  // part: that of its first rank
+    int32_t dp = 0, stage = 0, part = 0;  // part: that of its first rank, where peers are one worker
   };
   const std::vector<Worker>& workers() const { return workers_; }
+  // Whether ranks of one stage and replica are workers of their own, because what each of them does in a cell is known.
+  bool peers_apart() const;
   // kNone: not a compute cell, or its stage is unknown.
   uint32_t worker_of(uint32_t op) const {
     return is_compute(graph_.kind[op]) && (chunks_ == 1 || graph_.chunk[op] >= 0) ? of_part_[graph_.part[op]] : kNone;

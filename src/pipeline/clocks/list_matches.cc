@@ -14,6 +14,7 @@
 namespace stageline::align {
 namespace {
 
+constexpr int64_t kRoundedNs = 1000;  // stamps of the same moment may differ by this much on one clock
 // Limit on names of collectives; a source with a new name for each one is of no use here.
 constexpr size_t kMaxNames = 256;
 
@@ -22,7 +23,8 @@ bool synchronises(std::string_view name) {
   std::string word;
   for (const char c : name)
     if (c != '_' && c != '-' && c != ' ') word += to_lower(c);
-  constexpr std::array<std::string_view, 5> kAll = {"allreduce", "allgather", "reducescatter", "alltoall", "barrier"};
+  constexpr std::array<std::string_view, 6> kAll = {"allreduce", "allgather", "reducescatter",
+                                                    "alltoall",  "barrier",   "ringattention"};
   return std::any_of(kAll.begin(), kAll.end(), [&](std::string_view all) { return word.find(all) != word.npos; });
 }
 
@@ -131,13 +133,16 @@ void add_gaps(const Trace& trace, const std::set<std::pair<size_t, size_t>>& joi
 
 void add_cell_collectives(const Trace& trace, Matches& matches) {
   Collectives collectives(matches);
-  // Maps (stage, position) to its parts, one for each replica.
-  std::map<std::pair<int32_t, int32_t>, std::vector<size_t>> groups;
-  std::map<std::pair<int32_t, int32_t>, int32_t> seen;
+  // The parts of a stage and position, one for each replica; and those of a stage and replica, which share no more than
+  // the collectives inside their cells.
+  enum class Among : uint8_t { kReplicas, kPeers };
+  std::map<std::tuple<Among, int32_t, int32_t>, std::vector<size_t>> groups;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     if (part.stage == kUnknown || part.dp == kUnknown) continue;
-    groups[{part.stage, seen[{part.dp, part.stage}]++}].push_back(p);
+    std::vector<size_t>& peers = groups[{Among::kPeers, part.stage, part.dp}];
+    peers.push_back(p);
+    groups[{Among::kReplicas, part.stage, static_cast<int32_t>(peers.size())}].push_back(p);
   }
   const Cells& cells = trace.cells;
   std::unordered_map<StringId, int32_t> names;  // −1 for names that are of no use
@@ -148,8 +153,13 @@ void add_cell_collectives(const Trace& trace, Matches& matches) {
     for (const size_t p : parts)
       for (const StepCells& step : matches.steps_of_part[p]) {
         std::map<int32_t, int32_t> count;
+        size_t cell = step.end;  // the last that began
         for (size_t i = step.begin; i < step.end; ++i) {
+          if (is_compute(cells.kind[i])) cell = i;
           if (cells.kind[i] != CellKind::kCollective || cells.slice[i] == kNoSlice) continue;
+          if (std::get<Among>(where) == Among::kPeers &&
+              (cell == step.end || cells.end_ns[i] > cells.end_ns[cell] + kRoundedNs))
+            continue;
           const StringId id = trace.parts[p].slices.name_id[cells.slice[i]];
           auto known = names.find(id);
           if (known == names.end()) {

@@ -9,6 +9,9 @@
 //     cells        ▐▐▐▐ B6 ▐▐▐▐        ▐▐▐▐▐▐ B7 ▐▐▐▐▐▐
 //     message                  ├──────▶│
 //     reduction                        │← delay →├───────────────┤  optimizer
+//
+// A cell in which ranks meet (inner_meetings.h) takes its own work alone. Behind it comes the meeting of all these
+// ranks, a group that begins when the last of them has done its work, and later operations wait for that.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -22,6 +25,7 @@
 #include "base/parallel.h"
 #include "base/spares.h"
 #include "model/overlapped_pairs.h"
+#include "pipeline/replay/inner_meetings.h"
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/recorded_messages.h"
 #include "pipeline/replay/step_draft.h"
@@ -39,7 +43,8 @@ using Edge = std::tuple<int32_t, int32_t, bool>;
 
 class CellWaits {
  public:
-  explicit CellWaits(const Trace& trace) : trace_(trace), cells_(trace.cells), recorded_(trace) {
+  explicit CellWaits(const Trace& trace)
+      : trace_(trace), cells_(trace.cells), recorded_(trace), inner_(find_inner_meetings(trace)) {
     for (const StepRange& range : step_ranges(cells_))
       if (range.step != kUnknown &&
           std::any_of(cells_.kind.begin() + range.begin, cells_.kind.begin() + range.end, takes_part))
@@ -65,7 +70,8 @@ class CellWaits {
   std::vector<uint32_t> op_counts() const {
     std::vector<uint32_t> counts;
     for (const Step& step : steps_)
-      counts.push_back(static_cast<uint32_t>(step.before.size()) + step.messages + (step.together ? 1 : 0));
+      counts.push_back(static_cast<uint32_t>(step.before.size()) + step.messages + step.meetings +
+                       (step.together ? 1 : 0));
     return counts;
   }
 
@@ -81,6 +87,7 @@ class CellWaits {
     add_messages(step, draft);
     collectives(draft);
     if (step.together) gradients_together(draft, gradients_);
+    if (step.meetings > 0) add_meetings(draft);
   }
 
  private:
@@ -101,7 +108,7 @@ class CellWaits {
     std::vector<size_t> first_seen;  // types in the order of their first cells
     // Index of the first message forward, and of the first backward.
     std::array<size_t, 2> first_link{SIZE_MAX, SIZE_MAX};
-    uint32_t messages = 0;
+    uint32_t messages = 0, meetings = 0;
     bool together = false;  // the result of gradients_together()
   };
 
@@ -133,7 +140,7 @@ class CellWaits {
   void take_cells(const Step& step, StepDraft& draft) const {
     for (size_t i = step.range.begin; i < step.range.end; ++i) {
       const CellKind kind = cells_.kind[i];
-      if (!takes_part(kind)) continue;
+      if (!takes_part(kind) || inner_.is_inside(i)) continue;
       const int32_t part = cells_.part[i];
       const int64_t start = trace_.common_ns(part, cells_.start_ns[i]);
       draft.ops.push_back({static_cast<uint32_t>(i), type_[type_index(kind, overlapped(i))], kind, part,
@@ -151,6 +158,7 @@ class CellWaits {
     for (uint32_t k = 0; k < draft.ops.size(); ++k) {
       const DraftOp& op = draft.ops[k];
       op_of_[op.cell] = k;
+      step.meetings += inner_.any() && inner_.meets_as[op.cell] != InnerMeetings::kNone;
       const size_t type = type_index(op.kind, overlapped(op.cell));
       if (!seen[type]) step.first_seen.push_back(type);
       seen[type] = true;
@@ -275,6 +283,8 @@ class CellWaits {
         add(backward ? CellKind::kRecvBackward : CellKind::kRecvForward, false);
     gradients_ = static_cast<uint16_t>(types_.size());
     if (together) types_.push_back(gradients_type());
+    meetings_ = static_cast<uint16_t>(types_.size());
+    if (inner_.any()) types_.push_back({"meeting in cells", CellKind::kCollective, true, false, true});
   }
 
   void measure_latencies() {
@@ -387,9 +397,36 @@ class CellWaits {
     }
   }
 
+  // Expects that the draft has everything else.
+  void add_meetings(StepDraft& draft) const {
+    std::map<uint32_t, uint32_t> groups;  // by InnerMeetings::meets_as
+    std::vector<uint32_t> met(draft.ops.size(), kNothing);
+    const auto count = static_cast<uint32_t>(draft.ops.size());
+    draft.group.resize(count, kNoGroup);
+    for (uint32_t k = 0; k < count; ++k) {
+      const uint32_t cell = draft.ops[k].cell;
+      if (cell == kNoCell || inner_.meets_as[cell] == InnerMeetings::kNone) continue;
+      const auto [group, fresh] = groups.try_emplace(inner_.meets_as[cell], draft.group_count);
+      draft.group_count += fresh;
+      DraftOp& work = draft.ops[k];
+      DraftOp meeting = work;
+      work.end_ns = std::max(work.start_ns, work.end_ns - inner_.wait_ns[cell]);
+      meeting.cell = inner_.last_row[cell];
+      meeting.type = meetings_, meeting.kind = CellKind::kCollective, meeting.start_ns = work.end_ns;
+      met[k] = static_cast<uint32_t>(draft.ops.size());
+      draft.ops.push_back(meeting);
+      draft.group.push_back(group->second);
+    }
+    for (auto& [op, on] : draft.waits)
+      if (met[on] != kNothing) on = met[on];
+    for (uint32_t k = 0; k < count; ++k)
+      if (met[k] != kNothing) draft.wait(met[k], k);
+  }
+
   const Trace& trace_;
   const Cells& cells_;
   RecordedMessages recorded_;
+  const InnerMeetings inner_;
   bool messages_recorded_ = false;
   std::vector<Step> steps_;         // those that have operations
   std::vector<Link> sorted_links_;  // used when the trace's links are not sorted
@@ -399,7 +436,7 @@ class CellWaits {
   std::vector<uint32_t> op_of_;
   std::array<uint16_t, kTypes> type_{};  // index: type_index()
   std::vector<GraphType> types_;
-  uint16_t gradients_ = 0;
+  uint16_t gradients_ = 0, meetings_ = 0;
   std::map<Edge, int64_t> latency_;
 };
 

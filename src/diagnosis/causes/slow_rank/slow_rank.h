@@ -5,6 +5,10 @@
 
 namespace stageline {
 
+struct SlowRankOwn {
+  bool of_peers_too = true;  // ranks of its stage and replica are not told apart from it
+};
+
 Telling tell_slow_rank(std::span<const Cause* const> causes, const TellContext& context);
 
 }  // namespace stageline

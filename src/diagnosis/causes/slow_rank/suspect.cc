@@ -377,6 +377,7 @@ Cause cause_of(const CauseScene& scene, const std::vector<Slow>& group, bool who
     cause.places = {
         {.kind = PlaceKind::kRanks, .ranks = {cause.figures.rank}, .stage = worker.stage, .replica = worker.dp}};
     cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
+    cause.own = SlowRankOwn{.of_peers_too = !scene.times.peers_apart()};
   }
   // A replica that has more work all along may have the data to thank for it.
   if (whole_replica && !cause.course.varies()) cause.together = {"uneven_data", Together::Role::kFollows};

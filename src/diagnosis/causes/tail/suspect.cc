@@ -73,7 +73,8 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
       last[part] = std::max(last[part], g.ended_ns(op));
     }
     for (uint32_t op = step.begin; op < step.end; ++op) {
-      if (g.kind[op] != CellKind::kCollective && g.kind[op] != CellKind::kOptimizer) continue;
+      if ((g.kind[op] != CellKind::kCollective && g.kind[op] != CellKind::kOptimizer) || g.types[g.type[op]].inside)
+        continue;
       const size_t part = g.part[op];
       if (g.cell[op] == kNoCell || (g.ended_ns(op) <= last[part] && g.start_ns[op] >= first[part])) continue;
       std::string name;

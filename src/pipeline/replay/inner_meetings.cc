@@ -1,0 +1,194 @@
+#include "pipeline/replay/inner_meetings.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+#include "model/overlapped_pairs.h"
+#include "model/rank_ranges.h"
+#include "pipeline/replay/step_draft.h"
+
+namespace stageline {
+namespace {
+
+constexpr double kNearlyAll = 0.95;
+constexpr size_t kCellsPerStep = 2;  // fewer cells of a kind in a step do not show that each of them holds a row
+// Where the rest of a cell shrinks by more than this for each nanosecond of waiting, the collective runs beside it.
+constexpr double kBeside = -0.5;
+
+struct Row {
+  uint32_t row, cell;  // a collective, and the compute cell that it is in
+};
+
+// Rows of one name in cells of one kind on one stage.
+using RowsKey = std::tuple<int32_t, CellKind, StringId>;
+
+// Which ranks meet: all of a stage, those of one position over the replicas, or those of one replica.
+enum class Among : uint8_t { kStage, kReplicas, kPeers };
+constexpr std::array kAmong = {Among::kStage, Among::kReplicas, Among::kPeers};
+
+class Finder {
+ public:
+  explicit Finder(const Trace& trace) : trace_(trace), cells_(trace.cells), position_(peer_positions(trace)) {}
+
+  InnerMeetings find() {
+    find_rows();
+    if (rows_.empty()) return {};
+    count_cells();
+    std::map<int32_t, Among> among_of;  // for each stage, the widest of its names
+    std::vector<std::pair<const std::vector<Row>*, Among>> used;
+    for (const auto& [key, rows] : rows_) {
+      if (!in_every_cell(rows, counts_[{std::get<0>(key), std::get<1>(key)}])) continue;
+      const auto among = std::find_if(kAmong.begin(), kAmong.end(), [&](Among one) { return meet(rows, one); });
+      if (among == kAmong.end()) continue;
+      used.emplace_back(&rows, *among);
+      Among& widest = among_of.try_emplace(std::get<0>(key), *among).first->second;
+      widest = std::min(widest, *among);
+    }
+    if (used.empty()) return {};
+    InnerMeetings out;
+    out.wait_ns.assign(cells_.size(), 0);
+    out.last_row.assign(cells_.size(), InnerMeetings::kNone);
+    out.meets_as.assign(cells_.size(), InnerMeetings::kNone);
+    out.inside.assign(cells_.size(), 0);
+    for (const auto& [rows, among] : used)
+      each_meeting(*rows, among, [&](const std::vector<Row>& members) {
+        const int64_t shortest = shortest_of(members);
+        for (const Row& one : members) {
+          out.inside[one.row] = 1;
+          out.wait_ns[one.cell] += cells_.dur_ns(one.row) - shortest;
+          uint32_t& last = out.last_row[one.cell];
+          if (last == InnerMeetings::kNone || cells_.end_ns[one.row] > cells_.end_ns[last]) last = one.row;
+        }
+      });
+    std::map<std::tuple<int32_t, int32_t, int32_t, CellKind, int32_t, int32_t>, uint32_t> numbers;
+    for (uint32_t cell = 0; cell < cells_.size(); ++cell) {
+      if (out.last_row[cell] == InnerMeetings::kNone) continue;
+      const int32_t part = cells_.part[cell], stage = trace_.parts[part].stage;
+      const std::tuple key(stage, group_of(among_of.at(stage), part), cells_.step[cell], cells_.kind[cell],
+                           cells_.chunk[cell], cells_.micro_batch[cell]);
+      out.meets_as[cell] = numbers.try_emplace(key, static_cast<uint32_t>(numbers.size())).first->second;
+    }
+    return out;
+  }
+
+ private:
+  // Compute cells of one kind on one stage, and the ranks' steps that have any.
+  struct Count {
+    size_t cells = 0, lists = 0;
+  };
+
+  // A number that the ranks of a stage which meet have in common.
+  int32_t group_of(Among among, int32_t part) const {
+    return among == Among::kStage ? 0 : among == Among::kReplicas ? position_[part] : trace_.parts[part].dp;
+  }
+
+  // Rows of one rank and step are side by side, in the order of their starts.
+  void find_rows() {
+    uint32_t cell = InnerMeetings::kNone;
+    for (uint32_t i = 0; i < cells_.size(); ++i) {
+      const CellKind kind = cells_.kind[i];
+      if (is_compute(kind)) cell = i;
+      if (kind != CellKind::kCollective || cell == InnerMeetings::kNone || cells_.slice[i] == kNoSlice ||
+          cells_.part[cell] != cells_.part[i] || cells_.step[cell] != cells_.step[i] || cells_.step[i] == kUnknown ||
+          cells_.micro_batch[cell] == kUnknown || cells_.end_ns[i] > cells_.end_ns[cell] + kSameNs)
+        continue;
+      const Part& part = trace_.parts[cells_.part[i]];
+      if (part.stage == kUnknown) continue;
+      rows_[{part.stage, cells_.kind[cell], part.slices.name_id[cells_.slice[i]]}].push_back({i, cell});
+    }
+  }
+
+  void count_cells() {
+    for (const RankRange& range : rank_ranges(cells_)) {
+      std::map<CellKind, size_t> own;
+      for (size_t i = range.begin; i < range.end; ++i) ++own[cells_.kind[i]];
+      for (const auto& [kind, count] : own) {
+        Count& all = counts_[{trace_.parts[range.part].stage, kind}];
+        all.cells += count, ++all.lists;
+      }
+    }
+  }
+
+  // Whether nearly all these cells hold equally many of the rows; not where there are too few to tell.
+  static bool in_every_cell(const std::vector<Row>& rows, const Count& all) {
+    if (all.cells < kCellsPerStep * all.lists) return false;
+    std::map<size_t, size_t> cells_with;  // number of rows → cells
+    for (size_t i = 0, end = 0; i < rows.size(); i = end) {
+      while (end < rows.size() && rows[end].cell == rows[i].cell) ++end;
+      ++cells_with[end - i];
+    }
+    size_t most = 0;
+    for (const auto& [count, cells] : cells_with) most = std::max(most, cells);
+    return most >= kNearlyAll * all.cells;
+  }
+
+  // Calls take(members) for each meeting, that is for the k-th rows in the cells of one piece of work.
+  template <class Take>
+  void each_meeting(const std::vector<Row>& rows, Among among, const Take& take) const {
+    std::map<std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t>, std::vector<Row>> meetings;
+    int32_t k = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      k = i > 0 && rows[i - 1].cell == rows[i].cell ? k + 1 : 0;
+      const uint32_t cell = rows[i].cell;
+      meetings[{group_of(among, cells_.part[cell]), cells_.step[cell], cells_.chunk[cell], cells_.micro_batch[cell], k}]
+          .push_back(rows[i]);
+    }
+    for (const auto& [key, members] : meetings) take(members);
+  }
+
+  int64_t shortest_of(const std::vector<Row>& members) const {
+    int64_t shortest = INT64_MAX;
+    for (const Row& one : members) shortest = std::min(shortest, cells_.dur_ns(one.row));
+    return shortest;
+  }
+
+  // Whether these ranks meet in these rows, and cells wait for that.
+  bool meet(const std::vector<Row>& rows, Among among) const {
+    size_t meetings = 0, met = 0, size = 0;
+    std::map<int32_t, std::vector<std::pair<double, double>>> waited;  // for each part: (waiting, rest of the cell)
+    each_meeting(rows, among, [&](const std::vector<Row>& members) {
+      ++meetings;
+      size = std::max(size, members.size());
+      int64_t latest = INT64_MIN, first_end = INT64_MAX;
+      const int64_t shortest = shortest_of(members);
+      for (const Row& one : members) {
+        const int32_t part = cells_.part[one.row];
+        latest = std::max(latest, trace_.common_ns(part, cells_.start_ns[one.row]));
+        first_end = std::min(first_end, trace_.common_ns(part, cells_.end_ns[one.row]));
+        waited[part].emplace_back(cells_.dur_ns(one.row) - shortest, cells_.end_ns[one.cell] - cells_.end_ns[one.row]);
+      }
+      met += members.size() == size && latest <= first_end + kSameNs;
+    });
+    if (size < 2 || met < kNearlyAll * meetings) return false;
+    double both = 0, squares = 0;
+    for (const auto& [part, points] : waited) {
+      double wait = 0, rest = 0;
+      const double count = points.size();
+      for (const auto& [w, r] : points) wait += w / count, rest += r / count;
+      for (const auto& [w, r] : points) both += (w - wait) * (r - rest), squares += (w - wait) * (w - wait);
+    }
+    return both >= kBeside * squares;
+  }
+
+  const Trace& trace_;
+  const Cells& cells_;
+  const std::vector<int32_t> position_;
+  std::map<RowsKey, std::vector<Row>> rows_;
+  std::map<std::pair<int32_t, CellKind>, Count> counts_;
+};
+
+}  // namespace
+
+InnerMeetings find_inner_meetings(const Trace& trace) {
+  const Cells& cells = trace.cells;
+  if (trace.parts.size() < 2 || !trace.comparable() ||
+      std::find(cells.kind.begin(), cells.kind.end(), CellKind::kCollective) == cells.kind.end())
+    return {};
+  const std::vector<uint32_t> pairs = overlapped_pairs(cells);
+  if (std::any_of(pairs.begin(), pairs.end(), [](uint32_t pair) { return pair != kNoPair; })) return {};
+  return Finder(trace).find();
+}
+
+}  // namespace stageline

@@ -1,0 +1,33 @@
+// Collectives inside cells: ranks of one stage that hold a cell together (tensor, context or expert parallelism) meet
+// in it several times. Who comes early waits there, so the length of a cell is that of the slowest one's.
+//
+//     rank 4   ▐▐▐▐ own work ▐▐▐▐│ wait │        own work 8 of 12 ms: the cell took 12 ms on both ranks, and only
+//     rank 5   ▐▐▐▐▐▐▐▐ own work ▐▐▐▐▐▐▐▐│       rank 5 is slow
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/trace.h"
+
+namespace stageline {
+
+struct InnerMeetings {
+  static constexpr uint32_t kNone = UINT32_MAX;
+  // Indexed by cell; all are empty where ranks do not meet inside cells.
+  std::vector<int64_t> wait_ns;    // of a compute cell: the time in which it waits for its peers
+  std::vector<uint32_t> last_row;  // of a compute cell that meets others: the last collective in it, else kNone
+  std::vector<uint32_t> meets_as;  // of such a cell: a number that the cells which meet have in common, else kNone
+  std::vector<uint8_t> inside;     // of a collective: it is one of these
+  bool any() const { return !wait_ns.empty(); }
+  bool is_inside(size_t cell) const { return any() && inside[cell] != 0; }
+};
+
+// Finds collectives between whose ranks cells wait. Rows of one name count if nearly every cell of a kind on a stage
+// holds as many of them, if the ranks that share the name were in them at the same time, and if the cell goes on after
+// the last of them as long as ever, however long it waited. A reduction that runs beside a backward fails in the first
+// or the last. In each, the rank that came last waits for nobody, so what the others take longer is waiting. Expects
+// sorted cells and clocks that can be compared; otherwise, and where cells overlap, there are none. O(cells log cells).
+InnerMeetings find_inner_meetings(const Trace& trace);
+
+}  // namespace stageline
