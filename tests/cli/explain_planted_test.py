@@ -206,6 +206,21 @@ class ExplainPlanted(Case):
                 self.assertIn(said, found['note_en'])
                 self.assertEqual([f['id'] for f in found['findings']], [])
 
+    def test_a_missing_rank_hides_no_cause(self):
+        for name, (cause, key) in {'stage': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 3 else 1), 'stage:3'),
+                                   'gap': (dict(gaps=lambda s: [('', 60)]), 'between-steps'),
+                                   'rank': (dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 3) else 1, dp=2), 'rank:8'),
+                                   'hang': (dict(pause=lambda st, d, s, k, mb: 900 if (st, s, k, mb) == (6, 3, 'B', 3) else 0), 'rank:3')}.items():
+            for gone in (1, 2, 4):
+                for messages in (False, True):
+                    with self.subTest(name, gone=gone, messages=messages):
+                        options = dict(WELL, stages=5, messages=messages, dp=cause.get('dp', 1))
+                        well, ill = Planted(**options), Planted(**{**options, **cause})
+                        ill.rows = [row for row in ill.rows if row[:2] != (0, gone)]
+                        found = self.reported(f'missing-{name}', ill)[1]
+                        self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
+                        self.priced(found, key, (ill.period - well.period) * 1e6, ill.period)
+
     def test_who_is_waited_for_inside_cells_is_named(self):
         slow = dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 2) else 1)
         stops = dict(pause=lambda st, d, s, k, mb: 60 if (d, s) == (1, 2) and chance(st, k, mb) < 0.05 else 0)

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "diagnosis/causes/account_rest.h"
@@ -33,9 +34,20 @@ double shortest_kind_ns(const StepGraph& graph) {
   return least;
 }
 
-// Where only a part of the run was read, nobody knows what the rest did between steps.
+// Whether ranks are missing, and what is left shows when steps begin and end: the first stage, in which they begin, and
+// most of the others.
+bool most_was_read(const RunCoverage& coverage, const StepGraph& graph) {
+  std::set<std::pair<int32_t, int32_t>> read;  // replica, stage
+  bool first = false;
+  for (uint32_t op = 0; op < graph.size(); ++op)
+    if (is_compute(graph.kind[op])) read.emplace(graph.dp(op), graph.stage(op)), first |= graph.stage(op) == 0;
+  const int64_t all = int64_t{coverage.stages()} * std::max(graph.dp_count, 1);
+  return first && std::ssize(read) < all && 2 * std::ssize(read) > all;
+}
+
+// Where only a small part of the run was read, nobody knows what the rest did between steps.
 bool knows_periods(const RunCoverage& coverage, const StepGraph& graph) {
-  return coverage.whole() && !coverage.by_warm_up() &&
+  return ((coverage.whole() && !coverage.by_warm_up()) || most_was_read(coverage, graph)) &&
          std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return is_backward(kind); });
 }
 

@@ -18,8 +18,7 @@ namespace {
 
 bool receives(CellKind kind) { return kind == CellKind::kRecvForward || kind == CellKind::kRecvBackward; }
 
-// The stage on the other side of a message; kUnknown: not known.
-int32_t sender_of(const StepGraph& g, uint32_t op) {
+int32_t other_end(const StepGraph& g, uint32_t op) {
   for (const uint32_t on : g.waits(op))
     if (g.stage(on) != g.stage(op)) return g.stage(on);
   if (g.group(op) != kNoGroup) {
@@ -28,6 +27,15 @@ int32_t sender_of(const StepGraph& g, uint32_t op) {
       if (g.stage(i) != g.stage(op)) return g.stage(i);
   }
   return kUnknown;
+}
+
+// The stage on the other side of a message; kUnknown: not known, or stages between the two were not read, whose work is
+// in its time. With chunks, the last stage sends to the first.
+int32_t sender_of(const CauseScene& scene, uint32_t op) {
+  const StepGraph& g = scene.graph;
+  const int32_t other = other_end(g, op), apart = std::abs(other - g.stage(op));
+  const bool neighbours = apart == 1 || (scene.times.chunks() > 1 && apart == g.stage_count - 1);
+  return other != kUnknown && neighbours ? other : kUnknown;
 }
 
 // A message is late if it exceeds its link's median by this share of the median compute cell.
@@ -62,7 +70,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   const auto number_of = [&](Block& block, uint32_t op) {
     if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) return CellTimes::kNone;
     block.recorded = block.recorded || g.cell[op] != kNoCell;
-    const int32_t other = sender_of(g, op);
+    const int32_t other = sender_of(scene, op);
     if (other == kUnknown) return CellTimes::kNone;
     const bool in = receives(g.kind[op]);
     const size_t part = g.part[op];

@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -29,9 +30,13 @@ struct Stop {
     return static_cast<uint64_t>(direction) << 63 |
            static_cast<uint64_t>(static_cast<uint32_t>(micro_batch)) << kStageBits | vstage;
   }
+  int32_t vstage() const { return static_cast<int32_t>(key & ((uint64_t{1} << kStageBits) - 1)); }
   Direction direction() const { return static_cast<Direction>(key >> 63); }
   uint64_t way() const { return key >> kStageBits; }
 };
+
+// True for neighbours in the model.
+bool follows(const Stop& a, const Stop& b) { return a.key + 1 == b.key; }
 
 // For each part the number of its group: its replica, and its position among the parts of its (replica, stage) in rank
 // order, which is its tensor-parallel index.
@@ -78,9 +83,11 @@ void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& grou
   }
 }
 
-// Calls take(from, to) for every pair of neighbours in a sorted group, as the header defines them.
-template <class Take>
-void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, const Take& take) {
+// Calls take(from, to) for every pair of neighbours in a sorted group, as the header defines them. next_to(a, b) says
+// whether two stops of one way, one behind the other in the group, are neighbours.
+template <class NextTo, class Take>
+void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, const NextTo& next_to,
+                        const Take& take) {
   struct Place {  // all pieces of one job
     const Stop* key = nullptr;
     uint32_t first = 0, last = 0;  // cells: the first to start, the last to end
@@ -90,7 +97,7 @@ void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, 
     Place place{stop, stop->cell, stop->cell};
     for (; stop < end && stop->key == place.key->key; ++stop)
       if (cells.end_ns[stop->cell] > cells.end_ns[place.last]) place.last = stop->cell;
-    if (before.key && before.key->way() == place.key->way() && before.key->key + 1 == place.key->key) {
+    if (before.key && before.key->way() == place.key->way() && next_to(*before.key, *place.key)) {
       if (place.key->direction() == Direction::kDown)
         take(before.last, place.first);
       else
@@ -142,7 +149,7 @@ template <class Take>
 void for_each_link(const Trace& trace, const Extent& extent, ChunkLayout layout, const std::vector<StepRange>& steps,
                    const Take& take) {
   for_each_group(trace, extent, layout, steps, [&](size_t step, const Stop* begin, const Stop* end) {
-    for_each_neighbour(trace.cells, begin, end, [&](uint32_t from, uint32_t to) { take(step, from, to); });
+    for_each_neighbour(trace.cells, begin, end, follows, [&](uint32_t from, uint32_t to) { take(step, from, to); });
   });
 }
 
@@ -212,7 +219,7 @@ Explained explained_by(const Trace& trace, const Extent& extent, ChunkLayout lay
   for_each_group(trace, extent, layout, steps, [&](size_t step, const Stop* begin, const Stop* end) {
     counts[step].round_trips += round_trips(cells, begin, end);
     if (!trace.comparable()) return;
-    for_each_neighbour(cells, begin, end, [&](uint32_t from, uint32_t to) {
+    for_each_neighbour(cells, begin, end, follows, [&](uint32_t from, uint32_t to) {
       counts[step].links +=
           trace.common_ns(cells.part[to], cells.start_ns[to]) >= trace.common_ns(cells.part[from], cells.end_ns[from]);
     });
@@ -263,6 +270,37 @@ void link_cells(Trace& trace) {
   trace.links.reserve(count);
   // Both ends of a link lie in one step, so the steps' links one after another are in order.
   for (const std::vector<Link>& of_step : links) trace.links.insert(trace.links.end(), of_step.begin(), of_step.end());
+}
+
+std::vector<Link> links_over_missing(const Trace& trace) {
+  const Extent extent = extent_of(trace);
+  std::set<std::pair<int32_t, int32_t>> read;
+  for (const int32_t part : trace.cells.part) read.emplace(trace.parts[part].dp, trace.parts[part].stage);
+  const int32_t stages = std::max(extent.stage_count, trace.pipeline_stages);
+  if (stages < 3 || !trace.comparable() || std::ssize(read) >= int64_t{stages} * std::max(extent.dp_count, 1))
+    return {};
+  const std::vector<StepRange> steps = step_ranges(trace.cells);
+  std::vector<std::vector<Link>> links(steps.size());
+  for_each_group(trace, extent, guess_chunk_layout(trace), steps, [&](size_t step, const Stop* begin, const Stop* end) {
+    std::set<int32_t> present;
+    for (const Stop* stop = begin; stop < end; ++stop) present.insert(stop->vstage());
+    const auto over_missing = [&](const Stop& a, const Stop& b) {
+      return !follows(a, b) && present.upper_bound(a.vstage()) == present.find(b.vstage());
+    };
+    for_each_neighbour(trace.cells, begin, end, over_missing,
+                       [&](uint32_t from, uint32_t to) { links[step].push_back({from, to}); });
+  });
+  std::vector<Link> all;
+  for (const std::vector<Link>& of_step : links) all.insert(all.end(), of_step.begin(), of_step.end());
+  // Where chunks lie otherwise than was guessed without the missing ranks, many of these cells begin before their
+  // input.
+  constexpr double kMaxEarly = 0.05;
+  const Cells& cells = trace.cells;
+  const auto early = std::count_if(all.begin(), all.end(), [&](const Link& link) {
+    return trace.common_ns(cells.part[link.to_cell], cells.start_ns[link.to_cell]) <
+           trace.common_ns(cells.part[link.from_cell], cells.end_ns[link.from_cell]);
+  });
+  return early > kMaxEarly * all.size() ? std::vector<Link>() : all;
 }
 
 }  // namespace stageline

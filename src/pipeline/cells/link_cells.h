@@ -1,6 +1,8 @@
 // Links: which cell waited for the result of which other cell. Exporters draw them as arrows.
 #pragma once
 
+#include <vector>
+
 #include "model/schedule.h"
 #include "model/trace.h"
 
@@ -18,6 +20,11 @@ namespace stageline {
 // ordered by step. O(n log n), in parallel over steps, the same result whatever the order of the cells'
 // ties.
 void link_cells(Trace& trace);
+
+// Links between cells of which the ranks between them were not read: on both sides of a missing rank, the work of one
+// micro-batch goes on. Empty where every stage of every replica was read, and where
+// these cells do not begin after each other on one clock. In no order. O(n log n).
+std::vector<Link> links_over_missing(const Trace& trace);
 
 // Finds how several chunks are placed on the ranks, since logs do not record it: from the messages that ranks recorded;
 // otherwise the layout under which more micro-batches had time to come back to a rank, by that rank's own clock; of

@@ -25,6 +25,7 @@
 #include "base/parallel.h"
 #include "base/spares.h"
 #include "model/overlapped_pairs.h"
+#include "pipeline/cells/link_cells.h"
 #include "pipeline/replay/inner_meetings.h"
 #include "pipeline/replay/problems.h"
 #include "pipeline/replay/recorded_messages.h"
@@ -112,18 +113,20 @@ class CellWaits {
     bool together = false;  // the result of gradients_together()
   };
 
-  // Gives each step its links. If they are not ordered by the cell they leave, a sorted copy is made.
+  // Gives each step its links. If they are not ordered by the cell they leave, a sorted copy is made; also where ranks
+  // are missing, which cells wait for all the same.
   void share_links() {
     const auto from = [](const Link& a, const Link& b) { return a.from_cell < b.from_cell; };
-    std::span<const Link> links(trace_.links);
-    if (!std::is_sorted(links.begin(), links.end(), from)) {
-      sorted_links_.assign(links.begin(), links.end());
-      std::stable_sort(sorted_links_.begin(), sorted_links_.end(), [&](const Link& a, const Link& b) {
-        return cells_.step[a.from_cell] < cells_.step[b.from_cell];
-      });
-      links = sorted_links_;
+    over_missing_ = links_over_missing(trace_);
+    links_ = trace_.links;
+    if (!over_missing_.empty() || !std::is_sorted(links_.begin(), links_.end(), from)) {
+      sorted_links_.assign(links_.begin(), links_.end());
+      sorted_links_.insert(sorted_links_.end(), over_missing_.begin(), over_missing_.end());
+      std::stable_sort(sorted_links_.begin(), sorted_links_.end(), from);
+      links_ = sorted_links_;
     }
-    links_ = links;
+    const std::span<const Link> links = links_;
+    std::sort(over_missing_.begin(), over_missing_.end(), before);
     size_t at = 0;
     for (Step& step : steps_) {
       while (at < links.size() && cells_.step[links[at].from_cell] < step.range.step) ++at;
@@ -133,6 +136,13 @@ class CellWaits {
            links.begin();
       step.links = links.subspan(first, at - first);
     }
+  }
+
+  static bool before(const Link& a, const Link& b) {
+    return std::pair(a.from_cell, a.to_cell) < std::pair(b.from_cell, b.to_cell);
+  }
+  bool is_over_missing(const Link& link) const {
+    return !over_missing_.empty() && std::binary_search(over_missing_.begin(), over_missing_.end(), link, before);
   }
 
   bool overlapped(size_t cell) const { return !pairs_.empty() && pairs_[cell] != kNoPair; }
@@ -305,7 +315,7 @@ class CellWaits {
     if (!recorded_.any_received() || trace_.diagnostics.count("cells.schedule") > 0) return;
     size_t messages = 0, found = 0;
     for (const Link& link : links_) {
-      if (!usable(link) || on_one_rank(link)) continue;
+      if (!usable(link) || on_one_rank(link) || is_over_missing(link)) continue;
       ++messages;
       const auto* received = recorded_.received(place_of(link, link.to_cell));
       if (!received) continue;
@@ -356,7 +366,8 @@ class CellWaits {
         known.emplace(edge, at == latency_.end() ? 0 : at->second);
       }
       const int64_t sent = draft.ops[from].end_ns;
-      const int64_t usual = messages_recorded_ ? recorded_ns(link, sent).value_or(known->second) : known->second;
+      const bool recorded = messages_recorded_ && !is_over_missing(link);
+      const int64_t usual = recorded ? recorded_ns(link, sent).value_or(known->second) : known->second;
       const int64_t took = std::clamp<int64_t>(draft.ops[to].start_ns - sent, 0, usual);
       const CellKind kind = std::get<bool>(edge) ? CellKind::kRecvForward : CellKind::kRecvBackward;
       const auto message = static_cast<uint32_t>(draft.ops.size());
@@ -429,7 +440,8 @@ class CellWaits {
   const InnerMeetings inner_;
   bool messages_recorded_ = false;
   std::vector<Step> steps_;         // those that have operations
-  std::vector<Link> sorted_links_;  // used when the trace's links are not sorted
+  std::vector<Link> sorted_links_;  // used when the trace's links are not sorted, or ranks are missing
+  std::vector<Link> over_missing_;  // of links_; ascending
   std::span<const Link> links_;
   // For each cell: overlapped_pairs(), and its operation within its step or kNoCell.
   std::vector<uint32_t> pairs_;  // empty: no cells are pairs
