@@ -221,6 +221,26 @@ class ExplainPlanted(Case):
                         self.assertIn(key, keys_of(found['findings'][0]) if found['findings'] else (), found['closing_en'])
                         self.priced(found, key, (ill.period - well.period) * 1e6, ill.period)
 
+    def test_few_steps_prove_what_their_cells_prove(self):
+        slow = lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 1) else 1  # noqa: E731
+        for steps in (1, 2, 3):
+            options = dict(WELL, steps=steps, dp=3, micro_batches=16)
+            for seed in (1, 2):
+                with self.subTest(steps=steps, seed=seed):
+                    well, ill = Planted(**options, seed=seed), Planted(**options, seed=seed, cost=slow)
+                    path, found = self.reported('few', ill)
+                    self.priced(found, 'rank:5', (ill.period - well.period) * 1e6, ill.period)
+                    other = Planted(**options, seed=seed + 10).write(self.dir / 'other.csv')
+                    self.assertEqual(run('diff', other, path, '--fail-on', '3%', '-q').returncode, 1)
+                    same = Planted(**options, seed=seed + 20).write(self.dir / 'same.csv')
+                    self.assertEqual(run('diff', other, same, '--fail-on', '3%', '-q').returncode, 0)
+                # Cells of which few are far longer than the others, as where a host is shared.
+                for tail in (1.5, 2):
+                    for dp in (1, 3):
+                        heavy = lambda *at, seed=seed, tail=tail: 1 + 0.01 * (min(100, chance('tail', seed, *at) ** (-1 / tail)) - 1)  # noqa: E731
+                        _, found = self.reported('heavy', Planted(**dict(options, dp=dp, micro_batches=8), seed=seed, cost=heavy))
+                        self.assertEqual([f['title_en'] for f in found['findings']], [])
+
     def test_who_is_waited_for_inside_cells_is_named(self):
         slow = dict(cost=lambda st, d, s, k, mb: 1.3 if (d, s) == (1, 2) else 1)
         stops = dict(pause=lambda st, d, s, k, mb: 60 if (d, s) == (1, 2) and chance(st, k, mb) < 0.05 else 0)

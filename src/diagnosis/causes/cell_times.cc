@@ -373,4 +373,27 @@ std::vector<std::vector<double>> CellTimes::worker_loads() const {
   return loads;
 }
 
+std::vector<CellTimes::Scatter> CellTimes::scatter(size_t keys, const std::function<uint32_t(uint32_t)>& key_of) const {
+  const std::vector<double> usual = place_means();
+  std::vector<Scatter> all(keys);
+  std::vector<double> own(keys), theirs(keys), squares(keys);
+  const auto each = [&](const auto& body) {
+    for (size_t s = 0; s < graph_.steps.size(); ++s)
+      for (uint32_t op = graph_.steps[s].begin; counts_[s] && op < graph_.steps[s].end; ++op)
+        if (worker_of(op) != kNone && usual[place_of(op)] > 0 && key_of(op) != kNone) body(op, key_of(op));
+  };
+  each([&](uint32_t op, uint32_t key) {
+    own[key] += time_ns(op), theirs[key] += usual[place_of(op)], ++all[key].cells;
+  });
+  each([&](uint32_t op, uint32_t key) {
+    const double off = time_ns(op) - own[key] / theirs[key] * usual[place_of(op)];
+    squares[key] += off * off;
+  });
+  for (size_t key = 0; key < keys; ++key) {
+    const double n = static_cast<double>(all[key].cells);
+    all[key].error = n > 1 ? std::sqrt(squares[key] * n / (n - 1)) / theirs[key] : kNaN;
+  }
+  return all;
+}
+
 }  // namespace stageline

@@ -94,6 +94,14 @@ class CellTimes {
   // For each [worker][step of the graph]: the sum of its operations' times ÷ the sum of what their places usually take;
   // NaN where it has none. O(operations).
   std::vector<std::vector<double>> worker_loads() const;
+  // What cells say by themselves, however few steps there are: for each of `keys`, the standard error of the ratio of
+  // its cells' time to what their places usually take, by how much these cells scatter, and their number. key_of gives
+  // a key or kNone. O(operations).
+  struct Scatter {
+    double error = 0;
+    int64_t cells = 0;
+  };
+  std::vector<Scatter> scatter(size_t keys, const std::function<uint32_t(uint32_t)>& key_of) const;
 
  private:
   double position_factor(uint32_t op) const {

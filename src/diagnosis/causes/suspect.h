@@ -114,6 +114,17 @@ inline bool certainly_slow(const std::vector<double>& ratios) {
   return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, ratios.size());
 }
 
+// With so few steps their scatter says nothing; then the cells' own decides.
+inline bool few_steps(const CauseScene& scene) {
+  constexpr int64_t kFew = 3;
+  return std::count(scene.counts.begin(), scene.counts.end(), true) <= kFew;
+}
+// The same by how much single cells scatter: `own` are those of the ratio, `others` those that it is compared with.
+inline bool certainly_slow(double ratio, const CellTimes::Scatter& own, const CellTimes::Scatter& others) {
+  const double error = std::hypot(own.error, others.error);
+  return !std::isnan(error) && beyond_noise((ratio - 1) / 2, error, std::min(own.cells, others.cells));
+}
+
 // Returns whether a course of ratios (1: like the others) rises: its high steps reach kSlowCause, and its low ones have
 // at most half of that excess. Then the cause is certain, however much the mean over all steps scatters.
 inline bool slow_course(const Course& course) {

@@ -252,7 +252,7 @@ void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vect
     if (replicas.at(dp).workers < 2 || replicas.at(dp).whole()) continue;
     const std::vector<double> values = known_ratios(by_step);
     const int64_t steps = values.size();
-    if (values.empty() || levels.mean(dp) < kSlowCause || !beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps))
+    if (steps < 2 || levels.mean(dp) < kSlowCause || !beyond_noise(levels.mean(dp) - 1, levels.error(dp), steps))
       continue;
     std::vector<Slow> others;
     bool all = true;
@@ -298,10 +298,22 @@ std::vector<Place> places_of(const Trace& trace, std::vector<int32_t> parts, boo
   return {all};
 }
 
+// Whether a worker's own cells and those of its peers prove that it is slow.
+bool by_its_cells(double ratio, const std::vector<CellTimes::Scatter>& scatter, const std::vector<size_t>& workers,
+                  size_t own) {
+  CellTimes::Scatter others;  // the peer whose cells say least
+  for (const size_t w : workers)
+    if (w != own && !(scatter[w].error < others.error)) others = scatter[w];
+  return certainly_slow(ratio, scatter[own], others);
+}
+
 // Workers that are slower than the others of their stage: in some steps, from a step on or more with every step, or
 // throughout.
 std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const ByStage& by_stage) {
   const SlowOnes ones = slow_ones(scene, ratios);
+  std::vector<CellTimes::Scatter> scatter;
+  if (few_steps(scene))
+    scatter = scene.times.scatter(ratios.size(), [&](uint32_t op) { return scene.times.worker_of(op); });
   std::map<int32_t, int32_t> workers_of;  // for each replica, the number of its workers
   for (const CellTimes::Worker& worker : scene.times.workers()) ++workers_of[worker.dp];
   std::vector<Slow> slow;
@@ -321,9 +333,11 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
         slow.push_back(now_and_then);
         continue;
       }
-      Slow own = slow_throughout(w, values, shaped || certainly_slow(values));
+      const bool by_cells = !scatter.empty() && by_its_cells(mean_of(values), scatter, workers, w);
+      Slow own = slow_throughout(w, values, shaped || by_cells || certainly_slow(values));
       const double error = sample_std(values) / std::sqrt(steps);
-      if (!shaped && (own.mean < kSlowCause || !beyond_noise(own.mean - 1, error, steps))) continue;
+      const bool by_steps = steps > 1 && beyond_noise(own.mean - 1, error, steps);
+      if (!shaped && (own.mean < kSlowCause || !(by_cells || by_steps))) continue;
       if (slow_course(course)) own.course = course;
       slow.push_back(std::move(own));
     }

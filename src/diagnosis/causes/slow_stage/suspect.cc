@@ -161,8 +161,8 @@ bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, i
 }
 
 // Describes the stage as a cause, and its excess over the others in `beyond_ns`; returns false where it is not slow.
-bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps, int32_t stage, Cause& cause,
-             double& beyond_ns) {
+bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& steps,
+             const std::vector<CellTimes::Scatter>& scatter, int32_t stage, Cause& cause, double& beyond_ns) {
   double own = 0, theirs = 0, chunk_ratio = 0, chunk_beyond = 0;
   int32_t slow_chunks = 0, slowest = kUnknown;
   using Kinds = std::map<size_t, std::array<double, 3>>;  // own time, others' time, number of cells
@@ -234,6 +234,12 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   cause.places = {place};
   cause.own = std::move(slow);
   cause.certain = certainly_slow(ratios) || slow_course(cause.course);
+  if (!scatter.empty() && !cause.certain) {
+    CellTimes::Scatter others;  // the stage whose cells say least
+    for (int32_t other = 0; other < scene.times.stages(); ++other)
+      if (other != stage && scatter[other].error > others.error) others = scatter[other];
+    cause.certain = certainly_slow(mean_of(ratios), scatter[stage], others);
+  }
   if (slow_course(cause.course)) return true;
   // Without a simulation pauses are not left out, so one step cannot tell a pause from a slow stage.
   if (one_kind || scene.graph.source == GraphSource::kNone) return cause.certain;
@@ -275,9 +281,14 @@ void suspect_slow_stages(CauseScene& scene, std::vector<Suspect>& out) {
     if (t.mean[p] > 0 && t.even[p] > 0) (*to_even)[p] = t.even[p] / t.mean[p];
   }
   const StageSteps steps(scene, t.others);
+  std::vector<CellTimes::Scatter> scatter;
+  if (few_steps(scene))
+    scatter = scene.times.scatter(scene.times.stages(),
+                                  [&](uint32_t op) { return static_cast<uint32_t>(scene.graph.stage(op)); });
   std::vector<Slow> slow;
   for (int32_t stage = 0; stage < scene.times.stages(); ++stage)
-    if (Slow found; is_slow(scene, t, steps, stage, found.cause, found.beyond_ns)) slow.push_back(std::move(found));
+    if (Slow found; is_slow(scene, t, steps, scatter, stage, found.cause, found.beyond_ns))
+      slow.push_back(std::move(found));
   if (scene.two_ways) join_mirrors(scene.times.stages(), slow);
   std::stable_sort(slow.begin(), slow.end(), [](const Slow& a, const Slow& b) { return a.beyond_ns > b.beyond_ns; });
   if (slow.size() > kMaxWorkerCauses) slow.resize(kMaxWorkerCauses);
