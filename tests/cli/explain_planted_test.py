@@ -232,6 +232,10 @@ class ExplainPlanted(Case):
                     self.priced(found, 'rank:5', (ill.period - well.period) * 1e6, ill.period)
                     other = Planted(**options, seed=seed + 10).write(self.dir / 'other.csv')
                     self.assertEqual(run('diff', other, path, '--fail-on', '3%', '-q').returncode, 1)
+                    for more in (dict(cost=lambda *at: 1.1), dict(pause=lambda st, d, s, k, mb: 4 if (d, s) == (0, 1) else 0)):
+                        changed = Planted(**dict(options, dp=1), seed=seed + 20, **more).write(self.dir / 'changed.csv')
+                        was = Planted(**dict(options, dp=1), seed=seed).write(self.dir / 'was.csv')
+                        self.assertEqual(run('diff', was, changed, '--fail-on', '3%', '-q').returncode, 1)
                     same = Planted(**options, seed=seed + 20).write(self.dir / 'same.csv')
                     self.assertEqual(run('diff', other, same, '--fail-on', '3%', '-q').returncode, 0)
                 # Cells of which few are far longer than the others, as where a host is shared.

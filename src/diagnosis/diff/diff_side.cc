@@ -1,6 +1,9 @@
 #include "diagnosis/diff/diff_side.h"
 
+#include <algorithm>
 #include <cmath>
+#include <map>
+#include <tuple>
 
 #include "pipeline/sums/course.h"
 #include "pipeline/sums/pipeline_sums.h"
@@ -30,6 +33,27 @@ Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes) {
   for (size_t s = 0; s < side.graph.steps.size(); ++s)
     if (!side.usual[s]) side.long_ns += (side.graph.steps[s].span_ns - usual_ns) / side.graph.steps.size();
   return side;
+}
+
+double error_by_cells(const Side& side) {
+  struct Sum {
+    double ns = 0, squares = 0, count = 0;
+  };
+  const StepGraph& g = side.graph;
+  std::map<std::tuple<int32_t, CellKind, int32_t>, Sum> alike;  // by part, kind and chunk
+  for (const size_t step : side.steps)
+    for (uint32_t op = g.steps[step].begin; op < g.steps[step].end; ++op) {
+      if (!is_compute(g.kind[op])) continue;
+      const double ns = g.dur_ns[op] + std::max(0.0, g.delay_ns[op]);
+      Sum& sum = alike[{g.part[op], g.kind[op], g.chunk[op]}];
+      sum.ns += ns, sum.squares += ns * ns, ++sum.count;
+    }
+  std::map<int32_t, double> of_part;
+  for (const auto& [key, sum] : alike)
+    of_part[std::get<0>(key)] += std::max(0.0, sum.squares - sum.ns * sum.ns / sum.count);
+  double most = 0;
+  for (const auto& [part, squares] : of_part) most = std::max(most, squares);
+  return std::sqrt(most) / side.steps.size();
 }
 
 double standard_error(const std::vector<double>& values, int64_t independent) {

@@ -30,6 +30,10 @@ Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes);
 // step on, is no chance; only what such a shape leaves unexplained is.
 double standard_error(const std::vector<double>& values, int64_t independent);
 
+// The same of the mean step by how much single cells and their starts scatter, of the rank where that is most: what few
+// steps know of it. O(operations).
+double error_by_cells(const Side& side);
+
 // Pairs of steps (A's and B's), and mean changes over them.
 class Pairs {
  public:

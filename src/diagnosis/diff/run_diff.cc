@@ -234,7 +234,7 @@ class Differ {
         fresh_(b_causes_, b.graph, a.trace, b.trace) {
     diff.change_ns = diff.b.step_ns - diff.a.step_ns;
     diff.error_ns = std::hypot(diff.a.error_ns, diff.b.error_ns);
-    diff.sure = is_sure(diff.change_ns, diff.error_ns);
+    diff.sure = is_sure(diff.change_ns, diff.error_ns) || cells_are_sure();
     diff.independent = pairs_.independent();
   }
 
@@ -295,6 +295,14 @@ class Differ {
  private:
   bool is_sure(double ns, double error_ns) const {
     return std::abs(ns) >= min_ns_ && beyond_noise(ns, error_ns, pairs_.independent());
+  }
+
+  // With few steps, whose scatter says little, the change is also sure if that of their cells adds up to far less.
+  bool cells_are_sure() const {
+    constexpr int64_t kFew = 3, kMany = 100;
+    if (pairs_.independent() > kFew || std::isnan(diff_.error_ns)) return false;
+    const double error_ns = std::hypot(diff_.error_ns, error_by_cells(a_), error_by_cells(b_));
+    return std::abs(diff_.change_ns) >= min_ns_ && beyond_noise(diff_.change_ns, error_ns, kMany);
   }
 
   // The shape of B with A's times beside A.
