@@ -403,6 +403,15 @@ class ExplainPlanted(Case):
         self.assertFalse([f['title_en'] for f in found if keys_of(f) & {'host'} or any(key.startswith('rank:') for key in keys_of(f))])
         self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['key'].split()])
 
+    def test_a_slow_link_is_reported_where_its_senders_wait_for_it(self):
+        for (a, b), dp in (((1, 2), 1), ((2, 1), 1), ((0, 1), 2)):
+            with self.subTest(link=(a, b)):
+                options = dict(WELL, micro_batches=12, messages=True, blocking=True, dp=dp)
+                well, ill = Planted(**options), Planted(**options, message=lambda st, d, i, j, mb, k, a=a, b=b: 6 if (i, j) == (a, b) else 0)
+                found = self.reported('blocking-link', ill)[1]
+                self.priced(found, f'link:{a}-{b}', (ill.period - well.period) * 1e6, ill.period)
+                self.assertEqual([f['id'] for f in found['findings']], ['link.slow'])
+
     def test_pauses_stand_out_from_late_starts_everywhere(self):
         # A busy machine starts every fifth cell a little late on all ranks; rank 2 alone has occasional long pauses.
         busy = lambda st, d, s, k, mb: 3.0 if chance('busy', st, s, k, mb) < 0.2 else 0.0  # noqa: E731

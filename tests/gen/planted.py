@@ -89,7 +89,7 @@ class Planted:
                             free[d, s] = done[d, s, kind, mb] = stop
                             self.rows.append((d, s, step, kind, '', start, stop, mb))
                             if self.blocking and 0 <= to < p:
-                                free[d, s] += self.latency
+                                free[d, s] += self.latency + (self.message(step, d, s, to, mb, kind) if self.message else 0)
                         at[s] += 1
             ends += [(d, s, free[d, s]) for d in members for s in range(p)]
         for s, mb in [(s, mb) for s in range(p) for mb in range(m)] if self.beside else []:

@@ -344,6 +344,21 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
   return steps > 1 && slow_ones >= kMinCertainMessages && slow_steps >= kInWholeSteps * steps;
 }
 
+std::map<uint32_t, double> LinkTimes::held_up(const CauseScene& scene, const SlowTransfer& link) const {
+  std::map<uint32_t, double> held;
+  const auto& sends = scene.measured<StartReasons>().starts.own_sends();
+  if (!sends) return held;
+  const StepGraph& g = scene.graph;
+  for (const auto& [op, blocked] : sends->blocked) {
+    const int32_t from = g.stage(op), to = (from + (blocked.forward ? 1 : g.stage_count - 1)) % g.stage_count;
+    if (StagePair{from, to} != link.link) continue;
+    const auto edge = all.index.find({g.dp(op), from, to});
+    if (edge != all.index.end() && link.factors.contains(edge->second))
+      held[op] = std::min(blocked.ns, link.own_ns - link.others_ns);
+  }
+  return held;
+}
+
 Place place_of(const StagePair& link, int32_t replica) {
   return {.kind = PlaceKind::kLink, .stage = link.second, .replica = replica, .from_stage = link.first};
 }

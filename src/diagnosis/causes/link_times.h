@@ -60,6 +60,9 @@ struct LinkTimes {
   // Returns whether recorded messages show in nearly every step that a link is slow; how much that costs may differ
   // between steps.
   bool slow_in_nearly_every_step(const CauseScene& scene, const SlowTransfer& link) const;
+
+  // Where ranks wait for their own sends: for each operation, how much of that is because the link is slow.
+  std::map<uint32_t, double> held_up(const CauseScene& scene, const SlowTransfer& link) const;
 };
 
 // The place of a link that is late or slow.

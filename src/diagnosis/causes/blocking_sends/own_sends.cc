@@ -1,7 +1,6 @@
 #include "diagnosis/causes/blocking_sends/own_sends.h"
 
 #include <algorithm>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -15,6 +14,7 @@ constexpr double kByOwnSend = 0.8;
 struct Send {
   int32_t part, step;
   int64_t start_ns, end_ns;
+  bool forward;
   auto place() const { return std::pair(part, step); }
 };
 
@@ -23,7 +23,8 @@ std::vector<Send> sorted_sends(const Cells& cells) {
   std::vector<Send> sends;
   for (size_t i = 0; i < cells.size(); ++i)
     if (cells.kind[i] == CellKind::kSendForward || cells.kind[i] == CellKind::kSendBackward)
-      sends.push_back({cells.part[i], cells.step[i], cells.start_ns[i], cells.end_ns[i]});
+      sends.push_back(
+          {cells.part[i], cells.step[i], cells.start_ns[i], cells.end_ns[i], cells.kind[i] == CellKind::kSendForward});
   std::sort(sends.begin(), sends.end(), [](const Send& a, const Send& b) {
     return std::tuple(a.part, a.step, a.end_ns, a.start_ns) < std::tuple(b.part, b.step, b.end_ns, b.start_ns);
   });
@@ -40,7 +41,6 @@ std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double c
   const std::vector<Send> sends = sorted_sends(scene.trace.cells);
   if (sends.empty()) return nullptr;
   auto found = std::make_shared<OwnSends>();
-  std::set<int32_t> ranks;
   double late_ns = 0;  // delays of cells that started while an own send ran, or just after its end
   scene.each_op([&](uint32_t op, size_t) {
     const double delay = graph.delay_ns[op];
@@ -61,11 +61,10 @@ std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double c
     if (cell.start_ns - at->end_ns > slack) return;
     const double blocked = std::min(at->end_ns, cell.start_ns) - std::max(begin, at->start_ns);
     if (!(blocked > 0)) return;
-    found->ns += found->blocked_ns[op] = std::min(blocked, delay);
+    found->ns += std::min(blocked, delay);
+    found->blocked[op] = {std::min(blocked, delay), at->forward};
     ++found->count;
-    ranks.insert(cell.part);
   });
-  found->ranks = ranks.size();
   return found->count >= kMinLateCells && found->ns >= kByOwnSend * late_ns ? found : nullptr;
 }
 

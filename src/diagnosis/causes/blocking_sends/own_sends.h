@@ -14,14 +14,17 @@
 namespace stageline {
 
 struct OwnSends {
-  // For each operation, the part of its delay during which a send of its rank was under way.
-  std::map<uint32_t, double> blocked_ns;
-  int64_t count = 0, ranks = 0;
+  struct Blocked {
+    double ns = 0;         // the part of the operation's delay during which a send of its rank was under way
+    bool forward = false;  // that was sent
+  };
+  std::map<uint32_t, Blocked> blocked;  // by operation
+  int64_t count = 0;
   double ns = 0;
 
   double blocked_by(uint32_t op) const {
-    const auto at = blocked_ns.find(op);
-    return at == blocked_ns.end() ? 0 : at->second;
+    const auto at = blocked.find(op);
+    return at == blocked.end() ? 0 : at->second.ns;
   }
 };
 

@@ -1,4 +1,9 @@
+#include <map>
+#include <memory>
+#include <set>
+
 #include "diagnosis/causes/blocking_sends/blocking_sends.h"
+#include "diagnosis/causes/link_times.h"
 #include "diagnosis/causes/start_reasons.h"
 
 namespace stageline {
@@ -10,15 +15,26 @@ namespace {
 void suspect_blocking_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const StartDelays& starts = scene.measured<StartReasons>().starts;
   if (!starts.known() || !starts.own_sends()) return;
-  const std::shared_ptr<const OwnSends> sends = starts.own_sends();
+  // What a slow link makes a send longer is the link's.
+  auto blocked = std::make_shared<std::map<uint32_t, double>>();
+  for (const auto& [op, of_send] : starts.own_sends()->blocked) blocked->emplace(op, of_send.ns);
+  const LinkTimes& links = scene.measured<LinkTimes>();
+  for (const SlowTransfer& link : links.slow)
+    for (const auto& [op, ns] : links.held_up(scene, link)) (*blocked)[op] -= ns;
+  double ns = 0;
+  int64_t count = 0;
+  std::set<int32_t> ranks;
+  for (const auto& [op, own] : *blocked)
+    if (own > 0) ns += own, ++count, ranks.insert(scene.graph.part[op]);
+  if (count == 0) return;
   Suspect suspect;
   suspect.cause.kind = &blocking_sends_cause;
-  suspect.cause.figures = {
-      .each_ns = sends->ns / sends->count, .count = sends->count, .of = static_cast<int64_t>(starts.cells())};
-  suspect.cause.own = BlockingSendsOwn{sends->ranks};
+  suspect.cause.figures = {.each_ns = ns / count, .count = count, .of = static_cast<int64_t>(starts.cells())};
+  suspect.cause.own = BlockingSendsOwn{std::ssize(ranks)};
   suspect.cause.certain = true;
-  suspect.without = [sends](uint32_t op, double&, double& delay) {
-    if (const double blocked = sends->blocked_by(op); blocked > 0) delay = std::max(0.0, delay - blocked);
+  suspect.without = [blocked = std::shared_ptr<const std::map<uint32_t, double>>(std::move(blocked))](
+                        uint32_t op, double&, double& delay) {
+    if (const auto own = blocked->find(op); own != blocked->end()) delay = std::max(0.0, delay - own->second);
   };
   out.push_back(std::move(suspect));
 }

@@ -86,8 +86,9 @@ void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
     suspect.cause.places = {place};
     suspect.cause.figures.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
     suspect.cause.certain = links.slow_in_nearly_every_step(scene, link);
-    suspect.without = [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns](
-                          uint32_t op, double& dur, double&) {
+    suspect.without = [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns,
+                       held = links.held_up(scene, link)](uint32_t op, double& dur, double& delay) {
+      if (const auto own = held.find(op); own != held.end()) delay = std::max(0.0, delay - own->second);
       const uint32_t edge = (*edges)[op];
       const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
       if (it == factors.end()) return;
