@@ -13,39 +13,40 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SRC = ROOT / 'src'
 
-# Top rooms, each with those it may include besides itself; ARCHITECTURE.md draws them. Siblings never include each other.
+# Top rooms, each with those that it includes besides itself, base and model; ARCHITECTURE.md draws them. Siblings never include each
+# other. Whoever needs one more room adds it here, if it stands below.
 MAY_INCLUDE = {
     'base': '',
-    'model': 'base',
-    'profile': 'base model',
-    'readers': 'base model',
-    'schedules': 'base model',
-    'exporters': 'base model profile',
-    'pipeline': 'base model profile schedules',
-    'facts': 'base model profile schedules pipeline',
-    'plan': 'base model profile schedules pipeline facts',
-    'diagnosis': 'base model profile schedules pipeline facts plan',
+    'model': '',
+    'profile': '',
+    'readers': '',
+    'schedules': '',
+    'exporters': 'profile',
+    'pipeline': 'schedules',
+    'facts': 'profile pipeline',
+    'plan': 'pipeline',
+    'diagnosis': 'profile schedules pipeline facts plan',
     # What rivals do their own way: two stand below the analyses that offer it, two are commands and stand above engine.
-    'compat/hta': 'base model profile schedules pipeline facts plan diagnosis',
-    'compat/torch_tables': 'base model profile schedules pipeline facts plan diagnosis',
-    'analyses': 'base model profile schedules pipeline facts plan diagnosis compat/hta compat/torch_tables',
-    'engine': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses',
-    'compat/msprof': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',
-    'compat/paddle_timeline': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine',
+    'compat/hta': 'profile',
+    'compat/torch_tables': 'profile',
+    'analyses': 'profile pipeline facts diagnosis compat/hta compat/torch_tables',
+    'engine': 'profile readers schedules exporters pipeline facts diagnosis analyses',
+    'compat/msprof': 'readers engine',
+    'compat/paddle_timeline': 'readers',
     # SQL over a run: what engine knows of it, as tables.
-    'sql': 'base model profile pipeline facts diagnosis analyses engine',
+    'sql': 'profile pipeline facts diagnosis analyses engine',
     # Agents ask what engine and sql answer.
-    'mcp': 'base model profile pipeline facts diagnosis analyses engine sql',
+    'mcp': 'diagnosis analyses engine sql',
     # The viewer and the command line list what is registered and write tables.
-    'server': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql',
-    'cli': 'base model profile readers schedules exporters pipeline facts plan diagnosis analyses engine sql mcp server '
-           'compat/msprof compat/paddle_timeline',
+    'server': 'profile readers exporters pipeline facts diagnosis analyses engine sql',
+    'cli': 'profile readers schedules exporters pipeline facts diagnosis analyses engine sql mcp server compat/msprof compat/paddle_timeline',
     # What-if for a report's page: a program of its own, in WebAssembly.
-    'wasm': 'base model diagnosis server',
+    'wasm': 'diagnosis server',
     # The cluster program: the commands, after digests that all processes made.
-    'mpi': 'base model engine cli',
+    'mpi': 'cli',
 }
-MAY_INCLUDE = {room: set(others.split()) for room, others in MAY_INCLUDE.items()}
+BELOW_ALL = ['base', 'model']
+MAY_INCLUDE = {room: {*others.split(), *BELOW_ALL[:BELOW_ALL.index(room) if room in BELOW_ALL else None]} for room, others in MAY_INCLUDE.items()}
 # Rooms inside: each includes those before it, never those after; '' is what stands in the top room itself.
 ROOM_ORDER = {
     'pipeline': ['cells', 'clocks', 'order', 'sums', 'replay', 'measure', 'simulate'],
@@ -55,8 +56,8 @@ ROOM_ORDER = {
 # Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. main.tsx imports all, and what
 # stands beside viewer/ imports none.
 PAGE_ROOMS = [['shell'], ['file', 'answers'], ['evidence'], ['start', 'overview', 'timeline', 'pipeline', 'compare', 'flame']]
-# Folders inside these are siblings too: readers/kineto never includes readers/primus. What they share stands in common/.
-SIBLING_FOLDERS = {'readers', 'analyses'}
+# Folders inside these are siblings too: readers/kineto never includes readers/primus. What they share stands beside them or in common/.
+SIBLING_FOLDERS = {'readers', 'analyses', 'diagnosis/causes'}
 # Includes and circles that stand against these rules and are to go, a line each: tools/rooms_exceptions.txt.
 EXCEPTIONS = ROOT / 'tools' / 'rooms_exceptions.txt'
 
@@ -84,6 +85,7 @@ MAX_BLOB_BYTES = 1 << 20
 MAX_CLICKS = 3
 
 problems, hints = [], []
+permissions = {room: others - set(BELOW_ALL) for room, others in MAY_INCLUDE.items()}  # those that no include has used yet
 
 
 def problem(path, line, text):
@@ -118,6 +120,12 @@ def room_of(name):
     return (folders or [''])[0], folders[1] if len(folders) > 1 else ''
 
 
+def sibling_of(name, family):
+    """'kineto' of 'readers/kineto/sniff.cc' in the family 'readers'; '' of what stands elsewhere or in no folder of the family."""
+    inside = name.removeprefix(family + '/')
+    return inside.split('/')[0] if inside != name and '/' in inside else ''
+
+
 def header_exists(name):
     """Returns whether a header is in src/, or made from the words.json of its room (cmake/chinese.cmake)."""
     path = SRC / name
@@ -142,6 +150,7 @@ def check_includes(path, text):
             problem(path, number, f'includes "{target}", which does not exist; paths start at src/')
             continue
         other, inner = room_of(target)
+        permissions[top].discard(other)
         if known(f'{name} {target}'):
             continue
         if other != top and other not in MAY_INCLUDE[top]:
@@ -149,43 +158,62 @@ def check_includes(path, text):
                                   f'base/ or model/')
         elif other == top and top in ROOM_ORDER and ROOM_ORDER[top].index(inner) > ROOM_ORDER[top].index(room):
             problem(path, number, f'{top}/{room} may not include {top}/{inner}, which stands after it')
-        elif top in SIBLING_FOLDERS and other == top and inner not in ('', 'common', room):
-            problem(path, number, f'siblings never include each other ({top}/{inner}); sink what both need')
+        for family in SIBLING_FOLDERS:
+            own, their = sibling_of(name, family), sibling_of(target, family)
+            if own and their not in ('', 'common', own):
+                problem(path, number, f'siblings never include each other ({family}/{their}); sink what both need')
 
 
-def check_circles():
-    """Units (a header and its source) include each other one way: of a circle none can be understood, or moved, alone."""
-    uses = {}  # unit → the units it includes
-    for path in sorted([*SRC.rglob('*.h'), *SRC.rglob('*.cc')]):
-        unit = str(path.relative_to(SRC).with_suffix(''))
-        targets = re.findall(r'^#include "([^"]+)\.h"', path.read_text(), re.M)
-        uses.setdefault(unit, set()).update(target for target in targets if target != unit and (SRC / f'{target}.h').exists())
+def circles_of(uses):
+    """Returns the circles of a graph, node → nodes: the strongly connected components of several nodes (Tarjan)."""
     number, low, way, on_way, circles = {}, {}, [], set(), []
 
-    def visit(unit):  # Tarjan's strongly connected components
-        number[unit] = low[unit] = len(number)
-        way.append(unit)
-        on_way.add(unit)
-        for other in sorted(uses.get(unit, ())):
+    def visit(node):
+        number[node] = low[node] = len(number)
+        way.append(node)
+        on_way.add(node)
+        for other in sorted(uses.get(node, ())):
             if other not in number:
                 visit(other)
-                low[unit] = min(low[unit], low[other])
+                low[node] = min(low[node], low[other])
             elif other in on_way:
-                low[unit] = min(low[unit], number[other])
-        if low[unit] == number[unit]:
+                low[node] = min(low[node], number[other])
+        if low[node] == number[node]:
             circle = []
-            while not circle or circle[-1] != unit:
+            while not circle or circle[-1] != node:
                 circle.append(way.pop())
                 on_way.discard(circle[-1])
             if len(circle) > 1:
                 circles.append(sorted(circle))
 
-    for unit in sorted(uses):
-        if unit not in number:
-            visit(unit)
-    for circle in circles:
-        if not known('circle ' + ' '.join(circle)):
-            problem(SRC / f'{circle[0]}.h', 0, f'includes in a circle: {", ".join(circle)}; move what they need into one more unit')
+    for node in sorted(uses):
+        if node not in number:
+            visit(node)
+    return circles
+
+
+def check_circles():
+    """Units (a header and its source) include each other one way, and so do folders of every depth: of a circle none can be
+    understood, or moved, alone."""
+    units, folders = {}, {}  # each → those that it includes
+    for path in sorted([*SRC.rglob('*.h'), *SRC.rglob('*.cc')]):
+        unit = str(path.relative_to(SRC).with_suffix(''))
+        targets = {target for target in re.findall(r'^#include "([^"]+)\.h"', path.read_text(), re.M)
+                   if target != unit and (SRC / f'{target}.h').exists()}
+        units.setdefault(unit, set()).update(targets)
+        folder = unit.rpartition('/')[0]
+        folders.setdefault(folder, set()).update({target.rpartition('/')[0] for target in targets} - {folder})
+    for kind, graph in (('units', units), ('folders', folders)):
+        for circle in circles_of(graph):
+            if not known('circle ' + ' '.join(circle)):
+                problem(SRC / circle[0], 0, f'{kind} include each other in a circle: {", ".join(circle)}; move what they need to one place')
+
+
+def check_permissions():
+    """A room may include no more than it does: what it takes first is a decision, made in MAY_INCLUDE."""
+    for room, others in permissions.items():
+        for other in sorted(others):
+            problem(SRC / room, 0, f'{room}/ includes nothing of {other}/; strike it in MAY_INCLUDE')
 
 
 def check_named_headers(path, text):
@@ -542,6 +570,7 @@ def main():
         check_source(path)
     check_record()
     check_circles()
+    check_permissions()
     for line in (line for line, met in KNOWN.items() if not met):
         problem(EXCEPTIONS, 0, f'"{line}" is no exception any more; delete the line')
     check_types()

@@ -14,8 +14,8 @@
 #include "base/input_files.h"
 #include "base/text.h"
 #include "engine/problems.h"
-#include "readers/common/foreign.h"
-#include "readers/common/xspace_head.h"
+#include "readers/foreign.h"
+#include "readers/xspace_head.h"
 
 namespace stageline {
 namespace {

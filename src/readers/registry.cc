@@ -3,7 +3,7 @@
 
 #include "base/remote_file.h"
 #include "base/text.h"
-#include "readers/common/foreign.h"
+#include "readers/foreign.h"
 #include "readers/problems.h"
 #include "readers/reader.h"
 

@@ -12,8 +12,8 @@
 #include "base/notes_name.h"
 #include "base/remote_file.h"
 #include "base/text.h"
-#include "readers/common/xspace_head.h"
 #include "readers/reader.h"
+#include "readers/xspace_head.h"
 
 namespace stageline {
 namespace {

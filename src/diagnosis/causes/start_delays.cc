@@ -31,7 +31,7 @@ StartDelays::StartDelays(const CauseScene& scene)
   const std::vector<double> usual_cells = nth_values(durations, middle);
   cell_ns_ = (usual_cells[0] + usual_cells[1]) / 2;
   durations = {};
-  sends_ = find_own_sends(scene, cell_ns_);
+  sends_ = find_rank_sends(scene, cell_ns_);
   if (sends_)
     delays_.arrange(
         counted_, scene_.times.workers().size(), worker_of, [&](size_t total) { delays_.all().resize(total); },

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "diagnosis/causes/blocking_sends/own_sends.h"
+#include "diagnosis/causes/rank_sends.h"
 #include "diagnosis/causes/received_messages.h"
 #include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
@@ -82,7 +82,7 @@ class StartDelays {
   const CauseScene& scene() const { return scene_; }
   const ReceivedMessages& messages() const { return messages_; }
   // Null where ranks do not wait for their sends, or sends were not recorded.
-  const std::shared_ptr<const OwnSends>& own_sends() const { return sends_; }
+  const std::shared_ptr<const RankSends>& rank_sends() const { return sends_; }
   size_t cells() const { return cells_; }        // that tell their delay
   double cell_ns() const { return cell_ns_; }    // time of the median cell
   double best_ns() const { return best_ns_; }    // the lower quartile of delays, at least 0
@@ -145,7 +145,7 @@ class StartDelays {
   size_t cells_ = 0;
   double max_ns_ = 0;  // largest delay of a late cell, beyond usual_ns_
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;
-  std::shared_ptr<const OwnSends> sends_;
+  std::shared_ptr<const RankSends> sends_;
 };
 
 }  // namespace stageline

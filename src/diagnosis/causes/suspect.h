@@ -98,6 +98,8 @@ inline constexpr int64_t kMinLateCells = 3;  // fewer late cells may be chance, 
 // With most messages of a link late in so many steps, at least kMinLateCells in each, and hardly any in the others,
 // it is no chance which steps these are.
 inline constexpr int64_t kMinWholeSteps = 3;
+// Share of a period; one kind of collective, or the optimizer, that takes less is only a line of the breakdown.
+inline constexpr double kMinTail = 0.05;
 inline constexpr size_t kMaxWorkerCauses = 8;  // at most this many causes of one kind
 
 // Those of ratios by step that are known, that is no NaN.

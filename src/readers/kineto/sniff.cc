@@ -4,7 +4,7 @@
 
 #include "base/input.h"
 #include "base/json_members.h"
-#include "readers/common/foreign.h"
+#include "readers/foreign.h"
 
 namespace stageline::kineto {
 namespace {

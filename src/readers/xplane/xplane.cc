@@ -10,10 +10,10 @@
 #include "readers/common/machines.h"
 #include "readers/common/read_files.h"
 #include "readers/common/relate_slices.h"
-#include "readers/common/xspace_head.h"
 #include "readers/reader.h"
 #include "readers/xplane/host_file.h"
 #include "readers/xplane/problems.h"
+#include "readers/xspace_head.h"
 
 namespace stageline {
 namespace xplane {

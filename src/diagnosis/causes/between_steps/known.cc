@@ -1,7 +1,6 @@
 #include "diagnosis/causes/between_steps/between_steps.h"
 #include "diagnosis/causes/gap_times.h"
 #include "diagnosis/causes/suspect.h"
-#include "diagnosis/causes/tail/tail.h"
 
 namespace stageline {
 

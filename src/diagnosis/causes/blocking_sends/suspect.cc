@@ -14,10 +14,10 @@ namespace {
 
 void suspect_blocking_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const StartDelays& starts = scene.measured<StartReasons>().starts;
-  if (!starts.known() || !starts.own_sends()) return;
+  if (!starts.known() || !starts.rank_sends()) return;
   // What a slow link makes a send longer is the link's.
   auto blocked = std::make_shared<std::map<uint32_t, double>>();
-  for (const auto& [op, of_send] : starts.own_sends()->blocked) blocked->emplace(op, of_send.ns);
+  for (const auto& [op, of_send] : starts.rank_sends()->blocked) blocked->emplace(op, of_send.ns);
   const LinkTimes& links = scene.measured<LinkTimes>();
   for (const SlowTransfer& link : links.slow)
     for (const auto& [op, ns] : links.held_up(scene, link)) (*blocked)[op] -= ns;

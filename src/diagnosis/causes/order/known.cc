@@ -8,7 +8,6 @@
 #include "base/parallel.h"
 #include "diagnosis/causes/order/order.h"
 #include "diagnosis/causes/suspect.h"
-#include "diagnosis/causes/unsplit/unsplit.h"
 #include "model/statistics.h"
 #include "pipeline/replay/order_replay.h"
 #include "pipeline/replay/replay.h"
@@ -228,6 +227,5 @@ void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
 }  // namespace
 
 const CauseKind order_cause = {.id = "order", .name = "wrong order", .known = known_orders, .tell = tell_order};
-const CauseKind unsplit_cause = {.id = "unsplit", .name = "unsplit backwards", .tell = tell_unsplit};
 
 }  // namespace stageline

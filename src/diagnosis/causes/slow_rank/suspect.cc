@@ -11,9 +11,8 @@
 #include <string>
 
 #include "diagnosis/causes/beyond_noise.h"
-#include "diagnosis/causes/slow_rank/replica_levels.h"
+#include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/slow_rank/slow_rank.h"
-#include "diagnosis/causes/slow_ranks/slow_ranks.h"
 #include "model/statistics.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -22,8 +21,6 @@ namespace stageline {
 extern const CauseKind slow_rank_cause, slow_ranks_cause;
 
 namespace {
-
-constexpr size_t kMaxCells = 10'000'000;  // most workers × steps that are looked at
 
 // A worker's step is slow if its ratio exceeds 1 by this many times the scatter of ratios of equal workers.
 constexpr double kScatters = 5;
@@ -401,10 +398,9 @@ Cause cause_of(const CauseScene& scene, const std::vector<Slow>& group, bool who
 // Compares each worker with the same stage's workers in other replicas.
 void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
   const std::vector<CellTimes::Worker>& workers = scene.times.workers();
-  if (workers.size() * scene.graph.steps.size() > kMaxCells) return;
+  if (!levels_are_affordable(scene)) return;
   ByStage by_stage;
   for (size_t w = 0; w < workers.size(); ++w) by_stage[workers[w].stage].push_back(w);
-  suspect_graded_replicas(scene, out);
   const auto ratios = std::make_shared<const Ratios>(ratios_to_peers(scene, by_stage));
   const std::vector<Slow> slow = find_slow(scene, *ratios, by_stage);
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);

@@ -1,5 +1,5 @@
-// Slow ranks together: those of a replica, of a machine, or several with the same excess. slow_rank/suspect.cc finds
-// them.
+// Slow ranks together: those of a replica, of a machine, or several with the same excess. suspect.cc finds replicas
+// that all differ, slow_rank/suspect.cc the others.
 #pragma once
 
 #include "diagnosis/causes/cause_kind.h"
@@ -11,10 +11,6 @@ struct SlowRanksOwn {
   int32_t fastest = kUnknown;
   bool graded() const { return fastest != kUnknown; }
 };
-
-// Suspects replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
-// slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
-void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out);
 
 Telling tell_slow_ranks(std::span<const Cause* const> causes, const TellContext& context);
 

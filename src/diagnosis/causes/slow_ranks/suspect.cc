@@ -6,7 +6,7 @@
 #include <map>
 #include <memory>
 
-#include "diagnosis/causes/slow_rank/replica_levels.h"
+#include "diagnosis/causes/replica_levels.h"
 #include "diagnosis/causes/slow_ranks/slow_ranks.h"
 #include "model/statistics.h"
 
@@ -14,7 +14,12 @@ namespace stageline {
 
 extern const CauseKind slow_ranks_cause;
 
+namespace {
+
+// Suspects replicas that all differ: no half of them are alike, so none is the usual one, and stages agree on which are
+// slower. All except the fastest are one cause, priced against the fastest; they are divided out of scene.times.
 void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out) {
+  if (!levels_are_affordable(scene)) return;
   constexpr double kErrors = 3;  // standard errors within which two replicas' means may be equal
   const Ratios loads = scene.times.worker_loads();
   const ReplicaLevels levels = levels_of(scene, loads);
@@ -90,11 +95,15 @@ void suspect_graded_replicas(CauseScene& scene, std::vector<Suspect>& out) {
   for (size_t w = 0; w < loads.size(); ++w) scene.times.even_out(w, (*to_fastest)[w]);
 }
 
-namespace {
 constexpr std::string_view kLines[] = {"replica-jitter"};
+
 }  // namespace
 
-const CauseKind slow_ranks_cause = {
-    .id = "slow_ranks", .name = "slow ranks together", .takes_from = kLines, .of_work = true, .tell = tell_slow_ranks};
+const CauseKind slow_ranks_cause = {.id = "slow_ranks",
+                                    .name = "slow ranks together",
+                                    .takes_from = kLines,
+                                    .of_work = true,
+                                    .suspect = suspect_graded_replicas,
+                                    .tell = tell_slow_ranks};
 
 }  // namespace stageline

@@ -5,9 +5,6 @@
 
 namespace stageline {
 
-// Share of a period; one kind of collective, or the optimizer, that takes less is only a line of the breakdown.
-inline constexpr double kMinTail = 0.05;
-
 struct TailOwn {
   double own_ns = 0, others_ns = 0;  // its time and that of the other stages, or of its twin
   // Of a tail that gathers what is scattered, or scatters what is gathered: the name of its counterpart, which moves as

@@ -1,7 +1,11 @@
+// Unsplit backwards: whole backwards where the schedule splits weight gradients off. order/known.cc finds them.
 #include "diagnosis/causes/telling.h"
-#include "diagnosis/causes/unsplit/unsplit.h"
 
 namespace stageline {
+
+extern const CauseKind unsplit_cause;
+
+namespace {
 
 Telling tell_unsplit(std::span<const Cause* const> causes, const TellContext& context) {
   const Cause& c = *causes.front();
@@ -12,5 +16,9 @@ Telling tell_unsplit(std::span<const Cause* const> causes, const TellContext& co
   telling.table = {"schedule", "recognition"};
   return telling;
 }
+
+}  // namespace
+
+const CauseKind unsplit_cause = {.id = "unsplit", .name = "unsplit backwards", .tell = tell_unsplit};
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-#include "diagnosis/causes/blocking_sends/own_sends.h"
+#include "diagnosis/causes/rank_sends.h"
 
 #include <algorithm>
 #include <tuple>
@@ -35,12 +35,12 @@ std::vector<Send> sorted_sends(const Cells& cells) {
 
 // A send that does not block runs beside whatever its rank does, so few of the cells that are late while one runs start
 // just when it ends. Where nearly all do, they waited for it.
-std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double cell_ns) {
+std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double cell_ns) {
   const StepGraph& graph = scene.graph;
   if (graph.source != GraphSource::kComputeCells) return nullptr;
   const std::vector<Send> sends = sorted_sends(scene.trace.cells);
   if (sends.empty()) return nullptr;
-  auto found = std::make_shared<OwnSends>();
+  auto found = std::make_shared<RankSends>();
   double late_ns = 0;  // delays of cells that started while an own send ran, or just after its end
   scene.each_op([&](uint32_t op, size_t) {
     const double delay = graph.delay_ns[op];

@@ -1,4 +1,4 @@
-#include "diagnosis/causes/slow_rank/replica_levels.h"
+#include "diagnosis/causes/replica_levels.h"
 
 namespace stageline {
 

@@ -1,4 +1,4 @@
-#include "readers/common/foreign.h"
+#include "readers/foreign.h"
 
 #include <sys/stat.h>
 

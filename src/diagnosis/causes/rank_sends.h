@@ -13,7 +13,7 @@
 
 namespace stageline {
 
-struct OwnSends {
+struct RankSends {
   struct Blocked {
     double ns = 0;         // the part of the operation's delay during which a send of its rank was under way
     bool forward = false;  // that was sent
@@ -30,6 +30,6 @@ struct OwnSends {
 
 // Null where ranks do not wait for their sends, or where nobody recorded sends. `cell_ns` is the time of the median
 // compute cell. O(cells log sends).
-std::shared_ptr<const OwnSends> find_own_sends(const CauseScene& scene, double cell_ns);
+std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double cell_ns);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-#include "readers/common/xspace_head.h"
+#include "readers/xspace_head.h"
 
 #include <algorithm>
 #include <set>

@@ -29,4 +29,10 @@ struct ReplicaLevels {
 };
 ReplicaLevels levels_of(const CauseScene& scene, const Ratios& values);
 
+// Returns whether a run has few enough workers × steps for a ratio of each.
+inline bool levels_are_affordable(const CauseScene& scene) {
+  constexpr size_t kMaxRatios = 10'000'000;
+  return scene.times.workers().size() * scene.graph.steps.size() <= kMaxRatios;
+}
+
 }  // namespace stageline
