@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/number.h"
+
 namespace stageline {
 
 struct Interval {
@@ -30,10 +32,10 @@ inline std::vector<Interval> union_of(std::vector<Interval> intervals) {
   return intervals;
 }
 
-// Returns the total length of a union.
+// Returns the total length of a union, or INT64_MAX where it does not fit.
 inline int64_t length_of(const std::vector<Interval>& merged) {
   int64_t sum = 0;
-  for (const Interval& i : merged) sum += i.end - i.start;
+  for (const Interval& i : merged) sum = sum_or_limit(sum, between_ns(i.start, i.end));
   return sum;
 }
 

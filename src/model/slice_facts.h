@@ -58,6 +58,7 @@ enum class KernelClass : uint8_t {
   kMemory,
   kOther,  // synchronisation and launches that appear on a device's row
 };
+inline constexpr size_t kKernelClassCount = 5;
 std::string_view kernel_class_name(KernelClass c);  // "COMPUTATION", "COMMUNICATION", "MEMORY", "OTHER", ""
 
 // Classifies a kernel our way: by category first, then by name (collective libraries beyond NCCL, ROCm's copy kernels);

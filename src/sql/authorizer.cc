@@ -53,8 +53,8 @@ int authorize(void* stopped, int action, const char* first, const char* second, 
     case SQLITE_REINDEX: static_cast<Stopped*>(stopped)->spent = true; return SQLITE_OK;
     case SQLITE_READ:
       if (same(first, "args")) static_cast<Stopped*>(stopped)->spent = true;
-      if (!static_cast<Stopped*>(stopped)->adding_up &&
-          (same(first, "slices_added_up") || same(first, "kernels_added_up")))
+      if (!static_cast<Stopped*>(stopped)->aggregating &&
+          (same(first, "slices_aggregated") || same(first, "kernels_aggregated")))
         return refuse(stopped, "no such table: " + what);
       // SQLite's own pages and statistics say nothing about the run.
       if (sqlite3_strnicmp(what.c_str(), "sqlite_", 7) == 0 && !same(first, "sqlite_master") &&

@@ -1,6 +1,7 @@
-// SQLite's functions on texts whose cost is the product of two lengths, or a number in a format. A call cannot be
-// interrupted, so a query with a long text would outlive its timeout. Here a search is linear, and what cannot be is an
-// error beyond kMaxCompared.
+// The cost of these functions in SQLite is the product of two lengths, or a number in a format. Here a search is
+// linear; where it cannot be, longer texts are an error.
+#include "sql/bounded_functions.h"
+
 #include <string.h>
 
 #include <algorithm>
@@ -8,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
-#include "sql/functions.h"
 #include "sql/table_source.h"
 
 namespace stageline::sql {
 namespace {
 
-constexpr int kMaxPadding = 10'000;  // width and precision in a format
+constexpr int kMaxPadding = 10'000;           // width and precision in a format
+constexpr size_t kMaxCompared = 200'000'000;  // maximum number of pairs of bytes that one call compares
 
 bool any_null(int count, sqlite3_value** values) {
   return std::any_of(values, values + count, [](sqlite3_value* v) { return sqlite3_value_type(v) == SQLITE_NULL; });

@@ -9,10 +9,14 @@
 #include "base/number.h"
 #include "model/intervals.h"
 #include "model/slice_facts.h"
+#include "sql/bounded_functions.h"
 #include "sql/table_source.h"
 
 namespace stageline::sql {
 namespace {
+
+// The maximum number of values that quantile() keeps, at 8 bytes each; more are an error.
+constexpr size_t kMaxQuantileValues = 50'000'000;
 
 // Collects intervals and merges them from time to time, so that memory is bounded by the size of their union.
 class Cover {
@@ -30,11 +34,11 @@ class Cover {
  private:
   void settle() {
     pending_ = union_of(std::move(pending_));
-    limit_ = std::max(kLeast, 2 * pending_.size());
+    limit_ = std::max(kMinPending, 2 * pending_.size());
   }
-  static constexpr size_t kLeast = size_t{1} << 20;
+  static constexpr size_t kMinPending = size_t{1} << 20;
   std::vector<Interval> pending_;
-  size_t limit_ = kLeast;
+  size_t limit_ = kMinPending;
 };
 
 struct UnionState {

@@ -22,15 +22,7 @@ struct FunctionHelp {
 };
 const std::vector<FunctionHelp>& function_helps();
 
-// Most values that quantile() keeps, at 8 bytes each; more are an error.
-inline constexpr size_t kMaxQuantileValues = 50'000'000;
-
-int add_functions(sqlite3* db);  // returns SQLITE_OK, or SQLite's code of what went wrong
-int add_bounded_functions(sqlite3* db);
-
-// Most pairs of bytes that one call may compare, since a call cannot be interrupted: below a second.
-inline constexpr size_t kMaxCompared = 200'000'000;
-// Returns true, with an error of the call, when texts of these lengths are beyond it.
-bool is_too_much(sqlite3_context* context, size_t a, size_t b);
+// Adds these functions and those of sql/bounded_functions.h to a connection. Returns SQLITE_OK, or SQLite's error code.
+int add_functions(sqlite3* db);
 
 }  // namespace stageline::sql

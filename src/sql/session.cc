@@ -7,6 +7,7 @@
 #include "base/give_up.h"
 #include "base/sqlite_db.h"
 #include "base/text.h"
+#include "sql/aggregate_query.h"
 #include "sql/authorizer.h"
 #include "sql/functions.h"
 #include "sql/slice_sums.h"
@@ -344,11 +345,11 @@ Error Session::error_of(const Question& q, const std::string& statement, size_t 
   return error_at(statement, begin, q.text);
 }
 
-// Runs one statement that stands `begin` bytes into the text; `rewritten`: as added_up_query() wrote it.
+// Runs one statement that stands `begin` bytes into the text; `rewritten`: as aggregate_query() wrote it.
 Status Session::run(Question& q, const std::string& statement, size_t begin, bool is_last, bool rewritten) {
   stopped_.problem.reset();
   stopped_.refused.clear();
-  stopped_.adding_up = rewritten;
+  stopped_.aggregating = rewritten;
   sqlite3_stmt* prepared = nullptr;
   const int code = sqlite3_prepare_v3(db_, statement.data(), static_cast<int>(statement.size()), 0, &prepared, nullptr);
   const Statement owner(prepared);
@@ -395,9 +396,9 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     const bool is_last = &view == &statements.back();
     const size_t begin = view.data() - text.data();
     // A session that has made its own tables may have one called slices, so its queries are not rewritten.
-    const std::string added_up = stopped_.spent ? std::string() : added_up_query(view);
-    if (!added_up.empty()) {
-      Status s = run(q, added_up, begin, is_last, true);
+    const std::string rewritten = stopped_.spent ? std::string() : aggregate_query(view);
+    if (!rewritten.empty()) {
+      Status s = run(q, rewritten, begin, is_last, true);
       if (s) continue;
       // What sums cannot answer is asked of the slices themselves. So is a query with an error, so that the error is in
       // the asker's own words.

@@ -11,12 +11,12 @@ SliceScan::SliceScan(std::shared_ptr<const RunData> data, bool kernels)
     : data_(std::move(data)), trace_(&data_->trace()), kernels_(kernels) {}
 
 Status SliceScan::ask(const std::vector<SliceColumnSpec>& columns, const std::vector<Pushed>& given) {
-  test_ = SliceTest();
-  for (const Pushed& p : given) TRY_OK(add_test(test_, *trace_, columns[p.column].field, p.op, p.value));
-  if (test_.name_id)
+  filter_ = SliceFilter();
+  for (const Pushed& p : given) TRY_OK(add_condition(filter_, *trace_, columns[p.column].field, p.op, p.value));
+  if (filter_.name_id)
     keep_texts(
-        test_.names, trace_->names.size(), [](size_t i) { return static_cast<int64_t>(i); },
-        [&](int64_t id) { return id == *test_.name_id; });
+        filter_.names, trace_->names.size(), [](size_t i) { return static_cast<int64_t>(i); },
+        [&](int64_t id) { return id == *filter_.name_id; });
   return {};
 }
 
@@ -25,9 +25,9 @@ void SliceScan::start(int mode) {
   by_name_.clear();
   stretch_ = found_count_ = row_stretch_ = at_ = 0;
   batch_ = 64;
-  if (test_.nothing || test_.low_ns > test_.high_ns) return;
-  if (test_.id) {
-    find_one(*test_.id);
+  if (filter_.nothing || filter_.low_ns > filter_.high_ns) return;
+  if (filter_.id) {
+    find_one(*filter_.id);
   } else {
     std::vector<size_t> parts;
     for (size_t p = 0; p < trace_->parts.size(); ++p)
@@ -69,20 +69,20 @@ std::vector<SliceScan> SliceScan::pieces(size_t rows) const {
 
 bool SliceScan::wants_part(size_t p) const {
   const Part& part = trace_->parts[p];
-  if (!data_->has_part(p) || part.rank < test_.rank_low || part.rank > test_.rank_high) return false;
-  if (test_.device && (part.device == kUnknown || part.device != *test_.device)) return false;
-  for (const auto& id : {test_.parent, test_.launch, test_.op})  // these must be in the same rank
+  if (!data_->has_part(p) || part.rank < filter_.rank_low || part.rank > filter_.rank_high) return false;
+  if (filter_.device && (part.device == kUnknown || part.device != *filter_.device)) return false;
+  for (const auto& id : {filter_.parent, filter_.launch, filter_.op})  // these must be in the same rank
     if (id && static_cast<size_t>(*id >> 32) != p) return false;
   return true;
 }
 
 bool SliceScan::wants_lane(const Lane& lane) const {
-  if (test_.lane && lane.name != *test_.lane) return false;
-  if (test_.tid && (lane.tid.empty() || lane.tid != *test_.tid)) return false;
-  if (!test_.lane_kind) return true;
-  return *test_.lane_kind == (lane.kind == LaneKind::kHostThread     ? "host"
-                              : lane.kind == LaneKind::kDeviceStream ? "device"
-                                                                     : "other");
+  if (filter_.lane && lane.name != *filter_.lane) return false;
+  if (filter_.tid && (lane.tid.empty() || lane.tid != *filter_.tid)) return false;
+  if (!filter_.lane_kind) return true;
+  return *filter_.lane_kind == (lane.kind == LaneKind::kHostThread     ? "host"
+                                : lane.kind == LaneKind::kDeviceStream ? "device"
+                                                                       : "other");
 }
 
 const std::vector<uint32_t>* SliceScan::rows_of(size_t p) const {
@@ -107,8 +107,8 @@ void SliceScan::find_one(int64_t id) {
 void SliceScan::add_lanes(size_t p) {
   const Part& part = trace_->parts[p];
   const std::vector<uint32_t>* const rows = rows_of(p);
-  const bool by_time =
-      !data_->is_mapped() && (test_.low_ns != INT64_MIN || test_.high_ns != INT64_MAX || test_.end_low_ns != INT64_MIN);
+  const bool by_time = !data_->is_mapped() &&
+                       (filter_.low_ns != INT64_MIN || filter_.high_ns != INT64_MAX || filter_.end_low_ns != INT64_MIN);
   for (size_t l = 0; l < part.lanes.size(); ++l) {
     const Lane& lane = part.lanes[l];
     if (!wants_lane(lane)) continue;
@@ -128,10 +128,10 @@ void SliceScan::narrow_stretch(Stretch& s) const {
   const auto stamp = [&](int64_t ns) {  // from SQL's time to a stamp; open ends stay open
     return ns == INT64_MIN || ns == INT64_MAX ? ns : sum_or_limit(ns, zero);
   };
-  int64_t low = stamp(test_.low_ns);
-  const int64_t high = stamp(test_.high_ns);  // an end says nothing about the start where a duration is negative
-  if (test_.end_low_ns != INT64_MIN)
-    low = std::max(low, between_ns(data_->bounds(s.part).longest_ns[s.lane], stamp(test_.end_low_ns)));
+  int64_t low = stamp(filter_.low_ns);
+  const int64_t high = stamp(filter_.high_ns);  // an end says nothing about the start where a duration is negative
+  if (filter_.end_low_ns != INT64_MIN)
+    low = std::max(low, between_ns(data_->bounds(s.part).longest_ns[s.lane], stamp(filter_.end_low_ns)));
   const auto start = [&](size_t place) { return slices.start_ns[s.rows ? (*s.rows)[place] : place]; };
   const auto first = [&](const auto& above) {
     size_t at = s.begin;
@@ -155,7 +155,7 @@ void SliceScan::narrow_stretch(Stretch& s) const {
 void SliceScan::order_by_name(const std::vector<size_t>& parts, bool backwards) {
   std::vector<StringId> names(trace_->names.size());
   std::iota(names.begin(), names.end(), StringId{0});
-  std::erase_if(names, [&](StringId id) { return !test_.names.empty() && !test_.names[id]; });
+  std::erase_if(names, [&](StringId id) { return !filter_.names.empty() && !filter_.names[id]; });
   std::sort(names.begin(), names.end(), [&](StringId a, StringId b) {
     return backwards ? trace_->names.text(a) > trace_->names.text(b) : trace_->names.text(a) < trace_->names.text(b);
   });
@@ -180,20 +180,20 @@ void SliceScan::order_by_name(const std::vector<size_t>& parts, bool backwards) 
       const uint32_t begin = name == 0 ? 0 : ends[k][name - 1u];
       if (begin < ends[k][name]) stretches_.push_back({parts[k], SIZE_MAX, begin, ends[k][name], by_name_[k].get()});
     }
-  test_.names.clear();  // the order already leaves the others out
+  filter_.names.clear();  // the order already leaves the others out
 }
 
 // Prepares what does not change from row to row within a part.
 void SliceScan::enter(const Stretch& s) {
   const Part& part = trace_->parts[s.part];
-  if (test_.any_step()) {
+  if (filter_.any_step()) {
     steps_.assign(part.steps.size() + 1, 0);
     for (size_t i = 0; i < part.steps.size(); ++i)
-      steps_[i + 1] = part.steps[i].number >= test_.step_low && part.steps[i].number <= test_.step_high;
+      steps_[i + 1] = part.steps[i].number >= filter_.step_low && part.steps[i].number <= filter_.step_high;
   }
-  if (test_.stream) {
+  if (filter_.stream) {
     streams_.assign(part.streams.size(), 0);
-    for (size_t i = 1; i < part.streams.size(); ++i) streams_[i] = part.streams[i] == *test_.stream;
+    for (size_t i = 1; i < part.streams.size(); ++i) streams_[i] = part.streams[i] == *filter_.stream;
   }
 }
 
@@ -235,58 +235,60 @@ size_t SliceScan::passing(const Stretch& stretch, size_t count) {
     count = kept;
   };
   const bool facts = !s.category_id.empty();
-  if (test_.end_low_ns != INT64_MIN && !stretch.rows && !data_->is_mapped() && count > 0) {
+  if (filter_.end_low_ns != INT64_MIN && !stretch.rows && !data_->is_mapped() && count > 0) {
     // The whole block ended before the window.
     const std::vector<int64_t>& latest = data_->bounds(stretch.part).latest_end_ns;
     const size_t first = batch_rows_[0] / RunData::kBlock, last = batch_rows_[count - 1] / RunData::kBlock;
-    const int64_t wanted = sum_or_limit(test_.end_low_ns, data_->zero_ns(stretch.part));
+    const int64_t wanted = sum_or_limit(filter_.end_low_ns, data_->zero_ns(stretch.part));
     if (latest[first] < wanted && latest[last] < wanted) return 0;
   }
-  if (!test_.names.empty()) only([&](uint32_t i) { return test_.names[s.name_id[i]] != 0; });
-  if (!test_.categories.empty()) {
+  if (!filter_.names.empty()) only([&](uint32_t i) { return filter_.names[s.name_id[i]] != 0; });
+  if (!filter_.categories.empty()) {
     if (!facts) return 0;
-    only([&](uint32_t i) { return test_.categories[s.category_id[i]] != 0; });
+    only([&](uint32_t i) { return filter_.categories[s.category_id[i]] != 0; });
   }
-  if (test_.classes) {
+  if (filter_.classes) {
     if (!facts) return 0;
-    only([&](uint32_t i) { return (*test_.classes)[s.kernel_class[i] & 7] && data_->is_device(stretch.part, i); });
+    only([&](uint32_t i) {
+      return (*filter_.classes)[static_cast<size_t>(s.class_of(i))] && data_->is_device(stretch.part, i);
+    });
   }
-  if (test_.any_step()) {
+  if (filter_.any_step()) {
     if (s.step.empty()) return 0;
     only([&](uint32_t i) { return steps_[s.step[i]] != 0; });
   }
-  if (test_.stream) {
+  if (filter_.stream) {
     if (s.stream_id.empty()) return 0;
     only([&](uint32_t i) { return streams_[s.stream_id[i]] != 0; });
   }
-  if (test_.correlation) {
-    if (s.correlation.empty() || *test_.correlation < 0 || *test_.correlation >= kNoCorrelation) return 0;
-    only([&](uint32_t i) { return s.correlation[i] == *test_.correlation; });
+  if (filter_.correlation) {
+    if (s.correlation.empty() || *filter_.correlation < 0 || *filter_.correlation >= kNoCorrelation) return 0;
+    only([&](uint32_t i) { return s.correlation[i] == *filter_.correlation; });
   }
-  if (test_.parent) {
+  if (filter_.parent) {
     if (s.parent.empty()) return 0;
-    only([&](uint32_t i) { return s.parent[i] == static_cast<uint32_t>(*test_.parent); });
+    only([&](uint32_t i) { return s.parent[i] == static_cast<uint32_t>(*filter_.parent); });
   }
-  if (test_.op) {
+  if (filter_.op) {
     if (s.parent.empty()) return 0;
     only([&](uint32_t i) {
-      return s.parent[i] == static_cast<uint32_t>(*test_.op) && data_->is_device(stretch.part, i);
+      return s.parent[i] == static_cast<uint32_t>(*filter_.op) && data_->is_device(stretch.part, i);
     });
   }
-  if (test_.launch) {
+  if (filter_.launch) {
     if (s.partner.empty()) return 0;
     only([&](uint32_t i) {
-      return s.partner[i] == static_cast<uint32_t>(*test_.launch) && data_->is_device(stretch.part, i);
+      return s.partner[i] == static_cast<uint32_t>(*filter_.launch) && data_->is_device(stretch.part, i);
     });
   }
-  if (test_.dur_low_ns != INT64_MIN || test_.dur_high_ns != INT64_MAX)
-    only([&](uint32_t i) { return s.dur_ns[i] >= test_.dur_low_ns && s.dur_ns[i] <= test_.dur_high_ns; });
-  if (test_.end_low_ns != INT64_MIN && !data_->is_mapped()) {
-    const int64_t wanted = sum_or_limit(test_.end_low_ns, data_->zero_ns(stretch.part));
+  if (filter_.dur_low_ns != INT64_MIN || filter_.dur_high_ns != INT64_MAX)
+    only([&](uint32_t i) { return s.dur_ns[i] >= filter_.dur_low_ns && s.dur_ns[i] <= filter_.dur_high_ns; });
+  if (filter_.end_low_ns != INT64_MIN && !data_->is_mapped()) {
+    const int64_t wanted = sum_or_limit(filter_.end_low_ns, data_->zero_ns(stretch.part));
     only([&](uint32_t i) { return sum_or_limit(s.start_ns[i], s.dur_ns[i]) >= wanted; });
   }
   // Tests the lane here where stretches are not lanes.
-  if (stretch.lane == SIZE_MAX && (test_.lane || test_.tid || test_.lane_kind))
+  if (stretch.lane == SIZE_MAX && (filter_.lane || filter_.tid || filter_.lane_kind))
     only([&](uint32_t i) { return wants_lane(trace_->parts[stretch.part].lanes[data_->lane_of(stretch.part, i)]); });
   return count;
 }

@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sql/run_data.h"
+#include "sql/slice_filter.h"
 #include "sql/slice_rows.h"
-#include "sql/slice_test.h"
 #include "sql/table_source.h"
 
 namespace stageline::sql {
@@ -24,7 +24,7 @@ class SliceScan {
   static constexpr int kByName = 1, kBackwards = 2;  // modes of start()
 
   SliceScan(std::shared_ptr<const RunData> data, bool kernels);
-  // Sets what is wanted. Errors: those of add_test().
+  // Sets what is wanted. Errors: those of add_condition().
   Status ask(const std::vector<SliceColumnSpec>& columns, const std::vector<Pushed>& given);
   void start(int mode);
   // The same walk in pieces of about `rows` slices each, in order; each piece may be walked by its own thread.
@@ -58,7 +58,7 @@ class SliceScan {
   std::shared_ptr<const RunData> data_;
   const Trace* trace_;
   bool kernels_;
-  SliceTest test_;
+  SliceFilter filter_;
   std::vector<Stretch> stretches_;
   std::vector<std::shared_ptr<const std::vector<uint32_t>>> by_name_;
   std::vector<uint8_t> steps_, streams_;  // of the current part: whether each is wanted

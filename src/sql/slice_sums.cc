@@ -312,17 +312,17 @@ class SumsTable : public TableSource {
  public:
   SumsTable(std::shared_ptr<const RunData> data, const char* name, const std::vector<SliceColumnSpec>& specs,
             bool kernels)
-      : TableSource(name, "Slices added up."), data_(std::move(data)), layout_(specs), kernels_(kernels) {}
+      : TableSource(name, "Aggregates of slices."), data_(std::move(data)), layout_(specs), kernels_(kernels) {}
 
   Result<std::vector<SqlColumn>> columns() const override {
     std::vector<SqlColumn> columns;
     for (const SliceColumnSpec& spec : layout_.specs) columns.push_back(spec.column);
-    columns.push_back({"added_count", SqlType::kInteger, "", "", false});
+    columns.push_back({"aggregate_count", SqlType::kInteger, "", "", false});
     for (const SliceColumnSpec& spec : layout_.specs)
       if (is_number(spec.field))
-        for (const char* what : {"added_known_", "added_sum_", "added_min_", "added_max_"})
+        for (const char* what : {"aggregate_known_", "aggregate_sum_", "aggregate_min_", "aggregate_max_"})
           columns.push_back({what + spec.column.name, SqlType::kInteger, spec.column.unit, "", false});
-    for (const char* option : {"added_keys", "added_numbers"})
+    for (const char* option : {"aggregate_keys", "aggregate_numbers"})
       columns.push_back({option, SqlType::kText, "", "", true});
     return columns;
   }
@@ -363,8 +363,8 @@ bool is_key(SliceColumn field) {
 }
 
 std::vector<std::shared_ptr<const TableSource>> sums_of_slices(const std::shared_ptr<const RunData>& data) {
-  return {std::make_shared<SumsTable>(data, "slices_added_up", slice_column_specs(), false),
-          std::make_shared<SumsTable>(data, "kernels_added_up", kernel_column_specs(), true)};
+  return {std::make_shared<SumsTable>(data, "slices_aggregated", slice_column_specs(), false),
+          std::make_shared<SumsTable>(data, "kernels_aggregated", kernel_column_specs(), true)};
 }
 
 }  // namespace stageline::sql

@@ -93,7 +93,7 @@ struct Stopped {
   std::optional<Error> problem;  // reported by a table
   std::string refused;           // why the authorizer refused
   bool spent = false;            // a query left something behind: temporary tables, a count of fetched arguments
-  bool adding_up = false;        // the statement is one of added_up_query()
+  bool aggregating = false;      // the statement is one of aggregate_query()
   bool declaring = false;        // SQLite is being told a table's columns, for which it runs a CREATE TABLE of its own
 };
 

@@ -77,7 +77,8 @@ Sources tables_of(const std::shared_ptr<const RunData>& data) {
   add_run_tables(data, out);
   add_figure_table(data, out);
   add_totals(data, out);
-  add_table_functions(data, out);
+  out.insert(out.end(), {gaps_function(data), busy_function(data), path_function(data), below_function(data),
+                         args_function(data)});
   add_analysis_tables(data, out);
   // Without the two tables that list them, which would own themselves.
   const auto all = std::make_shared<const Sources>(out);

@@ -427,7 +427,7 @@ class Profile(unittest.TestCase):
     KERNEL_SUMS = ('sum(bytes)', 'count(bytes)', 'min(launch_delay_ns)', 'avg(launch_delay_ns)', 'sum(call_dur_ns)', 'max(call_start_ns)')
     GROUPS = ('rank', 'name', 'class', 'category', 'step', 'stream', 'lane', 'tid', 'lane_kind', 'short_name(name)', "class = 'COMMUNICATION'", 'step % 2', 'name_id')
 
-    def is_added_up(self, query):
+    def is_aggregated(self, query):
         return 'VIRTUAL TABLE INDEX 64:' in ' '.join(p[3] for p in ask(self.path, 'EXPLAIN QUERY PLAN ' + query))
 
     def test_sums_made_before_are_those_of_all_rows(self):
@@ -460,16 +460,16 @@ class Profile(unittest.TestCase):
                     self.assertTrue(x == y or isinstance(x, float) and abs(x - y) <= 1e-12 * abs(y), (query, a, b))
             asked += 1
             rows += len(reported['rows'])
-            added += self.is_added_up(query.format(table))
+            added += self.is_aggregated(query.format(table))
         self.assertGreater(added, asked // 3)
         self.assertGreater(rows, 300)
 
-    def test_what_may_be_added_up_before(self):
+    def test_what_may_be_aggregated_first(self):
         for query in ('SELECT count(*), sum(dur_ns) FROM slices', 'SELECT name, count(*) FROM slices GROUP BY name', 'SELECT s.name n, sum(s.dur_ns) FROM slices s GROUP BY n ORDER BY 2 DESC LIMIT 5',
                       'SELECT rank, avg(dur_ns) FROM kernels WHERE start_ns BETWEEN 5 AND 900000 GROUP BY 1', 'SELECT max(dur_ns) FROM slices WHERE dur_ns > 5 AND rank = 1',
                       "SELECT * FROM (SELECT name, sum(dur_ns) AS total FROM kernels WHERE class <> '' GROUP BY name) WHERE total > 5",
                       'SELECT count(*) FROM slices UNION ALL SELECT count(*) FROM kernels -- both'):
-            self.assertTrue(self.is_added_up(query), query)
+            self.assertTrue(self.is_aggregated(query), query)
         # Rows, what would not mean the same, and what is not known to.
         for query in ('SELECT * FROM slices', 'SELECT name, dur_ns FROM slices', 'SELECT name, max(dur_ns), id FROM slices GROUP BY name', 'SELECT name, sum(dur_ns) FROM slices',
                       'SELECT count(DISTINCT name) FROM slices', 'SELECT name, quantile(dur_ns, 0.5) FROM slices GROUP BY name', 'SELECT sum(dur_ns) FROM slices WHERE dur_ns > 5 OR rank = 1',
@@ -478,7 +478,7 @@ class Profile(unittest.TestCase):
                       'SELECT sum(dur_ns) OVER () FROM slices', 'SELECT rank AS dur_ns, sum(dur_ns) FROM slices GROUP BY rank', 'SELECT group_concat(name) FROM slices GROUP BY rank',
                       'WITH slices AS (SELECT 1 AS dur_ns) SELECT sum(dur_ns) FROM slices',
                       'SELECT k.rank, (SELECT count(*) FROM slices s WHERE s.parent_id = k.op_id) FROM kernels k LIMIT 3'):
-            self.assertFalse(self.is_added_up(query), query)
+            self.assertFalse(self.is_aggregated(query), query)
         self.assertEqual(ask(self.path, 'WITH slices AS (SELECT 1 AS dur_ns) SELECT sum(dur_ns) FROM slices'), [(1,)])
         self.assertEqual(ask(self.path, 'CREATE TEMP TABLE slices AS SELECT 7 AS dur_ns; SELECT sum(dur_ns) FROM slices'), [(7,)])
         # A condition that only the slices themselves can answer: asked of them.
@@ -486,17 +486,17 @@ class Profile(unittest.TestCase):
         self.assertEqual(ask(self.path, 'SELECT count(*) FROM slices WHERE dur_ns > 1000.5'), count)
         self.assertEqual(ask(self.path, 'SELECT count(*) FROM slices WHERE end_ns < 900000'), ask(self.path, 'SELECT count(*) FROM (SELECT * FROM slices LIMIT -1) WHERE end_ns < 900000'))
         self.assertEqual(ask(self.path, 'SELECT count(*), sum(dur_ns), max(dur_ns), avg(dur_ns) FROM slices WHERE rank = 77'), [(0, None, None, None)])
-        for name in ('slices_added_up', 'kernels_added_up'):
+        for name in ('slices_aggregated', 'kernels_aggregated'):
             self.assertIn('no such table', refused(self.path, f"SELECT * FROM {name}('rank', 'dur_ns')"))
             self.assertEqual(ask(self.path, f"SELECT * FROM tables WHERE name = '{name}'"), [])
         self.assertIn('did you mean dur_ns', refused(self.path, 'SELECT sum(durns) FROM slices'))
         # An error is that of the words that were written, at their place in them.
         err = refused(self.path, "SELECT count(*) FROM slices WHERE name = 'a")
         self.assertIn("'a", err)
-        self.assertNotIn('added', err)
+        self.assertNotIn('aggregate_', err)
         for query, place in (('SELECT count(*), sum(dur_ns) FROM slices WHERE rank = = 1', '= 1'), ('SELECT name, sum(dur_ns) FROM slices GROUP BY name ORDER BY 9', ''), ('SELECT max(dur_ns) FROM slices WHERE nme = 1', 'nme')):
             err = refused(self.path, query)
-            self.assertNotIn('added', err)
+            self.assertNotIn('aggregate_', err)
             if place:
                 lines = err.splitlines()
                 self.assertEqual(lines[2].index('^') - 2, query.index(place), err)

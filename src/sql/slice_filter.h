@@ -1,4 +1,4 @@
-// Conditions of a query on slices, as the cursor tests them: constraints that SQLite pushes down.
+// The filter of a query on slices: constraints that SQLite pushes down, as the cursor tests them.
 #pragma once
 
 #include <array>
@@ -13,16 +13,19 @@
 
 namespace stageline::sql {
 
+// For each KernelClass whether it passes.
+using ClassSet = std::array<bool, kKernelClassCount>;
+
 // The conditions on slices. A condition that is not set lets all of them pass.
-struct SliceTest {
+struct SliceFilter {
   int64_t low_ns = INT64_MIN, high_ns = INT64_MAX;          // start, in SQL's time
   int64_t end_low_ns = INT64_MIN, end_high_ns = INT64_MAX;  // end
   int64_t dur_low_ns = INT64_MIN, dur_high_ns = INT64_MAX;
   int64_t rank_low = INT64_MIN, rank_high = INT64_MAX;
   int64_t step_low = INT64_MIN, step_high = INT64_MAX;
-  std::vector<uint8_t> names;                  // for each id whether it passes; empty: all do
-  std::vector<uint8_t> categories;             // the same for categories
-  std::optional<std::array<bool, 8>> classes;  // for each KernelClass
+  std::vector<uint8_t> names;       // for each id whether it passes; empty: all do
+  std::vector<uint8_t> categories;  // the same for categories
+  std::optional<ClassSet> classes;
   std::optional<int64_t> stream, parent, launch, op, correlation, device, name_id, id;
   std::optional<std::string> lane, lane_kind, tid;
   bool nothing = false;  // some condition asks for a value that no slice has
@@ -46,6 +49,6 @@ struct Push {
 Push push_of(SliceColumn field, uint8_t op, bool binary);
 
 // Adds a condition that push_of() takes. Errors: kUsage for a text that is not a regular expression.
-Status add_test(SliceTest& test, const Trace& trace, SliceColumn field, uint8_t op, sqlite3_value* value);
+Status add_condition(SliceFilter& filter, const Trace& trace, SliceColumn field, uint8_t op, sqlite3_value* value);
 
 }  // namespace stageline::sql

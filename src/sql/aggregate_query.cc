@@ -8,6 +8,8 @@
 //
 // The result is the same statement with its aggregates written over sums; the names of its columns stay what they would
 // be.
+#include "sql/aggregate_query.h"
+
 #include <algorithm>
 #include <cctype>
 #include <map>
@@ -320,15 +322,15 @@ class Block {
     size_t end = 0;
     const SliceColumnSpec* one = column_at(i + 2, close, end);
     if (name == "count" && close == i + 3 && (is(i + 2, "*") || is(i + 2, "1"))) {
-      reported = "ifnull(sum(added_count), 0)";
+      reported = "ifnull(sum(aggregate_count), 0)";
     } else if (one && end == close && is_number(one->field)) {
       const std::string& number = one->column.name;
       if (name == "count")
-        reported = "ifnull(sum(added_known_" + number + "), 0)";
+        reported = "ifnull(sum(aggregate_known_" + number + "), 0)";
       else if (name == "sum")
-        reported = "sum(added_sum_" + number + ")";
+        reported = "sum(aggregate_sum_" + number + ")";
       else if (name == "avg")
-        reported = "(1.0 * sum(added_sum_" + number + ") / sum(added_known_" + number + "))";
+        reported = "(1.0 * sum(aggregate_sum_" + number + ") / sum(aggregate_known_" + number + "))";
       else if (name == "min" || name == "max")
         reported = name + "(added_" + name + "_" + number + ")";
       else
@@ -336,7 +338,7 @@ class Block {
       numbers_.insert(number);
     } else if (one && end == close && is_key(one->field) && (name == "count" || name == "min" || name == "max")) {
       keys_.insert(one->column.name);
-      reported = name == "count" ? "ifnull(sum(added_count * (" + one->column.name + " IS NOT NULL)), 0)"
+      reported = name == "count" ? "ifnull(sum(aggregate_count * (" + one->column.name + " IS NOT NULL)), 0)"
                                  : name + "(" + one->column.name + ")";
     } else {
       return false;
@@ -433,9 +435,9 @@ class Block {
       return out;
     };
     const Token& table = at(table_token_);
-    edits_.push_back(
-        {table.begin, table.end,
-         table_ + "_added_up('" + list(keys_) + "', '" + list(numbers_) + "')" + (has_alias_ ? "" : " AS " + table_)});
+    edits_.push_back({table.begin, table.end,
+                      table_ + "_aggregated('" + list(keys_) + "', '" + list(numbers_) + "')" +
+                          (has_alias_ ? "" : " AS " + table_)});
   }
 
   const std::string_view sql_;
@@ -462,7 +464,7 @@ bool joins_selects(const Token& token) {
 
 }  // namespace
 
-std::string added_up_query(std::string_view statement) {
+std::string aggregate_query(std::string_view statement) {
   // Nested calls and SELECTs are each searched once; a longer text was not written by hand and is left to SQLite.
   constexpr size_t kMaxBytes = 20'000;
   if (statement.size() > kMaxBytes) return {};

@@ -1,0 +1,70 @@
+// args(): what the source says of one slice, fetched from its file.
+#include "base/json_members.h"
+#include "profile/event_text.h"
+#include "sql/function_arguments.h"
+#include "sql/table_functions.h"
+
+namespace stageline::sql {
+namespace {
+
+using Type = ColumnType;
+
+// The maximum number of slices whose arguments one connection reads from their files.
+constexpr int64_t kMaxArgumentSlices = 10'000;
+
+Table empty_args() {
+  return Table(
+      "args", "Arguments",
+      {{"key", "key", Type::kText, "Name of the argument."},
+       {"value", "value", Type::kText, "Value, as the source writes it; lists and objects as JSON."},
+       {"type", "type", Type::kText, "Type of the value: string, number, true, false, null, array or object."}});
+}
+
+// Fetches arguments for one connection, through one set of restart points.
+struct ArgumentFetcher {
+  EventTexts texts;
+  int64_t fetched = 0;
+};
+
+const char* kind_of(std::string_view json) {
+  switch (json.empty() ? '\0' : json[0]) {
+    case '"': return "string";
+    case '{': return "object";
+    case '[': return "array";
+    case 't': return "true";
+    case 'f': return "false";
+    case 'n': return "null";
+    default: return "number";
+  }
+}
+
+RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vector<Argument>& arguments) {
+  constexpr size_t kMaxArguments = 10'000;
+  if (!is_given(arguments[0]))
+    return make_error(ErrorCode::kUsage, "args needs the slice whose arguments are wanted",
+                      "SELECT * FROM args(17), or JOIN args a ON a.slice_id = k.id");
+  TRY(place, slice_of(data, "args", arguments[0]));
+  if (++fetcher.fetched > kMaxArgumentSlices)
+    return make_error(ErrorCode::kLimit,
+                      "arguments of more than " + std::to_string(kMaxArgumentSlices) + " slices are wanted",
+                      "choose fewer slices before the join: a LIMIT in a sub-query");
+  TRY(text, fetcher.texts.text(data.trace().parts[place->part], place->slice));
+  Table table = empty_args();
+  for (const JsonMember& member : json_members(json_member(*text, "args"), kMaxArguments))
+    table.add_row({json_text("\"" + std::string(member.key) + "\""), json_text(member.value),
+                   std::string(kind_of(member.value))});
+  return table_rows(std::move(table));
+}
+
+}  // namespace
+
+std::shared_ptr<const TableSource> args_function(const std::shared_ptr<const RunData>& data) {
+  return std::make_shared<RowTable>(
+      "args", "args(slice_id): everything the source says of a slice, fetched from its file.",
+      with_options(columns_of(empty_args()), {{"slice_id", SqlType::kInteger, "", "Id of a slice."}}),
+      [data, fetcher = std::make_shared<ArgumentFetcher>()](const std::vector<Argument>& arguments) {
+        return args(*data, *fetcher, arguments);
+      });
+}
+
+}  // namespace stageline::sql

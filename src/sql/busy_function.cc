@@ -1,0 +1,90 @@
+// busy(): how long the devices of a rank worked, concurrent work counted once.
+#include <algorithm>
+
+#include "base/number.h"
+#include "model/intervals.h"
+#include "model/statistics.h"
+#include "sql/function_arguments.h"
+#include "sql/table_functions.h"
+
+namespace stageline::sql {
+namespace {
+
+using Type = ColumnType;
+
+Table empty_busy() {
+  return Table("busy", "Busy",
+               {{"rank", "rank", Type::kInteger, "Global rank."},
+                {"class", "class", Type::kText, "Class of work that was asked for; NULL where all classes were."},
+                {"count", "count", Type::kInteger, "Pieces of work that run at any moment of the time asked about."},
+                {"busy_ns", "busy", Type::kDuration,
+                 "Time in which at least one piece of work ran; work that ran at the same time counts once."},
+                {"span_ns", "span", Type::kDuration,
+                 "Length of the time asked about; where no ends were given, from the first start to the last end of "
+                 "any work of the rank."},
+                {"busy_share", "share", Type::kShare, "busy_ns / span_ns."}});
+}
+
+// The work that is asked about: of a class ("": all), within [from, to).
+struct Window {
+  std::optional<int64_t> from, to;
+  std::string class_name;
+};
+
+bool is_class(std::string_view name) {
+  constexpr KernelClass kClasses[] = {KernelClass::kComputation, KernelClass::kCommunication, KernelClass::kMemory,
+                                      KernelClass::kOther};
+  return std::any_of(std::begin(kClasses), std::end(kClasses),
+                     [&](KernelClass c) { return kernel_class_name(c) == name; });
+}
+
+void add_busy(const RunData& data, size_t p, const Window& window, Table& table) {
+  const Part& part = data.trace().parts[p];
+  const Slices& s = part.slices;
+  std::vector<Interval> work;
+  int64_t first = INT64_MAX, last = INT64_MIN;  // of any work of the rank
+  for (const uint32_t i : data.device_rows(p)) {
+    int64_t start = data.time_ns(p, s.start_ns[i]), end = sum_or_limit(start, s.dur_ns[i]);
+    first = std::min(first, start);
+    last = std::max(last, end);
+    if (!window.class_name.empty() && kernel_class_name(s.class_of(i)) != window.class_name) continue;
+    if (window.from) start = std::max(start, *window.from);
+    if (window.to) end = std::min(end, *window.to);
+    if (start <= end && (!window.to || start < *window.to) && (!window.from || end > *window.from))
+      work.push_back({start, end});
+  }
+  const int64_t count = std::ssize(work), covered = length_of(union_of(std::move(work)));
+  const bool nothing = first > last && (!window.from || !window.to);
+  const int64_t span =
+      nothing ? 0 : std::max<int64_t>(0, between_ns(window.from.value_or(first), window.to.value_or(last)));
+  table.add_row({int64_t{part.rank}, window.class_name, count, covered, span, share_of(covered, span)});
+}
+
+RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) {
+  static constexpr const char* kWhat[] = {"the rank", "the start", "the end"};
+  TRY(numbers, whole_numbers("busy", kWhat, arguments));
+  const Window window{(*numbers)[1], (*numbers)[2], argument_text(arguments[3])};
+  if (!window.class_name.empty() && !is_class(window.class_name))
+    return make_error(ErrorCode::kUsage, "busy(): there is no class \"" + window.class_name + "\"",
+                      "COMPUTATION, COMMUNICATION, MEMORY, OTHER");
+  TRY(parts, parts_of_rank(data, "busy", (*numbers)[0]));
+  Table table = empty_busy();
+  for (const size_t p : *parts) add_busy(data, p, window, table);
+  return table_rows(std::move(table));
+}
+
+}  // namespace
+
+std::shared_ptr<const TableSource> busy_function(const std::shared_ptr<const RunData>& data) {
+  return std::make_shared<RowTable>(
+      "busy", "busy(of_rank, from_ns, to_ns, of_class): how long devices worked, concurrent work counted once.",
+      with_options(
+          columns_of(empty_busy()),
+          {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
+           {"from_ns", SqlType::kInteger, "ns", "Only time from this moment on."},
+           {"to_ns", SqlType::kInteger, "ns", "Only time before this moment."},
+           {"of_class", SqlType::kText, "", "Only work of this class: COMPUTATION, COMMUNICATION, MEMORY or OTHER."}}),
+      [data](const std::vector<Argument>& arguments) { return busy(*data, arguments); });
+}
+
+}  // namespace stageline::sql
