@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "facts/pipeline_facts.h"
+#include "model/intervals.h"
 #include "pipeline/measure/link_transfers.h"
 
 namespace stageline {
@@ -66,28 +67,25 @@ Table devices_table(const Trace& trace) {
                {"end_ns", "end", ColumnType::kTime,
                 "Latest end of its cells, or of its slices where it has no cells, on its own clock."}});
   struct Sum {
-    int64_t cells = 0, start_ns = INT64_MAX, end_ns = INT64_MIN;
-    void cover(int64_t start, int64_t end) {
-      start_ns = std::min(start_ns, start);
-      end_ns = std::max(end_ns, end);
-    }
+    int64_t cells = 0;
+    Span span;
   };
   std::vector<Sum> sums(trace.parts.size());
   for (size_t i = 0; i < trace.cells.size(); ++i) {
     Sum& sum = sums[trace.cells.part[i]];
     ++sum.cells;
-    sum.cover(trace.cells.start_ns[i], trace.cells.end_ns[i]);
+    sum.span.add(trace.cells.start_ns[i], trace.cells.end_ns[i]);
   }
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
     Sum& sum = sums[p];
     if (sum.cells == 0)
       for (size_t s = 0; s < part.slices.size(); ++s)
-        sum.cover(part.slices.start_ns[s], part.slices.start_ns[s] + part.slices.dur_ns[s]);
-    const bool timed = sum.start_ns <= sum.end_ns;
+        sum.span.add(part.slices.start_ns[s], part.slices.start_ns[s] + part.slices.dur_ns[s]);
+    const bool timed = sum.span.any();
     table.add_row({int64_t{part.rank}, known_integer(part.machine), part.machine_name, known_integer(part.device),
                    known_integer(part.stage), known_integer(part.dp), part.source, std::ssize(part.slices), sum.cells,
-                   timed ? sum.start_ns : kNullInteger, timed ? sum.end_ns : kNullInteger});
+                   timed ? sum.span.start_ns : kNullInteger, timed ? sum.span.end_ns : kNullInteger});
   }
   return table;
 }

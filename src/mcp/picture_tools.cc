@@ -21,7 +21,8 @@ namespace {
 // The sums that the picture shows of one rank.
 struct RankSums {
   int32_t stage = kUnknown;
-  int64_t cells = 0, busy_ns = 0, first_ns = INT64_MAX, last_ns = INT64_MIN;
+  int64_t cells = 0, busy_ns = 0;
+  Span span;
 };
 
 // Kinds of device work as the timeline shows them, in the order of KernelClass from 1. The time of each is without
@@ -248,7 +249,7 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
   // The answer also gives the numbers that the picture shows, so that they need not be read off pixels.
   const Cells& cells = drawn.trace().cells;
   std::map<int32_t, RankSums> ranks;
-  int64_t first = INT64_MAX, last = INT64_MIN;
+  Span all;
   int32_t first_step = INT32_MAX, last_step = INT32_MIN;
   for (size_t i = 0; i < cells.size(); ++i) {
     const Part& part = drawn.trace().parts[cells.part[i]];
@@ -257,10 +258,8 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
     ++rank.cells;
     rank.stage = part.stage;
     rank.busy_ns = sum_or_limit(rank.busy_ns, is_compute(cells.kind[i]) ? end_ns - start_ns : 0);
-    rank.first_ns = std::min(rank.first_ns, start_ns);
-    rank.last_ns = std::max(rank.last_ns, end_ns);
-    first = std::min(first, start_ns);
-    last = std::max(last, end_ns);
+    rank.span.add(start_ns, end_ns);
+    all.add(start_ns, end_ns);
     if (cells.step[i] == kUnknown) continue;
     first_step = std::min(first_step, cells.step[i]);
     last_step = std::max(last_step, cells.step[i]);
@@ -270,10 +269,10 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
     alt += first_step == last_step ? " of step " + std::to_string(first_step)
                                    : " of steps " + std::to_string(first_step) + " to " + std::to_string(last_step);
   alt += ": " + grouped(ranks.size()) + (ranks.size() == 1 ? " rank, " : " ranks, ") + grouped(cells.size()) +
-         " cells, " + human_duration(last - first) + " from the first to the last.";
+         " cells, " + human_duration(all.length_ns()) + " from the first to the last.";
   JsonWriter json;
   json.begin_object().field("alt", alt).field("width", picture->width).field("height", picture->height);
-  json.field("cells", cells.size()).field("span_ns", last - first);
+  json.field("cells", cells.size()).field("span_ns", all.length_ns());
   json.key("ranks").begin_array();
   constexpr size_t kMaxRanks = 64;
   size_t reported = 0;
@@ -282,7 +281,8 @@ Result<std::string> Tools::pipeline_chart(Opened& run, const Value& arguments) {
     json.begin_object().field("rank", rank);
     if (sums.stage != kUnknown) json.field("stage", sums.stage);
     json.field("cells", sums.cells).field("compute_ns", sums.busy_ns);
-    json.field("start_ns", sums.first_ns - first).field("end_ns", sums.last_ns - first).end_object();
+    json.field("start_ns", sums.span.start_ns - all.start_ns);
+    json.field("end_ns", sums.span.end_ns - all.start_ns).end_object();
   }
   json.end_array().field("ranks_count", ranks.size());
   json.field("handle", handle_of(run, "chart", arguments)).end_object();

@@ -1,4 +1,4 @@
-// Unions, intersections and differences of sets of time intervals, for everything that breaks time down.
+// Spans of time intervals, and unions, intersections and differences of sets of them, for all that breaks time down.
 #pragma once
 
 #include <algorithm>
@@ -12,6 +12,32 @@ namespace stageline {
 
 struct Interval {
   int64_t start = 0, end = 0;
+};
+
+// The span of what is added: from the first start to the last end.
+struct Span {
+  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
+  bool any() const { return start_ns <= end_ns; }
+  int64_t length_ns() const { return any() ? between_ns(start_ns, end_ns) : 0; }
+  void add(int64_t start, int64_t end) {
+    start_ns = std::min(start_ns, start);
+    end_ns = std::max(end_ns, end);
+  }
+};
+
+// The union of intervals that come in order of their starts.
+class RunningUnion {
+ public:
+  // Returns the time of an interval that no earlier one covers.
+  int64_t add(int64_t start, int64_t end) {
+    const int64_t fresh = std::max<int64_t>(0, between_ns(std::max(start, end_ns_), end));
+    end_ns_ = std::max(end_ns_, end);
+    return fresh;
+  }
+  int64_t end_ns() const { return end_ns_; }
+
+ private:
+  int64_t end_ns_ = INT64_MIN;
 };
 
 // Sorts intervals by start and merges those that touch or overlap. A new interval begins only after the running maximum

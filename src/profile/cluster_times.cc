@@ -33,8 +33,7 @@ ClusterTimes cluster_times(const TorchRun& run, const TorchRank& rank, const std
   for (const TorchRow& row : rank.rows) {
     if (!row.on_device) continue;
     ClusterStep& t = steps[row.iteration];
-    t.first = std::min(t.first, row.start_ns);
-    t.last = std::max(t.last, row.end_ns());
+    t.work.add(row.start_ns, row.end_ns());
     const Interval i{row.start_ns, row.end_ns()};
     if (row.kernel == KernelClass::kComputation)
       t.compute.push_back(i);

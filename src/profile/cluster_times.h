@@ -19,7 +19,7 @@ namespace stageline {
 
 struct ClusterStep {
   std::vector<Interval> compute, communication, messages, memory;  // raw intervals first, then their unions
-  int64_t first = INT64_MAX, last = INT64_MIN;
+  Span work;
   int64_t step_ns = kNullInteger, host_start = INT64_MIN;
 
   int64_t compute_ns = 0, communication_ns = 0, overlap_ns = 0, exposed_ns = 0, memory_ns = 0, exposed_memory_ns = 0;
@@ -27,7 +27,7 @@ struct ClusterStep {
   int64_t wait_ns = 0, transfer_ns = 0;  // of the collectives for which they are known
   int64_t collectives = 0, known = 0;
   bool waits_known() const { return known > 0 || collectives == 0; }
-  int64_t span_ns() const { return last - first; }
+  int64_t span_ns() const { return work.length_ns(); }
 };
 
 using ClusterTimes = std::map<int32_t, ClusterStep>;  // for each step; −1: outside of steps

@@ -2,31 +2,26 @@
 
 #include <algorithm>
 
+#include "model/intervals.h"
+
 namespace stageline {
 namespace {
 
-struct Work {
-  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
-  bool any() const { return end_ns != INT64_MIN; }
-};
-
 // Returns what the devices did in each step of the part. Work belongs to the step that launched it.
-std::vector<Work> work_of_steps(const Trace& trace, const Part& part) {
-  std::vector<Work> steps(part.steps.size());
+std::vector<Span> work_of_steps(const Trace& trace, const Part& part) {
+  std::vector<Span> steps(part.steps.size());
   const Slices& s = part.slices;
   if (s.step.empty()) return steps;
   for (size_t i = 0; i < s.size(); ++i) {
     if (s.step[i] == 0 || !is_device_work(trace.categories[s.category_id[i]].kind)) continue;
-    Work& work = steps[s.step[i] - 1u];
-    work.start_ns = std::min(work.start_ns, s.start_ns[i]);
-    work.end_ns = std::max(work.end_ns, s.end_ns(i));
+    steps[s.step[i] - 1u].add(s.start_ns[i], s.end_ns(i));
   }
   return steps;
 }
 
 // The host may run ahead and block later, so its rows say little about the length of a step. Devices work in order, so
 // they spent on this step the time from the last end of the step before to the last end of this one.
-int64_t device_length(const Part& part, const std::vector<Work>& work, size_t k) {
+int64_t device_length(const Part& part, const std::vector<Span>& work, size_t k) {
   const bool follows = k > 0 && work[k - 1].any() && part.steps[k].number == part.steps[k - 1].number + 1 &&
                        !part.recorded_anew(work[k - 1].end_ns, work[k].start_ns);
   return std::max<int64_t>(0, work[k].end_ns - (follows ? work[k - 1].end_ns : work[k].start_ns));
@@ -37,7 +32,7 @@ int64_t device_length(const Part& part, const std::vector<Work>& work, size_t k)
 std::vector<DeviceStep> device_steps(const TorchRun& run, size_t p) {
   const Part& part = run.trace->parts[p];
   const SliceFilter& filter = run.trace->slice_filter;
-  const std::vector<Work> work = work_of_steps(*run.trace, part);
+  const std::vector<Span> work = work_of_steps(*run.trace, part);
   const bool drops = run.drops_last_step && part.steps.size() >= 2;
   std::vector<DeviceStep> out;
   for (size_t k = 0; k < part.steps.size(); ++k) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/parallel.h"
+#include "model/intervals.h"
 #include "model/numpy_order.h"
 #include "profile/problems.h"
 
@@ -165,17 +166,14 @@ std::vector<QueueRange> streams_of(const std::vector<QueuePoint>& points) {
 }
 
 std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t most) {
-  int64_t first = INT64_MAX, last = INT64_MIN;
-  for (const TorchRow& row : rank.rows) {
-    first = std::min(first, row.start_ns);
-    last = std::max(last, row.end_ns());
-  }
+  Span recorded;
+  for (const TorchRow& row : rank.rows) recorded.add(row.start_ns, row.end_ns());
   std::vector<FullQueue> out;
   for (const StreamQueue& q : queues) {
     if (q.in_flight.size() == 0) continue;
     const int64_t longest =
         q.waiting.size() == 0 ? 0 : *std::max_element(q.waiting.value.begin(), q.waiting.value.end());
-    out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, most), last - first});
+    out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, most), recorded.length_ns()});
   }
   return out;
 }

@@ -6,6 +6,7 @@
 
 #include "base/name_pattern.h"
 #include "base/text.h"
+#include "model/intervals.h"
 #include "model/torch_facts.h"
 
 namespace stageline {
@@ -227,17 +228,10 @@ class Selector {
   //
   //   step 7   | a |  op  | b |   op   | c |      before: a      after: c
   Mask beside(const SliceCondition& c) const {
-    struct Span {
-      int64_t first_start = INT64_MAX, last_end = INT64_MIN;
-    };
     const Mask wanted = named(c);
     std::map<uint32_t, Span> spans;
-    for (size_t i = 0; i < slices_.size(); ++i) {
-      if (!wanted[i]) continue;
-      Span& span = spans[step_index(i)];
-      span.first_start = std::min(span.first_start, slices_.start_ns[i]);
-      span.last_end = std::max(span.last_end, slices_.end_ns(i));
-    }
+    for (size_t i = 0; i < slices_.size(); ++i)
+      if (wanted[i]) spans[step_index(i)].add(slices_.start_ns[i], slices_.end_ns(i));
     Mask mask(slices_.size(), 0);
     for (size_t i = 0; i < slices_.size(); ++i) {
       const auto span = spans.find(step_index(i));
@@ -245,8 +239,8 @@ class Selector {
       const bool launched = !slices_.partner.empty() && !slices_.kernel_class.empty() &&
                             slices_.class_of(i) != KernelClass::kNone && slices_.partner[i] != kNoSliceIndex;
       const size_t at = launched ? slices_.partner[i] : i;
-      mask[i] = c.kind == Kind::kBefore ? slices_.end_ns(at) <= span->second.first_start
-                                        : slices_.start_ns[at] >= span->second.last_end;
+      mask[i] = c.kind == Kind::kBefore ? slices_.end_ns(at) <= span->second.start_ns
+                                        : slices_.start_ns[at] >= span->second.end_ns;
     }
     return mask;
   }

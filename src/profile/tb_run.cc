@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/number.h"
+#include "model/intervals.h"
 #include "profile/tensor_cores.h"
 
 namespace stageline {
@@ -73,8 +74,7 @@ class Sorter {
       case TbEvent::kRuntime: put(TbRole::kRuntime, at); break;
       default: add_host(row, event, at);
     }
-    first_ = std::min(first_, at.start);
-    last_ = std::max(last_, at.end);
+    span_.add(at.start, at.end);
   }
 
   void finish() {
@@ -87,7 +87,7 @@ class Sorter {
       return a.first.start_ns != b.first.start_ns ? a.first.start_ns < b.first.start_ns : a.second < b.second;
     });
     for (const auto& step : steps_) out_.steps.push_back(step.first);
-    if (out_.steps.empty() && first_ <= last_) out_.steps.push_back({kNullInteger, first_, last_});
+    if (out_.steps.empty() && span_.any()) out_.steps.push_back({kNullInteger, span_.start_ns, span_.end_ns});
   }
 
  private:
@@ -111,13 +111,14 @@ class Sorter {
   std::vector<std::pair<TbStep, uint32_t>> steps_;  // with their position in the file
   std::vector<Interval> host_collectives_;          // calls of libraries that work on the device
   bool any_communication_kernel_ = false;
-  int64_t first_ = INT64_MAX, last_ = INT64_MIN;
+  Span span_;  // of all rows
 };
 
 struct Launch {  // a runtime call that launched device work
   int64_t start_ns = 0, end_ns = 0;
   uint32_t index = 0;
-  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, work_count = 0;
+  Span work = {};
+  int64_t work_count = 0;
 };
 
 struct DeviceWork {
@@ -144,17 +145,17 @@ DeviceWork device_side(const TbRun& run, const TorchRank& rank) {
       side.launches.push_back({.start_ns = call.start_ns, .end_ns = call.end_ns(), .index = call.index});
     }
     Launch& launch = side.launches[at];
-    launch.first_ns = std::min(launch.first_ns, row.start_ns);
-    launch.last_ns = std::max(launch.last_ns, row.end_ns());
+    launch.work.add(row.start_ns, row.end_ns());
     ++launch.work_count;
     side.launch_of_row[i] = at;
   }
   return side;
 }
 
-// The work that the launches inside each step started: its begin, its end, and its amount.
+// The work that the launches inside each step started.
 struct StepWork {
-  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN, count = 0;
+  Span span;
+  int64_t count = 0;
 };
 
 // A launch belongs to the step in which it begins.
@@ -172,8 +173,7 @@ std::vector<StepWork> work_of_steps(const std::vector<TbStep>& steps, const std:
     if (launch.start_ns < steps[s].start_ns) {
       ++k;
     } else if (launch.start_ns < steps[s].end_ns || launch.end_ns <= steps[s].end_ns) {
-      work[s].first_ns = std::min(work[s].first_ns, launch.first_ns);
-      work[s].last_ns = std::max(work[s].last_ns, launch.last_ns);
+      work[s].span.add(launch.work.start_ns, launch.work.end_ns);
       work[s].count += launch.work_count;
       ++k;
     } else {
@@ -191,7 +191,7 @@ int64_t first_step_start(const TbRun& run, const TbRank& rank, const DeviceWork&
   if (first.count == 0) return start;
   for (size_t i = 0; i < rank.rank.rows.size(); ++i) {
     const TorchRow& row = rank.rank.rows[i];
-    if (!is_work(run.event(rank.rank, row)) || row.end_ns() >= first.first_ns) continue;
+    if (!is_work(run.event(rank.rank, row)) || row.end_ns() >= first.span.start_ns) continue;
     const int32_t launch = side.launch_of_row[i];
     const int64_t launched_ns = launch < 0 ? row.start_ns : side.launches[launch].start_ns;
     if (launched_ns < host_start) start = std::max(start, row.end_ns());
@@ -210,7 +210,7 @@ void move_steps(const TbRun& run, TbRank& rank) {
     TbStep& step = rank.steps[i];
     step.start_ns = std::max(step.start_ns, end_before);
     step.end_ns = std::max(step.end_ns, step.start_ns);
-    if (work[i].count > 0) step.end_ns = std::max(step.end_ns, work[i].last_ns);
+    if (work[i].count > 0) step.end_ns = std::max(step.end_ns, work[i].span.end_ns);
     end_before = step.end_ns;
   }
   if (rank.steps.size() < 2 || run.keeps_last_step) return;

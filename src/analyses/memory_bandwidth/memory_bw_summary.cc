@@ -4,6 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/description_columns.h"
+#include "model/intervals.h"
 #include "profile/memory_bandwidth.h"
 
 namespace stageline {
@@ -41,12 +42,9 @@ struct RankSummary {
 };
 
 std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> bandwidths) {
-  int64_t from = INT64_MAX, to = INT64_MIN;  // a rank's device work decides the one axis for all its kinds
-  for (const TorchRow& row : rank.rows) {
-    if (!row.on_device) continue;
-    from = std::min(from, row.start_ns);
-    to = std::max(to, row.end_ns());
-  }
+  Span axis;  // one for all kinds of a rank: that of its device work
+  for (const TorchRow& row : rank.rows)
+    if (row.on_device) axis.add(row.start_ns, row.end_ns());
   std::vector<Copies> out;
   for (CopyBandwidth& b : bandwidths) {
     Copies c;
@@ -55,7 +53,7 @@ std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> 
     for (const int64_t value : b.rate.value)
       if (value > 0) positive.push_back(gigabytes_per_second(value));
     c.points = describe(std::move(positive));
-    c.bins = bins_of(b.rate, from, to, kChartBins);
+    c.bins = bins_of(b.rate, axis.start_ns, axis.end_ns, kChartBins);
     b.rate = {};
     c.total = std::move(b);
     out.push_back(std::move(c));

@@ -4,6 +4,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/description_columns.h"
+#include "model/intervals.h"
 #include "profile/queue_length.h"
 
 namespace stageline {
@@ -37,12 +38,9 @@ struct RankSummary {
 };
 
 std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) {
-  int64_t from = INT64_MAX, to = INT64_MIN;  // one axis for all streams of a rank
-  for (const StreamQueue& q : queues) {
-    if (q.in_flight.size() == 0) continue;
-    from = std::min(from, q.in_flight.start_ns());
-    to = std::max(to, q.in_flight.end_ns());
-  }
+  Span axis;  // one for all streams of a rank
+  for (const StreamQueue& q : queues)
+    if (q.in_flight.size() > 0) axis.add(q.in_flight.start_ns(), q.in_flight.end_ns());
   std::vector<StreamSummary> out;
   for (const StreamQueue& q : queues) {
     if (q.in_flight.size() == 0) continue;
@@ -52,7 +50,7 @@ std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) 
     s.changes = describe(std::vector<double>(q.waiting.value.begin(), q.waiting.value.end()));
     s.time = time_statistics(stretched(q.waiting, q.in_flight.start_ns(), q.in_flight.end_ns()), false);
     s.in_flight = time_statistics(q.in_flight, false);
-    s.bins = bins_of(q.waiting, from, to, kChartBins);
+    s.bins = bins_of(q.waiting, axis.start_ns, axis.end_ns, kChartBins);
     out.push_back(std::move(s));
   }
   return out;

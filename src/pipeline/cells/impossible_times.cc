@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/number.h"
+#include "model/intervals.h"
 #include "model/lossy_steps.h"
 #include "pipeline/cells/problems.h"
 
@@ -19,9 +20,8 @@ constexpr int64_t kMaxTogetherNs = int64_t{1} << 60;
 // The cells of one rank in one step.
 struct Group {
   int32_t step, part;
-  size_t begin, end;                                  // its cells
-  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;  // first start and last end of its forwards and backwards
-  bool computes() const { return first_ns <= last_ns; }
+  size_t begin, end;  // its cells
+  Span compute = {};  // of its forwards and backwards
 };
 
 class ImpossibleTimes {
@@ -33,17 +33,17 @@ class ImpossibleTimes {
         ++end;
       Group group{cells_.step[begin], cells_.part[begin], begin, end};
       see(group);
-      if (group.step != kUnknown && group.computes()) of_part[group.part].push_back(group);
+      if (group.step != kUnknown && group.compute.any()) of_part[group.part].push_back(group);
       groups_.push_back(group);
     }
     // Later steps come first, then earlier ones, so that the missing cells of one step do not judge the next one.
     for (std::vector<Group>& steps : of_part) {
       for (size_t g = steps.size(); g-- > 1;)
-        judge(steps[g - 1], steps[g], steps[g - 1].last_ns > steps[g].last_ns,
-              [&](size_t i) { return cells_.end_ns[i] > steps[g].last_ns; });
+        judge(steps[g - 1], steps[g], steps[g - 1].compute.end_ns > steps[g].compute.end_ns,
+              [&](size_t i) { return cells_.end_ns[i] > steps[g].compute.end_ns; });
       for (size_t g = 1; g < steps.size(); ++g)
-        judge(steps[g], steps[g - 1], steps[g].first_ns < steps[g - 1].first_ns,
-              [&](size_t i) { return cells_.start_ns[i] < steps[g - 1].first_ns; });
+        judge(steps[g], steps[g - 1], steps[g].compute.start_ns < steps[g - 1].compute.start_ns,
+              [&](size_t i) { return cells_.start_ns[i] < steps[g - 1].compute.start_ns; });
     }
   }
 
@@ -51,10 +51,10 @@ class ImpossibleTimes {
   void bound_sums() {
     double together = 0;
     for (const Group& group : groups_) {
-      int64_t first = INT64_MAX, last = INT64_MIN;
+      Span kept;
       for (size_t i = group.begin; i < group.end; ++i)
-        if (!gone_[i]) first = std::min(first, cells_.start_ns[i]), last = std::max(last, cells_.end_ns[i]);
-      if (first <= last) together += between_ns(first, last);
+        if (!gone_[i]) kept.add(cells_.start_ns[i], cells_.end_ns[i]);
+      together += kept.length_ns();
     }
     if (together <= kMaxTogetherNs) return;
     const int64_t share = kMaxTogetherNs / std::ssize(groups_);
@@ -73,12 +73,9 @@ class ImpossibleTimes {
 
  private:
   void see(Group& group) const {
-    group.first_ns = INT64_MAX, group.last_ns = INT64_MIN;
-    for (size_t i = group.begin; i < group.end; ++i) {
-      if (!is_compute(cells_.kind[i]) || gone_[i]) continue;
-      group.first_ns = std::min(group.first_ns, cells_.start_ns[i]);
-      group.last_ns = std::max(group.last_ns, cells_.end_ns[i]);
-    }
+    group.compute = {};
+    for (size_t i = group.begin; i < group.end; ++i)
+      if (is_compute(cells_.kind[i]) && !gone_[i]) group.compute.add(cells_.start_ns[i], cells_.end_ns[i]);
   }
   static int64_t at_share(std::vector<int64_t>& values, size_t part, size_t of) {
     const auto at = values.begin() + (values.size() - 1) * part / of;

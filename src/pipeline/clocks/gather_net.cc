@@ -9,6 +9,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/intervals.h"
 #include "pipeline/clocks/problems.h"
 #include "pipeline/clocks/stamp_grain.h"
 
@@ -22,25 +23,14 @@ constexpr int64_t kFewBad = 2;         // this many matches of a short run may b
 constexpr int64_t kFewBadOf = 16;      // … but only when the run has at least this many matches
 constexpr double kMaxOddShare = 0.25;  // share of a collective's ties that may contradict themselves
 
-struct TimeRange {
-  int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
-  bool any() const { return first_ns <= last_ns; }
-};
-
-TimeRange range_of(const Trace& trace, const std::vector<StepCells>& steps, const Part& part) {
-  TimeRange range;
+Span span_of(const Trace& trace, const std::vector<StepCells>& steps, const Part& part) {
+  Span span;
   for (const StepCells& step : steps)
-    for (const size_t i : {step.begin, step.end - 1}) {
-      range.first_ns = std::min(range.first_ns, trace.cells.start_ns[i]);
-      range.last_ns = std::max(range.last_ns, trace.cells.end_ns[i]);
-    }
-  if (range.any()) return range;
-  for (const Lane& lane : part.lanes) {
-    if (lane.begin >= lane.end) continue;
-    range.first_ns = std::min(range.first_ns, part.slices.start_ns[lane.begin]);
-    range.last_ns = std::max(range.last_ns, part.slices.end_ns(lane.end - 1));
-  }
-  return range;
+    for (const size_t i : {step.begin, step.end - 1}) span.add(trace.cells.start_ns[i], trace.cells.end_ns[i]);
+  if (span.any()) return span;
+  for (const Lane& lane : part.lanes)
+    if (lane.begin < lane.end) span.add(part.slices.start_ns[lane.begin], part.slices.end_ns(lane.end - 1));
+  return span;
 }
 
 void make_domains(const Trace& trace, bool each_rank_alone, Net& net) {
@@ -102,16 +92,15 @@ void set_coarse(const Matches& matches, Net& net) {
 }
 
 void set_middle(const Matches& matches, Net& net) {
-  TimeRange whole;
+  Span whole;
   for (const ClockDomain& domain : net.domains)
     for (const size_t p : domain.parts) {
-      const TimeRange range = range_of(*matches.trace, matches.steps_of_part[p], matches.trace->parts[p]);
-      if (!range.any()) continue;
+      const Span span = span_of(*matches.trace, matches.steps_of_part[p], matches.trace->parts[p]);
+      if (!span.any()) continue;
       const int64_t back = domain.coarse_ns == INT64_MIN ? INT64_MAX : -domain.coarse_ns;
-      whole.first_ns = std::min(whole.first_ns, sum_or_limit(range.first_ns, back));
-      whole.last_ns = std::max(whole.last_ns, sum_or_limit(range.last_ns, back));
+      whole.add(sum_or_limit(span.start_ns, back), sum_or_limit(span.end_ns, back));
     }
-  if (whole.any()) net.middle_ns = whole.first_ns / 2 + whole.last_ns / 2;
+  if (whole.any()) net.middle_ns = whole.start_ns / 2 + whole.end_ns / 2;
 }
 
 class Gatherer {
@@ -375,7 +364,7 @@ class Gatherer {
   int64_t first_stamp(const ClockDomain& domain) const {
     int64_t first = INT64_MAX;
     for (const size_t p : domain.parts)
-      first = std::min(first, range_of(*matches_.trace, matches_.steps_of_part[p], matches_.trace->parts[p]).first_ns);
+      first = std::min(first, span_of(*matches_.trace, matches_.steps_of_part[p], matches_.trace->parts[p]).start_ns);
     return first;
   }
 

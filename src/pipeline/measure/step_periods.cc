@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/number.h"
+#include "model/intervals.h"
 #include "model/statistics.h"
 #include "model/step_work.h"
 #include "pipeline/sums/stage_costs.h"
@@ -13,21 +14,10 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kNever = INT64_MAX;
-
-struct Span {
-  int64_t start_ns = kNever, end_ns = INT64_MIN;
-  bool any() const { return start_ns <= end_ns; }
-  void add(int64_t start, int64_t end) {
-    start_ns = std::min(start_ns, start);
-    end_ns = std::max(end_ns, end);
-  }
-};
-
 struct StepWork {
   int32_t step = 0;
-  Span all;                     // on common time
-  std::map<int32_t, Span> own;  // for each part, on its own clock; filled where ranks share no clock
+  Span all;                         // on common time
+  std::map<int32_t, Span> by_part;  // on the part's own clock; filled where ranks share no clock
 };
 
 struct Phase {
@@ -50,9 +40,9 @@ std::vector<StepWork> works_of(const Trace& trace) {
       if (common)
         work.all.add(trace.common_ns(part, cells.start_ns[i]), trace.common_ns(part, cells.end_ns[i]));
       else
-        work.own[part].add(cells.start_ns[i], cells.end_ns[i]);
+        work.by_part[part].add(cells.start_ns[i], cells.end_ns[i]);
     }
-    if (work.all.any() || !work.own.empty()) works.push_back(std::move(work));
+    if (work.all.any() || !work.by_part.empty()) works.push_back(std::move(work));
   }
   return works;
 }
@@ -67,22 +57,21 @@ double apart_ns(const Span& before, const Span& after) {
 }
 
 double span_ns(const StepWork& work) {
-  const auto length = [](const Span& span) { return static_cast<double>(between_ns(span.start_ns, span.end_ns)); };
-  double longest = work.all.any() ? length(work.all) : 0;
-  for (const auto& [part, own] : work.own) longest = std::max(longest, length(own));
+  int64_t longest = work.all.length_ns();
+  for (const auto& [part, span] : work.by_part) longest = std::max(longest, span.length_ns());
   return longest;
 }
 
 double gap_ns(const StepWork& before, const StepWork& after, bool common) {
   if (common) return apart_ns(before.all, after.all);
-  double least = kNaN;
-  for (const auto& [part, own] : before.own) {
-    const auto next = after.own.find(part);
-    if (next == after.own.end()) continue;
-    const double ns = apart_ns(own, next->second);
-    if (!(ns >= least)) least = ns;
+  double shortest = kNaN;
+  for (const auto& [part, span] : before.by_part) {
+    const auto next = after.by_part.find(part);
+    if (next == after.by_part.end()) continue;
+    const double ns = apart_ns(span, next->second);
+    if (!(ns >= shortest)) shortest = ns;
   }
-  return least;
+  return shortest;
 }
 
 // [from, to) of common time, and the rows of kind "other" in it by name.
@@ -105,43 +94,71 @@ void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
   }
 }
 
-std::vector<GapPhase> named(Phases phases) {
-  std::vector<GapPhase> list;
-  std::vector<std::pair<int64_t, int64_t>> taken;  // stretches that earlier names cover
-  // The name whose rows last longest in total goes first, so that a long checkpoint is not called by a short row in it.
+// Returns the phases of a gap, the longest first. A stretch that rows of several names cover belongs to the name whose
+// rows last longest in total, so that a long checkpoint is not called by a short row in it.
+std::vector<GapPhase> phases_of(const Phases& rows_by_name) {
   std::vector<std::pair<double, std::string_view>> order;
-  for (const auto& [name, rows] : phases) {
+  for (const auto& [name, rows] : rows_by_name) {
     double sum = 0;
     for (const Phase& row : rows) sum += between_ns(row.start_ns, row.end_ns);
     order.emplace_back(-sum, name);
   }
   std::sort(order.begin(), order.end());
+  std::vector<GapPhase> list;
+  std::vector<Interval> covered;  // by the names so far
   for (const auto& [sum, name] : order) {
-    GapPhase phase;
-    phase.name = name;
-    phase.part = phases[name].front().part;
-    std::vector<std::pair<int64_t, int64_t>> all = taken;
-    for (const Phase& row : phases[name]) {
-      all.emplace_back(row.start_ns, row.end_ns);
+    const std::vector<Phase>& rows = rows_by_name.at(name);
+    GapPhase phase{.name = std::string(name), .part = rows.front().part};
+    const int64_t before_ns = length_of(covered);
+    for (const Phase& row : rows) {
+      covered.push_back({row.start_ns, row.end_ns});
       if (row.part != phase.part) phase.part = kUnknown;
     }
-    const auto covered = [](std::vector<std::pair<int64_t, int64_t>> rows) {
-      std::sort(rows.begin(), rows.end());
-      double ns = 0;
-      int64_t to = INT64_MIN;
-      for (const auto& [start, end] : rows) {
-        if (end <= to) continue;
-        ns += between_ns(std::max(start, to), end);
-        to = end;
-      }
-      return ns;
-    };
-    phase.ns = covered(all) - covered(taken);
-    taken = std::move(all);
+    covered = union_of(std::move(covered));
+    phase.ns = length_of(covered) - before_ns;
     if (phase.ns > 0) list.push_back(std::move(phase));
   }
   std::stable_sort(list.begin(), list.end(), [](const GapPhase& a, const GapPhase& b) { return a.ns > b.ns; });
   return list;
+}
+
+// Finds the gaps between steps and their phases.
+void find_gaps(const Trace& trace, const std::vector<StepWork>& works, std::vector<StepGap>& gaps) {
+  const bool common = trace.comparable();
+  std::vector<Between> between;
+  std::vector<size_t> gap_of;  // for each of `between` its index in `gaps`
+  for (size_t s = 1; s < works.size(); ++s) {
+    if (works[s].step != works[s - 1].step + 1) continue;
+    StepGap gap{works[s].step, gap_ns(works[s - 1], works[s], common), {}};
+    if (std::isnan(gap.ns)) continue;
+    if (common && gap.ns > 0) {
+      between.push_back({works[s - 1].all.end_ns, works[s].all.start_ns, {}});
+      gap_of.push_back(gaps.size());
+    }
+    gaps.push_back(std::move(gap));
+  }
+  collect_phases(trace, between);
+  for (size_t i = 0; i < between.size(); ++i) gaps[gap_of[i]].phases = phases_of(between[i].phases);
+}
+
+// Finds which gaps are long, how gaps develop, and the means over all and over the usual ones.
+void judge_gaps(const PipelineSums& sums, StepPeriods& out) {
+  std::vector<double> all, spans, usual;
+  for (const StepGap& gap : out.gaps) all.push_back(gap.ns);
+  for (const StepSums& step : sums.steps) spans.push_back(step.span_ns());
+  out.mean_ns = mean_of(all);
+  out.course = course_of(all);
+  const bool shaped = out.course.kind == CourseKind::kOnset || out.course.kind == CourseKind::kTrend ||
+                      out.course.kind == CourseKind::kEvery;
+  const double limit = median_of(all) + (kOutlierStep - 1) * median_of(spans);
+  // An outlier overlaps its neighbours by a part of its own length.
+  const auto next_to_outlier = [&](int32_t step) { return sums.is_outlier(step) || sums.is_outlier(step - 1); };
+  for (size_t i = 0; i < all.size(); ++i)
+    if (all.size() > 2 && all[i] > limit && !shaped)
+      out.long_gaps.push_back(i);
+    else if (all[i] >= 0 || !next_to_outlier(out.gaps[i].step))
+      usual.push_back(all[i]);
+  if (!usual.empty()) out.usual_ns = mean_of(usual);
 }
 
 }  // namespace
@@ -158,40 +175,10 @@ double StepPeriods::beyond_ns(size_t gap) const {
 
 StepPeriods step_periods(const Trace& trace, const PipelineSums& sums) {
   StepPeriods out;
-  const bool common = trace.comparable();
   const std::vector<StepWork> works = works_of(trace);
   for (const StepWork& work : works) out.spans.push_back({work.step, span_ns(work)});
-  std::vector<Between> between;
-  std::vector<size_t> gap_of;  // for each of `between` its index in out.gaps
-  for (size_t s = 1; s < works.size(); ++s) {
-    if (works[s].step != works[s - 1].step + 1) continue;
-    StepGap gap{works[s].step, gap_ns(works[s - 1], works[s], common), {}};
-    if (std::isnan(gap.ns)) continue;
-    if (common && gap.ns > 0) {
-      between.push_back({works[s - 1].all.end_ns, works[s].all.start_ns, {}});
-      gap_of.push_back(out.gaps.size());
-    }
-    out.gaps.push_back(std::move(gap));
-  }
-  collect_phases(trace, between);
-  for (size_t i = 0; i < between.size(); ++i) out.gaps[gap_of[i]].phases = named(std::move(between[i].phases));
-  if (out.gaps.empty()) return out;
-  std::vector<double> all, spans, usual;
-  for (const StepGap& gap : out.gaps) all.push_back(gap.ns);
-  for (const StepSums& step : sums.steps) spans.push_back(step.span_ns());
-  out.mean_ns = mean_of(all);
-  out.course = course_of(all);
-  const bool shaped = out.course.kind == CourseKind::kOnset || out.course.kind == CourseKind::kTrend ||
-                      out.course.kind == CourseKind::kEvery;
-  const double limit = median_of(all) + (kOutlierStep - 1) * median_of(spans);
-  // How far a step that does not count reaches into its neighbours is a part of its own length.
-  const auto beside_outlier = [&](int32_t step) { return sums.is_outlier(step) || sums.is_outlier(step - 1); };
-  for (size_t i = 0; i < all.size(); ++i)
-    if (all.size() > 2 && all[i] > limit && !shaped)
-      out.long_gaps.push_back(i);
-    else if (all[i] >= 0 || !beside_outlier(out.gaps[i].step))
-      usual.push_back(all[i]);
-  if (!usual.empty()) out.usual_ns = mean_of(usual);
+  find_gaps(trace, works, out.gaps);
+  if (!out.gaps.empty()) judge_gaps(sums, out);
   return out;
 }
 

@@ -57,7 +57,7 @@ struct StepPeriods {
 };
 
 // Times are common ones; where ranks share no clock, a gap is the shortest that any rank has on its own clock.
-// O(cells).
+// O(cells + rows of kind "other" in gaps × names there).
 StepPeriods step_periods(const Trace& trace, const PipelineSums& sums);
 
 }  // namespace stageline

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "model/intervals.h"
 #include "pipeline/replay/order_graph.h"
 
 namespace stageline {
@@ -57,17 +58,16 @@ StepTail step_tail(const Trace& trace, const RankLists& lists, size_t first, siz
     size_t begin = lists.cell[list.begin], end = begin + 1;
     while (begin > 0 && same(begin - 1)) --begin;
     while (end < cells.size() && same(end)) ++end;
-    int64_t own_start = INT64_MAX, own_end = INT64_MIN;
+    Span work;
     for (size_t i = begin; i < end; ++i) {
       if (is_message(cells.kind[i])) continue;
-      own_start = std::min(own_start, cells.start_ns[i]);
-      own_end = std::max(own_end, cells.end_ns[i]);
+      work.add(cells.start_ns[i], cells.end_ns[i]);
       if (is_compute(cells.kind[i])) continue;
       const int64_t from = trace.common_ns(list.part, cells.start_ns[i]),
                     to = trace.common_ns(list.part, cells.end_ns[i]);
       if (from < start_ns || to > end_ns) works.push_back({from, to, part_of(cells.kind[i])});
     }
-    tail.longest_ns = std::max<double>(tail.longest_ns, between_ns(own_start, own_end));
+    tail.longest_ns = std::max<double>(tail.longest_ns, work.length_ns());
   }
   std::sort(works.begin(), works.end(), [](const Work& a, const Work& b) { return a.start_ns < b.start_ns; });
   const int64_t others_end = std::clamp(step.pipeline_end_ns, end_ns, std::max(end_ns, step.end_ns));

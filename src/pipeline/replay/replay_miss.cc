@@ -5,33 +5,25 @@
 #include <vector>
 
 #include "base/parallel.h"
+#include "model/intervals.h"
 #include "pipeline/replay/step_replay.h"
 
 namespace stageline {
 namespace {
 
-// The time from the first start to the last end of a step's work.
-struct TimeExtent {
-  int64_t first = INT64_MAX, last = INT64_MIN;
-  void take(int64_t start, int64_t end) {
-    first = std::min(first, start);
-    last = std::max(last, end);
-  }
-  double span() const { return first < last ? last - static_cast<double>(first) : 0; }
-};
-
 // Returns the recorded span of a step's work, by stamps or by common times, whichever is shorter: a graph may use
 // either.
 double recorded_span(const Trace& trace, const StepRange& range) {
   const Cells& cells = trace.cells;
-  TimeExtent stamped, common;
+  Span stamped, common;
   for (size_t i = range.begin; i < range.end; ++i) {
     if (!is_compute(cells.kind[i]) && cells.kind[i] != CellKind::kOptimizer) continue;
-    stamped.take(cells.start_ns[i], cells.end_ns[i]);
+    stamped.add(cells.start_ns[i], cells.end_ns[i]);
     if (trace.alignment == AlignState::kMapped)
-      common.take(trace.common_ns(cells.part[i], cells.start_ns[i]), trace.common_ns(cells.part[i], cells.end_ns[i]));
+      common.add(trace.common_ns(cells.part[i], cells.start_ns[i]), trace.common_ns(cells.part[i], cells.end_ns[i]));
   }
-  return trace.alignment == AlignState::kMapped ? std::min(stamped.span(), common.span()) : stamped.span();
+  return trace.alignment == AlignState::kMapped ? std::min(stamped.length_ns(), common.length_ns())
+                                                : stamped.length_ns();
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "base/error_words.h"
 #include "base/number.h"
 #include "base/parallel.h"
+#include "model/intervals.h"
 #include "pipeline/order/fuse_pairs.h"
 #include "pipeline/order/schedule_places.h"
 #include "pipeline/replay/theory_pace.h"
@@ -217,7 +218,7 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
   Theory& theory = run.theory;
   // Start in the theory of the first cell that was found; among equal ones the smallest shift.
   int64_t earliest = INT64_MAX, shift = 0;
-  int64_t actual_start = INT64_MAX, actual_end = INT64_MIN;
+  Span actual;
   for (size_t l = first; l < last; ++l) {
     const RankList& list = run.lists.lists[l];
     const TheorySize* size = run.size(l);
@@ -237,8 +238,7 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
       else if (!placed.fused.empty() && placed.fused.back() == i)
         placed.fused.pop_back();  // of a cell's two tokens the second one decides
       const int64_t start = trace.common_start_ns(i);
-      actual_start = std::min(actual_start, start);
-      actual_end = std::max(actual_end, trace.common_end_ns(i));
+      actual.add(start, trace.common_end_ns(i));
       if (time.start_ns < earliest || (time.start_ns == earliest && sum_or_limit(start, -time.start_ns) < shift)) {
         earliest = time.start_ns;
         shift = sum_or_limit(start, -time.start_ns);
@@ -247,7 +247,7 @@ PlacedLists place_lists(const Trace& trace, const std::vector<SchedulePlaces>& s
   }
   if (earliest == INT64_MAX) return placed;
   TheoryStep step{
-      run.lists.lists[first].step, run.lists.lists[first].dp, INT64_MAX, INT64_MIN, actual_start, actual_end};
+      run.lists.lists[first].step, run.lists.lists[first].dp, INT64_MAX, INT64_MIN, actual.start_ns, actual.end_ns};
   for (size_t l = first; l < last; ++l)
     for (size_t t = run.lists.lists[l].begin; t < run.lists.lists[l].end; ++t) {
       const size_t i = run.lists.cell[t];

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/parallel.h"
+#include "model/intervals.h"
 #include "model/statistics.h"
 #include "model/step_work.h"
 #include "pipeline/sums/course.h"
@@ -10,15 +11,6 @@
 
 namespace stageline {
 namespace {
-
-struct Span {
-  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
-  bool any() const { return start_ns <= end_ns; }
-  void add(int64_t start, int64_t end) {
-    start_ns = std::min(start_ns, start);
-    end_ns = std::max(end_ns, end);
-  }
-};
 
 // Parts two steps that overlap. First the beginning of the later one gives way, up to its first compute cell; then the
 // end of the earlier one, down to its last compute cell. Steps then overlap only where ranks really compute for both at
@@ -103,9 +95,8 @@ PipelineSums pipeline_sums(const Trace& trace) {
       RankSums rank;
       rank.step = range.step;
       rank.part = cells.part[i];
-      int64_t covered_to = 0;  // cells come in order of start, so their union is a running maximum of ends
-      bool computes = false;
-      Span own, own_work;
+      RunningUnion busy;
+      Span own, own_work, compute;
       for (; i < range.end && cells.part[i] == rank.part; ++i) {
         const int64_t start = cells.start_ns[i], end = cells.end_ns[i];
         ++rank.cells;
@@ -114,22 +105,16 @@ PipelineSums pipeline_sums(const Trace& trace) {
         // between steps.
         if (is_step_work(cells.kind[i])) own_work.add(start, end);
         if (!is_compute(cells.kind[i])) continue;
-        if (!computes) {
-          rank.first_ns = start;
-          rank.last_ns = end;
-          covered_to = start;
-          computes = true;
-        }
-        rank.last_ns = std::max(rank.last_ns, end);
-        rank.busy_ns = sum_or_limit(rank.busy_ns, std::max<int64_t>(0, between_ns(std::max(start, covered_to), end)));
-        covered_to = std::max(covered_to, end);
+        compute.add(start, end);
+        rank.busy_ns = sum_or_limit(rank.busy_ns, busy.add(start, end));
       }
       // A span over ranks is in common time, while what one rank did stays on its own clock. Maps keep order, so
       // mapping the first start and last end is enough.
       all.add(trace.common_ns(rank.part, own.start_ns), trace.common_ns(rank.part, own.end_ns));
       if (own_work.any())
         work.add(trace.common_ns(rank.part, own_work.start_ns), trace.common_ns(rank.part, own_work.end_ns));
-      if (!computes) continue;
+      if (!compute.any()) continue;
+      rank.first_ns = compute.start_ns, rank.last_ns = compute.end_ns;
       const int64_t begins = trace.common_ns(rank.part, rank.first_ns), ends = trace.common_ns(rank.part, rank.last_ns);
       step.pipeline_start_ns = any_compute ? std::min(step.pipeline_start_ns, begins) : begins;
       step.pipeline_end_ns = any_compute ? std::max(step.pipeline_end_ns, ends) : ends;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/sort_runs.h"
+#include "model/intervals.h"
 #include "readers/common/number_map.h"
 
 namespace stageline {
@@ -24,7 +25,8 @@ void LaunchedWork::settle() {
 
 void LaunchedWork::project(PartBuilder& out, size_t kind) {
   struct OnLane {
-    int64_t start = INT64_MAX, end = INT64_MIN, busy = 0;
+    Span span;
+    int64_t busy_ns = 0;
   };
   // The lanes of one range, of which there are few, in order of first work.
   std::vector<std::pair<uint32_t, OnLane>> lanes;
@@ -33,18 +35,16 @@ void LaunchedWork::project(PartBuilder& out, size_t kind) {
     for_launched(range.thread, range.start_ns, range.end_ns, [&](const Work& work) {
       auto at = std::find_if(lanes.begin(), lanes.end(), [&](const auto& one) { return one.first == work.lane; });
       if (at == lanes.end()) at = lanes.insert(at, {work.lane, OnLane{}});
-      OnLane& lane = at->second;
-      lane.start = std::min(lane.start, work.start_ns);
-      lane.end = std::max(lane.end, work.end_ns);
-      lane.busy += work.end_ns - work.start_ns;
+      at->second.span.add(work.start_ns, work.end_ns);
+      at->second.busy_ns += work.end_ns - work.start_ns;
     });
     std::sort(lanes.begin(), lanes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
     const uint32_t name = range.row == kNoRow ? range.name : out.name_of(range.row);
     uint32_t longest = kNoRow;
-    int64_t most = -1;
+    int64_t longest_ns = -1;
     for (const auto& [lane, on] : lanes) {
-      const uint32_t row = out.add(lane, kind, on.start, on.end, name);
-      if (row != kNoRow && on.busy > most) longest = row, most = on.busy;
+      const uint32_t row = out.add(lane, kind, on.span.start_ns, on.span.end_ns, name);
+      if (row != kNoRow && on.busy_ns > longest_ns) longest = row, longest_ns = on.busy_ns;
     }
     if (longest != kNoRow && range.row != kNoRow) out.pair(range.row, longest);
   }

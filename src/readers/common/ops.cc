@@ -5,25 +5,21 @@
 #include <numeric>
 
 #include "base/sort_by_numbers.h"
+#include "model/intervals.h"
 #include "model/problems.h"
 
 namespace stageline {
 
 namespace {
 
-struct StepSpan {
-  int64_t start_ns = INT64_MAX, end_ns = INT64_MIN;
-};
-
-std::map<int32_t, StepSpan> step_spans(const std::vector<Op>& ops) {
-  std::map<int32_t, StepSpan> spans;
-  StepSpan* span = nullptr;
+std::map<int32_t, Span> step_spans(const std::vector<Op>& ops) {
+  std::map<int32_t, Span> spans;
+  Span* span = nullptr;
   int32_t step = kUnknown;
   for (const Op& op : ops) {
     if (op.step == kUnknown) continue;
     if (!span || op.step != step) span = &spans[step = op.step];
-    span->start_ns = std::min(span->start_ns, op.start_ns);
-    span->end_ns = std::max(span->end_ns, op.end_ns);
+    span->add(op.start_ns, op.end_ns);
   }
   return spans;
 }
@@ -33,14 +29,13 @@ std::map<int32_t, StepSpan> step_spans(const std::vector<Op>& ops) {
 bool steps_restart(const std::vector<Op>& ops) {
   // Spans are kept per rank: where clocks are hours apart the steps of different ranks overlap, though no clock
   // restarts.
-  std::map<std::pair<int32_t, int32_t>, StepSpan> spans;  // (rank, step)
-  StepSpan* span = nullptr;
+  std::map<std::pair<int32_t, int32_t>, Span> spans;  // (rank, step)
+  Span* span = nullptr;
   std::pair<int32_t, int32_t> last{};
   for (const Op& op : ops) {
     if (op.step == kUnknown) continue;
     if (const std::pair place(op.rank, op.step); !span || place != last) span = &spans[last = place];
-    span->start_ns = std::min(span->start_ns, op.start_ns);
-    span->end_ns = std::max(span->end_ns, op.end_ns);
+    span->add(op.start_ns, op.end_ns);
   }
   int64_t restarts = 0, pairs = 0;
   for (auto at = spans.begin(); at != spans.end(); ++at) {

@@ -14,6 +14,7 @@
 #include "diagnosis/explain.h"
 #include "diagnosis/explain_json.h"
 #include "facts/run.h"
+#include "model/intervals.h"
 #include "model/palette_json.h"
 #include "pipeline/sums/stage_costs.h"
 
@@ -124,17 +125,14 @@ std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& step
     from = steps.back().step;
     rows.clear();
   }
-  int64_t begin = INT64_MAX, end = INT64_MIN;
+  Span span;
   for (const auto& [part, row] : rows)
-    for (const size_t i : row) {
-      begin = std::min(begin, trace.common_start_ns(i));
-      end = std::max(end, trace.common_end_ns(i));
-    }
-  if (begin > end) return "null";
-  const auto micros = [&](int64_t ns) { return (ns - begin + 500) / 1000; };
+    for (const size_t i : row) span.add(trace.common_start_ns(i), trace.common_end_ns(i));
+  if (!span.any()) return "null";
+  const auto micros = [&](int64_t ns) { return (ns - span.start_ns + 500) / 1000; };
   JsonWriter json;
   json.begin_object().field("from_step", int64_t{from}).field("to_step", int64_t{steps.back().step});
-  json.field("span_us", micros(end)).key("rows").begin_array();
+  json.field("span_us", micros(span.end_ns)).key("rows").begin_array();
   size_t written = 0;
   for (const int32_t part : parts) {
     const Part& who = trace.parts[part];
