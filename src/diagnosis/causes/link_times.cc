@@ -41,66 +41,83 @@ int32_t sender_of(const CauseScene& scene, uint32_t op) {
 // A message is late if it exceeds its link's median by this share of the median compute cell.
 constexpr double kLongMessage = 0.1;
 constexpr double kMaxLate = 0.3;  // share of a link's messages; where more are late, the link is slow
-constexpr double kMaxOfStepsMessages =
-    0.5;  // share of a link's messages in one step; where at least as many are late, the link is slow in that step
-constexpr double kInWholeSteps = 0.8;        // least share of a link's late messages that such steps must hold
+// Share of a link's messages in one step; where at least as many are late, the link is slow in that step.
+constexpr double kMaxOfStepsMessages = 0.5;
+constexpr double kInWholeSteps = 0.8;        // minimum share of a link's late messages that such steps must hold
 constexpr int64_t kMinCertainMessages = 16;  // fewer late ones may be chance
 
-Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
-  const StepGraph& g = scene.graph;
-  Transfers t;
-  t.edge_of = std::make_shared<RawValues<uint32_t>>();
-  RawValues<uint32_t>& edge_of = *t.edge_of;
-  edge_of.resize(g.size());
-  // Each block numbers the edges that it meets. A part has few neighbours, so the last ones met are tried before all.
-  struct Known {
-    int32_t other = kUnknown;
-    bool in = false;
-    uint32_t edge = CellTimes::kNone;
-  };
-  struct Block {
-    std::vector<std::array<Known, 4>> known;
-    std::vector<uint8_t> oldest;
-    std::map<ReplicaLink, uint32_t> index;
-    std::vector<uint32_t> edge;  // for each of the block's own numbers, an index of Transfers::index
-    bool recorded = false;       // some message was recorded
-  };
-  const OpBlocks blocks(g.size(), 4 * g.stage_of.size());
-  std::vector<Block> of_block(blocks.size());
-  const auto number_of = [&](Block& block, uint32_t op) {
+// Numbers the edges that a block of operations meets. A part has few neighbours, so the last ones met are tried before
+// all.
+class BlockEdges {
+ public:
+  // Returns the block's own number of the edge of a message; kNone where an operation is none.
+  uint32_t number_of(const CauseScene& scene, uint32_t op) {
+    const StepGraph& g = scene.graph;
     if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) return CellTimes::kNone;
-    block.recorded = block.recorded || g.cell[op] != kNoCell;
+    recorded_ = recorded_ || g.cell[op] != kNoCell;
     const int32_t other = sender_of(scene, op);
     if (other == kUnknown) return CellTimes::kNone;
     const bool in = receives(g.kind[op]);
     const size_t part = g.part[op];
-    if (block.known.empty()) block.known.resize(g.stage_of.size()), block.oldest.resize(g.stage_of.size());
-    auto& known = block.known[part];
+    if (known_.empty()) known_.resize(g.stage_of.size()), oldest_.resize(g.stage_of.size());
+    auto& known = known_[part];
     auto at = std::find_if(known.begin(), known.end(), [&](const Known& k) {
       return k.edge != CellTimes::kNone && k.other == other && k.in == in;
     });
     if (at == known.end()) {
       const ReplicaLink edge =
           in ? ReplicaLink{g.dp(op), other, g.stage(op)} : ReplicaLink{g.dp(op), g.stage(op), other};
-      const auto [number, fresh] = block.index.try_emplace(edge, static_cast<uint32_t>(block.index.size()));
-      at = known.begin() + block.oldest[part];
-      block.oldest[part] = static_cast<uint8_t>((block.oldest[part] + 1) % known.size());
+      const auto [number, fresh] = index_.try_emplace(edge, static_cast<uint32_t>(index_.size()));
+      at = known.begin() + oldest_[part];
+      oldest_[part] = static_cast<uint8_t>((oldest_[part] + 1) % known.size());
       *at = {other, in, number->second};
     }
     return at->edge;
-  };
-  blocks.each([&](size_t b, uint32_t op) { edge_of[op] = number_of(of_block[b], op); });
-  for (Block& block : of_block) {
-    t.recorded = t.recorded || block.recorded;
-    block.edge.resize(block.index.size());
-    for (const auto& [edge, number] : block.index)
-      block.edge[number] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size())).first->second;
   }
+
+  // Adds the block's edges to those of all blocks, and keeps their numbers there.
+  void merge_into(Transfers& t) {
+    t.recorded = t.recorded || recorded_;
+    edge_.resize(index_.size());
+    for (const auto& [edge, number] : index_)
+      edge_[number] = t.index.try_emplace(edge, static_cast<uint32_t>(t.index.size())).first->second;
+  }
+  uint32_t merged(uint32_t number) const { return edge_[number]; }
+
+ private:
+  struct Known {
+    int32_t other = kUnknown;
+    bool in = false;
+    uint32_t edge = CellTimes::kNone;
+  };
+  std::vector<std::array<Known, 4>> known_;  // for each part
+  std::vector<uint8_t> oldest_;
+  std::map<ReplicaLink, uint32_t> index_;
+  std::vector<uint32_t> edge_;  // for each of the block's own numbers, an index of Transfers::index
+  bool recorded_ = false;       // some message was recorded
+};
+
+void number_edges(const CauseScene& scene, Transfers& t) {
+  const StepGraph& g = scene.graph;
+  t.edge_of = std::make_shared<RawValues<uint32_t>>();
+  RawValues<uint32_t>& edge_of = *t.edge_of;
+  edge_of.resize(g.size());
+  const OpBlocks blocks(g.size(), 4 * g.stage_of.size());
+  std::vector<BlockEdges> of_block(blocks.size());
+  blocks.each([&](size_t b, uint32_t op) { edge_of[op] = of_block[b].number_of(scene, op); });
+  for (BlockEdges& block : of_block) block.merge_into(t);
   blocks.each([&](size_t b, uint32_t op) {
-    if (edge_of[op] != CellTimes::kNone) edge_of[op] = of_block[b].edge[edge_of[op]];
+    if (edge_of[op] != CellTimes::kNone) edge_of[op] = of_block[b].merged(edge_of[op]);
   });
-  of_block.clear();
   t.recorded = t.recorded || g.messages_recorded;
+}
+
+// Returns the transfers of all links, without the delays of late ranks where only gaps between cells were recorded.
+Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
+  const StepGraph& g = scene.graph;
+  Transfers t;
+  number_edges(scene, t);
+  const RawValues<uint32_t>& edge_of = *t.edge_of;
   std::map<StagePair, double> late_of;  // key: replica, stage
   for (const auto& [worker, ns] : late)
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
@@ -108,7 +125,7 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
       {{0, static_cast<uint32_t>(g.size())}}, t.index.size(),
       [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
       [&](uint32_t op) {
-        // A gap between cells includes the delay of a late rank, for which the link is not to blame.
+        // A gap between cells includes the delay of a late rank, which is not the link's.
         const auto by =
             !t.recorded && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)}) : late_of.end();
         return std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second));
@@ -214,106 +231,143 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
   return quick;
 }
 
-// Finds late messages by their recorded times. `slow` are links that are slow by their median; for them only messages
-// that are late now and then are reported.
+struct LateCount {
+  int64_t count = 0, of = 0;
+};
+
+// The messages of one link, and those of them that are late.
+struct LinkMessages {
+  using At = std::tuple<int32_t, CellKind, int32_t, int32_t>;  // part, kind, micro-batch, chunk
+  LateCount all;
+  std::map<std::pair<uint32_t, size_t>, LateCount> by_edge;  // key: edge and step of the graph
+  std::set<size_t> steps;
+  std::vector<double> lengths;  // of late ones
+  std::set<At> places;          // of late ones
+  int32_t part = kUnknown;      // of the last late one
+};
+
+// The steps in which a link is slow, in all replicas or in one.
+struct SlowSteps {
+  int64_t count = 0, late = 0;    // steps; late messages in them
+  std::set<uint32_t> late_edges;  // edges with late messages in any step
+};
+SlowSteps slow_steps(const LinkMessages& link) {
+  SlowSteps slow;
+  std::set<size_t> steps;
+  for (const auto& [at, late] : link.by_edge) {
+    if (late.count > 0) slow.late_edges.insert(at.first);
+    if (late.count < kMinLateCells || late.count < kMaxOfStepsMessages * late.of) continue;
+    steps.insert(at.second), slow.late += late.count;
+  }
+  slow.count = steps.size();
+  return slow;
+}
+
+// Finds late messages by their recorded times.
+class LateMessages {
+ public:
+  // `min_ns` is the time by which a message must exceed its link's quick ones.
+  LateMessages(const CauseScene& scene, const Transfers& t, double min_ns)
+      : scene_(scene), g_(scene.graph), t_(t), min_ns_(min_ns), link_of_(t.index.size()), dp_of_(t.index.size()) {
+    for (const auto& [edge, number] : t.index) {
+      link_of_[number] = {std::get<1>(edge), std::get<2>(edge)};
+      dp_of_[number] = std::get<0>(edge);
+    }
+    quick_ = quick_times(scene, t, link_of_, min_ns);
+  }
+
+  // `slow` are links that are slow by their median; for them only messages that are late now and then are reported.
+  std::vector<LateTransfer> find(const std::set<StagePair>& slow) const {
+    std::vector<LateTransfer> found;
+    for (const auto& [link, messages] : by_link()) {
+      const LateCount& all = messages.all;
+      if (all.count < kMinLateCells) continue;
+      const SlowSteps steps = slow_steps(messages);
+      const bool often = all.count > kMaxLate * all.of;
+      const bool in_steps = steps.late >= kInWholeSteps * all.count;
+      if ((often || in_steps) && slow.contains(link)) continue;
+      // Loss of packets knows no places: messages that are late at the same places of every step queue behind others.
+      const bool at_places = 2 * all.count >= std::ssize(messages.steps) * std::ssize(messages.places);
+      if (often || in_steps || !at_places) found.push_back(late_transfer(link, messages, steps, often || in_steps));
+    }
+    return found;
+  }
+
+ private:
+  // Returns by how much a message exceeds its link's quick ones; 0 where it is not late.
+  double excess_ns(uint32_t op) const {
+    const double more = g_.dur_ns[op] - quick_.ns[(*t_.edge_of)[op]];
+    return more > min_ns_ ? more : 0.0;  // NaN: the link has no usual time
+  }
+
+  std::map<StagePair, LinkMessages> by_link() const {
+    std::map<StagePair, LinkMessages> links;
+    scene_.each_op([&](uint32_t op, size_t step) {
+      const uint32_t edge = (*t_.edge_of)[op];
+      if (!receives(g_.kind[op]) || edge == CellTimes::kNone) return;
+      LinkMessages& link = links[link_of_[edge]];
+      LateCount& of_edge = link.by_edge[{edge, step}];
+      link.steps.insert(step);
+      ++link.all.of, ++of_edge.of;
+      const double ns = excess_ns(op);
+      if (!(ns > 0)) return;
+      ++link.all.count, ++of_edge.count;
+      link.lengths.push_back(ns);
+      link.places.emplace(g_.part[op], g_.kind[op], g_.micro_batch[op], g_.chunk[op]);
+      link.part = g_.part[op];
+    });
+    return links;
+  }
+
+  LateTransfer late_transfer(const StagePair& link, const LinkMessages& messages, const SlowSteps& steps,
+                             bool slow) const {
+    std::vector<double> to_quick(t_.index.size(), kNaN), others, here;  // to_quick: for each edge of this link
+    for (size_t edge = 0; edge < to_quick.size(); ++edge) {
+      if (std::isnan(quick_.ns[edge])) continue;
+      (link_of_[edge] == link ? here : others).push_back(quick_.ns[edge]);
+      if (link_of_[edge] == link) to_quick[edge] = quick_.ns[edge];
+    }
+    LateTransfer one{.link = link};
+    one.slow = slow;
+    one.shaped = slow && quick_.shaped.contains(link);
+    one.part = messages.part;
+    if (slow && steps.late_edges.size() == 1 && g_.dp_count > 1) one.dp = dp_of_[*steps.late_edges.begin()];
+    one.count = messages.all.count, one.of = messages.all.of;
+    one.whole_steps = steps.count, one.steps = messages.steps.size();
+    one.each_ns = mean_of(messages.lengths);
+    one.lengths = LateLengths(messages.lengths);
+    if (slow) {
+      one.others_ns = median_of(others.empty() || one.shaped ? here : others);
+      one.own_ns = median_of(here) + one.each_ns;
+      one.certain = steps.count < one.steps && (one.count >= kMinCertainMessages || steps.count >= kMinWholeSteps);
+    }
+    one.without = [edges = t_.edge_of, to_quick = std::move(to_quick), max_ns = t_.max_ns, min_ns = min_ns_](
+                      uint32_t op, double& dur, double&) {
+      const uint32_t edge = (*edges)[op];
+      if (edge == CellTimes::kNone || dur > kMaxOfUsual * max_ns[edge]) return;
+      if (dur - to_quick[edge] > min_ns) dur = to_quick[edge];
+    };
+    return one;
+  }
+
+  const CauseScene& scene_;
+  const StepGraph& g_;
+  const Transfers& t_;
+  double min_ns_;
+  std::vector<StagePair> link_of_;  // for each edge
+  std::vector<int32_t> dp_of_;      // for each edge
+  Quick quick_;
+};
+
 std::vector<LateTransfer> late_transfers(const CauseScene& scene, const Transfers& t, const std::set<StagePair>& slow) {
   const StepGraph& g = scene.graph;
-  std::vector<LateTransfer> found;
-  if (g.source != GraphSource::kOperations && !g.messages_recorded) return found;
+  if (g.source != GraphSource::kOperations && !g.messages_recorded) return {};
   std::vector<double> cells;
   scene.each_op([&](uint32_t op, size_t) {
     if (is_compute(g.kind[op])) cells.push_back(g.dur_ns[op]);
   });
-  if (cells.empty()) return found;
-  const double least = kLongMessage * median_of(std::move(cells));
-  struct Late {
-    int64_t count = 0, of = 0;
-  };
-  using At = std::tuple<int32_t, CellKind, int32_t, int32_t>;  // part, kind, micro-batch, chunk
-  struct OfLink {
-    Late all;
-    std::map<std::pair<uint32_t, size_t>, Late> by_edge;  // key: edge and step of the graph
-    std::set<size_t> steps;
-    std::vector<double> lengths;  // of late ones
-    std::set<At> places;          // of late ones
-    int32_t part = kUnknown;      // of the last late one
-  };
-  std::vector<StagePair> link_of(t.index.size());
-  std::vector<int32_t> dp_of(t.index.size());
-  for (const auto& [edge, number] : t.index) {
-    link_of[number] = {std::get<1>(edge), std::get<2>(edge)};
-    dp_of[number] = std::get<0>(edge);
-  }
-  const Quick quick = quick_times(scene, t, link_of, least);
-  const auto excess = [&g, &t, &quick, least](uint32_t op) {
-    const uint32_t edge = (*t.edge_of)[op];
-    if (edge == CellTimes::kNone || std::isnan(quick.ns[edge])) return 0.0;
-    const double more = g.dur_ns[op] - quick.ns[edge];
-    return more > least ? more : 0.0;
-  };
-  std::map<StagePair, OfLink> links;
-  scene.each_op([&](uint32_t op, size_t step) {
-    const uint32_t edge = (*t.edge_of)[op];
-    if (!receives(g.kind[op]) || edge == CellTimes::kNone) return;
-    OfLink& link = links[link_of[edge]];
-    Late& of_edge = link.by_edge[{edge, step}];
-    link.steps.insert(step);
-    ++link.all.of, ++of_edge.of;
-    const double ns = excess(op);
-    if (!(ns > 0)) return;
-    ++link.all.count, ++of_edge.count;
-    link.lengths.push_back(ns);
-    link.places.emplace(g.part[op], g.kind[op], g.micro_batch[op], g.chunk[op]);
-    link.part = g.part[op];
-  });
-  for (const auto& [link, of_link] : links) {
-    const Late& all = of_link.all;
-    if (all.count < kMinLateCells) continue;
-    // Steps in which the link is slow, in all replicas or in one.
-    int64_t in_whole = 0;
-    std::set<size_t> whole_steps;
-    std::set<uint32_t> late_edges;
-    for (const auto& [at, late] : of_link.by_edge) {
-      if (late.count > 0) late_edges.insert(at.first);
-      if (late.count < kMinLateCells || late.count < kMaxOfStepsMessages * late.of) continue;
-      whole_steps.insert(at.second), in_whole += late.count;
-    }
-    const int64_t whole = whole_steps.size();
-    const bool often = all.count > kMaxLate * all.of;
-    const bool in_steps = in_whole >= kInWholeSteps * all.count;
-    if ((often || in_steps) && slow.contains(link)) continue;
-    // Loss of packets knows no places: messages that are late at the same places of every step queue behind others.
-    const bool at_places = 2 * all.count >= std::ssize(of_link.steps) * std::ssize(of_link.places);
-    if (!often && !in_steps && at_places) continue;
-    std::vector<double> to_median(t.index.size(), kNaN), medians, own;  // to_median: for each edge of this link
-    for (const auto& [edge, number] : t.index) {
-      if (std::isnan(quick.ns[number])) continue;
-      (link_of[number] == link ? own : medians).push_back(quick.ns[number]);
-      if (link_of[number] == link) to_median[number] = quick.ns[number];
-    }
-    LateTransfer one{.link = link};
-    one.slow = often || in_steps;
-    one.shaped = one.slow && quick.shaped.contains(link);
-    one.part = of_link.part;
-    if (one.slow && late_edges.size() == 1 && g.dp_count > 1) one.dp = dp_of[*late_edges.begin()];
-    one.count = all.count, one.of = all.of;
-    one.whole_steps = whole, one.steps = of_link.steps.size();
-    one.each_ns = mean_of(of_link.lengths);
-    one.lengths = LateLengths(of_link.lengths);
-    if (one.slow) {
-      one.others_ns = median_of(medians.empty() || one.shaped ? own : medians);
-      one.own_ns = median_of(own) + one.each_ns;
-      one.certain = whole < one.steps && (all.count >= kMinCertainMessages || whole >= kMinWholeSteps);
-    }
-    one.without = [edges = t.edge_of, to_median = std::move(to_median), max_ns = t.max_ns, least](
-                      uint32_t op, double& dur, double&) {
-      const uint32_t edge = (*edges)[op];
-      if (edge == CellTimes::kNone || dur > kMaxOfUsual * max_ns[edge]) return;
-      if (dur - to_median[edge] > least) dur = to_median[edge];
-    };
-    found.push_back(std::move(one));
-  }
-  return found;
+  if (cells.empty()) return {};
+  return LateMessages(scene, t, kLongMessage * median_of(std::move(cells))).find(slow);
 }
 
 }  // namespace
@@ -346,7 +400,7 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
 
 std::map<uint32_t, double> LinkTimes::held_up(const CauseScene& scene, const SlowTransfer& link) const {
   std::map<uint32_t, double> held;
-  const auto& sends = scene.measured<StartReasons>().starts.own_sends();
+  const auto& sends = scene.measured<StartReasons>().starts.rank_sends();
   if (!sends) return held;
   const StepGraph& g = scene.graph;
   for (const auto& [op, blocked] : sends->blocked) {
