@@ -167,6 +167,103 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
   h.title = title;
 }
 
+void take_step_times(const StepMeans& times, Explanation& e) {
+  e.steps = times.usual.steps, e.step_ns = times.usual.period_ns(), e.gap_ns = times.usual.gap_ns;
+  e.wall_ns = times.all.period_ns();
+  e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
+}
+
+// Where causes are priced, what they cost together is a part of their own mean step.
+void take_cause_times(const CauseList& causes, Explanation& e) {
+  e.step_ns = causes.step_ns, e.steps = causes.mean_of_steps, e.gap_ns = causes.gap_ns, e.wall_ns = causes.wall_ns;
+  e.lost_ns = causes.together_ns;
+  e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
+}
+
+// Breaks a step down, without the lines that findings by share report.
+Account step_account(const Trace& trace, const Headline& headline, const CauseList& causes, bool holed,
+                     const ShareFindings& shares) {
+  AccountFacts facts{holed, 0};
+  if (!holed && micro_batch_range(trace).between_ranks)
+    facts.uneven_replicas_ns = part_share(headline, "replicas") * causes.step_ns;
+  std::set<std::string_view> reported;
+  for (const Finding& f : shares.list) {
+    if (f.id == "messages.slow") reported.insert("message");
+    if (f.id == "unexplained") reported.insert({"late", "rest"});
+    if (f.id == "replicas.wait") reported.insert({"replicas", "replica-jitter"});
+  }
+  return account_of(causes, reported, facts);
+}
+
+// Explains a run whose causes can be priced by simulations of its graph.
+void explain_priced(const Run& run, const StepGraph& graph, const Headline& headline, bool with_offers,
+                    Explanation& e) {
+  const Trace& trace = run.trace();
+  const TheoryRun& theory = theory_of(run);
+  const RunCoverage& coverage = coverage_of(run);
+  CauseList causes = causes_of(run);  // price_in_layers() changes it
+  take_cause_times(causes, e);
+  e.doubt = doubt_words(causes);
+  e.next = hidden_words(causes);
+  const bool whole = !causes.not_analysable && coverage.whole();
+  ShareFindings shares;
+  if (whole) {
+    shares = share_findings(trace, headline, causes, graph, coverage.holed());
+    e.account = step_account(trace, headline, causes, coverage.holed(), shares);
+  }
+  // Nothing is known of the time that unread replicas would take with another order or more micro-batches.
+  const bool offers = with_offers && coverage.replicas_unread() == 0;
+  if (whole && (offers || has_layers_to_move(causes))) {
+    if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
+      Diagnostics notes;
+      WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);
+      price_in_layers(model, trace, causes);
+      if (offers) make_offers(std::move(model), e);
+    }
+  }
+  e.findings = cause_findings(trace, causes, theory.recognition);
+  add_long_steps(causes, long_step_findings(trace, causes), e.findings);
+  add_share_findings(std::move(shares), e.findings);
+  if (whole) say_costs(headline, e);
+  say_run(trace, theory.recognition, coverage, e);
+}
+
+// Explains the pipeline of a run: what its cells show.
+void explain_cells(const Run& run, const Headline& headline, bool with_offers, Explanation& e) {
+  const RunCoverage& coverage = coverage_of(run);
+  const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
+  say_coverage(coverage, e);
+  take_step_times(step_means_of(run), e);
+  if (made.graph) return explain_priced(run, *made.graph, headline, with_offers, e);
+  if (coverage.not_analysable()) return;
+  e.unpriced = true;
+  e.why_not = made.error->what;
+  set_explanation_note(e, words("explain.no_price", Args().set("why", error_text(*made.error))));
+}
+
+// Adds the findings of the run's figures that no cause reports.
+void add_known(std::vector<Finding> known, Explanation& e) {
+  std::set<std::string> shown;
+  for (const Finding& f : e.findings) shown.insert(f.id);
+  for (Finding& f : known) {
+    if (f.id == "none" || shown.contains(f.id)) continue;
+    if (f.is_time && f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
+    e.findings.push_back(std::move(f));
+  }
+}
+
+// Sorts findings by the price shown next to them; those without one by what is lost. Where no cause has a price, causes
+// come first.
+void sort_findings(Explanation& e) {
+  const auto is_cause = [](const Finding& f) { return !f.is_time && !key_of(f).empty(); };
+  const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
+  std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
+    if (e.unpriced && is_cause(a) != is_cause(b)) return is_cause(a);
+    return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
+  });
+  if (e.findings.size() > kMaxFindings) e.findings.resize(kMaxFindings);
+}
+
 }  // namespace
 
 Explanation explain(const Run& run, bool with_offers) {
@@ -175,89 +272,19 @@ Explanation explain(const Run& run, bool with_offers) {
   Explanation e;
   const bool cells = trace.cells.size() > 0;
   Findings known = findings_of(run);
+  const bool nothing_known = known.list.empty();
   e.headline = known.headline;
   e.parts = known.headline.parts;
   if (!cells) e.step_ns = known.headline.step_ns, e.wall_ns = known.headline.step_ns, e.steps = known.headline.steps;
   e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
-  std::set<std::string> shown;
-  if (cells) {
-    const TheoryRun& theory = theory_of(run);
-    const RunCoverage& coverage = coverage_of(run);
-    const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
-    say_coverage(coverage, e);
-    const StepMeans& times = step_means_of(run);
-    e.steps = times.usual.steps, e.step_ns = times.usual.period_ns(), e.gap_ns = times.usual.gap_ns;
-    e.wall_ns = times.all.period_ns();
-    e.parts_of_ns = e.step_ns, e.parts_of_steps = e.steps;
-    if (made.graph) {
-      CauseList causes = causes_of(run);  // price_in_layers() changes it
-      e.step_ns = causes.step_ns;
-      e.steps = causes.mean_of_steps;
-      e.lost_ns = causes.together_ns;
-      e.gap_ns = causes.gap_ns;
-      e.wall_ns = causes.wall_ns;
-      e.lost_error_ns = std::isnan(causes.together_error_ns) ? 0 : causes.together_error_ns;
-      const Text doubt = doubt_words(causes);
-      e.doubt = doubt;
-      const Text next = hidden_words(causes);
-      e.next = next;
-      const bool whole = !causes.not_analysable && coverage.whole();
-      ShareFindings shares;
-      if (whole) {
-        shares = share_findings(trace, known.headline, causes, *made.graph, coverage.holed());
-        std::set<std::string_view> reported;
-        for (const Finding& f : shares.list) {
-          if (f.id == "messages.slow") reported.insert("message");
-          if (f.id == "unexplained") reported.insert({"late", "rest"});
-        }
-        AccountFacts facts{coverage.holed(), 0};
-        if (!coverage.holed() && micro_batch_range(trace).between_ranks)
-          facts.uneven_replicas_ns = part_share(known.headline, "replicas") * causes.step_ns;
-        for (const Finding& f : shares.list)
-          if (f.id == "replicas.wait") reported.insert({"replicas", "replica-jitter"});
-        e.account = account_of(causes, reported, facts);
-      }
-      // What replicas that were not read would take with another order or more micro-batches nobody knows.
-      const bool offers = with_offers && coverage.replicas_unread() == 0;
-      if (whole && (offers || has_layers_to_move(causes))) {
-        if (const RunGraph& free = graph_of(run, LaunchRule::kFree); free.graph) {
-          Diagnostics notes;
-          WhatIf model = WhatIf::of(run, free.graph, notes, WhatIfUse::kOrders);
-          price_in_layers(model, trace, causes);
-          if (offers) make_offers(std::move(model), e);
-        }
-      }
-      e.findings = cause_findings(trace, causes, theory.recognition);
-      add_long_steps(causes, long_step_findings(trace, causes), e.findings);
-      add_share_findings(std::move(shares), e.findings);
-      for (const Finding& f : e.findings) shown.insert(f.id);
-      if (whole) say_costs(known.headline, e);
-      say_run(trace, theory.recognition, coverage, e);
-    } else if (!coverage.not_analysable()) {
-      e.unpriced = true;
-      e.why_not = made.error->what;
-      set_explanation_note(e, words("explain.no_price", Args().set("why", error_text(*made.error))));
-    }
-  }
-  for (Finding& f : known.list) {
-    if (f.id == "none" || shown.contains(f.id)) continue;
-    if (f.is_time && f.lost_ns_per_step <= 0) f.lost_ns_per_step = f.weight * e.step_ns;
-    e.findings.push_back(std::move(f));
-  }
+  if (cells) explain_cells(run, known.headline, with_offers, e);
+  add_known(std::move(known.list), e);
   e.others = std::move(known.others);
-  // Sorted by the price shown beside them; those without one by what is lost. Where no cause has a price, causes come
-  // first.
-  const auto is_cause = [](const Finding& f) { return !f.is_time && !key_of(f).empty(); };
-  const auto price = [](const Finding& f) { return f.price.saving_ns > 0 ? f.price.saving_ns : f.lost_ns_per_step; };
-  std::stable_sort(e.findings.begin(), e.findings.end(), [&](const Finding& a, const Finding& b) {
-    if (e.unpriced && is_cause(a) != is_cause(b)) return is_cause(a);
-    return price(a) != price(b) ? price(a) > price(b) : a.weight > b.weight;
-  });
-  if (e.findings.size() > kMaxFindings) e.findings.resize(kMaxFindings);
+  sort_findings(e);
   const bool has_steps = std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
     return !part.steps.empty() || !part.step_summaries.empty();
   });
-  if (!cells && !has_steps && trace.slice_count() > 0 && known.list.empty() && e.headline.parts.empty()) {
+  if (!cells && !has_steps && trace.slice_count() > 0 && nothing_known && e.headline.parts.empty()) {
     const Text why = words("explain.unread", Args().set("names", longest_names(trace)));
     e.why_not = why.en;
     set_explanation_note(e, words("explain.untold", Args().set("why", why)));

@@ -73,7 +73,7 @@ Where place_of(const std::string& path, const Error& error) {
 }
 
 // Returns the names of files whose loss has already been reported.
-std::set<std::string> files_said_lost(const Trace& trace) {
+std::set<std::string> files_reported_lost(const Trace& trace) {
   std::set<std::string> said;
   for (const Diagnostic& d : trace.diagnostics.items())
     if (d.severity == Severity::kLoss) said.insert(d.first.file);
@@ -155,17 +155,133 @@ void find_early_ends(Trace& trace, const std::set<std::string>& lost) {
   }
 }
 
+// Skipped files: their names by reason, of the first kMaxNamed.
+class Skipped {
+ public:
+  void add(const std::string& path, const std::string& rel, const std::string& why) {
+    if (static_cast<size_t>(++count_) > kMaxNamed) return;
+    if (first_.empty()) first_ = path;
+    const auto at =
+        std::find_if(by_reason_.begin(), by_reason_.end(), [&](const auto& one) { return one.first == why; });
+    if (at == by_reason_.end())
+      by_reason_.emplace_back(why, rel);
+    else
+      at->second += ", " + rel;
+  }
+  // Reports them together with `more` that have no names.
+  void report(int64_t more, Diagnostics& diagnostics) const {
+    const int64_t count = count_ + more, unnamed = count - static_cast<int64_t>(kMaxNamed);
+    if (count <= 0) return;
+    std::string names;
+    for (const auto& [why, of] : by_reason_) append_item(names, of + " (" + why + ")", "; ");
+    if (unnamed > 0) names += " and " + std::to_string(unnamed) + " more";
+    diagnostics.add(problem::source_passed_over, Args().set("names", names), {first_}, count);
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> by_reason_;  // (reason, names)
+  int64_t count_ = 0;
+  std::string first_;
+};
+
+// The files of a source: the shapes of the names of those that were read, and those of which nobody reported.
+class FileAccount {
+ public:
+  FileAccount(const Source& source, bool all_wanted, Trace& trace)
+      : source_(source), all_wanted_(all_wanted), trace_(trace) {
+    for (const Diagnostic& d : trace.diagnostics.items()) named_.insert(d.first.file);
+  }
+
+  // Finds the files that a reader left, by what it read and named.
+  void sort_by_reader(size_t i) {
+    const std::string& path = source_.files[i].path;
+    if (was_read(path) || named_.contains(path))
+      add_shapes(source_.files[i]);
+    else
+      rest_.push_back(i);
+  }
+
+  // Reports a file that is damaged, and finds those that belong to no part.
+  void sort_by_parts(size_t i, const std::set<std::string>& of_parts) {
+    const std::string& path = source_.files[i].path;
+    if (const Error* error = source_.head_error(i)) {
+      trace_.diagnostics.add(problem::source_damaged_skipped, Args().set("why", error_text(*error)),
+                             place_of(path, *error));
+    } else if (const std::string why = input_failure(path); !why.empty()) {
+      trace_.diagnostics.add(problem::source_damaged, Args().set("why", why), {path});
+    } else if (of_parts.contains(path)) {
+      add_shapes(source_.files[i]);
+    } else if (!was_read(path)) {
+      rest_.push_back(i);
+    } else if (const std::string_view flaw = flaw_of_bytes(source_, i); !flaw.empty()) {
+      trace_.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words(flaw)), {path, 0, 0});
+    } else {
+      add_shapes(source_.files[i]);
+    }
+  }
+
+  void report_rest() {
+    for (const size_t i : rest_) report_file(i);
+    for (const Source::Passed& entry : source_.passed) {
+      // A link to a log, or to a folder of logs, like those that were read: what it led to is missed.
+      const std::string shape = shape_of(entry.path);
+      if (entry.leads_nowhere && all_wanted_ && (shapes_.contains(shape) || folders_.contains(shape)))
+        trace_.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words("damage.leads_nowhere")),
+                               {entry.path});
+      else
+        skipped_.add(entry.path, entry.rel, entry.why);
+    }
+    skipped_.report(source_.passed_count - std::ssize(source_.passed), trace_.diagnostics);
+  }
+
+ private:
+  void add_shapes(const SourceFile& file) {
+    shapes_.insert(shape_of(file.path));
+    for (const std::string_view folder : split(file.rel, '/')) folders_.insert(shape_of(std::string(folder)));
+  }
+
+  void report_file(size_t i) {
+    const std::string& path = source_.files[i].path;
+    const std::string_view flaw = flaw_of_bytes(source_, i);
+    // A file that looks like those that were read, and that no reader reported on, is missed. Some files of an Ascend
+    // profiler are needed only where others are missing, and earlier runs of XLA's are left out, so these are not.
+    const bool of_the_kind =
+        shapes_.contains(shape_of(path)) && all_wanted_ && !named_.contains(path) &&
+        (!flaw.empty() || !(is_ascend_file(file_name(path)) || looks_like_xspace(source_.head(i))));
+    const bool named_so = path.ends_with(".gz") || path.ends_with(".zst") || file_extension(path) == "json";
+    if (!is_unfinished_output(path) && (of_the_kind || (named_so && !flaw.empty()))) {
+      trace_.diagnostics.add(problem::source_damaged_start,
+                             Args().set("why", words(flaw.empty() ? "damage.start" : flaw)), {path, 0, 0});
+      return;
+    }
+    const char* why = is_unfinished_output(path)                                     ? "an unfinished output"
+                      : !flaw.empty()                                                ? "empty"
+                      : is_page_or_picture(source_.head(i))                          ? "a page or picture"
+                      : trace_.format == "ascend" && is_ascend_file(file_name(path)) ? "the profiler's own, not needed"
+                                                                                     : "not of this format";
+    skipped_.add(path, source_.files[i].rel, why);
+  }
+
+  const Source& source_;
+  bool all_wanted_;
+  Trace& trace_;
+  std::set<std::string> named_;  // files that some problem names
+  std::set<std::string> shapes_, folders_;
+  std::vector<size_t> rest_;
+  Skipped skipped_;
+};
+
 }  // namespace
 
 Error with_names(Error error, const Source& source) {
-  constexpr size_t kMost = 10;
+  constexpr size_t kMaxFiles = 10;
   std::string names;
   for (size_t i = 0; i < source.files.size(); ++i) {
     if (error.where.file == source.files[i].path) return error;
-    if (i < kMost) names += (i > 0 ? ", " : "") + source.files[i].rel;
+    if (i < kMaxFiles) names += (i > 0 ? ", " : "") + source.files[i].rel;
   }
   if (names.empty()) return error;
-  if (source.files.size() > kMost) names += " and " + std::to_string(source.files.size() - kMost) + " more";
+  if (source.files.size() > kMaxFiles) names += " and " + std::to_string(source.files.size() - kMaxFiles) + " more";
   error.what += " (looked at " + names + ")";
   return error;
 }
@@ -187,93 +303,22 @@ std::optional<Error> damage_of(const Source& source) {
 }
 
 void account_files(const Source& source, bool all_wanted, bool by_reader, Trace& trace) {
-  const std::set<std::string> lost = files_said_lost(trace);
-  std::set<std::string> named;
-  for (const Diagnostic& d : trace.diagnostics.items()) named.insert(d.first.file);
+  const std::set<std::string> lost = files_reported_lost(trace);
+  FileAccount account(source, all_wanted, trace);
   std::set<std::string> of_parts;
   for (const Part& part : trace.parts) {
     of_parts.insert(part.source);
     for (const SourceRef& file : part.files) of_parts.insert(file.path);
   }
-  std::set<std::string> shapes, folders;
-  std::vector<size_t> rest;
-  const auto add_shapes = [&](const SourceFile& file) {
-    shapes.insert(shape_of(file.path));
-    for (const std::string_view folder : split(file.rel, '/')) folders.insert(shape_of(std::string(folder)));
-  };
   for (size_t i = 0; i < source.files.size(); ++i) {
-    const std::string& path = source.files[i].path;
-    if (lost.contains(path)) continue;
-    if (by_reader) {
-      if (was_read(path) || named.contains(path))
-        add_shapes(source.files[i]);
-      else
-        rest.push_back(i);
-      continue;
-    }
-    if (const Error* error = source.head_error(i)) {
-      trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", error_text(*error)),
-                            place_of(path, *error));
-    } else if (const std::string why = input_failure(path); !why.empty()) {
-      trace.diagnostics.add(problem::source_damaged, Args().set("why", why), {path});
-    } else if (of_parts.contains(path)) {
-      add_shapes(source.files[i]);
-    } else if (!was_read(path)) {
-      rest.push_back(i);
-    } else if (const std::string_view flaw = flaw_of_bytes(source, i); !flaw.empty()) {
-      trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words(flaw)), {path, 0, 0});
-    } else {
-      add_shapes(source.files[i]);
-    }
-  }
-  std::vector<std::pair<std::string, std::string>> by_reason;  // (reason, names)
-  int64_t passed = 0;
-  std::string first;  // the first of them
-  const auto pass = [&](const std::string& path, const std::string& rel, const std::string& why) {
-    if (static_cast<size_t>(++passed) > kMaxNamed) return;
-    if (first.empty()) first = path;
-    const auto at = std::find_if(by_reason.begin(), by_reason.end(), [&](const auto& one) { return one.first == why; });
-    if (at == by_reason.end())
-      by_reason.emplace_back(why, rel);
+    if (lost.contains(source.files[i].path)) continue;
+    if (by_reader)
+      account.sort_by_reader(i);
     else
-      at->second += ", " + rel;
-  };
-  for (const size_t i : rest) {
-    const std::string& path = source.files[i].path;
-    const std::string_view flaw = flaw_of_bytes(source, i);
-    // A file that looks like those that were read, and that no reader reported on, is missed. Some files of an Ascend
-    // profiler are needed only where others are missing, and earlier runs of XLA's are left out, so these are not.
-    const bool of_the_kind = shapes.contains(shape_of(path)) && all_wanted && !named.contains(path) &&
-                             (!flaw.empty() || !(is_ascend_file(file_name(path)) || looks_like_xspace(source.head(i))));
-    const bool named_so = path.ends_with(".gz") || path.ends_with(".zst") || file_extension(path) == "json";
-    if (!is_unfinished_output(path) && (of_the_kind || (named_so && !flaw.empty()))) {
-      trace.diagnostics.add(problem::source_damaged_start,
-                            Args().set("why", words(flaw.empty() ? "damage.start" : flaw)), {path, 0, 0});
-      continue;
-    }
-    const char* why = is_unfinished_output(path)                                    ? "an unfinished output"
-                      : !flaw.empty()                                               ? "empty"
-                      : is_page_or_picture(source.head(i))                          ? "a page or picture"
-                      : trace.format == "ascend" && is_ascend_file(file_name(path)) ? "the profiler's own, not needed"
-                                                                                    : "not of this format";
-    pass(path, source.files[i].rel, why);
+      account.sort_by_parts(i, of_parts);
   }
-  for (const Source::Passed& entry : source.passed) {
-    // A link to a log, or to a folder of logs, like those that were read: what it led to is missed.
-    const std::string shape = shape_of(entry.path);
-    if (entry.leads_nowhere && all_wanted && (shapes.contains(shape) || folders.contains(shape)))
-      trace.diagnostics.add(problem::source_damaged_skipped, Args().set("why", words("damage.leads_nowhere")),
-                            {entry.path});
-    else
-      pass(entry.path, entry.rel, entry.why);
-  }
-  passed += source.passed_count - std::ssize(source.passed);
-  std::string names;
-  for (const auto& [why, of] : by_reason) append_item(names, of + " (" + why + ")", "; ");
-  if (passed > static_cast<int64_t>(kMaxNamed))
-    names += " and " + std::to_string(passed - static_cast<int64_t>(kMaxNamed)) + " more";
-  if (passed > 0) trace.diagnostics.add(problem::source_passed_over, Args().set("names", names), {first}, passed);
-  find_early_ends(trace, files_said_lost(trace));
+  account.report_rest();
+  find_early_ends(trace, files_reported_lost(trace));
   if (!by_reader) find_identical(trace);
 }
 

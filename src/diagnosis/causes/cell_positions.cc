@@ -12,13 +12,11 @@ namespace stageline {
 namespace {
 
 constexpr int64_t kMinSeen = 3;        // steps (or replicas of steps) in which a place must be seen
-constexpr double kLongPosition = 1.1;  // least ratio of a long place to the usual cell
+constexpr double kLongPosition = 1.1;  // minimum ratio of a long place to the usual cell
 constexpr double kNearlyAlways = 0.8;  // share of its cells that must have half of the mean excess or more
 constexpr double kErrors = 6;  // standard errors of the mean; many, because one of many places may be long by chance
-constexpr double kMaxOfBatches =
-    // Share of a stage's micro-batches; where more are long (and not just one of several), the position is not the
-    // reason.
-    0.25;
+// Share of a stage's micro-batches; where more are long (and not just one of several), the position is not the reason.
+constexpr double kMaxOfBatches = 0.25;
 // Share of a micro-batch's places; if this many are long, the micro-batch is long as a whole.
 constexpr double kMaxPlaces = 0.5;
 constexpr size_t kMaxCells = 10'000'000;
@@ -26,7 +24,7 @@ constexpr size_t kMaxPositions = 200;
 
 struct Seen {
   int64_t count = 0;
-  double sum = 0, squares = 0, least = 0;
+  double sum = 0, squares = 0;
   double mean() const { return sum / count; }
   double deviation() const {
     const double n = count;
@@ -66,8 +64,8 @@ Course shape_of(const std::vector<Seen>& seen, const std::vector<size_t>& places
       sum.count += seen[p * m + b].count, sum.sum += seen[p * m + b].sum;
     }
     // For a trend, the means of its two halves differ by half as much as its ends.
-    const double least = (high / low - 1) / (course.kind == CourseKind::kTrend ? 4 : 2);
-    return less.count > 0 && more.count > 0 && more.mean() >= (1 + least) * less.mean();
+    const double min_excess = (high / low - 1) / (course.kind == CourseKind::kTrend ? 4 : 2);
+    return less.count > 0 && more.count > 0 && more.mean() >= (1 + min_excess) * less.mean();
   });
   return all ? course : Course{};
 }
@@ -130,124 +128,174 @@ void find_shapes(const StepGraph& g, const std::vector<Seen>& seen, const std::v
   });
 }
 
+// A micro-batch over all its places.
+struct Batch {
+  bool whole = false;                // it is long at most of its places
+  bool everywhere = false;           // it is long on every stage
+  CellKind kind = CellKind::kOther;  // of all its long places; kOther: several kinds
+  bool same(const Batch& other) const {
+    return whole && other.whole && kind == other.kind && everywhere == other.everywhere;
+  }
+};
+
+// Cells by place and micro-batch: cell (p, b) is at p × m_ + b.
+class PositionSearch {
+ public:
+  PositionSearch(const StepGraph& g, const std::vector<bool>& counts, const std::function<double(uint32_t op)>& ratio,
+                 const std::function<uint32_t(uint32_t op)>& place, size_t places, size_t micro_batches)
+      : g_(g),
+        counts_(counts),
+        ratio_(ratio),
+        place_(place),
+        places_(places),
+        m_(micro_batches),
+        seen_(places * m_),
+        what_(places),
+        is_long_(seen_.size(), 0) {}
+
+  CellPositions find() {
+    measure();
+    CellPositions out;
+    find_shapes(g_, seen_, what_, m_, [&](const auto& body) { each(body); }, out);
+    if (!out.list.empty() || !mark_long_cells()) return out;
+    drop_occasional_cells();
+    std::vector<Batch> batches;
+    for (size_t b = 0; b < m_; ++b) batches.push_back(batch(b));
+    if (std::find(is_long_.begin(), is_long_.end(), 1) != is_long_.end()) list_positions(batches, out);
+    return out;
+  }
+
+ private:
+  // Calls body(step, op, cell) for the operations whose time can be compared.
+  template <class Body>
+  void each(const Body& body) const {
+    for (size_t s = 0; s < g_.steps.size(); ++s)
+      for (uint32_t op = g_.steps[s].begin; op < g_.steps[s].end; ++op)
+        if (g_.micro_batch[op] >= 0 && ratio_(op) > 0) body(s, op, place_(op) * m_ + g_.micro_batch[op]);
+  }
+
+  void measure() {
+    each([&](size_t s, uint32_t op, size_t at) {
+      what_[at / m_] = {g_.stage(op), g_.chunk[op], g_.kind[op]};
+      if (!counts_[s]) return;
+      const double r = ratio_(op);
+      ++seen_[at].count, seen_[at].sum += r, seen_[at].squares += r * r;
+    });
+  }
+
+  // Returns false where no cell was seen often enough.
+  bool mark_long_cells() {
+    std::vector<double> deviations;
+    for (const Seen& cell : seen_)
+      if (cell.count >= kMinSeen) deviations.push_back(cell.deviation());
+    if (deviations.empty()) return false;
+    const double usual_deviation = median_of(std::move(deviations));
+    for (size_t at = 0; at < seen_.size(); ++at) {
+      const Seen& cell = seen_[at];
+      if (cell.count < kMinSeen) continue;
+      const double error = std::max(usual_deviation, cell.deviation()) / std::sqrt(cell.count);
+      is_long_[at] = cell.mean() >= kLongPosition && cell.mean() - 1 > kErrors * error;
+    }
+    return true;
+  }
+
+  // A cell must be long nearly always, and few of its place; otherwise another cause makes it long.
+  void drop_occasional_cells() {
+    std::vector<int64_t> often(seen_.size(), 0);
+    each([&](size_t s, uint32_t op, size_t at) {
+      if (counts_[s] && is_long_[at] && ratio_(op) - 1 >= (seen_[at].mean() - 1) / 2) ++often[at];
+    });
+    for (size_t p = 0; p < places_; ++p) {
+      size_t known = 0, too_long = 0;
+      for (size_t at = p * m_; at < (p + 1) * m_; ++at) {
+        if (is_long_[at] && often[at] < kNearlyAlways * seen_[at].count) is_long_[at] = 0;
+        known += seen_[at].count > 0, too_long += is_long_[at];
+      }
+      const bool alone = too_long == 1 && known > 2;
+      if (!alone && too_long > kMaxOfBatches * known) std::fill_n(is_long_.begin() + p * m_, m_, 0);
+    }
+  }
+
+  Batch batch(size_t b) const {
+    size_t known = 0, too_long = 0;
+    std::set<int32_t> stages, long_stages;
+    std::set<CellKind> long_kinds;
+    for (size_t p = 0; p < places_; ++p) {
+      if (seen_[p * m_ + b].count == 0) continue;
+      ++known;
+      stages.insert(what_[p].stage);
+      if (is_long_[p * m_ + b] == 0) continue;
+      ++too_long;
+      long_stages.insert(what_[p].stage), long_kinds.insert(what_[p].kind);
+    }
+    return {too_long > 1 && too_long >= kMaxPlaces * known, long_stages.size() == stages.size(),
+            long_kinds.size() == 1 ? *long_kinds.begin() : CellKind::kOther};
+  }
+
+  // Returns the first of a row of micro-batches that are long at the same place, or long as a whole in the same way.
+  size_t first_of(const std::vector<Batch>& batches, size_t at) const {
+    size_t b = at % m_;
+    if (batches[b].whole)
+      while (b > 0 && batches[b - 1].same(batches[b])) --b;
+    else
+      for (size_t before = at; b > 0 && !batches[b - 1].whole && is_long_[before - 1] != 0; --before) --b;
+    return b;
+  }
+
+  void list_positions(const std::vector<Batch>& batches, CellPositions& out) const {
+    out.factor.assign(g_.size(), 1.0F);
+    out.of.assign(g_.size(), 0);
+    // (place, or places_ for all; first micro-batch) → index into out.list.
+    std::map<std::pair<size_t, size_t>, size_t> number;
+    std::vector<int64_t> cells;
+    each([&](size_t s, uint32_t op, size_t at) {
+      if (!is_long_[at]) return;
+      const size_t b = at % m_, first = first_of(batches, at);
+      const bool whole = batches[b].whole;
+      const auto [entry, fresh] = number.try_emplace({whole ? places_ : at / m_, first}, out.list.size());
+      if (fresh && out.list.size() < kMaxPositions) {
+        CellPosition position;
+        position.micro_batch = position.last_micro_batch = static_cast<int32_t>(first);
+        position.every_stage = batches[b].everywhere;
+        position.kind = whole ? batches[b].kind : g_.kind[op];
+        if (!whole) position.stage = g_.stage(op), position.chunk = g_.chunk[op];
+        out.list.push_back(position);
+        cells.push_back(0);
+      }
+      if (entry->second >= out.list.size()) return;
+      out.factor[op] = static_cast<float>(seen_[at].mean());
+      out.of[op] = static_cast<uint8_t>(entry->second + 1);
+      CellPosition& position = out.list[entry->second];
+      position.last_micro_batch = std::max(position.last_micro_batch, static_cast<int32_t>(b));
+      if (!counts_[s]) return;
+      position.own_ns += g_.dur_ns[op], position.usual_ns += g_.dur_ns[op] / ratio_(op);
+      ++cells[entry->second];
+    });
+    for (size_t i = 0; i < out.list.size(); ++i) {
+      CellPosition& position = out.list[i];
+      position.ratio = position.usual_ns > 0 ? position.own_ns / position.usual_ns : 1;
+      if (cells[i] > 0) position.own_ns /= cells[i], position.usual_ns /= cells[i];
+    }
+  }
+
+  const StepGraph& g_;
+  const std::vector<bool>& counts_;
+  const std::function<double(uint32_t op)>& ratio_;
+  const std::function<uint32_t(uint32_t op)>& place_;
+  size_t places_, m_;
+  std::vector<Seen> seen_;
+  std::vector<PlaceKind> what_;  // for each place
+  std::vector<uint8_t> is_long_;
+};
+
 }  // namespace
 
 CellPositions find_positions(const StepGraph& g, const std::vector<bool>& counts,
                              const std::function<double(uint32_t op)>& ratio,
                              const std::function<uint32_t(uint32_t op)>& place, size_t places) {
-  CellPositions out;
-  int32_t batches = 0;
-  for (const int32_t mb : g.micro_batch) batches = std::max(batches, mb + 1);
-  if (batches < 2 || places * batches > kMaxCells) return out;
-  const size_t m = batches;
-  std::vector<Seen> seen(places * m);
-  const auto each = [&](const auto& body) {
-    for (size_t s = 0; s < g.steps.size(); ++s)
-      for (uint32_t op = g.steps[s].begin; op < g.steps[s].end; ++op)
-        if (g.micro_batch[op] >= 0 && ratio(op) > 0) body(s, op, place(op) * m + g.micro_batch[op]);
-  };
-  each([&](size_t s, uint32_t op, size_t at) {
-    if (!counts[s]) return;
-    const double r = ratio(op);
-    ++seen[at].count, seen[at].sum += r, seen[at].squares += r * r;
-  });
-  std::vector<PlaceKind> what(places);
-  each([&](size_t, uint32_t op, size_t at) { what[at / m] = {g.stage(op), g.chunk[op], g.kind[op]}; });
-  find_shapes(g, seen, what, m, each, out);
-  if (!out.list.empty()) return out;
-  std::vector<double> deviations;
-  for (const Seen& cell : seen)
-    if (cell.count >= kMinSeen) deviations.push_back(cell.deviation());
-  if (deviations.empty()) return out;
-  const double usual_deviation = median_of(std::move(deviations));
-  std::vector<uint8_t> is_long(seen.size(), 0);
-  for (size_t at = 0; at < seen.size(); ++at) {
-    const Seen& cell = seen[at];
-    if (cell.count < kMinSeen) continue;
-    const double error = std::max(usual_deviation, cell.deviation()) / std::sqrt(cell.count);
-    is_long[at] = cell.mean() >= kLongPosition && cell.mean() - 1 > kErrors * error;
-  }
-  // A place must be long nearly always; otherwise another cause makes it long.
-  std::vector<int64_t> often(seen.size(), 0);
-  each([&](size_t s, uint32_t op, size_t at) {
-    if (counts[s] && is_long[at] && ratio(op) - 1 >= (seen[at].mean() - 1) / 2) ++often[at];
-  });
-  for (size_t p = 0; p < places; ++p) {
-    size_t known = 0, too_long = 0;
-    for (size_t b = 0; b < m; ++b) {
-      const size_t at = p * m + b;
-      if (is_long[at] && often[at] < kNearlyAlways * seen[at].count) is_long[at] = 0;
-      known += seen[at].count > 0, too_long += is_long[at];
-    }
-    const bool alone = too_long == 1 && known > 2;
-    if (!alone && too_long > kMaxOfBatches * known)
-      for (size_t b = 0; b < m; ++b) is_long[p * m + b] = 0;
-  }
-  std::vector<uint8_t> whole(m, 0);    // for each micro-batch, whether it is long at most of its places
-  std::vector<uint8_t> everywhere(m);  // whether it is also long on every stage
-  std::vector<CellKind> kinds(m);      // the kind of all its long places; kOther: several kinds
-  bool any = false;
-  for (size_t b = 0; b < m; ++b) {
-    size_t known = 0, too_long = 0;
-    std::set<int32_t> stages, long_stages;
-    std::set<CellKind> long_kinds;
-    for (size_t p = 0; p < places; ++p) {
-      if (seen[p * m + b].count == 0) continue;
-      ++known;
-      stages.insert(what[p].stage);
-      if (is_long[p * m + b] == 0) continue;
-      ++too_long;
-      long_stages.insert(what[p].stage), long_kinds.insert(what[p].kind);
-    }
-    whole[b] = too_long > 1 && too_long >= kMaxPlaces * known;
-    everywhere[b] = long_stages.size() == stages.size();
-    kinds[b] = long_kinds.size() == 1 ? *long_kinds.begin() : CellKind::kOther;
-    any = any || too_long > 0;
-  }
-  if (!any) return out;
-  out.factor.assign(g.size(), 1.0F);
-  out.of.assign(g.size(), 0);
-  // The first of a row of micro-batches that are long at the same place, or long as a whole in the same way.
-  const auto first_of = [&](size_t at) {
-    size_t b = at % m;
-    const size_t p = at / m;
-    if (whole[b] != 0)
-      while (b > 0 && whole[b - 1] != 0 && kinds[b - 1] == kinds[b] && everywhere[b - 1] == everywhere[b]) --b;
-    else
-      while (b > 0 && whole[b - 1] == 0 && is_long[p * m + b - 1] != 0) --b;
-    return b;
-  };
-  // (place, or `places` for all; first micro-batch) → index into out.list.
-  std::map<std::pair<size_t, size_t>, size_t> number;
-  std::vector<int64_t> cells;
-  each([&](size_t s, uint32_t op, size_t at) {
-    if (!is_long[at]) return;
-    const size_t b = at % m, p = whole[b] ? places : at / m, first = first_of(at);
-    const auto [entry, fresh] = number.try_emplace({p, first}, out.list.size());
-    if (fresh && out.list.size() < kMaxPositions) {
-      CellPosition position;
-      position.micro_batch = position.last_micro_batch = static_cast<int32_t>(first);
-      position.every_stage = everywhere[b] != 0;
-      position.kind = whole[b] ? kinds[b] : g.kind[op];
-      if (!whole[b]) position.stage = g.stage(op), position.chunk = g.chunk[op];
-      out.list.push_back(position);
-      cells.push_back(0);
-    }
-    if (entry->second >= out.list.size()) return;
-    out.factor[op] = static_cast<float>(seen[at].mean());
-    out.of[op] = static_cast<uint8_t>(entry->second + 1);
-    CellPosition& position = out.list[entry->second];
-    position.last_micro_batch = std::max(position.last_micro_batch, static_cast<int32_t>(b));
-    if (!counts[s]) return;
-    position.own_ns += g.dur_ns[op], position.usual_ns += g.dur_ns[op] / ratio(op);
-    ++cells[entry->second];
-  });
-  for (size_t i = 0; i < out.list.size(); ++i) {
-    CellPosition& position = out.list[i];
-    position.ratio = position.usual_ns > 0 ? position.own_ns / position.usual_ns : 1;
-    if (cells[i] > 0) position.own_ns /= cells[i], position.usual_ns /= cells[i];
-  }
-  return out;
+  const size_t m = g.micro_batch.empty() ? 0 : *std::max_element(g.micro_batch.begin(), g.micro_batch.end()) + 1;
+  if (m < 2 || places * m > kMaxCells) return {};
+  return PositionSearch(g, counts, ratio, place, places, m).find();
 }
 
 }  // namespace stageline

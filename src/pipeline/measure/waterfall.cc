@@ -234,6 +234,94 @@ void add_stages(const Pipeline& p, const WaterfallStep& step, std::vector<Waterf
   }
 }
 
+std::vector<Pipeline> pipelines_of(const RankLists& lists) {
+  std::vector<Pipeline> pipelines;
+  for (size_t first = 0; first < lists.lists.size();) {
+    Pipeline p;
+    p.first = first;
+    p.last = first = lists.group_end(first);
+    pipelines.push_back(std::move(p));
+  }
+  return pipelines;
+}
+
+// Takes the gaps between cells out of all pipelines.
+std::vector<GapSample> take_gaps(std::vector<Pipeline>& pipelines) {
+  std::vector<GapSample> samples;
+  for (Pipeline& p : pipelines) {
+    samples.insert(samples.end(), p.gaps.begin(), p.gaps.end());
+    std::vector<GapSample>().swap(p.gaps);
+  }
+  return samples;
+}
+
+// Replays pipelines with the latency of their messages, where any edge has some or bubbles are wanted.
+void replay_latencies(const Trace& trace, const RankLists& lists, const Splitter& splitter, bool bubbles,
+                      const IsStep& of_step, std::vector<Pipeline>& pipelines, Waterfall& out) {
+  const EdgeLatencies latencies(trace, take_gaps(pipelines));
+  for (const EdgeLatency& edge : latencies.edges())
+    ++(edge.by_messages ? out.latency.by_messages : out.latency.by_gaps);
+  out.latency.median_ns = latencies.median_ns();
+  const bool any = std::any_of(latencies.edges().begin(), latencies.edges().end(),
+                               [](const EdgeLatency& edge) { return edge.ns > 0; });
+  parallel_for(pipelines.size(), [&](size_t i) {
+    if (of_step && !of_step(lists.lists[pipelines[i].first].step)) return;
+    if (any || bubbles) splitter.replay_messages(pipelines[i], latencies, bubbles);
+  });
+}
+
+std::vector<WaterfallStage> mean_stages(const std::vector<WaterfallStage>& sums) {
+  std::vector<WaterfallStage> stages;
+  for (uint32_t s = 0; s < sums.size(); ++s) {
+    WaterfallStage stage = sums[s];
+    if (stage.ranks == 0) continue;
+    stage.stage = s;
+    stage.pipeline_ns /= stage.ranks;
+    for (double& ns : stage.part_ns) ns /= stage.ranks;
+    stages.push_back(stage);
+  }
+  return stages;
+}
+
+// Adds the steps of all pipelines, and their counts.
+void add_steps(const Trace& trace, const RankLists& lists, const PipelineSums& sums, const TakeBubbles& take,
+               std::vector<Pipeline>& pipelines, Waterfall& out) {
+  std::vector<StepTail> tails(pipelines.size());
+  std::map<int32_t, const StepSums*> sums_of;
+  for (const StepSums& step : sums.steps) sums_of[step.step] = &step;
+  parallel_for(pipelines.size(), [&](size_t i) {
+    const Pipeline& p = pipelines[i];
+    tails[i] = step_tail(trace, lists, p.first, p.last, *sums_of.at(lists.lists[p.first].step), p.start_ns, p.end_ns);
+  });
+  std::vector<WaterfallStage> stages(lists.stages);
+  for (size_t i = 0; i < pipelines.size(); ++i) {
+    Pipeline& p = pipelines[i];
+    const RankList& list = lists.lists[p.first];
+    const StepSums& whole = *sums_of.at(list.step);
+    const double pipeline_ns = out.clock_free ? p.longest_ns : between_ns(p.start_ns, p.end_ns);
+    const double longest_ns = std::max(p.longest_ns, tails[i].longest_ns);
+    const double span_ns = out.clock_free ? longest_ns : between_ns(whole.start_ns, whole.end_ns);
+    WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
+    step.outlier = sums.is_outlier(list.step);
+    step.tail_ns = tails[i].part_ns;
+    step.own_pipeline_ns = p.longest_ns;
+    step.own_span_ns = longest_ns;
+    step.busiest_ns = p.busiest_ns;
+    if (out.clock_free) step.tail_ns.fill(kNaN);
+    if (!step.outlier) add_stages(p, step, stages);
+    out.units += p.units;
+    out.unnumbered += p.unnumbered;
+    out.without_producer += p.without_producer;
+    out.broken += p.broken;
+    out.overlap_ns += p.overlap_ns;
+    out.busy_ns += p.busy_ns;
+    if (take) take(p.bubbles);
+    std::vector<WaterfallBubble>().swap(p.bubbles);
+    out.steps.push_back(step);
+  }
+  out.stages = mean_stages(stages);
+}
+
 }  // namespace
 
 std::string_view waterfall_part_name(WaterfallPart part) {
@@ -264,82 +352,12 @@ Waterfall waterfall_of(const Trace& trace, const TheoryRun& theory, const Pipeli
     return out;
   }
   out.clock_free = !trace.comparable() && trace.parts.size() > 1;
-  std::vector<Pipeline> pipelines;
-  for (size_t first = 0; first < lists.lists.size();) {
-    Pipeline p;
-    p.first = first;
-    p.last = first = lists.group_end(first);
-    pipelines.push_back(std::move(p));
-  }
+  std::vector<Pipeline> pipelines = pipelines_of(lists);
   const Splitter splitter(trace, theory, lists);
   parallel_for(pipelines.size(), [&](size_t i) { splitter.replay(pipelines[i]); });
-
-  if (!out.clock_free) {
-    std::vector<GapSample> samples;
-    for (Pipeline& p : pipelines) {
-      samples.insert(samples.end(), p.gaps.begin(), p.gaps.end());
-      std::vector<GapSample>().swap(p.gaps);
-    }
-    const EdgeLatencies latencies(trace, std::move(samples));
-    for (const EdgeLatency& edge : latencies.edges())
-      ++(edge.by_messages ? out.latency.by_messages : out.latency.by_gaps);
-    out.latency.median_ns = latencies.median_ns();
-    const bool any = std::any_of(latencies.edges().begin(), latencies.edges().end(),
-                                 [](const EdgeLatency& edge) { return edge.ns > 0; });
-    parallel_for(pipelines.size(), [&](size_t i) {
-      pipelines[i].level_ns[3] = pipelines[i].level_ns[4] = pipelines[i].level_ns[2];
-      if (of_step && !of_step(lists.lists[pipelines[i].first].step)) return;
-      if (any || take) splitter.replay_messages(pipelines[i], latencies, take != nullptr);
-    });
-  } else {
-    for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
-  }
-
-  const std::vector<int32_t>& outliers = sums.outliers;
-  std::vector<StepTail> tails(pipelines.size());
-  std::map<int32_t, const StepSums*> sums_of;
-  for (const StepSums& step : sums.steps) sums_of[step.step] = &step;
-  parallel_for(pipelines.size(), [&](size_t i) {
-    const Pipeline& p = pipelines[i];
-    const StepSums* step = sums_of.at(lists.lists[p.first].step);
-    tails[i] = step_tail(trace, lists, p.first, p.last, *step, p.start_ns, p.end_ns);
-  });
-  out.stages.resize(lists.stages);
-  for (size_t i = 0; i < pipelines.size(); ++i) {
-    Pipeline& p = pipelines[i];
-    const RankList& list = lists.lists[p.first];
-    const StepSums& whole = *sums_of.at(list.step);
-    const double pipeline_ns = out.clock_free ? p.longest_ns : between_ns(p.start_ns, p.end_ns);
-    const double span_ns =
-        out.clock_free ? std::max(p.longest_ns, tails[i].longest_ns) : between_ns(whole.start_ns, whole.end_ns);
-    WaterfallStep step = step_of(p, list, pipeline_ns, span_ns);
-    step.outlier = std::binary_search(outliers.begin(), outliers.end(), list.step);
-    step.tail_ns = tails[i].part_ns;
-    step.own_pipeline_ns = p.longest_ns;
-    step.own_span_ns = std::max(p.longest_ns, tails[i].longest_ns);
-    step.busiest_ns = p.busiest_ns;
-    if (out.clock_free) step.tail_ns.fill(kNaN);
-    if (!step.outlier) add_stages(p, step, out.stages);
-    out.units += p.units;
-    out.unnumbered += p.unnumbered;
-    out.without_producer += p.without_producer;
-    out.broken += p.broken;
-    out.overlap_ns += p.overlap_ns;
-    out.busy_ns += p.busy_ns;
-    if (take) take(p.bubbles);
-    std::vector<WaterfallBubble>().swap(p.bubbles);
-    out.steps.push_back(step);
-  }
-  std::vector<WaterfallStage> stages;
-  for (uint32_t s = 0; s < out.stages.size(); ++s) {
-    WaterfallStage stage = out.stages[s];
-    if (stage.ranks == 0) continue;
-    stage.stage = s;
-    stage.pipeline_ns /= stage.ranks;
-    for (double& ns : stage.part_ns) ns /= stage.ranks;
-    stages.push_back(stage);
-  }
-  out.stages = std::move(stages);
+  for (Pipeline& p : pipelines) p.level_ns[3] = p.level_ns[4] = p.level_ns[2];
+  if (!out.clock_free) replay_latencies(trace, lists, splitter, take != nullptr, of_step, pipelines, out);
+  add_steps(trace, lists, sums, take, pipelines, out);
   return out;
 }
 

@@ -383,6 +383,72 @@ bool turns_round(const Trace& trace) {
   });
 }
 
+// The operations of a run by the names of the artifact: which each cell is, and how many of each there are.
+struct NamedCells {
+  std::vector<WaitOp> op;  // for each cell; kNoOp: none
+  std::array<int64_t, kOps> count{};
+  int64_t unknown = 0;        // cells with other names, or without a place
+  bool work_unknown = false;  // some of them are compute cells
+  int32_t stages = 1;
+};
+
+NamedCells name_cells(const Trace& trace, const std::vector<WaitOp>& by_name) {
+  const Cells& cells = trace.cells;
+  NamedCells named;
+  named.op.assign(cells.size(), kNoOp);
+  for (size_t i = 0; i < cells.size(); ++i) {
+    const Part& part = trace.parts[cells.part[i]];
+    if (cells.step[i] == kUnknown || part.stage == kUnknown || cells.slice[i] == kNoSlice) {
+      ++named.unknown;
+      continue;
+    }
+    const WaitOp op = named.op[i] = by_name[part.slices.name_id[cells.slice[i]]];
+    if (op == kNoOp) {
+      ++named.unknown;
+      named.work_unknown = named.work_unknown || is_compute(cells.kind[i]);
+    } else {
+      ++named.count[op];
+    }
+    named.stages = std::max(named.stages, part.stage + 1);
+  }
+  return named;
+}
+
+// Returns whether the waits of all operations follow from their names.
+bool waits_are_known(const Trace& trace, const NamedCells& named) {
+  // If some of the work is left out, a replay would be of another step; this happens with overlapped pairs and with
+  // names of another framework.
+  if (named.work_unknown || turns_round(trace)) return false;
+  // One stage has no messages. Any other trace with these names but no messages is a table made for the artifact or the
+  // like.
+  const bool messages = named.count[kSendF] > 0 && named.count[kRecvF] > 0;
+  const bool collectives = named.count[kParams] + named.count[kGrads] + named.count[kClip] > 0;
+  return named.count[kF] > 0 && (messages || (named.stages == 1 && collectives));
+}
+
+// Adds the types of the operations that occur, and returns for each operation the index of its type.
+std::array<uint16_t, kOps> add_types(const Cells& cells, const NamedCells& named, std::vector<GraphType>& types) {
+  std::array<uint16_t, kOps> type{};
+  for (size_t t = 0; t < kOps; ++t) {
+    if (named.count[t] == 0) continue;
+    type[t] = static_cast<uint16_t>(types.size());
+    const auto first = std::find(named.op.begin(), named.op.end(), static_cast<WaitOp>(t));
+    types.push_back({kNames[t].name, cells.kind[first - named.op.begin()], kNames[t].communicates});
+  }
+  return type;
+}
+
+// Returns for each part the number of its pipeline, from 1: replicas and tensor-parallel peers are pipelines of their
+// own.
+std::vector<uint64_t> pipeline_numbers(const Trace& trace) {
+  const std::vector<int32_t> position = peer_positions(trace);
+  std::map<std::pair<int32_t, int32_t>, uint64_t> numbers;  // (dp, position) → 1, 2, …
+  std::vector<uint64_t> of_part;
+  for (size_t p = 0; p < trace.parts.size(); ++p)
+    of_part.push_back(numbers.try_emplace({trace.parts[p].dp, position[p]}, numbers.size() + 1).first->second);
+  return of_part;
+}
+
 }  // namespace
 
 std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchRule rule, std::vector<GraphType>& types,
@@ -391,57 +457,16 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
   for (StringId id = 0; id < by_name.size(); ++id) by_name[id] = op_of(trace.names.text(id));
   if (std::find(by_name.begin(), by_name.end(), kF) == by_name.end()) return {};
   const Cells& cells = trace.cells;
-  std::vector<WaitOp> op(cells.size(), kNoOp);
-  std::array<int64_t, kOps> count{};
-  int64_t strange = 0;
-  bool work_left_out = false;
-  int32_t stages = 1;
-  for (size_t i = 0; i < cells.size(); ++i) {
-    const Part& part = trace.parts[cells.part[i]];
-    if (cells.step[i] == kUnknown || part.stage == kUnknown || cells.slice[i] == kNoSlice) {
-      ++strange;
-      continue;
-    }
-    op[i] = by_name[part.slices.name_id[cells.slice[i]]];
-    if (op[i] == kNoOp) {
-      ++strange;
-      work_left_out = work_left_out || is_compute(cells.kind[i]);
-    } else {
-      ++count[op[i]];
-    }
-    stages = std::max(stages, part.stage + 1);
-  }
-  const bool messages = count[kSendF] > 0 && count[kRecvF] > 0;
-  const bool collectives = count[kParams] + count[kGrads] + count[kClip] > 0;
-  // If some of the work is left out, a replay would be of another step; this happens with overlapped pairs and with
-  // names of another framework.
-  if (work_left_out || turns_round(trace)) return {};
-  // One stage has no messages. Any other trace with these names but no messages is a table made for the artifact or the
-  // like.
-  if (count[kF] == 0 || !(messages || (stages == 1 && collectives))) return {};
-
-  std::array<uint16_t, kOps> type{};
-  for (size_t t = 0; t < kOps; ++t) {
-    if (count[t] == 0) continue;
-    type[t] = static_cast<uint16_t>(types.size());
-    types.push_back({kNames[t].name, CellKind::kOther, kNames[t].communicates});
-    for (size_t i = 0; i < op.size(); ++i)
-      if (op[i] == static_cast<WaitOp>(t)) {
-        types.back().kind = cells.kind[i];
-        break;
-      }
-  }
-  if (strange > 0) notes.add(problem::graph_operations_left_out, {}, strange);
-
-  const std::vector<int32_t> position = peer_positions(trace);
-  std::map<std::pair<int32_t, int32_t>, uint64_t> replicas;  // (dp, position) → 1, 2, …
-  std::vector<uint64_t> replica(trace.parts.size());
-  for (size_t p = 0; p < trace.parts.size(); ++p)
-    replica[p] = replicas.try_emplace({trace.parts[p].dp, position[p]}, replicas.size() + 1).first->second;
-  const bool over_replicas = count[kParams] + count[kGrads] > 0 ||
+  const NamedCells named = name_cells(trace, by_name);
+  const std::vector<WaitOp>& op = named.op;
+  if (!waits_are_known(trace, named)) return {};
+  const std::array<uint16_t, kOps> type = add_types(cells, named, types);
+  if (named.unknown > 0) notes.add(problem::graph_operations_left_out, {}, named.unknown);
+  const std::vector<uint64_t> pipeline_of = pipeline_numbers(trace);
+  const bool over_replicas = named.count[kParams] + named.count[kGrads] > 0 ||
                              std::any_of(trace.parts.begin(), trace.parts.end(),
                                          [&](const Part& part) { return part.dp != trace.parts.front().dp; });
-  const bool behind = count[kSeparate] > 0;
+  const bool behind = named.count[kSeparate] > 0;
 
   std::vector<StepRange> ranges = step_ranges(cells);
   std::erase_if(ranges, [](const StepRange& r) { return r.step == kUnknown; });
@@ -456,7 +481,7 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
       if (op[i] == kNoOp) continue;
       if (cells.part[i] != part) {
         part = cells.part[i];
-        std::vector<Rank>& ranks = pipelines[replica[part]];
+        std::vector<Rank>& ranks = pipelines[pipeline_of[part]];
         rank = &ranks.emplace_back();
         rank->stage = trace.parts[part].stage;
       }
@@ -470,12 +495,12 @@ std::vector<StepDraft> draft_operations(const Trace& trace, bool mapped, LaunchR
     std::vector<Meeting> meetings;
     std::vector<uint8_t> fed(draft.ops.size(), 0);
     for (auto& [number, ranks] : pipelines)
-      ReplicaWaits(draft, ranks, number, over_replicas, behind, rule, stages, fed, meetings).add();
+      ReplicaWaits(draft, ranks, number, over_replicas, behind, rule, named.stages, fed, meetings).add();
     form_groups(draft, meetings);
     follow_links(trace, cells, ranges[s], fed, draft);
   });
   std::erase_if(drafts, [](const StepDraft& d) { return d.ops.empty(); });
-  if (count[kClip] > 0) return drafts;
+  if (named.count[kClip] > 0) return drafts;
   const auto gradients = static_cast<uint16_t>(types.size());
   bool together = false;
   for (StepDraft& draft : drafts) together |= gradients_together(draft, gradients);

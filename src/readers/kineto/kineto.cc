@@ -11,7 +11,6 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/torch_facts.h"
-#include "readers/foreign.h"
 #include "readers/common/machines.h"
 #include "readers/common/perfetto_head.h"
 #include "readers/common/rows/dialects.h"
@@ -19,13 +18,14 @@
 #include "readers/common/rows/identity.h"
 #include "readers/common/rows/merge_rows.h"
 #include "readers/common/rows/split_ranks.h"
-#include "readers/xspace_head.h"
+#include "readers/foreign.h"
 #include "readers/kineto/early.h"
 #include "readers/kineto/execution_trace.h"
 #include "readers/kineto/problems.h"
 #include "readers/kineto/read_file.h"
 #include "readers/kineto/sniff.h"
 #include "readers/reader.h"
+#include "readers/xspace_head.h"
 
 namespace stageline {
 namespace kineto {
@@ -296,8 +296,8 @@ Error nothing_usable(const Source& source, const std::optional<Error>& first_err
           "a Chrome trace is [{…},…] or {\"traceEvents\":[{…},…]} with X, or B and E, events"};
 }
 
-Result<Trace> read(const Source& source, const ReadOptions& options) {
-  const std::vector<size_t> chosen = files_to_read(source);
+// Reads the chosen files, each by its own threads; shows rows early to whoever asked for that.
+std::vector<File> read_chosen(const Source& source, const std::vector<size_t>& chosen, const ReadOptions& options) {
   if (options.progress)
     for (const size_t i : chosen) options.progress->expect(source.files[i].size_bytes);
   std::vector<std::vector<File>> read(chosen.size());
@@ -312,63 +312,73 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   });
   std::vector<File> files;
   for (std::vector<File>& of_file : read) std::move(of_file.begin(), of_file.end(), std::back_inserter(files));
+  return files;
+}
 
-  Trace trace;
-  trace.format = "kineto";
-  trace.categories.push_back({"", Category::kOther});
-  std::optional<Error> first_error;
-  const auto unusable = [&](const std::string& path, const std::string& why) {
-    trace.diagnostics.add(problem::kineto_unusable_file, Args().set("why", why), {path});
-  };
+void report_unusable(Trace& trace, const std::string& path, const std::string& why) {
+  trace.diagnostics.add(problem::kineto_unusable_file, Args().set("why", why), {path});
+}
+
+// Files with slices, memory or counters: their facts, and their indices among all that were read.
+struct Usable {
   std::vector<rows::FileFacts> facts;
-  std::vector<size_t> usable;
-  const auto leave_out = [&](const std::vector<size_t>& those, const Problem& problem) {
-    for (auto f = those.rbegin(); f != those.rend(); ++f) {
-      trace.diagnostics.add(problem, {facts[*f].path});
+  std::vector<size_t> files;
+
+  void skip(const std::vector<size_t>& skipped, const Problem& problem, Diagnostics& diagnostics) {
+    for (auto f = skipped.rbegin(); f != skipped.rend(); ++f) {
+      diagnostics.add(problem, {facts[*f].path});
       facts.erase(facts.begin() + static_cast<std::ptrdiff_t>(*f));
-      usable.erase(usable.begin() + static_cast<std::ptrdiff_t>(*f));
-    }
-  };
-  for (size_t k = 0; k < files.size(); ++k) {
-    File& file = files[k];
-    if (file.error) {
-      if (!first_error) first_error = file.error;
-      unusable(file.path, file.error->what);
-    } else if (file.slices == 0 && file.part.memory.empty() && file.part.counters.empty()) {
-      unusable(file.path, "it holds no slices");
-      trace.diagnostics.merge(file.notes);
-    } else {
-      usable.push_back(k);
-      facts.push_back(file.facts);
+      files.erase(files.begin() + static_cast<std::ptrdiff_t>(*f));
     }
   }
-  std::vector<std::string> execution_traces;
-  for (size_t i = 0; i < source.files.size(); ++i)
-    if (std::find(chosen.begin(), chosen.end(), i) == chosen.end()) {
-      if (looks_like_execution_trace(source.head(i)))
-        execution_traces.push_back(source.files[i].path);
-      else if (source.files[i].given)
-        unusable(source.files[i].path, "it is no Chrome trace");
-    }
-  if (std::none_of(usable.begin(), usable.end(), [&](size_t k) { return files[k].slices > 0; }))
-    return nothing_usable(source, first_error);
-  for (const size_t i : perfetto_files(source).with_twin)
-    trace.diagnostics.add(problem::kineto_perfetto_twin, {source.files[i].path});
+};
 
-  leave_out(rows::merged_copies(facts), problem::kineto_same_file_twice);
-  rows::join_processes(facts);
-  leave_out(rows::earlier_runs(facts), problem::kineto_earlier_run);
-  const std::vector<int32_t> ranks = rows::assign_ranks(facts, trace.diagnostics);
-  std::map<int32_t, std::vector<size_t>> by_rank;  // rank → indices of `usable`
-  for (size_t u = 0; u < usable.size(); ++u) by_rank[ranks[u]].push_back(u);
+Usable choose_usable(const std::vector<File>& files, Trace& trace) {
+  Usable usable;
+  for (size_t k = 0; k < files.size(); ++k) {
+    const File& file = files[k];
+    if (file.error) {
+      report_unusable(trace, file.path, file.error->what);
+    } else if (file.slices == 0 && file.part.memory.empty() && file.part.counters.empty()) {
+      report_unusable(trace, file.path, "it holds no slices");
+      trace.diagnostics.merge(file.notes);
+    } else {
+      usable.files.push_back(k);
+      usable.facts.push_back(file.facts);
+    }
+  }
+  return usable;
+}
+
+// Returns the execution traces among the files that are no profiles, and reports what else the user named.
+std::vector<std::string> execution_traces_of(const Source& source, const std::vector<size_t>& chosen, Trace& trace) {
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
+    if (looks_like_execution_trace(source.head(i)))
+      paths.push_back(source.files[i].path);
+    else if (source.files[i].given)
+      report_unusable(trace, source.files[i].path, "it is no Chrome trace");
+  }
+  return paths;
+}
+
+// Makes one part of all files of a rank, ascending by rank, and adds it to the trace with its names.
+void join_ranks(std::vector<File> files, const Usable& usable, const std::vector<int32_t>& ranks, Trace& trace) {
+  std::map<int32_t, std::vector<size_t>> by_rank;  // rank → indices into `usable`
+  for (size_t u = 0; u < usable.files.size(); ++u) by_rank[ranks[u]].push_back(u);
   std::vector<std::pair<int32_t, File>> parts;
   for (const auto& [rank, group] : by_rank) {
-    std::vector<const rows::FileFacts*> group_facts;
-    for (const size_t u : group) group_facts.push_back(&facts[u]);
-    if (group.size() > 1)
-      for (const size_t u : group) files[usable[u]] = File();
-    parts.emplace_back(rank,
-                       group.size() > 1 ? join_files(group_facts, thread_count()) : std::move(files[usable[group[0]]]));
+    if (group.size() == 1) {
+      parts.emplace_back(rank, std::move(files[usable.files[group[0]]]));
+      continue;
+    }
+    std::vector<const rows::FileFacts*> facts;
+    for (const size_t u : group) {
+      facts.push_back(&usable.facts[u]);
+      files[usable.files[u]] = File();
+    }
+    parts.emplace_back(rank, join_files(facts, thread_count()));
   }
   std::vector<std::vector<StringId>> name_maps(parts.size());
   std::vector<std::vector<uint8_t>> category_maps(parts.size());
@@ -380,16 +390,39 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   parallel_for(parts.size(), [&](size_t p) { rename_part(name_maps[p], category_maps[p], parts[p].second.part); });
   for (auto& [rank, file] : parts) {
     if (file.error) {
-      unusable(file.path, file.error->what);
+      report_unusable(trace, file.path, file.error->what);
       continue;
     }
     file.part.rank = rank;
     rows::find_device(file.part);
     trace.parts.push_back(std::move(file.part));
   }
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  const std::vector<size_t> chosen = files_to_read(source);
+  std::vector<File> files = read_chosen(source, chosen, options);
+  Trace trace;
+  trace.format = "kineto";
+  trace.categories.push_back({"", Category::kOther});
+  Usable usable = choose_usable(files, trace);
+  const std::vector<std::string> execution_traces = execution_traces_of(source, chosen, trace);
+  if (std::none_of(usable.files.begin(), usable.files.end(), [&](size_t k) { return files[k].slices > 0; })) {
+    const auto failed =
+        std::find_if(files.begin(), files.end(), [](const File& file) { return file.error.has_value(); });
+    return nothing_usable(source, failed == files.end() ? std::nullopt : failed->error);
+  }
+  for (const size_t i : perfetto_files(source).with_twin)
+    trace.diagnostics.add(problem::kineto_perfetto_twin, {source.files[i].path});
+
+  usable.skip(rows::merged_copies(usable.facts), problem::kineto_same_file_twice, trace.diagnostics);
+  rows::join_processes(usable.facts);
+  usable.skip(rows::earlier_runs(usable.facts), problem::kineto_earlier_run, trace.diagnostics);
+  const std::vector<int32_t> ranks = rows::assign_ranks(usable.facts, trace.diagnostics);
+  join_ranks(std::move(files), usable, ranks, trace);
   lay_over(execution_traces, trace);
-  rows::check_world(facts, ranks, trace.diagnostics);
-  check_runs(facts, trace.diagnostics);
+  rows::check_world(usable.facts, ranks, trace.diagnostics);
+  check_runs(usable.facts, trace.diagnostics);
   number_machines(trace);
   check_clocks(trace);
   if (!trace.parts.empty() && std::all_of(trace.parts.begin(), trace.parts.end(),

@@ -169,6 +169,8 @@ class FileReader {
   uint32_t begin_slice(const Packet& p, const Sequence& s, int64_t time, uint32_t track);
   uint32_t end_slice(const Packet& p, const Sequence& s, int64_t time, uint32_t track);
   bool scan_event(std::string_view body, const Sequence& s, TrackEvent& e);
+  // Reads the legacy part of the current event, and its name where it has none.
+  Legacy read_legacy(const Sequence& s);
   void legacy_event(const Packet& p, Sequence& s, int64_t time, uint32_t track);
   uint32_t begin_row(const Packet& p, const Sequence& s, int64_t time, int64_t dur, uint32_t track, uint32_t name);
   void too_many_rows(int64_t offset);

@@ -260,7 +260,7 @@ void FileReader::event_read(const Packet& p, Sequence& s) {
   }
 }
 
-void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32_t track) {
+FileReader::Legacy FileReader::read_legacy(const Sequence& s) {
   Legacy legacy;
   for (ProtoScan scan(event_.legacy); scan.next();) {
     switch (scan.id) {
@@ -292,6 +292,11 @@ void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32
       default: break;
     }
   }
+  return legacy;
+}
+
+void FileReader::legacy_event(const Packet& p, Sequence& s, int64_t time, uint32_t track) {
+  const Legacy legacy = read_legacy(s);
   if (legacy.pid != kNoNumber || legacy.tid != kNoNumber) track = tracks_.of_thread(legacy.pid, legacy.tid);
   const bool needs_state = (p.flags & kNeedsState) != 0;
   const auto async_track = [&] {

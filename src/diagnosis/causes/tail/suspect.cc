@@ -19,13 +19,14 @@ namespace {
 constexpr double kFarLonger = 2;
 constexpr size_t kMaxNames = 200;  // names of collectives that are distinguished; further ones share one
 
-using TailNames = std::map<std::pair<CellKind, std::string>, uint8_t>;
+using TailNames = std::map<std::pair<CellKind, std::string>, uint8_t>;  // → the number of the name, from 1
+using MedianTails = std::map<uint8_t, std::map<int32_t, double>>;       // for each number the median time on each stage
 
 // Where parameters are sharded, a gather and a scatter move the same bytes between the same ranks, and links are
 // equally quick both ways. If one of the two takes far longer than the other on every stage, it gets the other as
 // `twin`.
-void tell_twin(const TailNames& names, const std::map<uint8_t, std::map<int32_t, double>>& median_ns,
-               const std::string& name, uint8_t number, TailOwn& tail) {
+void tell_twin(const TailNames& names, const MedianTails& median_ns, const std::string& name, uint8_t number,
+               TailOwn& tail) {
   const bool gathers = name.find("gather") != std::string::npos;
   if (!gathers && name.find("scatter") == std::string::npos) return;
   const auto own = median_ns.find(number);
@@ -55,13 +56,15 @@ Suspect tail_suspect(Place place, TailOwn own) {
   return suspect;
 }
 
-// For each name, a world without the time of collectives and optimizers that end after their rank's last compute cell
-// of a step or begin before its first one.
-void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
+// The tails of a run by name: collectives and optimizers that end after their rank's last compute cell of a step or
+// begin before its first one.
+struct Tails {
+  TailNames names;
+  std::vector<uint8_t> of_op;  // for each operation the number of its name; 0: no tail
+};
+Tails find_tails(const CauseScene& scene) {
   const StepGraph& g = scene.graph;
-  // For each operation the number of its name; 0: no tail.
-  const auto of_op = std::make_shared<std::vector<uint8_t>>(g.size(), uint8_t{0});
-  std::map<std::pair<CellKind, std::string>, uint8_t> names;
+  Tails tails{{}, std::vector<uint8_t>(g.size(), 0)};
   std::vector<int64_t> first(g.stage_of.size()), last(g.stage_of.size());
   for (const GraphStep& step : g.steps) {
     std::fill(first.begin(), first.end(), INT64_MAX);
@@ -79,57 +82,48 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
       if (g.cell[op] == kNoCell || (g.ended_ns(op) <= last[part] && g.start_ns[op] >= first[part])) continue;
       std::string name;
       if (g.kind[op] == CellKind::kCollective) name = dashed(scene.trace.slice_name(scene.trace.cells.at(g.cell[op])));
-      if (names.size() == kMaxNames) name.clear();
-      (*of_op)[op] = names.try_emplace({g.kind[op], name}, static_cast<uint8_t>(names.size() + 1)).first->second;
+      if (tails.names.size() == kMaxNames) name.clear();
+      const auto number = static_cast<uint8_t>(tails.names.size() + 1);
+      tails.of_op[op] = tails.names.try_emplace({g.kind[op], name}, number).first->second;
     }
   }
-  // Median times for each name and stage. Where one stage takes far longer than all others, it is compared with them.
+  return tails;
+}
+
+// Returns the median time of each name on each stage.
+MedianTails median_tails(const CauseScene& scene, const Tails& tails) {
+  const StepGraph& g = scene.graph;
   std::map<uint8_t, std::map<int32_t, std::vector<double>>> taken;
   scene.each_op([&](uint32_t op, size_t) {
-    if ((*of_op)[op] != 0 && g.stage(op) != kUnknown) taken[(*of_op)[op]][g.stage(op)].push_back(g.dur_ns[op]);
+    if (tails.of_op[op] != 0 && g.stage(op) != kUnknown) taken[tails.of_op[op]][g.stage(op)].push_back(g.dur_ns[op]);
   });
-  std::map<uint8_t, std::map<int32_t, double>> median_ns;
+  MedianTails median_ns;
   for (auto& [number, by_stage] : taken)
     for (auto& [stage, values] : by_stage) median_ns[number][stage] = std::max(0.0, median_of(std::move(values)));
-  for (const auto& [key, number] : names) {
-    int32_t longest = kUnknown;
-    double own = 0, others = 0;
-    const std::map<int32_t, double>& medians = median_ns[number];
-    for (const auto& [stage, ns] : medians)
-      if (longest == kUnknown || ns > medians.at(longest)) longest = stage;
-    if (medians.size() > 1) {
-      std::vector<double> beside;
-      for (const auto& [stage, ns] : medians)
-        if (stage != longest) beside.push_back(ns);
-      own = medians.at(longest);
-      others = *std::max_element(beside.begin(), beside.end());  // the next longest one
-    }
-    const Place place{.kind = key.first == CellKind::kOptimizer ? PlaceKind::kOptimizer : PlaceKind::kCollective,
-                      .name = key.second};
-    const bool one_stage = medians.size() > 1 && own > kFarLonger * others;
-    if (one_stage) {
-      Place of_stage = place;
-      of_stage.stage = longest;
-      Suspect suspect = tail_suspect(of_stage, {.own_ns = own, .others_ns = others});
-      suspect.without = [of_op, number = number, &g, longest, others](uint32_t op, double& dur, double&) {
-        if ((*of_op)[op] == number && g.stage(op) == longest) dur = std::min(dur, others);
-      };
-      out.push_back(std::move(suspect));
-    }
-    TailOwn tail;
-    if (key.first == CellKind::kCollective) tell_twin(names, median_ns, key.second, number, tail);
-    Suspect suspect = tail_suspect(place, tail);
-    suspect.without = [of_op, number = number, one_stage, &g, longest, others](uint32_t op, double& dur, double&) {
-      if ((*of_op)[op] != number) return;
-      // The extra time of one stage is a cause of its own.
-      dur = std::min(dur, one_stage && g.stage(op) == longest ? std::max(0.0, dur - others) : 0.0);
-    };
-    out.push_back(std::move(suspect));
-  }
-  if (names.empty()) return;
-  // Idle time before tails though everything that they wait for has ended. It is the delay that even the least late
-  // operation of a type has (launch_delays), which no other rank explains; and before optimizers also the time in which
-  // all ranks wait for each other in an exchange that nobody recorded.
+  return median_ns;
+}
+
+// The stage on which a tail takes the longest time, and the next longest time of a stage; kUnknown and 0: one stage.
+struct LongestStage {
+  int32_t stage = kUnknown;
+  double own_ns = 0, others_ns = 0;
+  bool stands_out() const { return stage != kUnknown && own_ns > kFarLonger * others_ns; }
+};
+LongestStage longest_stage(const std::map<int32_t, double>& medians) {
+  LongestStage longest;
+  if (medians.size() < 2) return longest;
+  for (const auto& [stage, ns] : medians)
+    if (longest.stage == kUnknown || ns > longest.own_ns) longest.stage = stage, longest.own_ns = ns;
+  for (const auto& [stage, ns] : medians)
+    if (stage != longest.stage) longest.others_ns = std::max(longest.others_ns, ns);
+  return longest;
+}
+
+// Idle time before tails though everything that they wait for has ended. It is the delay that even the least late
+// operation of a type has (launch_delays), which no other rank explains; and before optimizers also the time in which
+// all ranks wait for each other in an exchange that nobody recorded.
+Suspect idle_before(const CauseScene& scene, const std::shared_ptr<const Tails>& tails) {
+  const StepGraph& g = scene.graph;
   const auto unrecorded = [&g](uint32_t op) { return g.kind[op] == CellKind::kCollective && g.cell[op] == kNoCell; };
   std::vector<double> together_ns(g.steps.size(), 0);
   scene.each_op([&](uint32_t op, size_t s) {
@@ -137,7 +131,7 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
   });
   std::vector<RankWindow> windows;
   scene.each_op([&](uint32_t op, size_t s) {
-    if ((*of_op)[op] == 0) return;
+    if (tails->of_op[op] == 0) return;
     const double before = g.delay_ns[op] + (g.kind[op] == CellKind::kOptimizer ? together_ns[s] : 0);
     if (!(before > 0)) return;
     const Cells& cells = scene.trace.cells;
@@ -145,11 +139,44 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
     windows.push_back({cells.part[g.cell[op]], start - static_cast<int64_t>(before), start});
   });
   Suspect idle = tail_suspect({.kind = PlaceKind::kHost, .name = name_that_fills(scene.trace, std::move(windows))}, {});
-  idle.without = [of_op, unrecorded](uint32_t op, double& dur, double& delay) {
-    if ((*of_op)[op] != 0) delay = std::min(delay, 0.0);
+  idle.without = [tails, unrecorded](uint32_t op, double& dur, double& delay) {
+    if (tails->of_op[op] != 0) delay = std::min(delay, 0.0);
     if (unrecorded(op)) dur = std::min(dur, 0.0);
   };
-  out.push_back(std::move(idle));
+  return idle;
+}
+
+// For each name, a world without its tails. Where one stage takes far longer than all others, its extra time is a cause
+// of its own.
+void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
+  const StepGraph& g = scene.graph;
+  const auto tails = std::make_shared<const Tails>(find_tails(scene));
+  if (tails->names.empty()) return;
+  MedianTails median_ns = median_tails(scene, *tails);
+  for (const auto& [key, number] : tails->names) {
+    const LongestStage longest = longest_stage(median_ns[number]);
+    const Place place{.kind = key.first == CellKind::kOptimizer ? PlaceKind::kOptimizer : PlaceKind::kCollective,
+                      .name = key.second};
+    if (longest.stands_out()) {
+      Place of_stage = place;
+      of_stage.stage = longest.stage;
+      Suspect suspect = tail_suspect(of_stage, {.own_ns = longest.own_ns, .others_ns = longest.others_ns});
+      suspect.without = [tails, number = number, &g, longest](uint32_t op, double& dur, double&) {
+        if (tails->of_op[op] == number && g.stage(op) == longest.stage) dur = std::min(dur, longest.others_ns);
+      };
+      out.push_back(std::move(suspect));
+    }
+    TailOwn tail;
+    if (key.first == CellKind::kCollective) tell_twin(tails->names, median_ns, key.second, number, tail);
+    Suspect suspect = tail_suspect(place, tail);
+    suspect.without = [tails, number = number, &g, longest](uint32_t op, double& dur, double&) {
+      if (tails->of_op[op] != number) return;
+      const bool extra = longest.stands_out() && g.stage(op) == longest.stage;
+      dur = std::min(dur, extra ? std::max(0.0, dur - longest.others_ns) : 0.0);
+    };
+    out.push_back(std::move(suspect));
+  }
+  out.push_back(idle_before(scene, tails));
 }
 
 // One that is shorter than a cell belongs to every training loop, as time between steps does, and so may as much of a

@@ -21,29 +21,43 @@ void append_facts(std::vector<Fact>& to, std::vector<Fact>& from, uint32_t first
 
 }  // namespace
 
+void FileRows::map_streams(std::vector<uint16_t>& map, const Dictionaries& from) {
+  for (size_t id = map.size(); id < from.streams.size(); ++id) {
+    if (id == 0) {
+      map.push_back(0);
+      continue;
+    }
+    const auto known = dictionaries.stream_ids.find(from.streams[id]);
+    if (known != dictionaries.stream_ids.end()) {
+      map.push_back(known->second);
+    } else if (dictionaries.streams.size() < UINT16_MAX) {
+      map.push_back(static_cast<uint16_t>(dictionaries.streams.size()));
+      dictionaries.stream_ids.emplace(from.streams[id], map.back());
+      dictionaries.streams.push_back(from.streams[id]);
+    } else {
+      map.push_back(0);
+      rest.diagnostics.add(problem::kineto_many_streams, {path});
+    }
+  }
+}
+
+void FileRows::append_counters(const std::vector<CounterPoint>& points, const std::vector<uint32_t>& names) {
+  for (const CounterPoint& point : points) {
+    const uint32_t series = names[point.series];
+    const auto [it, added] = counter_ids_.try_emplace(series, counters.size());
+    if (added) counters.push_back({std::string(dictionaries.names.text(series)), {}, {}});
+    counters[it->second].time_ns.push_back(point.time_ns);
+    counters[it->second].value.push_back(point.value);
+  }
+}
+
 void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) {
   if (maps_.size() <= parser) maps_.resize(parser + 1);
   Maps& maps = maps_[parser];
   extend(maps.names, from.names, dictionaries.names);
   extend(maps.categories, from.categories, dictionaries.categories);
   extend(maps.threads, from.threads, dictionaries.threads);
-  for (size_t id = maps.streams.size(); id < from.streams.size(); ++id) {
-    if (id == 0) {
-      maps.streams.push_back(0);
-      continue;
-    }
-    const auto known = dictionaries.stream_ids.find(from.streams[id]);
-    if (known != dictionaries.stream_ids.end()) {
-      maps.streams.push_back(known->second);
-    } else if (dictionaries.streams.size() < UINT16_MAX) {
-      maps.streams.push_back(static_cast<uint16_t>(dictionaries.streams.size()));
-      dictionaries.stream_ids.emplace(from.streams[id], maps.streams.back());
-      dictionaries.streams.push_back(from.streams[id]);
-    } else {
-      maps.streams.push_back(0);
-      rest.diagnostics.add(problem::kineto_many_streams, {path});
-    }
-  }
+  map_streams(maps.streams, from);
   const auto first_row = static_cast<uint32_t>(row_count);
   const auto first_index = static_cast<uint32_t>(rest.event_count);
   const auto map_row = [&](Row& row) {
@@ -88,13 +102,7 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
     rest.process_names.push_back({maps.names[said.pid], maps.names[said.name]});
   for (const ThreadName& name : chunk.thread_names)
     rest.thread_names.push_back({maps.threads[name.thread], maps.names[name.name]});
-  for (const CounterPoint& point : chunk.counters) {
-    const uint32_t series = maps.names[point.series];
-    const auto [it, added] = counter_ids_.try_emplace(series, counters.size());
-    if (added) counters.push_back({std::string(dictionaries.names.text(series)), {}, {}});
-    counters[it->second].time_ns.push_back(point.time_ns);
-    counters[it->second].value.push_back(point.value);
-  }
+  append_counters(chunk.counters, maps.names);
   for (HalfEvent& half : chunk.halves) {
     map_row(half.row);
     half.async_key = maps.names[half.async_key];

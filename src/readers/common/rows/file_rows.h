@@ -202,6 +202,9 @@ struct FileRows {
     std::vector<uint32_t> names, categories, threads;
     std::vector<uint16_t> streams;
   };
+  // Extends a map by the streams that are new since the last chunk of this parser.
+  void map_streams(std::vector<uint16_t>& map, const Dictionaries& from);
+  void append_counters(const std::vector<CounterPoint>& points, const std::vector<uint32_t>& names);
   void join_halves(const std::vector<HalfEvent>& halves);
 
   std::vector<Maps> maps_;                                     // one for each parser
