@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "base/parallel.h"
-#include "pipeline/clocks/blame.h"
 #include "pipeline/clocks/clock_graph.h"
 #include "pipeline/clocks/likely_error.h"
+#include "pipeline/clocks/wrong_edge.h"
 
 namespace stageline::align {
 namespace {
@@ -58,16 +58,16 @@ void to_root(std::vector<double>& x, const std::vector<int32_t>& component) {
   for (size_t i = 0; i < x.size(); ++i) x[i] -= zero[i];
 }
 
-// Drops from each negative cycle the edge that blamed_before() orders first.
-void drop_blamed(std::vector<Edge>& edges, const std::vector<Limit>& limits,
-                 const std::vector<std::vector<int32_t>>& cycles, const std::vector<double>& oddness,
-                 Solution& solution) {
+// Drops from each negative cycle the edge that drop_first() puts before the others.
+void drop_wrong(std::vector<Edge>& edges, const std::vector<Limit>& limits,
+                const std::vector<std::vector<int32_t>>& cycles, const std::vector<double>& residuals,
+                Solution& solution) {
   for (const std::vector<int32_t>& cycle : cycles) {
     Solution::Dropped dropped{0, {}};
     for (const int32_t l : cycle) dropped.cycle.push_back(static_cast<size_t>(limits[l].edge));
     dropped.edge = dropped.cycle.front();
     for (const size_t e : dropped.cycle)
-      if (blamed_before(edges[e], oddness[e], edges[dropped.edge], oddness[dropped.edge])) dropped.edge = e;
+      if (drop_first(edges[e], residuals[e], edges[dropped.edge], residuals[dropped.edge])) dropped.edge = e;
     edges[dropped.edge].dropped = true;
     solution.dropped.push_back(std::move(dropped));
   }
@@ -85,7 +85,7 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
   Solution solution;
   std::vector<int32_t> component;
   Intervals drifts, offsets;
-  std::vector<double> odd_drifts, odd_offsets;  // for each edge; filled when first needed
+  std::vector<double> drift_residuals, offset_residuals;  // for each edge; filled when first needed
   // Bounds of the offsets at t = 0 whatever the drift, and of the drifts whatever the offset: facts, not guesses.
   for (int round = 0;; ++round) {
     std::vector<Guess> ties;
@@ -110,11 +110,11 @@ Solution solve(size_t node_count, std::vector<Edge>& edges, double drift_limit) 
       for (Edge& e : edges) e.dropped = true;  // a run whose every part contradicts the rest: nothing is tied
       solution.hopeless = true;
     } else if (!wrong_drifts.empty()) {
-      if (odd_drifts.empty()) odd_drifts = oddness(node_count, edges, true);
-      drop_blamed(edges, drift_limits, wrong_drifts, odd_drifts, solution);
+      if (drift_residuals.empty()) drift_residuals = residual_errors(node_count, edges, true);
+      drop_wrong(edges, drift_limits, wrong_drifts, drift_residuals, solution);
     } else {
-      if (odd_offsets.empty()) odd_offsets = oddness(node_count, edges, false);
-      drop_blamed(edges, offset_limits, wrong_offsets, odd_offsets, solution);
+      if (offset_residuals.empty()) offset_residuals = residual_errors(node_count, edges, false);
+      drop_wrong(edges, offset_limits, wrong_offsets, offset_residuals, solution);
     }
   }
 
