@@ -18,7 +18,11 @@ Status write_csv(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter csv_exporter = {"csv", "the cells as comma-separated values", {"csv"}, false, true, write_csv,
-                                      true};
+extern const Exporter csv_exporter = {.name = "csv",
+                                      .summary = "the cells as comma-separated values",
+                                      .extensions = {"csv"},
+                                      .needs_tables = true,
+                                      .write = write_csv,
+                                      .draws_cells = true};
 
 }  // namespace stageline

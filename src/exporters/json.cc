@@ -74,8 +74,10 @@ Status write_json(const ExportInput& input, const std::string& path) {
 }  // namespace
 
 // It has no extension: ".json" is used by half a dozen formats, so this one has to be asked for by name.
-extern const Exporter json_exporter = {
-    "json", "every table, flaw and finding as one JSON object", {}, false, true, write_json, false, false, "", false,
-    true};
+extern const Exporter json_exporter = {.name = "json",
+                                       .summary = "every table, flaw and finding as one JSON object",
+                                       .needs_tables = true,
+                                       .write = write_json,
+                                       .whole_tables = true};
 
 }  // namespace stageline

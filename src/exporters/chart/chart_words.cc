@@ -45,9 +45,8 @@ std::string chart_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
   Args args;
   args.set("by", evidence_list(clocks.by)).set("error", clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns));
   args.set("half", clocks.half_ns < 0 ? "" : human_duration(clocks.half_ns));
-  const size_t untied = clocks.untied.size();
-  args.set("ranks", std::to_string(untied)).flag("one", untied == 1);
-  args.set("unaligned", untied == 0 ? Text() : words("chart.clocks.unaligned_ranks", args));
+  if (!clocks.untied.empty())
+    args.set("unaligned", words("chart.clocks.unaligned_ranks", Args().count("n", std::ssize(clocks.untied))));
   return chart_word(lang, "clocks.aligned", args);
 }
 

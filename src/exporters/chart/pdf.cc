@@ -1,4 +1,4 @@
-// PDF: the pipeline chart on one page of the chart's size, with text as text.
+// Draws the pipeline chart on one PDF page of the chart's size, with text as text.
 #include <cairo-pdf.h>
 
 #include <algorithm>
@@ -29,7 +29,11 @@ Status write_pdf(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter pdf_exporter = {
-    "pdf", "the pipeline chart as a PDF page", {"pdf"}, false, false, write_pdf, true, false, "", true};
+extern const Exporter pdf_exporter = {.name = "pdf",
+                                      .summary = "the pipeline chart as a PDF page",
+                                      .extensions = {"pdf"},
+                                      .write = write_pdf,
+                                      .draws_cells = true,
+                                      .one_axis = true};
 
 }  // namespace stageline

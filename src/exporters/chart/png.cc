@@ -53,7 +53,11 @@ Result<PngChart> png_chart(const ExportInput& input, const std::string& path) {
   return png;
 }
 
-extern const Exporter png_exporter = {
-    "png", "the pipeline chart as an image", {"png"}, false, false, write_png, true, false, "", true};
+extern const Exporter png_exporter = {.name = "png",
+                                      .summary = "the pipeline chart as an image",
+                                      .extensions = {"png"},
+                                      .write = write_png,
+                                      .draws_cells = true,
+                                      .one_axis = true};
 
 }  // namespace stageline

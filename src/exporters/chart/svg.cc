@@ -61,7 +61,11 @@ Status write_svg(const ExportInput& input, const std::string& path) {
 
 }  // namespace
 
-extern const Exporter svg_exporter = {
-    "svg", "the pipeline chart as vectors", {"svg"}, false, false, write_svg, true, false, "", true};
+extern const Exporter svg_exporter = {.name = "svg",
+                                      .summary = "the pipeline chart as vectors",
+                                      .extensions = {"svg"},
+                                      .write = write_svg,
+                                      .draws_cells = true,
+                                      .one_axis = true};
 
 }  // namespace stageline
