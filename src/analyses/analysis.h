@@ -47,13 +47,13 @@ class AnalysisOptions {
   bool has(std::string_view name) const { return values_.find(name) != values_.end(); }
   std::string text(std::string_view name, std::string_view fallback = "") const;
   Result<bool> flag(std::string_view name, bool fallback) const;
-  Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least = INT64_MIN,
-                          int64_t most = INT64_MAX) const;
+  Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t min = INT64_MIN,
+                          int64_t max = INT64_MAX) const;
   Result<double> real(std::string_view name, double fallback) const;
   // Returns a share of the time, from 0 to 1.
   Result<double> share(std::string_view name, double fallback) const;
   // Returns ns. A time without a unit is in microseconds, as in HTA; "30us" and "1ms" work too.
-  Result<int64_t> microseconds(std::string_view name, int64_t fallback_ns) const;
+  Result<int64_t> duration_ns(std::string_view name, int64_t fallback_ns) const;
   // Splits "a,b,c" into texts without blanks around them.
   std::vector<std::string> list(std::string_view name) const;
   // Reads "0-3,8"; the result is empty when the option was not given.

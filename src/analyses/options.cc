@@ -7,8 +7,10 @@
 namespace stageline {
 namespace {
 
-Error bad_value(std::string_view name, const std::string& value, const std::string& wanted) {
-  return make_error(ErrorCode::kUsage, "--" + std::string(name) + " must be " + wanted + ", not \"" + value + "\"");
+Error bad_value(std::string_view name, const std::string& value, const std::string& wanted,
+                const std::string& hint = "") {
+  return make_error(ErrorCode::kUsage, "--" + std::string(name) + " must be " + wanted + ", not \"" + value + "\"",
+                    hint);
 }
 
 }  // namespace
@@ -26,14 +28,14 @@ Result<bool> AnalysisOptions::flag(std::string_view name, bool fallback) const {
   return bad_value(name, it->second, "true or false");
 }
 
-Result<int64_t> AnalysisOptions::integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const {
+Result<int64_t> AnalysisOptions::integer(std::string_view name, int64_t fallback, int64_t min, int64_t max) const {
   const auto it = values_.find(name);
   if (it == values_.end()) return fallback;
   const auto value = parse_int(trim(it->second));
-  if (value && *value >= least && *value <= most) return *value;
+  if (value && *value >= min && *value <= max) return *value;
   std::string wanted = "a whole number";
-  if (least != INT64_MIN) wanted += " from " + std::to_string(least);
-  if (most != INT64_MAX) wanted += " to " + std::to_string(most);
+  if (min != INT64_MIN) wanted += " from " + std::to_string(min);
+  if (max != INT64_MAX) wanted += " to " + std::to_string(max);
   return bad_value(name, it->second, wanted);
 }
 
@@ -48,12 +50,11 @@ Result<double> AnalysisOptions::real(std::string_view name, double fallback) con
 Result<double> AnalysisOptions::share(std::string_view name, double fallback) const {
   Result<double> value = real(name, fallback);
   if (value && !(*value >= 0 && *value <= 1))
-    return make_error(ErrorCode::kUsage, "--" + std::string(name) + " must be from 0 to 1",
-                      "0.8 stands for 80 % of the time");
+    return bad_value(name, text(name), "from 0 to 1", "0.8 stands for 80 % of the time");
   return value;
 }
 
-Result<int64_t> AnalysisOptions::microseconds(std::string_view name, int64_t fallback_ns) const {
+Result<int64_t> AnalysisOptions::duration_ns(std::string_view name, int64_t fallback_ns) const {
   const auto it = values_.find(name);
   if (it == values_.end()) return fallback_ns;
   std::string_view text = trim(it->second);
@@ -80,7 +81,11 @@ std::vector<std::string> AnalysisOptions::list(std::string_view name) const {
 Result<std::vector<int32_t>> AnalysisOptions::numbers(std::string_view name) const {
   const auto it = values_.find(name);
   if (it == values_.end()) return std::vector<int32_t>();
-  return parse_number_list(it->second);
+  Result<std::vector<int32_t>> numbers = parse_number_list(it->second);
+  if (numbers) return numbers;
+  Error error = std::move(numbers).error();
+  error.what = "--" + std::string(name) + ": " + error.what;
+  return error;
 }
 
 }  // namespace stageline

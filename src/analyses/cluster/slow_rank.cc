@@ -198,7 +198,7 @@ Table late_table(const TorchRun& run, Sums& sums, size_t most) {
 }
 
 Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
-  TRY(late_ns, input.options.microseconds("late", kLateNs));
+  TRY(late_ns, input.options.duration_ns("late", kLateNs));
   TRY(most, input.options.integer("top", 15, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);

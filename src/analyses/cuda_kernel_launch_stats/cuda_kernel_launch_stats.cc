@@ -260,11 +260,11 @@ Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& optio
 Result<Options> options_of(const AnalysisInput& input) {
   Options options;
   if (Status taken =
-          take(input.options.microseconds("runtime-cutoff", options.runtime_cutoff_ns), options.runtime_cutoff_ns);
+          take(input.options.duration_ns("runtime-cutoff", options.runtime_cutoff_ns), options.runtime_cutoff_ns);
       !taken)
     return std::move(taken).error();
   if (Status taken =
-          take(input.options.microseconds("launch-delay-cutoff", options.delay_cutoff_ns), options.delay_cutoff_ns);
+          take(input.options.duration_ns("launch-delay-cutoff", options.delay_cutoff_ns), options.delay_cutoff_ns);
       !taken)
     return std::move(taken).error();
   TRY_OK(take(input.options.flag("include-memory-events", true), options.memory));

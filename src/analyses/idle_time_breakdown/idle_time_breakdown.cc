@@ -146,7 +146,7 @@ Result<IdleOptions> options_of(const AnalysisInput& input) {
   TRY_OK(take(input.options.numbers("streams"), options.streams));
   if (!input.hta && input.options.has("consecutive-kernel-delay"))
     return make_error(ErrorCode::kUsage, "--consecutive-kernel-delay belongs to HTA's rule", "add --compat hta");
-  TRY_OK(take(input.options.microseconds("consecutive-kernel-delay", 30'000), options.delay_ns));
+  TRY_OK(take(input.options.duration_ns("consecutive-kernel-delay", 30'000), options.delay_ns));
   TRY_OK(take(input.options.flag("show-idle-interval-stats", false), options.statistics));
   return options;
 }

@@ -79,6 +79,43 @@ void write_lanes(JsonWriter& json, const Timeline& timeline, const PageLanes* pa
   json.end_array();
 }
 
+void write_texts(JsonWriter& json, const char* key, const std::vector<std::string>& texts) {
+  json.key(key).begin_array();
+  for (const std::string& text : texts) json.value(valid_utf8(text));
+  json.end_array();
+}
+
+void write_clock(JsonWriter& json, const Trace& trace) {
+  json.key("clock").begin_object().field("state", clock_name(trace.clock));
+  json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
+}
+
+// Writes what a report as one file has of its run.
+void write_file(JsonWriter& json, const RunState& state) {
+  json.key("file").begin_object().field("left_out", state.page->left_out).field("command", state.command);
+  json.field("theory", state.shows_theory).field("compare", state.compares).field("what_if", state.replays);
+  json.end_object();
+}
+
+void write_steps(JsonWriter& json, const Timeline& timeline) {
+  json.key("steps").begin_array();
+  for (const ViewStep& step : timeline.steps()) {
+    json.begin_object().field("number", step.number);
+    json.field("start_ns", step.start_ns).field("end_ns", step.end_ns).end_object();
+  }
+  json.end_array();
+}
+
+void write_flaws(JsonWriter& json, const Diagnostics& notes) {
+  json.key("flaws").begin_array();
+  for (const Diagnostic& d : notes.items()) {
+    if (d.severity == Severity::kInfo) continue;
+    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
+    json.field("message", valid_utf8(d.message.en)).field("count", d.count).end_object();
+  }
+  json.end_array();
+}
+
 bool has_flows(const Trace& trace) {
   if (!trace.links.empty()) return true;
   return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
@@ -95,48 +132,21 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   JsonWriter json;
   json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
   json.field("revision", state.revision).field("whole", state.is_whole);
-  json.key("paths").begin_array();
-  for (const std::string& path : paths) json.value(valid_utf8(path));
-  json.end_array();
-  if (!state.places.empty()) {
-    json.key("places").begin_array();
-    for (const std::string& place : state.places) json.value(valid_utf8(place));
-    json.end_array();
-  }
+  write_texts(json, "paths", paths);
+  if (!state.places.empty()) write_texts(json, "places", state.places);
   json.field("description", valid_utf8(trace.description)).field("format", trace.format);
   json.field("origin_ns", std::to_string(timeline.origin_ns())).field("span_ns", timeline.span_ns());
   json.field("slices", timeline.slice_count()).field("chunks", timeline.chunk_count());
-  json.key("clock").begin_object().field("state", clock_name(trace.clock));
-  json.field("uncertainty_ns", trace.alignment_half_ns()).end_object();
+  write_clock(json, trace);
   write_palette(json);
   write_kinds(json, timeline.kinds_present());
   write_ranks(json, trace);
   write_groupings(json, trace);
   write_lanes(json, timeline, state.page);
-  if (state.page)
-    json.key("file")
-        .begin_object()
-        .field("left_out", state.page->left_out)
-        .field("command", state.command)
-        .field("theory", state.shows_theory)
-        .field("compare", state.compares)
-        .field("what_if", state.replays)
-        .end_object();
-  json.key("steps").begin_array();
-  for (const ViewStep& step : timeline.steps())
-    json.begin_object()
-        .field("number", step.number)
-        .field("start_ns", step.start_ns)
-        .field("end_ns", step.end_ns)
-        .end_object();
-  json.end_array().field("theory", false).field("flows", has_flows(trace)).field("calls", has_calls(trace));
-  json.key("flaws").begin_array();
-  for (const Diagnostic& d : state.notes.items()) {
-    if (d.severity == Severity::kInfo) continue;
-    json.begin_object().field("name", d.name).field("severity", severity_name(d.severity));
-    json.field("message", valid_utf8(d.message.en)).field("count", d.count).end_object();
-  }
-  json.end_array();
+  if (state.page) write_file(json, state);
+  write_steps(json, timeline);
+  json.field("flows", has_flows(trace)).field("calls", has_calls(trace));
+  write_flaws(json, state.notes);
   write_sentences(json, {}, state.notes, 0);
   json.end_object();
   return json.take();

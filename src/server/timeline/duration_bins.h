@@ -9,21 +9,24 @@
 
 namespace stageline {
 
-// Returns the bin of a duration ≥ 0, ascending: one for each nanosecond below 32 ns, then 32 for each power of two.
 inline constexpr int kSubBits = 5;
-inline constexpr size_t kDurationBins = (62 - kSubBits + 1) << kSubBits;
+inline constexpr uint64_t kSubBins = 1 << kSubBits;  // bins of one octave
+inline constexpr size_t kDurationBins = (62 - kSubBits + 1) * kSubBins;
+
+// Returns the bin of a duration, 0 ≤ dur_ns < 2^62, ascending: one bin for each nanosecond below 32 ns, then 32 for
+// each power of two. Example: 1 000 ns lies in bin 190, which begins at 992 ns.
 constexpr size_t duration_bin(int64_t dur_ns) {
   const uint64_t d = dur_ns;
-  if (d < (uint64_t{1} << kSubBits)) return d;
+  if (d < kSubBins) return d;
   const int octave = static_cast<int>(std::bit_width(d)) - 1 - kSubBits;
-  return (static_cast<size_t>(octave + 1) << kSubBits) + static_cast<size_t>((d >> octave) & ((1u << kSubBits) - 1));
+  return (octave + 1) * kSubBins + ((d >> octave) & (kSubBins - 1));
 }
 // Returns the minimum duration in a bin.
 constexpr int64_t bin_start_ns(size_t bin) {
-  if (bin < (size_t{1} << kSubBits)) return bin;
-  const size_t octave = (bin >> kSubBits) - 1;
-  return ((bin & ((size_t{1} << kSubBits) - 1)) + (size_t{1} << kSubBits)) << octave;
+  if (bin < kSubBins) return bin;
+  return ((bin & (kSubBins - 1)) + kSubBins) << ((bin >> kSubBits) - 1);
 }
+static_assert(duration_bin(1000) == 190 && bin_start_ns(190) == 992);
 
 // A quantile by nearest rank, taken as the middle of its bin and kept within [min, max]. `bins` are the counts of the
 // bins from `first` on.
