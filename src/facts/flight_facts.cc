@@ -1,7 +1,5 @@
 #include "facts/flight_facts.h"
 
-#include <algorithm>
-
 namespace stageline {
 namespace {
 
@@ -11,11 +9,6 @@ struct FlightFact {
 };
 
 }  // namespace
-
-bool has_flight_calls(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(),
-                     [](const Part& part) { return !part.flight_calls.empty(); });
-}
 
 const FlightReport& flight_of(const Run& run) { return run.fact<FlightFact>(); }
 

@@ -6,9 +6,7 @@
 
 namespace stageline {
 
-// Returns true when the trace is a flight recorder's, whose parts hold calls but no times of work.
-bool has_flight_calls(const Trace& trace);
-
+// Returns the calls of the run's flight recorders, matched over ranks; made when first asked.
 const FlightReport& flight_of(const Run& run);
 
 }  // namespace stageline

@@ -8,6 +8,7 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
+#include "model/lost_work.h"
 #include "model/statistics.h"
 #include "profile/memory_answer.h"
 #include "profile/operator_groups.h"
@@ -105,7 +106,7 @@ ProfileSums sums_of(const Trace& trace) {
   if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, sums);
   const auto has_transfers = [](const Part& p) { return !p.transfers.empty() || !p.link_summaries.empty(); };
   if (std::any_of(trace.parts.begin(), trace.parts.end(), has_transfers)) add_slow_links(torch, sums);
-  const std::vector<bool> lacks = lacks_kernels(torch);
+  const std::vector<bool> lacks = parts_without_kernels(*torch.trace, torch.parts);
   for (size_t k = count; k-- > 0;)
     if (lacks[k]) sums.ranks.erase(sums.ranks.begin() + k);
   return sums;

@@ -29,8 +29,4 @@ struct DeviceTime {
 // In hta mode the span holds the time between two recordings too. O(n log n) in the rows.
 DeviceTime device_time(const TorchRun& run, const TorchRank& rank);
 
-// For each part of the run, whether its kernels are in no file though those of other parts are: what is left of its
-// device work has no shares to compare with theirs.
-std::vector<bool> lacks_kernels(const TorchRun& run);
-
 }  // namespace stageline

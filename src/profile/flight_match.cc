@@ -470,6 +470,11 @@ std::string_view flight_verdict_name(FlightVerdict verdict) {
   return "";
 }
 
+bool has_flight_calls(const Trace& trace) {
+  return std::any_of(trace.parts.begin(), trace.parts.end(),
+                     [](const Part& part) { return !part.flight_calls.empty(); });
+}
+
 FlightReport match_flight(const Trace& trace) { return Matcher(trace).match(); }
 
 std::string flight_group_text(const FlightGroup& group) {

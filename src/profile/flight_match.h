@@ -73,6 +73,9 @@ struct FlightReport {
   int64_t overwritten = 0;
 };
 
+// Returns true when the trace is a flight recorder's, whose parts hold calls but no times of work.
+bool has_flight_calls(const Trace& trace);
+
 // O(calls log calls).
 FlightReport match_flight(const Trace& trace);
 

@@ -28,36 +28,44 @@ constexpr std::array<double, 98> kCritical = {
     0.368, 0.368, 0.366, 0.365, 0.364, 0.363, 0.361, 0.360, 0.359, 0.358, 0.356, 0.356, 0.355, 0.353,
     0.352, 0.352, 0.351, 0.350, 0.349, 0.348, 0.347, 0.346, 0.345, 0.344, 0.344, 0.343, 0.341, 0.341};
 
+// Returns the index of the minimum if it is an outlier. With x the sorted times, Dixon's statistics of 3 to 7, 8 to 10,
+// 11 to 13 and more values are
+//   r10 = (x2 − x1) ÷ (xn − x1), r11 = (x2 − x1) ÷ (xn−1 − x1), r21 = (x3 − x1) ÷ (xn−1 − x1), r22 = (x3 − x1) ÷ (xn−2
+//   − x1).
 std::vector<size_t> by_dixon(const std::vector<double>& times) {
   const size_t n = times.size();
   if (n < 3 || std::set<double>(times.begin(), times.end()).size() <= 3) return {};
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
-  const size_t near = n <= 10 ? 1 : 2, far = n <= 7 ? n - 1 : n <= 13 ? n - 2 : n - 3;
-  const double range = sorted[far] - sorted[0];
-  if (range == 0 || !((sorted[near] - sorted[0]) / range > kCritical[n - 3])) return {};
+  const size_t neighbour = n <= 10 ? 1 : 2, last = n <= 7 ? n - 1 : n <= 13 ? n - 2 : n - 3;
+  const double range = sorted[last] - sorted[0];
+  if (range == 0 || !((sorted[neighbour] - sorted[0]) / range > kCritical[n - 3])) return {};
   return {static_cast<size_t>(std::find(times.begin(), times.end(), sorted[0]) - times.begin())};
 }
 
+// Returns the indexes of times more than three standard deviations below the mean, and that of the minimum if some time
+// is as far above it.
 std::vector<size_t> by_deviation(const std::vector<double>& times) {
   const double mean = mean_of(times);
   double squares = 0;
   for (const double t : times) squares += (t - mean) * (t - mean);
-  const double three = 3 * std::sqrt(squares / times.size());
+  const double limit = 3 * std::sqrt(squares / times.size());
   std::vector<size_t> out;
   for (size_t i = 0; i < times.size(); ++i)
-    if (times[i] < mean - three) out.push_back(i);
-  const size_t least = std::min_element(times.begin(), times.end()) - times.begin();
-  if (*std::max_element(times.begin(), times.end()) > mean + three &&
-      std::find(out.begin(), out.end(), least) == out.end())
-    out.push_back(least);
+    if (times[i] < mean - limit) out.push_back(i);
+  const size_t shortest = std::min_element(times.begin(), times.end()) - times.begin();
+  if (*std::max_element(times.begin(), times.end()) > mean + limit &&
+      std::find(out.begin(), out.end(), shortest) == out.end())
+    out.push_back(shortest);
   return out;
 }
 
-struct One {
+struct RankOp {
   int64_t rank = 0, start_ns = 0;
   double us = 0;
 };
+using Groups = std::map<std::string_view, std::map<std::string_view, std::vector<RankOp>>>;  // group → name → ranks
+
 struct Vote {
   std::string ranks;
   std::string_view op, group;
@@ -66,11 +74,9 @@ struct Vote {
   double sum = 0;
 };
 
-}  // namespace
-
-std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
+Groups groups_of(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
   const StringPool& names = run.trace->names;
-  std::map<std::string_view, std::map<std::string_view, std::vector<One>>> groups;
+  Groups groups;
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Slices& slices = run.trace->parts[run.parts[k]].slices;
     for (const CommunicationOp& op : ranks[k]) {
@@ -84,7 +90,11 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
           {run.ranks[run.parts[k]], op.start_ns + run.zero_ns, op.dur_ns / 1000.0});
     }
   }
-  std::map<int64_t, int64_t> counts;
+  return groups;
+}
+
+// Returns the votes in the order of time, and adds those against each rank to `counts`.
+std::vector<Vote> votes_of(const Groups& groups, std::map<int64_t, int64_t>& counts) {
   std::vector<Vote> votes;
   for (const auto& [group, ops] : groups) {
     // A group is left out completely unless all its operations ran on equally many ranks.
@@ -93,7 +103,7 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
       continue;
     for (const auto& [name, list] : ops) {
       std::vector<double> times;
-      for (const One& one : list) times.push_back(one.us);
+      for (const RankOp& op : list) times.push_back(op.us);
       const std::vector<size_t> slow = times.size() <= 100 ? by_dixon(times) : by_deviation(times);
       if (slow.empty()) continue;
       Vote vote{"", name, group, INT64_MAX, {}, 0};
@@ -108,6 +118,14 @@ std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::v
     }
   }
   std::stable_sort(votes.begin(), votes.end(), [](const Vote& a, const Vote& b) { return a.at < b.at; });
+  return votes;
+}
+
+}  // namespace
+
+std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
+  std::map<int64_t, int64_t> counts;  // for each rank
+  const std::vector<Vote> votes = votes_of(groups_of(run, ranks), counts);
   Table rank_table(
       "slow-ranks", "Slow ranks (msprof-analyze)",
       {{"rankId", "rankId", Type::kInteger, ""}, {"slowAffectCount", "slowAffectCount", Type::kInteger, ""}});

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analyses/analysis.h"
+#include "model/intervals.h"
 #include "model/statistics.h"
 #include "profile/torch_view.h"
 
@@ -26,15 +27,27 @@ struct Replay {
 struct Graph {
   int64_t number = 0;  // numbered by the first replay on the rank
   StringId first_name = 0;
-  int64_t replays = 0, pieces = 0, call_ns = 0, delay_ns = 0, span_ns = 0, busy_ns = 0, work_ns = 0;
+  int64_t replays = 0, work_count = 0, call_ns = 0, delay_ns = 0, span_ns = 0, busy_ns = 0, work_ns = 0;
   int64_t min_span_ns = INT64_MAX, max_span_ns = 0;
+
+  void add(const Replay& replay, int64_t count) {
+    ++replays;
+    work_count = count;
+    call_ns += replay.call_ns;
+    delay_ns += replay.first_start_ns - replay.call_start_ns;
+    span_ns += replay.span_ns();
+    busy_ns += replay.busy_ns;
+    work_ns += replay.work_ns;
+    min_span_ns = std::min(min_span_ns, replay.span_ns());
+    max_span_ns = std::max(max_span_ns, replay.span_ns());
+  }
 };
 
 struct RankGraphs {
   int32_t rank = 0;
   std::vector<Graph> graphs;  // longest busy time first
-  int64_t replays = 0, graph_pieces = 0, graph_call_ns = 0, graph_work_ns = 0;
-  int64_t alone_pieces = 0, alone_call_ns = 0, alone_work_ns = 0;  // of work that was not launched by a graph
+  int64_t replays = 0, graph_work_count = 0, graph_call_ns = 0, graph_work_ns = 0;
+  int64_t other_work_count = 0, other_call_ns = 0, other_work_ns = 0;  // of work that was not launched by a graph
 };
 
 bool launches_graph(std::string_view name) { return name.find("GraphLaunch") != std::string_view::npos; }
@@ -46,23 +59,35 @@ Replay replay_of(const TorchRank& rank, const TorchRow& launch, const std::vecto
   replay.call_ns = launch.dur_ns;
   replay.first_start_ns = rank.rows[work[0]].start_ns;
   replay.first_name = rank.rows[work[0]].name;
-  int64_t covered_to = INT64_MIN;
+  RunningUnion busy;
   for (const uint32_t w : work) {
     const TorchRow& row = rank.rows[w];
     replay.names.push_back(row.name);
     replay.work_ns += row.dur_ns;
-    replay.busy_ns += std::max<int64_t>(0, row.end_ns() - std::max(row.start_ns, covered_to));
-    covered_to = std::max(covered_to, row.end_ns());
+    replay.busy_ns += busy.add(row.start_ns, row.end_ns());
   }
-  replay.last_end_ns = covered_to;
+  replay.last_end_ns = busy.end_ns();
   std::sort(replay.names.begin(), replay.names.end());
   return replay;
+}
+
+using Launched = std::pair<int32_t, uint32_t>;  // row of the call, row of the work
+
+// Sorts by the start of the call, then by the start of the work.
+void sort_by_call(const TorchRank& rank, std::vector<Launched>& launched) {
+  const auto start = [&](uint32_t row) { return rank.rows[row].start_ns; };
+  std::sort(launched.begin(), launched.end(), [&](const Launched& a, const Launched& b) {
+    if (a.first == b.first)
+      return start(a.second) != start(b.second) ? start(a.second) < start(b.second) : a.second < b.second;
+    const int64_t x = start(static_cast<uint32_t>(a.first)), y = start(static_cast<uint32_t>(b.first));
+    return x != y ? x < y : a.first < b.first;
+  });
 }
 
 RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph_launch) {
   RankGraphs out;
   out.rank = rank.rank;
-  std::vector<std::pair<int32_t, uint32_t>> launched;  // row of the call, row of the work
+  std::vector<Launched> launched;
   for (uint32_t r = 0; r < rank.rows.size(); ++r) {
     const TorchRow& row = rank.rows[r];
     if (!row.on_device || row.partner < 0) continue;
@@ -70,18 +95,12 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
     if (is_graph_launch[call.name]) {
       launched.emplace_back(row.partner, r);
     } else {
-      ++out.alone_pieces;
-      if (call.partner == static_cast<int32_t>(r)) out.alone_call_ns += call.dur_ns;  // added only once for each call
-      out.alone_work_ns += row.dur_ns;
+      ++out.other_work_count;
+      if (call.partner == static_cast<int32_t>(r)) out.other_call_ns += call.dur_ns;  // added only once for each call
+      out.other_work_ns += row.dur_ns;
     }
   }
-  const auto start = [&](uint32_t row) { return rank.rows[row].start_ns; };
-  std::sort(launched.begin(), launched.end(), [&](const auto& a, const auto& b) {
-    if (a.first == b.first)
-      return start(a.second) != start(b.second) ? start(a.second) < start(b.second) : a.second < b.second;
-    const int64_t x = start(static_cast<uint32_t>(a.first)), y = start(static_cast<uint32_t>(b.first));
-    return x != y ? x < y : a.first < b.first;
-  });
+  sort_by_call(rank, launched);
   std::map<std::vector<StringId>, size_t> known;
   std::vector<uint32_t> work;
   for (size_t i = 0; i < launched.size();) {
@@ -91,18 +110,9 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
     Replay replay = replay_of(rank, rank.rows[call], work);
     const auto [at, fresh] = known.try_emplace(std::move(replay.names), out.graphs.size());
     if (fresh) out.graphs.push_back({std::ssize(out.graphs) + 1, replay.first_name});
-    Graph& graph = out.graphs[at->second];
-    ++graph.replays;
-    graph.pieces = work.size();
-    graph.call_ns += replay.call_ns;
-    graph.delay_ns += replay.first_start_ns - replay.call_start_ns;
-    graph.span_ns += replay.span_ns();
-    graph.busy_ns += replay.busy_ns;
-    graph.work_ns += replay.work_ns;
-    graph.min_span_ns = std::min(graph.min_span_ns, replay.span_ns());
-    graph.max_span_ns = std::max(graph.max_span_ns, replay.span_ns());
+    out.graphs[at->second].add(replay, std::ssize(work));
     ++out.replays;
-    out.graph_pieces += graph.pieces;
+    out.graph_work_count += std::ssize(work);
     out.graph_call_ns += replay.call_ns;
     out.graph_work_ns += replay.work_ns;
   }
@@ -111,7 +121,7 @@ RankGraphs graphs_of(const TorchRank& rank, const std::vector<uint8_t>& is_graph
   return out;
 }
 
-int64_t mean_of(int64_t sum, int64_t count) {
+int64_t rounded_mean(int64_t sum, int64_t count) {
   return count > 0 ? std::llround(sum / static_cast<double>(count)) : kNullInteger;
 }
 
@@ -151,21 +161,22 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
     is_graph_launch[id] = launches_graph(torch->trace->names.text(id));
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return graphs_of(rank, is_graph_launch); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankGraphs& rank) { return rank.replays == 0; })) {
-    if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
+    if (input.for_report) return AnalysisResult{};  // nobody asked for graphs, so their absence is no problem
     return make_error(ErrorCode::kBadInput, "no device work of this trace was launched by a graph");
   }
   Table use("graph-use", "Work launched by graphs, and alone", graph_use_columns());
   Table replays("graph-replays", "Graphs and their replays", graph_replays_columns());
   for (const RankGraphs& rank : ranks) {
-    const int64_t all_ns = rank.graph_work_ns + rank.alone_work_ns;
-    use.add_row({int64_t{rank.rank}, rank.replays, rank.graph_pieces, rank.alone_pieces, rank.graph_work_ns,
-                 rank.alone_work_ns, share_of(rank.graph_work_ns, all_ns),
-                 mean_of(rank.graph_call_ns, rank.graph_pieces), mean_of(rank.alone_call_ns, rank.alone_pieces)});
+    const int64_t all_ns = rank.graph_work_ns + rank.other_work_ns;
+    use.add_row({int64_t{rank.rank}, rank.replays, rank.graph_work_count, rank.other_work_count, rank.graph_work_ns,
+                 rank.other_work_ns, share_of(rank.graph_work_ns, all_ns),
+                 rounded_mean(rank.graph_call_ns, rank.graph_work_count),
+                 rounded_mean(rank.other_call_ns, rank.other_work_count)});
     for (const Graph& graph : rank.graphs)
       replays.add_row({int64_t{rank.rank}, graph.number, std::string(torch->trace->names.text(graph.first_name)),
-                       graph.replays, graph.pieces, mean_of(graph.call_ns, graph.replays),
-                       mean_of(graph.delay_ns, graph.replays), mean_of(graph.span_ns, graph.replays), graph.min_span_ns,
-                       graph.max_span_ns, share_of(graph.span_ns - graph.busy_ns, graph.span_ns),
+                       graph.replays, graph.work_count, rounded_mean(graph.call_ns, graph.replays),
+                       rounded_mean(graph.delay_ns, graph.replays), rounded_mean(graph.span_ns, graph.replays),
+                       graph.min_span_ns, graph.max_span_ns, share_of(graph.span_ns - graph.busy_ns, graph.span_ns),
                        share_of(graph.work_ns, all_ns)});
   }
   AnalysisResult result;

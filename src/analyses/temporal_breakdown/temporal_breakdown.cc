@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "analyses/analysis.h"
+#include "model/lost_work.h"
 #include "model/statistics.h"
 #include "profile/device_time.h"
 
@@ -58,7 +59,7 @@ Table hta_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
 Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return device_time(*torch, rank); });
-  const std::vector<bool> lacks = lacks_kernels(*torch);
+  const std::vector<bool> lacks = parts_without_kernels(*torch->trace, torch->parts);
   for (size_t k = 0; k < ranks.size(); ++k) ranks[k].any = ranks[k].any && !lacks[k];
   for (const DeviceTime& b : ranks)
     if (input.hta && !b.any)
