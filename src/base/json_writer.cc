@@ -1,5 +1,6 @@
 #include "base/json_writer.h"
 
+#include <algorithm>
 #include <cstdio>
 
 #include "base/number.h"
@@ -16,6 +17,7 @@ void append_escape(std::string& out, unsigned code) {
 
 void append_code_point_escaped(std::string& out, std::string_view utf8) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(utf8[i]); };
+  // The leading byte of a character of n bytes has n ones, a zero, and then the first bits of the code point.
   unsigned code = at(0) & (0xffu >> (utf8.size() + 1));
   for (size_t i = 1; i < utf8.size(); ++i) code = (code << 6) | (at(i) & 0x3fu);
   if (code >= 0x10000) {
@@ -30,14 +32,9 @@ void append_code_point_escaped(std::string& out, std::string_view utf8) {
 
 void append_json_string(std::string& out, std::string_view text, bool ascii) {
   out += '"';
-  std::string repaired;
-  for (const char c : text) {
-    if (static_cast<unsigned char>(c) >= 0x80) {
-      repaired = valid_utf8(text);
-      text = repaired;
-      break;
-    }
-  }
+  std::string repaired;  // only a text that is not ASCII is copied
+  if (std::any_of(text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) >= 0x80; }))
+    text = repaired = valid_utf8(text);
   for (size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
     if (c == '"' || c == '\\') {

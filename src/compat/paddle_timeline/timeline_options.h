@@ -13,9 +13,9 @@ namespace stageline {
 struct PaddleTimelineOptions {
   std::string log_dir;
   std::optional<std::vector<int32_t>> devices;  // in the given order; when absent, all that are found
-  bool multi_machine = false;
-  bool compat_v3 = false;  // writes V3's output whatever it is, and fails where V3 raises an exception
-  Progress* progress = nullptr;
+  bool multi_machine = false;                   // log_dir holds a folder for each machine
+  bool compat_v3 = false;        // writes the output of Paddle's V3 script, with its errors; fails where V3 raises one
+  Progress* progress = nullptr;  // shows how far reading is; not owned, null: nobody watches
 };
 
 }  // namespace stageline

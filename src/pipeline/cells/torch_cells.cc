@@ -244,7 +244,7 @@ class CellMaker {
     const auto stages = known ? trace_.pipeline_stages : static_cast<int32_t>(trace_.parts.size());
     const int32_t stage = known ? part.stage : static_cast<int32_t>(p);
     if (unsure) out.interleaved = number_interleaved(order, stage, stages, marks);
-    const WorkSpans spans = work_spans(trace_, part, marks.data(), marks.size());
+    const WorkSpans spans = work_spans(trace_, part, marks);
     out.on_device = spans.on_device;
     const std::vector<bool> sent = messages_sent(order, marks, spans, stage, stages, out.interleaved);
     for (size_t m = 0; m < marks.size(); ++m) {

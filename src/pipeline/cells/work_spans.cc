@@ -23,8 +23,8 @@ struct Place {
 // Finds the place that holds a time, on one lane or on any.
 class Places {
  public:
-  Places(const CellMark* marks, size_t count, bool (*wanted)(CellKind)) : place_of_mark_(count, kNone) {
-    for (uint32_t m = 0; m < count; ++m) {
+  Places(std::span<const CellMark> marks, bool (*wanted)(CellKind)) : place_of_mark_(marks.size(), kNone) {
+    for (uint32_t m = 0; m < marks.size(); ++m) {
       const CellMark& mark = marks[m];
       if (!wanted(mark.kind)) continue;
       const bool same = !places_.empty() && places_.back().lane == mark.lane &&
@@ -81,12 +81,12 @@ void extend(WorkSpan& span, int64_t start_ns, int64_t end_ns) {
 
 class Spans {
  public:
-  Spans(const Trace& trace, const Part& part, const CellMark* marks, size_t count)
+  Spans(const Trace& trace, const Part& part, std::span<const CellMark> marks)
       : trace_(trace),
         part_(part),
         s_(part.slices),
-        work_(marks, count, is_work),
-        messages_(marks, count, is_communication),
+        work_(marks, is_work),
+        messages_(marks, is_communication),
         compute_(work_.size()),
         copies_(work_.size()),
         transfer_(messages_.size()) {
@@ -127,36 +127,41 @@ class Spans {
   }
 
   void from_device(WorkSpans& out) {
-    for (const Lane& lane : part_.lanes)
-      for (size_t i = lane.begin; lane.kind == LaneKind::kDeviceStream && i < lane.end; ++i) {
-        const KernelClass kernel = s_.class_of(i);
-        if (kernel == KernelClass::kNone || kernel == KernelClass::kOther) continue;
-        const uint32_t from = s_.partner[i] != kNoSliceIndex ? s_.partner[i] : s_.parent[i];
-        if (from == kNoSliceIndex) continue;
-        const uint32_t host_lane = lane_of(from);
-        const int64_t launched = s_.start_ns[from];
-        const uint32_t place = work_at(host_lane, launched);
-        if (kernel == KernelClass::kCommunication) {
-          const uint32_t message = messages_.on_lane(host_lane, launched);
-          if (message != kNone) {
-            extend(transfer_[message], s_.start_ns[i], s_.end_ns(i));
-            out.on_device = true;
-          } else {
-            out.loose.push_back({static_cast<uint32_t>(i), place == kNone ? kNone : work_[place].mark});
-          }
-          continue;
-        }
-        if (place == kNone) continue;
-        const bool computes = kernel == KernelClass::kComputation;
-        extend(computes ? compute_[place] : copies_[place], s_.start_ns[i], s_.end_ns(i));
-        out.on_device |= computes;
+    for (const Lane& lane : part_.lanes) {
+      if (lane.kind != LaneKind::kDeviceStream) continue;
+      for (size_t i = lane.begin; i < lane.end; ++i) add_kernel(static_cast<uint32_t>(i), out);
+    }
+  }
+
+  void add_kernel(uint32_t i, WorkSpans& out) {
+    const KernelClass kernel = s_.class_of(i);
+    if (kernel == KernelClass::kNone || kernel == KernelClass::kOther) return;
+    const uint32_t from = s_.partner[i] != kNoSliceIndex ? s_.partner[i] : s_.parent[i];
+    if (from == kNoSliceIndex) return;
+    const uint32_t host_lane = lane_of(from);
+    const int64_t launched = s_.start_ns[from];
+    const uint32_t place = work_at(host_lane, launched);
+    if (kernel == KernelClass::kCommunication) {
+      const uint32_t message = messages_.on_lane(host_lane, launched);
+      if (message == kNone) {
+        out.loose.push_back({i, place == kNone ? kNone : work_[place].mark});
+        return;
       }
+      extend(transfer_[message], s_.start_ns[i], s_.end_ns(i));
+      out.on_device = true;
+    } else if (place != kNone) {
+      const bool computes = kernel == KernelClass::kComputation;
+      extend(computes ? compute_[place] : copies_[place], s_.start_ns[i], s_.end_ns(i));
+      out.on_device |= computes;
+    }
   }
 
   void count_messages(WorkSpans& out) {
-    for (uint32_t l = 0; messages_.size() > 0 && l < part_.lanes.size(); ++l)
-      for (size_t i = part_.lanes[l].begin; i < part_.lanes[l].end && part_.lanes[l].kind != LaneKind::kDeviceStream;
-           ++i) {
+    if (messages_.size() == 0) return;
+    for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
+      const Lane& lane = part_.lanes[l];
+      if (lane.kind == LaneKind::kDeviceStream) continue;
+      for (size_t i = lane.begin; i < lane.end; ++i) {
         if (kinds_[s_.category_id[i]] != Category::kCpuOp || !communicates(s_.name_id[i])) continue;
         const std::string_view name = trace_.names.text(s_.name_id[i]);
         const bool send = name == "c10d::send", receive = name.starts_with("c10d::recv_");
@@ -165,6 +170,7 @@ class Spans {
         ++(send ? transfer_[place].sends : transfer_[place].receives);
         out.has_messages = true;
       }
+    }
   }
 
   bool communicates(StringId name) {
@@ -223,8 +229,8 @@ class Spans {
 
 }  // namespace
 
-WorkSpans work_spans(const Trace& trace, const Part& part, const CellMark* marks, size_t count) {
-  return Spans(trace, part, marks, count).run(count);
+WorkSpans work_spans(const Trace& trace, const Part& part, std::span<const CellMark> marks) {
+  return Spans(trace, part, marks).run(marks.size());
 }
 
 }  // namespace stageline

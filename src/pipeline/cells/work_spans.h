@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "model/trace.h"
@@ -39,7 +40,7 @@ struct WorkSpans {
   bool has_operators = false;  // some mark has operators of its own, so a mark without any did nothing but wait
 };
 
-// For one part; `marks` are that part's, ordered by (lane, start). O(slices · log marks).
-WorkSpans work_spans(const Trace& trace, const Part& part, const CellMark* marks, size_t count);
+// Returns the spans of one part. `marks` are that part's, ordered by (lane, start). O(slices · log marks).
+WorkSpans work_spans(const Trace& trace, const Part& part, std::span<const CellMark> marks);
 
 }  // namespace stageline

@@ -170,8 +170,8 @@ WholeField whole_field(rows::ArgKey key) {
 // Returns true for metadata and counters, whose args have keys of their own.
 bool keeps_args_text(char phase) { return phase == 'M' || phase == 'C'; }
 
-}  // namespace
-
+// Parses decimal microseconds at p into exact ns: digits, at most one point, at most three decimals. Returns the end of
+// the number; nullptr for anything else (longer fractions, exponents, texts).
 const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
   const bool negative = *p == '-';
   p += negative;
@@ -195,6 +195,8 @@ const char* parse_us(const char* p, int64_t& ns, bool& fractional) {
   return p;
 }
 
+}  // namespace
+
 ShapeTree::ShapeTree() { nodes_.emplace_back(); }
 
 const char* ShapeTree::act(const Node& node, const char* p, const char* end, rows::Event& event) {
@@ -207,7 +209,7 @@ const char* ShapeTree::act(const Node& node, const char* p, const char* end, row
       event.has_dur = true;
       return parse_us(p, event.dur_ns, ignored);
     }
-    case Action::kWhole: return parse_whole(p, event.*whole_field(node.key));
+    case Action::kInteger: return parse_whole(p, event.*whole_field(node.key));
     case Action::kSkipScalar: close = after_scalar(p); return close > p ? close : nullptr;
     case Action::kSkipText: return closing_quote(p, end);
     case Action::kSkipNested: return after_nested(p, end);
@@ -452,7 +454,7 @@ class ShapeTree::Cutter {
       step.key = arg;
       const bool whole =
           !step.quoted && whole_field(arg) && parse_whole(value.data(), ignored) == value.data() + value.size();
-      step.action = whole ? Action::kWhole : Action::kArgText;
+      step.action = whole ? Action::kInteger : Action::kArgText;
     }
   }
 

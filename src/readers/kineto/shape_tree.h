@@ -50,7 +50,7 @@ class ShapeTree {
     kTid,
     kId,
     kBinding,
-    kWhole,       // a whole number for one of Event's fields
+    kInteger,     // a whole number for one of Event's fields
     kArgText,     // any other argument; set_arg stores it
     kArgArray,    // an array that is kept as text; set_arg stores it
     kArgsText,    // all args of metadata and counters, as text
@@ -78,9 +78,5 @@ class ShapeTree {
   std::string literals_;
   std::vector<std::unique_ptr<std::string>> categories_;  // texts do not move, since events point into them
 };
-
-// Parses decimal microseconds at p into exact ns: digits, at most one point, at most three decimals. Returns the end of
-// the number; nullptr for anything else (longer fractions, exponents, texts).
-const char* parse_us(const char* p, int64_t& ns, bool& fractional);
 
 }  // namespace stageline::kineto
