@@ -4,7 +4,6 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/rival_time_summary.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/cluster_times.h"
@@ -48,7 +47,7 @@ Table exact_cluster_time_summary_table(const TorchRun& run, const std::vector<Cl
       table.add_row({int64_t{run.ranks[run.parts[k]]}, step < 0 ? kNullInteger : int64_t{step}, t.step_ns, t.span_ns(),
                      t.compute_ns, t.exposed_ns, t.exposed_memory_ns, t.free_ns, share_of(t.free_ns, t.span_ns()),
                      t.communication_ns, t.overlap_ns, t.memory_ns, t.bubble_ns, t.span_ns() - t.bubble_ns,
-                     t.host_start == INT64_MIN ? kNullInteger : std::max<int64_t>(0, t.first - t.host_start),
+                     t.host_start == INT64_MIN ? kNullInteger : std::max<int64_t>(0, t.work.start_ns - t.host_start),
                      t.waits_known() ? t.wait_ns : kNullInteger, t.waits_known() ? t.transfer_ns : kNullInteger});
   return table;
 }
