@@ -426,7 +426,13 @@ void RunCoverage::find_holes() {
       const Part& part = trace_.parts[cells.part[i]];
       const int32_t chunk = std::max(cells.chunk[i], 0);
       if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
-      ++(cells.end_ns[i] > cells.start_ns[i] ? count.timed : count.untimed);
+      // What comes first in the model has no input whose gradient could be computed: torch leaves it empty.
+      const bool empty = cells.kind[i] == CellKind::kInputGrad &&
+                         (chunk == 0 ? part.stage == 0 : way_of(chunk) == 1 && part.stage == stages_ - 1);
+      if (cells.end_ns[i] > cells.start_ns[i])
+        ++count.timed;
+      else if (!empty)
+        ++count.untimed;
       const int64_t group = (int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1);
       int32_t number = cells.micro_batch[i];
       if (number == kUnknown) {
