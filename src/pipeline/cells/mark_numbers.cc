@@ -1,6 +1,7 @@
 #include "pipeline/cells/mark_numbers.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <tuple>
@@ -130,6 +131,45 @@ int32_t number_interleaved(const std::vector<uint32_t>& order, int32_t stage, in
     }
   }
   return chunks;
+}
+
+void number_interleaved_messages(const std::vector<uint32_t>& order, const std::vector<bool>& sent, int32_t stage,
+                                 int32_t stages, int32_t chunks, std::vector<CellMark>& marks) {
+  struct Step {
+    std::array<std::vector<uint32_t>, 2> work, sends, receives;  // backward, forward
+  };
+  std::map<int32_t, Step> steps;
+  for (const uint32_t m : order) {
+    const CellKind kind = marks[m].kind;
+    if (!sent[m] || marks[m].step == kUnknown) continue;
+    const bool forward =
+        kind == CellKind::kForward || kind == CellKind::kSendForward || kind == CellKind::kRecvForward;
+    const bool send = kind == CellKind::kSendForward || kind == CellKind::kSendBackward;
+    Step& step = steps[marks[m].step];
+    if (is_compute(kind)) step.work[forward].push_back(m);
+    if (is_message(kind)) (send ? step.sends : step.receives)[forward].push_back(m);
+  }
+  for (auto& [number, step] : steps)
+    for (const bool forward : {false, true}) {
+      // The order of work is the same on all ranks, so a rank's own says what its neighbours send it. From the last
+      // rank to the first one (backwards the other way) a micro-batch goes on to its next chunk.
+      const bool first = stage == (forward ? 0 : stages - 1), last = stage == (forward ? stages - 1 : 0);
+      const int32_t next = forward ? 1 : -1, end = forward ? chunks - 1 : 0;
+      std::vector<uint32_t> comes, goes;  // work whose like a neighbour sends, and work that is sent
+      for (const uint32_t m : step.work[forward]) {
+        if (!first || marks[m].chunk != end) comes.push_back(m);
+        if (!last || marks[m].chunk != end) goes.push_back(m);
+      }
+      const auto number_by = [&](const std::vector<uint32_t>& messages, const std::vector<uint32_t>& work,
+                                 int32_t chunk) {
+        for (size_t k = 0; messages.size() == work.size() && k < work.size(); ++k) {
+          marks[messages[k]].micro_batch = marks[work[k]].micro_batch;
+          marks[messages[k]].chunk = marks[work[k]].chunk + chunk;
+        }
+      };
+      number_by(step.receives[forward], comes, first ? next : 0);
+      number_by(step.sends[forward], goes, 0);
+    }
 }
 
 }  // namespace stageline

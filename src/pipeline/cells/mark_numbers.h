@@ -29,4 +29,10 @@ int64_t number_micro_batches(const std::vector<uint32_t>& order, std::vector<Cel
 int32_t number_interleaved(const std::vector<uint32_t>& order, int32_t stage, int32_t stages,
                            std::vector<CellMark>& marks);
 
+// Numbers the messages of such a rank, once its work is numbered: neighbours send and receive in the order of their
+// work. `sent` says which marks of messages were sent at all. Where a step has more or fewer messages than work that
+// needs them, they stay as they are.
+void number_interleaved_messages(const std::vector<uint32_t>& order, const std::vector<bool>& sent, int32_t stage,
+                                 int32_t stages, int32_t chunks, std::vector<CellMark>& marks);
+
 }  // namespace stageline

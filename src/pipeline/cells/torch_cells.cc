@@ -94,6 +94,7 @@ class CellMaker {
     for (const PartCells& part : parts)
       for (Cell cell : part.cells) {
         if (unsure && !agree && is_compute(cell.kind)) cell.chunk = cell.micro_batch = kUnknown;
+        if (unsure && !agree && is_message(cell.kind)) cell.chunk = 0, cell.micro_batch = kUnknown;
         trace_.cells.add(cell);
       }
     trace_.cells.sort();
@@ -247,6 +248,7 @@ class CellMaker {
     const WorkSpans spans = work_spans(trace_, part, marks);
     out.on_device = spans.on_device;
     const std::vector<bool> sent = messages_sent(order, marks, spans, stage, stages, out.interleaved);
+    if (out.interleaved > 1) number_interleaved_messages(order, sent, stage, stages, out.interleaved, marks);
     for (size_t m = 0; m < marks.size(); ++m) {
       const CellMark& mark = marks[m];
       if (!sent[m]) continue;
