@@ -18,6 +18,14 @@ inline bool is_message_name(std::string_view name) {
   return false;
 }
 
+// Returns whether a row of the host is a call of a communication library: "c10d::send", "gloo:recv".
+inline bool is_communication_call(std::string_view name) {
+  for (const std::string_view library :
+       {"c10d::", "gloo:", "nccl:", "mpi:", "ucc:", "record_param_comms", "_c10d_functional::", "hccl:", "xccl:"})
+    if (name.starts_with(library)) return true;
+  return false;
+}
+
 // Returns whether both ends give a message the same number. Where each rank counts its own messages, that is so only in
 // a group of two.
 inline bool numbered_alike(const Trace& trace, const CollectiveFact& message) {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/json_members.h"
 #include "base/parallel.h"
 
 namespace stageline {
@@ -12,7 +13,7 @@ namespace {
 
 constexpr std::string_view kEngineName = "autograd::engine::evaluate_function: ";
 
-enum class NameKind : uint8_t { kNone, kEngine, kSend, kReceive, kOptimizer };
+enum class NameKind : uint8_t { kNone, kEngine, kSend, kReceive, kOptimizer, kDetach };
 
 std::vector<NameKind> kinds_of_names(const Trace& trace) {
   std::vector<NameKind> out(trace.names.size(), NameKind::kNone);
@@ -21,6 +22,7 @@ std::vector<NameKind> kinds_of_names(const Trace& trace) {
     out[id] = name.starts_with(kEngineName)         ? NameKind::kEngine
               : name == "c10d::send"                ? NameKind::kSend
               : name == "c10d::recv_"               ? NameKind::kReceive
+              : name == "aten::detach"              ? NameKind::kDetach
               : name.starts_with("Optimizer.step#") ? NameKind::kOptimizer
                                                     : NameKind::kNone;
   }
@@ -63,6 +65,7 @@ class PartReader {
     reach_forward();
     name_kinds();
     attach_messages();
+    drop_shape_passes();
     return std::move(out_);
   }
 
@@ -96,7 +99,7 @@ class PartReader {
         if (slices.start_ns[i] >= top_end) {
           top = i;
           top_end = slices.end_ns(i);
-          tops_.push_back({slices.start_ns[i], top_end, l});
+          if (name != NameKind::kDetach) tops_.push_back({slices.start_ns[i], top_end, l});
         }
         Item item{
             slices.start_ns[i], slices.end_ns(i), has_fact ? part_.operators[fact].sequence_number : -1, i, l, {}};
@@ -253,7 +256,8 @@ class PartReader {
   }
 
   // Work may go on after the last operator that makes a node: a cast, or a copy for the send. Up to the send it belongs
-  // to the forward. Before a backward there is no such limit, since the loss and the training loop follow the last
+  // to the forward. A detach computes nothing; torch makes one right before a send, however late that is. Before a
+  // backward there is no such limit, since the loss and the training loop follow the last
   // stage's forward.
   void reach_forward() {
     const Item* last = nullptr;  // the last forward operator of the stretch that is open
@@ -327,6 +331,7 @@ class PartReader {
                                       [](const Lane& lane) { return lane.kind == LaneKind::kDeviceStream; });
     size_t next = 0;
     uint32_t last = kNoStretch;
+    bool object_size[2] = {};  // the last receive (send) was the size of an object
     out_.has_peers = true;
     for (const Item& item : items_) {
       if (item.kind != ItemKind::kSend && item.kind != ItemKind::kReceive) continue;
@@ -336,13 +341,50 @@ class PartReader {
       auto of = static_cast<uint32_t>(next);
       while (of < out_.stretches.size() && out_.stretches[of].kind == CellKind::kWeightGrad) ++of;
       if (is_send) of = last;
-      if (on_host && of < out_.stretches.size()) out_.messages.push_back({is_send, item.lane, item.slice, of});
+      const int64_t size = one_dimension(item.slice);
+      const bool object = size == 1 || (size > 1 && object_size[is_send]);
+      object_size[is_send] = size == 1;
+      if (on_host && !object && of < out_.stretches.size())
+        out_.messages.push_back({is_send, item.lane, item.slice, of});
       if (!is_send) continue;
       if (last == kNoStretch || out_.stretches[last].sends) continue;
       out_.stretches[last].sends = true;
+      if (object) shape_passes_.push_back(last);
       out_.stretches[last].to_part = peers_.to_part(index_, item.lane, item.slice);
       out_.has_peers = out_.has_peers && out_.stretches[last].to_part != kNoPeer;
     }
+  }
+
+  // The size of a message of one dimension; −1: it has more, or its shape was not recorded. An object is sent as its
+  // size, which is one number, and then its bytes.
+  int64_t one_dimension(uint32_t slice) const {
+    const InputFact* input = fact_of(part_.inputs, slice);
+    std::string_view dims = input != nullptr ? trace_.names.text(input->dims) : std::string_view();
+    if (!dims.starts_with("[[[")) return -1;
+    dims = dims.substr(3, dims.find(']') - 3);
+    return json_integer(dims).value_or(-1);
+  }
+
+  // Before its first step torch runs a forward and a backward through all stages, which send shapes instead of
+  // activations. They are no micro-batch.
+  void drop_shape_passes() {
+    if (shape_passes_.empty()) return;
+    std::vector<Stretch>& all = out_.stretches;
+    std::vector<char> gone(all.size(), 0);
+    for (const uint32_t i : shape_passes_) gone[i] = gone[all[i].forward != kNoStretch ? all[i].forward : i] = 1;
+    std::vector<uint32_t> now(all.size(), kNoStretch);
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < all.size(); ++i) {
+      if (all[i].forward != kNoStretch && gone[all[i].forward]) gone[i] = 1;
+      if (!gone[i]) now[i] = kept++;
+    }
+    std::erase_if(out_.messages, [&](const HostMessage& message) { return gone[message.stretch] != 0; });
+    for (HostMessage& message : out_.messages) message.stretch = now[message.stretch];
+    size_t at = 0;
+    std::erase_if(all, [&](const Stretch&) { return gone[at++] != 0; });
+    for (Stretch& stretch : all)
+      for (uint32_t* other : {&stretch.forward, &stretch.backward})
+        if (*other != kNoStretch) *other = now[*other];
   }
 
   const Trace& trace_;
@@ -351,12 +393,13 @@ class PartReader {
   const std::vector<NameKind>& names_;
   const MessagePeers& peers_;
   HostWork out_;
-  struct Top {  // an operator inside no other
+  struct Top {  // an operator inside no other, but detach
     int64_t start_ns, end_ns;
     uint32_t lane;
   };
   std::vector<Item> items_;
   std::vector<Top> tops_;  // by lane, then start
+  std::vector<uint32_t> shape_passes_;  // stretches whose result is an object
   std::vector<int64_t> borders_;
   std::vector<Stretch> forward_, backward_;
   // For each backward stretch the one that ran its nodes before; kNoStretch for a first run.

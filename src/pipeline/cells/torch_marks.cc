@@ -11,6 +11,7 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipeline/cells/message_flow.h"
+#include "pipeline/cells/message_marks.h"
 #include "pipeline/cells/problems.h"
 #include "pipeline/cells/rank_layout.h"
 
@@ -303,6 +304,8 @@ FoundMarks find_marks(const Trace& trace, const CellRules& rules, const RankLayo
     }
     diagnostics.add(problem::cells_no_pipeline, Args().set("example", valid_utf8(example)).set("rules", set.name));
   }
+  const std::vector<CellMark> messages = message_marks(trace, out.marks);
+  out.marks.insert(out.marks.end(), messages.begin(), messages.end());
   if (out_of_range > 0) diagnostics.add(problem::cells_bad_number, {}, out_of_range);
   if (out.nested > 0) diagnostics.add(problem::cells_nested_slice, {}, out.nested);
   return out;

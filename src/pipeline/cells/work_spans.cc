@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+
+#include "model/message_names.h"
 
 namespace stageline {
 namespace {
@@ -18,6 +21,7 @@ struct Place {
   uint32_t lane;
   uint32_t mark;  // the first of its marks
   bool backward;
+  bool pair;  // of a forward and a backward
 };
 
 // Finds the place that holds a time, on one lane or on any.
@@ -30,7 +34,8 @@ class Places {
       const bool same = !places_.empty() && places_.back().lane == mark.lane &&
                         places_.back().start_ns == mark.start_ns && places_.back().end_ns == mark.end_ns &&
                         marks[places_.back().mark].slice == mark.slice;
-      if (!same) places_.push_back({mark.start_ns, mark.end_ns, mark.lane, m, false});
+      if (!same) places_.push_back({mark.start_ns, mark.end_ns, mark.lane, m, false, false});
+      places_.back().pair = same && is_gradient(mark.kind) != is_gradient(marks[places_.back().mark].kind);
       places_.back().backward |= is_gradient(mark.kind);
       place_of_mark_[m] = static_cast<uint32_t>(places_.size() - 1);
     }
@@ -85,11 +90,14 @@ class Spans {
       : trace_(trace),
         part_(part),
         s_(part.slices),
+        marks_(marks),
         work_(marks, is_work),
         messages_(marks, is_communication),
+        detach_(trace.names.find("aten::detach")),
         compute_(work_.size()),
         copies_(work_.size()),
-        transfer_(messages_.size()) {
+        transfer_(messages_.size()),
+        halves_{compute_, compute_} {
     kinds_.fill(Category::kOther);
     communicates_.assign(trace.names.size(), -1);
     for (size_t c = 0; c < trace.categories.size() && c < kinds_.size(); ++c) kinds_[c] = trace.categories[c].kind;
@@ -104,7 +112,7 @@ class Spans {
     out.spans.resize(count);
     for (size_t m = 0; m < count; ++m) {
       if (const uint32_t place = work_.of_mark(m); place != kNone)
-        out.spans[m] = compute_[place].found ? compute_[place] : copies_[place];
+        out.spans[m] = compute_[place].found ? of_half(m, place) : copies_[place];
       if (const uint32_t place = messages_.of_mark(m); place != kNone) out.spans[m] = transfer_[place];
     }
     return out;
@@ -175,18 +183,13 @@ class Spans {
 
   bool communicates(StringId name) {
     int8_t& known = communicates_[name];
-    if (known < 0) {
-      const std::string_view text = trace_.names.text(name);
-      known = 0;
-      for (const std::string_view word :
-           {"c10d::", "gloo:", "nccl:", "mpi:", "ucc:", "record_param_comms", "_c10d_functional::", "hccl:", "xccl:"})
-        known = static_cast<int8_t>(known != 0 || text.starts_with(word));
-    }
+    if (known < 0) known = static_cast<int8_t>(is_communication_call(trace_.names.text(name)));
     return known != 0;
   }
 
   // The span is from the first to the last operator of the mark, without communication. For "Forward 3" this excludes
-  // the wait for its input and the sending of its output.
+  // the wait for its input and the sending of its output, with the detach of torch right before it, which computes
+  // nothing.
   void from_operators(WorkSpans& out) {
     if (work_.size() == 0 && messages_.size() == 0) return;
     for (uint32_t l = 0; l < part_.lanes.size(); ++l) {
@@ -204,11 +207,16 @@ class Spans {
         if (kinds_[s_.category_id[i]] != Category::kCpuOp) continue;
         const int64_t start = s_.start_ns[i], end = s_.end_ns(i);
         if (end <= counted_until || end <= communicating_until) continue;  // lies inside an operator that was counted
-        if (communicates(s_.name_id[i])) {
+        if (detach_ == s_.name_id[i]) {
+          counted_until = end;
+        } else if (communicates(s_.name_id[i])) {
           communicating_until = end;
           if (const uint32_t place = messages_.on_lane(l, start); place != kNone) extend(transfer_[place], start, end);
         } else if (const uint32_t place = work_at(l, start); place != kNone) {
           extend(compute_[place], start, std::min(end, work_[place].end_ns));
+          if (work_[place].pair)
+            extend(halves_[trace_.names.text(s_.name_id[i]).starts_with("autograd::engine::")][place], start,
+                   std::min(end, work_[place].end_ns));
           counted_until = end;
           out.has_operators = true;
         }
@@ -216,12 +224,24 @@ class Spans {
     }
   }
 
+  // What torch calls an overlapped forward and backward runs one after the other on a host, often with a wait for the
+  // gradient between, and autograd's nodes show which is which. Where they overlap, both have the time of the pair.
+  const WorkSpan& of_half(size_t mark, uint32_t place) const {
+    const WorkSpan &forward = halves_[0][place], &backward = halves_[1][place];
+    const bool apart = forward.found && backward.found &&
+                       (forward.end_ns <= backward.start_ns || backward.end_ns <= forward.start_ns);
+    return !apart ? compute_[place] : is_gradient(marks_[mark].kind) ? backward : forward;
+  }
+
   const Trace& trace_;
   const Part& part_;
   const Slices& s_;
+  std::span<const CellMark> marks_;
   std::array<Category, 256> kinds_;
   Places work_, messages_;
+  std::optional<StringId> detach_;
   std::vector<WorkSpan> compute_, copies_, transfer_;  // for each place
+  std::array<std::vector<WorkSpan>, 2> halves_;        // of pairs: operators without and with autograd's engine
   std::vector<bool> lane_has_work_;
   uint32_t last_ = kNone;             // the place that work_at() found last
   std::vector<int8_t> communicates_;  // for each name; −1 when it has not been looked at
