@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "diagnosis/causes/place_text.h"
+#include "model/machines.h"
 
 namespace stageline {
 namespace {
@@ -69,7 +70,10 @@ Args TellContext::args(const Cause& c) const {
   args.flag("unmovable", c.price.unmovable).set("movable", c.price.movable_ns > 0 ? share(c.price.movable_ns) : Text());
   args.flag("unpriced", list.unpriced);
   args.flag("sometimes", c.sometimes).flag("both_ways", place.both_ways).set("schedule", schedule());
-  if (place.from_stage != kUnknown) args.set("where", place_text(place, trace.context_parallel > 1));
+  if (place.from_stage != kUnknown) {
+    args.set("where", place_text(place, trace.context_parallel > 1));
+    args.flag("one_host", link_machines(trace, place.from_stage, place.stage) == LinkMachines::kSame);
+  }
   if (f.rank != kUnknown) args.set("rank", int64_t{f.rank}).set("worker", rank(f.rank, false));
   return args;
 }

@@ -1,5 +1,6 @@
 #include "diagnosis/causes/late_starts/late_starts.h"
 #include "diagnosis/causes/telling.h"
+#include "model/machines.h"
 
 namespace stageline {
 
@@ -8,7 +9,7 @@ Telling tell_late_starts(std::span<const Cause* const> causes, const TellContext
   const auto& own = c.own.as<LateStartsOwn>();
   Args args = context.args(c);
   args.set("ranks", grouped(own.ranks)).set("by", percent(own.worst_share));
-  args.flag("guessed", own.messages_unknown);
+  args.flag("guessed", own.messages_unknown).flag("hosts_alone", of_hosts_alone(context.trace));
   args.set("reason", words(own.hosts_prompt ? "host.late_starts.prompt" : "host.late_starts.either", args));
   Telling telling = say_cause("host.late_starts", "host.late_starts", args);
   telling.rank = c.figures.rank;
