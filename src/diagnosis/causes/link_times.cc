@@ -1,4 +1,5 @@
 #include "diagnosis/causes/link_times.h"
+#include "diagnosis/causes/send_delays.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include <tuple>
 
 #include "diagnosis/causes/start_reasons.h"
+#include "model/machines.h"
 #include "pipeline/measure/links.h"
 #include "pipeline/measure/op_values.h"
 #include "pipeline/sums/stage_costs.h"
@@ -115,6 +117,7 @@ void number_edges(const CauseScene& scene, Transfers& t) {
 // Returns the transfers of all links, without the delays of late ranks where only gaps between cells were recorded.
 Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   const StepGraph& g = scene.graph;
+  const LateSends& sends = scene.measured<LateSends>();
   Transfers t;
   number_edges(scene, t);
   const RawValues<uint32_t>& edge_of = *t.edge_of;
@@ -123,37 +126,23 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
   OpValues received(
       {{0, static_cast<uint32_t>(g.size())}}, t.index.size(),
-      [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
+      [&](uint32_t op) { return receives(g.kind[op]) && !sends.hidden(op) ? edge_of[op] : OpValues::kNone; },
       [&](uint32_t op) {
         // A gap between cells includes the delay of a late rank, which is not the link's.
         const auto by =
             !t.recorded && !late_of.empty() ? late_of.find({std::max(g.dp(op), 0), g.stage(op)}) : late_of.end();
-        return std::max(0.0, g.dur_ns[op] - (by == late_of.end() ? 0 : by->second));
+        return std::max(0.0, sends.transfer_ns(g, op) - (by == late_of.end() ? 0 : by->second));
       });
   const std::vector<double> medians = t.median_ns = received.take_medians();
   t.max_ns.assign(t.index.size(), 0);
   scene.each_op([&](uint32_t op, size_t) {
     if (receives(g.kind[op]) && edge_of[op] != CellTimes::kNone)
-      t.max_ns[edge_of[op]] = std::max(t.max_ns[edge_of[op]], g.dur_ns[op]);
+      t.max_ns[edge_of[op]] = std::max(t.max_ns[edge_of[op]], sends.transfer_ns(g, op));
   });
   for (const auto& [edge, number] : t.index)
     if (!std::isnan(medians[number]))
       t.links[{std::get<1>(edge), std::get<2>(edge)}].emplace_back(medians[number], std::get<0>(edge));
   return t;
-}
-
-// Returns whether a link runs between machines in some replica.
-bool is_across(const Trace& trace, const StagePair& link) {
-  std::map<int32_t, std::array<int32_t, 2>> machines;  // for each replica the machines of both stages
-  for (const Part& part : trace.parts)
-    for (const int32_t stage : {link.first, link.second})
-      if (part.stage == stage)
-        machines.try_emplace(part.dp, std::array{kUnknown, kUnknown}).first->second[stage == link.second ? 1 : 0] =
-            part.machine;
-  return std::any_of(machines.begin(), machines.end(), [](const auto& entry) {
-    const auto [a, b] = entry.second;
-    return a != kUnknown && b != kUnknown && a != b;
-  });
 }
 
 // The same pair of stages in all replicas is one link. It is compared with the median of the other links; where that is
@@ -166,7 +155,7 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
     std::vector<double> values;
     for (const auto& [ns, dp] : replicas) values.push_back(ns);
     medians.push_back(median_link[link] = median_of(std::move(values)));
-    across[link] = is_across(trace, link);
+    across[link] = link_machines(trace, link.first, link.second) == LinkMachines::kSeveral;
   }
   std::sort(medians.begin(), medians.end());
   std::array<std::vector<double>, 2> alike;  // medians of the links within a machine, and of those between two; sorted
@@ -206,6 +195,7 @@ struct Quick {
 };
 Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector<StagePair>& link_of, double min_ns) {
   const StepGraph& g = scene.graph;
+  const LateSends& sends = scene.measured<LateSends>();
   Quick quick{t.median_ns, {}};
   std::map<StagePair, size_t> links;
   std::vector<size_t> number;  // for each edge the number of its link
@@ -213,7 +203,7 @@ Quick quick_times(const CauseScene& scene, const Transfers& t, const std::vector
   std::vector<std::vector<double>> all(links.size() * g.steps.size());  // by link, then step of the graph
   scene.each_op([&](uint32_t op, size_t step) {
     if (const uint32_t edge = (*t.edge_of)[op]; receives(g.kind[op]) && edge != CellTimes::kNone)
-      all[number[edge] * g.steps.size() + step].push_back(g.dur_ns[op]);
+      all[number[edge] * g.steps.size() + step].push_back(sends.transfer_ns(g, op));
   });
   for (const auto& [link, at] : links) {
     std::vector<double> by_step(g.steps.size(), kNaN);
@@ -268,7 +258,13 @@ class LateMessages {
  public:
   // `min_ns` is the time by which a message must exceed its link's quick ones.
   LateMessages(const CauseScene& scene, const Transfers& t, double min_ns)
-      : scene_(scene), g_(scene.graph), t_(t), min_ns_(min_ns), link_of_(t.index.size()), dp_of_(t.index.size()) {
+      : scene_(scene),
+        g_(scene.graph),
+        sends_(scene.measured<LateSends>()),
+        t_(t),
+        min_ns_(min_ns),
+        link_of_(t.index.size()),
+        dp_of_(t.index.size()) {
     for (const auto& [edge, number] : t.index) {
       link_of_[number] = {std::get<1>(edge), std::get<2>(edge)};
       dp_of_[number] = std::get<0>(edge);
@@ -296,7 +292,7 @@ class LateMessages {
  private:
   // Returns by how much a message exceeds its link's quick ones; 0 where it is not late.
   double excess_ns(uint32_t op) const {
-    const double more = g_.dur_ns[op] - quick_.ns[(*t_.edge_of)[op]];
+    const double more = sends_.transfer_ns(g_, op) - quick_.ns[(*t_.edge_of)[op]];
     return more > min_ns_ ? more : 0.0;  // NaN: the link has no usual time
   }
 
@@ -341,17 +337,19 @@ class LateMessages {
       one.own_ns = median_of(here) + one.each_ns;
       one.certain = steps.count < one.steps && (one.count >= kMinCertainMessages || steps.count >= kMinWholeSteps);
     }
-    one.without = [edges = t_.edge_of, to_quick = std::move(to_quick), max_ns = t_.max_ns, min_ns = min_ns_](
-                      uint32_t op, double& dur, double&) {
+    one.without = [edges = t_.edge_of, to_quick = std::move(to_quick), max_ns = t_.max_ns, min_ns = min_ns_,
+                   &sends = sends_](uint32_t op, double& dur, double&) {
       const uint32_t edge = (*edges)[op];
-      if (edge == CellTimes::kNone || dur > kMaxOfUsual * max_ns[edge]) return;
-      if (dur - to_quick[edge] > min_ns) dur = to_quick[edge];
+      const double late = std::min(dur, sends.late_ns(op));
+      if (edge == CellTimes::kNone || dur - late > kMaxOfUsual * max_ns[edge]) return;
+      if (dur - late - to_quick[edge] > min_ns) dur = to_quick[edge] + late;
     };
     return one;
   }
 
   const CauseScene& scene_;
   const StepGraph& g_;
+  const LateSends& sends_;
   const Transfers& t_;
   double min_ns_;
   std::vector<StagePair> link_of_;  // for each edge
@@ -381,6 +379,7 @@ LinkTimes::LinkTimes(const CauseScene& scene)
 
 bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTransfer& link) const {
   const Transfers& t = all;
+  const LateSends& sends = scene.measured<LateSends>();
   if (!t.recorded) return false;
   int64_t steps = 0, slow_steps = 0, slow_ones = 0;
   // For each step: slow messages, all messages.
@@ -388,7 +387,7 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
   scene.each_op([&](uint32_t op, size_t step) {
     const uint32_t edge = (*t.edge_of)[op];
     if (!receives(scene.graph.kind[op]) || edge == CellTimes::kNone || !link.factors.contains(edge)) return;
-    messages[step].first += scene.graph.dur_ns[op] > kSlowLinkRatio * link.others_ns, ++messages[step].second;
+    messages[step].first += sends.transfer_ns(scene.graph, op) > kSlowLinkRatio * link.others_ns, ++messages[step].second;
   });
   for (const auto& [slow_one, of] : messages) {
     if (of == 0) continue;

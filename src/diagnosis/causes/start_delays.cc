@@ -18,13 +18,17 @@ constexpr uint32_t kNone = CellTimes::kNone;
 double launched_late(double by, double more) { return more <= kMaxOfUsual * by ? std::max(0.0, more) : by; }
 
 StartDelays::StartDelays(const CauseScene& scene)
-    : scene_(scene), g_(scene.graph), messages_(scene.trace, g_), counted_(counted_ops(g_, scene.counts)) {
+    : scene_(scene),
+      g_(scene.graph),
+      messages_(scene.trace, g_),
+      counted_(counted_ops(g_, scene.counts)),
+      late_sends_(scene.measured<LateSends>()) {
   const auto worker_of = [&](uint32_t op) { return scene_.tells_delay(op) ? scene_.times.worker_of(op) : kNone; };
   RawValues<double> durations;
   delays_.arrange(
       counted_, scene_.times.workers().size(), worker_of,
       [&](size_t total) { delays_.all().resize(total), durations.resize(total); },
-      [&](uint32_t op, size_t at) { delays_.all()[at] = g_.delay_ns[op], durations[at] = g_.dur_ns[op]; });
+      [&](uint32_t op, size_t at) { delays_.all()[at] = delay_ns(op), durations[at] = g_.dur_ns[op]; });
   cells_ = durations.size();
   if (cells_ < kMinCells) return;
   const std::vector<size_t> middle = middle_of(cells_);
@@ -58,7 +62,9 @@ std::vector<WorkerWay> StartDelays::ways() const {
   return ways;
 }
 
-double StartDelays::delay_ns(uint32_t op) const { return g_.delay_ns[op] - (sends_ ? sends_->blocked_by(op) : 0); }
+double StartDelays::delay_ns(uint32_t op) const {
+  return g_.delay_ns[op] - (sends_ ? sends_->blocked_by(op) : 0) - late_sends_.held_ns(op);
+}
 
 LateWorkers StartDelays::late_receivers() const {
   LateWorkers late = late_;
@@ -113,11 +119,11 @@ bool StartDelays::waits_alone(uint32_t op) const {
 
 std::function<double(uint32_t)> StartDelays::excess() const {
   return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + kLateStart * cell_ns_,
-          sends = sends_, most = kMaxOfUsual * max_ns_](uint32_t op) {
+          sends = sends_, &late_sends = late_sends_, most = kMaxOfUsual * max_ns_](uint32_t op) {
     if (!scene.tells_delay(op)) return 0.0;
     const auto of = late.find(way_at(scene, op));
     const double blocked = sends ? sends->blocked_by(op) : 0;
-    double delay = scene.graph.delay_ns[op] - blocked;
+    double delay = scene.graph.delay_ns[op] - blocked - late_sends.held_ns(op);
     if (of != late.end()) delay -= launched_late(of->second, delay - usual);
     return delay > limit && delay - usual <= most ? delay - usual : 0.0;
   };

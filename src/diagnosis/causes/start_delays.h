@@ -19,6 +19,7 @@
 
 #include "diagnosis/causes/rank_sends.h"
 #include "diagnosis/causes/received_messages.h"
+#include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/suspect.h"
 #include "pipeline/measure/op_values.h"
 
@@ -29,11 +30,11 @@ using LateWorkers = std::vector<std::pair<uint32_t, double>>;
 
 inline constexpr double kRareLate = 0.1;  // most of the cells that pauses may hit; what is late more often is no pause
 inline constexpr int64_t kMinCertain = 16;  // late cells of a rank below which they may be chance
-// Least share of the steps in which a place is late, and of all late cells that such places hold.
-inline constexpr double kEverywhere = 0.8;
 // Least share of a direction's cells in a step that are late when the link is slow in that step.
 inline constexpr double kWholeStep = 0.5;
 inline constexpr double kLongPause = 0.5;  // least pause of a garbage collector, as a share of the median cell
+
+inline constexpr double kStandsOut = 2;  // delays that are this many times the next shorter one are of another kind
 
 // The cells of one direction on a worker: (worker, forward). They wait for the messages of one link.
 using WorkerWay = std::pair<uint32_t, bool>;
@@ -146,6 +147,7 @@ class StartDelays {
   double max_ns_ = 0;  // largest delay of a late cell, beyond usual_ns_
   double cell_ns_ = 0, best_ns_ = 0, usual_ns_ = 0;
   std::shared_ptr<const RankSends> sends_;
+  const LateSends& late_sends_;
 };
 
 }  // namespace stageline

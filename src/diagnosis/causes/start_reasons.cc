@@ -10,7 +10,6 @@ namespace {
 constexpr double kMaxOneWay = 0.3;
 // Share of the delays of one direction during which their messages must have been under way.
 constexpr double kByMessage = 0.8;
-constexpr double kStandsOut = 2;        // delays that are this many times the next shorter one are of another kind
 constexpr size_t kMinApart = 4;         // fewer delays are no kind of their own
 constexpr double kChanceOneWay = 0.01;  // most chance that a host's pauses would all hit cells of one direction
 
@@ -181,6 +180,18 @@ bool late_everywhere(const StartDelays& starts) {
   return often > 1 && 2 * often >= starts.worked() && count >= kRareLate * starts.cells();
 }
 
+// Returns whether ranks whose median cell is late lose more by that than all ranks by single late cells. Then these ranks
+// are the cause, and the rest, which a busy machine makes everywhere, is not.
+bool late_ranks_outweigh(const StartDelays& starts) {
+  double launched_ns = 0, rest_ns = 0;
+  for (const auto& [worker, by] : starts.late_workers()) {
+    const auto way = starts.one_way().find(worker);
+    launched_ns += by * (way == starts.one_way().end() ? starts.delays().of(worker).size() : way->second.delays.size());
+  }
+  for (const WorkerWay& way : starts.ways()) rest_ns += starts.late_at(way).ns;
+  return launched_ns > rest_ns;
+}
+
 // For late starts everywhere: the delay above which delays are of another kind than the rest. These must be few cells
 // that hold half of all that is lost, with a gap of a factor of two down to the next one. Returns ∞ where there are
 // none.
@@ -210,7 +221,7 @@ double standing_out_above_ns(const StartDelays& starts) {
 
 StartReasons::StartReasons(const CauseScene& scene) : starts(scene) {
   if (!starts.known()) return;
-  everywhere = late_everywhere(starts);
+  everywhere = late_everywhere(starts) && !late_ranks_outweigh(starts);
   begins = late_begins(scene, everywhere ? LateWorkers{} : starts.late_workers(), starts.cell_ns());
   if (everywhere) {
     above_ns = standing_out_above_ns(starts);

@@ -94,6 +94,8 @@ inline constexpr double kMaxOfUsual = 2;
 inline constexpr double kSlowCause = 1.05;  // least ratio of a slow stage or worker to the others
 // A start is late if its delay exceeds the usual one by this share of the median compute cell.
 inline constexpr double kLateStart = 0.1;
+// Least share of the steps in which a place is late, and of all late time that such places hold.
+inline constexpr double kEverywhere = 0.8;
 inline constexpr int64_t kMinLateCells = 3;  // fewer late cells may be chance, whatever their share is
 // With most messages of a link late in so many steps, at least kMinLateCells in each, and hardly any in the others,
 // it is no chance which steps these are.

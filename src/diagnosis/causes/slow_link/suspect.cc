@@ -1,6 +1,7 @@
 #include <set>
 
 #include "diagnosis/causes/link_times.h"
+#include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/slow_link/slow_link.h"
 #include "diagnosis/causes/start_reasons.h"
 
@@ -87,12 +88,13 @@ void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
     suspect.cause.figures.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
     suspect.cause.certain = links.slow_in_nearly_every_step(scene, link);
     suspect.without = [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns,
-                       held = links.held_up(scene, link)](uint32_t op, double& dur, double& delay) {
+                       held = links.held_up(scene, link), &g = scene.graph,
+                       &sends = scene.measured<LateSends>()](uint32_t op, double& dur, double& delay) {
       if (const auto own = held.find(op); own != held.end()) delay = std::max(0.0, delay - own->second);
       const uint32_t edge = (*edges)[op];
       const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
       if (it == factors.end()) return;
-      const double known_ns = std::min(dur, kMaxOfUsual * max_ns[edge]);
+      const double known_ns = std::min({dur, sends.transfer_ns(g, op), kMaxOfUsual * max_ns[edge]});
       dur -= known_ns * (1 - it->second);
     };
     add(std::move(suspect), {.own_ns = link.own_ns, .others_ns = link.others_ns, .unrecorded = !links.all.recorded},

@@ -1,0 +1,19 @@
+// Late sends: a result was ready, its rank did nothing that was recorded, and then sent it. The host is at fault, not
+// the link.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "diagnosis/causes/cause_kind.h"
+
+namespace stageline {
+
+struct LateSendsOwn {
+  std::vector<uint32_t> at = {};  // where they are at the same places of every step: one cell for each place
+  double usual_ns = 0;
+};
+
+Telling tell_late_sends(std::span<const Cause* const> causes, const TellContext& context);
+
+}  // namespace stageline
