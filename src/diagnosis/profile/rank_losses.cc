@@ -10,8 +10,10 @@
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/intervals.h"
+#include "model/row_names.h"
 #include "model/torch_facts.h"
 #include "pipeline/sums/stage_costs.h"
+#include "profile/frame_names.h"
 #include "profile/python_stacks.h"
 
 namespace stageline {
@@ -26,13 +28,6 @@ constexpr size_t kFewestTwins = 3;
 constexpr double kSteadyTwins = 1.15;  // most that a tenth of the twins may exceed, times their median
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
-
-// Whether a frame is of the program ("train.py(57): load_batch"), not of torch or Python's own library.
-bool is_own_frame(std::string_view name) {
-  return contains(name, ".py(") && !name.starts_with("torch/") && !contains(name, "/torch/") &&
-         !contains(name, "site-packages") && !contains(name, "dist-packages") && !contains(name, "lib/python") &&
-         !name.starts_with("<frozen") && !name.starts_with("threading.py") && !name.starts_with("contextlib.py");
-}
 
 class LossFinder {
  public:
@@ -509,30 +504,6 @@ std::string cut_path(const std::string& frame) {
   return cut + frame.substr(begin);
 }
 
-// "base.py:57" of "transformers/pipelines/base.py(57): load"; "" of a frame without a line.
-std::string line_of(const std::string& frame) {
-  const size_t open = frame.find('('), close = frame.find("): ");
-  if (open == std::string::npos || close == std::string::npos || close < open) return {};
-  const size_t slash = frame.find_last_of("/\\", open);
-  const size_t begin = slash == std::string::npos ? 0 : slash + 1;
-  return frame.substr(begin, open - begin) + ":" + frame.substr(open + 1, close - open - 1);
-}
-
-// "sleep" of "<built-in function sleep>"; other names as they are.
-std::string without_brackets(const std::string& name) {
-  if (name.size() < 2 || name.front() != '<' || name.back() != '>') return name;
-  return name.substr(name.rfind(' ') + 1, name.size() - name.rfind(' ') - 2);
-}
-
-// "DataLoader" of torch's range "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__".
-std::string without_enumerate(const std::string& range) {
-  constexpr std::string_view kEnumerate = "enumerate(";
-  const size_t end = range.find(")#");
-  return range.starts_with(kEnumerate) && end != range.npos
-             ? range.substr(kEnumerate.size(), end - kEnumerate.size())
-             : range;
-}
-
 }  // namespace
 
 Text Culprit::text() const {
@@ -553,10 +524,10 @@ Text Culprit::text() const {
 
 std::string Culprit::name() const {
   std::string name;
-  const std::string line = line_of(frame);
+  const std::string line = frame_line(frame);
   const std::string function = line.empty() ? frame : frame.substr(frame.find("): ") + 3);
   for (const std::string* part : {&call, &op, &range, &module, &function})
-    if (name.empty()) name = cut_name(without_enumerate(without_brackets(*part)), kMaxInTitle);
+    if (name.empty()) name = cut_name(std::string(phase_name(built_in_name(*part))), kMaxInTitle);
   return line.empty() ? name : name + " (" + line + ")";
 }
 

@@ -79,31 +79,72 @@ void suspect_standing_out(const StartDelays& starts, double above_ns, std::vecto
   out.push_back(std::move(suspect));
 }
 
+// A cell that starts late though nothing holds it up.
+struct Pause {
+  uint32_t op;
+  size_t step;  // of the graph
+  WorkerWay way;
+  int32_t part;
+  double ns;
+};
+
+double time_of(const std::vector<Pause>& pauses) {
+  double ns = 0;
+  for (const Pause& pause : pauses) ns += pause.ns;
+  return ns;
+}
+
 class PauseSearch {
  public:
   explicit PauseSearch(const StartDelays& starts) : starts_(starts), scene_(starts.scene()), g_(scene_.graph) {}
 
-  // Cells that start late though nothing holds them up, but those of `linked`.
+  // Cells that start late though nothing holds them up, but those of `linked`. A pause weighs as much as it lasts:
+  // where one rank's hold nearly all the time, those of the others, which a busy machine makes everywhere, are another
+  // suspicion.
   void suspect(const std::set<WorkerWay>& linked, std::vector<Suspect>& out) const {
+    std::vector<Pause> all;
+    scene_.each_op([&, by = starts_.excess()](uint32_t op, size_t s) {
+      if (!scene_.tells_delay(op)) return;
+      const WorkerWay way = way_at(scene_, op);
+      if (const double ns = linked.contains(way) ? 0 : by(op); ns > 0)
+        all.push_back({op, s, way, scene_.times.workers()[way.first].part, ns});
+    });
+    std::stable_sort(all.begin(), all.end(), [](const Pause& a, const Pause& b) { return a.ns > b.ns; });
+    std::map<int32_t, double> of_part;
+    for (const Pause& pause : all) of_part[pause.part] += pause.ns;
+    for (const auto& [part, ns] : of_part) {
+      if (of_part.size() == 1 || ns < kEverywhere * time_of(all)) continue;
+      const auto others = std::stable_partition(all.begin(), all.end(), [&](const Pause& p) { return p.part == part; });
+      std::set<WorkerWay> but = linked, its_own = linked;
+      for (const WorkerWay& way : starts_.ways())
+        (scene_.times.workers()[way.first].part == part ? its_own : but).insert(way);
+      suspect_ways({all.begin(), others}, but, out);
+      return suspect_ways({others, all.end()}, its_own, out);
+    }
+    suspect_ways(std::move(all), linked, out);
+  }
+
+ private:
+  // `all` are the pauses of all directions without `but`, the longest first.
+  void suspect_ways(std::vector<Pause> all, const std::set<WorkerWay>& but, std::vector<Suspect>& out) const {
+    if (all.empty()) return;
     Suspect suspect;
     Cause& cause = suspect.cause;
     PausesOwn own;
+    suspect.without = [excess = starts_.excess(), but, &scene = scene_](uint32_t op, double&, double& delay) {
+      if (!but.contains(way_at(scene, op))) delay -= excess(op);
+    };
+    keep_long_ones(all);
     std::set<int32_t> parts;
     std::set<std::pair<int32_t, int32_t>> senders;  // (from, to) of the inputs of late cells
-    for (const WorkerWay& key : starts_.ways()) {
-      const LateStarts& late = starts_.late_at(key);
-      if (late.count == 0 || linked.contains(key)) continue;
-      senders.emplace(starts_.sender_of(key), scene_.times.workers()[key.first].stage);
-      cause.figures.count += late.count;
-      cause.figures.each_ns += late.ns;
-      parts.insert(scene_.times.workers()[key.first].part);
+    for (const Pause& pause : all) {
+      senders.emplace(starts_.sender_of(pause.way), scene_.times.workers()[pause.way.first].stage);
+      parts.insert(pause.part);
     }
-    cause.figures.of = starts_.cells();
+    const int64_t count = all.size();
+    const double each_ns = time_of(all) / count;
+    cause.figures = {.each_ns = each_ns, .count = count, .of = static_cast<int64_t>(starts_.cells())};
     own.ranks = parts.size();
-    const int64_t count = cause.figures.count;
-    if (count == 0) return;
-    cause.figures.each_ns /= count;
-    const double each_ns = cause.figures.each_ns;
     // There are too few late cells to tell host from message, and nobody recorded messages. Where all wait for the same
     // stage, or two stages for each other, their messages may be at fault as well.
     const bool two_ways = senders.size() == 2 && senders.begin()->first == senders.rbegin()->second &&
@@ -115,79 +156,86 @@ class PauseSearch {
                         .both_ways = two_ways}};
     if (count < kMinLateCells) {
       cause.certain = each_ns >= kFarLate * starts_.cell_ns();
-      scene_.each_op([&, by = starts_.excess()](uint32_t op, size_t s) {
-        if (by(op) > 0) own.at_steps.push_back(g_.steps[s].step);
-      });
+      for (const Pause& pause : all) own.at_steps.push_back(g_.steps[pause.step].step);
+      std::sort(own.at_steps.begin(), own.at_steps.end());
     }
     const bool rare = count <= kRareLate * starts_.cells();
-    if (rare) own.at = same_places(linked);
+    if (rare) own.at = same_places(all);
     cause.figures.stage = cause.or_else.empty() ? kUnknown : cause.or_else.front().stage;
     const int32_t part = parts.size() == 1 ? *parts.begin() : kUnknown;
     set_part(scene_, part, cause);
     // Where micro-batches were not numbered, it is a guess what a rank's first cell waits for.
     if (part != kUnknown && scene_.trace.diagnostics.count("cells.schedule") == 0)
-      find_what_comes_first(part, linked, cause, own);
+      find_what_comes_first(part, all, cause, own);
+    if (!own.first_of_step) own.name = name_that_fills(scene_.trace, windows_of(all));
     own.collector = rare && parts.size() > 1 && (senders.size() > 2 || scene_.times.stages() == 1) && own.at.empty() &&
-                    each_ns >= kLongPause * starts_.cell_ns();
+                    own.name.empty() && each_ns >= kLongPause * starts_.cell_ns();
     cause.kind = &pauses_cause;
     cause.own = std::move(own);
-    suspect.without = [excess = starts_.excess(), linked, &scene = scene_](uint32_t op, double&, double& delay) {
-      if (!linked.contains(way_at(scene, op))) delay -= excess(op);
-    };
     out.push_back(std::move(suspect));
   }
 
- private:
+  // Where a few pauses hold nearly all the time and last far longer than the others, these alone are counted and named.
+  static void keep_long_ones(std::vector<Pause>& all) {
+    const double most = kEverywhere * time_of(all);
+    double ns = 0;
+    for (size_t i = 0; i + 1 < all.size(); ++i)
+      if ((ns += all[i].ns) >= most && all[i].ns >= kStandsOut * all[i + 1].ns) return all.resize(i + 1);
+  }
+
+  std::vector<RankWindow> windows_of(const std::vector<Pause>& all) const {
+    std::vector<RankWindow> windows;
+    for (const Pause& pause : all)
+      if (g_.cell[pause.op] != kNoCell) {
+        const int64_t start = scene_.trace.cells.start_ns[g_.cell[pause.op]];
+        windows.push_back({pause.part, start - static_cast<int64_t>(pause.ns), start});
+      }
+    return windows;
+  }
+
   // Where nearly all pauses of one rank are at its first cell of a step, they lie between its steps. Rows of kind
   // "other" that were recorded there say what it does.
-  void find_what_comes_first(int32_t part, const std::set<WorkerWay>& but, Cause& cause, PausesOwn& own) const {
+  void find_what_comes_first(int32_t part, const std::vector<Pause>& all, Cause& cause, PausesOwn& own) const {
     const Cells& cells = scene_.trace.cells;
     std::vector<int64_t> first(g_.steps.size(), INT64_MAX);
     scene_.each_op([&](uint32_t op, size_t s) {
       if (g_.part[op] == part && g_.cell[op] != kNoCell && is_compute(g_.kind[op]))
         first[s] = std::min(first[s], cells.start_ns[g_.cell[op]]);
     });
-    const auto by = starts_.excess();
-    std::vector<RankWindow> pauses;
-    int64_t late = 0;
-    scene_.each_op([&](uint32_t op, size_t s) {
-      if (g_.part[op] != part || but.contains(way_at(scene_, op))) return;
-      const double ns = by(op);
-      if (!(ns > 0)) return;
-      ++late;
-      if (g_.cell[op] == kNoCell || cells.start_ns[g_.cell[op]] != first[s]) return;
-      pauses.push_back({part, first[s] - static_cast<int64_t>(ns), first[s]});
-    });
-    if (pauses.empty() || pauses.size() < kEverywhere * late) return;
-    name_what_comes_first(scene_, pauses, cause, own);
+    std::vector<Pause> begins;
+    for (const Pause& pause : all)
+      if (g_.cell[pause.op] != kNoCell && cells.start_ns[g_.cell[pause.op]] == first[pause.step])
+        begins.push_back(pause);
+    if (!begins.empty() && begins.size() >= kEverywhere * all.size())
+      name_what_comes_first(scene_, windows_of(begins), cause, own);
   }
 
-  // Returns one late cell for each place, where nearly all late cells are at places that are late in nearly every step;
+  // Returns one late cell for each place, where places that are late in nearly every step hold nearly all the time;
   // otherwise empty. A garbage collector knows no places.
-  std::vector<uint32_t> same_places(const std::set<WorkerWay>& but) const {
-    size_t steps = 0;
-    for (size_t s = 0; s < g_.steps.size(); ++s) steps += scene_.counts[s];
+  std::vector<uint32_t> same_places(const std::vector<Pause>& all) const {
+    const auto steps = static_cast<size_t>(std::count(scene_.counts.begin(), scene_.counts.end(), true));
     if (steps < kMinSteps) return {};
-    std::map<StartDelays::Place, std::vector<uint32_t>> late_at;
-    const auto by = starts_.excess();
-    scene_.each_op([&](uint32_t op, size_t) {
-      if (scene_.tells_delay(op) && g_.cell[op] != kNoCell && by(op) > 0)
-        late_at[{scene_.times.worker_of(op), g_.kind[op], g_.micro_batch[op], g_.chunk[op]}].push_back(g_.cell[op]);
-    });
-    size_t all = 0, fixed = 0;
-    std::vector<std::pair<size_t, uint32_t>> places;  // number of late steps, a cell
-    for (const auto& [place, cells] : late_at) {
-      if (but.contains({std::get<0>(place), std::get<1>(place) == CellKind::kForward})) continue;
-      all += cells.size();
-      if (cells.size() < kEverywhere * steps) continue;
-      fixed += cells.size();
-      places.emplace_back(cells.size(), cells.front());
-    }
-    if (fixed < kEverywhere * all) return {};
-    std::stable_sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
-    std::vector<uint32_t> at;
-    for (const auto& [count, cell] : places) at.push_back(cell);
-    return at;
+    struct AtPlace {
+      size_t count = 0;
+      uint32_t cell = kNoCell;
+      double ns = 0;
+    };
+    std::map<StartDelays::Place, AtPlace> late_at;
+    for (const Pause& pause : all)
+      if (g_.cell[pause.op] != kNoCell) {
+        AtPlace& at = late_at[{pause.way.first, g_.kind[pause.op], g_.micro_batch[pause.op], g_.chunk[pause.op]}];
+        ++at.count, at.ns += pause.ns;
+        at.cell = std::min(at.cell, g_.cell[pause.op]);
+      }
+    double fixed_ns = 0;
+    std::vector<AtPlace> places;
+    for (const auto& [place, at] : late_at)
+      if (at.count >= kEverywhere * steps) fixed_ns += at.ns, places.push_back(at);
+    if (fixed_ns < kEverywhere * time_of(all)) return {};
+    std::stable_sort(places.begin(), places.end(), [](const AtPlace& a, const AtPlace& b) { return a.count > b.count; });
+    std::vector<uint32_t> cells;
+    for (const AtPlace& at : places) cells.push_back(at.cell);
+    return cells;
   }
 
   const StartDelays& starts_;

@@ -53,7 +53,7 @@ Telling tell_pauses(std::span<const Cause* const> causes, const TellContext& con
   const Cause& c = *causes.front();
   const auto& own = c.own.as<PausesOwn>();
   Args args = context.args(c);
-  args.set("ranks", grouped(own.ranks)).flag("guessed", !c.or_else.empty());
+  args.set("name", own.name).set("ranks", grouped(own.ranks)).flag("guessed", !c.or_else.empty());
   if (!c.or_else.empty()) {
     const Place& link = c.or_else.front();
     args.set("from", int64_t{link.from_stage}).set("stage", int64_t{link.stage}).flag("both_ways", link.both_ways);

@@ -1,0 +1,19 @@
+// Names of recorded rows as people know them.
+#pragma once
+
+#include <string_view>
+
+namespace stageline {
+
+inline constexpr std::string_view kDataLoader = "DataLoader";
+
+// Returns "DataLoader" for torch's rows around the wait for a batch, "enumerate(DataLoader)#_SingleProcess….__next__",
+// and for those of our recorder; other names as they are.
+inline std::string_view phase_name(std::string_view row) {
+  constexpr std::string_view kEnumerate = "enumerate(";
+  if (row == "data wait") return kDataLoader;
+  const size_t end = row.find(")#");
+  return row.starts_with(kEnumerate) && end != row.npos ? row.substr(kEnumerate.size(), end - kEnumerate.size()) : row;
+}
+
+}  // namespace stageline
