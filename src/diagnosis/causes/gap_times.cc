@@ -7,12 +7,12 @@ namespace {
 
 struct Held {
   double ns = 0;
-  int32_t part = kUnknown;
+  std::map<int32_t, double> by_part;  // kUnknown: on several
   std::vector<int32_t> steps;
   std::map<int32_t, double> by_step;
-  void add(double more_ns, int32_t by_part, int32_t step) {
+  void add(double more_ns, int32_t part, int32_t step) {
     if (!(more_ns > 0)) return;
-    part = steps.empty() || part == by_part ? by_part : kUnknown;
+    by_part[part] += more_ns;
     ns += more_ns;
     by_step[step] += more_ns;
     steps.push_back(step);
@@ -43,7 +43,7 @@ std::vector<GapTime> gap_times(const StepPeriods& periods) {
       for (const StepGap& gap : periods.gaps) sum.by_step.try_emplace(gap.step, 0.0);
       times.push_back({.name = name,
                        .sometimes = held == &extra,
-                       .part = sum.part,
+                       .part = longest_part(sum.by_part),
                        .steps = sum.steps,
                        .by_step = std::move(sum.by_step),
                        .each_ns = sum.ns / sum.steps.size(),

@@ -14,7 +14,7 @@ namespace stageline {
 struct GapTime {
   std::string name;                   // "": time that nobody recorded
   bool sometimes = false;             // beyond what is usual, before some steps only
-  int32_t part = kUnknown;            // the only part that recorded it
+  int32_t part = kUnknown;            // longest_part() of those that recorded it
   std::vector<int32_t> steps;         // the steps after the gaps
   std::map<int32_t, double> by_step;  // its length before each of the run's steps
   double each_ns = 0;                 // mean of these gaps

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "base/number.h"
 #include "model/intervals.h"
+#include "model/row_names.h"
 #include "model/statistics.h"
 #include "model/step_work.h"
 #include "pipeline/sums/stage_costs.h"
@@ -89,7 +91,7 @@ void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
     const int64_t start = trace.common_ns(part, cells.start_ns[i]), end = trace.common_ns(part, cells.end_ns[i]);
     auto gap = std::partition_point(gaps.begin(), gaps.end(), [&](const Between& g) { return g.to_ns <= start; });
     for (; gap != gaps.end() && gap->from_ns < end; ++gap)
-      gap->phases[trace.slice_name(cells.at(i))].push_back(
+      gap->phases[phase_name(trace.slice_name(cells.at(i)))].push_back(
           {std::max(start, gap->from_ns), std::min(end, gap->to_ns), part});
   }
 }
@@ -108,12 +110,14 @@ std::vector<GapPhase> phases_of(const Phases& rows_by_name) {
   std::vector<Interval> covered;  // by the names so far
   for (const auto& [sum, name] : order) {
     const std::vector<Phase>& rows = rows_by_name.at(name);
-    GapPhase phase{.name = std::string(name), .part = rows.front().part};
+    GapPhase phase{.name = std::string(name)};
     const int64_t before_ns = length_of(covered);
+    std::map<int32_t, double> by_part;
     for (const Phase& row : rows) {
       covered.push_back({row.start_ns, row.end_ns});
-      if (row.part != phase.part) phase.part = kUnknown;
+      by_part[row.part] += between_ns(row.start_ns, row.end_ns);
     }
+    phase.part = longest_part(by_part);
     covered = union_of(std::move(covered));
     phase.ns = length_of(covered) - before_ns;
     if (phase.ns > 0) list.push_back(std::move(phase));
@@ -162,6 +166,17 @@ void judge_gaps(const PipelineSums& sums, StepPeriods& out) {
 }
 
 }  // namespace
+
+int32_t longest_part(const std::map<int32_t, double>& by_part) {
+  constexpr double kFarLonger = 2;
+  std::pair<double, int32_t> longest{0, kUnknown}, next = longest;
+  for (const auto& [part, ns] : by_part)
+    if (ns > longest.first)
+      next = std::exchange(longest, {ns, part});
+    else if (ns > next.first)
+      next = {ns, part};
+  return longest.first >= kFarLonger * next.first ? longest.second : kUnknown;
+}
 
 bool StepPeriods::is_long(size_t gap) const { return std::binary_search(long_gaps.begin(), long_gaps.end(), gap); }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,11 @@ namespace stageline {
 struct GapPhase {
   std::string name;         // of the rows: "data", "checkpoint"
   double ns = 0;            // covered by rows of this name, and by no name earlier in the list
-  int32_t part = kUnknown;  // the rank's part where only one rank has such rows; kUnknown: several have
+  int32_t part = kUnknown;  // longest_part() of the ranks that have such rows
 };
+
+// Returns the part that spends at least twice as long as any other, for which these then wait; kUnknown: there is none.
+int32_t longest_part(const std::map<int32_t, double>& by_part);
 
 struct StepGap {
   int32_t step = 0;  // the step after the gap

@@ -1,5 +1,6 @@
 #include "diagnosis/causes/between_steps/between_steps.h"
 #include "diagnosis/causes/telling.h"
+#include "model/row_names.h"
 
 namespace stageline {
 
@@ -16,7 +17,8 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const TellConte
   }
   std::vector<std::string> steps;
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
-  const bool only = c.figures.rank != kUnknown && !name.empty();  // one rank recorded it
+  const bool only = c.figures.rank != kUnknown && !name.empty();  // it is on one rank
+  args.flag("loader", name == kDataLoader);
   args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", context.list.replicas_unread);
   if (name.empty())
     args.set("unknown", words(own.may_be_optimizer ? "between.steps.optimizer" : "between.steps.unknown", args));

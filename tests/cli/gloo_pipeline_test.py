@@ -1,0 +1,62 @@
+"""Pipelines of torch on hosts alone: the first finding names the planted culprit at its price, with frames and without, however busy the machine."""
+import json
+import pathlib
+import sys
+import unittest
+
+from support import Case, flaws, info, run
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import gloo_pipeline  # noqa: E402
+
+FAULTS = {'sleep:1,5': ('rank.late_launch', 1), 'gc:3,200': ('host.pauses', 3), 'send:1,40': ('sends.late', 1), 'data:0,30': ('between.steps', 0)}
+
+
+class Faults(Case):
+    def told(self, name, **options):
+        ranks, step = gloo_pipeline.make(**options)
+        gloo_pipeline.write(self.dir / name, ranks)
+        return json.loads(run('explain', self.dir / name, '--format', 'json', '-q', check=0).out), step
+
+    def test_the_culprit_is_named_first_at_its_price(self):
+        for frames in (False, True):
+            for noise in (False, True):
+                healthy = gloo_pipeline.make(frames=frames, noise=noise)[1]
+                for fault, (id_, rank) in FAULTS.items():
+                    with self.subTest(fault=fault, frames=frames, noise=noise):
+                        answer, step = self.told(f'{fault[:4]}{frames}{noise}', fault=fault, frames=frames, noise=noise)
+                        first = answer['findings'][0]
+                        self.assertEqual((first['id'], first['places'][0].get('ranks')), (id_, [rank]), first['title_en'])
+                        self.assertAlmostEqual(100 * first['lost_share'], 100 * (1 - healthy / step), delta=3 if noise else 1.5)
+
+    def test_frames_say_what_the_host_did(self):
+        for fault, words in (('gc:3,200', 'collect (train.py:92)'), ('send:1,40', 'sleep (train.py:100)')):
+            first = self.told(fault[:4], fault=fault, frames=True, noise=True)[0]['findings'][0]
+            self.assertIn(words, first['title_en'])
+            self.assertNotIn('garbage', first['title_en'] + first['detail_en'])
+
+    def test_a_loader_is_named(self):
+        first = self.told('data', fault='data:0,30')[0]['findings'][0]
+        self.assertIn('(DataLoader)', first['title_en'])
+        self.assertIn('on rank 0', first['detail_en'])
+
+    def test_a_send_that_waits_for_its_host_is_no_slow_link(self):
+        found = self.told('sends', fault='send:1,40')[0]['findings']
+        self.assertFalse({'link.slow', 'message.tail', 'cell.slow'} & {f['id'] for f in found}, [f['title_en'] for f in found])
+
+    def test_the_pass_that_finds_shapes_is_no_micro_batch(self):
+        steps = []
+        for shapes in (False, True):
+            answer = self.told(f'shapes{shapes}', fault='sleep:1,5', shapes=shapes)[0]
+            steps.append((answer['steps'], answer['findings'][0]['id']))
+            report = info(self.dir / f'shapes{shapes}')
+            self.assertNotIn('cells.inferred_unknown', flaws(report))
+            self.assertEqual((report['stages'], report['micro_batches'], report['steps']), (4, 8, 8))
+            ends = run('sql', self.dir / f'shapes{shapes}', "SELECT count(*) FROM cells WHERE (rank = 0 AND kind = 'RF') OR (rank = 3 AND kind = 'RB')",
+                       '--format', 'csv', '-q', check=0).out.split()[-1]
+            self.assertEqual(ends, '0')
+        self.assertEqual(*steps)
+
+
+if __name__ == '__main__':
+    unittest.main()
