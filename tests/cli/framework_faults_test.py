@@ -51,6 +51,24 @@ class Blame(Case):
             self.assertNotIn(f'Rank {first} waits least', told)
 
 
+    def test_a_late_rank_costs_what_each_of_the_others_waits(self):
+        step, late = 95_000, 30_000
+        for world in (2, 4):
+            for wrapped in (False, True):  # a range around the step is no work
+                for rank in range(world):
+                    own, events = late if rank == 1 else 0, []
+                    for k in range(5):
+                        begin = step * k
+                        events += [x('user_annotation', f'ProfilerStep#{k}', begin, step), x('cpu_op', 'aten::mm', begin + own, 60_000)]
+                        events += [x('user_annotation', 'gloo:all_reduce', begin + own + 60_000 + bucket, late - own + 2_000, 9, 60 + bucket) for bucket in (0, 1)]
+                        events += [x('user_annotation', 'train_step', begin + 10, step - 20)] if wrapped else []
+                    self.write(f'rank{rank}.json', kineto(events, host_name='vm', distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': world}))
+                first = json.loads(run('explain', self.dir, '--format', 'json', '-q', check=0).out)['findings'][0]
+                with self.subTest(world=world, wrapped=wrapped):
+                    self.assertEqual((first['id'], first['rank'], first['places'][0]['ranks']), ('rank.late', 1, [1]))
+                    self.assertAlmostEqual(first['lost_share'], late / step, delta=0.01)
+
+
 class Pipelines(Case):
     def save(self, ranks, backend):
         for rank, events in enumerate(ranks):

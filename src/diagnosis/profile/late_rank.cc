@@ -110,10 +110,24 @@ double certain_wait(const RankFacts& r) {
   return r.wait_ns > 0 ? std::clamp(r.exposed_comm_ns - transfers, 0.0, r.wait_ns) : 0;
 }
 
+// The collectives of a rank in its mean step.
+struct RankWait {
+  int32_t rank = 0;
+  double waiting = 0, exposed = 0, step = 0, computing = 0;
+  // Hidden communication costs nothing; of the exposed part, waiting is at most its own length. Calls that run at once
+  // wait at once.
+  double cost() const { return std::min(waiting, exposed); }
+};
+
 struct Waits {
-  double transfer = 0, waiting = 0, unknown = 0, step = 0, exposed = 0;
-  std::vector<std::pair<double, int64_t>> by_rank;  // waiting, rank
+  double transfer = 0, waiting = 0, unknown = 0;
+  std::vector<RankWait> by_rank;
   double known() const { return transfer + waiting; }
+  double sum(double RankWait::* of) const {
+    double sum = 0;
+    for (const RankWait& rank : by_rank) sum += rank.*of;
+    return sum;
+  }
 };
 
 Waits read_waits(const ProfileSums& sums) {
@@ -127,9 +141,10 @@ Waits read_waits(const ProfileSums& sums) {
     w.transfer += wait.transfer_ns - wait.message_transfer_ns;
     w.waiting += waited;
     w.unknown += wait.unknown_ns;
-    w.by_rank.emplace_back(waited, rank.rank);
-    w.step += rank.work->step_ns;
-    w.exposed += rank.work->overlap.communication_ns;
+    const TbOverlap& overlap = rank.work->overlap;
+    w.by_rank.push_back({rank.rank, waited, static_cast<double>(overlap.communication_ns),
+                         static_cast<double>(rank.work->step_ns),
+                         static_cast<double>(overlap.computation_ns + overlap.overlap_ns)});
   }
   return w;
 }
@@ -168,25 +183,36 @@ void see_waits(const ProfileSums& sums, ProfileFacts& f) {
   const double known = w.known();
   if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;
   const double share = share_or_zero(w.waiting, known);
-  // Hidden communication costs nothing; of the exposed part, waiting is at most its own length.
-  const double exposed = std::min(w.waiting, w.exposed), weight = share_or_zero(exposed, w.step);
-  if (share < kMostlyWaiting || weight < kWaitingShare) return;
-  std::sort(w.by_rank.begin(), w.by_rank.end());
-  std::vector<double> others;
-  for (size_t i = 1; i < w.by_rank.size(); ++i) others.push_back(w.by_rank[i].first);
-  const auto [least, rank] = w.by_rank.front();
-  CollectiveWaits& reported = f.waits.emplace();
+  const double exposed = std::min(w.waiting, w.sum(&RankWait::exposed));
+  CollectiveWaits reported;
   reported.share = share;
-  reported.weight = weight;
-  reported.mean_ns = w.waiting / w.by_rank.size();
-  if (least < kLateRatio * median_of(others)) reported.min_rank = rank, reported.min_ns = least;
+  reported.weight = share_or_zero(exposed, w.sum(&RankWait::step));
+  if (share < kMostlyWaiting || reported.weight < kWaitingShare) return;
+  reported.mean_ns = exposed / w.by_rank.size();
+  const auto least = std::min_element(w.by_rank.begin(), w.by_rank.end(),
+                                      [](const RankWait& a, const RankWait& b) { return a.waiting < b.waiting; });
+  std::vector<double> waiting, cost, step, computing;  // of the others
+  for (const RankWait& rank : w.by_rank)
+    if (rank.rank != least->rank) {
+      waiting.push_back(rank.waiting), cost.push_back(rank.cost());
+      step.push_back(rank.step), computing.push_back(rank.computing);
+    }
+  if (least->waiting < kLateRatio * median_of(waiting)) {
+    // The one that waits least is late, and costs what each of the others waits: its own waiting is no part of that.
+    reported.min_rank = least->rank, reported.min_ns = least->waiting;
+    reported.mean_ns = mean_of(cost);
+    reported.late_weight = share_or_zero(mean_of(cost), mean_of(step));
+    const double others = median_of(std::move(computing));
+    if (least->computing - others >= kExplains * mean_of(cost))
+      reported.computing_ns = least->computing, reported.others_computing_ns = others;
+  }
+  f.waits = reported;
   if (f.late) return;
   for (RankFacts& r : f.ranks) {
     // These waits are of a mean step, so a rank's share of its waiting is taken of its whole span.
-    const auto own =
-        std::find_if(w.by_rank.begin(), w.by_rank.end(), [&](const auto& x) { return x.second == r.rank; });
+    const auto own = std::find_if(w.by_rank.begin(), w.by_rank.end(), [&](const auto& x) { return x.rank == r.rank; });
     if (own == w.by_rank.end() || !(w.waiting > 0)) continue;
-    r.comm_wait_ns = std::min(r.exposed_comm_ns, weight * f.whole.span_ns * own->first / w.waiting);
+    r.comm_wait_ns = std::min(r.exposed_comm_ns, reported.weight * f.whole.span_ns * own->waiting / w.waiting);
     f.comm_wait_ns += r.comm_wait_ns;
   }
 }
@@ -238,16 +264,26 @@ void add_waiting(const ProfileFacts& f, std::vector<Finding>& out) {
     late->detail += words("profile.late.waits", Args().set("share", percent(f.waits->share)));
     return;
   }
+  const CollectiveWaits& waits = *f.waits;
   Finding x;
-  x.id = "comm.waiting";
-  x.weight = f.waits->weight;
+  x.id = waits.min_rank ? "rank.late" : "comm.waiting";
+  x.weight = waits.min_rank ? waits.late_weight : waits.weight;
   x.value = percent(x.weight);
   x.value_note = words("note.step");
   Args args;
-  args.set("share", percent(f.waits->share)).set("time", human_duration(f.waits->mean_ns));
-  args.set("rank", f.waits->min_rank.value_or(0));
-  args.set("least", f.waits->min_rank ? human_duration(f.waits->min_ns) : "");
+  args.set("share", percent(waits.share)).set("time", human_duration(waits.mean_ns));
+  args.set("rank", waits.min_rank.value_or(0));
+  args.set("least", waits.min_rank ? human_duration(waits.min_ns) : "");
   say(x, "profile.collectives", args);
+  if (waits.min_rank) {
+    x.rank = *waits.min_rank;
+    x.places = {{.kind = PlaceKind::kRanks, .ranks = {static_cast<int32_t>(*waits.min_rank)}}};
+    x.title = words("profile.late.title", args);
+  }
+  if (waits.computing_ns > 0) {
+    args.set("own", human_duration(waits.computing_ns)).set("others", human_duration(waits.others_computing_ns));
+    x.detail += words("profile.late.compute", args);
+  }
   out.push_back(std::move(x));
 }
 

@@ -33,9 +33,12 @@ struct LateRank {
 struct CollectiveWaits {
   double share = 0;                 // waiting of the collectives' time
   double weight = 0;                // exposed waiting of the step
-  double mean_ns = 0;               // waiting of a rank
-  std::optional<int64_t> min_rank;  // waits far less than the others
+  double mean_ns = 0;               // exposed waiting of a rank; with min_rank, of each of the others
+  std::optional<int64_t> min_rank;  // waits far less than the others, so they wait for it
   double min_ns = 0;
+  double late_weight = 0;  // with min_rank: mean_ns of the others' step
+  // Set where min_rank is late because it computes longer: its time in a step, and that of the others.
+  double computing_ns = 0, others_computing_ns = 0;
 };
 
 struct ProfileFacts {
