@@ -27,6 +27,17 @@ class Ranges(Case):
             self.assertEqual(shares[0], shares[1])
             self.assertAlmostEqual(shares[0]['compute'], 100 * op / step, delta=0.5)
 
+    def test_a_call_in_flight_takes_no_operator_s_time(self):
+        for rank in (0, 1):
+            events = []
+            for k in range(4):
+                events += [x('user_annotation', f'ProfilerStep#{k}', 10_000 * k, 10_000), x('cpu_op', 'aten::mm', 10_000 * k + 1_000, 6_000),
+                           x('user_annotation', 'gloo:send' if rank == 0 else 'gloo:recv', 10_000 * k + 500, 8_500)]
+            self.write(f'rank{rank}.json', kineto(events, host_name='vm', distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': 2}))
+        share = answer(self.dir)['share']
+        self.assertAlmostEqual(share['compute'], 60, delta=0.5)
+        self.assertAlmostEqual(share['comm'], 25, delta=0.5)
+
     def test_tensorflow_s_operators_are_named_name_and_type(self):
         host = xplane.cpu(steps=2)
         plane = next(p for p in host if 'host:CPU' in p.name) if isinstance(host, list) else host

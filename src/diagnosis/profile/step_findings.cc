@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "base/number.h"
 #include "model/finding_words.h"
@@ -114,6 +116,23 @@ void add_step_findings(const Trace& trace, const ProfileFacts& facts, const Prof
   if (full.rank >= 0) add_full_memory(trace, full.share, full.rank, out);
 }
 
+namespace {
+
+// The share of operators in the mean steps, and that of communication during which none runs.
+std::pair<double, double> operators_and_rest(const ProfileSums& sums) {
+  double all = 0, operators = 0, communication = 0;
+  for (const DeviceSums& rank : sums.ranks) {
+    if (!rank.work) continue;
+    const TbOverlap& overlap = rank.work->overlap;
+    all += static_cast<double>(rank.work->step_ns);
+    operators += static_cast<double>(overlap.computation_ns + overlap.overlap_ns);
+    communication += static_cast<double>(overlap.communication_ns);
+  }
+  return {share_or_zero(operators, all), share_or_zero(communication, all)};
+}
+
+}  // namespace
+
 void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   const StepShares steps = step_shares(sums);
   if (!(steps.total > 0)) return;
@@ -121,8 +140,10 @@ void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   const auto part = [&](const char* id, const char* name, double share) {
     if (share > 0) h.parts.push_back(span_part(id, name, share));
   };
-  const double communication = steps.of(TbRole::kCommunication), operators = steps.of(TbRole::kCpuExec),
-               loading = steps.of(TbRole::kDataLoader);
+  double communication = steps.of(TbRole::kCommunication), operators = steps.of(TbRole::kCpuExec);
+  const double loading = steps.of(TbRole::kDataLoader);
+  // A row of gloo lasts as long as its call is in flight. The thread's time is its operators', whatever is in flight.
+  if (sums.communicates) std::tie(operators, communication) = operators_and_rest(sums);
   part("compute", "profile.host.operators", operators);
   part("comm", "profile.host.communication", communication);
   part("idle-input", "profile.part.idle-input", loading);
