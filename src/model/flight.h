@@ -30,7 +30,7 @@ struct FlightCall {
   // Counts all calls of the rank; where the first is above 0 (or 1), the ring has lost what came before it.
   int64_t record_id = -1;
   int64_t sequence = -1;  // counts the calls of its group; equal on all members of one collective
-  // When the recorder noticed that the call was finished; the slice starts when the call was made.
+  // When the recorder noticed that it was finished; below 0: it says so nowhere. The slice starts at the call.
   int64_t completed_ns = -1;
   int64_t timeout_ms = -1;
   StringId op = 0;                         // "all_reduce", "send": without the back end's name in front

@@ -43,6 +43,10 @@ class Matcher {
   }
 
  private:
+  bool is_through(const FlightCall& call) const {
+    return call.state == FlightState::kCompleted && !gave_up_.contains(&call);
+  }
+
   const Part& part(int32_t p) const { return trace_.parts[p]; }
   int32_t rank(int32_t p) const { return part(p).rank; }
   std::string_view text(StringId id) const { return trace_.names.text(id); }
@@ -84,6 +88,9 @@ class Matcher {
       }
     report_.calls += sum.calls;
     sum.collectives = by_sequence.size();
+    last_of_.clear();
+    for (const auto& [sequence, calls] : by_sequence)
+      for (const Call& call : calls) last_of_[call.part] = sequence;
     for (auto& [sequence, calls] : by_sequence) {
       sum.last_made = std::max(sum.last_made, sequence);
       if (judge_collective(g, sequence, calls, members, without_dump))
@@ -187,16 +194,23 @@ class Matcher {
       return false;
     }
     ++report_.judged;
+    const auto op_key = [&](const Call& c) { return std::string(text(c.call->op)); };
+    // A collective that a member never made, or made as another one, can be finished for nobody. Who made another one
+    // after it got out of it.
+    const bool possible = problem.culprits.empty() && std::all_of(last.begin(), last.end(), [&](const Call& c) {
+                            return op_key(c) == op_key(last.front());
+                          });
+    for (const Call& c : last)
+      if (!possible && c.call->completed_ns < 0 && last_of_[c.part] == sequence) gave_up_.insert(c.call);
     size_t through = 0;
     for (const Call& c : last) {
-      if (c.call->state == FlightState::kCompleted) {
+      if (is_through(*c.call)) {
         ++through;
         continue;
       }
       problem.waiting.push_back(rank(c.part));
       if (c.call->state == FlightState::kScheduled) problem.not_started.push_back(rank(c.part));
     }
-    const auto op_key = [&](const Call& c) { return std::string(text(c.call->op)); };
     {
       std::map<std::string, int64_t> votes;
       const std::string* usual = majority(last, op_key, votes);
@@ -335,7 +349,7 @@ class Matcher {
     int64_t since = INT64_MAX, first = INT64_MAX;
     for (const Call& c : calls) {
       first = std::min(first, start_of(c));
-      if (c.call->state != FlightState::kCompleted) since = std::min(since, start_of(c));
+      if (!is_through(*c.call)) since = std::min(since, start_of(c));
     }
     problem.since_ns = since != INT64_MAX ? since : first;
     const Call* shown = nullptr;
@@ -370,7 +384,7 @@ class Matcher {
       const std::vector<FlightCall>& calls = trace_.parts[p].flight_calls;
       const FlightCall* oldest = nullptr;
       for (const FlightCall& call : calls)
-        if (call.state != FlightState::kCompleted && (!oldest || call.record_id < oldest->record_id)) oldest = &call;
+        if (!is_through(call) && (!oldest || call.record_id < oldest->record_id)) oldest = &call;
       if (!oldest) continue;
       FlightWait wait;
       wait.part = p;
@@ -453,6 +467,8 @@ class Matcher {
 
   const Trace& trace_;
   std::map<int32_t, int32_t> part_of_;  // rank → part
+  std::map<int32_t, int64_t> last_of_;     // of the group that is judged: for each part its last collective
+  std::set<const FlightCall*> gave_up_;    // retired by a time-out: they cannot be finished
   FlightReport report_;
 };
 

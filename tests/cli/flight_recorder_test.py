@@ -77,6 +77,14 @@ class FlightRecorderTest(unittest.TestCase):
     def test_gloo_keeps_state_scheduled_and_is_through_where_it_is_retired(self):
         self.assertEqual([(r['verdict'], r['culprits']) for r in self.problems('--gloo', '--fault', 'missing:1')], [('missing', '1')])
 
+    def test_a_dump_after_the_time_out_says_what_one_before_it_does(self):
+        for fault in ('missing:1', 'type:2'):
+            with self.subTest(fault):
+                said = [[(r['verdict'], r['culprits'], r['waiting']) for r in self.problems('--gloo', '--fault', fault, *more)]
+                        for more in ([], ['--timed-out'])]
+                self.assertEqual(said[0], said[1])
+                self.assertEqual([row[:2] for row in said[1]], [(fault.split(':')[0], fault.split(':')[1])])
+
     def test_a_rank_without_a_dump_is_said_and_not_blamed(self):
         self.make('--fault', 'missing:2')
         (self.folder / 'nccl_trace_rank_3').unlink()

@@ -41,7 +41,7 @@ class Rank:
             'output_dtypes': [dtype_out or dtype] * len(sizes_out), 'state': 'scheduled' if gloo else state,
             'time_discovered_started_ns': self.now + 100_000 if state != 'scheduled' and not gloo else None,
             'time_discovered_completed_ns': self.now + 1_400_000 if done and not gloo else None,
-            'retired': done, 'timeout_ms': 600_000, 'is_p2p': is_p2p}
+            'retired': done or self.options.timed_out, 'timeout_ms': 600_000, 'is_p2p': is_p2p}
         if done and not gloo:
             entry['duration_ms'] = 1.25
         self.entries.append(entry)
@@ -113,7 +113,7 @@ def parse(arguments=None):
     parser.add_argument('--ranks', type=int, default=4)
     parser.add_argument('--steps', type=int, default=3)
     parser.add_argument('--fault', default='none:0', type=lambda text: (text.split(':')[0], int(text.split(':')[1])))
-    for flag in ('--messages', '--json', '--gloo'):
+    for flag in ('--messages', '--json', '--gloo', '--timed-out'):
         parser.add_argument(flag, action='store_true')
     parser.add_argument('--ring', type=int, default=0)
     parser.add_argument('-o', dest='folder')

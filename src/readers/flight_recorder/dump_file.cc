@@ -200,7 +200,8 @@ class DumpReader {
     call.timeout_ms = entry["timeout_ms"].integer().value_or(-1);
     call.completed_ns = stamp(entry["time_discovered_completed_ns"]);
     call.state = state_of(entry["state"].text());
-    // Gloo retires a call that is finished, but leaves its state as it was when made.
+    // Gloo retires a call when the wait for it ends, by a time-out as well, and leaves its state as it was when made.
+    if (call.state == FlightState::kCompleted) call.completed_ns = std::max<int64_t>(call.completed_ns, 0);
     if (entry["retired"].boolean().value_or(false) || call.completed_ns > 0) call.state = FlightState::kCompleted;
     call.op = out_.names.intern(valid_utf8(name.op));
     const Value in = entry["input_sizes"], out = entry["output_sizes"];
