@@ -45,6 +45,16 @@ class Training(Case):
         self.assertIn('rank 1', found['title_en'])
         self.assertIn('forward takes 17', found['detail_en'])
 
+    def test_straggler_whose_batches_no_loader_made(self):
+        folder = self.dir / 'own batches'
+        folder.mkdir()
+        recording.make_training(folder, 'straggler', own_batches=True)
+        answer = json.loads(run('explain', folder, '--format', 'json', check=0).out)
+        found = answer['findings'][0]
+        self.assertEqual([found['id'], found['rank']], ['rank.late', 1])
+        self.assertAlmostEqual(found['lost_ns'] / 1e6, 7, delta=0.2)
+        self.assertIn('4 ranks, no pipeline', run('explain', folder, check=0).out)
+
     def test_pause(self):
         found = self.first('pause', 'step.outlier', 2 * 299.7 / 20)
         self.assertIn('Rank 3 runs unrecorded work up to 300\u202fms longer than usual in 2 steps', found['title_en'])

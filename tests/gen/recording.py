@@ -194,9 +194,10 @@ def training_times(rank, step, fault):
     return wait, forward, backward, after
 
 
-def make_training(folder, fault='', ranks=4):
+def make_training(folder, fault='', ranks=4, own_batches=False):
     """DDP: each step waits for its data, runs forward and backward, waits in backward until the gradients of all are reduced, steps its
-    optimizer. The reduction ends at one time on all ranks, `TRANSFER` ms after the last of them has its gradients."""
+    optimizer. The reduction ends at one time on all ranks, `TRANSFER` ms after the last of them has its gradients. With `own_batches` no wait for
+    data is recorded, and collectives are on the thread alone, as under FSDP2."""
     transfer = {'wire': 25.0}.get(fault, TRANSFER)
     files = [File(rank, f'node{rank // 2}', world=ranks, stage=0, dp_rank=rank, pp=1) for rank in range(ranks)]
     text = f'all_reduce of gradients (default_pg, {ranks} ranks)'
@@ -213,9 +214,10 @@ def make_training(folder, fault='', ranks=4):
         for rank, f in enumerate(files):
             wait, forward, _, after = times[rank]
             a, b = at[rank], begun[rank]
-            f.ranges([(RANGE, 1, 1, step, a, a + wait, False, LOAD, 0, -1), (STEP, 1, 0, step, a + wait, step, False, 0, -1, -1),
-                      (RANGE, 1, 0, step, a + wait, b, False, FORWARD, 0, -1),
-                      (RANGE, 2, 2, step, b + 5, done, False, COLLECTIVE, 0, -1, 8_000_000, 0),
+            load = [] if own_batches else [(RANGE, 1, 1, step, a, a + wait, False, LOAD, 0, -1)]
+            behind = [] if own_batches else [(RANGE, 2, 2, step, b + 5, done, False, COLLECTIVE, 0, -1, 8_000_000, 0)]
+            f.ranges([*load, (STEP, 1, 0, step, a + wait, step, False, 0, -1, -1),
+                      (RANGE, 1, 0, step, a + wait, b, False, FORWARD, 0, -1), *behind,
                       (RANGE, 1, 3, step, there[rank], done, False, COLLECTIVE, 0, -1),
                       (RANGE, 1, 0, step, b, done + 0.2, False, BACKWARD, 0, -1),
                       (RANGE, 1, 0, step, done + 0.3, done + 2.3, False, OPTIMIZER, -1, -1)])

@@ -42,6 +42,45 @@ plan.eval()
         self.assertEqual(len(kinds(cells[0], 'O')), 3)
         self.assertIn('1f1b', str(self.schedule()).lower())
 
+    def test_torch_waits_for_the_batches_of_a_pipeline(self):
+        self.train('''
+import os
+from torch.distributed import pipelining
+from torch.utils.data import DataLoader
+rank = int(os.environ['RANK'])
+plan = pipelining.Schedule1F1B(pipelining.PipelineStage(rank, 2, rank, 2), 3)
+for _ in DataLoader(4):
+    plan.step()
+for _ in DataLoader(2):
+    plan.eval()
+plan.step()
+''', 2)
+        counted = run('sql', self.out, "select rank, count(*) n from cells where kind = 'other' group by 1", '--format', 'csv', check=0)
+        self.assertEqual(counted.out.split()[-2:], ['0,4', '1,4'])
+
+    def test_torch_fsdp2_forward_is_the_roots(self):
+        self.train('''
+from torch.distributed.fsdp._fully_shard import _fsdp_state as fsdp
+import torch.autograd
+from stageline import record
+from torch.optim import Optimizer
+
+def block():
+    record.push('block')
+    record.pop()
+
+model = fsdp.wrap(fsdp.wrap(block), fsdp.wrap(block))
+optimizer = Optimizer()
+for _ in range(2):
+    model()
+    torch.autograd.backward()
+    optimizer.step()
+''')
+        self.assertEqual(kinds(self.cells()[0], 'F'), ['0F0', '0F0'])
+        outside = run('sql', self.out, "select count(*) n from slices s where s.name = 'block' and not exists "
+                      "(select 1 from cells c where c.kind = 'F' and c.start_ns <= s.start_ns and s.end_ns <= c.end_ns)", '--format', 'csv', check=0)
+        self.assertEqual(outside.out.split()[-1], '0')
+
     def test_torch_interleaved_and_replicas(self):
         self.train('''
 import os, sys

@@ -13,6 +13,7 @@ from ..record import _core
 IN_STEP, RECORDING, PLAIN = 0, 1, 2
 # stage: what the jobs of this rank must say; None where the recording says it.
 state = {'tried': False, 'step': -1, 'depth': 0, 'training': False, 'stage': None}
+when_step_begins = []  # each is called with whether the step trains, once it has its number
 _said = set()
 
 
@@ -92,6 +93,8 @@ class training_step:
             if state['training']:
                 next_step()
                 know_devices()
+            for say in when_step_begins:
+                say(state['training'])
             allow(IN_STEP, state['training'])
         except Exception as error:
             complain('this program', error)

@@ -9,7 +9,7 @@ Lightning, torchtitan, ZeRO).
     DDP's own   are C++: the reducer's logger says when they began and ended; on a CPU, where its times are the host's.
                 C on a lane of its own, and on the thread what was waited for them after the last gradient was there
 
-A step of a pipeline (run.training_step) switches all of this off: its hooks say more. Evaluation (eval(), no_grad) is not recorded.
+A step of a pipeline (run.training_step) switches all of this off but the data wait: its hooks say more. Evaluation (eval(), no_grad) is not recorded.
 """
 import sys
 import time
@@ -49,12 +49,19 @@ def _work_begins():
         run.know_devices()
     elif not record.recording():
         return False
-    if _fetched:
-        now = time.monotonic_ns()
-        for begin, end in _fetched:
-            _core.past(now - begin, now - end, 'L', _step['micro_batch'], 0, 0, 'data wait')
-        _fetched.clear()
+    _say_fetched(True)
     return True
+
+
+def _say_fetched(training):
+    """Records the waits for the batches of the step that begins, also of a pipeline's; those of an evaluation are forgotten."""
+    now = time.monotonic_ns()
+    for begin, end in _fetched if training else ():
+        _core.past(now - begin, now - end, 'L', _step['micro_batch'], 0, 0, 'data wait')
+    _fetched.clear()
+
+
+run.when_step_begins.append(_say_fetched)
 
 
 def step_is_over():
@@ -64,7 +71,7 @@ def step_is_over():
 
 def _forward(model):
     if not _torch().is_grad_enabled() or not getattr(model, 'training', True):
-        _fetched.clear()  # batches of an evaluation
+        _say_fetched(False)
         return None
     return ('F', _step['micro_batch'], 0) if _work_begins() else None
 
@@ -127,13 +134,14 @@ _roots = {}  # id of a root's state → the range of its forward
 
 
 def _root_begins(state, module):
+    if state._state_ctx.iter_forward_root is not None:  # a child of the root whose forward runs
+        return
     for left in _roots.values():  # a forward that failed
         left.end()
     _roots.clear()
-    if state._state_ctx.iter_forward_root is None:
-        said = _forward(module)
-        if said:
-            _roots[id(state)] = run.job(*said).begin()
+    said = _forward(module)
+    if said:
+        _roots[id(state)] = run.job(*said).begin()
 
 
 def _root_ends(_, state):

@@ -19,6 +19,18 @@ struct Piece {
   std::string_view name;  // only of collectives
 };
 
+// The number of ranks that a name ends with, as in "… (default_pg, 4 ranks)"; 0 where it has none.
+size_t ranks_known(std::string_view name) {
+  const size_t end = name.rfind(" ranks)"), begin = end == std::string_view::npos ? end : name.rfind(' ', end - 1);
+  if (begin == std::string_view::npos) return 0;
+  size_t count = 0;
+  for (const char c : name.substr(begin + 1, end - begin - 1)) {
+    if (c < '0' || c > '9' || count > 1'000'000) return 0;
+    count = 10 * count + (c - '0');
+  }
+  return count;
+}
+
 // The pieces of work of a rank; `hidden` are collectives on a lane of their own.
 struct RankPieces {
   std::vector<Piece> pieces;
@@ -58,6 +70,7 @@ RankPieces pieces_of(const Trace& trace, size_t p, const std::vector<size_t>& ce
           out.marked = true;
           out.hidden.push_back({TrainingPart::kCollective, time, c.step[i], name});
         } else {
+          out.marked |= ranks_known(name) > 0;
           out.pieces.push_back({TrainingPart::kCollective, time, c.step[i], name});
         }
         break;
@@ -97,18 +110,6 @@ void share_out(const std::vector<Piece>& pieces, TrainingStep& step) {
 
 // The collectives of one step by name, in order of time: the k-th one of a name is the same call on all ranks.
 using Calls = std::map<std::string_view, std::vector<Interval>>;
-
-// The number of ranks that a name ends with, as in "… (default_pg, 4 ranks)"; 0 where it has none.
-size_t ranks_known(std::string_view name) {
-  const size_t end = name.rfind(" ranks)"), begin = end == std::string_view::npos ? end : name.rfind(' ', end - 1);
-  if (begin == std::string_view::npos) return 0;
-  size_t count = 0;
-  for (const char c : name.substr(begin + 1, end - begin - 1)) {
-    if (c < '0' || c > '9' || count > 1'000'000) return 0;
-    count = 10 * count + (c - '0');
-  }
-  return count;
-}
 
 // Returns the pieces of each part; none where the run is a pipeline or was not recorded by the hooks for plain
 // training.

@@ -233,7 +233,7 @@ class Maker {
     op.dp = p.recording.meta.dp_rank;
     op.step = row.step;
     op.kind = row.kind < std::size(kKinds) ? kKinds[row.kind] : CellKind::kOther;
-    op.is_cell = op.kind != CellKind::kOther;
+    op.is_cell = op.kind != CellKind::kOther || row.kind == kLoadKind;  // a wait for data fills the time between steps
     op.chunk = row.chunk >= 0 ? std::min<int32_t>(row.chunk, kMaxChunkNumber - 1) : is_compute(op.kind) ? 0 : kUnknown;
     op.micro_batch = row.micro_batch < kMaxMicroBatchNumber ? row.micro_batch : kUnknown;
     op.file = p.file;
