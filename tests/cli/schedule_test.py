@@ -20,6 +20,11 @@ class Schedule(Case):
             self.assertIn(name, run('schedule', name, check=0).out)
             run('simulate', name, '--steps', 1, '-o', self.dir / name, check=0)
 
+    def test_torch_calls_them_by_its_own_names(self):
+        for theirs, ours in (('GPipe', 'fthenb'), ('ScheduleGPipe', 'fthenb'), ('Schedule1F1B', '1f1b'), ('ScheduleInterleaved1F1B', 'vpp'), ('LoopedBFS', 'bfs'),
+                             ('ScheduleInterleavedZeroBubble', 'interleaved-zb'), ('ZBVZeroBubble', 'zb-v'), ('ScheduleDualPipeV', 'dualpipe-v')):
+            self.assertEqual(run('schedule', theirs, check=0).out, run('schedule', ours, check=0).out, theirs)
+
     def test_orders_come_back_from_both_forms(self):
         for name in NAMES:
             for form in ('csv', 'torch'):
