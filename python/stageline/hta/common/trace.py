@@ -66,7 +66,8 @@ class Trace:
     def _normalize_trace_filenames(self):
         if not isinstance(self.trace_files, dict):
             raise ValueError(f'trace_files is a dictionary of rank and path, not {type(self.trace_files).__name__}')
-        self.trace_files = {rank: path if os.path.isabs(path) else os.path.join(self.trace_path, path) for rank, path in self.trace_files.items()}
+        folder = os.path.join(self.trace_path, '')  # files that were found in it have it in front already
+        self.trace_files = {rank: path if os.path.isabs(path) or path.startswith(folder) else folder + path for rank, path in self.trace_files.items()}
 
     def _validate_trace_files(self):
         good = True
