@@ -403,6 +403,20 @@ class ExplainPlanted(Case):
         self.assertFalse([f['title_en'] for f in found if keys_of(f) & {'host'} or any(key.startswith('rank:') for key in keys_of(f))])
         self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['key'].split()])
 
+    def test_a_host_and_a_link_are_both_named_where_messages_were_not_recorded(self):
+        late = lambda st, d, s, k, mb: 3 + 2 * chance(st, d, mb) if (d, s, k) == (0, 1, 'F') else 0  # noqa: E731
+        slow = lambda st, d, a, b, mb, k: 4 if (d, a, b) == (0, 0, 1) else 0  # noqa: E731
+        for dp, seed in ((1, 1), (1, 2), (3, 1)):
+            for name, cause in (('host', dict(pause=late)), ('link', dict(message=slow))):
+                with self.subTest(name, dp=dp, seed=seed):
+                    options = dict(WELL, micro_batches=12, dp=dp, seed=seed)
+                    well, ill = Planted(**options), Planted(**options, **cause)
+                    found = self.reported('either', ill)[1]
+                    first = self.priced(found, 'rank:1', (ill.period - well.period) * 1e6, ill.period)
+                    self.assertIn('link:0-1', keys_of(first))
+                    self.assertIn('Messages were not recorded', first['detail_en'])
+                    self.assertEqual(len(found['findings']), 1, [f['title_en'] for f in found['findings']])
+
     def test_a_slow_link_is_reported_where_its_senders_wait_for_it(self):
         for (a, b), dp in (((1, 2), 1), ((2, 1), 1), ((0, 1), 2)):
             with self.subTest(link=(a, b)):

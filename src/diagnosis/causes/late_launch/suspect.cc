@@ -46,6 +46,13 @@ class LateRanks {
       const auto way = starts_.one_way().find(number);
       const bool both = way == starts_.one_way().end();
       const std::span<const double> delays = both ? starts_.delays().of(number) : way->second.delays;
+      // Where nobody recorded the messages that only this direction waits for, these may be late instead.
+      const int32_t sender = both ? kUnknown : starts_.sender_of({number, way->second.forward});
+      if (sender != kUnknown && !starts_.messages().any())
+        cause.or_else = {{.kind = PlaceKind::kLink,
+                          .stage = worker.stage,
+                          .replica = g_.dp_count > 1 ? worker.dp : kUnknown,
+                          .from_stage = sender}};
       if (!both) own.direction = way->second.forward ? CellKind::kForward : CellKind::kBackward;
       cause.own = own;
       const int64_t cells = delays.size();

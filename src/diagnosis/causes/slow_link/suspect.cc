@@ -1,4 +1,5 @@
-#include <set>
+#include <algorithm>
+#include <vector>
 
 #include "diagnosis/causes/link_times.h"
 #include "diagnosis/causes/send_delays.h"
@@ -22,6 +23,52 @@ void add(Suspect suspect, SlowLinkOwn own, std::vector<Suspect>& out) {
   out.push_back(std::move(suspect));
 }
 
+// The world in which messages of a link take as long as those of the others; so do sends that a rank waits for.
+CauseWorld as_quick_as_others(const CauseScene& scene, const SlowTransfer& link) {
+  const LinkTimes& links = scene.measured<LinkTimes>();
+  return [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns,
+          held = links.held_up(scene, link), &g = scene.graph,
+          &sends = scene.measured<LateSends>()](uint32_t op, double& dur, double& delay) {
+    if (const auto own = held.find(op); own != held.end()) delay = std::max(0.0, delay - own->second);
+    const uint32_t edge = (*edges)[op];
+    const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
+    if (it == factors.end()) return;
+    const double known_ns = std::min({dur, sends.transfer_ns(g, op), kMaxOfUsual * max_ns[edge]});
+    dur -= known_ns * (1 - it->second);
+  };
+}
+
+CauseWorld both(const CauseWorld& first, const CauseWorld& second) {
+  return [first, second](uint32_t op, double& dur, double& delay) {
+    const WorldStretch own{op, op + 1, 0, 1, 1, &dur, &delay};
+    first.apply(own), second.apply(own);
+  };
+}
+
+// Clocks that were aligned by the gaps of both directions share out to both what one of them takes longer.
+bool share_out_gaps(const CauseScene& scene) {
+  return !scene.measured<LinkTimes>().all.recorded && scene.trace.alignment == AlignState::kMapped;
+}
+
+// Messages that nobody recorded last until cells that wait for them start, at most as long as is usual on their link:
+// where that is long too, it is the rest of what makes these cells late.
+bool is_rest_of(const CauseScene& scene, const SlowTransfer& slow, const LateLink& late) {
+  if (late.tail || scene.measured<LinkTimes>().all.recorded) return false;
+  const WorkerWay way = late.ways.front();
+  const StagePair link{scene.measured<StartReasons>().starts.sender_of(way), scene.times.workers()[way.first].stage};
+  return slow.link == link || (share_out_gaps(scene) && slow.link == StagePair{link.second, link.first});
+}
+
+// The hosts that may be late instead of the messages that they wait for, where nobody recorded these.
+Place receivers(const CauseScene& scene, const Place& link) {
+  Place hosts{.kind = PlaceKind::kHost};
+  for (const CellTimes::Worker& worker : scene.times.workers())
+    if ((worker.stage == link.stage || (link.both_ways && worker.stage == link.from_stage)) &&
+        (link.replica == kUnknown || worker.dp == link.replica))
+      hosts.ranks.push_back(scene.trace.parts[worker.part].rank);
+  return hosts;
+}
+
 // By the cells that wait for its messages.
 void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
   const StartReasons& reasons = scene.measured<StartReasons>();
@@ -38,9 +85,13 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
       whole += slow && step.count >= kMinLateCells;
       cause.in_steps.all += step.of > 0;
     }
+    for (const SlowTransfer& slow : scene.measured<LinkTimes>().slow)
+      if (is_rest_of(scene, slow, link)) suspect.without = both(suspect.without, as_quick_as_others(scene, slow));
+    const bool unrecorded = !starts.messages().any();
+    if (unrecorded) cause.or_else = {receivers(scene, cause.place())};
     // In steps in which it is slow, how much that costs may differ; that it is slow is certain.
     cause.certain = cause.in_steps.count < cause.in_steps.all && (late.count >= kMinCertain || whole >= kMinWholeSteps);
-    add(std::move(suspect), {.own_ns = late.ns / late.count}, out);
+    add(std::move(suspect), {.own_ns = late.ns / late.count, .unrecorded = unrecorded}, out);
   }
 }
 
@@ -66,12 +117,14 @@ void suspect_by_late_messages(const CauseScene& scene, std::vector<Suspect>& out
 void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
   const LinkTimes& links = scene.measured<LinkTimes>();
   std::vector<SlowTransfer> found = links.slow;
-  // Clocks that were aligned by the gaps of both directions share out to both what one of them takes longer.
-  const bool by_gaps = !links.all.recorded && scene.trace.alignment == AlignState::kMapped;
+  const std::vector<LateLink>& late = scene.measured<StartReasons>().links;
+  const bool by_gaps = share_out_gaps(scene);
   size_t kept = 0;
   for (size_t i = 0; i < found.size() && kept < kMaxWorkerCauses; ++i) {
     SlowTransfer& link = found[i];
     if (link.factors.empty()) continue;  // reported together with its other direction
+    if (std::any_of(late.begin(), late.end(), [&](const LateLink& one) { return is_rest_of(scene, link, one); }))
+      continue;
     Suspect suspect;
     Place place = place_of(link.link, link.dp);
     for (size_t j = i + 1; by_gaps && j < found.size(); ++j) {
@@ -84,19 +137,11 @@ void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
       place.both_ways = true;
     }
     if (place.both_ways && place.from_stage > place.stage) std::swap(place.from_stage, place.stage);
+    if (!links.all.recorded) suspect.cause.or_else = {receivers(scene, place)};
     suspect.cause.places = {place};
     suspect.cause.figures.ratio = link.others_ns > 0 ? link.own_ns / link.others_ns : 0;
     suspect.cause.certain = links.slow_in_nearly_every_step(scene, link);
-    suspect.without = [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns,
-                       held = links.held_up(scene, link), &g = scene.graph,
-                       &sends = scene.measured<LateSends>()](uint32_t op, double& dur, double& delay) {
-      if (const auto own = held.find(op); own != held.end()) delay = std::max(0.0, delay - own->second);
-      const uint32_t edge = (*edges)[op];
-      const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
-      if (it == factors.end()) return;
-      const double known_ns = std::min({dur, sends.transfer_ns(g, op), kMaxOfUsual * max_ns[edge]});
-      dur -= known_ns * (1 - it->second);
-    };
+    suspect.without = as_quick_as_others(scene, link);
     add(std::move(suspect), {.own_ns = link.own_ns, .others_ns = link.others_ns, .unrecorded = !links.all.recorded},
         out);
     ++kept;
