@@ -403,6 +403,16 @@ class ExplainPlanted(Case):
         self.assertFalse([f['title_en'] for f in found if keys_of(f) & {'host'} or any(key.startswith('rank:') for key in keys_of(f))])
         self.assertFalse([f['title_en'] for f in self.reported('not-blocking', well)[1]['findings'] if 'blocking' in f['key'].split()])
 
+    def test_a_long_reduction_without_a_barrier_costs_what_it_makes_late(self):
+        for stage, dp, messages in ((1, 2, False), (2, 2, True), (1, 1, True)):
+            with self.subTest(stage=stage, dp=dp):
+                options = dict(WELL, dp=dp, messages=messages, barrier=False)
+                well, ill = Planted(**options), Planted(**options, tail=lambda s, stage=stage: ([90.0 if i == stage else 2.0 for i in range(4)], 3.0))
+                self.assertEqual(self.reported('no-barrier', well)[1]['findings'], [])
+                found = self.reported('long-reduction', ill)[1]
+                self.priced(found, 'tail:all-reduce', (ill.period - well.period) * 1e6, ill.period)
+                self.assertEqual([f['id'] for f in found['findings']], ['tail.exposed'])
+
     def test_a_host_and_a_link_are_both_named_where_messages_were_not_recorded(self):
         late = lambda st, d, s, k, mb: 3 + 2 * chance(st, d, mb) if (d, s, k) == (0, 1, 'F') else 0  # noqa: E731
         slow = lambda st, d, a, b, mb, k: 4 if (d, a, b) == (0, 0, 1) else 0  # noqa: E731

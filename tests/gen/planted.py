@@ -22,21 +22,23 @@ class Planted:
     kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, or one of each stage,
     optimizer), and what gathers the parameters after it; overlapped: the share of a reduction that runs beside the last backward. meet: the
     ranks of a stage meet in the middle and at the end of every cell, as replicas ('replicas': experts) or as peers of one replica ('peers': ring
-    attention, where dp counts the peers); beside: collectives over the replicas that run beside every backward, and nobody waits for."""
+    attention, where dp counts the peers); barrier: a step begins on all ranks at once, otherwise on each when it is done with the one before; beside: collectives over the replicas that run beside every backward, and nobody waits for."""
 
     def __init__(self, stages=4, micro_batches=8, dp=1, steps=10, jitter=0.01, seed=1, messages=False, latency=0.2, forward=10.0, backward=20.0,
-                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False, overlapped=0.0, meet='', beside=False):
+                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False, overlapped=0.0, meet='', beside=False, barrier=True):
         self.__dict__.update({k: v for k, v in locals().items() if k != 'self'})
-        self.rows, self.periods, begin = [], [], 1000.0
+        self.rows, self.periods = [], []
+        self.begins = {(d, s): 1000.0 for d in range(dp) for s in range(stages)}
         for step in range(steps):
-            end = self.step(step, begin)
-            next_begin = end + 1.0
+            begin = min(self.begins.values())
+            end, done = self.step(step, begin)
+            next_begin = (end if barrier else min(done.values())) + 1.0
             for name, ms in (gaps(step) if gaps else []):
                 if name:
                     self.rows.append((0, 0, step, 'other', name, next_begin, next_begin + ms, -1))
                 next_begin += ms
             self.periods.append((next_begin if step + 1 < steps else end) - begin)
-            begin = next_begin
+            self.begins = {rank: next_begin if barrier else max(own + 1.0, next_begin) for rank, own in done.items()}
         # The last step has no next one: its gap is the mean of the others.
         self.period = sum(self.periods) / steps + (sum(self.periods[:-1]) - sum(self.spans[:-1])) / max(steps - 1, 1) / steps
 
@@ -53,7 +55,7 @@ class Planted:
                 order += [('B', i), ('F', w + i)]
             lists.append(order + [('B', i) for i in range(m - w, m)])
         for members in [list(range(self.dp))] if self.meet else [[d] for d in range(self.dp)]:
-            free, at = {(d, s): begin for d in members for s in range(p)}, [0] * p
+            free, at = {(d, s): self.begins[d, s] for d in members for s in range(p)}, [0] * p
             while any(at[s] < len(lists[s]) for s in range(p)):
                 for s in range(p):
                     while at[s] < len(lists[s]):
@@ -101,13 +103,16 @@ class Planted:
         of_stage = reduce if isinstance(reduce, list) else [reduce] * p
         reduced = [max(e for _, s, e in ends if s == stage) + of_stage[stage] * (1 - self.overlapped) for stage in range(p)]
         last = max(reduced)
+        over = {}
         for d, s, own in ends:
+            begins = last if self.barrier else reduced[s]
             self.rows.append((d, s, step, 'C', 'reduce-scatter' if gather else 'all-reduce', own - of_stage[s] * self.overlapped, reduced[s], -1))
-            self.rows.append((d, s, step, 'O', '', last, last + optimizer, -1))
-            self.rows += [(d, s, step, 'C', 'all-gather', last + optimizer, last + optimizer + ms, -1) for ms in gather]
-        end = last + optimizer + sum(gather)
+            self.rows.append((d, s, step, 'O', '', begins, begins + optimizer, -1))
+            self.rows += [(d, s, step, 'C', 'all-gather', begins + optimizer, begins + optimizer + ms, -1) for ms in gather]
+            over[d, s] = begins + optimizer + sum(gather)
+        end = max(over.values())
         self.spans = self.spans + [end - begin]
-        return end
+        return end, over
 
     def write(self, path):
         with open(path, 'w', newline='') as out:

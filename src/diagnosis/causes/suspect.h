@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "diagnosis/causes/beyond_noise.h"
+#include "diagnosis/causes/carried_tails.h"
 #include "diagnosis/causes/cause.h"
 #include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/cell_times.h"
@@ -72,11 +73,12 @@ struct CauseScene {
     return *static_cast<const T*>(made.get());
   }
   mutable std::map<const void*, std::shared_ptr<const void>> measurements = {};
+  const CarriedTails carried{graph};
 
   // Returns whether the delay of a compute cell says something of its rank or its message: the cell waits for
-  // something, all that it waits for was read, and it occurs once.
+  // something, all that it waits for was read, it occurs once, and its rank was done with the step before.
   bool tells_delay(uint32_t op) const {
-    return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() &&
+    return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() && !carried.held.contains(op) &&
            (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
   }
   template <class Body>

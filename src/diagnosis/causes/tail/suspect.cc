@@ -1,6 +1,7 @@
 #include "diagnosis/causes/suspect.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -146,6 +147,13 @@ Suspect idle_before(const CauseScene& scene, const std::shared_ptr<const Tails>&
   return idle;
 }
 
+// The world in which each tail is shorter by saved(op).
+CauseWorld shortened(const CauseScene& scene, std::function<double(uint32_t)> saved) {
+  return [&scene, saved = std::move(saved)](uint32_t op, double& dur, double& delay) {
+    scene.carried.shorten(op, saved, dur, delay);
+  };
+}
+
 // For each name, a world without its tails. Where one stage takes far longer than all others, its extra time is a cause
 // of its own.
 void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
@@ -161,19 +169,20 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
       Place of_stage = place;
       of_stage.stage = longest.stage;
       Suspect suspect = tail_suspect(of_stage, {.own_ns = longest.own_ns, .others_ns = longest.others_ns});
-      suspect.without = [tails, number = number, &g, longest](uint32_t op, double& dur, double&) {
-        if (tails->of_op[op] == number && g.stage(op) == longest.stage) dur = std::min(dur, longest.others_ns);
-      };
+      suspect.without = shortened(scene, [tails, number = number, &g, longest](uint32_t op) {
+        const bool own = tails->of_op[op] == number && g.stage(op) == longest.stage;
+        return own ? std::max(0.0, g.dur_ns[op] - longest.others_ns) : 0.0;
+      });
       out.push_back(std::move(suspect));
     }
     TailOwn tail;
     if (key.first == CellKind::kCollective) tell_twin(tails->names, median_ns, key.second, number, tail);
     Suspect suspect = tail_suspect(place, tail);
-    suspect.without = [tails, number = number, &g, longest](uint32_t op, double& dur, double&) {
-      if (tails->of_op[op] != number) return;
+    suspect.without = shortened(scene, [tails, number = number, &g, longest](uint32_t op) {
       const bool extra = longest.stands_out() && g.stage(op) == longest.stage;
-      dur = std::min(dur, extra ? std::max(0.0, dur - longest.others_ns) : 0.0);
-    };
+      const double dur = tails->of_op[op] == number ? std::max(0.0, g.dur_ns[op]) : 0;
+      return extra ? std::min(dur, longest.others_ns) : dur;
+    });
     out.push_back(std::move(suspect));
   }
   out.push_back(idle_before(scene, tails));
