@@ -413,6 +413,18 @@ class ExplainPlanted(Case):
                 self.priced(found, 'tail:all-reduce', (ill.period - well.period) * 1e6, ill.period)
                 self.assertEqual([f['id'] for f in found['findings']], ['tail.exposed'])
 
+    def test_forwards_alone_lose_no_more_than_their_period(self):
+        for name, cause, key in (('stage', dict(cost=lambda st, d, s, k, mb: 1.3 if s == 2 else 1), 'stage:2'),
+                                 ('link', dict(message=lambda st, d, a, b, mb, k: 12 if (a, b) == (0, 1) else 0), 'link:0-1'), ('well', {}, '')):
+            for messages in (False, True):
+                for barrier in (False, True):
+                    with self.subTest(name, messages=messages, barrier=barrier):
+                        found = self.reported('forwards', Planted(**dict(WELL, micro_batches=16, forwards=True, messages=messages, barrier=barrier), **cause))[1]
+                        self.assertLessEqual(found['lost_ns'], 0.5 * found['period_ns'])
+                        if name == 'link' and not messages:
+                            continue  # a gap may be a backward that was not recorded
+                        self.assertEqual([key] if key else [], [next(iter(keys_of(f) & {key}), f['title_en']) for f in found['findings']])
+
     def test_a_host_and_a_link_are_both_named_where_messages_were_not_recorded(self):
         late = lambda st, d, s, k, mb: 3 + 2 * chance(st, d, mb) if (d, s, k) == (0, 1, 'F') else 0  # noqa: E731
         slow = lambda st, d, a, b, mb, k: 4 if (d, a, b) == (0, 0, 1) else 0  # noqa: E731
@@ -451,7 +463,7 @@ class ExplainPlanted(Case):
 
     def test_healthy_runs_are_silent(self):
         for name, how in {'plain': {}, 'messages': dict(messages=True), 'replicas': dict(dp=4), 'jitter': dict(jitter=0.05), 'one stage': dict(stages=1),
-                          'long': dict(steps=24), 'short steps': dict(stages=2, micro_batches=2, tail=lambda s: (8.0, 5.5)),
+                          'long': dict(steps=24), 'twice the bytes': dict(dp=2, tail=lambda s: (13.0, 3.0, 6.0)), 'short steps': dict(stages=2, micro_batches=2, tail=lambda s: (8.0, 5.5)),
                           'experts of two replicas': dict(dp=2, cost=lambda st, d, s, k, mb: 1 + 0.02 * noise('experts', st, d, s, mb))}.items():
             with self.subTest(name):
                 _, found = self.reported(name, Planted(**{**WELL, **how}))

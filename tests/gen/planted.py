@@ -22,10 +22,10 @@ class Planted:
     kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, or one of each stage,
     optimizer), and what gathers the parameters after it; overlapped: the share of a reduction that runs beside the last backward. meet: the
     ranks of a stage meet in the middle and at the end of every cell, as replicas ('replicas': experts) or as peers of one replica ('peers': ring
-    attention, where dp counts the peers); barrier: a step begins on all ranks at once, otherwise on each when it is done with the one before; beside: collectives over the replicas that run beside every backward, and nobody waits for."""
+    attention, where dp counts the peers); forwards: there are no backwards, as in inference; barrier: a step begins on all ranks at once, otherwise on each when it is done with the one before; beside: collectives over the replicas that run beside every backward, and nobody waits for."""
 
     def __init__(self, stages=4, micro_batches=8, dp=1, steps=10, jitter=0.01, seed=1, messages=False, latency=0.2, forward=10.0, backward=20.0,
-                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False, overlapped=0.0, meet='', beside=False, barrier=True):
+                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False, overlapped=0.0, meet='', beside=False, barrier=True, forwards=False):
         self.__dict__.update({k: v for k, v in locals().items() if k != 'self'})
         self.rows, self.periods = [], []
         self.begins = {(d, s): 1000.0 for d in range(dp) for s in range(stages)}
@@ -53,7 +53,7 @@ class Planted:
             order = [('F', i) for i in range(w)]
             for i in range(m - w):
                 order += [('B', i), ('F', w + i)]
-            lists.append(order + [('B', i) for i in range(m - w, m)])
+            lists.append([('F', i) for i in range(m)] if self.forwards else order + [('B', i) for i in range(m - w, m)])
         for members in [list(range(self.dp))] if self.meet else [[d] for d in range(self.dp)]:
             free, at = {(d, s): self.begins[d, s] for d in members for s in range(p)}, [0] * p
             while any(at[s] < len(lists[s]) for s in range(p)):
@@ -103,8 +103,8 @@ class Planted:
         of_stage = reduce if isinstance(reduce, list) else [reduce] * p
         reduced = [max(e for _, s, e in ends if s == stage) + of_stage[stage] * (1 - self.overlapped) for stage in range(p)]
         last = max(reduced)
-        over = {}
-        for d, s, own in ends:
+        over = {(d, s): own for d, s, own in ends}
+        for d, s, own in [] if self.forwards else ends:
             begins = last if self.barrier else reduced[s]
             self.rows.append((d, s, step, 'C', 'reduce-scatter' if gather else 'all-reduce', own - of_stage[s] * self.overlapped, reduced[s], -1))
             self.rows.append((d, s, step, 'O', '', begins, begins + optimizer, -1))

@@ -7,23 +7,20 @@
 namespace stageline {
 
 CarriedTails::CarriedTails(const StepGraph& g) {
-  const auto is_tail = [&](uint32_t op) {
-    return g.cell[op] != kNoCell && !g.types[g.type[op]].inside &&
-           (g.kind[op] == CellKind::kCollective || g.kind[op] == CellKind::kOptimizer);
-  };
+  const auto is_own = [&](uint32_t op) { return g.cell[op] != kNoCell && !is_message(g.kind[op]); };
   std::set<int32_t> before;  // ranks whose tails of the step before were carried
   for (size_t s = 0; s < g.steps.size(); ++s) {
     const GraphStep& step = g.steps[s];
     if (s + 1 == g.steps.size() || g.steps[s + 1].step != step.step + 1) {
       for (uint32_t op = step.begin; op < step.end; ++op)
-        if (is_tail(op) && before.contains(g.part[op])) carried.insert(op);
+        if (is_own(op) && before.contains(g.part[op])) carried.insert(op);
       continue;
     }
     const GraphStep& next = g.steps[s + 1];
     const int64_t begins = next.start_ns - step.start_ns;  // counted from this step's start
     std::map<int32_t, std::vector<uint32_t>> tails;        // by part
     for (uint32_t op = step.begin; op < step.end; ++op)
-      if (is_tail(op) && g.ended_ns(op) > begins + kSameNs) tails[g.part[op]].push_back(op);
+      if (is_own(op) && g.ended_ns(op) > begins + kSameNs) tails[g.part[op]].push_back(op);
     before.clear();
     if (tails.empty()) continue;
     std::map<int32_t, uint32_t> first;  // by part

@@ -67,6 +67,9 @@ CountedSteps count_steps(const StepGraph& graph, const PipelineSums& sums, const
   list.step_ns = means.usual.period_ns();
   list.wall_ns = means.all.period_ns();
   list.error_ns = standard_error(steps.usual_ns);
+  const bool forwards_alone =
+      std::none_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return is_backward(kind); });
+  if (forwards_alone && list.gap_ns < 0 && list.step_ns > 0) steps.pace = list.step_ns / means.usual.span_ns;
   return steps;
 }
 

@@ -11,11 +11,11 @@ using World = CauseWorlds::World;
 
 Gain Search::gain(const WorldTimes& times, size_t from, size_t to) const {
   const std::vector<double> gains = gains_of(times, from, to, steps.counts);
-  return {mean_of(gains), standard_error(gains)};
+  return {mean_of(gains) * steps.pace, standard_error(gains) * steps.pace};
 }
 
 double Search::gain_of_all(const WorldTimes& times, size_t from, size_t to) const {
-  return mean_of(gains_of(times, from, to, std::vector<bool>(steps.counts.size(), true)));
+  return mean_of(gains_of(times, from, to, std::vector<bool>(steps.counts.size(), true))) * steps.pace;
 }
 
 namespace {

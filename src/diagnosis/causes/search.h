@@ -17,6 +17,9 @@ namespace stageline {
 struct CountedSteps {
   std::vector<bool> counts;      // for each step of the graph
   std::vector<double> usual_ns;  // times of those that counted from the beginning
+  // Where several steps are under way at once, as forwards of an inference are, 1 ÷ their number: the run becomes
+  // shorter by that part of what each of them does.
+  double pace = 1;
   bool all() const { return usual_ns.size() == counts.size(); }
 };
 

@@ -56,6 +56,7 @@ class CellWaits {
       std::vector<uint32_t>().swap(pairs_);  // of a large run it takes as much as a column of the graph
     op_of_.assign(cells_.size(), kNoCell);
     share_links();
+    find_busy();
     Spares<StepDraft> drafts;
     parallel_for(steps_.size(), [&](size_t s) { look_at(steps_[s], *Spares<StepDraft>::Lent(drafts)); });
     number_types();
@@ -100,8 +101,9 @@ class CellWaits {
 
   struct Step {
     StepRange range;
-    std::span<const Link> links;   // those that leave its cells
-    std::vector<uint32_t> before;  // by operation: the one of its rank that it follows
+    std::span<const Link> links;         // those that leave its cells
+    std::vector<uint32_t> before;        // by operation: the one of its rank that it follows
+    std::vector<int64_t> busy_until_ns;  // by part: the end of its step before; empty: all of that was over
     std::vector<std::pair<uint32_t, uint32_t>>
         beside;  // (collective, cell of its rank that runs when it begins), by cell
     std::vector<std::pair<uint32_t, uint32_t>> after;  // (operation, cell that it follows in addition to `before`)
@@ -135,6 +137,24 @@ class CellWaits {
                                 [&](const Link& link) { return cells_.step[link.from_cell] <= step.range.step; }) -
            links.begin();
       step.links = links.subspan(first, at - first);
+    }
+  }
+
+  // Where no barrier ends a step, ranks begin the next one while others still work on theirs.
+  void find_busy() {
+    for (size_t s = 1; s < steps_.size(); ++s) {
+      const StepRange &last = steps_[s - 1].range, &own = steps_[s].range;
+      if (own.step != last.step + 1) continue;
+      int64_t begins = INT64_MAX;
+      for (size_t i = own.begin; i < own.end; ++i)
+        if (takes_part(cells_.kind[i])) begins = std::min(begins, trace_.common_ns(cells_.part[i], cells_.start_ns[i]));
+      for (size_t i = last.begin; i < last.end; ++i) {
+        const int64_t end = takes_part(cells_.kind[i]) ? trace_.common_ns(cells_.part[i], cells_.end_ns[i]) : INT64_MIN;
+        if (end <= begins + kSameNs) continue;
+        std::vector<int64_t>& until = steps_[s].busy_until_ns;
+        if (until.empty()) until.assign(trace_.parts.size(), INT64_MIN);
+        until[cells_.part[i]] = std::max(until[cells_.part[i]], end);
+      }
     }
   }
 
@@ -188,6 +208,7 @@ class CellWaits {
       const uint32_t to = op_of_[link.to_cell], before = step.before[to];
       const int64_t sent = draft.ops[op_of_[link.from_cell]].end_ns;
       if (before != kNothing && draft.ops[before].end_ns > sent) continue;
+      if (before == kNothing && !step.busy_until_ns.empty() && step.busy_until_ns[draft.ops[to].part] > sent) continue;
       if (!known[way].second || known[way].first != own) known[way] = {own, &step.gaps[own]};
       known[way].second->push_back(draft.ops[to].start_ns - sent);
     }
@@ -330,22 +351,26 @@ class CellWaits {
     return {cells_.part[cell], cells_.step[cell], std::get<bool>(edge_of(link)), std::max(cells_.chunk[cell], 0),
             cells_.micro_batch[cell]};
   }
+  // Returns when a message began to be sent; its producer's end where no send was recorded.
+  int64_t begun_ns(const Link& link, int64_t produced_ns) const {
+    const auto* sent = recorded_.sent(place_of(link, link.from_cell));
+    return sent ? std::max(produced_ns, trace_.common_ns(cells_.part[link.from_cell], sent->start_ns)) : produced_ns;
+  }
   // Returns the time of a message: from the end of its producer to the end of its receive. If the receive was posted
   // after the send, that delay is subtracted, because a late receiver does not make a message slow. nullopt when the
   // receive was not recorded.
   std::optional<int64_t> recorded_ns(const Link& link, int64_t produced_ns) const {
     const auto* received = recorded_.received(place_of(link, link.to_cell));
     if (!received) return std::nullopt;
-    const auto* sent = recorded_.sent(place_of(link, link.from_cell));
-    const int64_t sent_ns =
-        sent ? std::max(produced_ns, trace_.common_ns(cells_.part[link.from_cell], sent->start_ns)) : produced_ns;
+    const int64_t sent_ns = begun_ns(link, produced_ns);
     const int32_t to = cells_.part[link.to_cell];
     const int64_t posted_late_ns = std::max<int64_t>(0, trace_.common_ns(to, received->start_ns) - sent_ns);
     return std::max<int64_t>(0, trace_.common_ns(to, received->end_ns) - produced_ns - posted_late_ns);
   }
 
   void add_messages(const Step& step, StepDraft& draft) const {
-    std::array<std::optional<std::pair<Edge, int64_t>>, 2> last;  // latencies, one for each direction
+    std::array<std::optional<std::pair<Edge, int64_t>>, 2> last;     // latencies, one for each direction
+    std::map<std::tuple<int32_t, int32_t, bool>, uint32_t> on_link;  // the message before, by both ranks and direction
     for (const Link& link : step.links) {
       if (!usable(link)) continue;
       const uint32_t from = op_of_[link.from_cell], to = op_of_[link.to_cell];
@@ -365,8 +390,19 @@ class CellWaits {
         const auto at = latency_.find(edge);
         known.emplace(edge, at == latency_.end() ? 0 : at->second);
       }
-      const int64_t sent = draft.ops[from].end_ns;
+      int64_t sent = draft.ops[from].end_ns;
       const bool recorded = messages_recorded_ && !is_over_missing(link);
+      uint32_t queued = kNothing;  // the message that it waits for, as a link carries one after another
+      if (recorded) {
+        uint32_t& ahead =
+            on_link.try_emplace({draft.ops[from].part, draft.ops[to].part, std::get<bool>(edge)}, kNothing)
+                .first->second;
+        const int64_t begun = begun_ns(link, sent);
+        const bool behind = ahead == kNothing ? !step.busy_until_ns.empty()  // one of the step before
+                                              : std::abs(begun - draft.ops[ahead].end_ns) <= kSameNs;
+        if (behind && begun > sent + kSameNs) queued = ahead, sent = begun;
+        ahead = static_cast<uint32_t>(draft.ops.size());
+      }
       const int64_t usual = recorded ? recorded_ns(link, sent).value_or(known->second) : known->second;
       const int64_t took = std::clamp<int64_t>(draft.ops[to].start_ns - sent, 0, usual);
       const CellKind kind = std::get<bool>(edge) ? CellKind::kRecvForward : CellKind::kRecvBackward;
@@ -375,6 +411,7 @@ class CellWaits {
       draft.ops.push_back({kNoCell, type_[type_index(kind, false)], kind, reached.part, reached.chunk,
                            reached.micro_batch, sent, sent + took});
       draft.wait(message, from);
+      if (queued != kNothing) draft.wait(message, queued);
       wait_on(message);
     }
   }

@@ -18,6 +18,8 @@ namespace {
 
 // A tail is one stage's own if that stage takes this many times the longest of the others.
 constexpr double kFarLonger = 2;
+// Gradients may be scattered in fp32 and parameters gathered in bf16: one moves twice the bytes of the other by design.
+constexpr double kBytesOfTwin = 2;
 constexpr size_t kMaxNames = 200;  // names of collectives that are distinguished; further ones share one
 
 using TailNames = std::map<std::pair<CellKind, std::string>, uint8_t>;  // → the number of the name, from 1
@@ -40,7 +42,7 @@ void tell_twin(const TailNames& names, const MedianTails& median_ns, const std::
     double longest = 0, shortest = std::numeric_limits<double>::infinity();
     for (const auto& [stage, ns] : theirs->second) longest = std::max(longest, ns);
     for (const auto& [stage, ns] : own->second) shortest = std::min(shortest, ns);
-    if (!(shortest > kFarLonger * longest)) continue;
+    if (!(shortest > kFarLonger * kBytesOfTwin * longest)) continue;
     tail.twin = key.second;
     tail.own_ns = shortest, tail.others_ns = longest;
     return;
