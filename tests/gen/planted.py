@@ -22,10 +22,10 @@ class Planted:
     kind) → more than `latency`; blocking: a rank's next cell waits for its send; gaps(step) → [(name or '', ms)] after the step; tail(step) → (reduce, or one of each stage,
     optimizer), and what gathers the parameters after it; overlapped: the share of a reduction that runs beside the last backward. meet: the
     ranks of a stage meet in the middle and at the end of every cell, as replicas ('replicas': experts) or as peers of one replica ('peers': ring
-    attention, where dp counts the peers); forwards: there are no backwards, as in inference; barrier: a step begins on all ranks at once, otherwise on each when it is done with the one before; beside: collectives over the replicas that run beside every backward, and nobody waits for."""
+    attention, where dp counts the peers); split: a backward is two cells, for inputs and weights; forwards: there are no backwards, as in inference; barrier: a step begins on all ranks at once, otherwise on each when it is done with the one before; beside: collectives over the replicas that run beside every backward, and nobody waits for."""
 
     def __init__(self, stages=4, micro_batches=8, dp=1, steps=10, jitter=0.01, seed=1, messages=False, latency=0.2, forward=10.0, backward=20.0,
-                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False, overlapped=0.0, meet='', beside=False, barrier=True, forwards=False):
+                 cost=None, pause=None, message=None, gaps=None, tail=None, blocking=False, overlapped=0.0, meet='', beside=False, barrier=True, forwards=False, split=False):
         self.__dict__.update({k: v for k, v in locals().items() if k != 'self'})
         self.rows, self.periods = [], []
         self.begins = {(d, s): 1000.0 for d in range(dp) for s in range(stages)}
@@ -89,6 +89,10 @@ class Planted:
                         to = s + 1 if kind == 'F' else s - 1
                         for d, start, stop in zip(members, starts, stops):
                             free[d, s] = done[d, s, kind, mb] = stop
+                            if self.split and kind == 'B':
+                                done[d, s, kind, mb] = (start + stop) / 2
+                                self.rows += [(d, s, step, 'I', '', start, (start + stop) / 2, mb), (d, s, step, 'W', '', (start + stop) / 2, stop, mb)]
+                                continue
                             self.rows.append((d, s, step, kind, '', start, stop, mb))
                             if self.blocking and 0 <= to < p:
                                 free[d, s] += self.latency + (self.message(step, d, s, to, mb, kind) if self.message else 0)

@@ -17,7 +17,8 @@ constexpr double kNearlyAlways = 0.8;  // share of its cells that must have half
 constexpr double kErrors = 6;  // standard errors of the mean; many, because one of many places may be long by chance
 // Share of a stage's micro-batches; where more are long (and not just one of several), the position is not the reason.
 constexpr double kMaxOfBatches = 0.25;
-// Share of a micro-batch's places; if this many are long, the micro-batch is long as a whole.
+// Share of a micro-batch's places of those kinds that are long somewhere; if this many are long, the micro-batch is long
+// as a whole, in these kinds.
 constexpr double kMaxPlaces = 0.5;
 constexpr size_t kMaxCells = 10'000'000;
 constexpr size_t kMaxPositions = 200;
@@ -220,14 +221,16 @@ class PositionSearch {
     size_t known = 0, too_long = 0;
     std::set<int32_t> stages, long_stages;
     std::set<CellKind> long_kinds;
+    std::map<CellKind, size_t> known_of;
     for (size_t p = 0; p < places_; ++p) {
       if (seen_[p * m_ + b].count == 0) continue;
-      ++known;
+      ++known_of[what_[p].kind];
       stages.insert(what_[p].stage);
       if (is_long_[p * m_ + b] == 0) continue;
       ++too_long;
       long_stages.insert(what_[p].stage), long_kinds.insert(what_[p].kind);
     }
+    for (const CellKind kind : long_kinds) known += known_of[kind];
     return {too_long > 1 && too_long >= kMaxPlaces * known, long_stages.size() == stages.size(),
             long_kinds.size() == 1 ? *long_kinds.begin() : CellKind::kOther};
   }
