@@ -46,6 +46,8 @@ CASES = {
     'slow every third step': (dict(cost=lambda st, d, s, k, mb: 1.3 if s == 1 and st % 3 == 0 else 1), dict(steps=12), 'stage:1', 'every third'),
     'all slow from a step on': (dict(cost=lambda st, d, s, k, mb: 1.2 if st >= 8 else 1), dict(steps=16), 'onset:8', 'step 8'),
     'first micro-batch': (dict(cost=lambda st, d, s, k, mb: 2 if mb == 0 else 1), {}, 'micro-batch:0', 'every stage'),
+    'a device that throttles within steps': (dict(cost=lambda st, d, s, k, mb: 1.5 if (d, s) == (1, 2) and chance(st, mb // 3) < 0.5 else 1), dict(dp=4, micro_batches=16), 'rank:6',
+                                             'Rank 6'),
     'first forward, backwards split': (dict(cost=lambda st, d, s, k, mb: 4 if (k, mb) == ('F', 0) else 1), dict(split=True), 'micro-batch:0', 'every stage'),
     'first backward': (dict(cost=lambda st, d, s, k, mb: 4 if (s, k, mb) == (3, 'B', 0) else 1), {}, 'cell:3.B0', 'B0'),
     'a slow replica': (dict(cost=lambda st, d, s, k, mb: 1.2 if d == 1 else 1), dict(dp=4), 'replica:1', 'Replica 1'),

@@ -344,12 +344,48 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
   return slow;
 }
 
+// For each slow worker whose single cells scatter far more than its peers', as those of a device do that throttles for
+// parts of a step: what a cell of each place takes on the peers that are not slow. No factor makes such cells usual.
+std::map<size_t, std::vector<double>> usual_of_erratic(const CauseScene& scene, const std::vector<Slow>& slow) {
+  constexpr double kFarMore = 3;
+  std::map<size_t, std::vector<double>> usual;
+  if (slow.empty()) return usual;
+  const std::vector<CellTimes::Worker>& workers = scene.times.workers();
+  const std::vector<CellTimes::Scatter> scatter =
+      scene.times.scatter(workers.size(), [&](uint32_t op) { return scene.times.worker_of(op); });
+  const auto is_slow = [&](size_t worker) {
+    return std::any_of(slow.begin(), slow.end(), [&](const Slow& one) { return one.worker == worker; });
+  };
+  for (const Slow& one : slow) {
+    std::vector<size_t> peers;
+    double most = 0;
+    for (size_t w = 0; w < workers.size(); ++w)
+      if (workers[w].stage == workers[one.worker].stage && !is_slow(w))
+        peers.push_back(w), most = std::max(most, scatter[w].error);
+    if (one.sometimes || one.course.varies() || peers.empty() || !(scatter[one.worker].error > kFarMore * most))
+      continue;
+    std::vector<double> sum(scene.times.place_count()), count(sum.size());
+    scene.each_op([&](uint32_t op, size_t) {
+      if (std::find(peers.begin(), peers.end(), scene.times.worker_of(op)) == peers.end()) return;
+      sum[scene.times.place_of(op)] += scene.graph.dur_ns[op], ++count[scene.times.place_of(op)];
+    });
+    for (size_t place = 0; place < sum.size(); ++place) sum[place] /= count[place];  // 0 ÷ 0: NaN
+    usual[one.worker] = std::move(sum);
+  }
+  return usual;
+}
+
 // Makes the operations of these workers as fast as those of their peers.
 CauseWorld as_fast_as_peers(const CauseScene& scene, const std::vector<Slow>& group,
-                            const std::shared_ptr<const Ratios>& ratios) {
-  return [&scene, group, ratios](uint32_t op, double& dur, double&) {
+                            const std::shared_ptr<const Ratios>& ratios,
+                            const std::map<size_t, std::vector<double>>& erratic) {
+  return [&scene, group, ratios, erratic](uint32_t op, double& dur, double&) {
     for (const Slow& one : group) {
       if (scene.times.worker_of(op) != one.worker) continue;
+      if (const auto usual = erratic.find(one.worker); usual != erratic.end()) {
+        if (const double ns = usual->second[scene.times.place_of(op)]; ns < dur) dur = ns;
+        continue;
+      }
       if (one.course.varies())
         dur /= course_factor(one.course, step_of(scene.graph, op));
       else if (!one.sometimes)
@@ -406,9 +442,10 @@ void suspect_slow_ranks(CauseScene& scene, std::vector<Suspect>& out) {
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
   std::vector<std::vector<Slow>> groups = slow_together(scene, slow);
   if (groups.size() > kMaxWorkerCauses) groups.resize(kMaxWorkerCauses);
+  const std::map<size_t, std::vector<double>> erratic = usual_of_erratic(scene, slow);
   for (const std::vector<Slow>& group : groups) {
     const bool whole = !group.front().sometimes && replicas.at(workers[group.front().worker].dp).whole();
-    out.push_back({.cause = cause_of(scene, group, whole), .without = as_fast_as_peers(scene, group, ratios)});
+    out.push_back({.cause = cause_of(scene, group, whole), .without = as_fast_as_peers(scene, group, ratios, erratic)});
   }
   for (const Slow& found : slow) {
     scene.times.even_out(found.worker, found.mean);
