@@ -66,6 +66,12 @@ class AbsurdTimes(Case):
                 event['ts'] = event['dur'] = 0
             self.check(events, 1_000_000, 60, **{'kineto.zero_time': count})
 
+    def test_one_record_of_every_kind_far_away_is_none_of_a_small_file(self):
+        for at in (lambda ts: -BASE_NS // 1000, lambda ts: ts - 86_400_000_000, lambda ts: 2**61 // 1000):
+            events = launches(count=4, per_step=2)
+            stray = [{**e, 'ts': at(e['ts']), 'args': {}} for e in events[:3]]
+            self.check(events + stray, 200_000, 60, **{'kineto.far_time': 3})
+
     def test_the_rest_of_a_file_without_times_is_left_out(self):
         events = launches(count=40)
         lost = [e for e in events if e['ts'] > 3000 and e['cat'] != 'user_annotation']

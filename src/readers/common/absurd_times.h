@@ -23,11 +23,13 @@ constexpr bool is_on_host(Category c) { return is_host(c) || c == Category::kOth
 struct RowTime {
   int64_t start_ns, dur_ns;
   bool on_device;  // the row is what a device did, whose times another clock gave
+  uint32_t name;   // its number
 };
 
 namespace absurd {
 // This many rows, spread by chance, leave a gap longer than their own extent at one end only once in 2^16 recordings;
-// a group of rows next to 16 times as many is no recording of its own.
+// a group of rows next to 16 times as many is no recording of its own, and neither is one that holds no name twice
+// and is an hour away from more rows.
 inline constexpr size_t kRest = 16;
 // A host's calls of the beginning or end of a session (cuInit, a last synchronise) may stand alone for minutes. Nobody
 // records for an hour for the sake of less than that.
@@ -84,12 +86,12 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
     }
     uint64_t extent() const { return static_cast<uint64_t>(end) - static_cast<uint64_t>(start); }
   };
+  std::vector<bool> seen;
   for (;;) {
     Side all;
     visit([&](size_t, const RowTime& time) {
       all.add({1, time.on_device ? 0u : 1u, time.start_ns, time.start_ns + time.dur_ns});
     });
-    if (all.rows <= absurd::kRest) return out;
     const uint64_t width = all.extent() / kPieces + 1;
     const auto piece = [&](int64_t at) {
       return (static_cast<uint64_t>(at) - static_cast<uint64_t>(all.start)) / width;
@@ -114,12 +116,21 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
     const bool left = before.rows < after.rows;
     const Side &few = left ? before : after, &rest = left ? after : before;
     const uint64_t gap = static_cast<uint64_t>(after.start) - static_cast<uint64_t>(before.end);
-    const bool hour = gap > static_cast<uint64_t>(absurd::kHourNs), group = few.rows * absurd::kRest > rest.rows;
+    const bool hour = gap > static_cast<uint64_t>(absurd::kHourNs);
+    const int64_t split = after.start;
+    bool group = few.rows * absurd::kRest > rest.rows || rest.rows < absurd::kRest;
+    if (group && hour && few.rows < rest.rows) {
+      seen.clear(), group = false;
+      visit([&](size_t, const RowTime& time) {
+        if ((time.start_ns < split) != left) return;
+        if (time.name >= seen.size()) seen.resize(time.name + 1);
+        group = group || seen[time.name], seen[time.name] = true;
+      });
+    }
     // Work of a device has its launch beside it, so work that is far from all hosts' rows and from other work of
     // devices has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an offset.
     const bool alone = few.on_host == 0 && rest.on_host > 0 && rest.on_host < rest.rows;
-    if (gap <= rest.extent() || rest.rows < absurd::kRest || (alone ? group && !hour : group || !hour)) return out;
-    const int64_t split = after.start;
+    if (gap <= rest.extent() || (alone ? group && !hour : group || !hour)) return out;
     leave_out(problem::reader_far_time, [&](const RowTime& time) { return (time.start_ns < split) == left; });
   }
 }

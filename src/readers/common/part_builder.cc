@@ -126,7 +126,8 @@ std::vector<uint32_t> PartBuilder::fill_lanes() {
   const std::vector<bool> absurd = absurd_rows(
       rows,
       [&](auto&& use) {
-        for (size_t row = 0; row < rows; ++row) use({start_[row], dur_[row], !is_on_host(kinds_[kind_[row]].kind)});
+        for (size_t row = 0; row < rows; ++row)
+          use({start_[row], dur_[row], !is_on_host(kinds_[kind_[row]].kind), name_[row]});
       },
       0, reader_, part.source, notes);
   const auto stays = [&](size_t row) { return absurd.empty() || !absurd[row]; };

@@ -114,7 +114,7 @@ void leave_out_absurd(FileRows& rows, const FileNames& names, std::string_view f
       [&](auto&& use) {
         for (const std::vector<Row>& block : rows.blocks)
           for (const Row& row : block)
-            use({row.start_ns, row.dur_ns, !is_on_host(names.categories[row.category].kind)});
+            use({row.start_ns, row.dur_ns, !is_on_host(names.categories[row.category].kind), row.name});
       },
       0, format, rows.path, notes);
   size_t index = 0;
