@@ -238,6 +238,18 @@ class DigestTest(Case):
                     self.assertEqual(source[:2], ask(question, 'run', self.dir / name)[:2], question)
         self.assertIn('none', run('digest', golden / 'kineto/input', '-o', self.dir / 'k', check=2).err)
 
+    def test_rows_with_one_stamp_keep_the_order_of_their_file(self):
+        """A backward of 0 ms stands before the forward that begins at the same millisecond."""
+        (self.dir / 'source').mkdir()
+        for rank in range(2):
+            stamps = [(f'{kind}{k}', 10 * step + at, 10 * step + at + length) for step in range(2) for k in range(2) for kind, at, length in (('B', 4 * k + rank, 0), ('F', 4 * k + rank, 3))]
+            rows = [{'name': name, 'cat': 'pipeline timeline', 'ph': phase, 'pid': 0, 'tid': rank + 1, 'ts': 1_795_807_201_000 + at, 'cname': 'rail_idle'}
+                    for name, start, end in stamps for phase, at in (('B', start), ('E', end))]
+            (self.dir / f'source/profile_record_tmp_file_for_rank_{rank}').write_text('\n'.join(json.dumps(row) for row in rows))
+        self.digest(self.dir / 'source', 'digests')
+        cells = [run('export', self.dir / name, '--to', 'csv', '-o', '-', '-q', check=0).out for name in ('source', 'digests')]
+        self.assertEqual(*cells)
+
     @unittest.skipUnless(shutil.which('zstd'), 'needs zstd')
     def test_the_format_is_as_its_page_says(self):
         """Read without the program, the columns are what `export --to csv` says of the same rank."""

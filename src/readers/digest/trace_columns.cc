@@ -166,7 +166,7 @@ bool climbs_end(const std::vector<uint32_t>& parent) {
   return true;
 }
 
-// Lanes lie one after another, each in order of time.
+// Lanes lie one after another, each in order of time, or of its file where rows follow each other (Part::add_lane).
 bool lanes_are_sound(const Part& part) {
   const Slices& s = part.slices;
   size_t at = 0;
@@ -175,7 +175,8 @@ bool lanes_are_sound(const Part& part) {
       return false;
     const auto key = [&](size_t i) { return std::tuple(s.start_ns[i], -s.dur_ns[i], s.file_index[i]); };
     for (size_t i = lane.begin + 1; i < lane.end; ++i)
-      if (key(i) < key(i - 1)) return false;
+      if (key(i) < key(i - 1) && (s.start_ns[i] < s.end_ns(i - 1) || s.file_index[i] < s.file_index[i - 1]))
+        return false;
     at = lane.end;
   }
   return at == s.size();
