@@ -243,6 +243,34 @@ class Files(Case):
             self.assertEqual((told['ranks'], told['end_ns'] - told['start_ns']), (1, 4_000_000))
             self.assertIn('kineto.earlier_run', flaws(told))
 
+    def test_two_runs_of_other_profilers_are_not_two_ranks(self):
+        """Names as the profilers number runs; NCCL says rank 0 in both reports, and records of AMD say none."""
+        def later(path, seconds, process):
+            db = sqlite3.connect(path)
+            for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+                columns = {row[1] for row in db.execute(f'PRAGMA table_info("{table}")')}
+                for column in columns & ({'utcEpochNs', 'systemClockNs'} if 'nsys' in str(path) else {'start', 'end', 'timestamp'}):
+                    db.execute(f'UPDATE "{table}" SET "{column}" = "{column}" + {seconds * 10**9}')
+                for column in columns & {'globalTid', 'globalPid'}:
+                    db.execute(f'UPDATE "{table}" SET "{column}" = "{column}" + {process << 24}')
+                if table == 'PROCESSES':
+                    db.execute(f'UPDATE PROCESSES SET pid = pid + {process}')
+            db.commit()
+            db.close()
+        for gap, ranks in ((90, 1), (0, 2)):
+            folder = self.dir / f'nsys{gap}'
+            folder.mkdir()
+            for k in range(2):
+                later(nsys.make(folder / f'report{k + 1}.sqlite', ranks=1), gap * k, 7 * k)
+            told = info(folder)
+            self.assertEqual((told['ranks'], 'nsys.earlier_run' in flaws(told)), (ranks, ranks == 1))
+            folder = self.dir / f'amd{gap}'
+            folder.mkdir()
+            for k in range(2):
+                later(rocpd.make(folder / f'{900 + k}_results.db', pid=900 + k, environment=False), gap * k, 0)
+            told = info(folder)
+            self.assertEqual((told['ranks'], 'rocpd.earlier_run' in flaws(told)), (ranks, ranks == 1))
+
     def test_ranks_that_overlap_are_ranks(self):
         for k, pid in enumerate((811, 812)):
             self.write(f'trainer_{pid}.pt.trace.json', kineto(launches(pid=pid), baseTimeNanoseconds=BASE_NS + 10**6 * k))

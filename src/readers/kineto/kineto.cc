@@ -417,7 +417,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
 
   usable.skip(rows::merged_copies(usable.facts), problem::kineto_same_file_twice, trace.diagnostics);
   rows::join_processes(usable.facts);
-  usable.skip(rows::earlier_runs(usable.facts), problem::kineto_earlier_run, trace.diagnostics);
+  usable.skip(rows::earlier_runs(usable.facts), problem::reader_earlier_run.of("kineto"), trace.diagnostics);
   const std::vector<int32_t> ranks = rows::assign_ranks(usable.facts, trace.diagnostics);
   join_ranks(std::move(files), usable, ranks, trace);
   lay_over(execution_traces, trace);

@@ -10,6 +10,7 @@
 #include "model/source_limits.h"
 #include "readers/common/machines.h"
 #include "readers/common/read_files.h"
+#include "readers/common/rows/identity.h"
 #include "readers/nsys/problems.h"
 #include "readers/nsys/report.h"
 #include "readers/reader.h"
@@ -87,17 +88,19 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
     notes.add(problem::nsys_ranks, Args().set("how", words(how)), {reports.front().path});
     return true;
   };
-  const bool one_each = all.size() == reports.size();
+  std::set<const Report*> given;
+  for (const Placed& one : all) given.insert(one.report);
+  const bool one_each = all.size() == given.size();
   if (one_each && take([](const Placed& p) { return rank_in_name(p.report->path); }, "nsys.ranks.names")) return;
   if (take([](const Placed& p) { return p.process->communicator_rank; }, "nsys.ranks.nccl")) return;
   if (take([](const Placed& p) { return p.process->mpi_rank; }, "nsys.ranks.mpi")) return;
+  const auto path_of = [](const Placed& p) { return p.report->path; };
+  if (rows::leave_out_earlier_runs(all, path_of, "nsys", notes)) return number_ranks(all, reports, notes);
   if (one_each && all.size() > 1) {
     std::vector<std::string> paths;
-    for (const Report& report : reports) paths.push_back(report.path);
+    for (const Placed& one : all) paths.push_back(one.report->path);
     const std::vector<int64_t> numbers = numbers_that_differ(paths);
-    if (!numbers.empty() &&
-        take([&](const Placed& p) { return numbers[p.report - reports.data()]; }, "nsys.ranks.names"))
-      return;
+    if (!numbers.empty() && take([&](const Placed& p) { return numbers[&p - all.data()]; }, "nsys.ranks.names")) return;
   }
   std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) {
     if (a.report != b.report) return a.report < b.report;

@@ -114,7 +114,7 @@ struct Placed {
 
 // Numbers ranks by the best source that gives all of them: the processes' environments, the files' names, or else files
 // and devices in order.
-void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) {
+void number_ranks(std::vector<Placed>& all, Diagnostics& notes) {
   const auto take = [&](const auto& rank_of, std::string_view how) {
     std::set<int64_t> seen;
     for (const Placed& one : all)
@@ -125,10 +125,14 @@ void number_ranks(std::vector<Placed>& all, size_t records, Diagnostics& notes) 
     return true;
   };
   if (take([](const Placed& p) { return p.process->stated_rank; }, "rocpd.ranks.environment")) return;
-  if (all.size() == records &&
+  std::set<const Record*> records;
+  for (const Placed& one : all) records.insert(one.record);
+  if (all.size() == records.size() &&
       take([](const Placed& p) { return int64_t{rows::rank_in_name(file_name(p.record->path)).value_or(-1)}; },
            "rocpd.ranks.names"))
     return;
+  const auto path_of = [](const Placed& p) { return p.record->path; };
+  if (rows::leave_out_earlier_runs(all, path_of, "rocpd", notes)) return number_ranks(all, notes);
   for (size_t i = 0; i < all.size(); ++i) all[i].rank = i;
   if (all.size() > 1) notes.add(problem::rocpd_ranks_in_order, {all[0].record->path});
 }
@@ -164,7 +168,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     if (x.machine_name != y.machine_name) return natural_less(x.machine_name, y.machine_name);
     return x.device != y.device ? x.device < y.device : a.process->pid < b.process->pid;
   });
-  number_ranks(all, records.size(), trace.diagnostics);
+  number_ranks(all, trace.diagnostics);
   std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) { return a.rank < b.rank; });
   for (Placed& one : all) {
     Part& part = one.process->part;

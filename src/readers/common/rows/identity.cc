@@ -94,6 +94,13 @@ Identity identify(const std::vector<MetaField>& metadata, const std::string& pat
   return out;
 }
 
+std::pair<int64_t, int64_t> times_of(const Part& part) {
+  std::pair<int64_t, int64_t> times{INT64_MAX, INT64_MIN};
+  for (size_t i = 0; i < part.slices.size(); ++i)
+    times = {std::min(times.first, part.slices.start_ns[i]), std::max(times.second, part.slices.end_ns(i))};
+  return part.slices.size() == 0 ? std::pair<int64_t, int64_t>{} : times;
+}
+
 void find_process(const Part& part, FileFacts& file) {
   std::map<std::string, size_t> slices;
   for (const Lane& lane : part.lanes)

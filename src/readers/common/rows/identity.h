@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/diagnostics.h"
 #include "model/trace.h"
+#include "readers/common/problems.h"
 
 namespace stageline::rows {
 
@@ -42,6 +44,8 @@ struct FileFacts {
   int32_t device = kUnknown;
 };
 
+// Returns first start and last end of a part's slices; 0 and 0 when there are none.
+std::pair<int64_t, int64_t> times_of(const Part& part);
 // Sets the process and the device of a file, and forgets a host that its name does not say after all.
 void find_process(const Part& part, FileFacts& file);
 // Makes files of one process that do not overlap (a profiler's cycles, under names of any kind) files of one worker.
@@ -49,6 +53,27 @@ void join_processes(std::vector<FileFacts>& files);
 // Returns, in order, the files of earlier runs: no file says a rank, and another process used the same device later,
 // further apart than either recording is long, and not before. Ranks of one job overlap.
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files);
+// The same for processes that are read from other files: takes those of earlier runs from `all`, whose elements have a
+// `process` with `part` and `pid`. Returns true if there was one.
+template <class Placed, class PathOf>
+bool leave_out_earlier_runs(std::vector<Placed>& all, PathOf path_of, std::string_view format, Diagnostics& notes) {
+  std::vector<FileFacts> files;
+  for (const Placed& one : all) {
+    const Part& part = one.process->part;
+    FileFacts& file = files.emplace_back();
+    file.identity.worker = file.path = path_of(one);
+    file.identity.host = part.machine_name;
+    file.process = std::to_string(one.process->pid);
+    file.device = part.device;
+    std::tie(file.start_ns, file.end_ns) = times_of(part);
+  }
+  const std::vector<size_t> earlier = earlier_runs(files);
+  for (auto f = earlier.rbegin(); f != earlier.rend(); ++f) {
+    notes.add(problem::reader_earlier_run.of(format), {files[*f].path});
+    all.erase(all.begin() + static_cast<std::ptrdiff_t>(*f));
+  }
+  return !earlier.empty();
+}
 // Returns, in order, ranks of merged files that other files hold too: those they were merged of.
 std::vector<size_t> merged_copies(const std::vector<FileFacts>& files);
 
