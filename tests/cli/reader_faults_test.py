@@ -463,6 +463,15 @@ class Ascend(Case):
             self.assertEqual(launched(path), (60, 0))
             self.assertNotIn('idle', answer(path)['share'])
 
+    def test_an_annotation_that_begins_with_an_operator_launches_nothing(self):
+        path = self.trace(calls=False)
+        file = next(self.dir.rglob('trace_view.json'))
+        events = json.loads(file.read_text())
+        first = next(e for e in events if e.get('cat') == 'cpu_op')
+        file.write_text(json.dumps(events + [{**first, 'name': 'whole program', 'cat': 'user_annotation', 'dur': 60 * 50, 'args': {}}]))
+        query = "SELECT count(*) AS n FROM slices AS work JOIN slices AS call ON call.id = work.launch_id WHERE call.name = 'whole program'"
+        self.assertEqual(run('sql', path, query, '--format', 'csv', '-q', check=0).out.split()[1], '0')
+
     def test_ranks_of_which_only_sums_are_there_have_no_share(self):
         for rank in range(2):
             folder = self.dir / f'rank_{rank}_ascend_pt/ASCEND_PROFILER_OUTPUT'

@@ -271,12 +271,13 @@ class TraceReader {
   // An end of a flow belongs to the row that starts there, else to the innermost row around it.
   void join_flows() {
     if (flows_.empty()) return;
-    std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // when several rows have the place, the last one
+    std::unordered_map<Place, uint32_t, PlaceHash> row_at;  // when several rows have the place, the innermost
     const auto place = [](uint32_t thread, int64_t time_ns) { return Place{thread, time_ns}; };
     for (const FlowEnd& end : flows_) row_at[place(end.thread, end.time_ns)] = kNoTraceRow;
     for (uint32_t r = 0; r < out_.rows.size(); ++r) {
       const auto it = row_at.find(place(out_.rows[r].thread, out_.rows[r].start_ns));
-      if (it != row_at.end()) it->second = r;
+      if (it == row_at.end()) continue;
+      if (it->second == kNoTraceRow || out_.rows[r].dur_ns <= out_.rows[it->second].dur_ns) it->second = r;
     }
     find_enclosing(row_at);
     std::map<std::pair<FlowKind, uint32_t>, uint32_t> from;
