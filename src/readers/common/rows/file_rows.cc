@@ -2,6 +2,7 @@
 #include "readers/common/rows/file_rows.h"
 
 #include <algorithm>
+#include <map>
 
 #include "readers/common/rows/problems.h"
 
@@ -118,14 +119,18 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
   row_count += chunk.rows.size();
   chunk.rows.shrink_to_fit();
   blocks.push_back(std::move(chunk.rows));
-  if (!chunk.halves.empty()) join_halves(chunk.halves);
+  rest.halves.insert(rest.halves.end(), chunk.halves.begin(), chunk.halves.end());
 }
 
-void FileRows::join_halves(const std::vector<HalfEvent>& halves) {
+void FileRows::join_halves() {
   std::vector<Row> joined;
-  for (const HalfEvent& half : halves) {
+  // A file may have its events in any order; what begins and ends at once keeps the file's.
+  std::stable_sort(rest.halves.begin(), rest.halves.end(),
+                   [](const HalfEvent& a, const HalfEvent& b) { return a.row.start_ns < b.row.start_ns; });
+  std::map<uint32_t, std::vector<Row>> open, open_async;
+  for (const HalfEvent& half : rest.halves) {
     const bool async = half.phase == 'b' || half.phase == 'e';
-    std::vector<Row>& stack = async ? open_async_[half.async_key] : open_[half.row.thread];
+    std::vector<Row>& stack = async ? open_async[half.async_key] : open[half.row.thread];
     if (half.phase == 'B' || half.phase == 'b') {
       stack.push_back(half.row);
       continue;
@@ -138,24 +143,24 @@ void FileRows::join_halves(const std::vector<HalfEvent>& halves) {
     // are few; a deeper search would be quadratic where ends have names of their own.
     constexpr size_t kMaxOverlapping = 64;
     const auto last = stack.rbegin() + static_cast<std::ptrdiff_t>(std::min(stack.size(), kMaxOverlapping));
-    auto open = std::find_if(stack.rbegin(), last, [&](const Row& row) { return row.name == half.row.name; });
-    if (half.row.name == 0 || open == last) open = stack.rbegin();
-    Row row = *open;
-    stack.erase(std::next(open).base());
+    auto begun = std::find_if(stack.rbegin(), last, [&](const Row& row) { return row.name == half.row.name; });
+    if (half.row.name == 0 || begun == last) begun = stack.rbegin();
+    Row row = *begun;
+    stack.erase(std::next(begun).base());
     if (__builtin_sub_overflow(half.row.start_ns, row.start_ns, &row.dur_ns) || row.dur_ns < 0) row.dur_ns = 0;
     row.joined = 1;
     joined.push_back(row);
   }
   row_count += joined.size();
   blocks.push_back(std::move(joined));
+  for (const auto* stacks : {&open, &open_async})
+    for (const auto& [key, stack] : *stacks)
+      for (const Row& row : stack) rest.diagnostics.add(problem::kineto_unmatched_begin, {path, 0, row.offset});
+  std::vector<HalfEvent>().swap(rest.halves);
 }
 
 void FileRows::finish() {
-  for (const auto* stacks : {&open_, &open_async_})
-    for (const auto& [key, stack] : *stacks)
-      for (const Row& row : stack) rest.diagnostics.add(problem::kineto_unmatched_begin, {path, 0, row.offset});
-  open_.clear();
-  open_async_.clear();
+  if (!rest.halves.empty()) join_halves();
   maps_.clear();
 }
 

@@ -48,7 +48,7 @@ struct PythonRow {
   int64_t id = -1, parent = -1, module = -1;
 };
 
-// An event of phase B, E, b or e; it finds its partner when chunks are appended.
+// An event of phase B, E, b or e; it finds its partner when the file is whole.
 struct HalfEvent {
   Row row;
   char phase = '\0';
@@ -194,7 +194,7 @@ struct FileRows {
 
   void append(ChunkRows chunk, const Dictionaries& from, size_t parser);
   void forget_parsers() { maps_.clear(); }  // to be called when the next append() comes from other parsers
-  // Counts B and b events that are still open as losses.
+  // Joins B and E, b and e events, once all are here; those without their other end are counted as losses.
   void finish();
 
  private:
@@ -205,11 +205,9 @@ struct FileRows {
   // Extends a map by the streams that are new since the last chunk of this parser.
   void map_streams(std::vector<uint16_t>& map, const Dictionaries& from);
   void append_counters(const std::vector<CounterPoint>& points, const std::vector<uint32_t>& names);
-  void join_halves(const std::vector<HalfEvent>& halves);
+  void join_halves();
 
-  std::vector<Maps> maps_;                                     // one for each parser
-  std::unordered_map<uint32_t, std::vector<Row>> open_;        // open B events of each thread
-  std::unordered_map<uint32_t, std::vector<Row>> open_async_;  // open b events of each key
+  std::vector<Maps> maps_;  // one for each parser
   std::unordered_map<uint32_t, size_t> counter_ids_;
 };
 
