@@ -208,6 +208,9 @@ class Manners(Case):
         out = self.dir / 'r.html'
         done = run('report', trace, '-o', out, '--fail-on', 'input.loading', '--lang', 'en', check=1)
         self.assertIn('do not compute for', done.out)
+        # Of a trace without graphs and shapes of inputs nothing is skipped.
+        for command in (['report', '-o', out], ['export', '--to', 'json', '-o', self.dir / 'r.json']):
+            self.assertNotIn('is skipped', run(*command, trace.parents[1] / 'kineto-amd/input', check=0).err)
         slices = json.loads(run('info', trace, '--json').out)['slices']
         self.assertIn(f'2 ranks, {slices} slices', done.out)
         self.assertIn('没有在计算', run('report', trace, '-o', out, '--fail-on', 'rank.slow', '--lang', 'zh', check=0).out)

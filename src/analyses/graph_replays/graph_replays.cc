@@ -162,7 +162,7 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return graphs_of(rank, is_graph_launch); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankGraphs& rank) { return rank.replays == 0; })) {
     if (input.for_report) return AnalysisResult{};  // nobody asked for graphs, so their absence is no problem
-    return make_error(ErrorCode::kBadInput, "no device work of this trace was launched by a graph");
+    return make_error(ErrorCode::kNotFound, "no device work of this trace was launched by a graph");
   }
   Table use("graph-use", "Work launched by graphs, and alone", graph_use_columns());
   Table replays("graph-replays", "Graphs and their replays", graph_replays_columns());

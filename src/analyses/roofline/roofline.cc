@@ -329,9 +329,9 @@ Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& give
 Error nothing_to_ask(const std::vector<RankRoofline>& ranks) {
   const bool shapes = std::any_of(ranks.begin(), ranks.end(), [](const RankRoofline& rank) { return rank.has_shapes; });
   if (!shapes)
-    return make_error(ErrorCode::kBadInput, "no operator of this trace was recorded with the shapes of its inputs",
+    return make_error(ErrorCode::kNotFound, "no operator of this trace was recorded with the shapes of its inputs",
                       "record with torch.profiler.profile(record_shapes=True)");
-  return make_error(ErrorCode::kBadInput,
+  return make_error(ErrorCode::kNotFound,
                     "no operator whose work follows from its shapes has device work in this trace",
                     "matrix products, convolutions, attention, additions and multiplications are known");
 }
