@@ -153,6 +153,17 @@ class Advice(Case):
             self.assertNotIn('another thread', detail)
         self.assertIn('another thread', self.slow_operator('aten::to', 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', 400)['detail_en'])
 
+    def test_a_title_has_a_short_name_and_none_that_is_cut(self):
+        kernel = 'void at::native::vectorized_elementwise_kernel<' + 'at::native::CUDAFunctor_add<float>, ' * 8 + '4>(int)'
+        for op, named in (('my_package.models.' + 'very_long_module.' * 8 + 'Attention.forward', 'very_long_module.Attention.forward'), (kernel, 'void at::native::vectorized_elementwise_kernel'),
+                          ('x' * 300, 'forward')):
+            found = self.slow_operator(op, 'gpu_memcpy', 'Memcpy HtoD (Pinned -> Device)', 400)
+            title = found['title_en']
+            self.assertLess(len(title), 100)
+            self.assertNotIn('…', title)
+            self.assertTrue(title.endswith(f': {named}'), title)
+            self.assertIn(op[:60], found['detail_en'])
+
     def report(self, gap_us, mpi=None):
         path = nsys.make(self.dir / 'report.sqlite', ranks=1, steps=0)
         db = sqlite3.connect(path)

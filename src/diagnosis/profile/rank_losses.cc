@@ -522,13 +522,30 @@ Text Culprit::text() const {
   return out;
 }
 
+namespace {
+
+// A name that fits a title: without template arguments and parameters, then its last components, so that none is cut;
+// empty if even the last is too long.
+std::string title_name(std::string name) {
+  const size_t arguments = std::min(name.find('<'), name.ends_with(')') ? name.find('(') : name.size());
+  if (name.size() > kMaxInTitle && arguments > 0) name.resize(std::min(arguments, name.size()));
+  while (name.size() > kMaxInTitle) {
+    const size_t at = name.find_first_of("#/|:. ");
+    if (at == std::string::npos) return {};
+    name.erase(0, name.find_first_not_of("#/|:. ", at));
+  }
+  return name;
+}
+
+}  // namespace
+
 std::string Culprit::name() const {
   std::string name;
   const std::string line = frame_line(frame);
   const std::string function = line.empty() ? frame : frame.substr(frame.find("): ") + 3);
   for (const std::string* part : {&call, &op, &range, &module, &function})
-    if (name.empty()) name = cut_name(std::string(phase_name(built_in_name(*part))), kMaxInTitle);
-  return line.empty() ? name : name + " (" + line + ")";
+    if (name.empty()) name = title_name(std::string(phase_name(built_in_name(*part))));
+  return line.empty() || line.size() > kMaxInTitle ? name : name + " (" + line + ")";
 }
 
 std::vector<Place> Culprit::places() const {
