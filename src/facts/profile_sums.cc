@@ -146,20 +146,28 @@ std::optional<LargestClass> largest_class_at_peak(const Trace& trace, int32_t ra
   return {};
 }
 
-std::vector<SelfTime> self_times(const Trace& trace) {
+std::vector<SelfTime> self_times(const Trace& trace, bool in_steps) {
   Result<TorchRun> torch = make_torch_run(trace, {.include_last_step = true});
   if (!torch) return {};
   const FunctionNames names(trace);
   std::vector<std::vector<SelfTime>> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    const operators::OperatorGroups groups = operators::group_events(trace, trace.parts[torch->parts[k]], names, {});
+    const Part& part = trace.parts[torch->parts[k]];
+    const operators::OperatorGroups groups = operators::group_events(trace, part, names, {});
+    std::vector<int64_t> self_ns(groups.groups.size());
     int64_t all = 0;
-    for (const FunctionEvent& e : groups.made.events) all += e.self_host_ns;
-    for (const operators::Group& group : groups.groups) {
-      const FunctionEvent& first = groups.first_of(group);
+    for (size_t i = 0; i < groups.made.events.size(); ++i) {
+      const FunctionEvent& e = groups.made.events[i];
+      if (e.category == Category::kUserAnnotation || e.slice == kNoSliceIndex) continue;
+      if (in_steps && !part.steps.empty() && part.slices.step[e.slice] == 0) continue;
+      all += e.self_host_ns;
+      self_ns[groups.group_of[i]] += e.self_host_ns;
+    }
+    for (size_t g = 0; g < self_ns.size(); ++g) {
+      const FunctionEvent& first = groups.first_of(groups.groups[g]);
       if (first.slice == kNoSliceIndex || first.category != Category::kCpuOp) continue;
-      ranks[k].push_back({std::string(names.text(first.name)), torch->ranks[torch->parts[k]], group.self_host_ns,
-                          share_or_zero(group.self_host_ns, all)});
+      ranks[k].push_back({std::string(names.text(first.name)), torch->ranks[torch->parts[k]], self_ns[g],
+                          share_or_zero(self_ns[g], all)});
     }
   });
   std::vector<SelfTime> out;

@@ -69,10 +69,11 @@ struct SelfTime {
   std::string name;
   int32_t rank = 0;
   int64_t self_ns = 0;
-  double share = 0;  // of the self time of all calls of the rank
+  double share = 0;  // of the self time of all calls of the rank; annotations call nothing
 };
-// Rank by rank, in the order of first calls. O(n log n) in the slices.
-std::vector<SelfTime> self_times(const Trace& trace);
+// Rank by rank, in the order of first calls; of all calls, or of those in steps where there are steps. O(n log n) in
+// the slices.
+std::vector<SelfTime> self_times(const Trace& trace, bool in_steps);
 // The three names with the most time by themselves, of slices of any kind: "work.f (998 ms), time.sleep (845 ms)".
 std::string longest_names(const Trace& trace);
 

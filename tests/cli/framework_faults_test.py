@@ -57,9 +57,26 @@ class Blame(Case):
                 ends = 1_000 + late + (800 if rank == first else rest)
                 events = [x('user_annotation', 'ProfilerStep#1', 0, 40_000, 50 + rank, 50 + rank), x('cpu_op', 'aten::mm', 10, 900, 50 + rank, 50 + rank),
                           x('user_annotation', 'gloo:all_reduce', comes, ends - comes, 50 + rank, 60 + rank)]
-                self.write(f'rank{rank}.json', kineto(events, host_name='vm', distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': 2}))
-            told = json.dumps(answer(self.dir))
-            self.assertNotIn(f'Rank {first} waits least', told)
+                for host in ('vm', f'vm{rank}'):
+                    self.write(f'{host[:3]}/rank{rank}.json', kineto(events, host_name=host, distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': 2}))
+            self.assertNotIn(f'Rank {first} waits least', json.dumps(answer(self.dir / 'vm')))
+            # On two clocks nobody knows who came last.
+            hosts = self.dir / 'hosts'
+            hosts.mkdir(exist_ok=True)
+            for rank in (0, 1):
+                (hosts / f'rank{rank}.json').write_text((self.dir / f'vm{rank}/rank{rank}.json').read_text())
+            self.assertNotIn('waits least', json.dumps(answer(hosts)))
+
+    def test_the_operator_of_the_lead_is_of_the_steps(self):
+        for outside, wrapper in ((0, False), (90_000, False), (0, True), (90_000, True)):
+            events = [x('cpu_op', 'aten::mm', 1000 + 1000 * k, 600, 50, 50) for k in range(8)] + [x('cpu_op', 'aten::add', 1700 + 1000 * k, 200, 50, 50) for k in range(8)]
+            events += [x('user_annotation', f'ProfilerStep#{k + 1}', 990 + 4000 * k, 3990, 50, 50) for k in range(2)]
+            if outside:
+                events.append(x('cpu_op', 'aten::sort', 20_000, outside, 50, 50))
+            if wrapper:
+                events.append(x('user_annotation', 'whole program', 900, 20_000 + outside, 50, 50))
+            told = answer(self.write('one/rank0.json', kineto(events)))
+            self.assertIn('aten::mm has the largest self time on the host (75.0\u202f%', told['lead_en'])
 
 
     def test_a_late_rank_costs_what_each_of_the_others_waits(self):

@@ -178,7 +178,9 @@ void see_late_rank(ProfileFacts& f) {
   }
 }
 
-void see_waits(const ProfileSums& sums, ProfileFacts& f) {
+void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
+  // Devices leave a collective together, hosts one by one: only starts on one clock say how long they waited.
+  if (f.ranks.empty() && trace.clock != ClockState::kShared) return;
   Waits w = read_waits(sums);
   const double known = w.known();
   if (w.by_rank.size() < 2 || known < kMostlyKnown * (known + w.unknown)) return;

@@ -13,7 +13,7 @@ namespace stageline {
 void see_late_rank(ProfileFacts& facts);
 
 // Where no rank is late: sets `waits`, and the ranks' `comm_wait_ns`, if collectives mostly wait all the same.
-void see_waits(const ProfileSums& sums, ProfileFacts& facts);
+void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& facts);
 
 // Adds rank.late and rank.slow. A rank that is late because it computes longer is reported once, as rank.slow.
 void add_late_and_slow_ranks(const ProfileFacts& facts, std::vector<Finding>& out);

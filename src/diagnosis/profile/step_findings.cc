@@ -148,7 +148,7 @@ void add_host_parts(const Trace& trace, const ProfileSums& sums, Headline& h) {
   part("comm", "profile.host.communication", communication);
   part("idle-input", "profile.part.idle-input", loading);
   part("rest", "profile.host.other", std::max(0.0, 1 - communication - operators - loading));
-  const std::vector<SelfTime> all = self_times(trace);
+  const std::vector<SelfTime> all = self_times(trace, true);
   const auto longest = std::max_element(all.begin(), all.end(),
                                         [](const SelfTime& a, const SelfTime& b) { return a.self_ns < b.self_ns; });
   if (longest == all.end() || longest->share < kLongestOperator) return;

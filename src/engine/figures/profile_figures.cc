@@ -67,7 +67,7 @@ std::vector<Figure> idle_cause(const SharedRun& run) {
 std::vector<Figure> self_time(const SharedRun& run) {
   constexpr size_t kMaxOperators = 10;
   std::map<std::string, double> by_name;
-  for (const SelfTime& time : self_times(run->trace())) by_name[time.name] += time.self_ns;
+  for (const SelfTime& time : self_times(run->trace(), false)) by_name[time.name] += time.self_ns;
   std::vector<Figure> out;
   for (const auto& [name, ns] : by_name) out.push_back({.name = "self_time." + name, .value = ns});
   std::stable_sort(out.begin(), out.end(), [](const Figure& a, const Figure& b) { return a.value > b.value; });
