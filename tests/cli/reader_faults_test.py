@@ -488,6 +488,7 @@ class Ascend(Case):
                 (folder / 'kernel_details.csv').write_text('Step Id,Device_id,Model ID,Task ID,Stream ID,Name,Type,OP State,Accelerator Core,Start Time(us),Duration(us),Wait Time(us),Block Dim\n' + rows)
         self.assertIn('ascend.no_kernels', flaws(info(self.dir)))
         self.assertGreater(answer(self.dir)['share']['compute'], 70)
+        self.assertIn('2 ranks', answer(self.dir)['lead_en'])
         rows = run('analyze', 'temporal-breakdown', self.dir, '--format', 'csv', '-q', check=0).out.split('\n\n')[0].splitlines()[1:]
         self.assertEqual([row.split(',')[0] for row in rows if row], ['0'])
 

@@ -104,7 +104,7 @@ bool tells(std::string_view id, std::string_view part) {
 }  // namespace
 
 Headline profile_headline(const ProfileFacts& f, const Trace& trace, const ProfileAccount& account) {
-  const size_t rank_count = f.ranks.empty() ? trace.parts.size() : f.ranks.size();
+  const size_t rank_count = trace.parts.size();  // also those of which nothing was recorded
   Headline h;
   Args args;
   args.set("window", human_duration(f.window_ns));
