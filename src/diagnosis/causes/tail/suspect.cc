@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "diagnosis/causes/rank_windows.h"
 #include "diagnosis/causes/tail/tail.h"
+#include "model/hccl_names.h"
 
 namespace stageline {
 
@@ -84,7 +85,10 @@ Tails find_tails(const CauseScene& scene) {
       const size_t part = g.part[op];
       if (g.cell[op] == kNoCell || (g.ended_ns(op) <= last[part] && g.start_ns[op] >= first[part])) continue;
       std::string name;
-      if (g.kind[op] == CellKind::kCollective) name = dashed(scene.trace.slice_name(scene.trace.cells.at(g.cell[op])));
+      if (g.kind[op] == CellKind::kCollective) {
+        const std::string_view own = scene.trace.slice_name(scene.trace.cells.at(g.cell[op]));
+        name = dashed(own.starts_with("hcom_") ? hccl_type(own) : own);  // without its number, which each rank counts
+      }
       if (tails.names.size() == kMaxNames) name.clear();
       const auto number = static_cast<uint8_t>(tails.names.size() + 1);
       tails.of_op[op] = tails.names.try_emplace({g.kind[op], name}, number).first->second;
