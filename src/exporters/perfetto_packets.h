@@ -3,11 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "base/perfetto_fields.h"
+#include "base/text.h"
 #include "exporters/export_sink.h"
 #include "exporters/proto_writer.h"
+#include "model/lost_work.h"
 #include "model/trace.h"
 
 namespace stageline::perfetto {
@@ -24,6 +27,21 @@ constexpr uint64_t kStepUuid = uint64_t{1} << 32, kProcessUuid = uint64_t{2} << 
 
 class PerfettoPackets {
  protected:
+  static std::string run_facts(const Trace& trace) {
+    std::string facts(trace.clock == ClockState::kPerRank  ? kClocksPerRank
+                      : trace.clock == ClockState::kShared ? kClocksShared
+                                                           : kClocksUnaligned);
+    if (trace.device_family == DeviceFamily::kNpu) facts += std::string("\n") + std::string(kNpuFact);
+    for (const Part& part : trace.parts)
+      if (kernels_are_missing(part)) facts += "\n" + std::string(kNoKernelsFact) + "\t" + std::to_string(part.rank);
+    for (const Diagnostic& d : trace.diagnostics.items())
+      if (d.name.starts_with(trace.format + "."))
+        facts += "\n" + std::string(kProblemFact) + "\t" + d.name + "\t" +
+                 std::to_string(static_cast<int>(d.severity)) + "\t" + std::to_string(d.count) + "\t" + d.message.en +
+                 "\t" + d.message.zh;
+    return facts;
+  }
+
   explicit PerfettoPackets(ExportSink& sink) : sink_(sink) {}
 
   void flush() {
@@ -36,15 +54,14 @@ class PerfettoPackets {
   }
 
   // Writes the root of all tracks, Uuid 0. It says that tracks are sorted by rank, not by running time or name. It also
-  // says how far times of different ranks can be compared, in words that our own reader understands.
+  // says what no track shows, in words that our own reader understands: how far times of different ranks can be
+  // compared, on lines of their own the kind of device, ranks whose kernels were in no file, and the reader's problems.
   void write_root(const Trace& trace) {
     const size_t packet = begin_packet();
     const size_t root = out_.begin(packet::kTrackDescriptor);
     out_.number(descriptor::kUuid, 0);
     out_.number(descriptor::kChildOrdering, kExplicit);
-    out_.text(descriptor::kDescription, trace.clock == ClockState::kPerRank  ? kClocksPerRank
-                                        : trace.clock == ClockState::kShared ? kClocksShared
-                                                                             : kClocksUnaligned);
+    out_.text(descriptor::kDescription, valid_utf8(run_facts(trace)));
     out_.number(descriptor::kProcessOrdering, kExplicitTop);
     out_.number(descriptor::kThreadOrdering, kExplicitTop);
     out_.end(root);

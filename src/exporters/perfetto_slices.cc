@@ -1,6 +1,7 @@
 #include "exporters/perfetto_slices.h"
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -41,6 +42,7 @@ class SliceWriter : PerfettoPackets {
                                             (part.machine_name.empty() ? "" : " · " + valid_utf8(part.machine_name)));
         out_.end(inner);
       });
+      find_other_launches(part);
       for (const Lane& lane : part.lanes) write_lane(p, lane);
       before_ += part.slices.size();
     }
@@ -120,11 +122,14 @@ class SliceWriter : PerfettoPackets {
     else
       out_.text(track_event::kName, valid_utf8(trace_.names.text(s.name_id[i])));
     if (has_category) out_.number(track_event::kCategoryIid, uint64_t{s.category_id[i]} + 1);
-    // An arrow's id is its device end. A launch has an arrow only to its last device work.
+    // An arrow's id is its device end.
     if (!s.partner.empty() && s.partner[i] != kNoSliceIndex) {
       const uint32_t other = s.partner[i];
       const bool on_device = lane.kind == LaneKind::kDeviceStream;
-      if (s.partner[other] == i) out_.fixed64(track_event::kFlowId, before_ + (on_device ? i : other) + 1);
+      if (s.partner[other] == i || (on_device && is_other_launch(s, i)))
+        out_.fixed64(track_event::kFlowId, before_ + (on_device ? i : other) + 1);
+      for (auto [work, end] = other_launches_.equal_range(i); work != end; ++work)
+        out_.fixed64(track_event::kFlowId, before_ + work->second + 1);
     }
     // All work of a graph has its launch's number, and a launch whose work was lost has one too.
     if (has_category && !s.correlation.empty() && s.correlation[i] != kNoCorrelation &&
@@ -134,6 +139,18 @@ class SliceWriter : PerfettoPackets {
     if (const CopyFact* fact = part.copies.empty() ? nullptr : fact_of(part.copies, i)) number("bytes", fact->bytes);
     out_.end(event);
     out_.end(packet);
+  }
+
+  // A launch call has an arrow only to its last device work: the others have its number. Ranges have none.
+  bool is_other_launch(const Slices& s, uint32_t i) const {
+    const uint32_t launch = s.partner[i];
+    return launch != kNoSliceIndex && s.partner[launch] != i && is_device_work(trace_.categories[s.category_id[i]].kind) &&
+           !is_launch_call(trace_.categories[s.category_id[launch]].kind);
+  }
+  void find_other_launches(const Part& part) {
+    other_launches_.clear();
+    for (uint32_t i = 0; i < part.slices.partner.size(); ++i)
+      if (is_other_launch(part.slices, i)) other_launches_.emplace(part.slices.partner[i], i);
   }
 
   // Arguments have Kineto's names, so that whoever reads them in Kineto's traces can read them here.
@@ -174,6 +191,7 @@ class SliceWriter : PerfettoPackets {
   uint64_t before_;    // number of slices of the ranks before
   std::unordered_map<StringId, uint64_t> names_;  // → iid, in the current sequence
   std::vector<bool> known_categories_;
+  std::multimap<uint32_t, uint32_t> other_launches_;  // launch → work that only an arrow ties to it, of the current part
 };
 
 }  // namespace

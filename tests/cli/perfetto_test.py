@@ -10,6 +10,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'gen'))
+import nsys
 import perfetto as pf
 from perfetto import BEGIN, CLEARED, COUNTER, END, INSTANT, NEEDS, STATE, event, field, interned, message, packet, thread, track
 from support import SHARED, flaws, info, needs_shared, run
@@ -271,6 +272,14 @@ class PerfettoTest(unittest.TestCase):
         keep = ('rank', 'category', 'name', 'start_ns', 'dur_ns', 'kernel_class', 'step')
         order = lambda path: sorted(tuple(r[k] for k in keep) for r in events(path))
         self.assertEqual(order(self.folder / 'run.pftrace'), order(self.folder / 'json'))
+
+    def test_what_no_track_shows_is_in_our_export_too(self):
+        graphs = nsys.make(self.folder / 'report.sqlite', graphs=True, ranks=1)
+        run('export', graphs, '--to', 'perfetto', '-o', self.folder / 'run.pftrace', check=0)
+        bars = [{part['id']: part['share'] for part in json.loads(run('explain', path, '--json', '-q', check=0).out)['parts']} for path in (graphs, self.folder / 'run.pftrace')]
+        self.assertAlmostEqual(bars[0]['graphs'], bars[1]['graphs'], places=6)
+        one, other = flaws(info(graphs)), flaws(info(self.folder / 'run.pftrace'))
+        self.assertEqual([other[name]['message'] for name in one if name.startswith('nsys.')], [d['message'] for name, d in one.items() if name.startswith('nsys.')])
 
     # ---- damage
 

@@ -153,6 +153,44 @@ void say_losses(const Trace& trace, const std::vector<FileResult>& files, Diagno
   }
 }
 
+// Takes what our exporter says of the run and no track shows.
+void read_run_facts(const std::vector<std::string_view>& lines, Trace& trace) {
+  constexpr std::string_view kNameLetters = "abcdefghijklmnopqrstuvwxyz0123456789._";
+  for (const std::string_view line : lines) {
+    const std::vector<std::string_view> words = split(line, '\t');
+    if (line == perfetto::kNpuFact) trace.device_family = DeviceFamily::kNpu;
+    if (words[0] == perfetto::kNoKernelsFact && words.size() == 2) {
+      for (Part& part : trace.parts)
+        if (parse_int(words[1]) == part.rank) part.step_summaries.push_back({.computing_ns = 1});
+    } else if (words[0] == perfetto::kProblemFact && words.size() == 6) {
+      const int64_t severity = parse_int(words[2]).value_or(-1), count = parse_int(words[3]).value_or(0);
+      if (words[1].empty() || words[1].find_first_not_of(kNameLetters) != std::string_view::npos || severity < 0 ||
+          severity > static_cast<int>(Severity::kLoss) || count < 1)
+        continue;
+      trace.diagnostics.add({std::string(words[1]),
+                             static_cast<Severity>(severity),
+                             {std::string(words[4]), std::string(words[5])},
+                             count,
+                             {trace.parts[0].source}});
+    }
+  }
+}
+
+// An arrow of our exporter from the host to device work is its launch, also where that is no call of a runtime.
+void launch_by_arrows(const Trace& trace, Part& part) {
+  Slices& s = part.slices;
+  const auto on_device = [&](uint32_t i) { return is_device_work(trace.categories[s.category_id[i]].kind); };
+  std::erase_if(part.slice_links, [&](const SliceLink& link) {
+    if (link.kind != SliceLinkKind::kFlow || on_device(link.from) || !on_device(link.to) ||
+        s.partner[link.to] != kNoSliceIndex)
+      return false;
+    s.partner[link.to] = link.from;
+    if (s.partner[link.from] == kNoSliceIndex) s.partner[link.from] = link.to;
+    s.step[link.to] = s.step[link.from];
+    return true;
+  });
+}
+
 std::string describe(const Trace& trace, size_t files) {
   int64_t events = 0;
   for (const Part& part : trace.parts) events += part.event_count;
@@ -216,19 +254,23 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     names[i] = {};
     trace.diagnostics.merge(notes[i]);
   }
-  parallel_for(parts.size(), [&](size_t i) { rename_part(name_maps[i], category_maps[i], parts[i]); });
+  parallel_for(parts.size(), [&](size_t i) {
+    rename_part(name_maps[i], category_maps[i], parts[i]);
+    if (files[placed[i].file].is_own) launch_by_arrows(trace, parts[i]);
+  });
   trace.parts = std::move(parts);
   add_cells(files, trace);
   if (trace.parts.empty())
     return Error{ErrorCode::kBadInput, "nothing in these Perfetto traces says which rank it is", {files[0].path}, ""};
 
+  const std::vector<std::string_view> said = split(files[0].clocks, '\n');
   const bool one_clock = files.size() == 1;
   const bool all_dated = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_dated; });
   const bool own = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_own; });
   if (one_clock) {
-    const bool shared = !own || files[0].clocks == perfetto::kClocksShared;
+    const bool shared = !own || said[0] == perfetto::kClocksShared;
     trace.clock = shared                                        ? ClockState::kShared
-                  : files[0].clocks == perfetto::kClocksPerRank ? ClockState::kPerRank
+                  : said[0] == perfetto::kClocksPerRank ? ClockState::kPerRank
                                                                 : ClockState::kUnaligned;
   } else if (all_dated) {
     trace.clock = ClockState::kUnaligned;
@@ -236,6 +278,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     trace.clock = ClockState::kPerRank;
     trace.diagnostics.add(problem::pftrace_no_common_clock);
   }
+  if (own) read_run_facts(said, trace);
   number_machines(trace);
   say_losses(trace, files, trace.diagnostics);
   trace.description = describe(trace, files.size());
