@@ -72,6 +72,13 @@ class AbsurdTimes(Case):
             stray = [{**e, 'ts': at(e['ts']), 'args': {}} for e in events[:3]]
             self.check(events + stray, 200_000, 60, **{'kineto.far_time': 3})
 
+    def test_records_far_away_at_several_times_are_left_out(self):
+        events = launches()
+        kernel = [e for e in events if e['cat'] == 'kernel'][5]
+        stray = [{**e, 'ts': e['ts'] - 172_400_000_000, 'args': {}} for e in events[:2]]
+        kernel['ts'] -= 86_000_000_000
+        self.check(events + stray, 1_000_000, 60, **{'kineto.far_time': 3})
+
     def test_the_rest_of_a_file_without_times_is_left_out(self):
         events = launches(count=40)
         lost = [e for e in events if e['ts'] > 3000 and e['cat'] != 'user_annotation']

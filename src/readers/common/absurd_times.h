@@ -74,8 +74,8 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
     leave_out(problem::reader_zero_time,
               [&](const RowTime& time) { return is_zero(time) && (time.on_device || host_too); });
 
-  // The longest time that no row covers is looked for in 64 equal pieces: one that is longer than all the rest is
-  // about half of them.
+  // Times that no row covers are looked for in 64 equal pieces, the longest first: one that is longer than all the rest
+  // is about half of them, unless others are far away too.
   constexpr uint64_t kPieces = 64;
   struct Side {
     size_t rows = 0, on_host = 0;
@@ -103,35 +103,44 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
       pieces[piece(time.start_ns)].add({1, time.on_device ? 0u : 1u, time.start_ns, end});
       ++cover[piece(time.start_ns)], --cover[piece(end) + 1];
     });
-    uint64_t gap_from = 0, gap_to = 0, from = 0;
+    std::vector<std::array<uint64_t, 2>> gaps;  // pieces without a row: the first, and the one after the last
     int64_t open = 0;
     for (uint64_t p = 0; p < kPieces; ++p) {
       open += cover[p];
-      if (open > 0) from = p + 1;
-      if (p + 1 - from > gap_to - gap_from) gap_from = from, gap_to = p + 1;
+      if (open > 0) continue;
+      if (gaps.empty() || gaps.back()[1] != p) gaps.push_back({p, p});
+      gaps.back()[1] = p + 1;
     }
-    Side before, after;
-    for (uint64_t p = 0; p < kPieces; ++p) (p < gap_to ? before : after).add(pieces[p]);
-    if (before.rows == 0 || after.rows == 0) return out;
-    const bool left = before.rows < after.rows;
-    const Side &few = left ? before : after, &rest = left ? after : before;
-    const uint64_t gap = static_cast<uint64_t>(after.start) - static_cast<uint64_t>(before.end);
-    const bool hour = gap > static_cast<uint64_t>(absurd::kHourNs);
-    const int64_t split = after.start;
-    bool group = few.rows * absurd::kRest > rest.rows || rest.rows < absurd::kRest;
-    if (group && hour && few.rows < rest.rows) {
-      seen.clear(), group = false;
-      visit([&](size_t, const RowTime& time) {
-        if ((time.start_ns < split) != left) return;
-        if (time.name >= seen.size()) seen.resize(time.name + 1);
-        group = group || seen[time.name], seen[time.name] = true;
-      });
-    }
-    // Work of a device has its launch beside it, so work that is far from all hosts' rows and from other work of
-    // devices has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an offset.
-    const bool alone = few.on_host == 0 && rest.on_host > 0 && rest.on_host < rest.rows;
-    if (gap <= rest.extent() || (alone ? group && !hour : group || !hour)) return out;
-    leave_out(problem::reader_far_time, [&](const RowTime& time) { return (time.start_ns < split) == left; });
+    std::stable_sort(gaps.begin(), gaps.end(), [](const auto& a, const auto& b) { return a[1] - a[0] > b[1] - b[0]; });
+    // True if the rows on one side of a gap are left out.
+    const auto splits = [&](uint64_t gap_to) {
+      Side before, after;
+      for (uint64_t p = 0; p < kPieces; ++p) (p < gap_to ? before : after).add(pieces[p]);
+      if (before.rows == 0 || after.rows == 0) return false;
+      const bool left = before.rows < after.rows;
+      const Side &few = left ? before : after, &rest = left ? after : before;
+      const uint64_t gap = static_cast<uint64_t>(after.start) - static_cast<uint64_t>(before.end);
+      if (gap <= rest.extent()) return false;
+      const bool hour = gap > static_cast<uint64_t>(absurd::kHourNs);
+      const int64_t split = after.start;
+      bool group = few.rows * absurd::kRest > rest.rows || rest.rows < absurd::kRest;
+      if (group && hour && few.rows < rest.rows) {
+        seen.clear(), group = false;
+        visit([&](size_t, const RowTime& time) {
+          if ((time.start_ns < split) != left) return;
+          if (time.name >= seen.size()) seen.resize(time.name + 1);
+          group = group || seen[time.name], seen[time.name] = true;
+        });
+      }
+      // Work of a device has its launch beside it, so work that is far from all hosts' rows and from other work of
+      // devices has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an
+      // offset.
+      const bool alone = few.on_host == 0 && rest.on_host > 0 && rest.on_host < rest.rows;
+      if (alone ? group && !hour : group || !hour) return false;
+      leave_out(problem::reader_far_time, [&](const RowTime& time) { return (time.start_ns < split) == left; });
+      return true;
+    };
+    if (std::none_of(gaps.begin(), gaps.end(), [&](const auto& gap) { return splits(gap[1]); })) return out;
   }
 }
 
