@@ -113,7 +113,7 @@ void FileReader::settle_flows() {
         uint32_t& launch = rows_.rows[before].correlation;
         if (launch == kNoCorrelation) launch = ++number;
         rows_.rows[row].correlation = launch;
-      } else if (!launches) {
+      } else if (!launches || rows_.rows[before].correlation != rows_.rows[row].correlation) {
         rows_.links.push_back({before, row, SliceLinkKind::kFlow});
       }
       from->second = row;
