@@ -12,8 +12,10 @@
 #include "base/error_words.h"
 #include "base/file_sample.h"
 #include "base/input_files.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "engine/problems.h"
+#include "pipeline/cells/rank_layout.h"
 #include "readers/foreign.h"
 #include "readers/xspace_head.h"
 
@@ -94,6 +96,41 @@ void find_identical(Trace& trace) {
         if (const auto [at, is_new] = first.try_emplace(file_sample(file, size), file); !is_new)
           trace.diagnostics.add(problem::source_identical, Args().set("other", file_name(at->second)), {file});
   }
+}
+
+// Adds ranks that others name, or that lack in the row of numbers, and that are not here. A reader that compared them
+// with what its format says has said so itself.
+void find_missing_ranks(Trace& trace) {
+  constexpr int64_t kMaxRanks = 1 << 20;  // of a number that is none
+  for (const Diagnostic& d : trace.diagnostics.items())
+    if (d.name.ends_with("missing_ranks") || d.name.ends_with("missing_rank")) return;
+  std::set<int32_t> here, missing;
+  for (const Part& part : trace.parts) here.insert(part.rank);
+  const auto name = [&](int64_t rank) {
+    if (rank >= 0 && rank < kMaxRanks && !here.contains(static_cast<int32_t>(rank)))
+      missing.insert(static_cast<int32_t>(rank));
+  };
+  for (const FlightGroup& group : trace.flight_groups) std::for_each(group.ranks.begin(), group.ranks.end(), name);
+  for (const Part& part : trace.parts) {
+    for (const RankGroup& group : groups_of_metadata(part)) std::for_each(group.ranks.begin(), group.ranks.end(), name);
+    for (const LinkSummary& link : part.link_summaries) name(link.src_rank), name(link.dst_rank);
+    int64_t world = part.rank;
+    for (const MetaField& field : part.metadata)
+      if (field.key == "world_size") world = std::max(world, parse_int(field.json).value_or(0));
+    for (int64_t rank = 0; rank < std::min(world, kMaxRanks); ++rank) name(rank);
+  }
+  if (missing.empty()) return;
+  std::string list;  // "0, 3-5"
+  size_t spans = 0;
+  for (auto at = missing.begin(); at != missing.end() && ++spans <= kMaxNamed;) {
+    const int32_t first = *at;
+    int32_t last = first;
+    while (++at != missing.end() && *at == last + 1) ++last;
+    append_item(list, std::to_string(first) + (last > first ? "-" + std::to_string(last) : ""));
+  }
+  trace.diagnostics.add(problem::source_missing_ranks,
+                        Args().set("list", list).flag("one", missing.size() == 1).flag("more", spans > kMaxNamed), {},
+                        std::ssize(missing));
 }
 
 // Steps that end early -------------------------------------------------------------------------------------------
@@ -320,6 +357,7 @@ void account_files(const Source& source, bool all_wanted, bool by_reader, Trace&
   account.report_rest();
   find_early_ends(trace, files_reported_lost(trace));
   if (!by_reader) find_identical(trace);
+  if (all_wanted) find_missing_ranks(trace);
 }
 
 }  // namespace stageline

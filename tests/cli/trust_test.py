@@ -194,6 +194,28 @@ class NothingIsLeftOutInSilence(Case):
         (self.dir / 'run/machine1').symlink_to('/gone')
         self.assertTrue([d for d in info(self.dir / 'run')['diagnostics'] if d['severity'] == 'loss' and 'machine1' in json.dumps(d)])
 
+    def test_a_rank_that_others_name(self):
+        def missing(folder):
+            report = info(folder)
+            said = [d for d in report['diagnostics'] if d['name'].endswith(('missing_ranks', 'missing_rank', 'ranks_missing'))]
+            if said:
+                self.assertIn(said[0]['message'][:40], ' '.join(run('info', folder, check=0).out.split()))
+            return said
+
+        for name, gone in (('flight-recorder', 'nccl_trace_rank_3'), ('recording', 'node1*'), ('recording', 'node0*'), ('paddle-dynamic', '*rank_0'), ('ascend-1f1b', 'node0_100001*'),
+                           ('ascend-text', 'rank_3_ascend_pt'), ('kineto', 'rank-0*'), ('primus', 'pp_rank_1.json'), ('perfetto', 'rank0*'), ('kineto-megatron', 'rank-1*')):
+            work = self.dir / f'{name}-{gone.strip("*")}'
+            shutil.copytree(GOLDEN / name / 'input', work)
+            for path in list(work.rglob(gone)):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            self.assertTrue(missing(work), (name, gone))
+        whole = simulated(self.dir / 'run')
+        self.assertFalse(missing(whole))
+        for rank in (0, 1, 2):
+            shutil.copytree(whole, self.dir / f'without{rank}')
+            (self.dir / f'without{rank}/workerlog.{rank}').unlink()
+            self.assertTrue(missing(self.dir / f'without{rank}'), rank)
+
     def test_files_that_are_too_deep(self):
         logs, job = simulated(self.dir / 'run'), self.dir / 'job'
         deep = job / 'cluster/node1/logs'

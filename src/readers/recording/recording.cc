@@ -404,6 +404,11 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
       append_json_string(part.metadata.back().json, uuid->second);
     }
   }
+  for (const Recording& r : recordings)
+    if (r.meta.world > 0 && !trace.parts.empty()) {
+      trace.parts[0].metadata.push_back({"world_size", std::to_string(r.meta.world)});
+      break;
+    }
   number_machines(trace);
   maker.fill_facts();
   maker.add_series();
