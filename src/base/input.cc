@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <vector>
@@ -17,6 +18,8 @@
 #include "base/environment.h"
 #include "base/error_words.h"
 #include "base/input_files.h"
+#include "base/machine_memory.h"
+#include "base/number.h"
 #include "base/progress.h"
 #include "base/remote_file.h"
 
@@ -26,9 +29,9 @@ namespace {
 constexpr size_t kRawBufferBytes = size_t{1} << 17;
 
 // Text that is more than kUsualRatio times as long as its file says little and takes much: 0.26 MB of repeated events
-// would take 8 GB. All such files of the process together may give kMaxThinText; traces and logs have ratios of 5
-// to 40.
-constexpr int64_t kUsualRatio = 200, kUncounted = int64_t{1} << 20, kMaxThinText = int64_t{64} << 20;
+// would take 8 GB. All such files of the process together may give kMaxThinText, or --max-memory; traces and logs have
+// ratios of 5 to 40.
+constexpr int64_t kUsualRatio = 200, kUncounted = int64_t{1} << 20, kMaxThinText = 64'000'000;
 bool is_too_thin(const std::string& path, int64_t text_bytes) {
   static std::mutex mutex;
   static std::map<std::string, int64_t> counted;  // a file that is read twice counts once
@@ -37,7 +40,20 @@ bool is_too_thin(const std::string& path, int64_t text_bytes) {
   int64_t& known = counted[path];
   all += std::max<int64_t>(0, text_bytes - known);
   known = std::max(known, text_bytes);
-  return all > kMaxThinText;
+  return all > (max_memory() > 0 ? max_memory() : kMaxThinText);
+}
+
+// Returns true when the process holds more than --max-memory, or so much of the machine's memory that the system would
+// end it. Looked at once in kLookEvery bytes that are read, and always after it was so.
+bool is_memory_full(int64_t read_bytes) {
+  static const int64_t most = machine_memory_bytes() / 10 * 9;
+  static std::atomic<int64_t> all{0};
+  static std::atomic<bool> full{false};
+  constexpr int64_t kLookEvery = int64_t{8} << 20;
+  const int64_t before = all.fetch_add(read_bytes);
+  if (full || before / kLookEvery != (before + read_bytes) / kLookEvery)
+    full = resident_bytes() > (max_memory() > 0 ? max_memory() : most);
+  return full;
 }
 
 enum class Coding : uint8_t { kPlain, kGzip, kZstd };
@@ -112,7 +128,7 @@ struct Input::Impl {
   ZSTD_DStream* zstd = nullptr;
   bool frame_done = true;       // between gzip members or zstd frames, where the file may end
   std::optional<Error> damage;  // an error that is returned after the bytes before it
-  int64_t text_bytes = 0;       // decompressed so far
+  int64_t text_bytes = 0;       // read so far, decompressed
 
   ~Impl() {
     if (gzip_open) inflateEnd(&gzip);
@@ -287,14 +303,14 @@ Result<Input> Input::open(const std::string& path, Progress* progress, Reads rea
 
 Result<size_t> Input::read(char* out, size_t capacity) {
   Result<size_t> got = impl_->read(out, capacity);
-  if (got && impl_->coding != Coding::kPlain) {
+  if (got && *got > 0) {
     const int64_t text = impl_->text_bytes += static_cast<int64_t>(*got);
-    if (text > kUncounted && text / kUsualRatio > impl_->raw_offset && is_too_thin(impl_->path, text))
-      impl_->damage = Error{ErrorCode::kLimit,
-                            "its text is more than 200 times as long as the file; the first " +
-                                std::to_string(text >> 20) + " MiB were read",
-                            {impl_->path},
-                            "decompress the file and read the result, which has no such limit"};
+    const bool thin = impl_->coding != Coding::kPlain && text > kUncounted && text / kUsualRatio > impl_->raw_offset &&
+                      is_too_thin(impl_->path, text);
+    if (thin || is_memory_full(static_cast<int64_t>(*got)))
+      impl_->damage =
+          said_error(ErrorCode::kLimit, thin ? "damage.thin_text" : "damage.memory_full",
+                     Args().set("read", human_bytes(static_cast<double>(text))), {impl_->path, 0, impl_->raw_offset});
   }
   if (!got) note_input_failure(impl_->path, got.error().what);
   return got;

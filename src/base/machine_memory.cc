@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 
 #include "base/input_files.h"
 #include "base/number.h"
@@ -21,5 +22,18 @@ int64_t machine_memory_bytes() {
   if (most && *most > 0) bytes = std::min(bytes, *most);
   return bytes;
 }
+
+int64_t resident_bytes() {
+  const std::string pages = own_file("/proc/self/statm").value_or("");  // "SIZE RESIDENT …"
+  const auto resident = split(pages, ' ');
+  return resident.size() < 2 ? 0 : parse_int(resident[1]).value_or(0) * sysconf(_SC_PAGESIZE);
+}
+
+namespace {
+std::atomic<int64_t> g_max_memory{0};
+}  // namespace
+
+void set_max_memory(int64_t bytes) { g_max_memory = bytes; }
+int64_t max_memory() { return g_max_memory; }
 
 }  // namespace stageline

@@ -63,7 +63,7 @@ Result<int> run_digest(const Arguments& arguments) {
   if (arguments.get("output").empty())
     return make_error(ErrorCode::kUsage, "digest needs to know where to write", "stageline digest LOGS -o DIR");
   TRY(options, digest_options(arguments));
-  TRY_OK(take_threads(arguments));
+  TRY_OK(take_limits(arguments));
   ProgressBar bar(*terminal, "progress.reading");
   options->progress = bar.progress();
   TRY(plan, plan_digests(arguments.operands, arguments.get("output"), *options));

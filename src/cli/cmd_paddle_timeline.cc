@@ -27,7 +27,7 @@ Result<int> run_paddle_timeline(const Arguments& arguments) {
   }
   options.multi_machine = arguments.has("multi-machine");
   options.compat_v3 = arguments.has("compat");
-  TRY_OK(take_threads(arguments));
+  TRY_OK(take_limits(arguments));
   Result<PaddleTimeline> done = [&] {
     ProgressBar bar(*terminal, "progress.converting");
     options.progress = bar.progress();

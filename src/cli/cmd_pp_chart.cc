@@ -104,7 +104,7 @@ Result<int> run_pp_chart(const Arguments& arguments) {
   TRY(terminal, terminal_for(arguments));
   TRY_OK(check_compat(arguments, "msprof"));
   TRY(options, options_of(arguments, *terminal));
-  TRY_OK(take_threads(arguments));
+  TRY_OK(take_limits(arguments));
   Result<PpChart> chart = [&] {
     ProgressBar bar(*terminal, "progress.reading");
     options->progress = bar.progress();

@@ -32,6 +32,9 @@ const std::vector<Flag>& flag_table() {
       {"help", "", "Show help for this command"},
       {"lang", "LANG", "Language of findings and charts; default from $LC_ALL, $LC_MESSAGES, $LANG", "en,zh"},
       {"threads", "N", "Worker threads; default all cores"},
+      {"max-memory", "SIZE",
+       "Stop reading when the program holds this much: 8G. So much text of compressed files that are 200 times as long "
+       "when decompressed is read too; default 64M of it, and nine tenths of the machine's memory"},
       {"color", "WHEN", "Colour in the terminal; default auto (also off when NO_COLOR is set)", "auto,always,never"},
       {"quiet", "", "Suppress progress and notes on stderr; errors are still printed"},
       {"reader", "NAME", "Use this reader instead of detecting the format (see stageline help readers)"},

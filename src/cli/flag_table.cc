@@ -14,7 +14,7 @@ const FlagNames& common_flags() {
 }
 
 FlagNames with_open(std::string_view names) {
-  static const FlagNames open = split("reader ranks steps pp stages tp cp ep dp order cells cell-rules devices", ' ');
+  static const FlagNames open = split("reader ranks steps pp stages tp cp ep dp order cells cell-rules devices max-memory", ' ');
   FlagNames flags = split(names, ' ');
   flags.insert(flags.end(), open.begin(), open.end());
   return flags;
@@ -184,7 +184,7 @@ const std::vector<Command>& command_table() {
        "Offers tools to open runs below --root and to explain, query, simulate, compare, draw and verify them; speaks "
        "one JSON-RPC message per line. Writes nothing except reports below --allow-write, starts no program and does "
        "not use the network.",
-       split("root allow-write rows chars memory timeout confine", ' '),
+       split("root allow-write rows chars memory max-memory timeout confine", ' '),
        run_mcp,
        {{"rows", "N", "Maximum rows per answer, up to 200; default 200"},
         {"timeout", "T", "Stop a query after this time: 30s; without a unit, ms; default 60s"}}},
@@ -211,7 +211,7 @@ const std::vector<Command>& command_table() {
        "then reads all digests together. Complete digests are kept, so an interrupted run continues; digests of "
        "changed files and damaged digests are written again. Use --ranks to write a part of them, in a Slurm "
        "array or a Kubernetes job.",
-       split("output ranks reader json format", ' '),
+       split("output ranks reader json format max-memory", ' '),
        run_digest,
        {{"output", "DIR", "Folder to write digests to; created if missing"},
         {"ranks", "A:B", "Only these ranks, both ends included: 0:63, 64:, :63 or 7"},
@@ -263,7 +263,7 @@ const std::vector<Command>& command_table() {
        "Print one event of a profiler trace as stored, with all arguments",
        "Tables identify events by rank and index. In a gzip file, only the part around the event is decompressed "
        "again.",
-       split("rank index reader output", ' '),
+       split("rank index reader output max-memory", ' '),
        run_event,
        {{"output", "FILE", "Where to write; default and - are stdout"}}},
       {"paddle-timeline",

@@ -1,6 +1,7 @@
 #include "cli/flags.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/number.h"
 #include "base/remote_file.h"
@@ -67,6 +68,22 @@ Result<double> Arguments::real(std::string_view name, double fallback) const {
   const auto value = parse_double(trim(get(name)));
   if (!value) return usage(*command, "--" + std::string(name) + " must be a number, not \"" + get(name) + "\"", "");
   return *value;
+}
+
+Result<int64_t> Arguments::bytes(std::string_view name, int64_t fallback) const {
+  if (!has(name)) return fallback;
+  std::string text = get(name);
+  double unit = 1;
+  if (const size_t at = text.empty() ? std::string::npos : std::string_view("KMGT").find(text.back() & ~0x20);
+      at != std::string::npos) {
+    unit = std::pow(1000.0, static_cast<double>(at) + 1);
+    text.pop_back();
+  }
+  const auto value = parse_double(text);
+  if (!value || !(*value * unit >= 1 && *value * unit <= 1e18))
+    return usage(*command, "--" + std::string(name) + " must be a size such as 512M or 8G, not \"" + get(name) + "\"",
+                 "");
+  return static_cast<int64_t>(*value * unit);
 }
 
 Result<int64_t> Arguments::duration_ns(std::string_view name, int64_t fallback_ns) const {

@@ -75,6 +75,8 @@ class Arguments {
     return {};
   }
   Result<double> real(std::string_view name, double fallback) const;
+  // Returns a size such as 512M or 8G, in units of 1000. Errors: kUsage.
+  Result<int64_t> bytes(std::string_view name, int64_t fallback) const;
   // Returns a time. A number without a unit is in milliseconds. Errors: kUsage.
   Result<int64_t> duration_ns(std::string_view name, int64_t fallback_ns) const;
 

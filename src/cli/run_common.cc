@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/machine_memory.h"
 #include "base/number.h"
 #include "base/number_list.h"
 #include "base/parallel.h"
@@ -24,10 +25,12 @@ Status check_compat(const Arguments& arguments, std::string_view known, std::str
   return make_error(ErrorCode::kUsage, who + " has no --compat " + arguments.get("compat"), hint);
 }
 
-Status take_threads(const Arguments& arguments) {
+Status take_limits(const Arguments& arguments) {
   int threads = 0;
   TRY_OK(arguments.take("threads", 1, 1024, threads));
   set_thread_count(threads);
+  TRY(most, arguments.bytes("max-memory", 0));
+  set_max_memory(*most);
   return {};
 }
 
@@ -98,7 +101,7 @@ Result<OpenOptions> open_options(const Arguments& arguments, std::string_view co
   }
   TRY_OK(take_layout(arguments, options));
   TRY_OK(take_clocks(arguments, clocks, options.align));
-  TRY_OK(take_threads(arguments));
+  TRY_OK(take_limits(arguments));
   return options;
 }
 

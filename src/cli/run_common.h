@@ -31,8 +31,9 @@ Result<Trace> open_run(const Arguments& arguments, const Terminal& terminal, con
 // Reads --pp (--stages), --tp, --dp, --order, --cells and --cell-rules. Errors: kUsage.
 Status take_layout(const Arguments& arguments, OpenOptions& options);
 
-// Sets how many threads work: --threads, else one for each core. Errors: kUsage.
-Status take_threads(const Arguments& arguments);
+// Sets how many threads work (--threads, else one for each core) and how much memory reading may take (--max-memory).
+// Errors: kUsage.
+Status take_limits(const Arguments& arguments);
 
 // Opens `path` before long work is done. Errors: those of OutputFile::create(). `inputs` are the paths and folders as
 // given; their files are listed, so that `path` is refused when it is one of them.

@@ -16,6 +16,7 @@ import threading
 import time
 import unittest
 
+from cost_test import peak
 from mcp_test import Client
 from remote_test import CURL
 from support import BIN, SOURCE, Case, flaws, info, run, sanitized
@@ -413,13 +414,44 @@ class LimitsHold(Case):
 
     def test_a_compressed_file_that_says_little(self):
         event = '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":1,"dur":1},'
-        bomb = self.write('bomb/rank0.json.gz', gzip.compress(('{"schemaVersion":1,"traceEvents":[' + event * 3_000_000 + event[:-1] + ']}').encode()))
+        bomb = self.write('bomb/rank0.json.gz', gzip.compress(('{"schemaVersion":1,"traceEvents":[' + event * 1_200_000 + event[:-1] + ']}').encode()))
         self.assertLess(bomb.stat().st_size, 2_000_000)
         for words in (['info'], ['info', '--json']):
             done = run(*words, bomb, env={'STAGELINE_THREADS': '1'})
             self.assertIn('200 times', done.out + done.err)
+            self.assertIn('--max-memory', done.out + done.err)
+        self.assertEqual(info(bomb, '--max-memory', '8G')['slices'], 1_200_001)
+        self.assertLess(info(bomb, '--max-memory', '20M')['slices'], 400_000)
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         self.assertLess(before, 4 << 20, 'KiB of memory of any command so far')
+
+    @unittest.skipIf(sanitized(), 'sanitizers take memory of their own')
+    def test_memory_that_reading_may_take(self):
+        event = '{"ph":"X","cat":"cpu_op","name":"a","pid":1,"tid":1,"ts":%d,"dur":1}'
+        big = self.write('big/rank0.json', '{"schemaVersion":1,"traceEvents":[' + ','.join(event % i for i in range(1_000_000)) + ']}')
+        report = info(big, '--max-memory', '60M')
+        self.assertLess(report['slices'], 900_000)
+        said = [d for d in report['diagnostics'] if d['severity'] == 'loss' and '--max-memory' in d['message']]
+        self.assertTrue(said)
+        self.assertIn('--max-memory', run('info', big, '--max-memory', '60M').out)
+        self.assertEqual(info(big, '--max-memory', '20G')['slices'], 1_000_000)
+        for size in ('0', '-1', 'G', '1X', ''):
+            self.assertIn('must be a size', run('info', big, f'--max-memory={size}', check=2).err)
+
+    @unittest.skipIf(sanitized(), 'sanitizers take memory of their own')
+    def test_planes_of_xla_take_what_they_are_worth(self):
+        def number(n):
+            return bytes([n]) if n < 128 else bytes([n & 127 | 128]) + number(n >> 7)
+
+        def field(tag, value):
+            return number(tag << 3 | 2) + number(len(value)) + value if isinstance(value, bytes) else number(tag << 3) + number(value)
+
+        peaks = []
+        for planes in (2000, 8000):
+            path = self.write(f'{planes}/host.xplane.pb', b''.join(field(1, field(2, b'/device:TPU:%d' % i) + field(3, field(2, b'XLA Ops') + field(3, 1) + field(4, field(1, 1) + field(2, 1) + field(3, 1)))
+                                                                         + field(4, field(1, 1) + field(2, field(1, 1) + field(2, b'op')))) for i in range(planes)))
+            peaks.append(peak(['info', path, '-q']))
+        self.assertLess((peaks[1] - peaks[0]) / 6000, 40_000, f'bytes for each plane; once it was 78 000; {peaks}')
 
     def test_a_dump_with_many_ranks(self):
         folder = self.dir / 'dumps'
