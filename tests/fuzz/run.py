@@ -7,11 +7,11 @@ BUILD/fuzz/corpus/ and is kept for the next run. One line per fuzzer reports the
 is kept in BUILD/fuzz/findings/. Exits with 1 on any finding.
 
 With --hours the fuzzers share N hours. What the corpus then reaches and the tree's did not is put, minimised, into
-corpus/NAME.inputs beside this file, to be committed; hours.json counts the hours of processor time and the inputs of each fuzzer since the first such
-run, and docs/trust.md quotes it. STAGELINE_FUZZ_JOBS says how many run at once, STAGELINE_FUZZ_ONLY which ones (a pattern).
+corpus/NAME.inputs beside this file, to be committed; runs.csv gets a line for each fuzzer: seconds of processor time, executions, inputs that reached something new,
+crashes. docs/trust.md quotes their sums. STAGELINE_FUZZ_JOBS says how many run at once, STAGELINE_FUZZ_ONLY which ones (a pattern).
 """
 import concurrent.futures
-import json
+import csv
 import os
 import pathlib
 import re
@@ -24,7 +24,7 @@ import tempfile
 HERE = pathlib.Path(__file__).resolve().parent
 JOBS = int(os.environ.get("STAGELINE_FUZZ_JOBS") or min(2, os.cpu_count() or 1))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there are such
-KEPT, HOURS = HERE / "corpus", HERE / "hours.json"  # in the tree
+KEPT, RUNS = HERE / "corpus", HERE / "runs.csv"  # in the tree
 MAX_KEPT_BYTES = 4096  # of an input that is kept there: long ones reach little more
 KEPT_BYTES = 40_000  # of all that is kept for a fuzzer: the tree is no place for megabytes
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]
@@ -151,12 +151,14 @@ def run(build, name, reader, seconds, seeds):
         _, status, used = os.wait4(child.pid, 0)
     code, text = os.waitstatus_to_exitcode(status), log.read_text(errors="replace")
     executions = re.search(r"stat::number_of_executed_units:\s*(\d+)", text)
+    new = re.search(r"stat::new_units_added:\s*(\d+)", text)
     rate = re.search(r"stat::average_exec_per_sec:\s*(\d+)", text)
     numbers = f"{int(executions[1]):>10} executions, {int(rate[1]):>6}/s" if executions and rate else f"{'':>10} no statistics"
     found = re.search(r"Test unit written to (\S+)", text)
     result = "ok" if code == 0 else f"FOUND {found[1] if found else ''} (see {log})"
     print(f"{label:<30} {numbers}  {result}", flush=True)
-    return code == 0, slug, int(executions[1]) if executions else 0, used.ru_utime + used.ru_stime
+    return {"fuzzer": slug, "seconds": round(used.ru_utime + used.ru_stime), "executions": int(executions[1]) if executions else 0, "new": int(new[1]) if new else 0,
+            "crashes": int(code != 0)}
 
 
 def keep_corpus(build, name, reader):
@@ -188,15 +190,17 @@ def smallest(inputs):
     return kept
 
 
-def count_hours(results):
-    """{fuzzer: {hours, inputs, findings}}, over all runs of hours."""
-    known = json.loads(HOURS.read_text()) if HOURS.exists() else {}
-    for good, slug, inputs, seconds in results:
-        one = known.setdefault(slug, {"hours": 0, "inputs": 0, "findings": 0})
-        one["hours"] = round(one["hours"] + seconds / 3600, 3)
-        one["inputs"] += inputs
-        one["findings"] += not good
-    HOURS.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+def count_run(results):
+    """Appends a line for each fuzzer, with the number of the run, and prints the sums of all runs."""
+    with RUNS.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    run_number = 1 + max((int(line["run"]) for line in lines), default=0)
+    with RUNS.open("a", newline="") as file:
+        writer = csv.DictWriter(file, ["run", "fuzzer", "seconds", "executions", "new", "crashes"], lineterminator="\n")
+        writer.writerows({"run": run_number, **result} for result in sorted(results, key=lambda r: r["fuzzer"]))
+    both = lines + results
+    print(f"{run_number} runs, {sum(int(r['seconds']) for r in both) / 3600:.2f} hours, {sum(int(r['executions']) for r in both)} executions, "
+          f"{sum(int(r['crashes']) for r in both)} crashes in all")
 
 
 def main():
@@ -219,9 +223,9 @@ def main():
         with concurrent.futures.ThreadPoolExecutor(JOBS) as pool:
             results = list(pool.map(lambda item: run(build, *item, seconds, seeds), work))
         if by_hours:
-            count_hours(results)
+            count_run(results)
             print(f"{sum(keep_corpus(build, *item) for item in work)} inputs more are kept in {KEPT}")
-    found = sum(not good for good, *_ in results)
+    found = sum(result["crashes"] for result in results)
     print(f"{len(results)} fuzzers, {found} with findings")
     sys.exit(1 if found else 0)
 
