@@ -26,7 +26,10 @@ Known& known() {
   return *all;
 }
 
+thread_local bool t_unnoted = false;
+
 void remember(const struct stat& st, const std::string& path) {
+  if (t_unnoted) return;
   Known& all = known();
   const std::lock_guard lock(all.mutex);
   all.files.try_emplace({st.st_dev, st.st_ino}, path);
@@ -123,6 +126,9 @@ std::string input_file_of(const std::string& target, const struct stat& st) {
   std::string name = known_as(st);
   return name.empty() || (target != "-" && holds_page_or_picture(target)) ? std::string() : name;
 }
+
+UnnotedReads::UnnotedReads() { t_unnoted = true; }
+UnnotedReads::~UnnotedReads() { t_unnoted = false; }
 
 bool is_page_or_picture(std::string_view head) {
   while (!head.empty() && (head.front() == ' ' || head.front() == '\n' || head.front() == '\r')) head.remove_prefix(1);

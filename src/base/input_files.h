@@ -41,6 +41,15 @@ std::string input_failure(const std::string& path);
 // Returns the input file that `target` is (a path with its stat()); "" when it is none. Costs one look into a table.
 std::string input_file_of(const std::string& target, const struct stat& st);
 
+// While one lives, this thread notes no file: a look at what an output would replace makes no input of it.
+class UnnotedReads {
+ public:
+  UnnotedReads();
+  ~UnnotedReads();
+  UnnotedReads(const UnnotedReads&) = delete;
+  UnnotedReads& operator=(const UnnotedReads&) = delete;
+};
+
 // Returns true when these first bytes are those of a web page or a picture (HTML, SVG, PNG, PDF).
 bool is_page_or_picture(std::string_view head);
 

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -41,6 +42,7 @@ struct PartialSlot {
 std::atomic<PartialSlot*> g_partials{nullptr};
 
 std::atomic<Progress*> g_watcher{nullptr};
+std::atomic<std::string (*)(const std::string&)> g_what_is{nullptr};
 std::atomic<bool> g_interrupted{false};
 std::atomic<bool> g_renaming{false};
 std::atomic<int> g_waiting_signal{0};
@@ -125,6 +127,29 @@ Status check_no_input(const std::string& path, const std::string& given) {
   if ((path == "-" ? fstat(1, &st) : stat(path.c_str(), &st)) != 0) return {};
   if (const std::string input = input_file_of(path, st); !input.empty()) return over_input(given, input);
   return {};
+}
+
+// The mark of what an OutputFile wrote: who wrote it since, whatever program, changed size or time.
+constexpr const char* kWrittenBy = "user.stageline.written";
+std::string state_of(const struct stat& st) {
+  return std::to_string(st.st_size) + " " + std::to_string(st.st_mtim.tv_sec) + "." +
+         std::to_string(st.st_mtim.tv_nsec);
+}
+
+// Refuses to overwrite a measurement that is no input of this command either.
+Status check_no_measurement(const std::string& path, const std::string& given) {
+  const auto what_is = g_what_is.load();
+  struct stat st;
+  if (!what_is || path == "-" || stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode) || st.st_size == 0) return {};
+  char mark[64];
+  const ssize_t size = getxattr(path.c_str(), kWrittenBy, mark, sizeof mark);
+  if (size > 0 && std::string_view(mark, size) == state_of(st)) return {};
+  const std::string what = what_is(path);
+  if (what.empty()) return {};
+  return Error{ErrorCode::kUsage,
+               "a measurement is here, though no input of this command (" + what + "); it would be overwritten",
+               {given},
+               "choose another name for the output, or --force"};
 }
 
 std::string parent_of(const std::string& path) {
@@ -215,6 +240,8 @@ void sweep_stale(const std::string& path) {
 }
 
 }  // namespace
+
+void protect_measurements(std::string (*what_is)(const std::string&)) { g_what_is = what_is; }
 
 void watch_output(Progress* progress) { g_watcher = progress; }
 
@@ -320,6 +347,10 @@ struct OutputFile::Impl {
   }
   Status close_whole() {
     end_text();
+    if (struct stat st; over == Over::kNoInput && !direct && fstat(fd, &st) == 0) {
+      const std::string state = state_of(st);
+      (void)fsetxattr(fd, kWrittenBy, state.data(), state.size(), 0);
+    }
     if (error == 0 && !direct && !synced(fd)) error = errno;
     const bool own = direct || is_own_partial();
     if (fd > 2 && ::close(fd) != 0 && error == 0) error = errno;
@@ -340,7 +371,9 @@ struct OutputFile::Impl {
     struct stat st;
     if (stat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode))
       return Error{ErrorCode::kIo, "is a folder, not a file to write", {given}, "give a file name inside it"};
-    return over == Over::kAnInput ? Status() : check_no_input(path, given);
+    if (over == Over::kAnInput) return {};
+    TRY_OK(check_no_input(path, given));
+    return check_no_measurement(path, given);
   }
   // The fate of the file that had the final name before.
   enum class Old : uint8_t { kNone, kKept, kReplaced };
@@ -582,8 +615,8 @@ Status OutputSet::commit() {
   return {};
 }
 
-Status write_file(const std::string& path, std::string_view bytes) {
-  TRY(out, OutputFile::create(path));
+Status write_file(const std::string& path, std::string_view bytes, OutputFile::Over over) {
+  TRY(out, OutputFile::create(path, size_t{1} << 17, over));
   out->write(bytes);
   return out->commit();
 }

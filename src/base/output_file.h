@@ -8,6 +8,10 @@
 // A file that is written again keeps its mode and, where the user may set them, its owner and group. A link that
 // another user made in a folder of everybody (/tmp) is refused.
 //
+// Other measurements: with protect_measurements(), a file that is one and that no OutputFile wrote is refused too. An
+// extended attribute with size and time of the last change marks what an OutputFile wrote; where the file system has no
+// such attributes, every measurement is refused.
+//
 // Protection of inputs: a target that is a file of the input, under any name (base/input_files.h), is refused when the
 // file is created. It is checked once more before the rename, because an input may become known in between. Partial
 // files are always newly created (O_EXCL, O_NOFOLLOW), so a link that was placed under their name has no effect.
@@ -28,6 +32,7 @@ class OutputFile {
  public:
   enum class Over : uint8_t {
     kNoInput,  // the usual case: an input is never overwritten
+    kKept,     // the same, for what is a measurement itself (a recovered recording, a digest): it is not marked as ours
     kAnInput,  // only for pp-chart --in-place, which keeps a backup, and for a history, which is read and written as a
                // new file
   };
@@ -97,6 +102,10 @@ class OutputSet {
   std::unique_ptr<Files> own_;  // empty when it is within another set
 };
 
+// Refuses from now on to replace files of which `what_is` says what kind of measurement they are (see readers/reader.h);
+// "" for others. nullptr allows all again.
+void protect_measurements(std::string (*what_is)(const std::string& path));
+
 // Adds the bytes that any OutputFile writes to `progress` (nullptr: to none), for a progress bar. Call it from one
 // thread while nothing is being written.
 class Progress;
@@ -108,6 +117,6 @@ void watch_output(Progress* progress);
 bool remove_partial_files_on_signal(int signal);
 
 // Writes a whole file at once. Errors: those of OutputFile.
-Status write_file(const std::string& path, std::string_view bytes);
+Status write_file(const std::string& path, std::string_view bytes, OutputFile::Over over = OutputFile::Over::kNoInput);
 
 }  // namespace stageline

@@ -130,7 +130,7 @@ Command sql_command() {
           "from the run's first slice. --schema lists tables and columns. Separate statements with ; (CREATE TEMP "
           "VIEW may come first); only the rows of the last one are printed. Without a query, starts a prompt or "
           "reads standard input.",
-          with_open("file format json output rows wide timeout schema table range align trust-clocks align-on"),
+          with_open("file format json output force rows wide timeout schema table range align trust-clocks align-on"),
           run_sql,
           {{"format", "KIND", "text (default), csv, json or arrow (a stream for pyarrow, polars, DuckDB)",
             "text,csv,json,arrow"},

@@ -150,7 +150,7 @@ Command what_if_command() {
           "more micro-batches. Also simulates it without slow links, launch delays and jitter, and with the best "
           "changes together. Sorts by the saving per step. --scale, --schedule, --micro-batches and --latency "
           "describe a change of yours; all of them apply together.",
-          with_open("scale schedule chunks group micro-batches latency layers more-memory json format output align "
+          with_open("scale schedule chunks group micro-batches latency layers more-memory json format output force align "
                     "trust-clocks align-on"),
           run_what_if,
           {{"scale", "KEY=VALUE,…",

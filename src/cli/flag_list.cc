@@ -71,6 +71,7 @@ const std::vector<Flag>& flag_table() {
        "Close the least recently used runs above this much memory; default half of the machine's memory"},
       {"schema", "", "List tables and columns with their units"},
       {"output", "FILE", "Where to write; - is stdout"},
+      {"force", "", "Replace the file of --output even if it is a measurement that another program wrote"},
       {"to", "KIND", "Kind of output if the file extension does not decide it (stageline help exporters)"},
       {"align", "WHEN",
        "Align the ranks' clocks by their messages: auto (default; a shared clock is only checked), always, never",

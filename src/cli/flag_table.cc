@@ -89,7 +89,7 @@ const std::vector<Command>& command_table() {
        {"PATH…", 1, -1},
        "Write a one-file HTML report: findings, pipeline, timeline, tables",
        "Reads files or folders of one run, writes an HTML page that works offline, then prints the findings.",
-       with_open("output range ghosts title slices compare fail-on align trust-clocks align-on"),
+       with_open("output force range ghosts title slices compare fail-on align trust-clocks align-on"),
        run_report,
        {{"output", "FILE", "Where to write the page; default report.html, - is stdout"},
         {"compare", "PATH", "A second run to show on the page Compare"}}},
@@ -100,7 +100,7 @@ const std::vector<Command>& command_table() {
        "saving, estimated by simulating the recorded steps. Causes below 1 % of step time, or below their "
        "uncertainty, are not listed. Exits with 1 when the causes together (for a profile: the largest finding) "
        "cost more than --fail-on allows.",
-       with_open("json format output fail-on range align trust-clocks align-on"),
+       with_open("json format output force fail-on range align trust-clocks align-on"),
        run_explain,
        {{"fail-on", "P%", "Exit with 1 when the findings cost more than this share of the mean step: 3%"},
         {"format", "KIND", "text (default) or json", "text,json"}}},
@@ -128,7 +128,7 @@ const std::vector<Command>& command_table() {
        "Runs an analysis (stageline help analyses; stageline help NAME for one with its options) and prints its "
        "tables. CSV and JSON carry raw values: nanoseconds and fractions of 1. With --format csv several tables are "
        "separated by a blank line; --table picks one. Several analyses, separated by commas, share one reading.",
-       with_analysis_flags(with_open("table format output range rows wide align trust-clocks align-on")),
+       with_analysis_flags(with_open("table format output force range rows wide align trust-clocks align-on")),
        run_analyze,
        analysis_flags()},
       {"diff",
@@ -138,7 +138,7 @@ const std::vector<Command>& command_table() {
        "changes in schedule and sizes first, then the change of the mean step, group by group, each estimated by "
        "simulation; the groups add up to the whole change. The runs may come from different frameworks. Exits "
        "with 1 when B is slower than --fail-on allows.",
-       with_open("json format table output fail-on range align trust-clocks align-on"),
+       with_open("json format table output force fail-on range align trust-clocks align-on"),
        run_diff,
        {{"fail-on", "P%", "Exit with 1 when B's mean step is longer than A's by more than this, beyond noise: 3%"},
         {"table", "NAME", "Only this table: runs or groups", "runs,groups"}}},
@@ -147,7 +147,7 @@ const std::vector<Command>& command_table() {
        "Export a run for other tools: Perfetto, Chrome, SVG, PNG, PDF, CSV, JSON, SQLite",
        "The kind of output follows the extension of --output, or --to. Several ranks merge into one file, except with "
        "--to trace-with-counters: out.json becomes out.rank0.json, out.rank1.json, …",
-       with_open("output to range dark ghosts width title compat align trust-clocks align-on"),
+       with_open("output force to range dark ghosts width title compat align trust-clocks align-on"),
        run_export,
        {{"compat", "NAME", "hta: HTA's own counters, of trace-with-counters", "hta"}}},
       {"export-stacks",
@@ -156,7 +156,7 @@ const std::vector<Command>& command_table() {
        "Reads PyTorch profiler traces recorded with with_stack=True. The collapsed format is that of torch's "
        "export_stacks(): one line per event, or one line per distinct stack with --aggregate. Several ranks give "
        "one file each; with --aggregate one root frame each, with --format speedscope one profile each.",
-       with_open("metric stacks aggregate leaf unit format rank output range"),
+       with_open("metric stacks aggregate leaf unit format rank output force range"),
        run_export_stacks,
        {{"metric", "NAME", "self_cpu_time_total (default), self_cuda_time_total, self_cpu_memory_usage, samples, …"},
         {"stacks", "KIND", "rebuilt (default): from Python frames; torch: as torch itself writes them",
@@ -173,7 +173,7 @@ const std::vector<Command>& command_table() {
        "Measure the offsets between the ranks' clocks, with error bounds",
        "Prints offset and drift of every rank's clock relative to the first rank's, with error bounds, measured "
        "from messages, collectives, or gaps between dependent cells. Exits with 2 when a rank cannot be aligned.",
-       with_open("json format output align align-on trust-clocks"),
+       with_open("json format output force align align-on trust-clocks"),
        run_align,
        {{"trust-clocks", "", "Exit with 0 even if some ranks cannot be aligned"}}},
       what_if_command(),
@@ -201,7 +201,7 @@ const std::vector<Command>& command_table() {
        "Summarise the input and list problems found while reading it",
        "Prints format, machines, ranks, stages, steps, counts, and every problem in the input with its first "
        "position.",
-       with_open("json format output range figures align trust-clocks align-on"),
+       with_open("json format output force range figures align trust-clocks align-on"),
        run_info,
        {{"format", "KIND", "text (default) or json", "text,json"}}},
       {"digest",
@@ -263,7 +263,7 @@ const std::vector<Command>& command_table() {
        "Print one event of a profiler trace as stored, with all arguments",
        "Tables identify events by rank and index. In a gzip file, only the part around the event is decompressed "
        "again.",
-       split("rank index reader output max-memory", ' '),
+       split("rank index reader output force max-memory", ' '),
        run_event,
        {{"output", "FILE", "Where to write; default and - are stdout"}}},
       {"paddle-timeline",
@@ -311,7 +311,7 @@ const std::vector<Command>& command_table() {
        "Writes the order as a table that --from-csv reads (--format csv, or -o FILE.csv), as the CSV that torch and "
        "torchtitan run (--format torch), or as numbers (--format json). Draws it with -o FILE.svg (.png, .pdf, .html, "
        ".json, …). With --to csv, writes its cells with their times. Times without a unit are milliseconds.",
-       split("stages micro-batches chunks group dw-detach plan-cost cost latency from-csv layout format output to "
+       split("stages micro-batches chunks group dw-detach plan-cost cost latency from-csv layout format output force to "
              "rows dark width title",
              ' '),
        run_schedule,

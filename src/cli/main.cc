@@ -8,6 +8,7 @@
 #endif
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <new>
@@ -20,6 +21,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/terminal.h"
+#include "readers/reader.h"
 
 namespace {
 
@@ -91,6 +93,8 @@ int run(int argc, char** argv) {
   // A name that comes from a page or an agent must not make this process send requests to other machines.
   const std::string_view name = command->name;
   allow_remote_files(name != "view" && name != "serve" && name != "mcp");
+  const bool asks = std::find(command->flags.begin(), command->flags.end(), "force") != command->flags.end();
+  if (asks ? !arguments->has("force") : name == "mcp") protect_measurements(&measurement_kind);
   return exit_code(command->run(*arguments));
 }
 

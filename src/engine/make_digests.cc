@@ -166,7 +166,7 @@ void write_digest(const DigestPlan& plan, const digest::Head& head, const Trace&
   const bool damaged = look_at(path).state == Known::kDamaged;
   if (damaged) ::unlink(path.c_str());
   const std::string bytes = digest::pack(head, trace);
-  if (Status s = write_file(path, bytes); !s) {
+  if (Status s = write_file(path, bytes, OutputFile::Over::kKept); !s) {
     count.failures.push_back(s.error());
     return;
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "base/input_files.h"
 #include "base/remote_file.h"
 #include "base/text.h"
 #include "readers/foreign.h"
@@ -143,6 +144,18 @@ Result<const Reader*> choose_reader(const Source& source, std::string_view force
                    {file.path},
                    "copy it first: aws s3 cp --recursive, curl -O"};
   return reader;
+}
+
+std::string measurement_kind(const std::string& path) {
+  if (is_ascend_file(file_name(path))) return "ascend";  // its files are read together, so each alone is not taken
+  const UnnotedReads unnoted;
+  const Result<Source> source = scan_source({path});
+  if (!source || source->files.size() != 1) return {};
+  const Result<const Reader*> reader = choose_reader(*source, "");
+  if (reader) return (*reader)->name;
+  if (reader.error().code == ErrorCode::kAmbiguous) return reader.error().what;
+  const ForeignFormat* const foreign = foreign_format(source->head(0), path);
+  return foreign ? foreign->what : "";
 }
 
 }  // namespace stageline

@@ -108,6 +108,7 @@ PyMethodDef functions[] = {{"analyses", analysis_list, METH_NOARGS, "What can be
                            {nullptr, nullptr, 0, nullptr}};
 
 int fill(PyObject* module) {
+  protect_measurements(&measurement_kind);
   return make_exceptions(module) && make_frame_types(module) && make_run_type(module) &&
                  PyModule_AddStringConstant(module, "version", STAGELINE_VERSION) == 0
              ? 0

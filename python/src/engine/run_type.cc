@@ -531,6 +531,7 @@ PyObject* export_to(PyObject* self, PyObject* arguments, PyObject* keywords) {
         if (!given) return std::move(given).error();
         Result<ExportQuestion> question = export_question(*given, lang);
         if (!question) return std::move(question).error();
+        protect_measurements(given->has("force") ? nullptr : &measurement_kind);  // of the whole process
         if (Status s = check_writable(path, run->paths); !s) return std::move(s).error();
         Result<OpenOptions> options = open_options(*given, question->exporter->compat, question->clocks);
         if (!options) return std::move(options).error();

@@ -182,7 +182,7 @@ Status write_tables(const SqliteDb& db, const RankTables& tables) {
 }
 
 Status copy_file(const std::string& source, const std::string& target) {
-  TRY(out, OutputFile::create(target));
+  TRY(out, OutputFile::create(target, size_t{1} << 17, OutputFile::Over::kKept));
   TRY_OK(copy_into(source, *out));
   return out->commit();
 }
@@ -206,13 +206,13 @@ Status fill_copy(const std::string& source, const RankTables& tables, const Outp
 }
 
 Status write_copy(const std::string& source, const std::string& target, const RankTables& tables) {
-  TRY(out, OutputFile::create(target));
+  TRY(out, OutputFile::create(target, size_t{1} << 17, OutputFile::Over::kKept));
   TRY_OK(fill_copy(source, tables, *out));
   return out->commit();
 }
 
 Status write_tables_alone(const std::string& target, const RankTables& tables) {
-  TRY(out, OutputFile::create(target));
+  TRY(out, OutputFile::create(target, size_t{1} << 17, OutputFile::Over::kKept));
   TRY_OK(fill(*out, tables));
   return out->commit();
 }

@@ -177,7 +177,7 @@ Result<Recovered> recover_one(const Recording& r, const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::exists(path, ignored))
     return Error{ErrorCode::kUsage, "is there already", {path}, "give another folder with -o"};
-  Result<OutputFile> out = OutputFile::create(path);
+  Result<OutputFile> out = OutputFile::create(path, size_t{1} << 17, OutputFile::Over::kKept);
   if (!out) return std::move(out).error();
   out->write(file_header(r));
   ChunkWriter writer(*out);
