@@ -1,4 +1,5 @@
 """docs/trust.md, promise by promise, as an attacker tries them: no file is lost, nothing is left out in silence, no secret is passed on, limits hold."""
+import ctypes
 import gzip
 import http.server
 import json
@@ -50,6 +51,11 @@ def crafted_journal(path, victim):
     head = (magic + struct.pack('>IIIII', 0, 12345, path.stat().st_size // 4096, 512, 4096)).ljust(512, b'\0')
     page = struct.pack('>I', 0x40000000 // 4096 + 1) + name + struct.pack('>II', len(name), sum(name) & 0xffffffff) + magic
     path.with_name(path.name + '-journal').write_bytes(head + page)
+
+
+def landlock():
+    """landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION)"""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1) > 0
 
 
 class NobodysFileIsLost(Case):
@@ -498,6 +504,50 @@ class LimitsHold(Case):
 
 
 class ConfinementHolds(Case):
+    def test_an_agents_query_ends_and_the_next_one_is_answered(self):
+        root = self.dir / 'root'
+        simulated(root / 'run')
+        client = Client('--root', root, '--timeout', '2s')
+        client.call('open', paths=[str(root / 'run')])
+        text = LimitsHold.big(20_000_000)
+        for query in (f"SELECT instr({text}, {LimitsHold.big(10_000_000)} || 'b')", f"SELECT {text} REGEXP '(a|aa|aaa|a*)*(a|aa|aaa|a*)*b'",
+                      f'CREATE TEMP TABLE t AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT hex({text}) || x y FROM c'):
+            client.call('sql', trace='t1', query=query)
+            said, failed = client.call('sql', trace='t1', query='SELECT 1 AS x')
+            self.assertFalse(failed, said)
+        client.close()
+
+    def test_a_folder_that_becomes_a_link_while_it_is_read(self):
+        root, outside = self.dir / 'root', self.dir / 'outside'
+        simulated(root / 'run')
+        run('simulate', '1f1b', '--stages', 2, '--micro-batches', 3, '--steps', 1, '-q', '-o', outside, check=0)
+        swap, kept, stop = root / 'swap', root / 'kept', threading.Event()
+        shutil.copytree(root / 'run', swap)
+        link = root / 'link'
+        link.symlink_to(outside)
+
+        def change():
+            while not stop.is_set():
+                os.rename(swap, kept)
+                os.rename(link, swap)
+                os.rename(swap, link)
+                os.rename(kept, swap)
+
+        client = Client('--root', root)
+        said, _ = client.call('open', paths=[str(root / 'run')])
+        changer = threading.Thread(target=change)
+        changer.start()
+        try:
+            seen = {client.call('open', paths=[str(swap)])[0].get('ranks') for _ in range(150)}
+        finally:
+            stop.set()
+            changer.join()
+            client.close()
+        if not landlock():
+            self.skipTest('needs Landlock')
+        self.assertIn(said['ranks'], seen)  # it was read, as it was
+        self.assertNotIn(2, seen)  # the run outside has two ranks
+
     def test_a_name_with_a_nul_is_no_page(self):
         root, out = self.dir / 'root', self.dir / 'out'
         simulated(root / 'run')
