@@ -36,7 +36,6 @@
 #include "cli/run_common.h"
 #include "diagnosis/explain.h"
 #include "engine/mean_step.h"
-#include "exporters/table_text.h"
 #include "facts/pipeline_facts.h"
 
 namespace stageline {

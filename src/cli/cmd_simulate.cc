@@ -3,7 +3,6 @@
 #include <set>
 
 #include "base/number.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "cli/planned_runs.h"
 #include "cli/schedule_options.h"

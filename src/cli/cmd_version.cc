@@ -14,7 +14,6 @@
 
 #include "base/embedded.h"
 #include "base/json_writer.h"
-#include "base/text.h"
 #include "cli/commands.h"
 #include "server/http/viewer_bundle.h"
 

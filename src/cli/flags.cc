@@ -6,7 +6,6 @@
 #include "base/number.h"
 #include "base/remote_file.h"
 #include "base/text.h"
-#include "engine/engine.h"
 
 namespace stageline {
 namespace {

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "base/machine_memory.h"
 #include "base/number.h"
 #include "base/number_list.h"

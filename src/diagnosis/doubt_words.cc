@@ -4,7 +4,6 @@
 
 #include "base/number.h"
 #include "diagnosis/account_words.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/place_text.h"
 #include "diagnosis/share_findings.h"
 

@@ -1,15 +1,14 @@
 #include "diagnosis/merge_findings.h"
 
 #include <algorithm>
-#include <string>
 
 #include "base/number.h"
 #include "diagnosis/profile/allocator_findings.h"
 #include "diagnosis/profile/flight_findings.h"
 #include "diagnosis/profile/profile_findings.h"
-#include "facts/flight_facts.h"
 #include "facts/profile_sums.h"
 #include "model/finding_words.h"
+#include "profile/flight_match.h"
 
 namespace stageline {
 namespace {

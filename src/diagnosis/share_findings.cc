@@ -25,14 +25,16 @@ double part_share(const Headline& headline, std::string_view id) {
   return share;
 }
 
+namespace {
+
+// Returns the share of a step that the breakdown lines with this id take once all named causes are removed; 0 when
+// there is no such line.
 double left_share(const CauseList& causes, std::string_view id) {
   double left_ns = 0;
   for (const AccountLine& line : causes.left)
     if (line.id == id) left_ns += line.ns;
   return causes.step_ns > 0 ? left_ns / causes.step_ns : 0;
 }
-
-namespace {
 
 // The standard error of left_share(), in ns of a step; 0 where one step tells none.
 double left_error_ns(const CauseList& causes, std::initializer_list<std::string_view> ids) {

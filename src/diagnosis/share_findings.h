@@ -14,10 +14,6 @@ namespace stageline {
 inline constexpr double kLargePart = 0.05;                         // share of a step
 double part_share(const Headline& headline, std::string_view id);  // 0 where there is none
 
-// Returns the share of a step that the breakdown lines with this id take once all named causes are removed; 0 when
-// there is no such line.
-double left_share(const CauseList& causes, std::string_view id);
-
 // Findings for the parts of the step breakdown that no cause explains: messages ("messages.slow"), unrecorded time
 // ("unexplained") and replicas that wait for each other ("replicas.wait"). Each is made when its part is at least
 // kLargePart of a step. They have no estimated saving, because the fastest possible message time is unknown. If another

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "base/by_enum.h"
-#include "base/counted.h"
 #include "base/number.h"
 #include "model/finding_words.h"
 #include "pipeline/sums/stage_costs.h"

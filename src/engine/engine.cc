@@ -19,9 +19,7 @@
 #include "engine/model_tables.h"
 #include "engine/problems.h"
 #include "exporters/chart/chart_file.h"
-#include "facts/flight_facts.h"
 #include "facts/pipeline_facts.h"
-#include "model/torch_facts.h"
 #include "pipeline/cells/impossible_times.h"
 #include "pipeline/cells/infer_cells.h"
 #include "pipeline/cells/infer_layout.h"
@@ -29,6 +27,7 @@
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/cells/range_cells.h"
 #include "pipeline/cells/rank_places.h"
+#include "profile/flight_match.h"
 #include "profile/open_collective.h"
 
 namespace stageline {

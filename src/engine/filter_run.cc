@@ -5,9 +5,9 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "engine/problems.h"
-#include "facts/flight_facts.h"
 #include "model/torch_facts.h"
 #include "pipeline/cells/link_cells.h"
+#include "profile/flight_match.h"
 
 namespace stageline {
 namespace {

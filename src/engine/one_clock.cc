@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 #include <numeric>
-#include <set>
 
 #include "base/number.h"
 #include "base/parallel.h"

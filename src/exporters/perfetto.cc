@@ -18,7 +18,6 @@
 #include <string>
 #include <unordered_map>
 
-#include "base/text.h"
 #include "exporters/export_sink.h"
 #include "exporters/exporter.h"
 #include "exporters/link_index.h"

@@ -8,7 +8,6 @@
 
 #include "base/base64.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "mcp/reasons.h"
 #include "mcp/tools.h"
 #include "mcp/words.h"

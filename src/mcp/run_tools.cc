@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "diagnosis/diff/diff_report.h"
 #include "diagnosis/explain_json.h"
-#include "engine/engine.h"
 #include "engine/explained_run.h"
 #include "engine/what_if_question.h"
 #include "mcp/reasons.h"

@@ -4,7 +4,6 @@
 
 #include "base/embedded.h"
 #include "base/json_tree.h"
-#include "base/text.h"
 #include "mcp/words.h"
 
 namespace stageline::mcp {

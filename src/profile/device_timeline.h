@@ -76,7 +76,6 @@ inline OwnerKey owner_key(uint32_t node, IdleCause owner) {
   return node * static_cast<uint32_t>(kIdleCauses) + static_cast<uint32_t>(owner);
 }
 inline uint32_t node_of_key(OwnerKey key) { return key / static_cast<uint32_t>(kIdleCauses); }
-inline IdleCause owner_of_key(OwnerKey key) { return static_cast<IdleCause>(key % static_cast<uint32_t>(kIdleCauses)); }
 
 // Time that is booked on an owner in two ways: host work in a gap after a wait that had left the device idle.
 struct DrainedIdle {

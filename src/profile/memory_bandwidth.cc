@@ -25,8 +25,7 @@ int64_t rate_of(const CopyFact& fact, int64_t dur_ns) {
   return rate < static_cast<__int128>(1) << 56 ? static_cast<int64_t>(rate) : -1;
 }
 
-}  // namespace
-
+// Returns "Memcpy HtoD" for the names of CUDA and of ROCm.
 std::string copy_label(std::string_view name, Category category) {
   if (name.starts_with("Memcpy") || name.starts_with("Memset")) return std::string(memory_kernel_label(name));
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
@@ -36,6 +35,8 @@ std::string copy_label(std::string_view name, Category category) {
   if (holds("PtoP") || holds("PeerToPeer")) return "Memcpy PtoP";
   return category == Category::kMemset ? "Memset" : "Memcpy Unknown";
 }
+
+}  // namespace
 
 std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank& rank) {
   struct Own {

@@ -20,8 +20,6 @@ struct CopyBandwidth {
   StepSeries rate;  // in bytes per second
 };
 std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank& rank);  // ordered by label
-// Returns "Memcpy HtoD" for the names of CUDA and of ROCm.
-std::string copy_label(std::string_view name, Category category);
 inline double gigabytes_per_second(double bytes_per_second) { return bytes_per_second / 1e9; }
 
 // Notes what the rates leave out.

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "model/statistics.h"
-
 namespace stageline {
 namespace {
 

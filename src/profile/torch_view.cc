@@ -4,8 +4,6 @@
 #include <set>
 
 #include "base/give_up.h"
-#include "base/number.h"
-#include "base/text.h"
 #include "profile/device_timeline.h"
 #include "profile/hta_rows.h"
 #include "profile/problems.h"

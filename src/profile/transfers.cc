@@ -5,7 +5,6 @@
 
 #include "base/parallel.h"
 #include "model/message_names.h"
-#include "profile/communication_ops.h"
 
 namespace stageline {
 namespace {
@@ -99,22 +98,6 @@ void add_messages(const TorchRun& run, const TorchRank& rank, RankTransfers& out
   }
 }
 
-}  // namespace
-
-std::string_view transfer_source_text(TransferSource source) {
-  switch (source) {
-    case TransferSource::kTasks: return "tasks of operations";
-    case TransferSource::kSummaries: return "the profiler's sums";
-    case TransferSource::kMessages: return "messages, waiting included";
-    case TransferSource::kNone: break;
-  }
-  return "nothing";
-}
-
-bool is_wait_task(std::string_view task) {
-  return task.find("Wait") != std::string_view::npos || task.find("wait") != std::string_view::npos;
-}
-
 RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank) {
   RankTransfers out;
   if (!rank.part->transfers.empty()) {
@@ -131,6 +114,22 @@ RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank) {
   }
   if (out.list.empty()) out.source = TransferSource::kNone;
   return out;
+}
+
+}  // namespace
+
+std::string_view transfer_source_text(TransferSource source) {
+  switch (source) {
+    case TransferSource::kTasks: return "tasks of operations";
+    case TransferSource::kSummaries: return "the profiler's sums";
+    case TransferSource::kMessages: return "messages, waiting included";
+    case TransferSource::kNone: break;
+  }
+  return "nothing";
+}
+
+bool is_wait_task(std::string_view task) {
+  return task.find("Wait") != std::string_view::npos || task.find("wait") != std::string_view::npos;
 }
 
 std::vector<RankTransfers> all_transfers(const TorchRun& run) {

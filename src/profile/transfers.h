@@ -38,7 +38,6 @@ struct RankTransfers {
   TransferSource source = TransferSource::kNone;
   std::vector<Transfer> list;
 };
-RankTransfers transfers_of(const TorchRun& run, const TorchRank& rank);
 
 // Returns the transfers of all ranks, computed in parallel. A message that both ends recorded is returned once, as its
 // sender recorded it. O(n log n).

@@ -1,8 +1,6 @@
 // Tables of the run as a whole: ranks, findings, flaws, and facts about the run.
-#include <cmath>
 
 #include "diagnosis/explain_json.h"
-#include "engine/engine.h"
 #include "engine/explained_run.h"
 #include "engine/model_tables.h"
 #include "sql/run_tables.h"

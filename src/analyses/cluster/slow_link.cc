@@ -6,7 +6,6 @@
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
 #include "analyses/cluster/problems.h"
-#include "base/number.h"
 #include "model/statistics.h"
 #include "profile/slow_transfers.h"
 

@@ -1,5 +1,4 @@
 // How much of the communication runs while something is computed. Definitions: docs/analyses/comm-comp-overlap.md.
-#include <cmath>
 
 #include "analyses/analysis.h"
 #include "model/statistics.h"

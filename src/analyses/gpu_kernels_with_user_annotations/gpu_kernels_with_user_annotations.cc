@@ -1,7 +1,6 @@
 // Computes which annotated range every piece of device work belongs to. Definitions:
 // docs/analyses/gpu-kernels-with-user-annotations.md.
 #include <algorithm>
-#include <cmath>
 #include <unordered_map>
 
 #include "analyses/analysis.h"

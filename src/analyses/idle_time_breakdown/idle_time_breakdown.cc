@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "analyses/analysis.h"
-#include "analyses/description_columns.h"
 #include "analyses/idle_time_breakdown/hta_idle.h"
 #include "analyses/idle_time_breakdown/problems.h"
 #include "base/parallel.h"

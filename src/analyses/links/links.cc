@@ -1,8 +1,6 @@
 // How long messages take on every link, and which links are slow. Definitions: docs/analyses/links.md.
 #include "pipeline/measure/links.h"
 
-#include <cmath>
-
 #include "analyses/analysis.h"
 #include "analyses/links/common_ends.h"
 #include "analyses/links/problems.h"

@@ -4,7 +4,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/memory_categories/problems.h"
-#include "base/by_enum.h"
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/text.h"

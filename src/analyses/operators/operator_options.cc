@@ -36,8 +36,7 @@ Status read_torch_options(const AnalysisInput& input, TorchTableOptions& torch) 
   return {};
 }
 
-}  // namespace
-
+// "self_cuda_time_total" gives kSelfDevice. Errors: kUsage with the list of keys.
 Result<SortKey> sort_key(std::string_view name) {
   if (name.empty()) return SortKey::kNone;
   std::string key(name);
@@ -79,6 +78,8 @@ Result<SortKey> sort_key(std::string_view name) {
   return make_error(ErrorCode::kUsage, "--sort-by knows no \"" + std::string(name) + "\"",
                     "it knows " + list + "; cuda and xpu stand for device too");
 }
+
+}  // namespace
 
 bool says(const Trace& trace, std::string_view key) {
   return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {

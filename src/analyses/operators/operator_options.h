@@ -11,9 +11,6 @@
 
 namespace stageline::operators {
 
-// "self_cuda_time_total" gives kSelfDevice. Errors: kUsage with the list of keys.
-Result<SortKey> sort_key(std::string_view name);
-
 struct Options {
   GroupOptions grouping;
   TorchTableOptions torch;

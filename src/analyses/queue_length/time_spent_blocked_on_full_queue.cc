@@ -4,7 +4,6 @@
 
 #include "analyses/analysis.h"
 #include "base/parallel.h"
-#include "model/statistics.h"
 #include "profile/queue_length.h"
 
 namespace stageline {

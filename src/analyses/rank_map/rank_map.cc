@@ -1,6 +1,5 @@
 // Finds the position of every rank in the parallel strategy, its peers, and its speed. It is the arrangement diagram of
 // MindStudio Insight as a table. Definitions: docs/analyses/rank-map.md.
-#include <cmath>
 #include <map>
 #include <tuple>
 

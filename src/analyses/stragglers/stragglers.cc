@@ -8,7 +8,6 @@
 #include "analyses/stragglers/problems.h"
 #include "base/number.h"
 #include "diagnosis/causes/cause_findings.h"
-#include "diagnosis/causes/cause_kind.h"
 #include "diagnosis/causes/causes.h"
 #include "diagnosis/what_if/layer_price.h"
 #include "facts/pipeline_facts.h"

@@ -9,7 +9,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/tensorboard/problems.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "model/table.h"

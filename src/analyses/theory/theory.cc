@@ -2,7 +2,6 @@
 // that start later and why, and the phases of every rank. Definitions: docs/analyses/theory.md.
 #include <algorithm>
 #include <cmath>
-#include <set>
 
 #include "analyses/analysis.h"
 #include "analyses/theory/problems.h"

@@ -1,6 +1,5 @@
 // Compares two runs operator by operator. Definitions: docs/analyses/trace-diff.md.
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <unordered_map>
 

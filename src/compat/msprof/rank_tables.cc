@@ -172,14 +172,15 @@ Status write_links(const SqliteDb& db, const RankTables& tables) {
   return status;
 }
 
-}  // namespace
-
+// Writes into an open database. Indexes are never made. Errors: whatever SQLite refuses, such as "the disk is full".
 Status write_tables(const SqliteDb& db, const RankTables& tables) {
   if (tables.write_blocks) TRY_OK(write_blocks(db, tables.blocks));
   if (tables.write_ops) TRY_OK(write_ops(db, tables.ops));
   if (tables.write_links) return write_links(db, tables);
   return {};
 }
+
+}  // namespace
 
 Status copy_file(const std::string& source, const std::string& target) {
   TRY(out, OutputFile::create(target, size_t{1} << 17, OutputFile::Over::kKept));

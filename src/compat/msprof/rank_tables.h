@@ -26,9 +26,6 @@ struct RankTables {
   bool empty() const { return !write_blocks && !write_ops && !write_links; }
 };
 
-// Writes into an open database. Indexes are never made. Errors: whatever SQLite refuses, such as "the disk is full".
-Status write_tables(const SqliteDb& db, const RankTables& tables);
-
 // Writes `target`: `source` with the tables. It appears only when it is complete. Errors: kIo, and those of
 // write_tables.
 Status write_copy(const std::string& source, const std::string& target, const RankTables& tables);

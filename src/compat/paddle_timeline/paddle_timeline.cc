@@ -3,7 +3,6 @@
 #include "compat/paddle_timeline/paddle_timeline.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <optional>
 

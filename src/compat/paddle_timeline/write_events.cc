@@ -6,7 +6,6 @@
 
 #include "base/json_writer.h"
 #include "base/number.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstdio>
 
-#include "base/number.h"
 #include "base/text.h"
 
 namespace stageline::operators {

@@ -1,7 +1,6 @@
 #include "diagnosis/causes/findings.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 

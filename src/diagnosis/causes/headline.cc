@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "model/finding_words.h"
 #include "model/pipeline_words.h"
-#include "model/run_extent.h"
 
 namespace stageline {
 namespace {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <set>
 #include <string>
-#include <tuple>
 
 #include "base/number.h"
 #include "base/text.h"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "base/counted.h"
 #include "base/number.h"
 #include "base/words.h"
 #include "diagnosis/causes/beyond_noise.h"

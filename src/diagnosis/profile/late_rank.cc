@@ -1,7 +1,6 @@
 #include "diagnosis/profile/late_rank.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "base/number.h"

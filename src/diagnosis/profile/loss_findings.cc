@@ -1,7 +1,6 @@
 #include "diagnosis/profile/loss_findings.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <string>
 

@@ -1,7 +1,6 @@
 #include "diagnosis/profile/profile_findings.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 #include "base/number.h"

@@ -1,7 +1,6 @@
 #include "diagnosis/profile/rank_losses.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <memory>
 #include <numeric>

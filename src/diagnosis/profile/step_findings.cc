@@ -9,7 +9,6 @@
 #include "base/number.h"
 #include "model/finding_words.h"
 #include "model/statistics.h"
-#include "pipeline/sums/stage_costs.h"
 
 namespace stageline {
 namespace {

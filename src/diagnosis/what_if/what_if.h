@@ -99,10 +99,8 @@ class WhatIf {
   // that is impossible (an unknown schedule, a rank that does not exist) gets the reason. O(operations · scenarios).
   std::vector<Price> prices(std::span<const Changes> worlds) const;
   Price price(const Changes& world) const { return prices({&world, 1}).front(); }
-  // Step times of one world, indexed as StepGraph::steps and scaled as Price::step_ns; NaN for steps that cannot be
-  // replayed.
-  std::vector<double> step_times(const Changes& world) const { return priced(world).step_ns; }
-  // The price and the step times from one replay.
+  // The price and the step times from one replay, indexed as StepGraph::steps and scaled as Price::step_ns; NaN for
+  // steps that cannot be replayed.
   struct Priced {
     Price price;
     std::vector<double> step_ns;

@@ -1,7 +1,6 @@
 #include "diagnosis/what_if/what_if_answer.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/number.h"
 #include "base/text.h"

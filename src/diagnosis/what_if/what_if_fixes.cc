@@ -2,14 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
-#include "base/number.h"
 #include "diagnosis/what_if/what_if_words.h"
-#include "schedules/registry.h"
 
 namespace stageline {
 namespace {
+
+// Returns the layers that are assumed when the number is not given.
+std::vector<int32_t> assumed_layers(const WhatIf& model) {
+  return std::vector<int32_t>(model.order().stages().cost_ns.size(), kAssumedLayers);
+}
 
 constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // least ratio to the others
 constexpr double kSureWorker = 3;                        // standard errors over steps by which a worker must be slow
@@ -359,10 +361,6 @@ class Finder {
 };
 
 }  // namespace
-
-std::vector<int32_t> assumed_layers(const WhatIf& model) {
-  return std::vector<int32_t>(model.order().stages().cost_ns.size(), kAssumedLayers);
-}
 
 FixList price_fixes(WhatIf& model, const FixOptions& options) { return Finder(model, options).find(); }
 

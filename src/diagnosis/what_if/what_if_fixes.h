@@ -35,7 +35,4 @@ struct FixList {
 // Also sets the model's layers. O((operations + plans' cells · steps · replicas) · fixes).
 FixList price_fixes(WhatIf& model, const FixOptions& options);
 
-// Returns the layers that are assumed when the number is not given.
-std::vector<int32_t> assumed_layers(const WhatIf& model);
-
 }  // namespace stageline

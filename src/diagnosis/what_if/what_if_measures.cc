@@ -1,7 +1,6 @@
 // Measures the time of each operation in other replicas, and its usual time. What-if scenarios are built from these
 // numbers.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <tuple>

@@ -1,7 +1,6 @@
 #include "diagnosis/what_if/what_if_words.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 
 #include "base/number.h"

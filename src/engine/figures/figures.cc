@@ -11,6 +11,9 @@ namespace stageline {
 #include "engine/figures/figures.def"
 #undef FIGURE
 
+namespace {
+
+// In the order of figures.def.
 const std::vector<const FigureSpec*>& all_figures() {
   static const std::vector<const FigureSpec*> all = {
 #define FIGURE(identifier) &identifier##_figure,
@@ -20,13 +23,9 @@ const std::vector<const FigureSpec*>& all_figures() {
   return all;
 }
 
-namespace {
-
 Text words_of(const FigureSpec& spec, const char* part) {
   return words("figure." + std::string(spec.stem()) + "." + part);
 }
-
-std::string reason_of(const Figure& f, bool chinese) { return f.known() ? std::string() : f.why_unknown.in(chinese); }
 
 }  // namespace
 
@@ -84,14 +83,6 @@ std::vector<ColumnSpec> figure_columns() {
           {"error", "error", Type::kReal, "Standard error in the same unit; NULL where none is known."},
           {"definition", "definition", Type::kText, "How the value is defined."},
           {"why_unknown", "why unknown", Type::kText, "Why there is no value; empty where there is one."}};
-}
-
-Table figures_table(const std::vector<NamedFigure>& figures, bool chinese) {
-  Table table("figures", "Figures", figure_columns());
-  for (const auto& [spec, f] : figures)
-    table.add_row({f.name, f.value, std::string(spec->unit), base_of(*spec).in(chinese), f.error,
-                   definition_of(*spec).in(chinese), reason_of(f, chinese)});
-  return table;
 }
 
 std::string page_figures_json(const SharedRun& run) {

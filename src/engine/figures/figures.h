@@ -11,9 +11,6 @@
 
 namespace stageline {
 
-// In the order of figures.def.
-const std::vector<const FigureSpec*>& all_figures();
-
 // Returns the figure that has this name, or the family that such a member would belong to; nullptr: there is none.
 const FigureSpec* find_figure(std::string_view name);
 
@@ -30,8 +27,7 @@ struct NamedFigure {
 // figures. A member that this run does not have is unknown. Errors: kUsage for a name that no figure has.
 Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vector<std::string>& names);
 
-// "figures" has one row per figure, with the columns name, value, unit, base, error, definition and why_unknown.
-Table figures_table(const std::vector<NamedFigure>& figures, bool chinese);
+// Returns the columns of a list of figures: name, value, unit, base, error, definition and why_unknown.
 std::vector<ColumnSpec> figure_columns();
 // A JSON list of objects with the keys of these columns; texts in both languages.
 std::string figures_json(const std::vector<NamedFigure>& figures);

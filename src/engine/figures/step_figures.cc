@@ -5,7 +5,6 @@
 #include "engine/figures/figure.h"
 #include "facts/pipeline_facts.h"
 #include "model/run_extent.h"
-#include "model/torch_facts.h"
 #include "pipeline/sums/step_ratios.h"
 
 namespace stageline {

@@ -15,7 +15,6 @@
 #include "base/json_writer.h"
 #include "base/output_file.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "exporters/ascend_db/analysis_db.h"
 #include "exporters/ascend_db/mark_text.h"
 #include "exporters/ascend_db/plan.h"

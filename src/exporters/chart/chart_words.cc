@@ -3,7 +3,6 @@
 #include <string_view>
 
 #include "base/number.h"
-#include "base/text.h"
 #include "model/cells.h"
 
 namespace stageline {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/counted.h"
 #include "pipeline/cells/problems.h"
 
 namespace stageline {

@@ -4,8 +4,6 @@
 #include <map>
 #include <utility>
 
-#include "base/counted.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "pipeline/cells/kernel_runs.h"
 #include "pipeline/cells/problems.h"

@@ -18,6 +18,20 @@
 namespace stageline {
 namespace {
 
+// Returns the schedule that metadata name (pp_info.pp_type), spelt as this program spells it; "" when they name none.
+std::string named_schedule(const Trace& trace) {
+  for (const Part& part : trace.parts) {
+    std::string type = json_text(json_member(meta_json(part, "pp_info"), "pp_type"));
+    std::erase_if(type, [](char c) { return c == '-' || c == '_' || c == ' '; });
+    type = to_lower(type);
+    if (type == "dualpipev") return "dualpipe-v-mindspeed";
+    if (type == "dualpipe" || type == "1f1b" || type == "vpp" || type == "fthenb") return type;
+    if (type == "interleaved") return "vpp";
+    if (!type.empty()) return {};
+  }
+  return {};
+}
+
 constexpr size_t kMaxOffRanks = 16;  // the deviations of this number of ranks are reported one by one
 
 class RangeCellMaker {
@@ -299,19 +313,6 @@ class RangeCellMaker {
 };
 
 }  // namespace
-
-std::string named_schedule(const Trace& trace) {
-  for (const Part& part : trace.parts) {
-    std::string type = json_text(json_member(meta_json(part, "pp_info"), "pp_type"));
-    std::erase_if(type, [](char c) { return c == '-' || c == '_' || c == ' '; });
-    type = to_lower(type);
-    if (type == "dualpipev") return "dualpipe-v-mindspeed";
-    if (type == "dualpipe" || type == "1f1b" || type == "vpp" || type == "fthenb") return type;
-    if (type == "interleaved") return "vpp";
-    if (!type.empty()) return {};
-  }
-  return {};
-}
 
 bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options, RangeFindings* findings) {
   if (options.source == CellSource::kOff || options.source == CellSource::kInferred) return false;

@@ -31,7 +31,4 @@ struct RangeFindings {
 bool find_range_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options,
                       RangeFindings* findings = nullptr);
 
-// Returns the schedule that metadata name (pp_info.pp_type), spelt as this program spells it; "" when they name none.
-std::string named_schedule(const Trace& trace);
-
 }  // namespace stageline

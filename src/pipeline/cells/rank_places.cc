@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include "base/counted.h"
 #include "base/text.h"
 #include "pipeline/cells/layout_check.h"
 #include "pipeline/cells/problems.h"

@@ -21,9 +21,10 @@ int32_t clock_of(const Trace& trace, size_t part) {
   return machine != kUnknown ? machine : -2 - static_cast<int32_t>(part);
 }
 
-}  // namespace
-
+// Returns true when both parts are stamped by one clock.
 bool share_clock(const Trace& trace, size_t a, size_t b) { return clock_of(trace, a) == clock_of(trace, b); }
+
+}  // namespace
 
 std::vector<int32_t> pipeline_of_parts(const Trace& trace) {
   std::vector<int32_t> out(trace.parts.size(), kUnknown);

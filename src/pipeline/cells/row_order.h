@@ -26,9 +26,6 @@ std::vector<int32_t> pipeline_of_parts(const Trace& trace);
 // The maximum difference between the clocks of two devices of one machine.
 inline constexpr int64_t kSameHostSlackNs = 100'000;
 
-// Returns true when both parts are stamped by one clock.
-bool share_clock(const Trace& trace, size_t a, size_t b);
-
 class RowOrder {
  public:
   RowOrder(const Trace& trace, const RangeRows& rows, const Schedule& shape)

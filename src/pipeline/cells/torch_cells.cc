@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/counted.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "pipeline/cells/layout_check.h"
@@ -344,12 +343,15 @@ Args evidence(const FoundMarks& found) {
   return args.flag("frames", found.by_frames).set("example", valid_utf8(found.example));
 }
 
-}  // namespace
-
+// Makes cells of marks: layout, steps, numbers, times on the device. With `number`, micro-batches that the source does
+// not give are counted (the k-th of its kind and chunk in the step); without, they stay unknown. Returns true when
+// there are cells.
 bool cells_from_marks(Trace& trace, std::vector<CellMark> marks, const RankLayoutOptions& layout, bool number) {
   static const std::vector<std::vector<StepMark>> kNoSteps;
   return CellMaker(trace, std::move(marks), kNoSteps, true).make(layout, number, false);
 }
+
+}  // namespace
 
 bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options) {
   if (options.source == CellSource::kOff) return false;

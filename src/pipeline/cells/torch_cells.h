@@ -42,9 +42,4 @@ struct TorchCellOptions {
 // O(slices + marks log marks).
 bool find_torch_cells(Trace& trace, const CellRules& rules, const TorchCellOptions& options);
 
-// Makes cells of marks: layout, steps, numbers, times on the device. With `number`, micro-batches that the source does
-// not give are counted (the k-th of its kind and chunk in the step); without, they stay unknown. Returns true when
-// there are cells.
-bool cells_from_marks(Trace& trace, std::vector<CellMark> marks, const RankLayoutOptions& layout, bool number);
-
 }  // namespace stageline

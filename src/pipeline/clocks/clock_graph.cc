@@ -1,7 +1,6 @@
 #include "pipeline/clocks/clock_graph.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <numeric>
 

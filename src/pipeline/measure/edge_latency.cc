@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "pipeline/clocks/match.h"
-#include "pipeline/replay/order_graph.h"
 #include "pipeline/sums/stage_costs.h"
 
 namespace stageline {

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "model/theory.h"
-#include "pipeline/replay/order_graph.h"
 
 namespace stageline {
 namespace {

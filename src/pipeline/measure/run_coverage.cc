@@ -10,7 +10,6 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "base/spares.h"
-#include "base/text.h"
 #include "model/overlapped_pairs.h"
 #include "pipeline/cells/link_cells.h"
 #include "pipeline/measure/problems.h"

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "model/intervals.h"
-#include "pipeline/replay/order_graph.h"
 
 namespace stageline {
 namespace {

@@ -1,7 +1,5 @@
 #include "pipeline/replay/order_replay.h"
 
-#include <tuple>
-
 namespace stageline {
 namespace {
 

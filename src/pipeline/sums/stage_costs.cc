@@ -21,15 +21,6 @@ double median_in_place(std::span<double> values) {
 
 double median_of(std::vector<double> values) { return median_in_place(values); }
 
-double percentile_of_sorted(const std::vector<int64_t>& sorted, double share) {
-  if (sorted.empty()) return kNaN;
-  const double at = share * (sorted.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, sorted.size() - 1);
-  const double fraction = at - below;
-  return sorted[below] + fraction * (sorted[above] - sorted[below]);
-}
-
 double percentile_of(std::vector<int64_t>& values, double share) {
   const double at = share * (values.size() - 1);
   const auto below = values.begin() + static_cast<std::ptrdiff_t>(at);

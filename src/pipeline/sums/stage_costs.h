@@ -38,8 +38,8 @@ std::vector<StageLoad> stage_loads(const std::vector<StageCost>& costs);
 // Returns the median (of an even number of values the mean of the middle two); NaN when there are none.
 double median_of(std::vector<double> values);
 double median_in_place(std::span<double> values);  // reorders `values`
-double percentile_of_sorted(const std::vector<int64_t>& sorted, double share);
-// The same for values in any order, of which there must be one at least; reorders them. O(values).
+// Returns a percentile, linear between values in any order, of which there must be one at least; reorders them.
+// O(values).
 double percentile_of(std::vector<int64_t>& values, double share);
 
 }  // namespace stageline

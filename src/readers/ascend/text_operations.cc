@@ -1,7 +1,6 @@
 #include "readers/ascend/text_operations.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 #include <utility>
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
-#include <optional>
-#include <tuple>
 #include <unordered_map>
 
 #include "base/input.h"

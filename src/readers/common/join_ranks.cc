@@ -2,7 +2,6 @@
 
 #include <functional>
 #include <iterator>
-#include <string>
 #include <utility>
 
 #include "base/parallel.h"

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <charconv>
-#include <string>
 #include <utility>
 
 #include "base/text.h"

@@ -1,7 +1,6 @@
 // number_compute and number_messages: micro-batches for operations whose source does not give them.
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <span>
 #include <tuple>
 

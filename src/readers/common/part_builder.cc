@@ -1,8 +1,6 @@
 #include "readers/common/part_builder.h"
 
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 #include "base/sort_runs.h"
 #include "model/source_limits.h"

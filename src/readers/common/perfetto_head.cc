@@ -8,7 +8,6 @@
 #include "base/json_members.h"
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
-#include "base/text.h"
 
 namespace stageline {
 namespace {
@@ -69,28 +68,8 @@ int64_t second_of_json(std::string_view head) {
   return -1;
 }
 
-}  // namespace
-
-bool is_packet_field(uint32_t id, uint8_t wire) {
-  using namespace perfetto;
-  switch (id) {
-    case 3:  // the field trusted_uid
-    case packet::kTimestamp:
-    case packet::kSequenceId:
-    case packet::kSequenceFlags:
-    case packet::kClockId:
-    case packet::kStateCleared:
-    case packet::kMachineId: return wire == ProtoScan::kVarint;
-    case packet::kFtraceEvents:
-    case packet::kClockSnapshot:
-    case packet::kTrackEvent:
-    case packet::kInternedData:
-    case packet::kDefaults:
-    case packet::kTrackDescriptor: return wire == ProtoScan::kBytes;
-    default: return (id >= 2 && id <= 13) || (id >= 33 && id <= 199) || id == 900 || (id >= 1000 && id <= 1999);
-  }
-}
-
+// Counts the packets at the head of a file, up to `most`; −1 where something is not a packet. `whole`: the head is the
+// whole file.
 int count_packets(std::string_view head, int most, bool whole) {
   const char *at = head.data(), *end = head.data() + head.size();
   int count = 0;
@@ -121,6 +100,28 @@ int count_packets(std::string_view head, int most, bool whole) {
     at += packet->head + packet->length;
   }
   return count;
+}
+
+}  // namespace
+
+bool is_packet_field(uint32_t id, uint8_t wire) {
+  using namespace perfetto;
+  switch (id) {
+    case 3:  // the field trusted_uid
+    case packet::kTimestamp:
+    case packet::kSequenceId:
+    case packet::kSequenceFlags:
+    case packet::kClockId:
+    case packet::kStateCleared:
+    case packet::kMachineId: return wire == ProtoScan::kVarint;
+    case packet::kFtraceEvents:
+    case packet::kClockSnapshot:
+    case packet::kTrackEvent:
+    case packet::kInternedData:
+    case packet::kDefaults:
+    case packet::kTrackDescriptor: return wire == ProtoScan::kBytes;
+    default: return (id >= 2 && id <= 13) || (id >= 33 && id <= 199) || id == 900 || (id >= 1000 && id <= 1999);
+  }
 }
 
 PerfettoFiles perfetto_files(const Source& source) {

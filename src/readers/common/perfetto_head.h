@@ -12,9 +12,6 @@ namespace stageline {
 
 // True when a message may begin with this field of Perfetto's TracePacket. Other formats' field 1 fails this test soon.
 bool is_packet_field(uint32_t id, uint8_t wire);
-// Counts the packets at the head of a file, up to `most`; −1 where something is not a packet. `whole`: the head is the
-// whole file.
-int count_packets(std::string_view head, int most, bool whole);
 
 // Two files in one folder with the same stem ("rank0.pftrace.gz", "rank0.pt.trace.json.gz") are one recording when
 // their times count from the same second. The JSON contains more (docs/formats/perfetto.md), so it is read where every
@@ -25,7 +22,6 @@ struct PerfettoFiles {
   std::vector<size_t> json_twins;  // those JSON files
   bool certain = false;            // a file has three packets in a row, or a name that says so
   bool json_says_more() const { return !ours.empty() && with_twin.size() == ours.size(); }
-  bool perfetto_says_more() const { return !json_twins.empty() && with_twin.size() < ours.size(); }
 };
 PerfettoFiles perfetto_files(const Source& source);
 

@@ -1,7 +1,6 @@
 #include "readers/common/settle_steps.h"
 
 #include <algorithm>
-#include <string>
 
 #include "model/lossy_steps.h"
 #include "model/problems.h"

@@ -1,7 +1,6 @@
 #include "readers/kineto/early.h"
 
 #include <algorithm>
-#include <set>
 #include <unordered_map>
 
 #include "base/json_members.h"

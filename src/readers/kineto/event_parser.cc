@@ -2,9 +2,6 @@
 
 #include <simdjson.h>
 
-#include <cmath>
-#include <string>
-
 #include "base/json_events.h"
 #include "base/json_token.h"
 #include "base/number.h"

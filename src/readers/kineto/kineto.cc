@@ -9,7 +9,6 @@
 #include "base/json_members.h"
 #include "base/number.h"
 #include "base/parallel.h"
-#include "base/text.h"
 #include "model/torch_facts.h"
 #include "readers/common/machines.h"
 #include "readers/common/perfetto_head.h"

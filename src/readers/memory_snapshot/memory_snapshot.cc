@@ -4,8 +4,6 @@
 
 #include "base/counted.h"
 #include "base/error_words.h"
-#include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/common/read_files.h"
 #include "readers/common/rows/identity.h"
 #include "readers/memory_snapshot/problems.h"

@@ -1,6 +1,5 @@
 // Reads the stamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "base/number.h"

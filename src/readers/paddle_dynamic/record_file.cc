@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <set>
 #include <tuple>
 
@@ -20,7 +19,6 @@
 #include "base/json_events.h"
 #include "base/json_token.h"
 #include "base/number.h"
-#include "base/text.h"
 #include "readers/common/op_names.h"
 #include "readers/paddle_dynamic/problems.h"
 

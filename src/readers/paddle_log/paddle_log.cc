@@ -4,7 +4,6 @@
 
 #include "base/error_words.h"
 #include "base/input.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/text.h"
 #include "model/source_limits.h"

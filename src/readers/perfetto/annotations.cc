@@ -1,7 +1,5 @@
 #include "readers/perfetto/annotations.h"
 
-#include <utility>
-
 #include "base/json_writer.h"
 #include "base/number.h"
 #include "base/perfetto_fields.h"

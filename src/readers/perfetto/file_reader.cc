@@ -8,7 +8,6 @@
 #include "base/perfetto_fields.h"
 #include "base/proto_scan.h"
 #include "base/text.h"
-#include "model/source_limits.h"
 #include "readers/perfetto/problems.h"
 
 namespace stageline::pftrace {

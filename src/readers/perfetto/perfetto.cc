@@ -5,11 +5,8 @@
 
 #include "base/counted.h"
 #include "base/error_words.h"
-#include "base/number.h"
 #include "base/parallel.h"
 #include "base/perfetto_fields.h"
-#include "base/text.h"
-#include "model/torch_facts.h"
 #include "readers/common/machines.h"
 #include "readers/common/ops.h"
 #include "readers/common/perfetto_head.h"

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/json_writer.h"
-#include "base/text.h"
 #include "readers/common/machines.h"
 #include "readers/common/ops.h"
 #include "readers/common/range_message.h"

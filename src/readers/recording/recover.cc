@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <optional>
 
 #include "base/crc32c.h"
 #include "base/output_file.h"

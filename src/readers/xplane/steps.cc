@@ -1,7 +1,6 @@
 #include "readers/xplane/steps.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <unordered_map>
 

@@ -7,7 +7,6 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "diagnosis/explain_json.h"
-#include "engine/engine.h"
 #include "engine/explained_run.h"
 #include "engine/figures/figures.h"
 #include "server/http/stated_error.h"

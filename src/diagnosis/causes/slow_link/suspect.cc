@@ -26,16 +26,16 @@ void add(Suspect suspect, SlowLinkOwn own, std::vector<Suspect>& out) {
 // The world in which messages of a link take as long as those of the others; so do sends that a rank waits for.
 CauseWorld as_quick_as_others(const CauseScene& scene, const SlowTransfer& link) {
   const LinkTimes& links = scene.measured<LinkTimes>();
-  return [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns,
-          held = links.held_up(scene, link), &g = scene.graph,
-          &sends = scene.measured<LateSends>()](uint32_t op, double& dur, double& delay) {
-    if (const auto own = held.find(op); own != held.end()) delay = std::max(0.0, delay - own->second);
-    const uint32_t edge = (*edges)[op];
-    const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
-    if (it == factors.end()) return;
-    const double known_ns = std::min({dur, sends.transfer_ns(g, op), kMaxOfUsual * max_ns[edge]});
-    dur -= known_ns * (1 - it->second);
-  };
+  return
+      [edges = links.all.edge_of, factors = link.factors, max_ns = links.all.max_ns, held = links.held_up(scene, link),
+       &g = scene.graph, &sends = scene.measured<LateSends>()](uint32_t op, double& dur, double& delay) {
+        if (const auto own = held.find(op); own != held.end()) delay = std::max(0.0, delay - own->second);
+        const uint32_t edge = (*edges)[op];
+        const auto it = edge == CellTimes::kNone ? factors.end() : factors.find(edge);
+        if (it == factors.end()) return;
+        const double known_ns = std::min({dur, sends.transfer_ns(g, op), kMaxOfUsual * max_ns[edge]});
+        dur -= known_ns * (1 - it->second);
+      };
 }
 
 CauseWorld both(const CauseWorld& first, const CauseWorld& second) {
