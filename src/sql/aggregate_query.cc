@@ -239,7 +239,7 @@ class Block {
         grouped_.insert(one->column.name);
         continue;
       }
-      // Its columns make the groups; nothing in it is added up.
+      // Its columns make the groups; nothing in it is aggregated.
       reading_groups_ = true;
       const bool fine = named ? walk(term, false) : walk(term, true);
       reading_groups_ = false;
@@ -332,7 +332,7 @@ class Block {
       else if (name == "avg")
         reported = "(1.0 * sum(aggregate_sum_" + number + ") / sum(aggregate_known_" + number + "))";
       else if (name == "min" || name == "max")
-        reported = name + "(added_" + name + "_" + number + ")";
+        reported = name + "(aggregate_" + name + "_" + number + ")";
       else
         return false;
       numbers_.insert(number);

@@ -268,7 +268,7 @@ class SumsCursor : public Cursor {
     if (column < layout_.count_column()) {
       const Field field = layout_.specs[column].field;
       if (std::find(keys_.begin(), keys_.end(), field) == keys_.end())
-        return sqlite3_result_error(out, "slices were not added up by this column", -1);
+        return sqlite3_result_error(out, "slices were not aggregated by this column", -1);
       const bool by_lane = axis_of(field) == Axis::kLane && group.lane == SIZE_MAX;
       return show_slice(*data_, group.part, by_lane ? data_->lane_of(group.part, group.slice) : group.lane, group.slice,
                         field, out);
@@ -278,7 +278,7 @@ class SumsCursor : public Cursor {
     const int place = column - layout_.count_column() - 1;
     const Field field = layout_.numbers[place / kOfANumber];
     const auto asked = std::find(numbers_.begin(), numbers_.end(), field);
-    if (asked == numbers_.end()) return sqlite3_result_error(out, "this column was not added up", -1);
+    if (asked == numbers_.end()) return sqlite3_result_error(out, "this column was not aggregated", -1);
     const Number& number =
         sums_[piece_].numbers[group_ * numbers_.size() + static_cast<size_t>(asked - numbers_.begin())];
     if (place % kOfANumber == 0) return show(out, number.known);
