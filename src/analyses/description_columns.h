@@ -1,7 +1,6 @@
 // The columns of pandas' describe(), which HTA's tables of statistics end with.
 #pragma once
 
-#include <utility>
 #include <vector>
 
 #include "model/table.h"

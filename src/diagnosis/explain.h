@@ -2,9 +2,6 @@
 // saves most first.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/explanation.h"
 #include "model/trace.h"

@@ -2,8 +2,6 @@
 // repetition or contradiction.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/causes/findings.h"
 
 namespace stageline {

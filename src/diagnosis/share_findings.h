@@ -2,7 +2,6 @@
 // replicas that wait for the last one.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

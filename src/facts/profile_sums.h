@@ -2,7 +2,6 @@
 // the same sums; explain and figures read them here.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>

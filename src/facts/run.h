@@ -11,11 +11,9 @@
 // rooms.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <typeindex>
 #include <unordered_map>
 

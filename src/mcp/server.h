@@ -9,10 +9,8 @@
 // (the skill's workflows).
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "mcp/tools.h"
 

@@ -6,7 +6,6 @@
 #include <functional>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "model/trace.h"

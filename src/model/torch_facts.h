@@ -2,7 +2,6 @@
 // counts.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>

@@ -25,11 +25,9 @@
 // Building takes O(slices of the part), a replay O(host items + device work).
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "base/by_enum.h"

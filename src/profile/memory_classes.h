@@ -1,7 +1,6 @@
 // Estimates the purpose of a block of memory, from the operator that allocated it, the time, and its lifetime.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <vector>
 

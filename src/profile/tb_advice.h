@@ -2,7 +2,6 @@
 // docs/analyses/tb-overview.md.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

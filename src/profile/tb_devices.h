@@ -2,7 +2,6 @@
 // docs/analyses/tb-overview.md.
 #pragma once
 
-#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>

@@ -9,7 +9,6 @@
 // Definitions, and what TensorBoard's profiler plugin did differently: docs/analyses/tb-overview.md.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>

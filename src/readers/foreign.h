@@ -1,8 +1,6 @@
 // Recognises files that users try although no reader takes them, to name them and say what to do instead.
 #pragma once
 
-#include <optional>
-#include <string>
 #include <string_view>
 
 namespace stageline {

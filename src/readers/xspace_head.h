@@ -2,8 +2,6 @@
 // JSON next to them. The readers of both formats ask this, so that exactly one of them takes the source and says so.
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -2,8 +2,6 @@
 // refused, and the refusal gives the reason.
 #pragma once
 
-#include <string>
-
 namespace stageline::sql {
 
 // The callback for sqlite3_set_authorizer(). `stopped` is a Stopped, which gets the reason of a refusal.

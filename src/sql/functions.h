@@ -11,7 +11,6 @@
 
 #include <sqlite3.h>
 
-#include <string>
 #include <vector>
 
 namespace stageline::sql {

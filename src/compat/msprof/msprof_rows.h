@@ -1,7 +1,6 @@
 // Makes StepTaskInfo and links as msprof-analyze does, faults included.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

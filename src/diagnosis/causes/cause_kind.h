@@ -2,9 +2,7 @@
 // all kinds; each is a folder with the search (suspect.cc) and the words (tell.cc) of its own.
 #pragma once
 
-#include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 

@@ -1,7 +1,6 @@
 // The facts that findings and the headline are made of.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "model/trace.h"

@@ -1,8 +1,6 @@
 // Makes the first lines of a report: the step time, the share of it that is not computing, and its parts.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/causes/finding_facts.h"
 #include "model/finding.h"
 #include "pipeline/measure/waterfall.h"

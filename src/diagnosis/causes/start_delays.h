@@ -12,7 +12,6 @@
 #include <map>
 #include <memory>
 #include <set>
-#include <span>
 #include <tuple>
 #include <utility>
 #include <vector>

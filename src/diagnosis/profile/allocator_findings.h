@@ -1,8 +1,6 @@
 // Findings from snapshots of PyTorch's allocator: the reason why memory ran out, and the held memory that is unusable.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/causes/findings.h"
 #include "facts/run.h"
 

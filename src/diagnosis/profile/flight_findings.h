@@ -1,8 +1,6 @@
 // Findings from flight-recorder dumps: which rank hangs, where and since when, and which calls mismatch.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/causes/findings.h"
 #include "facts/run.h"
 

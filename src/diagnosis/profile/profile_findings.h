@@ -1,8 +1,6 @@
 // Findings of profiler traces: the headline, the span as a bar, and what to do.
 #pragma once
 
-#include <vector>
-
 #include "diagnosis/causes/findings.h"
 #include "diagnosis/profile/rank_losses.h"
 #include "facts/profile_sums.h"

@@ -2,7 +2,6 @@
 // saving of each cause is estimated by the replay in profile/device_timeline.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

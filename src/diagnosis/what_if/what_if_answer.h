@@ -1,7 +1,6 @@
 // `stageline what-if`: parses the user's own changes and writes the answer as tables.
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 

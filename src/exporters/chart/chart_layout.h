@@ -11,7 +11,6 @@
 //            ▁▁▁▁▁▁   ▁▁▁▁            theory: a thin ghost under each row
 #pragma once
 
-#include <array>
 #include <functional>
 #include <string>
 #include <string_view>

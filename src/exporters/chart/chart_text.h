@@ -6,7 +6,6 @@
 
 #include <cairo.h>
 
-#include <string>
 #include <string_view>
 
 namespace stageline {

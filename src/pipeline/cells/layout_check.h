@@ -1,8 +1,6 @@
 // Checks whether what the user says about ranks and stages can be true.
 #pragma once
 
-#include <string>
-
 #include "base/result.h"
 #include "model/trace.h"
 #include "pipeline/cells/layout_options.h"

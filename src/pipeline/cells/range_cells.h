@@ -7,8 +7,6 @@
 // two cells with the times and the slice of that range.
 #pragma once
 
-#include <vector>
-
 #include "model/trace.h"
 #include "pipeline/cells/cell_rules.h"
 #include "pipeline/cells/range_labels.h"

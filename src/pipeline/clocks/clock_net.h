@@ -1,7 +1,6 @@
 // Solves the clocks of a run: nodes are (clock, segment), edges are ties.
 #pragma once
 
-#include <cstdint>
 #include <vector>
 
 #include "pipeline/clocks/clock_edge.h"

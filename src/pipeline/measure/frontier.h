@@ -10,7 +10,6 @@
 // Waiting is included; the replays of pipeline/measure/waterfall.h find its cause.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,6 @@
 // The work of a step before its pipeline's first cell and after the last one.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

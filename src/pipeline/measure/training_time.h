@@ -10,7 +10,6 @@
 // Only durations are compared, so this works on clocks that were not aligned.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>

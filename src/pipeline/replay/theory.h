@@ -9,7 +9,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 
 #include "model/theory.h"
 #include "pipeline/order/rank_lists.h"

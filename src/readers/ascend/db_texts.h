@@ -4,8 +4,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "base/sqlite_db.h"
 #include "readers/ascend/part_builder.h"

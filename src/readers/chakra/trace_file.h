@@ -5,7 +5,6 @@
 // Source of the fields: mlcommons/chakra schema/protobuf/et_def.proto.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <string_view>
 

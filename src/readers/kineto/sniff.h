@@ -1,7 +1,6 @@
 // Finds which files are Chrome traces, and which of those are PyTorch profiler traces by their own words.
 #pragma once
 
-#include <string>
 #include <string_view>
 
 #include "readers/reader.h"

@@ -1,9 +1,7 @@
 // The columns of a table of operations, found by the names in its first line.
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

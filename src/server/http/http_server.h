@@ -10,7 +10,6 @@
 // a few threads.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>

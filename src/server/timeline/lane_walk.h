@@ -6,7 +6,6 @@
 // Cells enclose nothing: the cell in the row below another ran in parallel, as the backward of an overlapped F&B.
 #pragma once
 
-#include <algorithm>
 #include <vector>
 
 #include "server/timeline/row_index.h"

@@ -4,7 +4,6 @@
 // distance from it, in one byte each where all of them fit, else in two or four.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>

@@ -12,10 +12,8 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <mutex>
-#include <string>
 #include <vector>
 
 #include "model/trace.h"
