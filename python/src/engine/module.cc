@@ -8,6 +8,7 @@
 #include "exporters/exporter.h"
 #include "frame_type.h"
 #include "long_call.h"
+#include "readers/reader.h"
 #include "run_type.h"
 
 namespace stageline::python {

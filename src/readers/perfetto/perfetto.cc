@@ -7,6 +7,7 @@
 #include "base/error_words.h"
 #include "base/parallel.h"
 #include "base/perfetto_fields.h"
+#include "base/text.h"
 #include "readers/common/machines.h"
 #include "readers/common/ops.h"
 #include "readers/common/perfetto_head.h"
