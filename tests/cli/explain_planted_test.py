@@ -341,6 +341,7 @@ class ExplainPlanted(Case):
     def test_diff_names_what_became_longer_and_not_the_stage_that_paces_it(self):
         for name, words, cause, how in (
                 ('micro-batch', 'micro-batch 2, on every stage', lambda st, d, s, k, mb: 2.5 if mb == 2 else 1, {}),
+                ('kind', 'the backward of every stage', lambda st, d, s, k, mb: 1.5 if k == 'B' else 1, {}),
                 ('replicas', 'replicas of different speed', lambda st, d, s, k, mb: 1 + 0.1 * d, dict(dp=4)),
                 ('replica', 'replica 1, all its ranks', lambda st, d, s, k, mb: 1.3 if d == 1 else 1, dict(dp=4)),
                 ('routing', 'less balanced', lambda st, d, s, k, mb: experts(st, d, s, mb), dict(dp=2, steps=16)),

@@ -167,4 +167,9 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
   group.pause_ns = held / paused;
 }
 
+Text kind_words(CellKind kind) {
+  const std::string name = "diff.kind." + std::string(kind_code(kind));
+  return has_words(name) ? words(name) : Text{std::string(kind_name(kind)), std::string(kind_code(kind))};
+}
+
 }  // namespace stageline

@@ -32,4 +32,7 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
 // `changes_ns` is B − A of each operation. O(n log n).
 void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group);
 
+// "weight gradient", "forward", …
+Text kind_words(CellKind kind);
+
 }  // namespace stageline

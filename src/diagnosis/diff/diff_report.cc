@@ -8,6 +8,7 @@
 #include "base/words.h"
 #include "diagnosis/causes/beyond_noise.h"
 #include "diagnosis/causes/place_text.h"
+#include "diagnosis/diff/diff_groups.h"
 
 namespace stageline {
 namespace {
@@ -18,11 +19,6 @@ constexpr double kSameMean = 0.005;  // means that differ by a smaller share are
 // Share of A's step; for a change this large that may be noise, more steps should be recorded.
 constexpr double kLargeChange = 0.05;
 constexpr int64_t kManySteps = 20;  // with this many steps, recording more would not help
-
-Text kind_words(CellKind kind) {
-  const std::string name = "diff.kind." + std::string(kind_code(kind));
-  return has_words(name) ? words(name) : Text{std::string(kind_name(kind)), std::string(kind_code(kind))};
-}
 
 Text stage_words(int32_t stage) { return place_text({.kind = PlaceKind::kStage, .stage = stage}); }
 

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 
@@ -276,9 +277,52 @@ class Differ {
     add_recorded(std::move(group), 0, true);
   }
 
+  // Makes one group of the work of one kind where it changed on all stages alike.
+  void join_stages() {
+    std::map<CellKind, std::vector<size_t>> of_kind;
+    std::set<int32_t> stages;
+    std::set<CellKind> kinds;
+    for (uint32_t op = 0; op < b_.graph.size(); ++op)
+      if (is_compute(b_.graph.kind[op])) stages.insert(b_.graph.stage(op)), kinds.insert(b_.graph.kind[op]);
+    std::vector<DiffGroup>& groups = diff_.groups;
+    for (size_t i = 0; i < groups.size(); ++i)
+      if (const DiffGroup& g = groups[i];
+          g.cause == DiffCause::kCompute && g.what.empty() && g.part == kUnknown && g.stage != kUnknown && g.a_ns > 0)
+        of_kind[g.kind].push_back(i);
+    std::erase_if(of_kind, [&](const auto& one) {
+      constexpr double kAlike = 0.5;
+      std::vector<double> changes;
+      for (const size_t i : one.second) changes.push_back(groups[i].b_ns / groups[i].a_ns - 1);
+      const auto [least, most] = std::minmax_element(changes.begin(), changes.end());
+      const bool longer = *least >= kMinDiffShare && *least >= kAlike * *most;
+      const bool shorter = *most <= -kMinDiffShare && *most <= kAlike * *least;
+      return changes.size() < 3 || changes.size() != stages.size() || !(longer || shorter);
+    });
+    std::set<size_t> joined;
+    if (of_kind.size() == kinds.size()) return;  // all work changed, and not that of one kind
+    for (const auto& [kind, list] : of_kind) {
+      DiffGroup all = groups[list.front()];
+      all.stage = kUnknown, all.what = words("diff.what.stages", Args().set("kind", kind_words(kind)));
+      all.a_ns = all.b_ns = all.effect_ns = all.error_ns = all.per_rank = 0, all.count = 0;
+      for (const size_t i : list) {
+        const DiffGroup& one = groups[i];
+        all.a_ns += one.a_ns * one.count, all.b_ns += one.b_ns * one.count, all.count += one.count;
+        all.effect_ns += one.effect_ns, all.error_ns = std::hypot(all.error_ns, one.error_ns);
+        all.per_rank = std::max(all.per_rank, one.per_rank), all.certain = all.certain && one.certain;
+      }
+      all.a_ns /= all.count, all.b_ns /= all.count;
+      all.sure = is_sure(all.effect_ns, all.error_ns);
+      groups[list.front()] = std::move(all);
+      joined.insert(list.begin() + 1, list.end());
+    }
+    size_t at = 0;
+    std::erase_if(groups, [&](const DiffGroup&) { return joined.contains(at++); });
+  }
+
   // Sorts the groups and adds what the replays do not explain.
   void finish() {
     std::vector<DiffGroup>& groups = diff_.groups;
+    join_stages();
     const auto first = groups.begin() + (!groups.empty() && groups[0].cause == DiffCause::kSchedule);
     std::stable_sort(first, groups.end(), [](const DiffGroup& x, const DiffGroup& y) {
       return std::tuple(x.cause == DiffCause::kMore, -std::abs(x.effect_ns)) <
