@@ -157,7 +157,11 @@ def info(run):
 def waterfall(run):
     told = answer('analyze', 'waterfall', run, '--table', 'waterfall', '--json')
     rows = {row['part']: row['mean_ns'] for row in told['tables'][0]['rows']} if told else {}
-    return known({'step_period_no_outliers': rows.get('period')})
+    if 'period' not in rows:
+        return {}
+    bars = {'compute': 'compute', 'schedule bubble': 'bubble', 'stage imbalance': 'imbalance', 'jitter': 'jitter', 'message latency': 'message',
+            'waiting for other replicas': 'replicas', 'unexplained': 'rest', 'between steps': 'between'}
+    return known({'step_period_no_outliers': rows['period']} | {'part.' + bar: rows.get(row) for row, bar in bars.items()})
 
 
 def what_if(run):
@@ -191,7 +195,7 @@ def python(run):
     import stageline as package
     warnings.simplefilter('ignore')  # flaws of the fixtures
     trace = package.open(str(run), progress=False)
-    found = {name: trace.figures[name].value for name in ('step_period', 'steps_all', 'ranks', 'recording')}
+    found = {name: trace.figures[name].value for name in trace.figures}
     told = trace.explain()
     found |= {'lost': told.lost_ns if told.step_ns else None, 'step_period': told.step_ns or None, 'steps_usual': told.steps or None}
     return found
