@@ -444,6 +444,18 @@ def check_words_of_analyses():
             problem(SRC / 'analyses', 0, f'no title of {name}: add it under "answers" to the words.json of its folder')
 
 
+def check_tables():
+    """Code fills tables that a words.json declares (src/model/table_spec.h), and every analysis has one."""
+    declared = {f'{owner}/{table}' for path in SRC.rglob('words.json') for owner, tables in json.loads(path.read_text()).get('tables', {}).items() for table in tables}
+    for path in sorted(SRC.rglob('*.cc')):
+        for name in re.findall(r'declared_table\("([^"]+)"', path.read_text()):
+            if name not in declared:
+                problem(path, 0, f'no words.json declares the table "{name}"')
+    for _, name in registered('analyses'):
+        if not any(table.startswith(name + '/') for table in declared):
+            problem(SRC / 'analyses', 0, f'the analysis {name} has no table: add it under "tables" to the words.json of its folder')
+
+
 def check_sentences():
     """Logic holds no sentence: English and Chinese are side by side in words.json of the room, and each name there is used."""
     code = {path: path.read_text() for path in sorted([*SRC.rglob('*.cc'), *SRC.rglob('*.h')])}
@@ -582,6 +594,7 @@ def main():
     check_tracked_files()
     check_words()
     check_words_of_analyses()
+    check_tables()
     check_sentences()
     check_problems()
     check_findings()

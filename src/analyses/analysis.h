@@ -18,26 +18,13 @@
 
 namespace stageline {
 
-using Type = ColumnType;  // the word for it in lists of columns
-
-struct AnalysisTable {
-  enum Extent : uint8_t { kAll, kRunAddsColumns };
-  const char* name;     // "ranks"
-  const char* summary;  // one line
-  // Returns the columns of Stageline's answer (not another tool's) without options. They are known before anything
-  // runs, because run() makes its table of them; SQL, Python and the documentation read them here. Options may add
-  // columns, and the words of columns may differ between runs (in_words_of).
-  std::vector<ColumnSpec> (*columns)();
-  Extent extent = kAll;  // kRunAddsColumns: the run may add further columns, depending on what was recorded
-};
-
 // An option of one analysis: `--name VALUE` on the command line. The typed getters check values of the kinds BOOL
 // (true, false; the flag alone means true), N (whole number), X (number), LIST and TEXT.
 struct AnalysisOption {
-  const char* name;     // "num-kernels"
-  const char* value;    // placeholder: "N", "BOOL", "TEXT", …
-  const char* help;     // one sentence that describes the default
-  const char* choices;  // comma list, or "" when any value may be given
+  std::string name;     // "num-kernels"
+  std::string value;    // placeholder: "N", "BOOL", "TEXT", …
+  std::string help;     // one sentence that describes the default
+  std::string choices;  // comma list, or "" when any value may be given
 };
 
 // The options as given. Getters return the fallback when an option was not given. Errors: kUsage naming the option.
@@ -117,12 +104,16 @@ const char* needs_name(AnalysisNeeds needs);
 struct Analysis {
   const char* name;  // "pipeline-summary"
   const char* summary;
-  std::vector<AnalysisTable> tables;  // in the order in which run() returns them
+  // Returns the tables of Stageline's answer (not another tool's) without options, in the order in which run() returns
+  // them. words.json has them (model/table_spec.h), so SQL, Python and the documentation know them before anything
+  // runs. Options may add columns, and the words of columns may differ between runs (in_words_of).
+  const std::vector<const TableSpec*>& tables() const { return declared_tables(name); }
+  // "options" of words.json: {"slow-rank": {"late": ["TIME", "A vote needs …"]}}, a placeholder, help and choices.
+  const std::vector<AnalysisOption>& options() const;
   // Errors: kBadInput when the input holds nothing to analyse. With --compat, also when the other tool itself fails,
   // with that tool's reason.
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
-  std::vector<AnalysisOption> options = {};  // NOLINT(readability-redundant-member-init): GCC wants it
   const char* compat = "";                   // tools whose answers --compat gives, as a comma list: "hta", "msprof"
   const char* format = "";       // another tool's layout that --format accepts besides text, csv and json: "torch"
   bool takes_summaries = false;  // for kTorch: also answers for ranks that have sums for each step but no slices

@@ -1,5 +1,6 @@
 #include "analyses/analysis.h"
 #include "base/text.h"
+#include "base/word_files.h"
 
 namespace stageline {
 
@@ -20,6 +21,21 @@ const Analysis* find_analysis(std::string_view name) {
   for (const Analysis* analysis : analyses())
     if (analysis->name == dashed(name)) return analysis;
   return nullptr;
+}
+
+const std::vector<AnalysisOption>& Analysis::options() const {
+  static const auto declared = [] {
+    std::map<std::string, std::vector<AnalysisOption>, std::less<>> all;
+    for_each_declared("options", [&](std::string_view analysis, const simdjson::dom::element& own) {
+      for (const auto& [option, from] : simdjson::dom::object(own))
+        all[std::string(analysis)].push_back(
+            {std::string(option), declared_text(from, 0), declared_text(from, 1), declared_text(from, 2)});
+    });
+    return all;
+  }();
+  static const std::vector<AnalysisOption> none;
+  const auto at = declared.find(name);
+  return at == declared.end() ? none : at->second;
 }
 
 const char* needs_text(AnalysisNeeds needs) {

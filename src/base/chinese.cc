@@ -1,14 +1,14 @@
 #include "base/chinese.h"
 
-#include <simdjson.h>
-
 #include <map>
 #include <string>
 
+#include "base/word_files.h"
+
 namespace stageline {
 
-// cmake/chinese.cmake writes these.
-extern const std::string_view kChineseNames, kWords;
+// cmake/chinese.cmake writes this.
+extern const std::string_view kChineseNames;
 
 namespace {
 
@@ -20,19 +20,15 @@ struct Dictionary {
   Dictionary() {
     simdjson::dom::parser parser;
     simdjson::dom::object shared;
-    if (!parser.parse(kChineseNames.data(), kChineseNames.size()).get(shared)) add(shared, names);
-    simdjson::dom::array files;
-    if (parser.parse(kWords.data(), kWords.size()).get(files)) return;
-    for (const auto& file : files) {
-      simdjson::dom::object own;
-      if (!file["columns_zh"].get(own)) add(own, names);
-      if (!file["sentences_zh"].get(own)) add(own, sentences);
-    }
-  }
-
-  static void add(const simdjson::dom::object& from, Texts& to) {
-    for (const auto& field : from)
-      if (std::string_view text; !field.value.get(text)) to.emplace(field.key, text);
+    const auto add_to = [](Texts& to) {
+      return [&to](std::string_view key, const simdjson::dom::element& value) {
+        if (std::string_view text; !value.get(text)) to.emplace(key, text);
+      };
+    };
+    if (!parser.parse(kChineseNames.data(), kChineseNames.size()).get(shared))
+      for (const auto& [key, value] : shared) add_to(names)(key, value);
+    for_each_declared("columns_zh", add_to(names));
+    for_each_declared("sentences_zh", add_to(sentences));
   }
 };
 

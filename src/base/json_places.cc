@@ -1,6 +1,5 @@
 #include "base/json_places.h"
 
-#include <algorithm>
 #include <memory>
 
 namespace stageline {

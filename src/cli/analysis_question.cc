@@ -43,9 +43,9 @@ Result<std::vector<const Analysis*>> chosen_analyses(const std::string& list) {
 Status check_table(const std::vector<const Analysis*>& chosen, const std::string& name) {
   std::string list;
   for (const Analysis* analysis : chosen)
-    for (const AnalysisTable& table : analysis->tables) {
-      if (name == table.name) return {};
-      append_item(list, table.name);
+    for (const TableSpec* table : analysis->tables()) {
+      if (name == table->name) return {};
+      append_item(list, table->name);
     }
   return make_error(ErrorCode::kUsage, std::string(chosen[0]->name) + " has no table \"" + name + "\"",
                     "its tables are " + list);
@@ -71,7 +71,7 @@ Status check_format(const std::vector<const Analysis*>& chosen, const std::strin
 Arguments with_ranks(Arguments arguments, const std::vector<const Analysis*>& chosen) {
   if (!arguments.has("rank") || arguments.has("ranks")) return arguments;
   for (const Analysis* analysis : chosen)
-    for (const AnalysisOption& option : analysis->options)
+    for (const AnalysisOption& option : analysis->options())
       if (std::string_view(option.name) == "rank") return arguments;
   arguments.set("ranks", arguments.get("rank"));
   arguments.drop("rank");
@@ -93,7 +93,7 @@ Result<AnalysisInput> analysis_input(const Arguments& arguments, const std::vect
     if (std::find(common.begin(), common.end(), name) != common.end()) continue;
     bool known = false;
     for (const Analysis* analysis : chosen)
-      for (const AnalysisOption& option : analysis->options) {
+      for (const AnalysisOption& option : analysis->options()) {
         if (name != option.name) continue;
         known = true;
         const std::string value = arguments.get(name);

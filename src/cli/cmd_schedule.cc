@@ -66,17 +66,7 @@ Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& s
 }
 
 Table ranks_table(const Answer& a) {
-  using Type = ColumnType;
-  Table table(
-      "ranks", "Ranks",
-      {{"rank", "rank", Type::kInteger, "Rank of the pipeline"},
-       {"busy_ns", "busy", Type::kDuration, "Sum of the cells"},
-       {"span_bubble_ns", "span bubble", Type::kDuration, "Span of the pipeline minus busy: what the job pays"},
-       {"inner_bubble_ns", "inner bubble", Type::kDuration,
-        "From the rank's own first start to its own last end, minus busy"},
-       {"activations", "activations", Type::kInteger, "Most chunks' activations held at once, given back with B or W"},
-       {"activations_published", "published", Type::kInteger, "The published number of the same"},
-       {"activations_input", "given back with I", Type::kInteger, "The same if I already gave them back"}});
+  Table table(declared_table("generated-schedule/ranks"));
   for (uint32_t r = 0; r < a.numbers.ranks.size(); ++r) {
     const RankNumbers& n = a.numbers.ranks[r];
     table.add_row({r, n.busy_ns, n.span_bubble_ns, n.inner_bubble_ns, int64_t{n.activations},

@@ -121,22 +121,4 @@ Result<int> run_sql(const Arguments& arguments) {
   return kExitGood;
 }
 
-Command sql_command() {
-  return {"sql",
-          {"PATH… [QUERY]", 1, -1},
-          "Query a run in SQL: slices, kernels, cells, steps and every analysis are tables",
-          "The last argument is the query, unless a file of that name exists. The language is SQLite's; queries run "
-          "on the run itself, cannot change it, and cannot access files or other databases. Times are nanoseconds "
-          "from the run's first slice. --schema lists tables and columns. Separate statements with ; (CREATE TEMP "
-          "VIEW may come first); only the rows of the last one are printed. Without a query, starts a prompt or "
-          "reads standard input.",
-          with_open("file format json output force rows wide timeout schema table range align trust-clocks align-on"),
-          run_sql,
-          {{"format", "KIND", "text (default), csv, json or arrow (a stream for pyarrow, polars, DuckDB)",
-            "text,csv,json,arrow"},
-           {"rows", "N", "Maximum rows; 0: all; default all, as text 100, on a terminal 40"},
-           {"table", "NAME", "Only the columns of this table, analyses too"},
-           {"wide", "", "Do not shorten texts; default: cut in the middle to 60 columns"}}};
-}
-
 }  // namespace stageline

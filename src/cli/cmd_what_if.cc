@@ -109,6 +109,8 @@ std::string what_if_text(const WhatIf& model, const FixList& list, const Termina
   return out;
 }
 
+}  // namespace
+
 Result<int> run_what_if(const Arguments& arguments) {
   TRY(terminal, terminal_for(arguments));
   const std::string format = arguments.has("json") ? "json" : arguments.get("format", "text");
@@ -138,32 +140,6 @@ Result<int> run_what_if(const Arguments& arguments) {
   flaws.merge(notes);
   print_notes(*terminal, flaws, arguments.operands[0]);
   return kExitGood;
-}
-
-}  // namespace
-
-Command what_if_command() {
-  return {"what-if",
-          {"PATH…", 1, -1},
-          "Simulate fixes of a run and estimate what each would save",
-          "Simulates the run with balanced stages, replaced slow ranks, other schedules at the same memory, and "
-          "more micro-batches. Also simulates it without slow links, launch delays and jitter, and with the best "
-          "changes together. Sorts by the saving per step. --scale, --schedule, --micro-batches and --latency "
-          "describe a change of yours; all of them apply together.",
-          with_open("scale schedule chunks group micro-batches latency layers more-memory json format output force align "
-                    "trust-clocks align-on"),
-          run_what_if,
-          {{"scale", "KEY=VALUE,…",
-            "Scale or set the time of these cells: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, "
-            "kind, chunk, micro-batch, step; may be repeated"},
-           {"layers", "N | N,N,…", "Layers of the model, or of each stage as they are split now; default equal on all"},
-           {"more-memory", "", "Also try orders that need more activation memory than the present one"},
-           {"schedule", "NAME", "Simulate this schedule (see stageline help schedules)"},
-           {"chunks", "V", "Chunks a rank of --schedule"},
-           {"group", "G", "Micro-batches that take turns on a chunk, of --schedule"},
-           {"micro-batches", "M", "Simulate this number of micro-batches per step, each as recorded"},
-           {"latency", "L", "Simulate this time for every message; without a unit, ms"},
-           {"format", "KIND", "text (default), csv: the table of fixes, or json: all tables", "text,csv,json"}}};
 }
 
 }  // namespace stageline

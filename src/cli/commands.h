@@ -19,9 +19,7 @@ Result<int> run_analyze(const Arguments& arguments);
 Result<int> run_export(const Arguments& arguments);
 Result<int> run_export_stacks(const Arguments& arguments);
 Result<int> run_align(const Arguments& arguments);
-FlagNames with_open(std::string_view names);  // these flags, separated by blanks, and those of open_run()
-Command what_if_command();
-Command sql_command();
+Result<int> run_what_if(const Arguments& arguments);
 Result<int> run_sql(const Arguments& arguments);
 Result<int> run_mcp(const Arguments& arguments);
 Result<int> run_skill(const Arguments& arguments);

@@ -13,14 +13,14 @@ namespace stageline {
 inline constexpr std::string_view kBoolValue = "BOOL";  // placeholder of flags that may stand without a value
 
 struct Flag {
-  const char* name;          // without dashes
-  const char* value;         // placeholder: "DIR"; "" for a switch
-  const char* help;          // one sentence
-  const char* choices = "";  // comma list for completion and checking
+  std::string name;     // without dashes
+  std::string value;    // placeholder: "DIR"; "" for a switch
+  std::string help;     // one sentence
+  std::string choices;  // comma list for completion and checking
 };
 
 struct Operands {
-  const char* text;  // "PATH…"
+  std::string text;  // "PATH…"
   int min, max;      // −1: any number
 };
 
@@ -28,10 +28,10 @@ using FlagNames = std::vector<std::string_view>;
 
 class Arguments;
 struct Command {
-  const char* name;
+  std::string name;
   Operands operands;
-  const char* summary;  // one line
-  const char* details;  // paragraphs for --help and the man page
+  std::string summary;  // one line
+  std::string details;  // paragraphs for --help and the man page
   FlagNames flags;
   // Returns the exit code. The error, if any, is printed by the caller.
   Result<int> (*run)(const Arguments& arguments);

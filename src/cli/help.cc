@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <deque>
 
 #include "analyses/analysis.h"
 #include "base/text.h"
@@ -46,7 +45,7 @@ std::vector<Item> topic_items(std::string_view topic) {
   if (topic == "analyses")
     for (const Analysis* analysis : analyses()) {
       std::string tables;
-      for (const AnalysisTable& table : analysis->tables) append_item(tables, table.name);
+      for (const TableSpec* table : analysis->tables()) append_item(tables, table->name);
       items.push_back({analysis->name, std::string(analysis->summary) + ". Tables: " + tables});
     }
   if (topic == "exporters")
@@ -95,12 +94,10 @@ std::string analysis_help_text(const Analysis& analysis) {
   std::string out = std::string("stageline analyze ") + analysis.name +
                     (own_input ? " --control A --test B" : " PATH…") + "\n" + wrapped(analysis.summary, kWidth, 0) +
                     "\nTables:\n";
-  for (const AnalysisTable& table : analysis.tables) out += entry(table.name, table.summary, 26);
+  for (const TableSpec* table : analysis.tables()) out += entry(table->name, table->summary, 26);
   out += "\nOptions:\n";
-  for (const AnalysisOption& option : analysis.options) {
-    const Flag f = {option.name, option.value, option.help, option.choices};
-    out += entry(flag_head(f), f.help, 26);
-  }
+  for (const AnalysisOption& option : analysis.options())
+    out += entry(flag_head({option.name, option.value, option.help, option.choices}), option.help, 26);
   for (const std::string_view rival : split(analysis.compat, ','))
     if (!rival.empty())
       out += entry("--compat " + std::string(rival),
@@ -215,7 +212,7 @@ std::vector<std::string> value_words(const Flag& f) {
     for (const Item& item : topic_items("exporters")) words.push_back(item.name);
   if (std::string_view(f.name) == "table")
     for (const Analysis* analysis : analyses())
-      for (const AnalysisTable& table : analysis->tables) words.emplace_back(table.name);
+      for (const TableSpec* table : analysis->tables()) words.emplace_back(table->name);
   return words;
 }
 
@@ -225,19 +222,15 @@ bool takes_files(const Command& command) {
 
 // Returns every flag once, with the choices that any command gives it.
 std::vector<Flag> every_flag() {
-  static std::deque<std::string> kept;  // owns joined choices
   std::vector<Flag> flags = flag_table();
   for (const Command& command : command_table())
     for (const Flag& own : command.own_flags) {
       const auto same =
           std::find_if(flags.begin(), flags.end(), [&](const Flag& f) { return std::string_view(f.name) == own.name; });
-      if (same == flags.end()) {
+      if (same == flags.end())
         flags.push_back(own);
-      } else if (own.choices[0] != '\0' &&
-                 std::string_view(same->choices).find(own.choices) == std::string_view::npos) {
-        kept.push_back(same->choices[0] == '\0' ? own.choices : std::string(same->choices) + "," + own.choices);
-        same->choices = kept.back().c_str();
-      }
+      else if (own.choices[0] != '\0' && std::string_view(same->choices).find(own.choices) == std::string_view::npos)
+        append_item(same->choices, own.choices, ",");
     }
   return flags;
 }

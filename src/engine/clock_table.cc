@@ -53,27 +53,7 @@ double ppm_or_unknown(double drift) { return drift < 0 ? kNaN : ppm(drift); }
 }  // namespace
 
 Table clock_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool trusted) {
-  using Type = ColumnType;
-  Table table(
-      "clocks", "Clocks",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"host", "host", Type::kText, "Machine, where the source names it"},
-       {"reference", "reference", Type::kInteger, "Rank whose clock it is put on"},
-       {"offset_ns", "offset", Type::kDuration,
-        "This clock minus the reference's, in the middle of the run; empty when nothing ties it to another"},
-       {"offset_half_ns", "±", Type::kDuration,
-        "The true offset lies within ± this of it, by causality alone; empty when nothing bounds it"},
-       {"drift_ppb", "drift ppb", Type::kReal, "Nanoseconds that this clock gains in a second"},
-       {"drift_half_ppb", "± ppb", Type::kReal, "The true drift lies within ± this of it"},
-       {"messages", "matches", Type::kInteger, "Messages, collectives or gaps that its own ties stand on"},
-       {"method", "method", Type::kText,
-        "What leads to the reference: messages, collectives, compute gaps, an operator; shared clock: the source says "
-        "so; untied: nothing does; trusted: nothing does, and its stamps are taken as they are"},
-       {"from_ns", "from", Type::kTime, "Stamp from which this row holds, where the clock was set in mid-run"},
-       {"offset_error_ns", "likely error", Type::kDuration,
-        "How far the offset is likely off: one standard error, an estimate"},
-       {"drift_error_ppb", "likely ppb", Type::kReal, "How far the drift is likely off: one standard error"},
-       {"step", "step", Type::kInteger, "Step of which this row holds, where every step counts from its own zero"}});
+  Table table(declared_table("run/clocks"));
   const std::vector<StampsOfPart> stamps = stamps_of(trace);
   const bool steps = by_step(trace);
   for (size_t p = 0; p < trace.parts.size() && p < clocks.size(); ++p)
@@ -92,7 +72,6 @@ Table clock_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool 
 }
 
 Table clock_summary_table(const Trace& trace, const std::vector<ClockMap>& clocks, bool trusted) {
-  using Type = ColumnType;
   const std::vector<StampsOfPart> stamps = stamps_of(trace);
   const bool steps = by_step(trace);
   bool hosts = false, sets = false;
@@ -100,21 +79,11 @@ Table clock_summary_table(const Trace& trace, const std::vector<ClockMap>& clock
     hosts = hosts || !trace.parts[p].machine_name.empty();
     sets = sets || (!steps && clocks[p].segments.size() > 1);
   }
-  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"}};
-  if (hosts) columns.push_back({"host", "host", Type::kText, "Machine"});
-  if (steps) columns.push_back({"step", "step", Type::kInteger, "Each step counts from its own zero"});
-  if (sets) columns.push_back({"from_ns", "set after", Type::kDuration, "Since the rank's first cell"});
-  columns.insert(columns.end(), {{"reference", "reference", Type::kInteger, "Rank whose clock it is put on"},
-                                 {"offset_ns", "offset", Type::kDuration, "This clock minus the reference's"},
-                                 {"offset_error_ns", "likely off", Type::kDuration, "One standard error, an estimate"},
-                                 {"offset_half_ns", "at most ±", Type::kDuration, "By causality alone"}});
-  if (!steps) {
-    columns.push_back({"drift_ppm", "drift ppm", Type::kReal, "Microseconds that this clock gains in a second"});
-    columns.push_back({"drift_error_ppm", "likely off ppm", Type::kReal, "One standard error, an estimate"});
-  }
-  columns.push_back({"messages", "matches", Type::kInteger, "That its own ties stand on"});
-  columns.push_back({"method", "method", Type::kText, "What leads to the reference"});
-  Table table("clocks", "Clocks", std::move(columns));
+  TableSpec spec = declared_table("run/clocks/summary");
+  for (const auto& [name, wanted] : {std::pair{"host", hosts}, std::pair{"step", steps}, std::pair{"from_ns", sets},
+                                     std::pair{"drift_ppm", !steps}, std::pair{"drift_error_ppm", !steps}})
+    if (!wanted) std::erase_if(spec.columns, [&](const ColumnSpec& column) { return column.name == name; });
+  Table table(std::move(spec));
   for (size_t p = 0; p < trace.parts.size() && p < clocks.size(); ++p)
     for (const ClockSegment& s : clocks[p].segments) {
       const bool untied = is_untied(trace, s), nothing = untied && !is_measured(s.evidence) && !trusted;

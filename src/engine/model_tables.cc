@@ -17,19 +17,7 @@ using Value = Table::Value;
 }  // namespace
 
 Table cells_table(const Trace& trace) {
-  Table table(
-      "cells", "Cells",
-      {{"step", "step", ColumnType::kInteger, "Training step; null when the source does not say."},
-       {"dp", "dp", ColumnType::kInteger, "Data-parallel index of the rank."},
-       {"stage", "stage", ColumnType::kInteger, "Pipeline stage of the rank."},
-       {"rank", "rank", ColumnType::kInteger, "Global rank."},
-       {"machine", "machine", ColumnType::kInteger, "Index of the machine, in natural order of their names."},
-       {"kind", "kind", ColumnType::kText, "F, B, I, W, F&B, SF, RF, SB, RB, C, O or other; see docs/model.md."},
-       {"chunk", "chunk", ColumnType::kInteger, "Model chunk (virtual stage) within the rank."},
-       {"micro_batch", "micro-batch", ColumnType::kInteger, "Micro-batch index within the step."},
-       {"start_ns", "start", ColumnType::kTime, "Start on the rank's own clock."},
-       {"dur_ns", "duration", ColumnType::kDuration, "End minus start."},
-       {"name", "name", ColumnType::kText, "Name of the source slice; empty when the cell has none."}});
+  Table table(declared_table("run/cells"));
   const Cells& cells = trace.cells;
   for (size_t i = 0; i < cells.size(); ++i) {
     const Part& part = trace.parts[cells.part[i]];
@@ -52,20 +40,7 @@ Table cells_table(const Trace& trace) {
 }
 
 Table devices_table(const Trace& trace) {
-  Table table("devices", "Devices",
-              {{"rank", "rank", ColumnType::kInteger, "Global rank."},
-               {"machine", "machine", ColumnType::kInteger, "Index of the machine, in natural order of their names."},
-               {"machine_name", "host", ColumnType::kText, "Folder or host name; may be empty."},
-               {"device", "device", ColumnType::kInteger, "Index of the device within its machine."},
-               {"stage", "stage", ColumnType::kInteger, "Pipeline stage."},
-               {"dp", "dp", ColumnType::kInteger, "Data-parallel index."},
-               {"source", "source", ColumnType::kText, "The file this rank was read from."},
-               {"slices", "slices", ColumnType::kInteger, "Number of slices read from its file."},
-               {"cells", "cells", ColumnType::kInteger, "Number of pipeline cells recognised in them."},
-               {"start_ns", "start", ColumnType::kTime,
-                "Earliest start of its cells, or of its slices where it has no cells, on its own clock."},
-               {"end_ns", "end", ColumnType::kTime,
-                "Latest end of its cells, or of its slices where it has no cells, on its own clock."}});
+  Table table(declared_table("run/devices"));
   struct Sum {
     int64_t cells = 0;
     Span span;
@@ -93,14 +68,7 @@ Table devices_table(const Trace& trace) {
 bool is_of_clocks(const Diagnostic& diagnostic) { return diagnostic.name.starts_with("clock."); }
 
 Table diagnostics_table(const Diagnostics& diagnostics) {
-  Table table("diagnostics", "Flaws and notes",
-              {{"name", "name", ColumnType::kText, "Stable dotted name of the kind of problem."},
-               {"severity", "severity", ColumnType::kText, "info, warning (nothing was lost) or loss."},
-               {"count", "count", ColumnType::kInteger, "How often the problem was seen."},
-               {"file", "file", ColumnType::kText, "File in which the problem was seen first; may be empty."},
-               {"line", "line", ColumnType::kInteger, "Line in that file, from 1; null when unknown."},
-               {"byte", "byte", ColumnType::kInteger, "Byte in that file, from 0; null when unknown."},
-               {"message", "message", ColumnType::kText, "The problem, and what was kept of the input."}});
+  Table table(declared_table("run/diagnostics"));
   for (const Diagnostic& d : diagnostics.items())
     table.add_row({d.name, std::string(severity_name(d.severity)), d.count, d.first.file,
                    d.first.line > 0 ? d.first.line : kNullInteger, d.first.byte >= 0 ? d.first.byte : kNullInteger,
@@ -110,17 +78,7 @@ Table diagnostics_table(const Diagnostics& diagnostics) {
 
 Table steps_table(const Run& run) {
   const Trace& trace = run.trace();
-  Table table(
-      "steps", "Steps",
-      {{"step", "step", ColumnType::kInteger, "Number of the training step."},
-       {"rank", "rank", ColumnType::kInteger, "Global rank; null in a row that describes the step over all ranks."},
-       {"start_ns", "start", ColumnType::kTime,
-        "Earliest start in the step; in the row of one rank, on that rank's own clock."},
-       {"dur_ns", "duration", ColumnType::kDuration, "Latest end in the step minus the earliest start."},
-       {"pipeline_ns", "pipeline", ColumnType::kDuration,
-        "Latest end minus earliest start of the compute cells alone."},
-       {"outlier", "outlier", ColumnType::kInteger,
-        "1 where the step is so long that mean values leave it out, else 0; null where nothing decided this."}});
+  Table table(declared_table("run/steps"));
   if (trace.cells.size() > 0) {
     const PipelineSums& sums = sums_of(run);
     for (const StepSums& step : sums.steps)
@@ -141,18 +99,7 @@ Table steps_table(const Run& run) {
 
 Table messages_table(const Run& run) {
   const Trace& trace = run.trace();
-  Table table("messages", "Messages",
-              {{"step", "step", ColumnType::kInteger, "Training step; null when the source does not say."},
-               {"src_rank", "from", ColumnType::kInteger, "Global rank of the sender."},
-               {"dst_rank", "to", ColumnType::kInteger, "Global rank of the receiver."},
-               {"direction", "direction", ColumnType::kText,
-                "forward where the message carries activations, backward where it carries gradients."},
-               {"transfer_ns", "transfer", ColumnType::kDuration,
-                "Time that the message took; a value below 0 is an error of the clocks."},
-               {"bytes", "bytes", ColumnType::kInteger, "Size of the message; null when unknown."},
-               {"evidence", "evidence", ColumnType::kText,
-                "messages where sends and receives were recorded; gaps where the message is the time from the end of a "
-                "cell to the start of the one that waited."}});
+  Table table(declared_table("run/messages"));
   if (trace.cells.size() == 0) return table;
   const RunGraph& made = graph_of(run, LaunchRule::kInOrder);
   if (!made.graph) return table;

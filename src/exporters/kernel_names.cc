@@ -36,10 +36,8 @@ std::string_view telling_word(std::string_view inside) {
     while (end < inside.size() && is_word(inside[end])) ++end;
     const std::string_view word = inside.substr(at, end - at);
     const bool opens = end < inside.size() && inside[end] == '<';
-    const bool wraps =
-        opens && (word == "ReduceOp" || std::find(kWrappers.begin(), kWrappers.end(), word) != kWrappers.end());
-    if (!wraps && std::any_of(kEnds.begin(), kEnds.end(), [&](std::string_view e) { return word.ends_with(e); }))
-      return word;
+    const bool wraps = opens && (word == "ReduceOp" || std::ranges::find(kWrappers, word) != kWrappers.end());
+    if (!wraps && std::ranges::any_of(kEnds, [&](std::string_view e) { return word.ends_with(e); })) return word;
     if (first_long.empty() && word.size() >= kLongWord && std::isdigit(static_cast<unsigned char>(word[0])) == 0)
       first_long = word;
     at = end;
@@ -50,8 +48,7 @@ std::string_view telling_word(std::string_view inside) {
 bool is_generic(std::string_view name) {
   constexpr std::array<std::string_view, 4> kSigns = {"elementwise", "reduce", "multi_tensor", "foreach"};
   return name.ends_with("Kernel") || name.ends_with("Kernel2") ||
-         std::any_of(kSigns.begin(), kSigns.end(),
-                     [&](std::string_view sign) { return name.find(sign) != std::string_view::npos; });
+         std::ranges::any_of(kSigns, [&](std::string_view sign) { return name.find(sign) != std::string_view::npos; });
 }
 
 }  // namespace

@@ -165,7 +165,7 @@ class OverlayWriter {
   void separate(std::string_view gap) {
     if (any_written_) {
       const bool usual =
-          std::count(gap.begin(), gap.end(), ',') == 1 && gap.find_first_not_of(" \t\r\n,") == std::string_view::npos;
+          std::ranges::count(gap, ',') == 1 && gap.find_first_not_of(" \t\r\n,") == std::string_view::npos;
       write(usual ? gap : std::string_view(",\n"));
     }
     any_written_ = true;

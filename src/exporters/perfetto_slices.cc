@@ -201,8 +201,8 @@ void write_profiler_slices(const Trace& trace, ExportSink& sink, const PerfettoN
 }
 
 bool has_profiler_slices(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(),
-                     [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
+  return std::ranges::any_of(trace.parts,
+                             [](const Part& part) { return part.event_count > 0 && part.slices.has_facts(); });
 }
 
 int64_t first_slice_ns(const Trace& trace) {

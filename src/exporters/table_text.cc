@@ -108,8 +108,8 @@ class Shown {
         if (!fresh && it->second != text) taken.push_back(brief);
         short_.emplace(text, std::move(brief));
       }
-    std::sort(taken.begin(), taken.end());
-    std::erase_if(short_, [&](const auto& one) { return std::binary_search(taken.begin(), taken.end(), one.second); });
+    std::ranges::sort(taken);
+    std::erase_if(short_, [&](const auto& one) { return std::ranges::binary_search(taken, one.second); });
   }
 
   const Table& table_;

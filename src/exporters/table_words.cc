@@ -39,12 +39,12 @@ namespace {
 // Returns the Chinese word for `text` in a column with few fixed words; "" when it is not known.
 std::string_view chinese_word(const Table& table, const ColumnSpec& spec, const std::string& text) {
   const std::string_view known = chinese_name("value." + table.name() + "." + spec.name + "." + text);
-  if (!known.empty() || std::find(kSaysWords.begin(), kSaysWords.end(), spec.name) == kSaysWords.end()) return known;
+  if (!known.empty() || std::ranges::find(kSaysWords, spec.name) == kSaysWords.end()) return known;
   return chinese_name("word." + text);
 }
 
 bool says_words(const Table& table, const ColumnSpec& spec) {
-  return std::find(kSaysWords.begin(), kSaysWords.end(), spec.name) != kSaysWords.end() ||
+  return std::ranges::find(kSaysWords, spec.name) != kSaysWords.end() ||
          any_chinese_name("value." + table.name() + "." + spec.name + ".");
 }
 

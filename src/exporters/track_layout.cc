@@ -99,7 +99,7 @@ void add_lane_tracks(const Trace& trace, const uint32_t* first, const uint32_t* 
     track.end = layout.cells.size();
     layout.tracks.push_back(track);
   }
-  layout.cells_left_out += std::count(row.begin(), row.end(), kMaxRowsPerLane);
+  layout.cells_left_out += std::ranges::count(row, kMaxRowsPerLane);
 }
 
 void add_steps(const Cells& cells, TrackLayout& layout) {
@@ -114,7 +114,7 @@ void add_steps(const Cells& cells, TrackLayout& layout) {
     at->end_ns = std::max(at->end_ns, shown_end_ns(cells, i));
   }
   for (const auto& [number, step] : steps) layout.steps.push_back(step);
-  std::sort(layout.steps.begin(), layout.steps.end(), [](const StepSlice& a, const StepSlice& b) {
+  std::ranges::sort(layout.steps, [](const StepSlice& a, const StepSlice& b) {
     return std::tie(a.start_ns, a.step) < std::tie(b.start_ns, b.step);
   });
   std::vector<int64_t> start_ns, end_ns;
@@ -146,7 +146,7 @@ TrackLayout lay_out_tracks(const Trace& trace) {
   };
   std::vector<uint32_t> order(trace.parts.size());
   std::iota(order.begin(), order.end(), 0u);
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return place(a) < place(b); });
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) { return place(a) < place(b); });
 
   const Groups groups = group_by_lane(trace);
   layout.cells.reserve(groups.cells.size());

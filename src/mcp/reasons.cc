@@ -1,6 +1,5 @@
 #include "mcp/reasons.h"
 
-#include <algorithm>
 #include <cassert>
 
 #include "engine/engine.h"

@@ -149,7 +149,7 @@ Result<std::string> Tools::ask(const Value& arguments) {
   const Value options = arguments["options"];
   for (size_t i = 0; i < options.size(); ++i) {
     const std::string option = dashed(options.key(i).text());
-    const bool known = std::any_of(analysis->options.begin(), analysis->options.end(),
+    const bool known = std::any_of(analysis->options().begin(), analysis->options().end(),
                                    [&](const AnalysisOption& o) { return option == o.name; });
     if (!known)
       return wrong(name + " has no option \"" + clean_text(option, 60) + "\"", "call analyses for its options");

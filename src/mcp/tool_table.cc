@@ -1,163 +1,63 @@
 #include "mcp/tool_table.h"
 
 #include <algorithm>
+#include <map>
 
 #include "base/text.h"
+#include "base/word_files.h"
 #include "mcp/words.h"
 
 namespace stageline::mcp {
 namespace {
 
-const Argument kTrace = {"trace", 't', true, 10, "", "The id that open returned: \"t1\"."};
-const Argument kRows = {"rows", 'i', false, 200, "", "Maximum rows; default 50."};
+namespace dom = simdjson::dom;
 
-constexpr const char* kClaimSchema =
-    R"({"type":"object","required":["text","expect"],"additionalProperties":false,"properties":{)"
-    R"("text":{"type":"string","maxLength":500},"handle":{"type":"string","maxLength":40},)"
-    R"("at":{"type":"string","maxLength":200},"sql":{"type":"string","maxLength":20000},)"
-    R"("expect":{"type":"object","required":["value"],"additionalProperties":false,"properties":{)"
-    R"("value":{"type":["number","string","boolean"]},"unit":{"type":"string","maxLength":20},)"
-    R"("tolerance":{"type":"number","minimum":0}}}}})";
+// JSON Schemas of the types of answers' members, from "tool_types" of words.json.
+const std::string& schema_of(std::string_view type) {
+  static const auto schemas = [] {
+    std::map<std::string, std::string, std::less<>> all;
+    for_each_declared("tool_types", [&](std::string_view name, const dom::element& schema) {
+      all.emplace(name, simdjson::minify(schema));
+    });
+    return all;
+  }();
+  return schemas.find(type)->second;
+}
 
-// Holds JSON Schemas for the types of answers' members.
-constexpr std::pair<std::string_view, const char*> kTypes[] = {
-    {"text", R"({"type":"string"})"},
-    {"texts", R"({"type":"array","items":{"type":"string"}})"},
-    {"whole", R"({"type":"integer"})"},
-    {"whole?", R"({"type":["integer","null"]})"},
-    {"number?", R"({"type":["number","null"]})"},
-    {"truth", R"({"type":"boolean"})"},
-    {"object", R"({"type":"object"})"},
-    {"objects", R"({"type":"array","items":{"type":"object"}})"},
-    {"rows", R"({"type":"array","items":{"type":"array"}})"},
-    {"columns",
-     R"({"type":"array","items":{"type":"object","required":["name","unit"],"properties":{"name":{"type":"string"},)"
-     R"("unit":{"type":"string"},"help":{"type":"string"}}}})"},
-    {"handle", R"({"type":"string","pattern":"^h:t[0-9]+:[0-9a-f]{12}$"})"},
-    {"verdicts",
-     R"({"type":"array","items":{"type":"object","required":["text","verdict"],"properties":{)"
-     R"("text":{"type":"string"},"verdict":{"enum":["holds","does_not","cannot_tell"]},)"
-     R"("number":{"type":["number","string","boolean","null"]},"unit":{"type":"string"},"at":{"type":"string"},)"
-     R"("from":{"type":"string"},"why":{"type":"string"}}}})"},
-};
-#define TABLE "columns:columns rows:rows truncated:truth more:text~ "
+// The types of arguments by their names in words.json.
+constexpr std::pair<std::string_view, char> kArgumentTypes[] = {{"text", 't'},  {"whole", 'i'},  {"truth", 'b'},
+                                                                {"texts", 'a'}, {"object", 'o'}, {"claims", 'c'}};
+
+Tool tool_from(std::string_view name, const dom::element& from) {
+  Tool tool = {std::string(name),
+               declared_text(from, "description"),
+               {},
+               declared_text(from, "answer"),
+               from["writes"].error() == 0};
+  for (const auto& [argument, own] : dom::object(from["arguments"].value_unsafe())) {
+    const std::string type = declared_text(own, "type");
+    int64_t least = 1;
+    if (own["least"].get(least)) least = 1;
+    tool.arguments.push_back(
+        {std::string(argument),
+         std::ranges::find(kArgumentTypes, type, [](const auto& one) { return one.first; })->second,
+         own["required"].error() == 0, int64_t(own["most"]), declared_text(own, "choices"), declared_text(own, "help"),
+         least});
+  }
+  return tool;
+}
 
 }  // namespace
 
 const std::vector<Tool>& tool_table() {
-  static const std::vector<Tool> table = {
-      {"open",
-       "Read a run: files or folders of one training job below the allowed folders. Gives an id for the other tools, "
-       "and what was found.",
-       {{"paths", 'a', true, 64, "", "Files or folders."},
-        {"ranks", 't', false, 1000, "", "Only these ranks: 0-3,8."},
-        {"steps", 't', false, 100, "", "Only these steps, both ends included: 3:5."},
-        {"range", 't', false, 100, "", "Only this time from the start: 200ms:1.5s."},
-        {"align", 't', false, 10, "auto,always,never", "Whether the ranks' clocks are aligned; default auto."},
-        {"reader", 't', false, 40, "", "Use this reader instead of detecting the format."}},
-       "trace:text format:text description:text ranks:whole slices:whole cells:whole clock:text "
-       "epoch_ns:text closed:texts~ suits:texts diagnostics:objects diagnostics_count:whole"},
-      {"close", "Forget a run.", {kTrace}, "closed:text"},
-      {"analyses",
-       "Lists the analyses that ask can run here: names, summaries, tables, options. With words, the nearest first.",
-       {kTrace, {"about", 't', false, 200, "", "Words to rank by."}},
-       "analyses:objects count:whole left_out:whole"},
-      {"schema",
-       "Tables of sql, or the columns of one with units. Call it before sql.",
-       {kTrace, {"table", 't', false, 200, "", "A table's name."}},
-       TABLE "notes:texts~ handle:handle"},
-      {"explain",
-       "Explains where the time went: headline, parts that add up to 1, and findings, each with its cost, its fix and "
-       "the saving.",
-       {kTrace, {"lang", 't', false, 2, "en,zh", "Language of the sentences; default en."}},
-       "headline:text lead:text run:text step_ns:whole? lost_ns:whole? steps:whole parts:objects "
-       "findings:objects closing:text why_not:text handle:handle"},
-      {"ask",
-       "One analysis, one of its tables. Call analyses for names and options.",
-       {kTrace,
-        {"analysis", 't', true, 100, "", "Its name: waterfall."},
-        {"table", 't', false, 100, "", "Default its first."},
-        {"options", 'o', false, 50, "", "Options by name.", 0},
-        kRows,
-        {"sort", 't', false, 100, "", "A column to sort by, the largest first; -NAME: the smallest first."}},
-       "analysis:text table:text " TABLE "row_count:whole tables:texts notes:texts handle:handle"},
-      {"sql",
-       "Run one read-only SELECT (SQLite) on a run. Times are ns. Call schema first; never guess columns.",
-       {kTrace, {"query", 't', true, 20'000, "", "The statement."}, kRows},
-       TABLE "notes:texts~ handle:handle"},
-      {"slices",
-       "Slices (operators, calls, kernels, ranges) that fit all that is given, with ids; how many there are and their "
-       "time, too.",
-       {kTrace,
-        {"name", 't', false, 1000, "", "The whole name; * stands for anything."},
-        {"rank", 'i', false, INT32_MAX, "", "Of this rank.", 0},
-        {"step", 'i', false, INT32_MAX, "", "Of this step.", 0},
-        {"class", 't', false, 20, "COMPUTATION,COMMUNICATION,MEMORY", "Device work of this class."},
-        {"from_ns", 'i', false, INT64_MAX, "", "That end after this, from the run's start.", 0},
-        {"to_ns", 'i', false, INT64_MAX, "", "That start before this.", 0},
-        {"under", 't', false, 1000, "", "Below a slice of this name, on its thread or launched by it; * as above."},
-        {"min_ns", 'i', false, INT64_MAX, "", "That take at least this.", 0},
-        {"order", 't', false, 10, "longest,start", "Default longest first."},
-        kRows},
-       "count:whole total_ns:whole " TABLE "query:text handle:handle"},
-      {"slice",
-       "Everything about one slice: its columns, its arguments in the file, what is around it, what it called and "
-       "launched.",
-       {kTrace, {"id", 'i', true, INT64_MAX, "", "As slices, sql and tables give it.", 0}},
-       "slice:object device_work:object~ arguments:objects path:objects children:objects kernels:objects "
-       "kernel_count:whole kernel_total_ns:whole? notes:texts handle:handle"},
-      {"what_if",
-       "Simulates fixes of the run: the saving of each, ±, its assumptions and how to apply it. Arguments describe one "
-       "change of yours; all of them apply together.",
-       {kTrace,
-        {"scale", 'a', false, 20, "",
-         "Cells that take another time: stage=3,kind=F,by=0.9 or rank=5,set=3ms; keys stage, rank, dp, kind, chunk, "
-         "micro-batch, step."},
-        {"schedule", 't', false, 40, "", "Another schedule: zb-h1, 1f1b, interleaved-1f1b …"},
-        {"chunks", 'i', false, 65'536, "", "Chunks per rank of schedule."},
-        {"group", 'i', false, 65'536, "", "Micro-batches that take turns on a chunk, of schedule."},
-        {"micro_batches", 'i', false, 65'536, "", "This number of micro-batches per step."},
-        {"latency", 't', false, 40, "", "Every message takes this: 20us."},
-        {"layers", 't', false, 1000, "", "Layers of the model, or of each stage as split now: N or N,N,…"},
-        {"more_memory", 'b', false, 0, "", "Also try orders that need more activation memory than the present one."}},
-       "sentence:text recorded_ns:whole? graph_ns:whole? model_error_share:number? schedule:text "
-       "fixes:objects tried:whole no_gain:whole over_memory:whole notes:texts handle:handle"},
-      {"diff",
-       "Compares run b with run a: the change of the step with its uncertainty, whether it is above noise, and groups "
-       "that add up to it.",
-       {{"a", 't', true, 10, "", "The run compared with: \"t1\"."},
-        {"b", 't', true, 10, "", "The run that is new: \"t2\"."},
-        {"fail_on", 't', false, 20, "", "A share of the step: says whether b is slower by more: 3%."}},
-       "headline:text cause:text change_ns:whole? error_ns:whole? change_share:number? beyond_noise:truth "
-       "fails:truth~ a:text b:text changes:texts groups:objects matched:whole unmatched:whole unused:whole "
-       "notes:texts handle:handle"},
-      {"chart",
-       "The run as a picture (PNG), with the numbers in it as text beside. pipeline: a row a rank, a cell a forward, "
-       "backward or message. timeline: what each rank's device and host do over time, each nanosecond once. span: "
-       "where "
-       "the step goes, parts that add up to 1.",
-       {kTrace,
-        {"kind", 't', false, 20, "pipeline,timeline,span", "Default pipeline."},
-        {"step", 'i', false, INT32_MAX, "", "This step alone; default all.", 0},
-        {"range", 't', false, 100, "", "Only this time from the start: 200ms:1.5s."},
-        {"width", 'i', false, 1600, "", "Pixels; default by what there is, at most 1600.", 200}},
-       "alt:text width:whole height:whole cells:whole~ span_ns:whole~ ranks:objects~ ranks_count:whole~ parts:objects~ "
-       "step_ns:whole~ handle:handle"},
-      {"report",
-       "Write the run as one page that opens without a network. Gives its path.",
-       {kTrace, {"path", 't', true, 4096, "", "A file that ends in .html, in a folder that may be written to."}},
-       "path:text bytes:whole",
-       true},
-      {"verify",
-       "Check claims: each is compared with the first value of a query, or with a value of the answer that a handle "
-       "names, asked again: the one at a JSON pointer (/rows/0/2), else the nearest number. Units ns us ms s, B kB MB "
-       "GB KiB MiB GiB, % are converted. Says holds, does_not or cannot_tell.",
-       {kTrace, {"claims", 'c', true, 20, "", "Claims with the value they rest on."}},
-       "claims:verdicts"},
-  };
+  static const std::vector<Tool> table = [] {
+    std::vector<Tool> tools;
+    for_each_declared("tools",
+                      [&](std::string_view name, const dom::element& from) { tools.push_back(tool_from(name, from)); });
+    return tools;
+  }();
   return table;
 }
-#undef TABLE
 
 const Tool* find_tool(std::string_view name) {
   for (const Tool& tool : tool_table())
@@ -182,7 +82,7 @@ void append_schema(JsonWriter& json, const Tool& tool) {
         break;
       default:
         json.field("type", "array").field("minItems", a.least).field("maxItems", a.most).key("items");
-        json.raw(a.type == 'a' ? "{\"type\":\"string\",\"maxLength\":4096}" : kClaimSchema);
+        json.raw(schema_of(a.type == 'a' ? "path" : "claim"));
     }
     if (a.choices[0] != '\0') {
       json.key("enum").begin_array();
@@ -206,12 +106,10 @@ void append_answer_schema(JsonWriter& json, const Tool& tool) {
       type.remove_suffix(1);
     else
       always.push_back(name);
-    const auto* const known =
-        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const auto& one) { return one.first == type; });
-    json.key(name).raw(known->second);
+    json.key(name).raw(schema_of(type));
   }
   json.key("cannot_answer").raw("{\"const\":true}");
-  for (const char* name : {"reason", "why", "what_would_help", "error", "hint"}) json.key(name).raw(kTypes[0].second);
+  for (const char* name : {"reason", "why", "what_would_help", "error", "hint"}) json.key(name).raw(schema_of("text"));
   json.end_object().key("anyOf").begin_array();
   const auto requires_these = [&](const std::vector<std::string_view>& names) {
     json.begin_object().key("required").begin_array();

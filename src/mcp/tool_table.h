@@ -1,5 +1,5 @@
-// The tools and their arguments, declared once; requests are checked against this table, and schemas are written from
-// it.
+// The tools and their arguments, declared in words.json of this room; requests are checked against this table, and
+// schemas are written from it.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ namespace stageline::mcp {
 
 // An argument of a tool: values that are sent are checked against it, and its schema is written from it.
 struct Argument {
-  const char* name;
+  std::string name;
   char type;  // 't' text, 'i' whole number, 'b' true or false, 'a' list of texts, 'o' object, 'c' list of claims
   bool required;
   int64_t most;         // most bytes of a text, most value of a number, most entries of a list
-  const char* choices;  // separated by commas, or ""
-  const char* help;
+  std::string choices;  // separated by commas, or ""
+  std::string help;
   int64_t least = 1;  // least value of a number, least entries of a list
 };
 struct Tool {
-  const char* name;
-  const char* description;
+  std::string name;
+  std::string description;
   std::vector<Argument> arguments;
   // Members of its answer with their types (tool_table.cc): "cells:whole"; a type with ~ is not always there.
-  const char* answer;
+  std::string answer;
   bool writes = false;  // the tool is listed only where some folder may be written to
 };
 

@@ -318,9 +318,9 @@ Result<std::string> Tools::analyses(const Value& arguments) {
     if ((asked && hits == 0) || static_cast<int64_t>(json.text().size()) > limits_.max_chars) break;
     ++reported;
     json.begin_object().field("name", analysis->name).field("summary", analysis->summary).key("tables").begin_array();
-    for (const AnalysisTable& table : analysis->tables) json.value(table.name);
+    for (const TableSpec* table : analysis->tables()) json.value(table->name);
     json.end_array().key("options").begin_array();
-    for (const AnalysisOption& option : analysis->options) json.value(option.name);
+    for (const AnalysisOption& option : analysis->options()) json.value(option.name);
     json.end_array().end_object();
   }
   json.end_array().field("count", ranked.size());

@@ -59,17 +59,15 @@ inline void set_micro_batches(Args& args, const Trace& trace, int32_t usual, boo
   args.set("micro_batches", words("micro_batches.range", Args().count("least", range.least).count("most", range.most)));
 }
 
-// Describes the column of Part::dp.
-inline const ColumnSpec kPipelineColumn = {"dp", "dp", ColumnType::kInteger, "Data-parallel replica"};
-// Returns the columns with title and help of kPipelineColumn changed for runs with context parallelism. There Part::dp
+// Returns the table with title and help of its column "dp" changed for runs with context parallelism. There Part::dp
 // counts pipelines; it is neither a data-parallel index nor the dp that rank-map shows.
-inline std::vector<ColumnSpec> in_words_of(const Trace& trace, std::vector<ColumnSpec> columns) {
-  for (ColumnSpec& column : columns)
-    if (trace.context_parallel > 1 && column.name == kPipelineColumn.name && column.help == kPipelineColumn.help) {
+inline TableSpec in_words_of(const Trace& trace, TableSpec table) {
+  for (ColumnSpec& column : table.columns)
+    if (trace.context_parallel > 1 && column.name == "dp" && column.help == "Data-parallel replica") {
       column.title = "pipeline index";
       column.help = "Which of the pipelines side by side: replicas, and in each its context-parallel ranks";
     }
-  return columns;
+  return table;
 }
 
 }  // namespace stageline

@@ -39,6 +39,8 @@ Table::Table(std::string name, std::string title, std::vector<ColumnSpec> column
   }
 }
 
+Table::Table(TableSpec spec) : Table(std::move(spec.name), std::move(spec.title), std::move(spec.columns)) {}
+
 struct Table::Later {
   MakeRows make;
   std::once_flag once;
@@ -126,19 +128,6 @@ std::string Table::shown_text(size_t row, size_t column) const {
     case ColumnType::kText: return text(row, column);
   }
   return {};
-}
-
-std::string_view column_type_name(ColumnType type) {
-  switch (type) {
-    case ColumnType::kInteger: return "integer";
-    case ColumnType::kReal: return "real";
-    case ColumnType::kText: return "text";
-    case ColumnType::kDuration: return "duration";
-    case ColumnType::kTime: return "time";
-    case ColumnType::kShare: return "share";
-    case ColumnType::kRatio: return "ratio";
-  }
-  return "";
 }
 
 std::string_view raw_unit(ColumnType type) {

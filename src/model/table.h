@@ -1,4 +1,4 @@
-// Table: named, typed columns with units. Declared once by an analysis; printed as text, CSV, JSON,
+// Table: named, typed columns with units. Declared once (table_spec.h); printed as text, CSV, JSON,
 // written to SQLite and shown in the report from the same declaration.
 //
 // Machine formats (CSV, JSON, SQLite) carry raw values: durations as integer nanoseconds, shares
@@ -17,25 +17,9 @@
 
 #include "base/words.h"
 #include "model/cells.h"
+#include "model/table_spec.h"
 
 namespace stageline {
-
-enum class ColumnType : uint8_t {
-  kInteger,  // counts and ids
-  kReal,     // plain numbers
-  kText,
-  kDuration,  // int64 nanoseconds
-  kTime,      // int64 nanoseconds since the trace's own zero or the Unix epoch
-  kShare,     // fraction of 1, shown as percent
-  kRatio,     // shown as "1.63×"
-};
-
-struct ColumnSpec {
-  std::string name;   // machine name, unit last
-  std::string title;  // for people, without unit: "span bubble"
-  ColumnType type;
-  std::string help;  // one sentence: how the value is defined, and its source
-};
 
 inline constexpr int64_t kNullInteger = INT64_MIN;  // stands for an unknown integer, as NaN does for an unknown real
 
@@ -50,6 +34,7 @@ class Table {
   using Column = std::variant<std::vector<int64_t>, std::vector<double>, std::vector<std::string>>;
 
   Table() = default;
+  Table(TableSpec spec);
   Table(std::string name, std::string title, std::vector<ColumnSpec> columns);
 
   const std::string& name() const { return name_; }
@@ -116,8 +101,7 @@ void for_each_block(const Table& table, size_t begin, size_t end, Visit&& visit)
   }
 }
 
-// Returns the type as machine formats name it ("duration"), and below it the unit of its raw values ("ns" or "").
-std::string_view column_type_name(ColumnType type);
+// Returns the unit of the raw values of this type: "ns" or "".
 std::string_view raw_unit(ColumnType type);
 
 // Returns the unit in which people see values of this type: "ms", "%", "×", "".

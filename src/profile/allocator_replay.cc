@@ -104,7 +104,7 @@ class Backwards {
     for (size_t i = all_.events.size(); i-- > 0;) undo(i);
     find_peaks();
     for (const auto& [device, sum] : sums_) out_.sums.push_back(sum);
-    std::reverse(out_.ooms.begin(), out_.ooms.end());
+    std::ranges::reverse(out_.ooms);
     sort_lives();
     return std::move(out_);
   }
@@ -235,8 +235,8 @@ class Backwards {
     const auto order = [](const AllocatorLife& life) {
       return life.allocated == AllocatorLife::kNone ? 0 : int64_t{life.allocated} + 1;
     };
-    std::stable_sort(out_.lives.begin(), out_.lives.end(),
-                     [&](const AllocatorLife& a, const AllocatorLife& b) { return order(a) < order(b); });
+    std::ranges::stable_sort(out_.lives,
+                             [&](const AllocatorLife& a, const AllocatorLife& b) { return order(a) < order(b); });
   }
 
   const AllocatorSnapshot& all_;

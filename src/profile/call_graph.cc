@@ -97,7 +97,7 @@ std::vector<ThreadRows> rows_by_thread(const TorchRank& rank, std::string_view m
   for (size_t l = 0; l < lanes.size(); ++l)
     if (count[l] > 0) order.push_back(static_cast<uint16_t>(l));
   const auto before = [&](uint16_t a, uint16_t b) { return thread_before(lanes[a], tid(a), lanes[b], tid(b)); };
-  std::stable_sort(order.begin(), order.end(), before);
+  std::ranges::stable_sort(order, before);
   std::vector<ThreadRows> threads;
   std::vector<size_t> thread_of(lanes.size());
   for (const uint16_t lane : order) {
@@ -345,11 +345,10 @@ Result<CallGraph> hta_call_graph(const TorchRun& run, const TorchRank& rank) {
   std::vector<bool> counts(n);  // rows whose threads count
   for (ThreadRows& thread : rows_by_thread(rank)) {
     const Lane& lane = rank.part->lanes[thread.lane];
-    const bool device =
-        std::all_of(thread.rows.begin(), thread.rows.end(), [&](int32_t i) { return rank.rows[i].stream > 0; });
+    const bool device = std::ranges::all_of(thread.rows, [&](int32_t i) { return rank.rows[i].stream > 0; });
     if (device || lane.pid == "0" || lane.tid == "0") continue;
     const int64_t id = -std::abs(parse_int(lane.tid).value_or(0));
-    auto root = std::find_if(roots.begin(), roots.end(), [&](const Root& r) { return r.id == id; });
+    auto root = std::ranges::find_if(roots, [&](const Root& r) { return r.id == id; });
     if (root == roots.end()) root = roots.insert(roots.end(), Root{.id = id, .top = {}, .rows = {}});
     ++root->threads;
     root->kind = kind_of(rank, thread.rows, flags);

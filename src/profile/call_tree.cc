@@ -64,9 +64,8 @@ class CallTreeBuilder {
            const TorchRow& row : rank->rows)
         chosen[row.slice] = true;
     for (size_t i = 0; i < kept_.size(); ++i) kept_[i] = kept_[i] && chosen[i];
-    out_.steps = std::count_if(part_.steps.begin(), part_.steps.end(), [&](const ProfilerStep& step) {
-      return step.slice != kNoSliceIndex && chosen[step.slice];
-    });
+    out_.steps = std::ranges::count_if(
+        part_.steps, [&](const ProfilerStep& step) { return step.slice != kNoSliceIndex && chosen[step.slice]; });
   }
 
   // Self time is a slice's duration minus that of the kept slices directly in it.

@@ -132,8 +132,7 @@ class TimelineBuilder {
     first_ns_ = trace_.slice_filter.any() ? first_start_ns(trace_) : 0;
     for (size_t l = 0; l < part_.lanes.size(); ++l)
       if (part_.lanes[l].begin < part_.lanes[l].end) lanes_by_begin_.push_back(l);
-    std::sort(lanes_by_begin_.begin(), lanes_by_begin_.end(),
-              [&](size_t a, size_t b) { return part_.lanes[a].begin < part_.lanes[b].begin; });
+    std::ranges::sort(lanes_by_begin_, [&](size_t a, size_t b) { return part_.lanes[a].begin < part_.lanes[b].begin; });
     for (const size_t l : lanes_by_begin_)
       for (uint32_t i = part_.lanes[l].begin; i < part_.lanes[l].end; ++i) {
         if (!is_device_work(category(i)) || !kept(i)) continue;
@@ -145,8 +144,7 @@ class TimelineBuilder {
         item.lane = static_cast<uint16_t>(l);
         out_.device.push_back(item);
       }
-    std::stable_sort(out_.device.begin(), out_.device.end(),
-                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(out_.device, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
     if (const int64_t lead = clock_lead_ns(part_, [&](size_t i) { return category(i); }); lead > 0) {
       out_.lead_ns = lead;
       for (auto& item : out_.device) item.start_ns += lead, item.end_ns += lead;
@@ -194,7 +192,7 @@ class TimelineBuilder {
       const uint32_t launch = s_.partner[item.slice];
       return launch != kNoSliceIndex && s_.step[launch] == 0 && in_steps.within(item.start_ns, item.end_ns) == 0;
     };
-    if (std::all_of(out_.device.begin(), out_.device.end(), outside)) return;
+    if (std::ranges::all_of(out_.device, outside)) return;
     std::erase_if(out_.device, outside);
     out_.start_ns = out_.device.front().start_ns, out_.end_ns = INT64_MIN;
     size_t work = 0;
@@ -248,7 +246,7 @@ class TimelineBuilder {
     std::vector<int64_t> lost_ns;
     for (const uint32_t call : found.lost)
       if (!by_steps || balance[s_.step[call]] <= 0) lost_ns.push_back(s_.start_ns[call]);
-    std::sort(lost_ns.begin(), lost_ns.end());
+    std::ranges::sort(lost_ns);
     size_t lost = 0;
     int64_t busy_until = out_.start_ns;
     for (size_t k = 0; k <= out_.device.size(); ++k) {
@@ -314,7 +312,7 @@ class TimelineBuilder {
     }
     for (const size_t l : lanes_by_begin_)
       if (part_.lanes[l].kind != LaneKind::kDeviceStream && shows_host(part_.lanes[l])) host_lanes_.push_back(l);
-    std::stable_sort(host_lanes_.begin(), host_lanes_.end(), [&](size_t a, size_t b) {
+    std::ranges::stable_sort(host_lanes_, [&](size_t a, size_t b) {
       return launches[a] != launches[b]
                  ? launches[a] > launches[b]
                  : part_.lanes[a].end - part_.lanes[a].begin > part_.lanes[b].end - part_.lanes[b].begin;
@@ -336,8 +334,7 @@ class TimelineBuilder {
         out_.host.push_back(item);
       }
     }
-    std::stable_sort(out_.host.begin(), out_.host.end(),
-                     [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(out_.host, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
     for (uint32_t i = 0; i < out_.host.size(); ++i) item_of_slice_[out_.host[i].slice] = i;
     DeviceTimeline::HostItem last{};  // the end of the window
     last.start_ns = last.end_ns = host_until_ns_;
@@ -355,7 +352,7 @@ class TimelineBuilder {
   void link_device() {
     by_end_.resize(out_.device.size());
     std::iota(by_end_.begin(), by_end_.end(), 0);
-    std::stable_sort(by_end_.begin(), by_end_.end(), [&](int32_t a, int32_t b) { return end_of(a) < end_of(b); });
+    std::ranges::stable_sort(by_end_, [&](int32_t a, int32_t b) { return end_of(a) < end_of(b); });
     std::vector<int32_t> last_of_lane(part_.lanes.size(), DeviceTimeline::kNone);
     for (uint32_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
@@ -366,8 +363,8 @@ class TimelineBuilder {
       if (last >= 0 && end_of(last) <= item.start_ns) item.before = last;
       if (last < 0 || end_of(last) <= item.end_ns) last = j;
     }
-    const auto linked = std::count_if(out_.device.begin(), out_.device.end(),
-                                      [](const DeviceTimeline::DeviceItem& item) { return item.launch >= 0; });
+    const auto linked =
+        std::ranges::count_if(out_.device, [](const DeviceTimeline::DeviceItem& item) { return item.launch >= 0; });
     out_.linked = 2 * static_cast<size_t>(linked) >= out_.device.size();
     for (size_t j = 0; j < out_.device.size(); ++j) {
       auto& item = out_.device[j];
@@ -482,8 +479,7 @@ class TimelineBuilder {
     std::vector<int32_t> waits;
     for (size_t i = 0; i < out_.host.size(); ++i)
       if (out_.host[i].waits_for >= 0) waits.push_back(static_cast<int32_t>(i));
-    std::stable_sort(waits.begin(), waits.end(),
-                     [&](int32_t a, int32_t b) { return out_.host[a].end_ns < out_.host[b].end_ns; });
+    std::ranges::stable_sort(waits, [&](int32_t a, int32_t b) { return out_.host[a].end_ns < out_.host[b].end_ns; });
     size_t next = 0;
     for (IdleGap& gap : out_.gaps) {
       while (next < waits.size() && out_.host[waits[next]].end_ns < gap.start_ns) ++next;
@@ -549,7 +545,7 @@ class TimelineBuilder {
     for (const auto& [id, count] : slices) alike[without_numbers(trace_.names.text(id))].push_back(id);
     constexpr size_t kSeveral = 3;
     for (const auto& [text, ids] : alike)
-      if (ids.size() >= kSeveral && std::all_of(ids.begin(), ids.end(), [&](StringId id) { return slices[id] == 1; }))
+      if (ids.size() >= kSeveral && std::ranges::all_of(ids, [&](StringId id) { return slices[id] == 1; }))
         counters_.insert(ids.begin(), ids.end());
   }
 
@@ -689,7 +685,7 @@ class TimelineBuilder {
     out_.longest_of_key.resize(out_.nodes.size() * kIdleCauses);
     for (const auto& [pair, idle] : drained)
       out_.drained.push_back({static_cast<uint32_t>(pair >> 32), static_cast<OwnerKey>(pair & UINT32_MAX), idle});
-    std::sort(out_.drained.begin(), out_.drained.end(), [](const DrainedIdle& a, const DrainedIdle& b) {
+    std::ranges::sort(out_.drained, [](const DrainedIdle& a, const DrainedIdle& b) {
       return a.wait_node != b.wait_node ? a.wait_node < b.wait_node : a.key < b.key;
     });
     for (const IdleGap& g : out_.gaps) {
@@ -735,7 +731,7 @@ class TimelineBuilder {
       points.push_back({out_.host[i].end_ns, static_cast<uint8_t>(instant ? 3 : 0), i * 3 + 2});
     }
     for (uint32_t j = 0; j < out_.device.size(); ++j) points.push_back({out_.device[j].start_ns, 2, j * 3 + 1});
-    std::stable_sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    std::ranges::stable_sort(points, [](const Point& a, const Point& b) {
       return a.time != b.time ? a.time < b.time : a.turn != b.turn ? a.turn < b.turn : a.what < b.what;
     });
     out_.order.reserve(points.size());
@@ -836,8 +832,7 @@ IdleTimes idle_times(const DeviceTimeline& t, const IdleGap& gap) {
   const int64_t devices = gap.end_ns - gap.host_end_ns;
   times[devices < kBetweenNs ? IdleCause::kBetween : IdleCause::kStream] = devices;
   times[IdleCause::kUnseen] = gap.host_end_ns - gap.start_ns;
-  auto it = std::partition_point(t.owners.begin(), t.owners.end(),
-                                 [&](const auto& owned) { return owned.end_ns <= gap.start_ns; });
+  auto it = std::ranges::partition_point(t.owners, [&](const auto& owned) { return owned.end_ns <= gap.start_ns; });
   for (; it != t.owners.end() && it->start_ns < gap.host_end_ns; ++it) {
     const int64_t ns = std::min(it->end_ns, gap.host_end_ns) - std::max(it->start_ns, gap.start_ns);
     times[it->owner] += ns;
@@ -858,7 +853,7 @@ ByEnum<IdleCause, std::vector<int64_t>, kIdleCauses> idle_pieces(const DeviceTim
 }
 
 IdleCause main_cause(const IdleTimes& times) {
-  return static_cast<IdleCause>(std::max_element(times.begin(), times.end()) - times.begin());
+  return static_cast<IdleCause>(std::ranges::max_element(times) - times.begin());
 }
 
 int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {

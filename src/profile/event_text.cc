@@ -121,7 +121,7 @@ Result<std::string> event_text(const Part& part, uint32_t slice) { return EventT
 
 uint32_t slice_of_index(const Part& part, int64_t index) {
   const std::vector<uint32_t>& of = part.slices.file_index;
-  const auto it = std::find(of.begin(), of.end(), static_cast<uint32_t>(index));
+  const auto it = std::ranges::find(of, static_cast<uint32_t>(index));
   return index < 0 || index > UINT32_MAX || it == of.end() ? kNoSliceIndex : static_cast<uint32_t>(it - of.begin());
 }
 

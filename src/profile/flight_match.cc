@@ -291,8 +291,8 @@ class Matcher {
     }
     const auto by_record = [](const Call& a, const Call& b) { return a.call->record_id < b.call->record_id; };
     std::vector<Call> s = sends, r = receives;
-    std::sort(s.begin(), s.end(), by_record);
-    std::sort(r.begin(), r.end(), by_record);
+    std::ranges::sort(s, by_record);
+    std::ranges::sort(r, by_record);
     for (size_t k = 0; k < std::max(s.size(), r.size()); ++k) {
       ++report_.judged;
       std::vector<Call> both;
@@ -355,7 +355,7 @@ class Matcher {
     const Call* shown = nullptr;
     for (const Call& c : calls) {
       const auto is = [&](const std::vector<int32_t>& ranks) {
-        return std::find(ranks.begin(), ranks.end(), rank(c.part)) != ranks.end();
+        return std::ranges::find(ranks, rank(c.part)) != ranks.end();
       };
       if (is(problem.culprits) || (!shown && is(problem.waiting))) shown = &c;
       if (is(problem.culprits)) break;
@@ -398,7 +398,7 @@ class Matcher {
         const bool same = problem.is_p2p ? (problem.src == wait.rank || problem.dst == wait.rank) &&
                                                problem.culprits.front() == oldest->peer
                                          : problem.sequence == oldest->sequence;
-        if (same && std::find(problem.waiting.begin(), problem.waiting.end(), wait.rank) != problem.waiting.end()) {
+        if (same && std::ranges::find(problem.waiting, wait.rank) != problem.waiting.end()) {
           wait.for_ranks = problem.culprits;
           break;
         }
@@ -433,7 +433,7 @@ class Matcher {
           seen[to] = 1;
           path.push_back({to, 0});
         } else if (seen[to] == 1 && report_.cycle.empty()) {
-          const auto begin = std::find_if(path.begin(), path.end(), [&](const auto& step) { return step.first == to; });
+          const auto begin = std::ranges::find_if(path, [&](const auto& step) { return step.first == to; });
           for (auto step = begin; step != path.end(); ++step) report_.cycle.push_back(step->first);
         }
       }
@@ -456,13 +456,11 @@ class Matcher {
     };
     // Of missing calls, those that the ranks at the root did not make come first.
     const auto held_by_root = [&](const FlightProblem& p) {
-      return std::any_of(p.culprits.begin(), p.culprits.end(),
-                         [&](int32_t r) { return std::binary_search(report_.roots.begin(), report_.roots.end(), r); });
+      return std::ranges::any_of(p.culprits, [&](int32_t r) { return std::ranges::binary_search(report_.roots, r); });
     };
-    std::stable_sort(report_.problems.begin(), report_.problems.end(),
-                     [&](const FlightProblem& a, const FlightProblem& b) {
-                       return std::tuple(weight(a), !held_by_root(a)) < std::tuple(weight(b), !held_by_root(b));
-                     });
+    std::ranges::stable_sort(report_.problems, [&](const FlightProblem& a, const FlightProblem& b) {
+      return std::tuple(weight(a), !held_by_root(a)) < std::tuple(weight(b), !held_by_root(b));
+    });
   }
 
   const Trace& trace_;

@@ -139,7 +139,7 @@ class Builder {
         ++count;
         if (const uint32_t thread = thread_of(i, l); thread != l) moved.push_back({thread, i});
       }
-    std::sort(moved.begin(), moved.end(), [&](const Moved& a, const Moved& b) {
+    std::ranges::sort(moved, [&](const Moved& a, const Moved& b) {
       return a.thread != b.thread ? a.thread < b.thread : before(a.slice, b.slice);
     });
     out_.events.reserve(count);
@@ -321,7 +321,7 @@ class Builder {
     for (const MemoryRecord& record : part_.memory)
       if (keeps_record(record.time_ns)) records.push_back(record);
     const auto thread_of_record = [&](const MemoryRecord& r) { return options_.as_torch ? 0 : r.lane; };
-    std::stable_sort(records.begin(), records.end(), [&](const MemoryRecord& a, const MemoryRecord& b) {
+    std::ranges::stable_sort(records, [&](const MemoryRecord& a, const MemoryRecord& b) {
       const uint32_t x = thread_of_record(a), y = thread_of_record(b);
       return x != y ? x < y : a.time_ns < b.time_ns;
     });
@@ -477,7 +477,7 @@ std::vector<uint32_t> FunctionEvents::in_torch_order(const Part& part) const {
     const FunctionEvent& e = events[i];
     keys[i] = {e.start_ns, e.end_ns, e.slice == kNoSliceIndex ? UINT32_MAX : part.slices.file_index[e.slice], i};
   }
-  std::sort(keys.begin(), keys.end(), [](const Key& a, const Key& b) {
+  std::ranges::sort(keys, [](const Key& a, const Key& b) {
     if (a.start_ns != b.start_ns) return a.start_ns < b.start_ns;
     if (a.end_ns != b.end_ns) return a.end_ns > b.end_ns;
     return a.file_index != b.file_index ? a.file_index < b.file_index : a.event < b.event;

@@ -57,17 +57,17 @@ class StepMap {
       bounds_.push_back(step.start_ns);
       bounds_.push_back(step.end_ns);
     }
-    std::sort(bounds_.begin(), bounds_.end());
+    std::ranges::sort(bounds_);
     bounds_.erase(std::unique(bounds_.begin(), bounds_.end()), bounds_.end());
     numbers_.assign(bounds_.size(), -1);
     for (const Step& step : steps) {
-      const auto from = std::lower_bound(bounds_.begin(), bounds_.end(), step.start_ns) - bounds_.begin();
-      const auto to = std::lower_bound(bounds_.begin(), bounds_.end(), step.end_ns) - bounds_.begin();
+      const auto from = std::ranges::lower_bound(bounds_, step.start_ns) - bounds_.begin();
+      const auto to = std::ranges::lower_bound(bounds_, step.end_ns) - bounds_.begin();
       for (auto k = from; k < to; ++k) numbers_[k] = step.number;
     }
   }
   int32_t at(int64_t ns) const {
-    const auto it = std::upper_bound(bounds_.begin(), bounds_.end(), ns);
+    const auto it = std::ranges::upper_bound(bounds_, ns);
     return it == bounds_.begin() ? -1 : static_cast<int32_t>(numbers_[static_cast<size_t>(it - bounds_.begin()) - 1]);
   }
 

@@ -22,9 +22,9 @@ class IdSlots {
       size_ = most + 1;
       return;
     }
-    std::sort(ids.begin(), ids.end());
+    std::ranges::sort(ids);
     ids.erase(std::unique(ids.begin(), ids.end()), ids.end());
-    ids.erase(ids.begin(), std::lower_bound(ids.begin(), ids.end(), 0));
+    ids.erase(ids.begin(), std::ranges::lower_bound(ids, 0));
     sorted_ = std::move(ids);
     size_ = sorted_.size();
   }
@@ -33,7 +33,7 @@ class IdSlots {
   size_t slot(int64_t id) const {
     if (id < 0) return kNone;
     if (dense_) return id < static_cast<int64_t>(size_) ? static_cast<size_t>(id) : kNone;
-    const auto it = std::lower_bound(sorted_.begin(), sorted_.end(), id);
+    const auto it = std::ranges::lower_bound(sorted_, id);
     return it != sorted_.end() && *it == id ? static_cast<size_t>(it - sorted_.begin()) : kNone;
   }
 

@@ -50,7 +50,7 @@ std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank&
     const auto [known, added] = label_of.try_emplace({row.name, row.category}, 0);
     if (added) {
       std::string label = copy_label(run.name(row), row.category);
-      const auto it = std::find_if(labels.begin(), labels.end(), [&](const Own& o) { return o.total.label == label; });
+      const auto it = std::ranges::find_if(labels, [&](const Own& o) { return o.total.label == label; });
       known->second = static_cast<size_t>(it - labels.begin());
       if (it == labels.end()) {
         labels.emplace_back();
@@ -69,7 +69,7 @@ std::vector<CopyBandwidth> copy_bandwidths(const TorchRun& run, const TorchRank&
     own.changes.push_back({row.start_ns, rate});
     own.changes.push_back({row.end_ns(), -rate});
   }
-  std::sort(labels.begin(), labels.end(), [](const Own& a, const Own& b) { return a.total.label < b.total.label; });
+  std::ranges::sort(labels, [](const Own& a, const Own& b) { return a.total.label < b.total.label; });
   std::vector<CopyBandwidth> out;
   for (Own& own : labels) {
     own.total.rate = series_of(std::move(own.changes));
@@ -99,8 +99,7 @@ std::vector<BandwidthPoint> hta_bandwidth_points(const TorchRun& run, const Torc
   std::vector<BandwidthPoint> sorted;
   sorted.reserve(points.size());
   for (const uint32_t at : numpy_order(keys)) sorted.push_back(points[at]);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const BandwidthPoint& a, const BandwidthPoint& b) { return a.label < b.label; });
+  std::ranges::stable_sort(sorted, {}, &BandwidthPoint::label);
   for (size_t i = 1; i < sorted.size(); ++i)
     if (sorted[i].label == sorted[i - 1].label) sorted[i].gbps += sorted[i - 1].gbps;
   return sorted;

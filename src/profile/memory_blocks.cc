@@ -57,15 +57,15 @@ MemoryHistory memory_history(const Part& part) {
     history.by_time.push_back(i);
     history.devices.push_back(device_of(records[i]));
   }
-  std::sort(history.devices.begin(), history.devices.end());
+  std::ranges::sort(history.devices);
   history.devices.erase(std::unique(history.devices.begin(), history.devices.end()), history.devices.end());
   if (history.devices.size() > MemoryHistory::kMaxDevices) {
     history.devices.resize(MemoryHistory::kMaxDevices);
     history.more_devices = std::erase_if(history.by_time, [&](uint32_t i) {
-      return !std::binary_search(history.devices.begin(), history.devices.end(), device_of(records[i]));
+      return !std::ranges::binary_search(history.devices, device_of(records[i]));
     });
   }
-  std::stable_sort(history.by_time.begin(), history.by_time.end(), [&](uint32_t a, uint32_t b) {
+  std::ranges::stable_sort(history.by_time, [&](uint32_t a, uint32_t b) {
     return records[a].time_ns != records[b].time_ns ? records[a].time_ns < records[b].time_ns
                                                     : records[a].file_index < records[b].file_index;
   });

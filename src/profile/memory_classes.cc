@@ -83,15 +83,15 @@ class Classifier {
         if (own & (kBackward | kOptimizer | kModule)) first_work_ns_ = std::min(first_work_ns_, s_.start_ns[i]);
       }
     }
-    std::sort(backward_.begin(), backward_.end());
-    std::sort(optimizer_start_.begin(), optimizer_start_.end());
+    std::ranges::sort(backward_);
+    std::ranges::sort(optimizer_start_);
     // A backward pass ends where the optimizer or the next step begins, if that is before the next root.
     for (const ProfilerStep& step : part_.steps) optimizer_start_.push_back(step.start_ns);
-    std::sort(optimizer_start_.begin(), optimizer_start_.end());
+    std::ranges::sort(optimizer_start_);
     pass_end_.resize(backward_.size());
     int64_t end = INT64_MIN, next_start = INT64_MAX;
     for (size_t k = backward_.size(); k-- > 0;) {
-      const auto border = std::lower_bound(optimizer_start_.begin(), optimizer_start_.end(), backward_[k].second);
+      const auto border = std::ranges::lower_bound(optimizer_start_, backward_[k].second);
       const bool last = next_start == INT64_MAX || (border != optimizer_start_.end() && *border <= next_start);
       end = last ? backward_[k].second : std::max(end, backward_[k].second);
       pass_end_[k] = end;
@@ -101,11 +101,11 @@ class Classifier {
 
   // Returns the end of the backward pass that is running at a time.
   int64_t pass_end(int64_t time_ns) const {
-    const auto after = std::upper_bound(backward_.begin(), backward_.end(), std::pair{time_ns, INT64_MAX});
+    const auto after = std::ranges::upper_bound(backward_, std::pair{time_ns, INT64_MAX});
     return after == backward_.begin() ? time_ns : pass_end_[static_cast<size_t>(after - backward_.begin()) - 1];
   }
   bool backward_begins_within(int64_t from_ns, int64_t to_ns) const {
-    const auto next = std::upper_bound(backward_.begin(), backward_.end(), std::pair{from_ns, INT64_MAX});
+    const auto next = std::ranges::upper_bound(backward_, std::pair{from_ns, INT64_MAX});
     return next != backward_.end() && next->first < to_ns;
   }
 

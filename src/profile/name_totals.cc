@@ -10,8 +10,7 @@ namespace stageline {
 namespace {
 
 bool kept_by_text(std::string_view name, const std::vector<std::string>& keep) {
-  return std::any_of(keep.begin(), keep.end(),
-                     [&](const std::string& part) { return name.find(part) != std::string_view::npos; });
+  return std::ranges::any_of(keep, [&](const std::string& part) { return name.find(part) != std::string_view::npos; });
 }
 
 double us(int64_t ns) { return ns / 1000.0; }
@@ -44,7 +43,7 @@ double DurationStats::std_ns() const { return count < 2 ? 0 : std::sqrt(squares 
 
 std::vector<DurationTotal> NameTotals::sorted(const StringPool& names) const {
   std::vector<DurationTotal> out = totals_;
-  std::sort(out.begin(), out.end(), [&](const DurationTotal& a, const DurationTotal& b) {
+  std::ranges::sort(out, [&](const DurationTotal& a, const DurationTotal& b) {
     if (a.stats.sum_ns != b.stats.sum_ns) return a.stats.sum_ns > b.stats.sum_ns;
     return names.text(a.name) < names.text(b.name);
   });
@@ -85,7 +84,7 @@ std::vector<HtaTotal> hta_fold(const std::vector<DurationTotal>& totals, const S
   double sum = 0;
   for (const DurationTotal& t : totals) cumulative.push_back(sum += us(t.stats.sum_ns));
   std::vector<double> sorted = cumulative;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const double cut = quantile(sorted, options.share);
   DurationStats others;
   for (size_t i = 0; i < totals.size(); ++i) {

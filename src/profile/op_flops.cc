@@ -177,7 +177,7 @@ struct Outcome {
 std::optional<uint64_t> input_bytes(const Inputs& in, const Outcome& out) {
   uint64_t bytes = 0;
   for (size_t i = 0; i < in.shapes.size(); ++i) {
-    if (std::find(out.unread.begin(), out.unread.end(), i) != out.unread.end()) continue;
+    if (std::ranges::find(out.unread, i) != out.unread.end()) continue;
     const uint64_t size = bytes_of_type(in.type(i));
     if (size == 0 && !in.shapes[i].empty()) return std::nullopt;
     bytes = plus(bytes, times(product_of(in.shapes[i]), size));

@@ -42,7 +42,7 @@ std::vector<Task> tasks_of(const TorchRun& run, const Part& part) {
     task.data = !task.wait && fact.bytes > 0 && far && run.trace->names.text(fact.transport) != "LOCAL";
     if (task.wait || task.data) tasks.push_back(task);
   }
-  std::sort(tasks.begin(), tasks.end(), [](const Task& a, const Task& b) {
+  std::ranges::sort(tasks, [](const Task& a, const Task& b) {
     return std::tie(a.op, a.start, a.end) < std::tie(b.op, b.start, b.end);
   });
   return tasks;

@@ -25,7 +25,7 @@ void leave_out_open_collective(Trace& trace) {
     if (s.name_id[first] != firsts.front().first->slices.name_id[firsts.front().second]) return;
   }
   if (firsts.size() < 2 || trace.categories.size() >= kMaxCategories) return;
-  const auto [last, shortest] = *std::min_element(firsts.begin(), firsts.end(), [](const auto& a, const auto& b) {
+  const auto [last, shortest] = *std::ranges::min_element(firsts, [](const auto& a, const auto& b) {
     return a.first->slices.dur_ns[a.second] < b.first->slices.dur_ns[b.second];
   });
   const Slices& s = last->slices;

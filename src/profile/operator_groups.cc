@@ -185,7 +185,7 @@ class Grouper {
   void order_groups() {
     std::vector<uint32_t> order(out_.groups.size());
     for (uint32_t g = 0; g < order.size(); ++g) order[g] = g;
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
       const uint32_t x = out_.groups[a].first, y = out_.groups[b].first;
       if (comes_before(x, y)) return true;
       return !comes_before(y, x) && x < y;

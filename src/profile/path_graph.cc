@@ -21,7 +21,7 @@ std::string_view path_edge_name(PathEdgeKind kind, bool hta) {
 std::vector<uint8_t> names_equal(const TorchRun& run, const std::vector<std::string_view>& wanted) {
   std::vector<uint8_t> out(run.trace->names.size());
   for (StringId id = 0; id < out.size(); ++id)
-    out[id] = std::find(wanted.begin(), wanted.end(), run.trace->names.text(id)) != wanted.end();
+    out[id] = std::ranges::find(wanted, run.trace->names.text(id)) != wanted.end();
   return out;
 }
 
@@ -29,9 +29,8 @@ std::vector<uint8_t> names_with(const TorchRun& run, const std::vector<std::stri
   std::vector<uint8_t> out(run.trace->names.size());
   if (parts.empty()) return out;
   for (StringId id = 0; id < out.size(); ++id)
-    out[id] = std::any_of(parts.begin(), parts.end(), [&](const std::string& part) {
-      return run.trace->names.text(id).find(part) != std::string_view::npos;
-    });
+    out[id] = std::ranges::any_of(
+        parts, [&](const std::string& part) { return run.trace->names.text(id).find(part) != std::string_view::npos; });
   return out;
 }
 

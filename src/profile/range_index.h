@@ -25,7 +25,7 @@ class RangeIndex {
       borders_.push_back(r.start);
       borders_.push_back(r.end);
     }
-    std::sort(borders_.begin(), borders_.end());
+    std::ranges::sort(borders_);
     borders_.erase(std::unique(borders_.begin(), borders_.end()), borders_.end());
     places_ = borders_.size() * 2;
     long_.assign(places_, -1);
@@ -33,7 +33,7 @@ class RangeIndex {
     paint(ranges, false, long_);
     paint(ranges, true, all);
     tree_.assign(places_ * 2, -1);
-    std::copy(all.begin(), all.end(), tree_.begin() + places_);
+    std::ranges::copy(all, tree_.begin() + places_);
     for (size_t i = places_; i-- > 1;) tree_[i] = std::max(tree_[2 * i], tree_[2 * i + 1]);
   }
 
@@ -53,11 +53,11 @@ class RangeIndex {
 
  private:
   size_t place_of_border(int64_t time) const {
-    return static_cast<size_t>(std::lower_bound(borders_.begin(), borders_.end(), time) - borders_.begin()) * 2;
+    return static_cast<size_t>(std::ranges::lower_bound(borders_, time) - borders_.begin()) * 2;
   }
   // Return the stretch right after (before) a time within the borders.
   size_t place_after(int64_t time) const {
-    return static_cast<size_t>(std::upper_bound(borders_.begin(), borders_.end(), time) - borders_.begin()) * 2 - 1;
+    return static_cast<size_t>(std::ranges::upper_bound(borders_, time) - borders_.begin()) * 2 - 1;
   }
   size_t place_before(int64_t time) const { return place_of_border(time) - 1; }
 

@@ -20,7 +20,7 @@ constexpr std::string_view kTextColumns = "name,category,class,lane";
 
 bool is_one_of(std::string_view column, std::string_view list) {
   const auto names = split(list, ',');
-  return std::find(names.begin(), names.end(), column) != names.end();
+  return std::ranges::find(names, column) != names.end();
 }
 
 // Returns true when the text fits a pattern with * and ?. It needs no extra memory. The time is linear, unless the
@@ -56,8 +56,8 @@ std::vector<NamePattern> patterns_of(const SliceCondition& c) {
 
 bool fits_text(const SliceCondition& c, const std::vector<NamePattern>& patterns, std::string_view text) {
   if (c.kind == Kind::kMatches)
-    return std::any_of(patterns.begin(), patterns.end(), [&](const NamePattern& p) { return p.matches(text); });
-  return std::any_of(c.texts.begin(), c.texts.end(), [&](const std::string& wanted) {
+    return std::ranges::any_of(patterns, [&](const NamePattern& p) { return p.matches(text); });
+  return std::ranges::any_of(c.texts, [&](const std::string& wanted) {
     return c.kind == Kind::kGlob       ? fits_glob(text, wanted)
            : c.kind == Kind::kContains ? text.find(wanted) != std::string_view::npos
                                        : text == wanted;
@@ -125,8 +125,8 @@ class Selector {
     for (size_t i = 0; i < mask.size(); ++i) {
       int64_t v = 0;
       if (!value(i, v)) continue;
-      mask[i] = c.kind == Kind::kBetween ? v >= c.low && v <= c.high
-                                         : std::find(c.numbers.begin(), c.numbers.end(), v) != c.numbers.end();
+      mask[i] =
+          c.kind == Kind::kBetween ? v >= c.low && v <= c.high : std::ranges::find(c.numbers, v) != c.numbers.end();
     }
     return mask;
   }
@@ -188,8 +188,8 @@ class Selector {
         mask[i] = 1;
     }
     for (auto& [of, slices] : found) {
-      std::stable_sort(slices.begin(), slices.end(),
-                       [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
+      std::ranges::stable_sort(slices,
+                               [&](uint32_t a, uint32_t b) { return slices_.start_ns[a] < slices_.start_ns[b]; });
       const int64_t count = slices.size();
       const int64_t place = *c.occurrence < 0 ? *c.occurrence + count : *c.occurrence;
       if (place >= 0 && place < count) mask[slices[place]] = 1;
@@ -279,7 +279,7 @@ Status check_condition(const SliceCondition& c) {
 
 std::vector<uint32_t> select_slices(const Trace& trace, size_t part, const SliceCondition& condition) {
   const std::vector<int32_t>& ranks = trace.slice_filter.ranks;
-  if (!ranks.empty() && !std::binary_search(ranks.begin(), ranks.end(), trace.parts[part].rank)) return {};
+  if (!ranks.empty() && !std::ranges::binary_search(ranks, trace.parts[part].rank)) return {};
   const Selector selector(trace, part);
   const Mask open = selector.open_mask();
   const Mask mask = selector.mask_of(condition);

@@ -83,10 +83,10 @@ TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double 
   }
   std::map<Like, double> median;
   for (auto& [like, values] : costs) {
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     median[like] = quantile(values, 0.5);
   }
-  std::sort(gbps.begin(), gbps.end());
+  std::ranges::sort(gbps);
   answer.median_gbps = quantile(gbps, 0.5);
   const std::set<Call> late_together = calls_slow_everywhere(list, median, threshold);
   std::map<std::pair<int32_t, int32_t>, RankLink> links;
@@ -106,15 +106,15 @@ TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double 
     if (ratio >= threshold) outliers.push_back({t, expected});
   }
   for (auto& [key, link] : links) {
-    std::sort(link.ratios.begin(), link.ratios.end());
+    std::ranges::sort(link.ratios);
     link.lasting = !link.ratios.empty() && quantile(link.ratios, kRest) >= threshold;
     link.ratios = {};
   }
   if (links.size() < kFewestLinks) outliers.clear();
   for (auto& [key, link] : links) answer.links.push_back(link);
   if (links.size() >= kFewestLinks) read_pattern(answer.links, threshold);
-  std::stable_sort(outliers.begin(), outliers.end(),
-                   [](const SlowestTransfer& a, const SlowestTransfer& b) { return a.lost_ns() > b.lost_ns(); });
+  std::ranges::stable_sort(
+      outliers, [](const SlowestTransfer& a, const SlowestTransfer& b) { return a.lost_ns() > b.lost_ns(); });
   outliers.resize(std::min(most, outliers.size()));
   answer.worst = std::move(outliers);
   return answer;
@@ -144,8 +144,8 @@ std::vector<SlowRankLink> slow_links(const std::vector<TransferClass>& classes) 
   for (const TransferClass& c : classes)
     for (const RankLink& link : c.links)
       if (link.reading[0] != '\0') out.push_back({&c, &link});
-  std::stable_sort(out.begin(), out.end(),
-                   [](const SlowRankLink& a, const SlowRankLink& b) { return a.link->lost_ns() > b.link->lost_ns(); });
+  std::ranges::stable_sort(
+      out, [](const SlowRankLink& a, const SlowRankLink& b) { return a.link->lost_ns() > b.link->lost_ns(); });
   return out;
 }
 

@@ -6,8 +6,7 @@
 namespace stageline {
 
 StepSeries series_of(std::vector<StepChange> changes) {
-  std::sort(changes.begin(), changes.end(),
-            [](const StepChange& a, const StepChange& b) { return a.time_ns < b.time_ns; });
+  std::ranges::sort(changes, {}, &StepChange::time_ns);
   StepSeries series;
   int64_t value = 0;
   for (size_t i = 0; i < changes.size(); ++i) {
@@ -39,7 +38,7 @@ TimeStatistics time_statistics(const StepSeries& series, bool positive_only) {
   }
   if (weight == 0) return out;
   out.mean = area / weight;
-  std::sort(held.begin(), held.end());
+  std::ranges::sort(held);
   const auto percentile = [&](double p) {
     const double wanted = p * weight;
     int64_t passed = 0;

@@ -48,7 +48,7 @@ void advise_on_device(const TbOverview& r, std::vector<TbAdvice>& out) {
     }
   if (!idle.empty())
     out.push_back({"low-utilization", least, words("tb.advice.utilization", Args().set("devices", list_of(idle)))});
-  const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
+  const bool capable = std::ranges::any_of(r.devices, [](const TbDevice& d) {
     return d.compute_major >= 7;  // Volta was the first generation with tensor cores
   });
   if (capable && r.tensor_core_share == 0 && r.eligible_share > 0)
@@ -110,7 +110,7 @@ std::vector<TbAdvice> tb_advice(const TbOverview& r) {
   if (loading > kMuchLoading)
     out.push_back({"input-loading", loading, words("tb.advice.loading", Args().set("share", percent(loading)))});
   if (r.data_parallel && r.devices.size() > 1) out.push_back({"data-parallel", NAN, words("tb.advice.data_parallel")});
-  const bool capable = std::any_of(r.devices.begin(), r.devices.end(), [](const TbDevice& d) {
+  const bool capable = std::ranges::any_of(r.devices, [](const TbDevice& d) {
     return d.compute_major > 3 || (d.compute_major == 3 && d.compute_minor >= 5);  // NCCL needs this version
   });
   if (r.distributed_data_parallel && !r.uses_nccl && capable)

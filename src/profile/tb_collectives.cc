@@ -67,7 +67,7 @@ class Collector {
         if (run_.is(row.name, wanted)) add(row, row.slice, nullptr);
       }
     }
-    std::sort(out_.begin(), out_.end(), [](const TbCollective& a, const TbCollective& b) {
+    std::ranges::sort(out_, [](const TbCollective& a, const TbCollective& b) {
       return a.kind() != b.kind() ? a.kind() < b.kind() : a.start_ns < b.start_ns;
     });
     for (size_t i = 1; i < out_.size(); ++i)

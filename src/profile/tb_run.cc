@@ -83,7 +83,7 @@ class Sorter {
     if (!any_communication_kernel_)
       communication.insert(communication.end(), host_collectives_.begin(), host_collectives_.end());
     for (auto& role : out_.cover) role = union_of(std::move(role));
-    std::stable_sort(steps_.begin(), steps_.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(steps_, [](const auto& a, const auto& b) {
       return a.first.start_ns != b.first.start_ns ? a.first.start_ns < b.first.start_ns : a.second < b.second;
     });
     for (const auto& step : steps_) out_.steps.push_back(step.first);
@@ -162,7 +162,7 @@ struct StepWork {
 std::vector<StepWork> work_of_steps(const std::vector<TbStep>& steps, const std::vector<Launch>& launches) {
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+  std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
     return launches[a].start_ns != launches[b].start_ns ? launches[a].start_ns < launches[b].start_ns
                                                         : launches[a].index < launches[b].index;
   });
@@ -204,7 +204,7 @@ void move_steps(const TbRun& run, TbRank& rank) {
   if (rank.steps.empty()) return;
   const DeviceWork side = device_side(run, rank.rank);
   const std::vector<StepWork> work = work_of_steps(rank.steps, side.launches);
-  if (std::none_of(work.begin(), work.end(), [](const StepWork& w) { return w.count > 0; })) return;
+  if (std::ranges::none_of(work, [](const StepWork& w) { return w.count > 0; })) return;
   int64_t end_before = first_step_start(run, rank, side, work[0]);
   for (size_t i = 0; i < rank.steps.size(); ++i) {
     TbStep& step = rank.steps[i];

@@ -8,8 +8,7 @@ namespace stageline {
 namespace {
 
 bool holds_any(std::string_view text, std::span<const std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(),
-                     [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+  return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
 // What libraries write into the names of kernels that use these units: cuBLAS and cuDNN up to Ampere (NVIDIA's PyProf
@@ -64,7 +63,7 @@ bool uses_tensor_cores(std::string_view kernel) {
 }
 
 bool says_no_units(std::string_view kernel) {
-  const bool identifier = !kernel.empty() && std::all_of(kernel.begin(), kernel.end(), [](char c) {
+  const bool identifier = !kernel.empty() && std::ranges::all_of(kernel, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
   });
   constexpr std::string_view kSpeaking[] = {"sgemm",  "dgemm",       "cgemm",       "zgemm",      "gemv",   "simt",

@@ -83,8 +83,8 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
   TorchRun run;
   run.trace = &trace;
   run.options = options;
-  const bool any = std::any_of(trace.parts.begin(), trace.parts.end(),
-                               [](const Part& p) { return p.slices.size() > 0 && p.slices.has_facts(); });
+  const bool any =
+      std::ranges::any_of(trace.parts, [](const Part& p) { return p.slices.size() > 0 && p.slices.has_facts(); });
   if (!any)
     return make_error(ErrorCode::kBadInput, "it holds no profiler slices",
                       "this analysis reads PyTorch profiler traces (Chrome JSON); it was read as " + trace.format);
@@ -93,9 +93,8 @@ Result<TorchRun> make_torch_run(const Trace& trace, const TorchOptions& options)
   if (options.hta) held = hta_run_facts(run);
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;
   for (size_t p = 0; p < trace.parts.size(); ++p)
-    if (held[p] && (wanted.empty() || std::binary_search(wanted.begin(), wanted.end(), run.ranks[p])))
-      run.parts.push_back(p);
-  std::stable_sort(run.parts.begin(), run.parts.end(), [&](size_t a, size_t b) { return run.ranks[a] < run.ranks[b]; });
+    if (held[p] && (wanted.empty() || std::ranges::binary_search(wanted, run.ranks[p]))) run.parts.push_back(p);
+  std::ranges::stable_sort(run.parts, [&](size_t a, size_t b) { return run.ranks[a] < run.ranks[b]; });
   if (run.parts.empty())
     return make_error(ErrorCode::kBadInput, "none of the ranks named by --ranks is there",
                       options.hta ? "HTA finds ranks in its own way: docs/analyses/hta-loading.md"

@@ -58,8 +58,7 @@ std::string_view kind_of(const LinkSummary& sum) {
 
 void add_summaries(const TorchRank& rank, RankTransfers& out) {
   const std::vector<LinkSummary>& sums = rank.part->link_summaries;
-  const bool totals =
-      std::any_of(sums.begin(), sums.end(), [](const LinkSummary& s) { return s.op.ends_with(kTotal); });
+  const bool totals = std::ranges::any_of(sums, [](const LinkSummary& s) { return s.op.ends_with(kTotal); });
   for (const LinkSummary& sum : sums) {
     if (sum.src_rank < 0 || sum.dst_rank < 0 || !(sum.bytes > 0 && sum.bytes < 9e18)) continue;
     if (totals && !sum.op.ends_with(kTotal)) continue;
@@ -141,12 +140,11 @@ std::vector<RankTransfers> all_transfers(const TorchRun& run) {
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Transfer& t : ranks[k].list)
       if (t.message && t.src == run.ranks[run.parts[k]]) reported.push_back(key_of(t));
-  std::sort(reported.begin(), reported.end());
+  std::ranges::sort(reported);
   reported.erase(std::unique(reported.begin(), reported.end()), reported.end());
   parallel_for(ranks.size(), [&](size_t k) {
     std::erase_if(ranks[k].list, [&](const Transfer& t) {
-      return t.message && t.src != run.ranks[run.parts[k]] &&
-             std::binary_search(reported.begin(), reported.end(), key_of(t));
+      return t.message && t.src != run.ranks[run.parts[k]] && std::ranges::binary_search(reported, key_of(t));
     });
   });
   return ranks;

@@ -38,7 +38,7 @@ using Options = std::vector<Option>;
 
 class AnalysisSource : public TableSource {
  public:
-  AnalysisSource(std::shared_ptr<const RunData> data, const Analysis& analysis, const AnalysisTable& table)
+  AnalysisSource(std::shared_ptr<const RunData> data, const Analysis& analysis, const TableSpec& table)
       : TableSource(underscored(analysis.name) + "__" + underscored(table.name), table.summary),
         data_(std::move(data)),
         analysis_(analysis),
@@ -49,12 +49,13 @@ class AnalysisSource : public TableSource {
   Result<std::vector<SqlColumn>> columns() const override {
     if (!columns_.empty()) return columns_;
     if (std::string why = this->why(); !why.empty()) return no_answer(std::move(why));
-    std::vector<SqlColumn> columns = columns_of(Table(table_.name, "", in_words_of(data_->trace(), table_.columns())));
-    if (table_.extent == AnalysisTable::kRunAddsColumns) {
+    std::vector<SqlColumn> columns = columns_of(in_words_of(data_->trace(), table_));
+    if (table_.grows) {
       TRY(table, answer({}));
       columns = columns_of(**table);
     }
-    for (const AnalysisOption& option : analysis_.options) add_option(columns, option.name, option.value, option.help);
+    for (const AnalysisOption& option : analysis_.options())
+      add_option(columns, option.name, option.value, option.help);
     if (analysis_.compat[0] != '\0')
       add_option(columns, "compat", "TEXT", "A rival's own numbers: " + std::string(analysis_.compat));
     add_option(columns, "include-last-profiler-step", "BOOL",
@@ -78,13 +79,13 @@ class AnalysisSource : public TableSource {
     if (taken()) known = "option_" + known;
     columns.push_back(
         {known, value == "N" || value == "BOOL" ? SqlType::kInteger : SqlType::kText, "", std::move(help), true});
-    if (names_.size() < analysis_.options.size() + 2) names_.emplace_back(name);
+    if (names_.size() < analysis_.options().size() + 2) names_.emplace_back(name);
   }
 
   // Options that may add a table which is missing without options: each switch, each choice, each --compat tool.
   Options single_options() const {
     Options out;
-    for (const AnalysisOption& option : analysis_.options) {
+    for (const AnalysisOption& option : analysis_.options()) {
       if (std::string_view(option.value) == "BOOL") out.emplace_back(option.name, "true");
       for (const std::string_view choice : split(option.choices, ','))
         if (!choice.empty() && choice != "true" && choice != "false") out.emplace_back(option.name, choice);
@@ -144,8 +145,8 @@ class AnalysisSource : public TableSource {
     for (size_t i = 0; i < arguments.size() && i < names_.size(); ++i) {
       if (std::holds_alternative<std::monostate>(arguments[i])) continue;
       std::string value = argument_text(arguments[i]);
-      const bool is_switch = i >= analysis_.options.size() ? names_[i] != "compat"
-                                                           : std::string_view(analysis_.options[i].value) == "BOOL";
+      const bool is_switch = i >= analysis_.options().size() ? names_[i] != "compat"
+                                                             : std::string_view(analysis_.options()[i].value) == "BOOL";
       if (is_switch && (value == "0" || value == "1")) value = value == "1" ? "true" : "false";
       options.emplace_back(names_[i], std::move(value));
     }
@@ -177,7 +178,7 @@ class AnalysisSource : public TableSource {
 
   std::shared_ptr<const RunData> data_;
   const Analysis& analysis_;
-  const AnalysisTable& table_;
+  const TableSpec& table_;
   mutable std::vector<SqlColumn> columns_;  // of one connection, so used by one thread
   mutable std::vector<std::string> names_;  // the options' names in the analysis
 };
@@ -187,8 +188,8 @@ class AnalysisSource : public TableSource {
 void add_analysis_tables(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out) {
   for (const Analysis* analysis : analyses())
-    for (const AnalysisTable& table : analysis->tables)
-      out.push_back(std::make_shared<AnalysisSource>(data, *analysis, table));
+    for (const TableSpec* table : analysis->tables())
+      out.push_back(std::make_shared<AnalysisSource>(data, *analysis, *table));
 }
 
 std::string why_no_analysis(const RunData&, const TableSource& table) {

@@ -7,18 +7,8 @@
 namespace stageline::sql {
 namespace {
 
-using Type = ColumnType;
-
 // The maximum number of slices whose arguments one connection reads from their files.
 constexpr int64_t kMaxArgumentSlices = 10'000;
-
-Table empty_args() {
-  return Table(
-      "args", "Arguments",
-      {{"key", "key", Type::kText, "Name of the argument."},
-       {"value", "value", Type::kText, "Value, as the source writes it; lists and objects as JSON."},
-       {"type", "type", Type::kText, "Type of the value: string, number, true, false, null, array or object."}});
-}
 
 // Fetches arguments for one connection, through one set of restart points.
 struct ArgumentFetcher {
@@ -49,7 +39,7 @@ RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vec
                       "arguments of more than " + std::to_string(kMaxArgumentSlices) + " slices are wanted",
                       "choose fewer slices before the join: a LIMIT in a sub-query");
   TRY(text, fetcher.texts.text(data.trace().parts[place->part], place->slice));
-  Table table = empty_args();
+  Table table(declared_table("sql/args"));
   for (const JsonMember& member : json_members(json_member(*text, "args"), kMaxArguments))
     table.add_row({json_text("\"" + std::string(member.key) + "\""), json_text(member.value),
                    std::string(kind_of(member.value))});
@@ -61,7 +51,7 @@ RunData::Made args(const RunData& data, ArgumentFetcher& fetcher, const std::vec
 std::shared_ptr<const TableSource> args_function(const std::shared_ptr<const RunData>& data) {
   return std::make_shared<RowTable>(
       "args", "args(slice_id): everything the source says of a slice, fetched from its file.",
-      with_options(columns_of(empty_args()), {{"slice_id", SqlType::kInteger, "", "Id of a slice."}}),
+      with_options(columns_of(declared_table("sql/args")), {{"slice_id", SqlType::kInteger, "", "Id of a slice."}}),
       [data, fetcher = std::make_shared<ArgumentFetcher>()](const std::vector<Argument>& arguments) {
         return args(*data, *fetcher, arguments);
       });

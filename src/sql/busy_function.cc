@@ -10,21 +10,6 @@
 namespace stageline::sql {
 namespace {
 
-using Type = ColumnType;
-
-Table empty_busy() {
-  return Table("busy", "Busy",
-               {{"rank", "rank", Type::kInteger, "Global rank."},
-                {"class", "class", Type::kText, "Class of work that was asked for; NULL where all classes were."},
-                {"count", "count", Type::kInteger, "Pieces of work that run at any moment of the time asked about."},
-                {"busy_ns", "busy", Type::kDuration,
-                 "Time in which at least one piece of work ran; work that ran at the same time counts once."},
-                {"span_ns", "span", Type::kDuration,
-                 "Length of the time asked about; where no ends were given, from the first start to the last end of "
-                 "any work of the rank."},
-                {"busy_share", "share", Type::kShare, "busy_ns / span_ns."}});
-}
-
 // The work that is asked about: of a class ("": all), within [from, to).
 struct Window {
   std::optional<int64_t> from, to;
@@ -68,7 +53,7 @@ RunData::Made busy(const RunData& data, const std::vector<Argument>& arguments) 
     return make_error(ErrorCode::kUsage, "busy(): there is no class \"" + window.class_name + "\"",
                       "COMPUTATION, COMMUNICATION, MEMORY, OTHER");
   TRY(parts, parts_of_rank(data, "busy", (*numbers)[0]));
-  Table table = empty_busy();
+  Table table(declared_table("sql/busy"));
   for (const size_t p : *parts) add_busy(data, p, window, table);
   return table_rows(std::move(table));
 }
@@ -79,7 +64,7 @@ std::shared_ptr<const TableSource> busy_function(const std::shared_ptr<const Run
   return std::make_shared<RowTable>(
       "busy", "busy(of_rank, from_ns, to_ns, of_class): how long devices worked, concurrent work counted once.",
       with_options(
-          columns_of(empty_busy()),
+          columns_of(declared_table("sql/busy")),
           {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
            {"from_ns", SqlType::kInteger, "ns", "Only time from this moment on."},
            {"to_ns", SqlType::kInteger, "ns", "Only time before this moment."},

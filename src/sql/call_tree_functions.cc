@@ -9,19 +9,7 @@
 namespace stageline::sql {
 namespace {
 
-using Type = ColumnType;
-
 SqlColumn of_id() { return {"of_id", SqlType::kInteger, "", "Id of a slice."}; }
-
-Table empty_tree(const char* name, const char* title) {
-  return Table(name, title,
-               {{"id", "id", Type::kInteger, "Id of the slice."},
-                {"distance", "distance", Type::kInteger,
-                 "Levels between it and the slice that was asked for; 0 is that slice itself."},
-                {"name", "name", Type::kText, "Name, as the source writes it."},
-                {"start_ns", "start", Type::kTime, "Start, counted from the run's first slice."},
-                {"dur_ns", "duration", Type::kDuration, "Duration, measured on the rank's own clock."}});
-}
 
 void add_tree_row(const RunData& data, Table& table, size_t p, uint32_t slice, int64_t distance) {
   const Slices& s = data.trace().parts[p].slices;
@@ -32,7 +20,7 @@ void add_tree_row(const RunData& data, Table& table, size_t p, uint32_t slice, i
 // Goes outwards from a slice: for device work first to its operator, then to the slices around that.
 RunData::Made path(const RunData& data, const std::vector<Argument>& arguments) {
   TRY(place, slice_of(data, "path", arguments[0]));
-  Table table = empty_tree("path", "Path");
+  Table table(declared_table("sql/path"));
   const Slices& s = data.trace().parts[place->part].slices;
   uint32_t at = place->slice;
   constexpr int64_t kDeepest = 100'000;  // a damaged file may make a circle
@@ -65,7 +53,7 @@ Distances calls_below(const Part& part, const Lane& lane, uint32_t root) {
 // A slice, what it called on its thread, and the device work of all these.
 RunData::Made below(const RunData& data, const std::vector<Argument>& arguments) {
   TRY(place, slice_of(data, "below", arguments[0]));
-  Table table = empty_tree("below", "Below");
+  Table table(declared_table("sql/below"));
   const size_t p = place->part;
   const Part& part = data.trace().parts[p];
   const bool has_calls = !part.slices.parent.empty() && !data.is_device(p, place->slice);
@@ -84,14 +72,14 @@ RunData::Made below(const RunData& data, const std::vector<Argument>& arguments)
 std::shared_ptr<const TableSource> path_function(const std::shared_ptr<const RunData>& data) {
   return std::make_shared<RowTable>(
       "path", "path(of_id): a slice and what is around it, outwards; of device work its operator first.",
-      with_options(columns_of(empty_tree("path", "Path")), {of_id()}),
+      with_options(columns_of(declared_table("sql/path")), {of_id()}),
       [data](const std::vector<Argument>& arguments) { return path(*data, arguments); });
 }
 
 std::shared_ptr<const TableSource> below_function(const std::shared_ptr<const RunData>& data) {
   return std::make_shared<RowTable>(
       "below", "below(of_id): a slice, what it called on its thread, and the device work of all of these.",
-      with_options(columns_of(empty_tree("below", "Below")), {of_id()}),
+      with_options(columns_of(declared_table("sql/below")), {of_id()}),
       [data](const std::vector<Argument>& arguments) { return below(*data, arguments); });
 }
 

@@ -55,7 +55,7 @@ class FigureTable : public TableSource {
                     "that a query names are computed."),
         data_(std::move(data)) {}
 
-  Result<std::vector<SqlColumn>> columns() const override { return columns_of(Table("figures", "", figure_columns())); }
+  Result<std::vector<SqlColumn>> columns() const override { return columns_of(declared_table("run/figures")); }
 
   void plan(Plan& plan) const override {
     plan.cost = 1e9;

@@ -8,23 +8,6 @@
 namespace stageline::sql {
 namespace {
 
-using Type = ColumnType;
-
-Table empty_gaps() {
-  return Table(
-      "gaps", "Gaps",
-      {{"rank", "rank", Type::kInteger, "Global rank."},
-       {"stream", "stream", Type::kInteger, "The stream that was asked for; NULL where all streams of the rank were."},
-       {"start_ns", "start", Type::kTime, "End of the work before the gap, counted from the run's first slice."},
-       {"dur_ns", "duration", Type::kDuration, "Time from that end to the start of the next work."},
-       {"end_ns", "end", Type::kTime, "start_ns + dur_ns."},
-       {"before_id", "before", Type::kInteger,
-        "Id of the slice of the work that ended last before the gap; NULL at the beginning."},
-       {"after_id", "after", Type::kInteger, "Id of the slice of the work that ends the gap; NULL at the end."},
-       {"host_ns", "host's part", Type::kDuration, "Time until the call that launched the next work returned."},
-       {"cause", "cause", Type::kText, "The cause that has most of the gap, as in idle-time-breakdown."}});
-}
-
 void add_gaps(const RunData& data, size_t p, std::optional<int64_t> stream, int64_t min_ns, Table& table) {
   const Part& part = data.trace().parts[p];
   const DeviceTimeline timeline = device_timeline(data.trace(), part);
@@ -50,7 +33,7 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
   static constexpr const char* kWhat[] = {"the rank", "the stream", "the shortest gap"};
   TRY(numbers, whole_numbers("gaps", kWhat, arguments));
   TRY(parts, parts_of_rank(data, "gaps", (*numbers)[0]));
-  Table table = empty_gaps();
+  Table table(declared_table("sql/gaps"));
   for (const size_t p : *parts) add_gaps(data, p, (*numbers)[1], (*numbers)[2].value_or(0), table);
   return table_rows(std::move(table));
 }
@@ -60,7 +43,7 @@ RunData::Made gaps(const RunData& data, const std::vector<Argument>& arguments) 
 std::shared_ptr<const TableSource> gaps_function(const std::shared_ptr<const RunData>& data) {
   return std::make_shared<RowTable>(
       "gaps", "gaps(of_rank, of_stream, min_ns): when no device of a rank worked, and what it waited for.",
-      with_options(columns_of(empty_gaps()),
+      with_options(columns_of(declared_table("sql/gaps")),
                    {{"of_rank", SqlType::kInteger, "", "Only this rank; by default all ranks."},
                     {"of_stream", SqlType::kInteger, "",
                      "Only gaps of this stream; by default gaps in which no stream of the rank worked."},

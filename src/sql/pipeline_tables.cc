@@ -11,26 +11,6 @@
 namespace stageline::sql {
 namespace {
 
-using Type = SqlType;
-
-std::vector<SqlColumn> cell_columns() {
-  return {
-      {"id", Type::kInteger, "", "Number of the cell in this run, from 0."},
-      {"step", Type::kInteger, "", "Training step; NULL when the source does not say."},
-      {"rank", Type::kInteger, "", "Global rank."},
-      {"stage", Type::kInteger, "", "Pipeline stage of the rank."},
-      {"dp", Type::kInteger, "", "Data-parallel index of the rank."},
-      {"kind", Type::kText, "", "F, B, I, W, F&B, SF, RF, SB, RB, C, O or other; see docs/model.md."},
-      {"chunk", Type::kInteger, "", "Model chunk (virtual stage) within the rank."},
-      {"micro_batch", Type::kInteger, "", "Micro-batch index within the step."},
-      {"start_ns", Type::kInteger, "ns",
-       "Start, counted from the run's first slice; on the common clock where clocks were aligned."},
-      {"dur_ns", Type::kInteger, "ns", "Duration, measured on the rank's own clock."},
-      {"end_ns", Type::kInteger, "ns", "start_ns + dur_ns."},
-      {"slice_id", Type::kInteger, "", "Id of the slice that the cell was made of; NULL where it was made of none."},
-      {"name", Type::kText, "", "Name of the slice that the cell was made of; NULL where it was made of none."}};
-}
-
 int64_t cell_number(const RunData& data, size_t row, int column) {
   const Trace& trace = data.trace();
   const Cells& c = trace.cells;
@@ -59,28 +39,7 @@ void show_cell(const RunData& data, sqlite3_context* out, size_t row, int column
 }
 
 Table messages_of(const RunData& data) {
-  Table table(
-      "messages", "Messages",
-      {{"id", "id", ColumnType::kInteger, "Number of the message in this table, from 0."},
-       {"step", "step", ColumnType::kInteger, "Training step; NULL when the source does not say."},
-       {"src_rank", "from", ColumnType::kInteger, "Global rank of the sender."},
-       {"dst_rank", "to", ColumnType::kInteger, "Global rank of the receiver."},
-       {"direction", "direction", ColumnType::kText,
-        "forward where the message carries activations, backward where it carries gradients."},
-       {"kind", "kind", ColumnType::kText, "F where a forward waits for the message, B where a backward does."},
-       {"micro_batch", "micro-batch", ColumnType::kInteger,
-        "Micro-batch of the cell that receives it; NULL when unknown."},
-       {"chunk", "chunk", ColumnType::kInteger, "Model chunk of the receiver within its rank."},
-       {"send_id", "send", ColumnType::kInteger,
-        "Id of the cell that sent it or, where only gaps show the message, whose result was sent; NULL when unknown."},
-       {"recv_id", "receive", ColumnType::kInteger,
-        "Id of the cell that received it or, where only gaps show the message, that waited for it; NULL when unknown."},
-       {"transfer_ns", "transfer", ColumnType::kDuration,
-        "Time that the message took; a value below 0 is an error of the clocks."},
-       {"bytes", "bytes", ColumnType::kInteger, "Size of the message; NULL when unknown."},
-       {"evidence", "evidence", ColumnType::kText,
-        "messages where sends and receives were recorded; gaps where the message is the time from the end of a cell to "
-        "the start of the one that waited."}});
+  Table table(declared_table("sql/messages"));
   const Trace& trace = data.trace();
   if (trace.cells.size() == 0) return table;
   const RunGraph& made = graph_of(*data.run(), LaunchRule::kInOrder);
@@ -103,17 +62,7 @@ Table messages_of(const RunData& data) {
 }
 
 Table steps_of(const RunData& data) {
-  Table table(
-      "steps", "Steps",
-      {{"step", "step", ColumnType::kInteger, "Number of the training step."},
-       {"rank", "rank", ColumnType::kInteger, "Global rank; NULL in a row that describes the step over all ranks."},
-       {"start_ns", "start", ColumnType::kTime, "Earliest start in the step, counted from the run's first slice."},
-       {"dur_ns", "duration", ColumnType::kDuration, "Latest end in the step minus the earliest start."},
-       {"end_ns", "end", ColumnType::kTime, "start_ns + dur_ns."},
-       {"pipeline_ns", "pipeline", ColumnType::kDuration,
-        "Latest end minus earliest start of the compute cells alone; NULL without a pipeline."},
-       {"is_outlier", "outlier", ColumnType::kInteger,
-        "1 if mean values exclude the step because it is too long, else 0; NULL if this was not decided."}});
+  Table table(declared_table("sql/steps"));
   const Trace& trace = data.trace();
   if (trace.cells.size() > 0) {
     const PipelineSums& sums = sums_of(*data.run());
@@ -149,8 +98,8 @@ std::shared_ptr<const TableSource> made_once(const std::shared_ptr<const RunData
 
 void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
                          std::vector<std::shared_ptr<const TableSource>>& out) {
-  out.push_back(made_once(data, "cells", "The pipeline's work: one row a forward, backward, message …", cell_columns(),
-                          [d = data.get()]() -> RunData::Made {
+  out.push_back(made_once(data, "cells", "The pipeline's work: one row a forward, backward, message …",
+                          columns_of(declared_table("sql/cells")), [d = data.get()]() -> RunData::Made {
                             return std::shared_ptr<const Rows>(std::make_shared<MadeRows>(
                                 d->trace().cells.size(),
                                 [d](sqlite3_context* to, size_t row, int column) { show_cell(*d, to, row, column); },
@@ -158,9 +107,9 @@ void add_pipeline_tables(const std::shared_ptr<const RunData>& data,
                           }));
   out.push_back(made_once(
       data, "cell_links", "Which cell waits for which, and how long after the end of the one the other starts.",
-      {{"from_id", Type::kInteger, "", "Id of the cell whose result is needed."},
-       {"to_id", Type::kInteger, "", "Id of the cell that needs the result."},
-       {"wait_ns", Type::kInteger, "ns",
+      {{"from_id", SqlType::kInteger, "", "Id of the cell whose result is needed."},
+       {"to_id", SqlType::kInteger, "", "Id of the cell that needs the result."},
+       {"wait_ns", SqlType::kInteger, "ns",
         "Time from the end of from_id's cell to the start of to_id's; a value below 0 is an error of the clocks."}},
       [d = data.get()]() -> RunData::Made {
         const auto number = [d](size_t row, int column) -> int64_t {

@@ -10,8 +10,6 @@
 namespace stageline::sql {
 namespace {
 
-using Type = ColumnType;
-
 int64_t stamp_or_null(const RunData& data, size_t part, bool known, int64_t stamp) {
   return known ? data.time_ns(part, stamp) : kNullInteger;
 }
@@ -38,28 +36,7 @@ std::vector<CollectiveRow> collective_rows(const RunData& data) {
 }
 
 Table collectives_of(const RunData& data) {
-  Table table(
-      "collectives", "Collectives",
-      {{"id", "id", Type::kInteger, "Id of the slice of the collective."},
-       {"rank", "rank", Type::kInteger, "Global rank."},
-       {"step", "step", Type::kInteger, "Number of the profiler's step that holds it; NULL outside of every step."},
-       {"name", "name", Type::kText, "Operation: allreduce, send …"},
-       {"group_name", "group", Type::kText, "Name of the process group."},
-       {"group_size", "group size", Type::kInteger, "Number of ranks in the process group."},
-       {"dtype", "dtype", Type::kText, "Type of the elements."},
-       {"bytes", "bytes", Type::kInteger, "Size of its input or of its output, whichever is larger."},
-       {"start_ns", "start", Type::kTime, "Start, counted from the run's first slice."},
-       {"dur_ns", "duration", Type::kDuration, "Duration, measured on the rank's own clock."},
-       {"end_ns", "end", Type::kTime, "start_ns + dur_ns."},
-       {"seq", "sequence", Type::kInteger,
-        "Sequence number of the collective in its process group; NULL when the source gives none."},
-       {"src_rank", "from", Type::kInteger,
-        "Global rank of the sender, for a send or receive; NULL for other collectives."},
-       {"dst_rank", "to", Type::kInteger,
-        "Global rank of the receiver, for a send or receive; NULL for other collectives."},
-       {"wait_ns", "wait", Type::kDuration,
-        "Time until the last rank of the group started the same collective, at most its own duration; NULL where its "
-        "sequence number or the other ranks are unknown."}});
+  Table table(declared_table("sql/collectives"));
   const Trace& trace = data.trace();
   const std::vector<CollectiveRow> rows = collective_rows(data);
   struct Latest {
@@ -100,15 +77,7 @@ Table collectives_of(const RunData& data) {
 }
 
 Table lanes_of(const RunData& data) {
-  Table table(
-      "lanes", "Lanes",
-      {{"rank", "rank", Type::kInteger, "Global rank."},
-       {"lane", "lane", Type::kText, "Name of the thread or stream."},
-       {"lane_kind", "kind", Type::kText, "Kind of the lane: host, device or other."},
-       {"pid", "process", Type::kText, "Process of the lane, as the source writes it."},
-       {"tid", "thread", Type::kText, "Thread of the lane, as the source writes it."},
-       {"slices", "slices", Type::kInteger, "Number of slices on the lane, before --steps and --range leave any out."},
-       {"start_ns", "start", Type::kTime, "Start of the lane's first slice."}});
+  Table table(declared_table("sql/lanes"));
   const Trace& trace = data.trace();
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     if (!data.has_part(p)) continue;
@@ -148,20 +117,7 @@ uint32_t open_at(const RunData& data, size_t p, const MemoryRecord& record) {
 }
 
 Table memory_of(const RunData& data) {
-  Table table("memory", "Memory",
-              {{"rank", "rank", Type::kInteger, "Global rank."},
-               {"time_ns", "time", Type::kTime, "Time of the event, counted from the run's first slice."},
-               {"bytes", "bytes", Type::kInteger, "Bytes allocated by the event; below 0, bytes freed."},
-               {"address", "address", Type::kInteger, "Address of the block of memory."},
-               {"allocated_bytes", "allocated", Type::kInteger,
-                "Bytes in use after the event; NULL when the source does not say."},
-               {"reserved_bytes", "reserved", Type::kInteger,
-                "Bytes held by the allocator after the event; NULL when the source does not say."},
-               {"device_type", "device type", Type::kInteger,
-                "Type of the device by PyTorch's (c10's) number: 0 CPU, 1 CUDA …"},
-               {"device", "device", Type::kInteger, "Index of the device; NULL when the source does not say."},
-               {"op_id", "operator", Type::kInteger,
-                "Id of the operator that was open on the event's thread; where none was, of the innermost slice."}});
+  Table table(declared_table("sql/memory"));
   const Trace& trace = data.trace();
   const SliceFilter& filter = trace.slice_filter;
   const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
@@ -180,13 +136,7 @@ Table memory_of(const RunData& data) {
 }
 
 Table flows_of(const RunData& data) {
-  Table table("flows", "Flows",
-              {{"rank", "rank", Type::kInteger, "Global rank."},
-               {"from_id", "from", Type::kInteger, "Id of the slice where the arrow starts."},
-               {"to_id", "to", Type::kInteger, "Id of the slice where the arrow ends."},
-               {"kind", "kind", Type::kText,
-                "forward-backward: from an operator of the forward to its gradient's; flow: any other arrow. Launches "
-                "are in slices.launch_id."}});
+  Table table(declared_table("sql/flows"));
   const Trace& trace = data.trace();
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     if (!data.has_part(p)) continue;
@@ -198,11 +148,7 @@ Table flows_of(const RunData& data) {
 }
 
 Table marks_of(const RunData& data) {
-  Table table("marks", "Marks",
-              {{"rank", "rank", Type::kInteger, "Global rank."},
-               {"time_ns", "time", Type::kTime, "Time of the event, counted from the run's first slice."},
-               {"name", "name", Type::kText, "Name, as the source writes it."},
-               {"lane", "lane", Type::kText, "Name of the thread or stream."}});
+  Table table(declared_table("sql/marks"));
   const Trace& trace = data.trace();
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     if (!data.has_part(p)) continue;

@@ -8,8 +8,6 @@
 namespace stageline::sql {
 namespace {
 
-using Type = ColumnType;
-
 Table ranks_of(const RunData& data) {
   const Table devices = devices_table(data.trace());
   Table table("ranks", "Ranks", devices.columns());
@@ -33,26 +31,7 @@ Table ranks_of(const RunData& data) {
 }
 
 Table findings_of(const RunData& data) {
-  Table table(
-      "findings", "Findings",
-      {{"position", "position", Type::kInteger, "Its place in the list of findings, from 1."},
-       {"id", "id", Type::kText, "Stable name of the kind of finding."},
-       {"key", "key", Type::kText,
-        "One word for where it is: stage:3, link:1-2, order …; finding_places has it as data."},
-       {"title", "title", Type::kText, "The finding in one sentence."},
-       {"detail", "detail", Type::kText, "The evidence, and what to try."},
-       {"value", "value", Type::kText, "The number that matters, with its unit."},
-       {"lost_ns", "lost", Type::kDuration,
-        "Time of the mean step that would not be lost without the cause; 0 if it was not simulated."},
-       {"uncertainty_ns", "uncertainty", Type::kDuration, "Standard error of lost_ns."},
-       {"saving_ns", "saving", Type::kDuration, "Time that the fix saves in each step; 0 where it was not computed."},
-       {"fix", "fix", Type::kText, "What to change."},
-       {"assumption", "assumption", Type::kText, "The assumption under which saving_ns holds."},
-       {"command", "command", Type::kText, "Command that prints the numbers behind the finding."},
-       {"step", "step", Type::kInteger, "Step in which it shows; NULL where it is not about one step."},
-       {"rank", "rank", Type::kInteger, "Rank on which it shows; NULL where it is not about one rank."},
-       {"evidence", "evidence", Type::kText,
-        "Name of the table in this database that proves it; empty where none does."}});
+  Table table(declared_table("sql/findings"));
   if (data.trace().parts.empty()) return table;
   const Explanation& explanation = explained_run(*data.run());
   for (const Finding& f : explanation.findings) {
@@ -69,20 +48,7 @@ Table findings_of(const RunData& data) {
 }
 
 Table finding_places_of(const RunData& data) {
-  Table table("finding_places", "Places of findings",
-              {{"finding", "finding", Type::kInteger, "Its position in findings."},
-               {"relation", "relation", Type::kText, "and: it is here; or: it may be here instead."},
-               {"kind", "kind", Type::kText, "stage, ranks, replicas, host, link, micro_batches, cells, call, frame …"},
-               {"stage", "stage", Type::kInteger, "Stage; of a link the one that receives."},
-               {"from_stage", "from", Type::kInteger, "Of a link: the stage that sends."},
-               {"both_ways", "both ways", Type::kInteger, "1: which way the link is slow cannot be determined."},
-               {"chunk", "chunk", Type::kInteger, "Chunk of the stage; NULL: all."},
-               {"replica", "replica", Type::kInteger, "Replica; NULL: all."},
-               {"first", "first", Type::kInteger, "First micro-batch or step."},
-               {"last", "last", Type::kInteger, "Last micro-batch or step."},
-               {"cells", "cells", Type::kText, "Kind of work: F, B, I, W …; empty: all."},
-               {"rank", "rank", Type::kInteger, "One row for each rank that the place names; NULL: it names none."},
-               {"name", "name", Type::kText, "As recorded: the collective, call, frame, machine, phase."}});
+  Table table(declared_table("sql/finding_places"));
   if (data.trace().parts.empty()) return table;
   const Explanation& explanation = explained_run(*data.run());
   for (size_t i = 0; i < explanation.findings.size(); ++i) {
@@ -105,11 +71,7 @@ Table finding_places_of(const RunData& data) {
 Table flaws_of(const RunData& data) { return diagnostics_table(data.trace().diagnostics); }
 
 Table meta_of(const RunData& data) {
-  Table table(
-      "meta", "Facts",
-      {{"rank", "rank", Type::kInteger, "Rank whose source states the fact; NULL for a fact about the whole run."},
-       {"key", "key", Type::kText, "Name of the fact."},
-       {"value", "value", Type::kText, "As text; what sources say as JSON."}});
+  Table table(declared_table("sql/meta"));
   const Trace& t = data.trace();
   const auto add = [&](const char* key, std::string value) {
     table.add_row({kNullInteger, std::string(key), std::move(value)});

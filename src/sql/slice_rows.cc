@@ -5,32 +5,12 @@
 #include "base/number.h"
 #include "base/parallel.h"
 #include "model/table.h"
+#include "sql/row_table.h"
 
 namespace stageline::sql {
 namespace {
 
 using Field = SliceColumn;
-using Type = SqlType;
-
-const SqlColumn kId = {
-    "id", Type::kInteger, "",
-    "Id of the slice in this run: 2³² × the rank's place among those read + the slice's place within its rank."};
-const SqlColumn kRank = {"rank", Type::kInteger, "", "Global rank."};
-const SqlColumn kName = {"name", Type::kText, "", "Name, as the source writes it."};
-const SqlColumn kClass = {
-    "class", Type::kText, "",
-    "Class of device work: COMPUTATION, COMMUNICATION, MEMORY or OTHER; NULL for what ran on no device."};
-const SqlColumn kStart = {"start_ns", Type::kInteger, "ns",
-                          "Start, counted from the run's first slice; on the common clock where clocks were aligned."};
-const SqlColumn kDur = {"dur_ns", Type::kInteger, "ns", "Duration, measured on the rank's own clock."};
-const SqlColumn kEnd = {"end_ns", Type::kInteger, "ns", "start_ns + dur_ns."};
-const SqlColumn kStream = {"stream", Type::kInteger, "",
-                           "Number of the stream, as the event says; NULL where it names none."};
-const SqlColumn kDevice = {"device", Type::kInteger, "",
-                           "Index of the rank's device in its machine; NULL where the source does not say."};
-const SqlColumn kStep = {"step", Type::kInteger, "",
-                         "Number of the profiler's step that holds it; NULL outside of every step."};
-const SqlColumn kOp = {"op_id", Type::kInteger, "", "Id of the operator that owns it; NULL for what ran on no device."};
 
 // The launch call of device work; kNoSliceIndex: unknown.
 uint32_t launch_of(const RunData& data, size_t part, size_t slice) {
@@ -81,71 +61,35 @@ int64_t bytes_of(const Part& part, uint32_t slice) {  // kNullInteger: unknown
   return bytes < 0 ? kNullInteger : bytes;
 }
 
+std::vector<SliceColumnSpec> specs_of(std::string_view table, std::initializer_list<Field> fields) {
+  std::vector<SliceColumnSpec> specs;
+  const std::vector<SqlColumn> columns = columns_of(declared_table(table));
+  for (const Field field : fields) {
+    specs.push_back({field, columns[specs.size()]});
+    if (field == Field::kBytes || field == Field::kSharedBytes) specs.back().column.unit = "bytes";
+  }
+  return specs;
+}
+
 }  // namespace
 
 const std::vector<SliceColumnSpec>& slice_column_specs() {
-  static const std::vector<SliceColumnSpec> specs = {
-      {Field::kId, kId},
-      {Field::kRank, kRank},
-      {Field::kName, kName},
-      {Field::kNameId, {"name_id", Type::kInteger, "", "Number of the name in this run; names lists them."}},
-      {Field::kCategory,
-       {"category", Type::kText, "", "Category, as the source spells it; NULL where the source gives none."}},
-      {Field::kClass, kClass},
-      {Field::kStart, kStart},
-      {Field::kDur, kDur},
-      {Field::kEnd, kEnd},
-      {Field::kSelf,
-       {"self_ns", Type::kInteger, "ns", "dur_ns without the time of slices nested in it on the same thread."}},
-      {Field::kLane, {"lane", Type::kText, "", "Name of the thread or stream."}},
-      {Field::kLaneKind, {"lane_kind", Type::kText, "", "Kind of the lane: host, device or other."}},
-      {Field::kPid, {"pid", Type::kText, "", "Process of the lane, as the source writes it."}},
-      {Field::kTid, {"tid", Type::kText, "", "Thread of the lane, as the source writes it."}},
-      {Field::kStream, kStream},
-      {Field::kDevice, kDevice},
-      {Field::kStep, kStep},
-      {Field::kDepth,
-       {"depth", Type::kInteger, "", "Number of slices of the same thread that enclose it; 0 where none does."}},
-      {Field::kParent,
-       {"parent_id", Type::kInteger, "",
-        "Id of the slice that encloses it; for device work, id of the operator that owns it."}},
-      {Field::kLaunch,
-       {"launch_id", Type::kInteger, "", "Id of the call that launched it; NULL for what ran on no device."}},
-      {Field::kOp, kOp},
-      {Field::kCorrelation,
-       {"correlation", Type::kInteger, "", "Correlation number, which a launch and the work it launched share."}},
-      {Field::kFileIndex, {"file_index", Type::kInteger, "", "Place of the slice in the source's own order, from 0."}}};
+  static const std::vector<SliceColumnSpec> specs =
+      specs_of("sql/slices",
+               {Field::kId,     Field::kRank,   Field::kName,   Field::kNameId,      Field::kCategory, Field::kClass,
+                Field::kStart,  Field::kDur,    Field::kEnd,    Field::kSelf,        Field::kLane,     Field::kLaneKind,
+                Field::kPid,    Field::kTid,    Field::kStream, Field::kDevice,      Field::kStep,     Field::kDepth,
+                Field::kParent, Field::kLaunch, Field::kOp,     Field::kCorrelation, Field::kFileIndex});
   return specs;
 }
 
 const std::vector<SliceColumnSpec>& kernel_column_specs() {
-  static const std::vector<SliceColumnSpec> specs = {
-      {Field::kId, kId},
-      {Field::kRank, kRank},
-      {Field::kName, kName},
-      {Field::kClass, kClass},
-      {Field::kStart, kStart},
-      {Field::kDur, kDur},
-      {Field::kEnd, kEnd},
-      {Field::kStream, kStream},
-      {Field::kDevice, kDevice},
-      {Field::kStep, kStep},
-      {Field::kCall, {"call_id", Type::kInteger, "", "Id of the call that launched it."}},
-      {Field::kCallStart, {"call_start_ns", Type::kInteger, "ns", "Start of the call that launched it."}},
-      {Field::kCallDur, {"call_dur_ns", Type::kInteger, "ns", "Duration of the call that launched it."}},
-      {Field::kLaunchDelay,
-       {"launch_delay_ns", Type::kInteger, "ns",
-        "Time from the end of the launching call to the start of the work; 0 where the work started before that end."}},
-      {Field::kOp, kOp},
-      {Field::kOpName, {"op_name", Type::kText, "", "Name of the operator that owns it."}},
-      {Field::kGrid, {"grid", Type::kText, "", "Blocks of the launch, as the source writes them."}},
-      {Field::kBlock, {"block", Type::kText, "", "Threads of a block, as the source writes them."}},
-      {Field::kRegisters, {"registers", Type::kInteger, "", "Registers that each thread uses."}},
-      {Field::kSharedBytes, {"shared_bytes", Type::kInteger, "bytes", "Shared memory that each block uses."}},
-      {Field::kOccupancy, {"occupancy_share", Type::kReal, "", "Estimated achieved occupancy, as a share of 1."}},
-      {Field::kBytes,
-       {"bytes", Type::kInteger, "bytes",
-        "Size of what a copy or collective moved; NULL where it is unknown, and for other work."}}};
+  static const std::vector<SliceColumnSpec> specs = specs_of(
+      "sql/kernels",
+      {Field::kId,        Field::kRank,        Field::kName,      Field::kClass,  Field::kStart, Field::kDur,
+       Field::kEnd,       Field::kStream,      Field::kDevice,    Field::kStep,   Field::kCall,  Field::kCallStart,
+       Field::kCallDur,   Field::kLaunchDelay, Field::kOp,        Field::kOpName, Field::kGrid,  Field::kBlock,
+       Field::kRegisters, Field::kSharedBytes, Field::kOccupancy, Field::kBytes});
   return specs;
 }
 

@@ -12,16 +12,10 @@ namespace stageline::sql {
 namespace {
 
 using Sources = std::vector<std::shared_ptr<const TableSource>>;
-using Type = ColumnType;
-
 bool is_analysis(const TableSource& source) { return source.name().find("__") != std::string::npos; }
 
 Table table_list(const RunData& data, const Sources& sources) {
-  Table table("tables", "Tables",
-              {{"name", "name", Type::kText, "As a query names it."},
-               {"kind", "kind", Type::kText, "table, analysis (its options are arguments) or function."},
-               {"help", "help", Type::kText, "What it is."},
-               {"missing", "missing", Type::kText, "Why this run has none; empty: it can be asked."}});
+  Table table(declared_table("sql/tables"));
   for (const auto& source : sources)
     table.add_row({source->name(),
                    std::string(is_analysis(*source)                               ? "analysis"
@@ -33,16 +27,6 @@ Table table_list(const RunData& data, const Sources& sources) {
   return table;
 }
 
-Table empty_columns() {
-  return Table("columns", "Columns",
-               {{"table_name", "table", Type::kText, "The table it belongs to."},
-                {"name", "name", Type::kText, "As a query names it."},
-                {"type", "type", Type::kText, "INTEGER, REAL or TEXT."},
-                {"unit", "unit", Type::kText, "ns, bytes or nothing."},
-                {"is_option", "option", Type::kInteger, "1: an argument, by place or by name; SELECT * leaves it out."},
-                {"help", "help", Type::kText, "One sentence."}});
-}
-
 void add_columns(Table& table, const TableSource& source, const std::vector<SqlColumn>& columns) {
   for (const SqlColumn& c : columns)
     table.add_row({source.name(), c.name, std::string(type_name(c.type)), c.unit, int64_t{c.is_option}, c.help});
@@ -51,7 +35,7 @@ void add_columns(Table& table, const TableSource& source, const std::vector<SqlC
 // The columns of one table, analyses included. Without a name, those of all tables except analyses, which have more
 // than a thousand.
 RunData::Made column_list(const Sources& sources, const std::vector<Argument>& arguments) {
-  Table table = empty_columns();
+  Table table(declared_table("sql/columns"));
   const std::string wanted = argument_text(arguments[0]);
   std::vector<std::string> names;
   for (const auto& source : sources) {
@@ -83,7 +67,7 @@ Sources tables_of(const std::shared_ptr<const RunData>& data) {
   // Without the two tables that list them, which would own themselves.
   const auto all = std::make_shared<const Sources>(out);
   static const Trace kEmpty;
-  std::vector<SqlColumn> columns = columns_of(empty_columns());
+  std::vector<SqlColumn> columns = columns_of(declared_table("sql/columns"));
   columns.push_back({"of_table", SqlType::kText, "", "Only this table; analyses are listed only so.", true});
   out.push_back(std::make_shared<RowTable>(
       "columns", "columns(of_table): what tables are made of, with units.", std::move(columns),

@@ -278,18 +278,7 @@ std::vector<Total> totals_of(const RunData& data, const Asked& asked) {
 
 // The totals with keys as SQL shows them: a text, or a number as text.
 Table totals_table(const RunData& data, const Asked& asked) {
-  using Type = ColumnType;
-  Table table(
-      "totals", "Totals",
-      {{"key", "key", Type::kText,
-        "The value for which this row adds up, of the column that the option by names; empty where a slice has none."},
-       {"class", "class", Type::kText, "Class of the device work in this row, where by is name or class; else empty."},
-       {"count", "count", Type::kInteger, "Number of slices in this row."},
-       {"total_ns", "total", Type::kDuration, "Sum of their durations."},
-       {"self_ns", "self", Type::kDuration, "Sum of their durations, without the time of slices nested in them."},
-       {"min_ns", "shortest", Type::kDuration, "Duration of the shortest of them."},
-       {"max_ns", "longest", Type::kDuration, "Duration of the longest of them."},
-       {"mean_ns", "mean", Type::kReal, "total_ns / count."}});
+  Table table(declared_table("sql/totals"));
   const Trace& trace = data.trace();
   for (const Total& t : totals_of(data, asked)) {
     std::string key;
@@ -308,16 +297,7 @@ Table totals_table(const RunData& data, const Asked& asked) {
 }
 
 Table names_table(const RunData& data) {
-  using Type = ColumnType;
-  Table table(
-      "names", "Names",
-      {{"name_id", "id", Type::kInteger, "Number of the name in this run."},
-       {"name", "name", Type::kText, "Name, as the source writes it."},
-       {"count", "count", Type::kInteger, "Number of slices with this name."},
-       {"total_ns", "total", Type::kDuration, "Sum of their durations."},
-       {"self_ns", "self", Type::kDuration, "Sum of their durations, without the time of slices nested in them."},
-       {"min_ns", "shortest", Type::kDuration, "Duration of the shortest of them."},
-       {"max_ns", "longest", Type::kDuration, "Duration of the longest of them."}});
+  Table table(declared_table("sql/names"));
   std::map<int64_t, Sums> by_name;
   for (const Total& t : totals_of(data, {})) by_name[t.key].merge(t.sums);
   for (const auto& [name, sums] : by_name)

@@ -22,16 +22,18 @@ bool append(const Ref& list, PyObject* item) {
 PyObject* option_list(const std::vector<AnalysisOption>& options) {
   Ref list(PyList_New(0));
   for (const AnalysisOption& o : options)
-    if (!list || !append(list, Py_BuildValue("(ssss)", o.name, o.value, o.help, o.choices))) return nullptr;
+    if (!list ||
+        !append(list, Py_BuildValue("(ssss)", o.name.c_str(), o.value.c_str(), o.help.c_str(), o.choices.c_str())))
+      return nullptr;
   return list.release();
 }
 
 // Columns as Table.columns has them, of every table.
-PyObject* column_lists(const std::vector<AnalysisTable>& tables) {
+PyObject* column_lists(const std::vector<const TableSpec*>& tables) {
   Ref lists(PyList_New(0));
-  for (const AnalysisTable& table : tables) {
+  for (const TableSpec* table : tables) {
     Ref list(PyList_New(0));
-    for (const ColumnSpec& c : table.columns())
+    for (const ColumnSpec& c : table->columns)
       if (!list || !append(list, Py_BuildValue("(sssss)", c.name.c_str(), c.title.c_str(),
                                                std::string(column_type_name(c.type)).c_str(),
                                                std::string(raw_unit(c.type)).c_str(), c.help.c_str())))
@@ -47,10 +49,11 @@ PyObject* analysis_list(PyObject*, PyObject*) {
   Ref list(PyList_New(0));
   for (const Analysis* a : analyses()) {
     const Ref tables(PyList_New(0));
-    for (const AnalysisTable& table : a->tables)
-      if (!tables || !append(tables, Py_BuildValue("(ss)", table.name, table.summary))) return nullptr;
-    const Ref options(option_list(a->options));
-    const Ref columns(column_lists(a->tables));
+    for (const TableSpec* table : a->tables())
+      if (!tables || !append(tables, Py_BuildValue("(ss)", table->name.c_str(), table->summary.c_str())))
+        return nullptr;
+    const Ref options(option_list(a->options()));
+    const Ref columns(column_lists(a->tables()));
     if (!list || !tables || !options || !columns ||
         !append(list, Py_BuildValue("(sssssOOOO)", a->name, a->summary, needs_name(a->needs), a->compat, a->format,
                                     a->makes_overlay ? Py_True : Py_False, tables.get(), options.get(), columns.get())))
@@ -68,7 +71,8 @@ PyObject* flag_list(PyObject*, PyObject* arguments) {
   Ref list(PyList_New(0));
   for (const std::string_view flag : command->flags) {
     const Flag& known = flag_of(*command, flag);
-    if (!list || !append(list, Py_BuildValue("(ssss)", known.name, known.value, known.help, known.choices)))
+    if (!list || !append(list, Py_BuildValue("(ssss)", known.name.c_str(), known.value.c_str(), known.help.c_str(),
+                                             known.choices.c_str())))
       return nullptr;
   }
   return list.release();

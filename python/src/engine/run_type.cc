@@ -160,7 +160,7 @@ Status check_asked(const Arguments& arguments, const Analysis& analysis) {
   static constexpr std::string_view asking[] = {"table",   "format", "overlay", "compat", "include-last-profiler-step",
                                                 "threads", "lang"};
   for (const std::string& name : arguments.given()) {
-    const bool of_analysis = std::any_of(analysis.options.begin(), analysis.options.end(),
+    const bool of_analysis = std::any_of(analysis.options().begin(), analysis.options().end(),
                                          [&](const AnalysisOption& option) { return name == option.name; });
     if (!of_analysis && std::find(std::begin(asking), std::end(asking), name) == std::end(asking))
       return Error{ErrorCode::kUsage,

@@ -12,108 +12,13 @@
 namespace stageline {
 namespace {
 
-ColumnSpec rank_column() { return {"rank", "rank", Type::kInteger, "Global rank whose snapshot it is"}; }
-ColumnSpec device_column() {
-  return {"device", "device", Type::kInteger, "Number of the device as the process counts"};
-}
-ColumnSpec bytes_column(const char* name, const char* title, const char* help) {
-  return {name, title, Type::kInteger, help};
-}
-
-std::vector<ColumnSpec> allocator_sums_columns() {
-  return {rank_column(),
-          device_column(),
-          bytes_column("segments", "segments", "Pieces taken from the device"),
-          bytes_column("blocks", "blocks", "Blocks that they are cut into"),
-          bytes_column("reserved_bytes", "reserved", "Bytes taken from the device"),
-          bytes_column("allocated_bytes", "allocated", "Bytes that tensors asked for"),
-          bytes_column("free_internal_bytes", "rounding", "Bytes of blocks in use beyond what was asked for"),
-          bytes_column("free_external_bytes", "free", "Bytes of blocks that are not in use"),
-          bytes_column("awaiting_bytes", "awaiting", "Of these, bytes that were freed and wait for a stream"),
-          bytes_column("largest_free_bytes", "largest free", "The largest block that could be given out as a whole"),
-          {"fragmentation", "fragmentation", Type::kShare,
-           "Share of the free bytes that lies outside the largest free block"},
-          bytes_column("sparse_segments", "sparse segments", "Segments of which less than a tenth is in use"),
-          bytes_column("sparse_bytes", "free in these", "Free bytes in them"),
-          bytes_column("peak_bytes", "peak", "Most that was held at once in the history, until frees were complete"),
-          {"peak_ns", "at", Type::kTime, "When the peak was reached first"},
-          bytes_column("peak_reserved_bytes", "peak reserved", "Most that was reserved at once in the history"),
-          bytes_column("ooms", "out of memory", "Requests that were refused in the history")};
-}
-
-std::vector<ColumnSpec> allocator_categories_columns() {
-  return {rank_column(),
-          device_column(),
-          {"category", "category", Type::kText,
-           "Category that the events give; before: held since before the history; unknown: the events give none"},
-          bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
-          bytes_column("max_bytes", "most", "Most bytes of this category at once"),
-          bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
-          bytes_column("allocations", "allocations", "Allocations in the history")};
-}
-
-std::vector<ColumnSpec> allocator_stacks_columns() {
-  return {rank_column(),
-          device_column(),
-          {"stack", "stack", Type::kText, "Python frames, innermost first, with ; between"},
-          bytes_column("at_peak_bytes", "at the peak", "Bytes held when most was held"),
-          bytes_column("at_end_bytes", "at the end", "Bytes held at the moment of the snapshot"),
-          bytes_column("allocations", "allocations", "Allocations in the history"),
-          bytes_column("allocated_bytes", "allocated", "Bytes of all of them")};
-}
-
-std::vector<ColumnSpec> allocator_ooms_columns() {
-  return {rank_column(),
-          device_column(),
-          {"time_ns", "time", Type::kTime, "When the request was refused"},
-          bytes_column("wanted_bytes", "wanted", "Bytes that were asked for"),
-          bytes_column("device_free_bytes", "free on the device", "Bytes that the device had left"),
-          bytes_column("reserved_bytes", "reserved", "Bytes taken from the device then"),
-          bytes_column("allocated_bytes", "allocated", "Bytes in use then"),
-          bytes_column("free_bytes", "free", "Free bytes in the allocator's segments of that stream"),
-          bytes_column("largest_free_bytes", "largest free", "The largest free piece of these"),
-          {"reason", "reason", Type::kText,
-           "full: all memory is in use; fragmented: enough is free, but in pieces that are too small; split: enough is "
-           "free only together with the device's own free memory; elsewhere: a piece was large enough, but in another "
-           "pool, or a limit forbade it; unknown: the history does not reach so far back"},
-          {"stack", "stack", Type::kText, "Where the request was made"}};
-}
-
-std::vector<ColumnSpec> allocator_segments_columns() {
-  return {
-      rank_column(),
-      device_column(),
-      {"address", "address", Type::kText, "Address at which it begins"},
-      bytes_column("bytes", "size", "Bytes taken from the device"),
-      bytes_column("used_bytes", "in use", "Bytes of blocks in use"),
-      bytes_column("largest_free_bytes", "largest free", "Its largest free block"),
-      bytes_column("blocks", "blocks", "Blocks that it is cut into"),
-      {"stream", "stream", Type::kInteger, "The stream that it serves"},
-      {"kind", "kind", Type::kText, "large or small requests; expandable"},
-      {"pool", "pool", Type::kText, "Pool of a CUDA graph or a private pool; (0, 0) is the common one"},
-      {"stack", "stack", Type::kText, "Python frames of the request for which the allocator took it, innermost first"}};
-}
-
-std::vector<ColumnSpec> allocator_timeline_columns() {
-  return {rank_column(),
-          device_column(),
-          {"time_ns", "time", Type::kTime, "Time of the event"},
-          {"action", "action", Type::kText, "alloc, free_completed, segment_alloc, …"},
-          {"category", "category", Type::kText, "Category of the memory that is allocated or freed"},
-          bytes_column("bytes", "change", "Bytes more, or fewer"),
-          bytes_column("category_bytes", "of the category", "Bytes that this category holds then"),
-          bytes_column("allocated_bytes", "allocated", "Bytes in use then"),
-          bytes_column("reserved_bytes", "reserved", "Bytes taken from the device then")};
-}
-
 struct Tables {
-  Table sums =
-      Table("allocator-sums", "What the allocator held at the moment of the snapshot", allocator_sums_columns());
-  Table categories = Table("allocator-categories", "What is held for whom", allocator_categories_columns());
-  Table stacks = Table("allocator-stacks", "Who allocates", allocator_stacks_columns());
-  Table ooms = Table("allocator-ooms", "Why memory ran out", allocator_ooms_columns());
-  Table segments = Table("allocator-segments", "Segments", allocator_segments_columns());
-  Table timeline = Table("allocator-timeline", "What is held over time", allocator_timeline_columns());
+  Table sums = declared_table("allocator-snapshot/allocator-sums");
+  Table categories = declared_table("allocator-snapshot/allocator-categories");
+  Table stacks = declared_table("allocator-snapshot/allocator-stacks");
+  Table ooms = declared_table("allocator-snapshot/allocator-ooms");
+  Table segments = declared_table("allocator-snapshot/allocator-segments");
+  Table timeline = declared_table("allocator-snapshot/allocator-timeline");
 };
 
 const char* action_name(AllocatorAction action) {
@@ -248,7 +153,7 @@ class PartTables {
       tables_.categories.add_row(
           {rank, int64_t{key.first}, key.second, holder.at_peak, holder.most, holder.at_end, holder.allocations});
     std::vector<std::pair<std::pair<int32_t, StringId>, Holder>> sorted(stacks.begin(), stacks.end());
-    std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) {
       return a.first.first != b.first.first         ? a.first.first < b.first.first
              : a.second.at_peak != b.second.at_peak ? a.second.at_peak > b.second.at_peak
                                                     : a.second.allocated > b.second.allocated;
@@ -303,12 +208,6 @@ Result<AnalysisResult> run_allocator_snapshot(const AnalysisInput& input) {
 extern const Analysis allocator_snapshot_analysis = {
     .name = "allocator-snapshot",
     .summary = "what PyTorch's allocator holds, for whom, in what pieces, and why memory ran out",
-    .tables = {{"allocator-sums", "one row per device: sums, fragmentation, peak", allocator_sums_columns},
-               {"allocator-categories", "one row per category", allocator_categories_columns},
-               {"allocator-stacks", "one row per stack, the most at the peak first", allocator_stacks_columns},
-               {"allocator-ooms", "one row per request that was refused", allocator_ooms_columns},
-               {"allocator-segments", "one row per segment", allocator_segments_columns},
-               {"allocator-timeline", "one row per event that changes what is held", allocator_timeline_columns}},
     .run = run_allocator_snapshot,
     .needs = AnalysisNeeds::kAllocator};
 

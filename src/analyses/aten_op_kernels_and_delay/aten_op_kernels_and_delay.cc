@@ -75,7 +75,7 @@ std::vector<OpSequence> results_of(const TorchRun& run, const TorchRank& rank, c
     }
     out.push_back(std::move(row));
   }
-  std::sort(out.begin(), out.end(), [](const OpSequence& a, const OpSequence& b) {
+  std::ranges::sort(out, [](const OpSequence& a, const OpSequence& b) {
     return a.op != b.op ? a.op < b.op : a.sequence < b.sequence;
   });
   return out;
@@ -95,7 +95,7 @@ class OperatorsByStart {
   explicit OperatorsByStart(const TorchRank& rank, const std::vector<uint8_t>& is_op) : rank_(rank) {
     for (size_t i = 0; i < rank.rows.size(); ++i)
       if (is_op[rank.rows[i].name]) ops_.push_back(static_cast<uint32_t>(i));
-    std::stable_sort(ops_.begin(), ops_.end(), [&](uint32_t a, uint32_t b) { return start(a) < start(b); });
+    std::ranges::stable_sort(ops_, [&](uint32_t a, uint32_t b) { return start(a) < start(b); });
     // One more than there are operators, so that a prefix is never the whole tree.
     while (leaves_ <= ops_.size()) leaves_ *= 2;
     most_.assign(2 * leaves_, INT64_MIN);
@@ -188,21 +188,9 @@ RankResult hta_result(const TorchRun& run, const TorchRank& rank) {
     if (x.name != y.name) return x.name < y.name ? -1 : 1;
     return x.lane == y.lane ? 0 : lanes[x.lane].tid.compare(lanes[y.lane].tid);
   };
-  std::stable_sort(launches.begin(), launches.end(),
-                   [&](const Launch& a, const Launch& b) { return compare(a, b) < 0; });
+  std::ranges::stable_sort(launches, [&](const Launch& a, const Launch& b) { return compare(a, b) < 0; });
   result.rows = results_of(run, rank, launches, [&](const Launch& a, const Launch& b) { return compare(a, b) == 0; });
   return result;
-}
-
-Table hta_aten_op_kernels_and_delay_table() {
-  return {"aten-op-kernels-and-delay",
-          "ATen operators, their kernels and delays (HTA)",
-          {{"rank", "rank", Type::kInteger, ""},
-           {"aten_op_name", "operator", Type::kText, ""},
-           {"kernel_sequence", "kernels", Type::kText, ""},
-           {"occurrence_count", "occurrences", Type::kInteger, ""},
-           {"avg_aten_op_launch_delay", "launch delay", Type::kReal, ""},
-           {"avg_runtime_delay", "runtime delay", Type::kReal, ""}}};
 }
 
 // ---- ours -------------------------------------------------------------------------------------------------
@@ -240,7 +228,7 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   }
   std::vector<uint32_t> order(launches.size());
   for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+  std::ranges::stable_sort(order, [&](uint32_t a, uint32_t b) {
     return launches[a].op != launches[b].op ? launches[a].op < launches[b].op : when[a] < when[b];
   });
   std::vector<Launch> sorted;
@@ -248,25 +236,6 @@ RankResult exact_result(const TorchRun& run, const TorchRank& rank, const std::v
   for (const uint32_t i : order) sorted.push_back(launches[i]);
   result.rows = results_of(run, rank, sorted, [](const Launch& a, const Launch& b) { return a.op == b.op; });
   return result;
-}
-
-std::vector<ColumnSpec> aten_op_kernels_and_delay_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"aten_op_name", "operator", Type::kText,
-       "Innermost operator around the launch call; when there is none, the operator that the event names"},
-      {"kernel_sequence", "kernels", Type::kText, "Device work of one call, in order of launch"},
-      {"occurrence_count", "calls", Type::kInteger, "Calls with this sequence"},
-      {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
-      {"kernel_ns", "device time", Type::kDuration, "Sum over all calls"},
-      {"avg_launch_delay_ns", "launch delay", Type::kDuration, "Mean from the operator's start to its first launch"},
-      {"max_launch_delay_ns", "longest", Type::kDuration, "Longest time from the operator's start to its first launch"},
-      {"avg_runtime_delay_ns", "runtime delay", Type::kDuration, "Mean from the first launch to its kernel's start"}};
-}
-
-Table exact_aten_op_kernels_and_delay_table() {
-  return {"aten-op-kernels-and-delay", "Operators, the kernels they launch, and the delays",
-          aten_op_kernels_and_delay_columns()};
 }
 
 // ---- both -------------------------------------------------------------------------------------------------
@@ -313,11 +282,11 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
         if (key(a) != key(b)) return key(a) > key(b);
       return false;
     };
-    std::stable_sort(ranks[k].rows.begin(), ranks[k].rows.end(), before);
+    std::ranges::stable_sort(ranks[k].rows, before);
   });
   AnalysisResult result;
   note_last_step(*torch, result.notes);
-  Table table = input.hta ? hta_aten_op_kernels_and_delay_table() : exact_aten_op_kernels_and_delay_table();
+  Table table(declared_table("aten-op-kernels-and-delay/aten-op-kernels-and-delay", input.hta ? "hta" : ""));
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
@@ -344,13 +313,8 @@ Result<AnalysisResult> run_aten_op_kernels_and_delay(const AnalysisInput& input)
 extern const Analysis aten_op_kernels_and_delay_analysis = {
     .name = "aten-op-kernels-and-delay",
     .summary = "which kernels every operator launches, and how long its launches take to arrive",
-    .tables = {{"aten-op-kernels-and-delay", "one row per rank, operator and sequence of kernels",
-                aten_op_kernels_and_delay_columns}},
     .run = run_aten_op_kernels_and_delay,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"sort-by", "LIST", "Columns to sort by, largest first (default occurrence_count)", ""},
-                {"operators", "TEXT",
-                 "What names of operators begin with (default aten::; \"\" for any enclosing slice)", ""}},
     .compat = "hta"};
 
 }  // namespace stageline

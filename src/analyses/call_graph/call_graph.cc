@@ -23,58 +23,12 @@ struct GraphTables {
   std::optional<Error> error;
 };
 
-std::vector<ColumnSpec> hta_stack_columns() {
-  return {{"rank", "rank", Type::kInteger, ""},
-          {"index", "index", Type::kInteger, ""},
-          {"parent", "parent", Type::kInteger, ""},
-          {"depth", "depth", Type::kInteger, ""}};
-}
-
-std::vector<ColumnSpec> hta_graph_columns() {
-  std::vector<ColumnSpec> columns = hta_stack_columns();
-  columns.push_back({"height", "height", Type::kInteger, ""});
-  columns.push_back({"num_kernels", "kernels", Type::kInteger, ""});
-  for (const char* name : {"kernel_dur_sum", "kernel_span", "first_kernel_start", "last_kernel_end"})
-    columns.push_back({name, name, Type::kReal, ""});
-  return columns;
-}
-
-std::vector<ColumnSpec> exact_stack_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"index", "index", Type::kInteger, "Position in traceEvents"},
-          {"parent", "parent", Type::kInteger, "Index of the caller; empty at the top"},
-          {"depth", "depth", Type::kInteger, "Number of callers above it; 0 at the top"},
-          {"edge", "edge", Type::kText, "call, launch (device work) or forward (backward work of a forward operator)"},
-          {"name", "name", Type::kText, "Name of the event"},
-          {"category", "category", Type::kText, "Category of the event"},
-          {"start_ns", "start", Type::kTime, "Start, from the run's earliest event"},
-          {"dur_ns", "duration", Type::kDuration, "Duration"},
-          {"self_ns", "self", Type::kDuration, "Duration without the calls below on the same thread"}};
-}
-
-std::vector<ColumnSpec> exact_graph_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"index", "index", Type::kInteger, "Position in traceEvents"},
-          {"parent", "parent", Type::kInteger, "Index of the caller; empty at the top"},
-          {"depth", "depth", Type::kInteger, "Number of callers above it; 0 at the top"},
-          {"height", "height", Type::kInteger,
-           "Length of the longest way down: 0 for device work, 1 for a call that calls nothing"},
-          {"kernel_count", "kernels", Type::kInteger, "Number of kernels, copies and memsets below it"},
-          {"kernel_ns", "kernel time", Type::kDuration, "Sum of the durations of that device work"},
-          {"kernel_span_ns", "kernel span", Type::kDuration,
-           "From the start of the first of that device work to the end of the last"},
-          {"first_kernel_start_ns", "first kernel", Type::kTime, "Start of the first of that device work"},
-          {"last_kernel_end_ns", "last kernel end", Type::kTime, "End of the last of that device work"},
-          {"backward_kernel_ns", "backward kernels", Type::kDuration,
-           "Kernel time of the backward operators that belong to this call or one below"}};
-}
-
 void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, GraphTables& out) {
   const auto index_of = [&](int32_t row) { return int64_t{rank.rows[row].index}; };
   const auto node_of = [&](size_t i) { return static_cast<size_t>(rank.row_at(rank.rows[i].index)); };
   if (wanted.stack) {
     const CallGraph stack = hta_call_stack(rank);
-    Table table("call-stack", "Call stack (HTA)", hta_stack_columns());
+    Table table(declared_table("call-graph/call-stack/hta"));
     for (size_t i = 0; i < rank.rows.size(); ++i) {
       const TorchRow& row = rank.rows[i];
       const size_t node = node_of(i);
@@ -95,7 +49,7 @@ void hta_rows(const TorchRun& run, const TorchRank& rank, const Wanted& wanted, 
     return;
   }
   const CallGraph& graph = *built;
-  Table table("trace-call-graph", "Call graph (HTA)", hta_graph_columns());
+  Table table(declared_table("call-graph/trace-call-graph/hta"));
   for (size_t i = 0; i < rank.rows.size(); ++i) {
     const size_t node = node_of(i);
     int64_t parent = -1;
@@ -174,11 +128,10 @@ AnalysisResult exact_call_graphs(TorchRun run, const Wanted& wanted, bool later)
     rank.graph = exact_call_graph(*rank.rows);
   });
   AnalysisResult result;
-  result.tables.push_back(graph_table(graphs, Table("call-stack", "Who called whom", exact_stack_columns()),
-                                      wanted.stack, add_stack_row, later));
-  result.tables.push_back(graph_table(graphs,
-                                      Table("trace-call-graph", "Device work below every call", exact_graph_columns()),
-                                      wanted.graph, add_graph_row, later));
+  result.tables.push_back(
+      graph_table(graphs, declared_table("call-graph/call-stack"), wanted.stack, add_stack_row, later));
+  result.tables.push_back(
+      graph_table(graphs, declared_table("call-graph/trace-call-graph"), wanted.graph, add_graph_row, later));
   return result;
 }
 
@@ -187,10 +140,10 @@ void append(Table& to, const Table& from) {
     std::vector<Table::Value> row;
     row.reserve(from.columns().size());
     for (size_t c = 0; c < from.columns().size(); ++c) {
-      const Type type = from.columns()[c].type;
-      if (type == Type::kText)
+      const ColumnType type = from.columns()[c].type;
+      if (type == ColumnType::kText)
         row.emplace_back(from.text(r, c));
-      else if (type == Type::kInteger || type == Type::kDuration || type == Type::kTime)
+      else if (type == ColumnType::kInteger || type == ColumnType::kDuration || type == ColumnType::kTime)
         row.emplace_back(from.integer(r, c));
       else
         row.emplace_back(from.real(r, c));
@@ -210,8 +163,8 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
     const TorchRank& rank = *held;
     hta_rows(*torch, rank, wanted, ranks[k]);
   });
-  Table stack("call-stack", "Call stack (HTA)", hta_stack_columns());
-  Table graph("trace-call-graph", "Call graph (HTA)", hta_graph_columns());
+  Table stack(declared_table("call-graph/call-stack/hta"));
+  Table graph(declared_table("call-graph/trace-call-graph/hta"));
   for (GraphTables& rank : ranks) {
     if (rank.error) return std::move(*rank.error);
     if (ranks.size() == 1) {
@@ -235,13 +188,8 @@ Result<AnalysisResult> run_call_graph(const AnalysisInput& input) {
 extern const Analysis call_graph_analysis = {
     .name = "call-graph",
     .summary = "who called whom: every call's caller, depth, self time and the device work below it",
-    .tables = {{"call-stack", "one row per call: caller, depth, self time", exact_stack_columns},
-               {"trace-call-graph", "one row per call: the kernels below it", exact_graph_columns}},
     .run = run_call_graph,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"builder", "NAME",
-                 "Make one table only: HTA has a builder for each, and the newer one fails more (default both)",
-                 "both,call-stack,trace-call-graph"}},
     .compat = "hta",
     .in_report = false};
 

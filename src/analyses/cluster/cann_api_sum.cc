@@ -28,24 +28,8 @@ RankAnswer answer_for(const TorchRank& rank, bool msprof) {
   return answer;
 }
 
-std::vector<ColumnSpec> cann_api_columns(bool by_rank) {
-  std::vector<ColumnSpec> keys;
-  if (by_rank) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
-  keys.push_back({"name", "call", Type::kText, ""});
-  keys.push_back(
-      {"category", "category", Type::kText, "As the trace spells it: cann_api, cuda_runtime, cuda_driver, …"});
-  keys.push_back({"sum_share", "share", Type::kShare, by_rank ? "Of all such calls of the rank" : "Of all such calls"});
-  std::vector<ColumnSpec> columns = with_duration_columns(std::move(keys), false);
-  if (!by_rank) {
-    columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest call"});
-    columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest call"});
-  }
-  return columns;
-}
-
 Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ranks, bool by_rank) {
-  Table table(by_rank ? "cann-api-ranks" : "cann-api",
-              by_rank ? "Runtime calls of every rank" : "Runtime calls, all ranks", cann_api_columns(by_rank));
+  Table table(declared_table(by_rank ? "cann-api-sum/cann-api-ranks" : "cann-api-sum/cann-api"));
   struct Line {
     std::vector<int64_t> ns;
     int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
@@ -66,7 +50,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
     }
   std::vector<decltype(lines)::iterator> order;
   for (auto it = lines.begin(); it != lines.end(); ++it) order.push_back(it);
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
     const auto rank = [](const auto& x) { return std::get<0>(x->first); };
     return rank(a) != rank(b) ? rank(a) < rank(b) : a->second.sum > b->second.sum;
   });
@@ -99,7 +83,7 @@ struct Figures {
 // Returns msprof-analyze's aggregates, which it computes in SQL: numpy's quartiles, the deviation of the population,
 // and values rounded to one digit.
 Figures figures_of(std::vector<int64_t> ns, double whole) {
-  std::sort(ns.begin(), ns.end());
+  std::ranges::sort(ns);
   std::vector<double> values(ns.begin(), ns.end());
   const Description d = describe(values);
   const auto round1 = [](double v) { return round_exactly(v, 1); };
@@ -119,19 +103,6 @@ Figures figures_of(std::vector<int64_t> ns, double whole) {
   return f;
 }
 
-const std::vector<ColumnSpec>& rival_columns() {
-  static const std::vector<ColumnSpec> columns = {{"totalTimeNs", "totalTimeNs", Type::kReal, ""},
-                                                  {"totalCount", "totalCount", Type::kInteger, ""},
-                                                  {"averageNs", "averageNs", Type::kReal, ""},
-                                                  {"minNs", "minNs", Type::kReal, ""},
-                                                  {"Q1Ns", "Q1Ns", Type::kReal, ""},
-                                                  {"medNs", "medNs", Type::kReal, ""},
-                                                  {"Q3Ns", "Q3Ns", Type::kReal, ""},
-                                                  {"maxNs", "maxNs", Type::kReal, ""},
-                                                  {"stdev", "stdev", Type::kReal, ""}};
-  return columns;
-}
-
 void add_figures(Table& table, std::vector<Table::Value> keys, const Figures& f, std::vector<Table::Value> behind) {
   for (const Table::Value& value :
        {Table::Value(f.sum), Table::Value(f.count), Table::Value(f.average), Table::Value(f.least), Table::Value(f.q1),
@@ -142,16 +113,8 @@ void add_figures(Table& table, std::vector<Table::Value> keys, const Figures& f,
 }
 
 std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
-  std::vector<ColumnSpec> rank_columns = {{"name", "name", Type::kText, ""},
-                                          {"durationRatio", "durationRatio", Type::kReal, ""}};
-  rank_columns.insert(rank_columns.end(), rival_columns().begin(), rival_columns().end());
-  rank_columns.push_back({"rank", "rank", Type::kInteger, ""});
-  Table by_rank("cann-api-ranks", "Runtime calls of every rank (msprof-analyze)", rank_columns);
-  std::vector<ColumnSpec> columns = {{"name", "name", Type::kText, ""}, {"timeRatio", "timeRatio", Type::kReal, ""}};
-  columns.insert(columns.end(), rival_columns().begin(), rival_columns().end());
-  columns.push_back({"minRank", "minRank", Type::kText, ""});
-  columns.push_back({"maxRank", "maxRank", Type::kText, ""});
-  Table all("cann-api", "Runtime calls, all ranks (msprof-analyze)", columns);
+  Table by_rank(declared_table("cann-api-sum/cann-api-ranks/msprof")),
+      all(declared_table("cann-api-sum/cann-api/msprof"));
   std::map<std::string, std::vector<std::pair<int64_t, Figures>>> by_name;
   for (const RankAnswer& rank : ranks) {
     double whole = 0;
@@ -159,7 +122,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
     std::vector<std::pair<std::string, Figures>> lines;
     for (const auto& [key, ns] : rank.calls)
       lines.emplace_back(run.trace->names.text(key.first), figures_of(ns, whole));
-    std::sort(lines.begin(), lines.end(), [](const auto& a, const auto& b) {
+    std::ranges::sort(lines, [](const auto& a, const auto& b) {
       return a.second.share != b.second.share ? a.second.share > b.second.share : a.first < b.first;
     });
     for (const auto& [name, f] : lines) {
@@ -191,7 +154,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
       medians.push_back(one.median);
     }
     f.average = f.sum / f.count;
-    std::sort(medians.begin(), medians.end());
+    std::ranges::sort(medians);
     f.median = quantile(medians, 0.5);
     double squares = 0;
     for (const auto& [rank, one] : list) {
@@ -205,7 +168,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
     for (double* v : {&f.share, &f.average, &f.q1, &f.median, &f.q3, &f.std}) *v = round_to(*v, 1);
     lines.push_back(std::move(line));
   }
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.f.sum > b.f.sum; });
+  std::ranges::stable_sort(lines, [](const Line& a, const Line& b) { return a.f.sum > b.f.sum; });
   for (const Line& line : lines)
     add_figures(all, {line.name, line.f.share}, line.f, {line.min_ranks, line.longest_ranks});
   std::vector<Table> tables;
@@ -234,8 +197,6 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
 extern const Analysis cann_api_sum_analysis = {
     .name = "cann-api-sum",
     .summary = "calls of the runtime (CANN, CUDA, …) by name: count, total, quartiles",
-    .tables = {{"cann-api", "one row per call, over all ranks", [] { return cann_api_columns(false); }},
-               {"cann-api-ranks", "one row per rank and call", [] { return cann_api_columns(true); }}},
     .run = run_cann_api_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

@@ -10,7 +10,7 @@ namespace stageline {
 void note_level_none(const AnalysisInput& input, Diagnostics& notes) {
   const std::vector<Part>& parts = input.trace->parts;
   const auto none = [](const Part& part) { return ascend_level(part) == "Level_none"; };
-  const auto count = std::count_if(parts.begin(), parts.end(), none);
+  const auto count = std::ranges::count_if(parts, none);
   if (count > 0 && !input.for_report) notes.add(problem::ascend_level_none, {}, count);
 }
 

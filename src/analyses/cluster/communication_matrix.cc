@@ -59,40 +59,6 @@ std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum)
   keys.emplace_back(rate ? sum.bytes / static_cast<double>(sum.time_ns) : NAN);
   return keys;
 }
-std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {
-  keys.push_back({"transfer_count", "transfers", Type::kInteger, ""});
-  keys.push_back({"bytes", "bytes", Type::kInteger, "Summed over transfers"});
-  keys.push_back({"transit_ns", "transit", Type::kDuration, "Summed over transfers; several may run at once"});
-  keys.push_back(
-      {"gb_per_s", "GB/s", Type::kReal,
-       "Bytes divided by transit time of one link, in 10⁹ bytes per second; empty when the time includes waiting"});
-  return keys;
-}
-
-const ColumnSpec kSource = {"src_rank", "from", Type::kInteger,
-                            "Global rank of the sender; its rank in the group when the group's members are unknown"};
-const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger,
-                            "Rank of the receiver; when it equals the sender, the copy is within the device"};
-const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA, LOCAL …; empty when unknown"};
-const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE, RDMA …; empty when unknown"};
-
-std::vector<ColumnSpec> rank_link_columns() { return columns_with({kSource, kTarget, kTransport, kLink}); }
-
-std::vector<ColumnSpec> operation_link_columns() {
-  return columns_with({{"group", "group", Type::kText, "Communicator"},
-                       {"kind", "operation", Type::kText, "allReduce, send, …"},
-                       kSource,
-                       kTarget,
-                       kTransport,
-                       kLink});
-}
-
-std::vector<ColumnSpec> size_columns() {
-  return columns_with({kTransport,
-                       kLink,
-                       {"min_bytes", "size from", Type::kInteger, "Transfers from this size up to twice this size"},
-                       {"size", "size", Type::kText, "The same range of sizes as text"}});
-}
 
 std::string power_text(int log2) {
   constexpr std::array<const char*, 6> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
@@ -127,19 +93,19 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
   // would show late receivers and not slow links.
   const bool from_links = sources[TransferSource::kTasks] > 0 || sources[TransferSource::kSummaries] > 0;
   if (input.for_report && (all.links.empty() || !from_links)) return AnalysisResult();
-  Table links("links", "Bytes from rank to rank", rank_link_columns());
+  Table links(declared_table("communication-matrix/links"));
   for (const auto& [key, sum] : all.links) {
     const auto& [src, dst, transport, link] = key;
     links.add_row(behind({int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)}, sum));
   }
-  Table ops("links-by-operation", "Bytes from rank to rank by group and operation", operation_link_columns());
+  Table ops(declared_table("communication-matrix/links-by-operation"));
   for (const auto& [key, sum] : all.ops) {
     const auto& [group, kind, src, dst, transport, link] = key;
     ops.add_row(behind(
         {std::string(group), std::string(kind), int64_t{src}, int64_t{dst}, std::string(transport), std::string(link)},
         sum));
   }
-  Table sizes("bandwidth-by-size", "Bandwidth by size of the transfer", size_columns());
+  Table sizes(declared_table("communication-matrix/bandwidth-by-size"));
   for (const auto& [key, sum] : all.sizes) {
     const auto& [transport, link, log2] = key;
     sizes.add_row(behind({std::string(transport), std::string(link), int64_t{1} << log2,
@@ -157,9 +123,6 @@ Result<AnalysisResult> run_communication_matrix(const AnalysisInput& input) {
 extern const Analysis communication_matrix_analysis = {
     .name = "communication-matrix",
     .summary = "bytes, time and bandwidth from rank to rank, by link and by size",
-    .tables = {{"links", "one row per source, destination, transport and link type", rank_link_columns},
-               {"links-by-operation", "the same per group and type of operation", operation_link_columns},
-               {"bandwidth-by-size", "one row per transport, link type and power of two of bytes", size_columns}},
     .run = run_communication_matrix,
     .needs = AnalysisNeeds::kTorch};
 

@@ -37,39 +37,6 @@ struct Sum {
   }
 };
 
-std::vector<ColumnSpec> columns_with(std::vector<ColumnSpec> keys) {
-  for (const ColumnSpec& column : std::vector<ColumnSpec>{
-           {"elapse_ns", "elapse", Type::kDuration, "Start to end of the operation"},
-           {"transit_ns", "transit", Type::kDuration, "Time in which data moves to or from another rank, on any plane"},
-           {"wait_ns", "waiting", Type::kDuration, "Time in which it waits for another rank and nothing moves"},
-           {"synchronization_ns", "synchronisation", Type::kDuration,
-            "Waiting before the first transit, because other ranks come late"},
-           {"idle_ns", "idle", Type::kDuration, "Time in neither: launches, local copies, gaps"},
-           {"wait_share", "waiting", Type::kShare, "Waiting / (transit + waiting)"},
-           {"synchronization_share", "synchronisation", Type::kShare, "Synchronisation / (transit + synchronisation)"},
-           {"basis", "from", Type::kText,
-            "What the times come from: tasks of the operation, or other ranks (the time beyond the shortest rank of "
-            "the same collective is waiting)"}})
-    keys.push_back(column);
-  return keys;
-}
-
-std::vector<ColumnSpec> communication_times_columns() {
-  return columns_with({{"rank", "rank", Type::kInteger, "Global rank"},
-                       {"step", "step", Type::kInteger, "Step of its launch; empty outside of steps"},
-                       {"name", "operation", Type::kText, "Name with the profiler's numbers"},
-                       {"group", "group", Type::kText, "Communicator"},
-                       {"start_ns", "start", Type::kTime, "Time from the run's first slice, on the rank's own clock"}});
-}
-
-std::vector<ColumnSpec> communication_time_sum_columns() {
-  return columns_with({{"rank", "rank", Type::kInteger, "Global rank"},
-                       {"group", "group", Type::kText, "Communicator"},
-                       {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
-                       {"kind", "operation", Type::kText, "allReduce, send, …"},
-                       {"count", "operations", Type::kInteger, ""}});
-}
-
 std::vector<Table::Value> behind(std::vector<Table::Value> keys, const Sum& sum) {
   const bool known = sum.basis != Basis::kNone;
   keys.emplace_back(sum.elapse);
@@ -90,7 +57,7 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
   const auto text = [&](StringId id) { return std::string(torch->trace->names.text(id)); };
   using Key = std::tuple<int64_t, std::string_view, std::string_view, std::string_view>;
   std::map<Key, Sum> groups;
-  Table each("communication-times", "Communication operations", communication_times_columns());
+  Table each(declared_table("communication-time-sum/communication-times"));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const int64_t number = torch->ranks[torch->parts[k]];
     for (const OpTime& time : ranks[k]) {
@@ -104,7 +71,7 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
                           one));
     }
   }
-  Table sums("communication-time-sum", "Communication by rank, group and type", communication_time_sum_columns());
+  Table sums(declared_table("communication-time-sum/communication-time-sum"));
   for (const auto& [key, sum] : groups) {
     const auto& [number, group, description, kind] = key;
     sums.add_row(behind({number, std::string(group), std::string(description), std::string(kind), sum.count}, sum));
@@ -122,9 +89,6 @@ Result<AnalysisResult> run_communication_time_sum(const AnalysisInput& input) {
 extern const Analysis communication_time_sum_analysis = {
     .name = "communication-time-sum",
     .summary = "transfer, waiting and idle time inside communication operations",
-    .tables = {{"communication-time-sum", "one row per rank, group and type of operation",
-                communication_time_sum_columns},
-               {"communication-times", "one row per operation (not in reports)", communication_times_columns}},
     .run = run_communication_time_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

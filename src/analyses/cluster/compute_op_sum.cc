@@ -60,29 +60,6 @@ struct Line {
   std::vector<int64_t> ns;
 };
 
-std::vector<ColumnSpec> op_sum_columns(bool by_name, bool by_rank, bool msprof) {
-  std::vector<ColumnSpec> keys;
-  if (by_rank && !msprof) keys.push_back({"rank", "rank", Type::kInteger, "Global rank"});
-  if (by_name)
-    keys.push_back(msprof ? ColumnSpec{"OpName", "OpName", Type::kText, ""}
-                          : ColumnSpec{"name", "kernel", Type::kText, "Name in the profile"});
-  if (msprof) {
-    keys.push_back({"OpType", "OpType", Type::kText, ""});
-    keys.push_back({"TaskType", "TaskType", Type::kText, ""});
-    if (by_name) keys.push_back({"InputShapes", "InputShapes", Type::kText, ""});
-    if (by_rank) keys.push_back({"Rank", "Rank", Type::kInteger, ""});
-  } else {
-    keys.push_back({"op_type", "type", Type::kText, "Operator type, which only Ascend profiles have"});
-    keys.push_back({"task_type", "unit", Type::kText, "Unit that ran it (AI_CORE, AI_VECTOR_CORE, …); Ascend only"});
-    if (by_name)
-      keys.push_back(
-          {"input_shapes", "input shapes", Type::kText,
-           "Input shapes of the kernel, else of the operator that launched it; empty when shapes were not recorded"});
-    keys.push_back({"sum_share", "share", Type::kShare, "Share of all computation in this table"});
-  }
-  return with_duration_columns(std::move(keys), msprof);
-}
-
 class Writer {
  public:
   Writer(const StringPool& names, bool msprof) : names_(names), msprof_(msprof) {}
@@ -91,7 +68,7 @@ class Writer {
   // on ids in the pool.
   void sort(std::vector<Line>& lines) const {
     for (Line& line : lines) line.sum = sum_of(line.ns);
-    std::sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {
+    std::ranges::sort(lines, [&](const Line& a, const Line& b) {
       if (a.sum != b.sum) return a.sum > b.sum;
       const auto texts = [&](const Line& x) {
         return std::tuple(names_.text(x.key->name), names_.text(x.key->type), names_.text(x.key->unit),
@@ -142,19 +119,18 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });
   const Writer writer(torch->trace->names, input.msprof);
+  const std::string_view variant = input.msprof ? "msprof" : "";
   std::map<Key, Key> types;
   AnalysisResult result;
   note_level_none(input, result.notes);
-  Table all("compute-op-types", "Computation by operator type, all ranks", op_sum_columns(false, false, input.msprof));
+  Table all(declared_table("compute-op-sum/compute-op-types", variant));
   writer.fill(all, lines_by_type(ranks, false, types), false, false);
-  Table by_rank("compute-op-types-by-rank", "Computation by operator type of every rank",
-                op_sum_columns(false, true, input.msprof));
+  Table by_rank(declared_table("compute-op-sum/compute-op-types-by-rank", variant));
   writer.fill(by_rank, lines_by_type(ranks, true, types), false, true);
   std::vector<Line> lines;
   for (RankAnswer& rank : ranks)
     for (auto& [key, ns] : rank.sums) lines.push_back({&key, rank.rank, 0, std::move(ns)});
-  Table by_name("compute-ops", "Computation by kernel and shapes of every rank",
-                op_sum_columns(true, true, input.msprof));
+  Table by_name(declared_table("compute-op-sum/compute-ops", variant));
   writer.fill(by_name, std::move(lines), true, true);
   result.tables.push_back(std::move(all));
   result.tables.push_back(std::move(by_rank));
@@ -167,12 +143,6 @@ Result<AnalysisResult> run_compute_op_sum(const AnalysisInput& input) {
 extern const Analysis compute_op_sum_analysis = {
     .name = "compute-op-sum",
     .summary = "kernels by type, name and input shapes: count, total, quartiles",
-    .tables = {{"compute-op-types", "one row per operator type and unit",
-                [] { return op_sum_columns(false, false, false); }},
-               {"compute-op-types-by-rank", "one row per rank, operator type and unit",
-                [] { return op_sum_columns(false, true, false); }},
-               {"compute-ops", "one row per rank, kernel, type, unit and input shapes",
-                [] { return op_sum_columns(true, true, false); }}},
     .run = run_compute_op_sum,
     .needs = AnalysisNeeds::kTorch,
     .compat = "msprof",

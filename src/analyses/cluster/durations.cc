@@ -10,8 +10,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 // Values are taken relative to the first one before they become doubles, so that durations with a large sum and small
 // differences keep their deviation.
 Description described(const std::vector<int64_t>& sorted) {
@@ -26,33 +24,8 @@ Description described(const std::vector<int64_t>& sorted) {
 
 }  // namespace
 
-std::vector<ColumnSpec> with_duration_columns(std::vector<ColumnSpec> keys, bool msprof) {
-  std::vector<ColumnSpec> columns;
-  if (msprof) {
-    columns = {{"Count", "Count", Type::kInteger, ""}, {"MeanNs", "MeanNs", Type::kReal, ""},
-               {"StdNs", "StdNs", Type::kReal, ""},    {"MinNs", "MinNs", Type::kReal, ""},
-               {"Q1Ns", "Q1Ns", Type::kReal, ""},      {"MedianNs", "MedianNs", Type::kReal, ""},
-               {"Q3Ns", "Q3Ns", Type::kReal, ""},      {"MaxNs", "MaxNs", Type::kReal, ""},
-               {"SumNs", "SumNs", Type::kReal, ""}};
-  } else {
-    columns = {
-        {"count", "calls", Type::kInteger, ""},
-        {"sum_ns", "sum", Type::kDuration, "Sum over all calls"},
-        {"mean_ns", "mean", Type::kDuration, "Mean of one call, to the nanosecond"},
-        {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call; empty for a single one"},
-        {"min_ns", "shortest", Type::kDuration, ""},
-        {"p25_ns", "quarter", Type::kDuration,
-         "A quarter of the calls takes no longer than this (linear interpolation)"},
-        {"median_ns", "median", Type::kDuration, "Half of the calls takes no longer than this"},
-        {"p75_ns", "three quarters", Type::kDuration, "Three quarters of the calls take no longer than this"},
-        {"max_ns", "longest", Type::kDuration, ""}};
-  }
-  keys.insert(keys.end(), columns.begin(), columns.end());
-  return keys;
-}
-
 std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::vector<int64_t>& ns, bool msprof) {
-  std::sort(ns.begin(), ns.end());
+  std::ranges::sort(ns);
   const Description d = described(ns);
   const int64_t sum = sum_of(ns);
   if (msprof) {

@@ -9,9 +9,8 @@
 
 namespace stageline {
 
-// Returns the columns `keys`, followed by those of the durations.
-std::vector<ColumnSpec> with_duration_columns(std::vector<ColumnSpec> keys, bool msprof);
-// Returns the values of those columns. Sorts `ns`, which must hold at least one duration. O(n log n).
+// Returns the values of the column set "durations" or, with `msprof`, "durations/msprof" of words.json. Sorts `ns`,
+// which must hold at least one duration. O(n log n).
 std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::vector<int64_t>& ns, bool msprof);
 
 int64_t sum_of(const std::vector<int64_t>& ns);

@@ -59,17 +59,8 @@ RankAnswer answer_for(const TorchRun& run, const Part& part, size_t most) {
   return answer;
 }
 
-std::vector<ColumnSpec> free_reasons_columns() {
-  return with_duration_columns({{"rank", "rank", Type::kInteger, "Global rank"},
-                                {"cause", "cause", Type::kText, "As in idle-time-breakdown"},
-                                {"free_share", "share", Type::kShare, "Share of the rank's idle time"},
-                                {"window_share", "of the window", Type::kShare,
-                                 "The steps or, without them, first start to last end of device work"}},
-                               false);
-}
-
 Table reason_table(std::vector<RankAnswer>& ranks) {
-  Table table("free-reasons", "Why the devices stood still", free_reasons_columns());
+  Table table(declared_table("free-analysis/free-reasons"));
   for (RankAnswer& rank : ranks)
     for (size_t cause = 0; cause < kIdleCauses; ++cause) {
       std::vector<int64_t>& ns = rank.pieces[cause];
@@ -82,37 +73,16 @@ Table reason_table(std::vector<RankAnswer>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> free_time_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"window_ns", "window", Type::kDuration, "The steps or, without them, first start to last end of device work"},
-      {"free_ns", "free", Type::kDuration, "Time in it without device work"},
-      {"free_share", "free", Type::kShare, "Share of the window"}};
-}
-
 Table total_table(const std::vector<RankAnswer>& ranks) {
-  Table table("free-time", "Free time of every device", free_time_columns());
+  Table table(declared_table("free-analysis/free-time"));
   for (const RankAnswer& rank : ranks)
     if (rank.window_ns > 0)
       table.add_row({int64_t{rank.rank}, rank.window_ns, rank.free_ns, share_of(rank.free_ns, rank.window_ns)});
   return table;
 }
 
-std::vector<ColumnSpec> free_gaps_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"start_ns", "start", Type::kTime, "From the run's first slice"},
-          {"free_ns", "gap", Type::kDuration, ""},
-          {"cause", "cause", Type::kText, "The one that has most of the gap"},
-          {"host_ns", "host's part", Type::kDuration, "Until the call that launched the next work returned"},
-          {"step", "step", Type::kInteger, "Step of the work after the gap"},
-          {"before", "after", Type::kText, "Device work that ended before the gap"},
-          {"after", "before", Type::kText, "Device work that began after the gap"},
-          {"launch", "launched by", Type::kText, "Call that launched the work after the gap"},
-          {"operator", "of operator", Type::kText, "Operator to which that work belongs"}};
-}
-
 Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
-  Table table("free-gaps", "Longest gaps of every device", free_gaps_columns());
+  Table table(declared_table("free-analysis/free-gaps"));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Slices& s = run.trace->parts[run.parts[k]].slices;
     const auto name = [&](uint32_t slice) {
@@ -148,15 +118,8 @@ Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
 extern const Analysis free_analysis_analysis = {
     .name = "free-analysis",
     .summary = "why devices were idle: what the host did meanwhile, or waiting for streams; with the longest gaps",
-    .tables = {{"free-reasons", "one row per rank and cause", free_reasons_columns},
-               {"free-time", "one row per rank", free_time_columns},
-               {"free-gaps", "the longest gaps of every rank, with their place", free_gaps_columns}},
     .run = run_free_analysis,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"top", "N",
-                 "How many of the longest are listed (hccl-sum: default 15; free-analysis: 10 per rank; "
-                 "slow-rank and slow-link: 15)",
-                 ""}},
     .in_report = false};
 
 }  // namespace stageline

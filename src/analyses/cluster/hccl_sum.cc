@@ -25,7 +25,7 @@ struct Line {
 
 // Sorts the largest first. Lines come in the order of their keys, and equal lines keep that order.
 void fill(Table& table, std::vector<Line> lines, bool msprof, size_t most = SIZE_MAX) {
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) { return a.order > b.order; });
+  std::ranges::stable_sort(lines, std::greater(), &Line::order);
   for (size_t i = 0; i < std::min(most, lines.size()); ++i) {
     std::vector<Table::Value> row = with_durations(std::move(lines[i].keys), lines[i].ns, msprof);
     row.insert(row.end(), lines[i].behind.begin(), lines[i].behind.end());
@@ -33,19 +33,14 @@ void fill(Table& table, std::vector<Line> lines, bool msprof, size_t most = SIZE
   }
 }
 
-std::vector<ColumnSpec> hccl_types_columns(bool msprof) {
-  return with_duration_columns({msprof ? ColumnSpec{"OpType", "OpType", Type::kText, ""}
-                                       : ColumnSpec{"kind", "operation", Type::kText,
-                                                    "allReduce, send, …; the kernel's name where it says no more"}},
-                               msprof);
-}
+std::string_view variant_of(bool msprof) { return msprof ? "msprof" : ""; }
 
 Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   std::map<std::string, std::vector<int64_t>> sums;
   for (const auto& rank : ranks)
     for (const CommunicationOp& op : rank)
       sums[msprof ? hccl_type(text_of(run, op.name)) : text_of(run, op.kind)].push_back(op.dur_ns);
-  Table table("hccl-types", "Communication by type, all ranks", hccl_types_columns(msprof));
+  Table table(declared_table("hccl-sum/hccl-types", variant_of(msprof)));
   std::vector<Line> lines;
   for (auto& [kind, ns] : sums) {
     // msprof-analyze keeps them in the order of their names.
@@ -56,21 +51,8 @@ Table all_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   return table;
 }
 
-std::vector<ColumnSpec> hccl_ranks_columns(bool msprof) {
-  std::vector<ColumnSpec> keys;
-  if (msprof) {
-    keys = {{"OpType", "OpType", Type::kText, ""}, {"Rank", "Rank", Type::kInteger, ""}};
-  } else {
-    keys = {{"rank", "rank", Type::kInteger, "Global rank"},
-            {"group", "group", Type::kText, "Communicator"},
-            {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
-            {"kind", "operation", Type::kText, "allReduce, send, …"}};
-  }
-  return with_duration_columns(std::move(keys), msprof);
-}
-
 Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
-  Table table("hccl-ranks", "Communication by type and group of every rank", hccl_ranks_columns(msprof));
+  Table table(declared_table("hccl-sum/hccl-ranks", variant_of(msprof)));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const int64_t number = run.ranks[run.parts[k]];
     std::map<std::tuple<std::string, std::string, std::string>, std::vector<int64_t>> sums;
@@ -92,21 +74,6 @@ Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
     fill(table, std::move(lines), msprof);
   }
   return table;
-}
-
-std::vector<ColumnSpec> hccl_top_columns(bool msprof) {
-  std::vector<ColumnSpec> columns =
-      msprof ? std::vector<ColumnSpec>{{"OpName", "OpName", Type::kText, ""}}
-             : std::vector<ColumnSpec>{{"name", "operation", Type::kText, "Name with the profiler's numbers"},
-                                       {"group", "group", Type::kText, "Communicator"}};
-  columns = with_duration_columns(std::move(columns), msprof);
-  columns.push_back(msprof ? ColumnSpec{"MinRank", "MinRank", Type::kInteger, ""}
-                           : ColumnSpec{"min_rank", "shortest on rank", Type::kInteger,
-                                        "Rank with the shortest duration; it came last, if all ranks leave together"});
-  columns.push_back(msprof ? ColumnSpec{"MaxRank", "MaxRank", Type::kInteger, ""}
-                           : ColumnSpec{"max_rank", "longest on rank", Type::kInteger,
-                                        "Rank with the longest duration; it waited longest"});
-  return columns;
 }
 
 // Each row is one operation, by name, on all its ranks. msprof-analyze uses the name alone, so two groups whose names
@@ -135,10 +102,10 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
     const auto& [name, group, members, rank] = entry->first;
     return std::tuple(run.trace->names.text(name), run.trace->names.text(group), run.trace->names.text(members), rank);
   };
-  std::sort(order.begin(), order.end(), [&](const auto& a, const auto& b) {
+  std::ranges::sort(order, [&](const auto& a, const auto& b) {
     return a.first != b.first ? a.first > b.first : texts(a.second) < texts(b.second);
   });
-  Table table("hccl-top", "Longest communication operations, by their mean over ranks", hccl_top_columns(msprof));
+  Table table(declared_table("hccl-sum/hccl-top", variant_of(msprof)));
   for (size_t i = 0; i < std::min(most, order.size()); ++i) {
     const auto& [key, op] = *order[i].second;
     std::vector<Table::Value> keys = {text_of(run, std::get<0>(key))};
@@ -158,15 +125,6 @@ std::string joined(const std::set<int64_t>& ranks, const char* between) {
   return out;
 }
 
-std::vector<ColumnSpec> hccl_groups_columns() {
-  return {{"group", "group", Type::kText, "Communicator, as the profiler names it"},
-          {"group_id", "number", Type::kText, "Last three digits of the hash that operation names bear (Ascend)"},
-          {"group_description", "kind of group", Type::kText, "tp, pp, dp, … where the profile says"},
-          {"group_ranks", "members", Type::kText, "Ranks of the group in the profile; empty when it does not tell"},
-          {"ranks", "seen on ranks", Type::kText, "Ranks of this trace with operations of it"},
-          {"operation_count", "operations", Type::kInteger, "Number of operations, summed over those ranks"}};
-}
-
 Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
   struct Group {
     std::set<int64_t> ranks;
@@ -182,18 +140,15 @@ Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
       ++group.count;
     }
   if (msprof) {
-    Table table("hccl-groups", "Groups (msprof-analyze)",
-                {{"GroupName", "GroupName", Type::kText, ""},
-                 {"GroupId", "GroupId", Type::kText, ""},
-                 {"Ranks", "Ranks", Type::kText, ""}});
+    Table table(declared_table("hccl-sum/hccl-groups/msprof"));
     std::vector<std::tuple<std::string, std::string, std::string>> rows;
     for (const auto& [key, group] : groups)
       rows.emplace_back(hccl_group_id(key.first), key.first, joined(group.ranks, ";"));
-    std::sort(rows.begin(), rows.end());
+    std::ranges::sort(rows);
     for (const auto& [id, name, members] : rows) table.add_row({name, id, members});
     return table;
   }
-  Table table("hccl-groups", "Communicators", hccl_groups_columns());
+  Table table(declared_table("hccl-sum/hccl-groups"));
   const bool ascend = run.trace->device_family == DeviceFamily::kNpu;
   for (const auto& [key, group] : groups)
     table.add_row({key.first, ascend ? hccl_group_id(key.first) : std::string(), group.description, key.second,
@@ -219,16 +174,8 @@ Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
 extern const Analysis hccl_sum_analysis = {
     .name = "hccl-sum",
     .summary = "communication operations by type, group and operation: count, total, quartiles",
-    .tables = {{"hccl-types", "one row per type of operation", [] { return hccl_types_columns(false); }},
-               {"hccl-ranks", "one row per rank, group and type", [] { return hccl_ranks_columns(false); }},
-               {"hccl-top", "the longest operations by their mean over ranks", [] { return hccl_top_columns(false); }},
-               {"hccl-groups", "one row per communicator", hccl_groups_columns}},
     .run = run_hccl_sum,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"top", "N",
-                 "How many of the longest are listed (hccl-sum: default 15; free-analysis: 10 per rank; "
-                 "slow-rank and slow-link: 15)",
-                 ""}},
     .compat = "msprof",
     .in_report = false};
 

@@ -42,22 +42,6 @@ RankAnswer answer_for(const TorchRank& rank) {
   return answer;
 }
 
-// `by_step`: one row for each step over all ranks; otherwise one for each rank over all steps.
-std::vector<ColumnSpec> mstx_columns(bool by_step) {
-  std::vector<ColumnSpec> keys;
-  keys.push_back(by_step ? ColumnSpec{"step", "step", Type::kInteger,
-                                      "Step of the host at the range's start; empty outside of steps"}
-                         : ColumnSpec{"rank", "rank", Type::kInteger, "Global rank"});
-  keys.push_back({"name", "range", Type::kText, "Name in the message, else the whole message"});
-  keys.push_back({"domain", "domain", Type::kText, "mstx domain; empty in other profiles"});
-  std::vector<ColumnSpec> columns = with_duration_columns(std::move(keys), false);
-  if (by_step) {
-    columns.push_back({"min_rank", "shortest on rank", Type::kInteger, "The first rank that has the shortest range"});
-    columns.push_back({"max_rank", "longest on rank", Type::kInteger, "The first rank that has the longest range"});
-  }
-  return columns;
-}
-
 Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool by_step, bool device) {
   struct Line {
     std::vector<int64_t> ns;
@@ -79,14 +63,11 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
     }
   std::vector<decltype(lines)::iterator> order;
   for (auto it = lines.begin(); it != lines.end(); ++it) order.push_back(it);
-  std::stable_sort(order.begin(), order.end(), [](const auto& a, const auto& b) {
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
     const auto first = [](const auto& x) { return std::get<0>(x->first); };
     return first(a) != first(b) ? first(a) < first(b) : a->second.sum > b->second.sum;
   });
-  Table table(std::string("mstx-") + (device ? "device" : "host") + (by_step ? "" : "-ranks"),
-              std::string(device ? "Ranges on the device, " : "Ranges on the host, ") +
-                  (by_step ? "every step over all ranks" : "every rank over all steps"),
-              mstx_columns(by_step));
+  Table table(declared_table(std::string("mstx-sum/mstx-") + (device ? "device" : "host") + (by_step ? "" : "-ranks")));
   for (const auto& it : order) {
     const auto& [first, name, domain] = it->first;
     Line& line = it->second;
@@ -117,11 +98,6 @@ Result<AnalysisResult> run_mstx_sum(const AnalysisInput& input) {
 extern const Analysis mstx_sum_analysis = {
     .name = "mstx-sum",
     .summary = "mstx ranges (and annotations): their time on host and device, by step and by rank",
-    .tables = {{"mstx-host", "one row per step and range: host time over all ranks", [] { return mstx_columns(true); }},
-               {"mstx-device", "one row per step and range: device time over all ranks",
-                [] { return mstx_columns(true); }},
-               {"mstx-host-ranks", "one row per rank and range: host time", [] { return mstx_columns(false); }},
-               {"mstx-device-ranks", "one row per rank and range: device time", [] { return mstx_columns(false); }}},
     .run = run_mstx_sum,
     .needs = AnalysisNeeds::kTorch,
     .in_report = false};

@@ -126,18 +126,9 @@ std::vector<Vote> votes_of(const Groups& groups, std::map<int64_t, int64_t>& cou
 std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
   std::map<int64_t, int64_t> counts;  // for each rank
   const std::vector<Vote> votes = votes_of(groups_of(run, ranks), counts);
-  Table rank_table(
-      "slow-ranks", "Slow ranks (msprof-analyze)",
-      {{"rankId", "rankId", Type::kInteger, ""}, {"slowAffectCount", "slowAffectCount", Type::kInteger, ""}});
+  Table rank_table(declared_table("slow-rank/slow-ranks/msprof"));
   for (const auto& [rank, count] : counts) rank_table.add_row({rank, count});
-  std::vector<ColumnSpec> columns = {{"SlowRank", "SlowRank", Type::kText, ""},
-                                     {"OpName", "OpName", Type::kText, ""},
-                                     {"GroupName", "GroupName", Type::kText, ""},
-                                     {"Timestamp", "Timestamp", Type::kInteger, ""},
-                                     {"Count", "Count", Type::kInteger, ""}};
-  for (const char* name : {"MeanNs", "StdNs", "MinNs", "Q1Ns", "MedianNs", "Q3Ns", "MaxNs", "SumNs"})
-    columns.push_back({name, name, Type::kReal, ""});
-  Table op_table("late-collectives", "Slow operations (msprof-analyze)", std::move(columns));
+  Table op_table(declared_table("slow-rank/late-collectives/msprof"));
   for (const Vote& vote : votes) {
     const Description& d = vote.times;
     op_table.add_row({vote.ranks, std::string(vote.op), std::string(vote.group), vote.at, d.count, d.mean, d.std, d.min,

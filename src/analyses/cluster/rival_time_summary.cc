@@ -12,8 +12,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Row {
   double step_us = NAN, computing = 0, exposed = 0, overlapped = 0, communication = 0, free = 0;
   double wait = 0, transmit = 0, memory = 0, memory_alone = 0;
@@ -72,9 +70,9 @@ void add_memory(const TorchRun& run, const TorchRank& rank, const Part& part, in
   for (auto& [step, list] : by_step) {
     int64_t memory = 0;
     for (const Busy& busy : list) memory += busy.kind == Kind::kMemory ? busy.end - busy.start : 0;
-    if (std::none_of(list.begin(), list.end(), [](const Busy& b) { return b.kind == Kind::kMemory; })) continue;
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Busy& a, const Busy& b) { return std::tie(a.start, a.end) < std::tie(b.start, b.end); });
+    if (std::ranges::none_of(list, [](const Busy& b) { return b.kind == Kind::kMemory; })) continue;
+    std::ranges::stable_sort(
+        list, [](const Busy& a, const Busy& b) { return std::tie(a.start, a.end) < std::tie(b.start, b.end); });
     Row& row = rows[{number, step}];
     row.memory = us(memory);
     row.memory_alone = us(memory_alone_ns(list));
@@ -145,12 +143,7 @@ bool add_waits(const TorchRun& run, const std::vector<std::vector<CommunicationO
 }  // namespace
 
 Table rival_time_summary(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
-  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, ""}, {"step", "step", Type::kInteger, ""}};
-  for (const char* name : {"stepTime", "computation", "communicationNotOverlapComputation",
-                           "communicationOverlapComputation", "communication", "free", "communicationWaitStageTime",
-                           "communicationTransmitStageTime", "memory", "memoryNotOverlapComputationCommunication"})
-    columns.push_back({name, name, Type::kReal, ""});
-  Table table("cluster-time-summary", "Time of every rank and step (msprof-analyze)", std::move(columns));
+  Table table(declared_table("cluster-time-summary/cluster-time-summary/msprof"));
   Rows rows;
   bool summed = false;
   std::vector<Rows> memory(run.parts.size());

@@ -12,32 +12,8 @@
 namespace stageline {
 namespace {
 
-const ColumnSpec kTransport = {"transport", "transport", Type::kText, "SDMA, RDMA …; empty when unknown"};
-const ColumnSpec kLink = {"link", "link", Type::kText, "HCCS, PCIE …; empty when unknown"};
-const ColumnSpec kSource = {"src_rank", "from", Type::kInteger,
-                            "Global rank of the sender; its rank in the group when the group's members are unknown"};
-const ColumnSpec kTarget = {"dst_rank", "to", Type::kInteger, "Rank of the receiver, given like that of the sender"};
-
-std::vector<ColumnSpec> slow_link_slow_links_columns() {
-  return {kTransport,
-          kLink,
-          kSource,
-          kTarget,
-          {"transfer_count", "transfers", Type::kInteger, ""},
-          {"bytes", "bytes", Type::kInteger, ""},
-          {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
-          {"gb_per_s", "GB/s", Type::kReal, "Bytes over transit, 10⁹ bytes a second"},
-          {"expected_ns", "expected", Type::kDuration,
-           "Time that its transfers would take at the median rate of their class, operation and size (powers of two)"},
-          {"ratio", "slower", Type::kRatio, "Transit / expected"},
-          {"lost_ns", "lost", Type::kDuration, "Transit − expected"},
-          {"reading", "cause", Type::kText,
-           "source: most links from that rank are slow; destination: most links to that rank are slow; link: only this "
-           "link is slow"}};
-}
-
 Table link_table(const std::vector<TransferClass>& classes) {
-  Table table("slow-links", "Links slower than others of their kind", slow_link_slow_links_columns());
+  Table table(declared_table("slow-link/slow-links"));
   for (const auto& [c, link] : slow_links(classes))
     table.add_row({std::string(c->name.first), std::string(c->name.second), int64_t{link->src}, int64_t{link->dst},
                    link->count, link->bytes, link->time_ns, share_of(link->bytes, link->time_ns),
@@ -45,50 +21,23 @@ Table link_table(const std::vector<TransferClass>& classes) {
   return table;
 }
 
-std::vector<ColumnSpec> slow_link_link_classes_columns() {
-  return {kTransport,
-          kLink,
-          {"link_count", "links", Type::kInteger,
-           "Number of pairs of ranks; with fewer than three, no link is called slow"},
-          {"slow_link_count", "slow", Type::kInteger, ""},
-          {"transfer_count", "transfers", Type::kInteger, ""},
-          {"bytes", "bytes", Type::kInteger, ""},
-          {"transit_ns", "transit", Type::kDuration, "Summed over transfers"},
-          {"median_gb_per_s", "median GB/s", Type::kReal, "Median of one transfer, in 10⁹ bytes per second"}};
-}
-
 Table class_table(const std::vector<TransferClass>& classes) {
-  Table table("link-classes", "Kinds of links", slow_link_link_classes_columns());
+  Table table(declared_table("slow-link/link-classes"));
   for (const TransferClass& c : classes) {
-    const auto slow =
-        std::count_if(c.links.begin(), c.links.end(), [](const RankLink& l) { return l.reading[0] != '\0'; });
+    const auto slow = std::ranges::count_if(c.links, [](const RankLink& l) { return l.reading[0] != '\0'; });
     table.add_row({std::string(c.name.first), std::string(c.name.second), std::ssize(c.links), int64_t{slow},
                    c.transfers, c.bytes, c.time_ns, c.median_gbps});
   }
   return table;
 }
 
-std::vector<ColumnSpec> slow_transfers_columns() {
-  return {kTransport,
-          kLink,
-          kSource,
-          kTarget,
-          {"group", "group", Type::kText, "Communicator"},
-          {"kind", "operation", Type::kText, "allReduce, send, …"},
-          {"step", "step", Type::kInteger, "Empty outside of steps"},
-          {"bytes", "bytes", Type::kInteger, ""},
-          {"transit_ns", "transit", Type::kDuration, ""},
-          {"expected_ns", "expected", Type::kDuration, "Time at the median rate of its class and size"},
-          {"lost_ns", "lost", Type::kDuration, "Transit − expected"}};
-}
-
 Table transfer_table(const std::vector<TransferClass>& classes, size_t most) {
-  Table table("slow-transfers", "Slowest transfers against others of their class and size", slow_transfers_columns());
+  Table table(declared_table("slow-link/slow-transfers"));
   std::vector<std::pair<const TransferClass*, const SlowestTransfer*>> lines;
   for (const TransferClass& c : classes)
     for (const SlowestTransfer& o : c.worst) lines.emplace_back(&c, &o);
-  std::stable_sort(lines.begin(), lines.end(),
-                   [](const auto& a, const auto& b) { return a.second->lost_ns() > b.second->lost_ns(); });
+  std::ranges::stable_sort(lines,
+                           [](const auto& a, const auto& b) { return a.second->lost_ns() > b.second->lost_ns(); });
   lines.resize(std::min(most, lines.size()));
   for (const auto& [c, o] : lines) {
     const Transfer& t = o->transfer;
@@ -121,15 +70,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
 extern const Analysis slow_link_analysis = {
     .name = "slow-link",
     .summary = "links slower than others of their kind: a bad source, a bad destination or one bad link",
-    .tables = {{"slow-links", "one row per slow link, who costs most first", slow_link_slow_links_columns},
-               {"link-classes", "one row per transport and link type", slow_link_link_classes_columns},
-               {"slow-transfers", "the slowest single transfers", slow_transfers_columns}},
     .run = run_slow_link,
-    .needs = AnalysisNeeds::kTorch,
-    .options = {{"ratio", "X", "A link is slow from this ratio to the expected time on (default 1.5)", ""},
-                {"top", "N",
-                 "How many of the longest are listed (hccl-sum: default 15; free-analysis: 10 per rank; "
-                 "slow-rank and slow-link: 15)",
-                 ""}}};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -53,7 +53,7 @@ ByClock by_clock(const TorchRun& run, CommunicationOp* const* begin, Communicati
   for (auto at = begin; at != end; ++at)
     starts.push_back(
         run.trace->common_ns(static_cast<int32_t>(run.parts[(*at)->rank_index]), (*at)->start_ns + run.zero_ns));
-  out.last = std::max_element(starts.begin(), starts.end()) - starts.begin();
+  out.last = std::ranges::max_element(starts) - starts.begin();
   int64_t second = INT64_MIN;
   for (size_t i = 0; i < starts.size(); ++i) {
     if (i == out.last) continue;
@@ -106,31 +106,15 @@ Sums sums_of(const TorchRun& run, const Matched& matched, int64_t late_ns, size_
   return sums;
 }
 
-std::vector<ColumnSpec> slow_ranks_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"collective_count", "collectives", Type::kInteger, "Collectives found on other ranks too"},
-      {"vote_count", "votes", Type::kInteger,
-       "Collectives in which it came last, at least --late after the second last"},
-      {"vote_share", "votes", Type::kShare, "Votes as a share of its collectives"},
-      {"lost_ns", "lost by others", Type::kDuration,
-       "Waiting of the others in all collectives in which it came last, found from durations without comparing clocks"},
-      {"lost_share", "lost by others", Type::kShare, "Share of all such waiting"},
-      {"lost_by_clock_ns", "lost, by clocks", Type::kDuration,
-       "The same, found from starts on aligned clocks; empty when the ranks' clocks cannot be compared"},
-      {"wait_ns", "waits itself", Type::kDuration, "Time it waited for others in collectives"}};
-}
-
 Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
-  Table table("slow-ranks", "Ranks that come late to collectives", slow_ranks_columns());
+  Table table(declared_table("slow-rank/slow-ranks"));
   std::vector<size_t> order;
   int64_t whole = 0;
   for (size_t k = 0; k < sums.ranks.size(); ++k) {
     whole = sum_or_limit(whole, sums.ranks[k].lost_ns);
     if (sums.ranks[k].collectives > 0) order.push_back(k);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return sums.ranks[a].lost_ns > sums.ranks[b].lost_ns; });
+  std::ranges::stable_sort(order, [&](size_t a, size_t b) { return sums.ranks[a].lost_ns > sums.ranks[b].lost_ns; });
   for (const size_t k : order) {
     const RankSum& r = sums.ranks[k];
     table.add_row({int64_t{run.ranks[run.parts[k]]}, r.collectives, r.votes, share_of(r.votes, r.collectives),
@@ -139,27 +123,12 @@ Table rank_slow_rank_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
-std::vector<ColumnSpec> slow_rank_groups_columns() {
-  return {{"group", "group", Type::kText, "Communicator"},
-          {"group_description", "kind of group", Type::kText, "tp, dp, … where the profile says"},
-          {"group_ranks", "members", Type::kText, "Ranks of the group in the profile"},
-          {"kind", "operation", Type::kText, "allReduce, …"},
-          {"rank_count", "ranks", Type::kInteger, "Largest number of this trace's ranks in one of them"},
-          {"collective_count", "collectives", Type::kInteger, ""},
-          {"vote_count", "votes", Type::kInteger, "Collectives in which a rank was late"},
-          {"wait_ns", "waiting", Type::kDuration, "Waiting of all its ranks"},
-          {"worst_rank", "worst rank", Type::kInteger, "Rank that caused most of this waiting"},
-          {"worst_vote_count", "its votes", Type::kInteger, ""},
-          {"worst_lost_ns", "lost by it", Type::kDuration, "Waiting of the others for that rank"}};
-}
-
 Table group_table(const TorchRun& run, const Sums& sums) {
-  Table table("slow-rank-groups", "Lateness by group and collective", slow_rank_groups_columns());
+  Table table(declared_table("slow-rank/slow-rank-groups"));
   for (const auto& [key, group] : sums.groups) {
     const auto& [name, members, kind] = key;
-    const auto worst = std::max_element(group.of.begin(), group.of.end(), [](const auto& a, const auto& b) {
-      return a.second.lost_ns < b.second.lost_ns;
-    });
+    const auto worst = std::ranges::max_element(
+        group.of, [](const auto& a, const auto& b) { return a.second.lost_ns < b.second.lost_ns; });
     const bool any = worst != group.of.end() && worst->second.lost_ns > 0;
     table.add_row({std::string(name), std::string(run.trace->names.text(group.description)), std::string(members),
                    std::string(kind), group.ranks, group.collectives, group.votes, group.wait_ns,
@@ -168,22 +137,9 @@ Table group_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
-std::vector<ColumnSpec> late_collectives_columns() {
-  return {{"name", "operation", Type::kText, "Name with the profiler's numbers"},
-          {"group", "group", Type::kText, "Communicator"},
-          {"step", "step", Type::kInteger, "Empty outside of steps"},
-          {"late_rank", "late rank", Type::kInteger, "Rank whose operation is the shortest"},
-          {"rank_count", "ranks", Type::kInteger, ""},
-          {"start_ns", "start", Type::kTime, "Start on the late rank, from the run's first slice"},
-          {"late_ns", "late", Type::kDuration, "Time after the second last rank, found from durations"},
-          {"late_by_clock_ns", "late, by clocks", Type::kDuration,
-           "The same, found from starts on aligned clocks; empty when these are missing or name another rank"},
-          {"lost_ns", "lost by others", Type::kDuration, "Waiting of all the others"}};
-}
-
 Table late_table(const TorchRun& run, Sums& sums, size_t most) {
-  Table table("late-collectives", "Collectives that waited most for one rank", late_collectives_columns());
-  std::stable_sort(sums.late.begin(), sums.late.end(), [](const Late& a, const Late& b) {
+  Table table(declared_table("slow-rank/late-collectives"));
+  std::ranges::stable_sort(sums.late, [](const Late& a, const Late& b) {
     return a.lost_ns != b.lost_ns ? a.lost_ns > b.lost_ns
                                   : std::pair(a.op->start_ns, a.rank) < std::pair(b.op->start_ns, b.rank);
   });
@@ -223,16 +179,8 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
 extern const Analysis slow_rank_analysis = {
     .name = "slow-rank",
     .summary = "who comes late to collectives, how often, by how much, and what the others lose by it",
-    .tables = {{"slow-ranks", "one row per rank, who costs most first", slow_ranks_columns},
-               {"slow-rank-groups", "one row per group and collective", slow_rank_groups_columns},
-               {"late-collectives", "the collectives that waited most for one rank", late_collectives_columns}},
     .run = run_slow_rank,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"late", "TIME", "A vote needs to come this much after the second last; default 10 (us)", ""},
-                {"top", "N",
-                 "How many of the longest are listed (hccl-sum: default 15; free-analysis: 10 per rank; "
-                 "slow-rank and slow-link: 15)",
-                 ""}},
     .compat = "msprof",
     .in_report = false,
     .across_ranks = true};

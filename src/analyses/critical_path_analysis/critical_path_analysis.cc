@@ -65,36 +65,26 @@ std::string_view bound_by(const Answer& a, const PathEdge& edge) {
   return kernel == KernelClass::kMemory ? "memory" : "computation";
 }
 
-std::vector<ColumnSpec> summary_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"bound_by", "bound by", Type::kText,
-           "What the time was spent on; path: the whole path; wall: the whole time examined"},
-          {"dur_ns", "time", Type::kDuration, "Time on the path"},
-          {"path_share", "of the path", Type::kShare, "Share of the path's length"},
-          {"wall_share", "of the wall time", Type::kShare, "Share of the wall time examined"}};
-}
-
 Table summary_table(const Answer& a) {
   std::vector<std::pair<std::string_view, int64_t>> sums;
   int64_t total = 0;
   for (const uint32_t e : a.graph.path_edges) {
     const PathEdge& edge = a.graph.edges[e];
     const std::string_view by = bound_by(a, edge);
-    auto at = std::find_if(sums.begin(), sums.end(), [&](const auto& s) { return s.first == by; });
+    auto at = std::ranges::find_if(sums, [&](const auto& s) { return s.first == by; });
     if (at == sums.end()) at = sums.insert(sums.end(), {by, 0});
     at->second += a.graph.weight_ns(edge);
     total += a.graph.weight_ns(edge);
   }
-  std::sort(sums.begin(), sums.end());
+  std::ranges::sort(sums);
   if (a.hta) {
-    Table table("summary", "Critical path (HTA)",
-                {{"bound_by", "bound by", Type::kText, ""}, {"duration", "% of the path", Type::kReal, ""}});
+    Table table(declared_table("critical-path-analysis/summary/hta"));
     for (const auto& [by, ns] : sums)
       table.add_row({std::string(by), total != 0 ? 100 * to_us(ns) / to_us(total) : NAN});
     return table;
   }
-  Table table("summary", "What the critical path is made of", summary_columns());
-  std::sort(sums.begin(), sums.end(), [](const auto& x, const auto& y) { return x.second > y.second; });
+  Table table(declared_table("critical-path-analysis/summary"));
+  std::ranges::sort(sums, [](const auto& x, const auto& y) { return x.second > y.second; });
   const int64_t wall = a.graph.to_ns - a.graph.from_ns;
   const auto add = [&](std::string_view by, int64_t ns) {
     const auto share = [&](int64_t of) { return share_of(ns, of); };
@@ -135,35 +125,8 @@ std::vector<Table::Value> breakdown_row(const Answer& a, size_t n) {
           lane == nullptr ? "" : lane->name};
 }
 
-std::vector<ColumnSpec> breakdown_columns(bool hta) {
-  std::vector<ColumnSpec> columns;
-  if (hta) {
-    columns = {{"event_idx", "event", Type::kInteger, ""},
-               {"duration", "duration", Type::kReal, ""},
-               {"type", "type", Type::kText, ""},
-               {"s_name", "name", Type::kText, ""},
-               {"cat", "category", Type::kText, ""},
-               {"pid", "pid", Type::kText, ""},
-               {"tid", "tid", Type::kText, ""},
-               {"stream", "stream", Type::kInteger, ""},
-               {"index", "index", Type::kInteger, ""},
-               {"bound_by", "bound by", Type::kText, ""}};
-  } else {
-    columns = {{"start_ns", "start", Type::kTime, "Begin of this part of the path, from the run's earliest event"},
-               {"dur_ns", "duration", Type::kDuration, "Length of this part"},
-               {"type", "edge", Type::kText, "How its two ends are connected; inferred: this was not recorded"},
-               {"bound_by", "bound by", Type::kText, "What the time was spent on"},
-               {"index", "index", Type::kInteger, "Position of the event in traceEvents; empty for none"},
-               {"name", "name", Type::kText, "Name of the event"},
-               {"category", "category", Type::kText, "Category of the event"},
-               {"thread", "thread or stream", Type::kText, "Lane of the event"}};
-  }
-  return columns;
-}
-
 Table breakdown_table(const Shared& answer) {
-  Table head("breakdown", answer->hta ? "Edges of the critical path (HTA)" : "The critical path, stretch by stretch",
-             breakdown_columns(answer->hta));
+  Table head(declared_table("critical-path-analysis/breakdown", answer->hta ? "hta" : ""));
   return table_of(answer, std::move(head), answer->graph.path_edges.size(), breakdown_row);
 }
 
@@ -174,17 +137,8 @@ bool blocks(std::string_view name) {
   return false;
 }
 
-std::vector<ColumnSpec> nodes_columns(bool hta) {
-  return {{"node", "node", Type::kInteger, "Number of the node, in order of time"},
-          {"event", "event", Type::kInteger, "Position of the event in traceEvents"},
-          hta ? ColumnSpec{"ts", "ts", Type::kReal, ""}
-              : ColumnSpec{"time_ns", "time", Type::kTime, "Time from the run's earliest event"},
-          {"is_start", "start", Type::kText, "True: the node is the event's start; False: its end"},
-          {"is_blocking", "blocking", Type::kText, "The event is a call that waits for a device"}};
-}
-
 Table nodes_table(const Shared& answer) {
-  Table head("nodes", "Nodes", nodes_columns(answer->hta));
+  Table head(declared_table("critical-path-analysis/nodes", answer->hta ? "hta" : ""));
   std::vector<uint8_t> blocking(answer->run.trace->names.size());  // indexed by name
   for (StringId id = 0; id < blocking.size(); ++id) blocking[id] = blocks(answer->run.trace->names.text(id));
   const auto row_of = [blocking = std::move(blocking)](const Answer& a, size_t n) -> std::vector<Table::Value> {
@@ -214,32 +168,13 @@ std::vector<Table::Value> edge_row(const Answer& a, size_t n) {
   return values;
 }
 
-std::vector<ColumnSpec> edges_columns(bool hta) {
-  std::vector<ColumnSpec> columns = {{"begin", "from", Type::kInteger, "Node"},
-                                     {"end", "to", Type::kInteger, "Node"},
-                                     {"type", "type", Type::kText, "Why the one waits for the other"}};
-  if (hta) {
-    columns.push_back({"weight", "weight", Type::kReal, ""});
-    columns.push_back({"weight_used", "weight used", Type::kReal, ""});
-  } else {
-    columns.push_back({"weight_ns", "weight", Type::kDuration, "Time between the nodes"});
-  }
-  columns.push_back({"event", "event", Type::kInteger, "Event whose time it is"});
-  columns.push_back({"critical", "critical", Type::kInteger, "1: on the path"});
-  return columns;
-}
-
 Table edges_table(const Shared& answer) {
-  return table_of(answer, Table("edges", "Edges", edges_columns(answer->hta)), answer->graph.edges.size(), edge_row);
-}
-
-std::vector<ColumnSpec> critical_path_analysis_path_columns() {
-  return {{"position", "position", Type::kInteger, "Position on the path, from its start"},
-          {"node", "node", Type::kInteger, "Node"}};
+  return table_of(answer, declared_table("critical-path-analysis/edges", answer->hta ? "hta" : ""),
+                  answer->graph.edges.size(), edge_row);
 }
 
 Table path_table(const Shared& answer) {
-  Table head("path", "Nodes of the critical path", critical_path_analysis_path_columns());
+  Table head(declared_table("critical-path-analysis/path"));
   return table_of(answer, std::move(head), answer->graph.path.size(),
                   [](const Answer& a, size_t n) -> std::vector<Table::Value> {
                     return {static_cast<int64_t>(n), a.graph.path[n]};
@@ -357,12 +292,12 @@ Error no_instance(const TorchRun& run, const TorchRank& rank, const PathOptions&
     if (row.category == Category::kUserAnnotation ||  // old versions write all annotations as operators
         (row.category == Category::kCpuOp && run.name(row).substr(0, 13) == "ProfilerStep#"))
       notes.push_back(&row);
-  std::stable_sort(notes.begin(), notes.end(), [](auto* x, auto* y) { return x->start_ns < y->start_ns; });
+  std::ranges::stable_sort(notes, [](auto* x, auto* y) { return x->start_ns < y->start_ns; });
   std::vector<std::string_view> kinds;  // names without their number: ProfilerStep#
   std::string list;
   for (const TorchRow* row : notes) {
     const std::string_view name = run.name(*row), kind = name.substr(0, name.find('#'));
-    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) continue;
+    if (std::ranges::find(kinds, kind) != kinds.end()) continue;
     if (kinds.size() == 5) {
       list += ", …";
       break;
@@ -391,8 +326,8 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   size_t part = torch->parts[0];
   if (*wanted >= 0) {
-    const auto at = std::find_if(torch->parts.begin(), torch->parts.end(),
-                                 [&](size_t p) { return torch->trace->parts[p].rank == *wanted; });
+    const auto at =
+        std::ranges::find_if(torch->parts, [&](size_t p) { return torch->trace->parts[p].rank == *wanted; });
     if (at == torch->parts.end())
       return make_error(ErrorCode::kBadInput,
                         (input.hta ? "KeyError: " : "there is no rank ") + std::to_string(*wanted),
@@ -435,23 +370,8 @@ Result<AnalysisResult> run_critical_path_analysis(const AnalysisInput& input) {
 extern const Analysis critical_path_analysis_analysis = {
     .name = "critical-path-analysis",
     .summary = "what the end of a step had to wait for: the longest chain through host and device",
-    .tables = {{"summary", "what the path is made of, and how much of the wall time it covers", summary_columns},
-               {"breakdown", "the path, stretch by stretch", [] { return breakdown_columns(false); }},
-               {"nodes", "starts and ends of events", [] { return nodes_columns(false); }},
-               {"edges", "who waits for whom", [] { return edges_columns(false); }},
-               {"path", "the path's nodes", critical_path_analysis_path_columns}},
     .run = run_critical_path_analysis,
     .needs = AnalysisNeeds::kTorch,
-    .options =
-        {{"rank", "N", "The rank (default: the lowest)", ""},
-         {"annotation", "TEXT",
-          "Part of a name that makes the window; \"\" for the whole trace (default; with --compat hta ProfilerStep)",
-          ""},
-         {"instance-id", "TEXT", "Which of its occurrences: N or A:B (default 0)", ""},
-         {"data-load-events", "LIST", "Parts of names that count as data loading", ""},
-         {"add-zero-weight-launch-edges", "BOOL", "HTA: draw launch edges that weigh nothing too (default false)", ""},
-         {"only-show-critical-events", "BOOL", "Overlay: leave other events out (default true)", ""},
-         {"show-all-edges", "BOOL", "Overlay: arrows of all edges, not of the path only (default false)", ""}},
     .compat = "hta",
     .makes_overlay = true,
     .in_report = false};

@@ -57,7 +57,7 @@ class Builder {
         instances.push_back(i);
     }
     if (!options_.annotation.empty()) {
-      std::sort(instances.begin(), instances.end(), [&](int32_t a, int32_t b) {
+      std::ranges::sort(instances, [&](int32_t a, int32_t b) {
         return row(a).start_ns != row(b).start_ns ? row(a).start_ns < row(b).start_ns : row(a).index < row(b).index;
       });
       graph_.matches = instances.size();
@@ -119,7 +119,7 @@ class Builder {
     }
     // Rows come thread by thread, by start and then longest first. So at equal times, outer operators open first and
     // close last.
-    std::sort(graph_.nodes.begin(), graph_.nodes.end(), [&](const PathNode& a, const PathNode& b) {
+    std::ranges::sort(graph_.nodes, [&](const PathNode& a, const PathNode& b) {
       if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
       const int a_turn = turn(a), b_turn = turn(b);
       if (a_turn != b_turn) return a_turn < b_turn;
@@ -165,7 +165,7 @@ class Builder {
     std::vector<Thread> threads(part_.lanes.size());
     process_ = processes();
     top_ends_.resize(part_.lanes.size());
-    work_.resize(process_.empty() ? 0 : *std::max_element(process_.begin(), process_.end()) + 1);
+    work_.resize(process_.empty() ? 0 : *std::ranges::max_element(process_) + 1);
     for (uint32_t n = 0; n < graph_.nodes.size(); ++n) {
       const PathNode& node = graph_.nodes[n];
       const TorchRow& r = row(node.row);
@@ -195,7 +195,7 @@ class Builder {
 
   // Returns the last of `nodes` in the gap (before, after); kNoNode when there is none.
   static uint32_t last_in_gap(const std::vector<uint32_t>& nodes, uint32_t before, uint32_t after) {
-    const auto next = std::lower_bound(nodes.begin(), nodes.end(), after);
+    const auto next = std::ranges::lower_bound(nodes, after);
     return next != nodes.begin() && (before == kNoNode || *(next - 1) > before) ? *(next - 1) : kNoNode;
   }
 
@@ -212,7 +212,7 @@ class Builder {
       joined.push_back(pair);
       joined.emplace_back(pair.second, pair.first);
     }
-    std::sort(joined.begin(), joined.end());
+    std::ranges::sort(joined);
     joined.erase(std::unique(joined.begin(), joined.end()), joined.end());
     return joined;
   }
@@ -242,7 +242,7 @@ class Builder {
   // Returns the last node of another thread's work in the gap (before, after); kNoNode when there is none.
   uint32_t last_of_others(const std::vector<Work>& work, uint16_t lane, uint32_t before, uint32_t after) {
     ++graph_.looks;
-    const auto next = std::partition_point(work.begin(), work.end(), [&](const Work& w) { return w.node < after; });
+    const auto next = std::ranges::partition_point(work, [&](const Work& w) { return w.node < after; });
     if (next == work.begin()) return kNoNode;
     const Work& last = *(next - 1);
     const uint32_t place = last.lane != lane ? static_cast<uint32_t>(next - 1 - work.begin()) : last.other;
@@ -257,7 +257,7 @@ class Builder {
     for (const auto& [before, after] : gaps_) {
       const uint16_t lane = row(graph_.nodes[after].row).lane;
       bool known = false;
-      for (auto it = std::lower_bound(joined.begin(), joined.end(), std::pair{lane, uint16_t{0}});
+      for (auto it = std::ranges::lower_bound(joined, std::pair{lane, uint16_t{0}});
            it != joined.end() && it->first == lane; ++it) {
         ++graph_.looks;
         const uint32_t from = last_in_gap(top_ends_[it->second], before, after);
@@ -330,7 +330,7 @@ class Builder {
     for (const int32_t i : rows_)
       if (row(i).on_device && row(i).partner >= 0)
         by_stream[row(i).stream].emplace_back(row(row(i).partner).start_ns, i);
-    for (auto& [stream, launches] : by_stream) std::sort(launches.begin(), launches.end());
+    for (auto& [stream, launches] : by_stream) std::ranges::sort(launches);
     std::unordered_map<int64_t, int64_t> record_time;  // indexed by correlation
     const std::vector<uint8_t> records = names_equal(run_, {"cudaEventRecord", "hipEventRecord", "cuEventRecord"});
     for (const TorchRow& r : rank_.rows)
@@ -343,9 +343,8 @@ class Builder {
       const auto from = by_stream.find(fact->wait_on_stream), to = by_stream.find(r.stream);
       if (record == record_time.end() || from == by_stream.end() || to == by_stream.end()) continue;
       const Launches &sources = from->second, &targets = to->second;
-      const auto source = std::lower_bound(sources.begin(), sources.end(), std::pair{record->second, INT32_MIN});
-      const auto target =
-          std::lower_bound(targets.begin(), targets.end(), std::pair{row(r.partner).start_ns, INT32_MIN});
+      const auto source = std::ranges::lower_bound(sources, std::pair{record->second, INT32_MIN});
+      const auto target = std::ranges::lower_bound(targets, std::pair{row(r.partner).start_ns, INT32_MIN});
       if (source == sources.begin() || target == targets.end()) continue;
       add(end_[(source - 1)->second], start_[target->second], Kind::kSync, PathEdge::kNobody);
     }
@@ -389,8 +388,8 @@ class Builder {
       graph_.edges[e].critical = true;
       node = graph_.edges[e].from;
     }
-    std::reverse(graph_.path.begin(), graph_.path.end());
-    std::reverse(graph_.path_edges.begin(), graph_.path_edges.end());
+    std::ranges::reverse(graph_.path);
+    std::ranges::reverse(graph_.path_edges);
   }
 
   const TorchRun& run_;

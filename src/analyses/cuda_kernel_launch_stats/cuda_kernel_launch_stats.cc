@@ -86,12 +86,7 @@ RankLaunches hta_launches(const TorchRank& rank, const std::vector<bool>& is_lau
 }
 
 Table hta_launch_table(const std::vector<RankLaunches>& ranks) {
-  Table table("launches", "Kernel launches (HTA)",
-              {{"rank", "rank", Type::kInteger, ""},
-               {"correlation", "correlation", Type::kInteger, ""},
-               {"cpu_duration", "CPU", Type::kReal, ""},
-               {"gpu_duration", "GPU", Type::kReal, ""},
-               {"launch_delay", "delay", Type::kReal, ""}});
+  Table table(declared_table("cuda-kernel-launch-stats/launches/hta"));
   for (const RankLaunches& rank : ranks)
     for (const Launch& l : rank.launches)
       table.add_row({int64_t{rank.rank}, l.correlation, to_us(l.call_ns), to_us(l.work_ns), to_us(l.delay_ns)});
@@ -114,7 +109,7 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
       pairs.emplace_back(row.partner, static_cast<int32_t>(i));
   }
   const auto row = [&](int32_t i) -> const TorchRow& { return rank.rows[i]; };
-  std::sort(pairs.begin(), pairs.end(), [&](const auto& a, const auto& b) {
+  std::ranges::sort(pairs, [&](const auto& a, const auto& b) {
     if (a.first != b.first) {
       const int64_t x = row(a.first).start_ns, y = row(b.first).start_ns;
       return x != y ? x < y : a.first < b.first;
@@ -141,22 +136,8 @@ RankLaunches exact_launches(const TorchRank& rank, const Options& options) {
   return out;
 }
 
-std::vector<ColumnSpec> launches_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"correlation", "correlation", Type::kInteger, "Number of the call and its work"},
-          {"call", "call", Type::kText, "Runtime or driver call on the host, of any name"},
-          {"start_ns", "call start", Type::kTime, "Start of the call, from the earliest start of all ranks"},
-          {"call_ns", "call", Type::kDuration, "Host time of the call"},
-          {"delay_ns", "delay", Type::kDuration, "From the call's end to the work's start, at least 0"},
-          {"work", "work", Type::kText, "Kernel, copy or memset"},
-          {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
-          {"stream", "stream", Type::kInteger, ""},
-          {"work_index", "place", Type::kInteger, "Position among the work of one call, from 0; graphs launch many"},
-          {"work_ns", "work", Type::kDuration, "Device time of the work"}};
-}
-
 Table exact_launch_table(const TorchRun& run, const std::vector<RankLaunches>& ranks) {
-  Table table("launches", "Launches and what they launched", launches_columns());
+  Table table(declared_table("cuda-kernel-launch-stats/launches"));
   for (const RankLaunches& rank : ranks)
     for (const Launch& l : rank.launches)
       table.add_row({int64_t{rank.rank}, l.correlation, std::string(run.trace->names.text(l.call)), l.start_ns,
@@ -186,18 +167,8 @@ constexpr std::array<Bin, 17> kBins = {{{0, 1'000},
                                         {1'000'000'000, 10'000'000'000},
                                         {10'000'000'000, INT64_MAX}}};
 
-std::vector<ColumnSpec> launch_delay_histogram_columns() {
-  return {{"from_ns", "from", Type::kDuration, ""},
-          {"to_ns", "to", Type::kDuration, "End of the bin, which is not included; empty for the last bin"},
-          {"launches", "launches", Type::kInteger,
-           "Number of launches on all ranks; a graph's launch counts with its first work"},
-          {"launch_share", "share", Type::kShare, "Share of all launches"},
-          {"call_ns", "calls", Type::kDuration, "Host time of these calls"}};
-}
-
 Table histogram_table(const std::vector<RankLaunches>& ranks) {
-  Table table("launch-delay-histogram", "Delay from the call's end to the work's start",
-              launch_delay_histogram_columns());
+  Table table(declared_table("cuda-kernel-launch-stats/launch-delay-histogram"));
   std::array<int64_t, kBins.size()> count = {}, call_ns = {};
   int64_t all = 0;
   for (const RankLaunches& rank : ranks)
@@ -220,23 +191,8 @@ Table histogram_table(const std::vector<RankLaunches>& ranks) {
 
 // ---- both -----------------------------------------------------------------------------------
 
-std::vector<ColumnSpec> outliers_columns(bool hta) {
-  std::vector<ColumnSpec> columns = {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"events", "launches", Type::kInteger, "Pairs of a call and work"},
-      {"short_gpu_kernels", "short work", Type::kInteger,
-       "Work that is shorter than its call, where the call is within the cut-off"},
-      {"runtime_outliers", "slow calls", Type::kInteger, "Calls above --runtime-cutoff"},
-      {"launch_delay_outliers", "long delays", Type::kInteger, "Delays above --launch-delay-cutoff"}};
-  if (!hta) {
-    columns.push_back({"call_ns", "calls", Type::kDuration, "Host time of all calls"});
-    columns.push_back({"orphans", "without call", Type::kInteger, "Device work whose call was not recorded"});
-  }
-  return columns;
-}
-
 Table outlier_table(const std::vector<RankLaunches>& ranks, const Options& options, bool hta) {
-  Table table("outliers", hta ? "Launch outliers (HTA)" : "Launches, slow and late", outliers_columns(hta));
+  Table table(declared_table("cuda-kernel-launch-stats/outliers", hta ? "hta" : ""));
   for (const RankLaunches& rank : ranks) {
     int64_t events = 0, brief = 0, slow = 0, late = 0, call_ns = 0;
     for (const Launch& l : rank.launches) {
@@ -292,16 +248,8 @@ Result<AnalysisResult> run_cuda_kernel_launch_stats(const AnalysisInput& input) 
 extern const Analysis cuda_kernel_launch_stats_analysis = {
     .name = "cuda-kernel-launch-stats",
     .summary = "calls that launch device work, their delays, and the work",
-    .tables = {{"outliers", "one row per rank: slow calls, late work, short work",
-                [] { return outliers_columns(false); }},
-               {"launch-delay-histogram", "how long work waited after its call (not with --compat hta)",
-                launch_delay_histogram_columns},
-               {"launches", "one row per call and work (not in the report)", launches_columns}},
     .run = run_cuda_kernel_launch_stats,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"runtime-cutoff", "TIME", "calls above it are slow (default 50us)", ""},
-                {"launch-delay-cutoff", "TIME", "delays above it are long (default 100us)", ""},
-                {"include-memory-events", "BOOL", "count copies and memsets (default true)", ""}},
     .compat = "hta"};
 
 }  // namespace stageline

@@ -91,7 +91,7 @@ std::vector<StringId> operators_of(const TorchRun& run, const Part& part, const 
   std::vector<StringId> ops;
   for (uint32_t at = launch.slice; at != kNoSliceIndex; at = s.parent[at])
     if (run.trace->categories[s.category_id[at]].kind == Category::kCpuOp) ops.push_back(s.name_id[at]);
-  std::reverse(ops.begin(), ops.end());
+  std::ranges::reverse(ops);
   return ops;
 }
 
@@ -159,23 +159,15 @@ std::string python_list(const TorchRun& run, const std::vector<StringId>& ops) {
   return out + "]";
 }
 
+constexpr int kHtaColumnsBefore = 10;  // HTA has the counters behind the columns of the event
+
 Result<Table> hta_cupti_counters_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
   const std::vector<std::string> names = counter_names(ranks);
-  std::vector<ColumnSpec> columns = {
-      {"rank", "rank", Type::kInteger, ""},     {"index", "index", Type::kInteger, ""},
-      {"cat", "category", Type::kText, ""},     {"name", "name", Type::kText, ""},
-      {"pid", "pid", Type::kText, ""},          {"tid", "tid", Type::kText, ""},
-      {"ts", "time", Type::kReal, "µs"},        {"dur", "duration", Type::kReal, "µs"},
-      {"stream", "stream", Type::kInteger, ""}, {"correlation", "correlation", Type::kInteger, ""}};
-  for (const std::string& name : names) columns.push_back({name, name, Type::kReal, ""});
-  columns.insert(columns.end(), {{"index_correlation", "partner", Type::kInteger, ""},
-                                 {"iteration", "iteration", Type::kInteger, ""},
-                                 {"end", "end", Type::kReal, "µs"},
-                                 {"index_runtime", "launch", Type::kInteger, ""},
-                                 {"op_stack", "operators", Type::kText, ""},
-                                 {"top_level_op", "outermost operator", Type::kText, ""},
-                                 {"bottom_level_op", "innermost operator", Type::kText, ""}});
-  Table table("cupti-counter-data-with-operators", "CUPTI counters with operators (HTA)", columns);
+  TableSpec spec = declared_table("cupti-counter-data-with-operators/cupti-counter-data-with-operators/hta");
+  std::vector<ColumnSpec> counters;
+  for (const std::string& name : names) counters.push_back({name, name, ColumnType::kReal, ""});
+  spec.columns.insert(spec.columns.begin() + kHtaColumnsBefore, counters.begin(), counters.end());
+  Table table(std::move(spec));
   for (const RankCounters& own : ranks) {
     if (own.unequal) continue;
     for (const Measured& m : own.ranges) {
@@ -220,25 +212,12 @@ double flops_of(const Measured& m) {
   return sum;
 }
 
-std::vector<ColumnSpec> cupti_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"device", "device", Type::kText, "The device, as the events' pid"},
-      {"name", "kernel", Type::kText, "The range: CUPTI's name of the kernel"},
-      {"start_ns", "start", Type::kTime, "From the run's first event"},
-      {"dur_ns", "duration", Type::kDuration, "Duration of the range, including CUPTI's replays"},
-      {"launch", "launch", Type::kText, "The call that launched it"},
-      {"op_stack", "operators", Type::kText, "Operators around the launch, outermost first"},
-      {"top_level_op", "outermost operator", Type::kText, "The first of these operators"},
-      {"bottom_level_op", "innermost operator", Type::kText, "The last of these operators"},
-      {"flop_count", "FLOP", Type::kReal, "Adds and multiplies once, fused multiply-adds twice, of all precisions"}};
-}
-
 Table exact_cupti_counters_table(const TorchRun& run, const std::vector<RankCounters>& ranks) {
   const std::vector<std::string> names = counter_names(ranks);
-  std::vector<ColumnSpec> columns = cupti_columns();
-  for (const std::string& name : names) columns.push_back({name, name, Type::kReal, "CUPTI's counter of that name"});
-  Table table("cupti-counter-data-with-operators", "CUPTI counters with operators", columns);
+  TableSpec spec = declared_table("cupti-counter-data-with-operators/cupti-counter-data-with-operators");
+  for (const std::string& name : names)
+    spec.columns.push_back({name, name, ColumnType::kReal, "CUPTI's counter of that name"});
+  Table table(std::move(spec));
   for (const RankCounters& own : ranks)
     for (const Measured& m : own.ranges) {
       const TorchRow& r = m.range;
@@ -289,8 +268,6 @@ Result<AnalysisResult> run_cupti_counters(const AnalysisInput& input) {
 extern const Analysis cupti_counters_analysis = {
     .name = "cupti-counter-data-with-operators",
     .summary = "CUPTI's counters of each kernel with the operators that launched it",
-    .tables = {{"cupti-counter-data-with-operators", "one row per measured kernel", cupti_columns,
-                AnalysisTable::kRunAddsColumns}},
     .run = run_cupti_counters,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",

@@ -22,32 +22,7 @@ const Fact& fact_or(const std::vector<Fact>& facts, const TorchRow& row, const F
   return fact ? *fact : none;
 }
 
-Table hta_events_table() {
-  return Table("events", "Rows after loading (HTA)",
-               {{"rank", "rank", Type::kInteger, ""},
-                {"index", "index", Type::kInteger, ""},
-                {"cat", "category", Type::kText, ""},
-                {"name", "name", Type::kText, ""},
-                {"pid", "pid", Type::kText, ""},
-                {"tid", "tid", Type::kText, ""},
-                {"ts", "start", Type::kReal, ""},
-                {"dur", "duration", Type::kReal, ""},
-                {"end", "end", Type::kReal, ""},
-                {"stream", "stream", Type::kInteger, ""},
-                {"correlation", "correlation", Type::kInteger, ""},
-                {"bytes", "bytes", Type::kInteger, ""},
-                {"memory_bw_gbps", "bandwidth", Type::kReal, ""},
-                {"wait_on_stream", "waits on stream", Type::kInteger, ""},
-                {"wait_on_cuda_event_record_corr_id", "waits on record", Type::kInteger, ""},
-                {"collective_name", "collective", Type::kText, ""},
-                {"in_msg_nelems", "elements in", Type::kInteger, ""},
-                {"out_msg_nelems", "elements out", Type::kInteger, ""},
-                {"msg_dtype", "dtype", Type::kText, ""},
-                {"group_size", "group size", Type::kInteger, ""},
-                {"process_rank", "process rank", Type::kInteger, ""},
-                {"index_correlation", "partner", Type::kInteger, ""},
-                {"iteration", "iteration", Type::kInteger, ""}});
-}
+Table hta_events_table() { return declared_table("events/events/hta"); }
 
 // Adds the rows [begin, end) of a rank.
 void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size_t end, Table& table) {
@@ -87,29 +62,7 @@ void add_hta_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size
   }
 }
 
-std::vector<ColumnSpec> events_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
-          {"category", "category", Type::kText, "Category as the file spells it"},
-          {"name", "name", Type::kText, ""},
-          {"pid", "process", Type::kText, "Process of the event; for device work the device"},
-          {"tid", "thread", Type::kText, "Thread of the event; for device work the stream"},
-          {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
-          {"dur_ns", "duration", Type::kDuration, ""},
-          {"stream", "stream", Type::kInteger, "Stream, for device rows"},
-          {"kernel_class", "class", Type::kText, "Class of device rows: docs/analyses/kernel-classes.md"},
-          {"correlation", "correlation", Type::kInteger, "CUPTI's or ROCm's number of launch and work"},
-          {"partner_index", "partner", Type::kInteger, "For a device row its launch; for a launch its last device row"},
-          {"step", "step", Type::kInteger, "ProfilerStep number; for a device row that of its launch"},
-          {"size_bytes", "bytes", Type::kInteger, "Bytes of copies, memsets and collectives"},
-          {"bandwidth_gbps", "bandwidth", Type::kReal, "Bandwidth of copies in GB/s, as the profiler wrote it"},
-          {"collective", "collective", Type::kText, ""},
-          {"dtype", "dtype", Type::kText, "Data type of collectives"},
-          {"group", "group", Type::kText, "Process group of collectives"},
-          {"group_size", "group size", Type::kInteger, ""}};
-}
-
-Table exact_events_table() { return Table("events", "Rows after loading", events_columns()); }
+Table exact_events_table() { return declared_table("events/events"); }
 
 void add_exact_rows(const TorchRun& run, const TorchRank& rank, size_t begin, size_t end, Table& table) {
   const Part& part = *rank.part;
@@ -181,23 +134,11 @@ Table hta_symbols(const TorchRun& run) {
     if (name_seen[id]) symbols.insert(trace.names.text(id));
   for (size_t id = 0; id < category_seen.size(); ++id)
     if (category_seen[id]) symbols.insert(trace.categories[id].text);
-  Table table("symbols", "Names and their classes (HTA)",
-              {{"symbol", "symbol", Type::kText, ""},
-               {"kernel_type_by_name", "class", Type::kText, ""},
-               {"memory_kernel_type", "memory type", Type::kText, ""},
-               {"shorten_name", "short name", Type::kText, ""}});
+  Table table(declared_table("events/symbols/hta"));
   for (const std::string_view symbol : symbols)
     table.add_row({std::string(symbol), std::string(kernel_class_name(hta_kernel_class(symbol))),
                    std::string(memory_kernel_label(symbol)), short_kernel_name(symbol)});
   return table;
-}
-
-std::vector<ColumnSpec> symbols_columns() {
-  return {{"name", "name", Type::kText, ""},
-          {"category", "category", Type::kText, ""},
-          {"kernel_class", "class", Type::kText, "Class of device rows: docs/analyses/kernel-classes.md"},
-          {"short_name", "short name", Type::kText, "Without template arguments and parameters"},
-          {"count", "rows", Type::kInteger, "Number of rows of the chosen ranks, over all steps"}};
 }
 
 // Lists name, category and class, because the name alone does not decide the class.
@@ -211,7 +152,7 @@ Table exact_symbols(const TorchRun& run) {
   };
   std::vector<std::vector<std::pair<Key, int64_t>>> found(run.parts.size());
   const auto merge = [](std::vector<std::pair<Key, int64_t>>& list) {
-    std::sort(list.begin(), list.end());
+    std::ranges::sort(list);
     size_t kept = 0;
     for (const auto& entry : list)
       if (kept > 0 && list[kept - 1].first == entry.first)
@@ -230,11 +171,11 @@ Table exact_symbols(const TorchRun& run) {
   std::vector<std::pair<Key, int64_t>> all;
   for (const auto& list : found) all.insert(all.end(), list.begin(), list.end());
   merge(all);
-  std::sort(all.begin(), all.end(), [&](const auto& a, const auto& b) {
+  std::ranges::sort(all, [&](const auto& a, const auto& b) {
     const std::string_view x = trace.names.text(a.first.name), y = trace.names.text(b.first.name);
     return x != y ? x < y : a.first < b.first;
   });
-  Table table("symbols", "Names and their classes", symbols_columns());
+  Table table(declared_table("events/symbols"));
   for (const auto& [key, count] : all) {
     const std::string_view name = trace.names.text(key.name);
     table.add_row({std::string(name), trace.categories[key.category].text,
@@ -254,15 +195,12 @@ Result<AnalysisResult> run_events(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis events_analysis = {
-    .name = "events",
-    .summary = "every row as analyses see it, and the class of every name",
-    .tables = {{"events", "one row per event that is left after loading", events_columns},
-               {"symbols", "one row per name: its class and short form", symbols_columns}},
-    .run = run_events,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta",
-    .in_report = false,
-    .in_export = false};
+extern const Analysis events_analysis = {.name = "events",
+                                         .summary = "every row as analyses see it, and the class of every name",
+                                         .run = run_events,
+                                         .needs = AnalysisNeeds::kTorch,
+                                         .compat = "hta",
+                                         .in_report = false,
+                                         .in_export = false};
 
 }  // namespace stageline

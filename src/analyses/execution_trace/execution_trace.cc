@@ -47,37 +47,10 @@ std::vector<int64_t> device_ns_of(const Part& part, const std::vector<CategoryIn
   return out;
 }
 
-std::vector<ColumnSpec> execution_nodes_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank whose profile it is"},
-          {"node", "node", Type::kInteger, "The node's id in the execution trace"},
-          {"parent", "parent", Type::kInteger, "Id of the node that it is called by"},
-          {"name", "name", Type::kText, "The operator"},
-          {"start_ns", "start", Type::kTime, "Time at which the host began it"},
-          {"dur_ns", "duration", Type::kDuration, "Time that the host spent in it"},
-          {"device_ns", "device time", Type::kDuration, "Device work that it launched, including what it calls"},
-          {"inputs", "inputs", Type::kText,
-           "Inputs in the execution trace; a tensor is given as id, storage, offset, elements, item size and device"},
-          {"outputs", "outputs", Type::kText, "Outputs in the same form"},
-          {"schema", "schema", Type::kText, "The operator's schema"}};
-}
-
-std::vector<ColumnSpec> execution_tensors_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank whose profile it is"},
-          {"tensor", "tensor", Type::kInteger, "The tensor's id"},
-          {"storage", "storage", Type::kInteger, "The storage's id: tensors of one storage share memory"},
-          {"bytes", "bytes", Type::kInteger, "Elements times the size of one"},
-          {"device", "device", Type::kText, "Device on which it lies"},
-          {"producer", "producer", Type::kInteger, "First node that returned it; empty when it existed before"},
-          {"made_by", "made by", Type::kText, "That node's operator"},
-          {"uses", "uses", Type::kInteger, "Number of nodes that took it as input"},
-          {"first_ns", "first seen", Type::kTime, "Start of the first node that names it"},
-          {"last_ns", "last seen", Type::kTime, "End of the last node that names it"}};
-}
-
 Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
   const Trace& trace = input.run().trace();
-  Table nodes("execution-nodes", "Operators of the execution trace, with their times", execution_nodes_columns());
-  Table tensors("execution-tensors", "Tensors of the execution trace", execution_tensors_columns());
+  Table nodes(declared_table("execution-trace/execution-nodes"));
+  Table tensors(declared_table("execution-trace/execution-tensors"));
   for (const Part& part : trace.parts) {
     if (part.graph_nodes.empty()) continue;
     const Slices& s = part.slices;
@@ -85,7 +58,7 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
     std::map<int64_t, Tensor> known;
     std::vector<const GraphNodeFact*> order;
     for (const GraphNodeFact& fact : part.graph_nodes) order.push_back(&fact);
-    std::stable_sort(order.begin(), order.end(), [&](const GraphNodeFact* a, const GraphNodeFact* b) {
+    std::ranges::stable_sort(order, [&](const GraphNodeFact* a, const GraphNodeFact* b) {
       return s.start_ns[a->slice] != s.start_ns[b->slice] ? s.start_ns[a->slice] < s.start_ns[b->slice]
                                                           : a->node < b->node;
     });
@@ -132,8 +105,6 @@ Result<AnalysisResult> run_execution_trace(const AnalysisInput& input) {
 extern const Analysis execution_trace_analysis = {
     .name = "execution-trace",
     .summary = "operators of an execution trace, with the times of the profile of the same run, and their tensors",
-    .tables = {{"execution-nodes", "one row per node that has an event", execution_nodes_columns},
-               {"execution-tensors", "one row per tensor", execution_tensors_columns}},
     .run = run_execution_trace,
     .needs = AnalysisNeeds::kNodes};
 

@@ -44,7 +44,7 @@ void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, 
     if (hta ? rank.rows[i].stream != -1 : rank.rows[i].on_device) out.push_back(*at);
     ++at;
   }
-  std::sort(out.begin(), out.end(), [&](int32_t a, int32_t b) {
+  std::ranges::sort(out, [&](int32_t a, int32_t b) {
     const TorchRow &x = rank.rows[a], &y = rank.rows[b];
     return x.start_ns != y.start_ns ? x.start_ns < y.start_ns : x.index < y.index;
   });
@@ -114,7 +114,7 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
     }
     out.patterns.push_back(std::move(pattern));
   }
-  std::sort(out.patterns.begin(), out.patterns.end(), [](const Pattern& a, const Pattern& b) {
+  std::ranges::sort(out.patterns, [](const Pattern& a, const Pattern& b) {
     return a.count != b.count ? a.count > b.count : a.text < b.text;
   });
   for (size_t p = 0; p < out.patterns.size() && p < static_cast<size_t>(options.top_k); ++p) {
@@ -151,32 +151,6 @@ TraceOverlay overlay_of(const TorchRank& rank, size_t part, const RankPatterns& 
   return overlay;
 }
 
-Table hta_frequent_cuda_kernel_sequences_table() {
-  return {"frequent-cuda-kernel-sequences",
-          "Frequent kernel sequences (HTA)",
-          {{"rank", "rank", Type::kInteger, ""},
-           {"pattern", "pattern", Type::kText, ""},
-           {"count", "count", Type::kInteger, ""},
-           {"GPU kernel duration (us)", "GPU kernel duration", Type::kReal, ""},
-           {"CPU op duration (us)", "CPU op duration", Type::kReal, ""}}};
-}
-
-std::vector<ColumnSpec> frequent_cuda_kernel_sequences_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"pattern", "pattern", Type::kText,
-           "The operator and the device work of one call in order of start, separated by |"},
-          {"count", "calls", Type::kInteger, "Calls with this sequence"},
-          {"kernel_count", "kernels", Type::kInteger, "Kernels, copies and memsets of one call"},
-          {"kernel_ns", "kernel time", Type::kDuration, "Sum of the device work of all these calls"},
-          {"kernel_share", "of the device", Type::kShare, "Share of all device work of the rank"},
-          {"op_ns", "operator time", Type::kDuration, "Sum of the calls' own durations"}};
-}
-
-Table exact_frequent_cuda_kernel_sequences_table() {
-  return {"frequent-cuda-kernel-sequences", "Kernel sequences of an operator's calls",
-          frequent_cuda_kernel_sequences_columns()};
-}
-
 Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& input) {
   Options options;
   options.name = input.options.text("operator-name");
@@ -200,7 +174,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return patterns_of(*torch, rank, options, named); });
   AnalysisResult result;
   note_last_step(*torch, result.notes);
-  Table table = input.hta ? hta_frequent_cuda_kernel_sequences_table() : exact_frequent_cuda_kernel_sequences_table();
+  Table table(declared_table("frequent-cuda-kernel-sequences/frequent-cuda-kernel-sequences", input.hta ? "hta" : ""));
   for (size_t k = 0; k < ranks.size(); ++k) {
     if (ranks[k].error) return std::move(*ranks[k].error);
     const int64_t rank = torch->ranks[torch->parts[k]];
@@ -222,17 +196,8 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
 extern const Analysis frequent_cuda_kernel_sequences_analysis = {
     .name = "frequent-cuda-kernel-sequences",
     .summary = "which sequences of kernels the calls of an operator launch, most frequent first",
-    .tables = {{"frequent-cuda-kernel-sequences", "one row per rank and sequence",
-                frequent_cuda_kernel_sequences_columns}},
     .run = run_frequent_cuda_kernel_sequences,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"operator-name", "TEXT", "Part of the operator's name; required", ""},
-                {"min-pattern-len", "N", "Fewest kernels of a call that counts (default 3)", ""},
-                {"rank", "N", "The rank (default: all; with --compat hta 0). The overlay is of this one, or the first",
-                 ""},
-                {"top-k", "N", "Patterns to mark in the overlay (default 5)", ""},
-                {"compress-other-kernels", "BOOL",
-                 "Leave slices outside of the patterns out of the overlay (default true)", ""}},
     .compat = "hta",
     .makes_overlay = true,
     .in_report = false,

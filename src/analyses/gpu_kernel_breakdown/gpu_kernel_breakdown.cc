@@ -55,7 +55,7 @@ void sweep(const std::array<std::vector<Interval>, kClasses.size()>& unions, boo
       borders.push_back({i.start, int32_t{1} << c});
       borders.push_back({i.end, -(int32_t{1} << c)});
     }
-  std::sort(borders.begin(), borders.end(), [](const Border& a, const Border& b) { return a.at < b.at; });
+  std::ranges::sort(borders, {}, &Border::at);
   int32_t running = 0;  // HTA's rounding makes intervals of negative length, for which the sum is temporarily not a set
   for (size_t i = 0; i + 1 < borders.size(); ++i) {
     running += borders[i].change;
@@ -115,7 +115,7 @@ std::vector<size_t> sets_by_time(const std::array<int64_t, kSets>& time_ns) {
   std::vector<size_t> sets;
   for (size_t set = 1; set < kSets; ++set)
     if (time_ns[set] > 0) sets.push_back(set);
-  std::stable_sort(sets.begin(), sets.end(), [&](size_t a, size_t b) { return time_ns[a] > time_ns[b]; });
+  std::ranges::stable_sort(sets, [&](size_t a, size_t b) { return time_ns[a] > time_ns[b]; });
   return sets;
 }
 
@@ -133,10 +133,7 @@ int64_t total_of(const std::array<int64_t, kSets>& time_ns) {
 }
 
 Table hta_types(const std::vector<RankAnswer>& ranks) {
-  Table table("kernel-types", "Kernel types (HTA)",
-              {{"kernel_type", "type", Type::kText, ""},
-               {"sum", "sum", Type::kInteger, ""},
-               {"percentage", "%", Type::kReal, ""}});
+  Table table(declared_table("gpu-kernel-breakdown/kernel-types/hta"));
   const auto sum = sum_of_ranks(ranks);
   const int64_t total = total_of(sum);
   for (const size_t set : sets_by_time(sum))
@@ -145,15 +142,7 @@ Table hta_types(const std::vector<RankAnswer>& ranks) {
 }
 
 Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
-  Table table("kernels", "Kernels (HTA)",
-              {{"name", "name", Type::kText, ""},
-               {"sum (us)", "sum", Type::kReal, ""},
-               {"max (us)", "max", Type::kReal, ""},
-               {"min (us)", "min", Type::kReal, ""},
-               {"stddev", "std", Type::kReal, ""},
-               {"mean (us)", "mean", Type::kReal, ""},
-               {"kernel_type", "type", Type::kText, ""},
-               {"rank", "rank", Type::kInteger, ""}});
+  Table table(declared_table("gpu-kernel-breakdown/kernels/hta"));
   struct Line {
     HtaTotal total;
     std::string_view type;
@@ -164,7 +153,7 @@ Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, con
     for (size_t c = 0; c < options.class_count(); ++c)
       for (const HtaTotal& total : hta_fold(answer.names[c], run.trace->names, options.fold))
         lines.push_back({total, kernel_class_name(kClasses[c]), answer.rank});
-  std::stable_sort(lines.begin(), lines.end(), [](const Line& a, const Line& b) {
+  std::ranges::stable_sort(lines, [](const Line& a, const Line& b) {
     if (a.type != b.type) return a.type < b.type;
     return a.total.name != b.total.name ? a.total.name < b.total.name : a.rank < b.rank;
   });
@@ -174,29 +163,16 @@ Table hta_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, con
   return table;
 }
 
-std::vector<ColumnSpec> kernel_types_columns() {
-  return {{"kernel_type", "kind", Type::kText, "What ran at the same time; docs/analyses/kernel-classes.md"},
-          {"time_ns", "time", Type::kDuration, "Device time of exactly this set, summed over ranks"},
-          {"time_share", "share", Type::kShare, "Share of the busy time of all ranks"}};
-}
-
 Table exact_types(const std::vector<RankAnswer>& ranks) {
-  Table table("kernel-types", "Kinds of device work, all ranks", kernel_types_columns());
+  Table table(declared_table("gpu-kernel-breakdown/kernel-types"));
   const auto sum = sum_of_ranks(ranks);
   const int64_t total = total_of(sum);
   for (const size_t set : sets_by_time(sum)) table.add_row({set_name(set), sum[set], share_of(sum[set], total)});
   return table;
 }
 
-std::vector<ColumnSpec> kernel_types_by_rank_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"kernel_type", "kind", Type::kText, "What ran at the same time"},
-          {"time_ns", "time", Type::kDuration, "Device time of exactly this set"},
-          {"time_share", "share", Type::kShare, "Share of the rank's busy time"}};
-}
-
 Table exact_types_by_rank(const std::vector<RankAnswer>& ranks) {
-  Table table("kernel-types-by-rank", "Kinds of device work of every rank", kernel_types_by_rank_columns());
+  Table table(declared_table("gpu-kernel-breakdown/kernel-types-by-rank"));
   for (const RankAnswer& answer : ranks)
     for (const size_t set : sets_by_time(answer.time_ns))
       table.add_row({int64_t{answer.rank}, set_name(set), answer.time_ns[set],
@@ -204,21 +180,8 @@ Table exact_types_by_rank(const std::vector<RankAnswer>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> gpu_kernel_breakdown_kernels_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
-          {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
-          {"count", "calls", Type::kInteger, ""},
-          {"sum_ns", "sum", Type::kDuration, "Sum over all calls"},
-          {"sum_share", "share", Type::kShare, "Share of the sum over all kernels of this kind and rank"},
-          {"mean_ns", "mean", Type::kDuration, "Mean of one call, to the nanosecond"},
-          {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one call"},
-          {"min_ns", "shortest", Type::kDuration, ""},
-          {"max_ns", "longest", Type::kDuration, ""}};
-}
-
 Table exact_kernels(const TorchRun& run, const std::vector<RankAnswer>& ranks, const Options& options) {
-  Table table("kernels", "Kernels by time", gpu_kernel_breakdown_kernels_columns());
+  Table table(declared_table("gpu-kernel-breakdown/kernels"));
   for (const RankAnswer& answer : ranks)
     for (size_t c = 0; c < kClasses.size(); ++c) {
       int64_t whole = 0;
@@ -266,15 +229,8 @@ Result<AnalysisResult> run_gpu_kernel_breakdown(const AnalysisInput& input) {
 extern const Analysis gpu_kernel_breakdown_analysis = {
     .name = "gpu-kernel-breakdown",
     .summary = "kinds of device work, alone and overlapping, and the kernels behind them",
-    .tables = {{"kernel-types", "one row per set of kinds that ran together", kernel_types_columns},
-               {"kernels", "one row per rank, kind and name", gpu_kernel_breakdown_kernels_columns},
-               {"kernel-types-by-rank", "the kinds of every rank (not with --compat hta)",
-                kernel_types_by_rank_columns}},
     .run = run_gpu_kernel_breakdown,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"num-kernels", "N", "most names with a row of their own, per rank and kind (default 10)", ""},
-                {"duration-ratio", "X", "stop naming kernels at this share of the time (default 0.8)", ""},
-                {"include-memory-kernels", "BOOL", "count copies and memsets (default true)", ""}},
     .compat = "hta"};
 
 }  // namespace stageline

@@ -55,8 +55,8 @@ HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
     return out;
   }
   const auto negative = [](const TorchRow& row) { return row.dur_ns < 0; };
-  out.raises = std::any_of(annotations.begin(), annotations.end(), negative) ||
-               std::any_of(out.kernels.begin(), out.kernels.end(), [&](const HtaKernel& k) { return negative(k.row); });
+  out.raises = std::ranges::any_of(annotations, negative) ||
+               std::ranges::any_of(out.kernels, [&](const HtaKernel& k) { return negative(k.row); });
   if (out.raises) return out;
   // Pandas sorts in descending order by reversing the list, sorting it, and reversing the result.
   std::vector<int64_t> durations;
@@ -96,18 +96,7 @@ HtaRank hta_rank(const TorchRun& run, const TorchRank& rank) {
 
 Table hta_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std::vector<HtaRank>& ranks,
                                                   const Options& options) {
-  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, ""},
-                                     {"index", "index", Type::kInteger, ""},
-                                     {"ts", "start", Type::kReal, ""},
-                                     {"dur", "duration", Type::kReal, ""},
-                                     {"stream", "stream", Type::kInteger, ""},
-                                     {"correlation", "correlation", Type::kInteger, ""},
-                                     {"index_correlation", "partner", Type::kInteger, ""}};
-  for (const char* name : {"s_name", "s_user_annotation", "s_cat"})
-    if (options.expand) columns.push_back({name, name + 2, Type::kText, ""});
-  if (!options.expand)
-    for (const char* name : {"name", "user_annotation"}) columns.push_back({name, name, Type::kText, ""});
-  Table table("kernels", "Kernels and their annotations (HTA)", columns);
+  Table table(declared_table("gpu-kernels-with-user-annotations/kernels", options.expand ? "hta-expanded" : "hta"));
   const auto text = [&](int64_t id) -> std::string {
     if (id < 0) return "";
     const std::string_view name = run.trace->names.text(static_cast<StringId>(id));
@@ -164,8 +153,8 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
       any |= rank.rows[end].on_device;
     }
     if (!any) continue;
-    std::stable_sort(annotations.begin(), annotations.end(),
-                     [&](uint32_t a, uint32_t b) { return rank.rows[a].dur_ns > rank.rows[b].dur_ns; });
+    std::ranges::stable_sort(annotations,
+                             [&](uint32_t a, uint32_t b) { return rank.rows[a].dur_ns > rank.rows[b].dur_ns; });
     std::vector<Interval> ranges;
     for (const uint32_t i : annotations) ranges.push_back({rank.rows[i].start_ns, rank.rows[i].end_ns()});
     const RangeIndex index(ranges);
@@ -184,19 +173,8 @@ std::vector<Kernel> exact_rank(const TorchRun& run, const TorchRank& rank) {
   return kernels;
 }
 
-std::vector<ColumnSpec> work_by_annotation_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"annotation", "annotation", Type::kText, "Innermost range around the launch"},
-          {"kernels", "kernels", Type::kInteger, "Kernels, copies and memsets"},
-          {"kernel_ns", "device time", Type::kDuration, "Sum of their durations"},
-          {"kernel_share", "share", Type::kShare, "Share of the rank's device time"},
-          {"computation_ns", "computing", Type::kDuration, ""},
-          {"communication_ns", "communication", Type::kDuration, ""},
-          {"memory_ns", "copies", Type::kDuration, ""}};
-}
-
 Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks) {
-  Table table("work-by-annotation", "Device work by annotation", work_by_annotation_columns());
+  Table table(declared_table("gpu-kernels-with-user-annotations/work-by-annotation"));
   struct Sum {
     std::string_view name;
     int64_t count = 0, ns = 0;
@@ -221,8 +199,7 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
       sum.by_class[kernel.row.kernel] += kernel.row.dur_ns;
       whole += kernel.row.dur_ns;
     }
-    std::sort(sums.begin(), sums.end(),
-              [](const Sum& a, const Sum& b) { return a.ns != b.ns ? a.ns > b.ns : a.name < b.name; });
+    std::ranges::sort(sums, [](const Sum& a, const Sum& b) { return a.ns != b.ns ? a.ns > b.ns : a.name < b.name; });
     const auto of = [](const Sum& sum, KernelClass c) { return sum.by_class[c]; };
     for (const Sum& sum : sums)
       table.add_row({int64_t{part.rank}, std::string(sum.name), sum.count, sum.ns, share_of(sum.ns, whole),
@@ -232,23 +209,9 @@ Table exact_summary(const TorchRun& run, const std::vector<std::vector<Kernel>>&
   return table;
 }
 
-std::vector<ColumnSpec> gpu_kernels_with_user_annotations_kernels_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"index", "index", Type::kInteger, "Position in traceEvents, from 0"},
-          {"start_ns", "start", Type::kTime, "From the earliest start of all ranks"},
-          {"dur_ns", "duration", Type::kDuration, ""},
-          {"stream", "stream", Type::kInteger, ""},
-          {"correlation", "correlation", Type::kInteger, ""},
-          {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"},
-          {"name", "name", Type::kText, ""},
-          {"annotation", "annotation", Type::kText, "Innermost range; empty: none"},
-          {"annotation_path", "path", Type::kText,
-           "The ranges around it, from the outermost; when there are more than 64, the innermost ones"}};
-}
-
 Table exact_gpu_kernels_with_user_annotations_table(const TorchRun& run, const std::vector<std::vector<Kernel>>& ranks,
                                                     const Options& options) {
-  Table table("kernels", "Device work and its annotations", gpu_kernels_with_user_annotations_kernels_columns());
+  Table table(declared_table("gpu-kernels-with-user-annotations/kernels"));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
     const Slices& s = part.slices;
@@ -318,15 +281,8 @@ Result<AnalysisResult> run_gpu_kernels_with_user_annotations(const AnalysisInput
 extern const Analysis gpu_kernels_with_user_annotations_analysis = {
     .name = "gpu-kernels-with-user-annotations",
     .summary = "the annotated range that every piece of device work belongs to",
-    .tables = {{"work-by-annotation", "device work summed by innermost range (not with --compat hta)",
-                work_by_annotation_columns},
-               {"kernels", "one row per kernel, copy and memset (not in the report)",
-                gpu_kernels_with_user_annotations_kernels_columns}},
     .run = run_gpu_kernels_with_user_annotations,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"expand-names", "BOOL", "with --compat hta: columns s_name, s_user_annotation, s_cat (default true)",
-                 ""},
-                {"shorten-names", "BOOL", "cut template arguments and parameters (default: with --compat hta)", ""}},
     .compat = "hta"};
 
 }  // namespace stageline

@@ -38,7 +38,7 @@ class LaneWork {
     }
   }
   int64_t until(int64_t time) const {  // returns the busy time before `time`
-    const size_t after = std::upper_bound(start_.begin(), start_.end(), time) - start_.begin();
+    const size_t after = std::ranges::upper_bound(start_, time) - start_.begin();
     if (after == 0) return 0;
     return before_[after - 1] + std::min(time, end_[after - 1]) - start_[after - 1];
   }
@@ -75,41 +75,19 @@ RankAnswer answer_for(const TorchRun& run, const TorchRank& rank, const std::vec
 
 Table hta_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::vector<RankAnswer>& ranks,
                                               const Options& options) {
-  Table table("annotations", "User annotations (HTA)",
-              {{"name", "name", Type::kText, ""},
-               {"sum (us)", "sum", Type::kReal, ""},
-               {"max (us)", "max", Type::kReal, ""},
-               {"min (us)", "min", Type::kReal, ""},
-               {"stddev", "std", Type::kReal, ""},
-               {"mean (us)", "mean", Type::kReal, ""},
-               {"rank", "rank", Type::kInteger, ""}});
+  Table table(declared_table("gpu-user-annotation-breakdown/annotations/hta"));
   for (const RankAnswer& answer : ranks) {
     std::vector<HtaTotal> lines = hta_fold(answer.names, run.trace->names, options.fold);
-    std::stable_sort(lines.begin(), lines.end(), [](const HtaTotal& a, const HtaTotal& b) { return a.name < b.name; });
+    std::ranges::stable_sort(lines, {}, &HtaTotal::name);
     for (const HtaTotal& t : lines)
       table.add_row({std::string(t.name), t.sum, t.max, t.min, t.std, t.mean, int64_t{answer.rank}});
   }
   return table;
 }
 
-std::vector<ColumnSpec> annotations_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"name", "name", Type::kText, "\"others\" holds the names that have no row of their own"},
-          {"count", "ranges", Type::kInteger,
-           "Number of ranges; on devices there is one for each stream that the range used"},
-          {"sum_ns", "sum", Type::kDuration, "Sum over the ranges, gaps included; each nested range counts"},
-          {"sum_share", "share", Type::kShare, "Share of the sum over all names of the rank"},
-          {"busy_ns", "busy", Type::kDuration, "Device work of the range's stream within it"},
-          {"mean_ns", "mean", Type::kDuration, "Mean of one range, to the nanosecond"},
-          {"std_ns", "deviation", Type::kDuration, "Sample standard deviation of one range"},
-          {"min_ns", "shortest", Type::kDuration, ""},
-          {"max_ns", "longest", Type::kDuration, ""}};
-}
-
 Table exact_gpu_user_annotation_breakdown_table(const TorchRun& run, const std::vector<RankAnswer>& ranks,
                                                 const Options& options) {
-  Table table("annotations", options.gpu ? "Annotated ranges on the devices" : "Annotated ranges on the host",
-              annotations_columns());
+  Table table(declared_table("gpu-user-annotation-breakdown/annotations", options.gpu ? "" : "host"));
   for (const RankAnswer& answer : ranks) {
     int64_t whole = 0;
     for (const DurationTotal& total : answer.names) whole += total.stats.sum_ns;
@@ -165,13 +143,8 @@ Result<AnalysisResult> run_gpu_user_annotation_breakdown(const AnalysisInput& in
 extern const Analysis gpu_user_annotation_breakdown_analysis = {
     .name = "gpu-user-annotation-breakdown",
     .summary = "time of annotated ranges by name, and the device work within them",
-    .tables = {{"annotations", "one row per rank and name", annotations_columns}},
     .run = run_gpu_user_annotation_breakdown,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"use-gpu-annotation", "BOOL", "ranges on the devices; false: on the host (default true)", ""},
-                {"num-kernels", "N", "most names with a row of their own (default 1000)", ""},
-                {"duration-ratio", "X", "stop naming at this share of the time (default 1; with --compat hta 0.8)", ""},
-                {"allowlist-patterns", "LIST", "names that contain one of these keep their row", ""}},
     .compat = "hta"};
 
 }  // namespace stageline

@@ -125,35 +125,6 @@ int64_t rounded_mean(int64_t sum, int64_t count) {
   return count > 0 ? std::llround(sum / static_cast<double>(count)) : kNullInteger;
 }
 
-std::vector<ColumnSpec> graph_use_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"replay_count", "replays", Type::kInteger, "Number of graph launches to which device work belongs"},
-          {"graph_work_count", "work in graphs", Type::kInteger, "Kernels, copies and memsets that graphs launched"},
-          {"alone_work_count", "work alone", Type::kInteger, "Kernels, copies and memsets that other calls launched"},
-          {"graph_work_ns", "time in graphs", Type::kDuration, "Sum of the durations of work in graphs"},
-          {"alone_work_ns", "time alone", Type::kDuration, "Sum of the durations of work alone"},
-          {"graph_work_share", "in graphs", Type::kShare, "Share of graphs in the time of both"},
-          {"graph_call_mean_ns", "call in graphs", Type::kDuration,
-           "Host time of launching calls for one piece of work in graphs"},
-          {"alone_call_mean_ns", "call alone", Type::kDuration, "The same for work alone"}};
-}
-
-std::vector<ColumnSpec> graph_replays_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"graph", "graph", Type::kInteger, "Number of the graph on this rank, in the order of first replays"},
-      {"first_work", "begins with", Type::kText, "What started first in its first replay"},
-      {"graph_replays", "replays", Type::kInteger, "Launches with this work"},
-      {"work_count", "work", Type::kInteger, "Kernels, copies and memsets of one replay"},
-      {"mean_call_ns", "call", Type::kDuration, "Host time of the launching call, mean"},
-      {"mean_delay_ns", "delay", Type::kDuration, "From the call's start to the first work's start, mean"},
-      {"mean_span_ns", "span", Type::kDuration, "First start to last end of a replay, mean"},
-      {"min_span_ns", "shortest", Type::kDuration, "The shortest span"},
-      {"max_span_ns", "longest", Type::kDuration, "The longest span"},
-      {"gap_share", "gaps", Type::kShare, "Share of the spans in which no work of the graph ran"},
-      {"device_share", "of the device", Type::kShare, "Its work as a share of all launched device work of the rank"}};
-}
-
 Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true, .store = input.rows}));
   std::vector<uint8_t> is_graph_launch(torch->trace->names.size());  // indexed by name
@@ -164,8 +135,8 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
     if (input.for_report) return AnalysisResult{};  // nobody asked for graphs, so their absence is no problem
     return make_error(ErrorCode::kNotFound, "no device work of this trace was launched by a graph");
   }
-  Table use("graph-use", "Work launched by graphs, and alone", graph_use_columns());
-  Table replays("graph-replays", "Graphs and their replays", graph_replays_columns());
+  Table use(declared_table("graph-replays/graph-use"));
+  Table replays(declared_table("graph-replays/graph-replays"));
   for (const RankGraphs& rank : ranks) {
     const int64_t all_ns = rank.graph_work_ns + rank.other_work_ns;
     use.add_row({int64_t{rank.rank}, rank.replays, rank.graph_work_count, rank.other_work_count, rank.graph_work_ns,
@@ -190,8 +161,6 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
 extern const Analysis graph_replays_analysis = {
     .name = "graph-replays",
     .summary = "captured graphs (CUDA, HIP): what they launch, what a replay costs, and how much still runs without",
-    .tables = {{"graph-use", "one row per rank: work launched by graphs, and alone", graph_use_columns},
-               {"graph-replays", "one row per rank and graph, longest first", graph_replays_columns}},
     .run = run_graph_replays,
     .needs = AnalysisNeeds::kTorch};
 

@@ -5,7 +5,6 @@
 #include <unordered_map>
 
 #include "analyses/analysis.h"
-#include "analyses/description_columns.h"
 #include "model/statistics.h"
 
 namespace stageline {
@@ -68,9 +67,8 @@ RankIdle idle_of(const TorchRun& run, const TorchRank& rank, const IdleOptions& 
     const uint32_t times = launch < 0 ? 1 : rows_with_index[row.partner_index];
     work.insert(work.end(), times, item);
   }
-  std::stable_sort(work.begin(), work.end(), [](const Work& a, const Work& b) {
-    return a.group != b.group ? a.group < b.group : a.start < b.start;
-  });
+  std::ranges::stable_sort(
+      work, [](const Work& a, const Work& b) { return a.group != b.group ? a.group < b.group : a.start < b.start; });
   for (size_t i = 0; i < work.size(); ++i) {
     StreamIdle& stream = idle.streams[work[i].group];
     if (i == 0 || work[i - 1].group != work[i].group) {
@@ -97,12 +95,7 @@ int64_t idle_sum(const StreamIdle& stream) {
 }
 
 Table hta_idle_table(const std::vector<RankIdle>& ranks) {
-  Table table("idle-time", "Idle time (HTA)",
-              {{"rank", "rank", Type::kInteger, ""},
-               {"stream", "stream", Type::kInteger, ""},
-               {"idle_category", "category", Type::kText, ""},
-               {"idle_time", "idle time", Type::kReal, ""},
-               {"idle_time_ratio", "ratio", Type::kReal, ""}});
+  Table table(declared_table("idle-time-breakdown/idle-time/hta"));
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams) {
       const double whole = to_us(idle_sum(stream));
@@ -117,10 +110,7 @@ Table hta_idle_table(const std::vector<RankIdle>& ranks) {
 }
 
 Table hta_statistics(const std::vector<RankIdle>& ranks) {
-  Table table("interval-stats", "Idle intervals (HTA)",
-              with_description({{"idle_category", "category", Type::kText, ""},
-                                {"rank", "rank", Type::kInteger, ""},
-                                {"stream", "stream", Type::kInteger, ""}}));
+  Table table(declared_table("idle-time-breakdown/interval-stats/hta"));
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams)
       for (size_t cause = 0; cause < kCauseCount; ++cause) {

@@ -16,9 +16,7 @@ struct IdleOptions {
   std::vector<int32_t> streams;  // in order; empty: all
   int64_t delay_ns = 30'000;
   bool statistics = false;
-  bool wants(int64_t stream) const {
-    return streams.empty() || std::binary_search(streams.begin(), streams.end(), stream);
-  }
+  bool wants(int64_t stream) const { return streams.empty() || std::ranges::binary_search(streams, stream); }
 };
 
 // "idle-time" and, where they are wanted, "interval-stats". Errors: kBadInput where HTA fails.

@@ -28,10 +28,6 @@ struct RankIdle {
   std::vector<StreamIdle> streams;
 };
 
-constexpr const char* kCauseHelp =
-    "A gap is cut where the host is done: before that it belongs to what the host did (input, blocked, host, launch, "
-    "collector, allocator, host-collective, unseen), after that to the devices (kernel: short, other: longer)";
-
 int64_t sum_of(const std::vector<int64_t>& ns) { return std::accumulate(ns.begin(), ns.end(), int64_t{0}); }
 
 RankIdle idle_of(const Trace& trace, const Part& part, const IdleOptions& options) {
@@ -60,60 +56,23 @@ RankIdle idle_of(const Trace& trace, const Part& part, const IdleOptions& option
   return idle;
 }
 
-std::vector<ColumnSpec> device_idle_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"cause", "cause", Type::kText, kCauseHelp},
-          {"count", "gaps", Type::kInteger, "Gaps of which the cause has a part"},
-          {"idle_ns", "idle", Type::kDuration, "Time outside the union of all streams' work"},
-          {"idle_share", "share", Type::kShare, "Share of the rank's window: its steps, or first to last device work"},
-          {"mean_ns", "mean", Type::kDuration, "Mean part of one gap, to the nanosecond"},
-          {"max_ns", "longest", Type::kDuration, ""}};
-}
-
 Table device_table(const std::vector<RankIdle>& ranks) {
-  Table table("device-idle", "Time in which a rank's devices did nothing at all", device_idle_columns());
+  Table table(declared_table("idle-time-breakdown/device-idle"));
   for (const RankIdle& rank : ranks)
     for (size_t cause = 0; cause < kIdleCauses; ++cause) {
       const std::vector<int64_t>& pieces = rank.pieces[cause];
       if (pieces.empty()) continue;
       const int64_t sum = sum_of(pieces);
       table.add_row({int64_t{rank.rank}, std::string(kIdleCauseNames[cause]), std::ssize(pieces), sum,
-                     share_of(sum, rank.window_ns), sum / std::ssize(pieces),
-                     *std::max_element(pieces.begin(), pieces.end())});
+                     share_of(sum, rank.window_ns), sum / std::ssize(pieces), *std::ranges::max_element(pieces)});
     }
   return table;
 }
 
-std::vector<ColumnSpec> with_stream(std::vector<ColumnSpec> columns) {
-  columns.insert(columns.begin(), {{"rank", "rank", Type::kInteger, "Global rank"},
-                                   {"device", "device", Type::kText, "As the file names it"},
-                                   {"stream", "stream", Type::kInteger, ""},
-                                   {"cause", "cause", Type::kText, kCauseHelp}});
-  return columns;
-}
-
-std::vector<ColumnSpec> idle_time_columns() {
-  return with_stream({{"idle_ns", "idle", Type::kDuration,
-                       "Idle time of this stream; other streams may be busy meanwhile (see device-idle)"},
-                      {"idle_share", "share", Type::kShare, "Share of the stream's idle time"}});
-}
-
-std::vector<ColumnSpec> interval_stats_columns() {
-  return with_stream({{"count", "gaps", Type::kInteger, ""},
-                      {"mean_ns", "mean", Type::kDuration, "Mean part of one gap, to the nanosecond"},
-                      {"std_ns", "deviation", Type::kDuration, "Sample standard deviation; empty for one gap"},
-                      {"min_ns", "shortest", Type::kDuration, ""},
-                      {"p25_ns", "25 %", Type::kDuration, "Linear between order statistics"},
-                      {"p50_ns", "50 %", Type::kDuration, ""},
-                      {"p75_ns", "75 %", Type::kDuration, ""},
-                      {"max_ns", "longest", Type::kDuration, ""}});
-}
-
 // A row for each stream and cause, ending with what values(pieces, idle time of the stream) returns.
 template <class Values>
-Table stream_table(const char* name, const char* title, std::vector<ColumnSpec> columns,
-                   const std::vector<RankIdle>& ranks, Values values) {
-  Table table(name, title, std::move(columns));
+Table stream_table(const TableSpec& spec, const std::vector<RankIdle>& ranks, Values values) {
+  Table table(spec);
   for (const RankIdle& rank : ranks)
     for (const StreamIdle& stream : rank.streams) {
       int64_t whole = 0;
@@ -164,32 +123,21 @@ Result<AnalysisResult> run_idle_time_breakdown(const AnalysisInput& input) {
   parallel_for(ranks.size(),
                [&](size_t k) { ranks[k] = idle_of(*input.trace, input.trace->parts[torch->parts[k]], *options); });
   const auto is_empty = [](const RankIdle& rank) { return rank.streams.empty(); };
-  if (!options->streams.empty() && std::all_of(ranks.begin(), ranks.end(), is_empty))
-    result.notes.add(problem::idle_no_stream);
+  if (!options->streams.empty() && std::ranges::all_of(ranks, is_empty)) result.notes.add(problem::idle_no_stream);
   result.tables.push_back(device_table(ranks));
-  result.tables.push_back(
-      stream_table("idle-time", "Gaps between the work of each stream", idle_time_columns(), ranks, sum_values));
+  result.tables.push_back(stream_table(declared_table("idle-time-breakdown/idle-time"), ranks, sum_values));
   if (options->statistics)
     result.tables.push_back(
-        stream_table("interval-stats", "Gaps of each stream", interval_stats_columns(), ranks, statistics_values));
+        stream_table(declared_table("idle-time-breakdown/interval-stats"), ranks, statistics_values));
   return result;
 }
 
 }  // namespace
 
-extern const Analysis idle_time_breakdown_analysis = {
-    .name = "idle-time-breakdown",
-    .summary = "when devices did nothing, and what they waited for",
-    .tables = {{"device-idle", "one row per rank and cause, over all streams (not with --compat hta)",
-                device_idle_columns},
-               {"idle-time", "one row per stream and cause", idle_time_columns},
-               {"interval-stats", "lengths of the gaps, with --show-idle-interval-stats", interval_stats_columns}},
-    .run = run_idle_time_breakdown,
-    .needs = AnalysisNeeds::kTorch,
-    .options = {{"streams", "LIST", "only these streams, such as 7,20-24 (default all)", ""},
-                {"consecutive-kernel-delay", "TIME", "with --compat hta: shorter gaps are kernel_wait (default 30us)",
-                 ""},
-                {"show-idle-interval-stats", "BOOL", "also the lengths of the gaps (default false)", ""}},
-    .compat = "hta"};
+extern const Analysis idle_time_breakdown_analysis = {.name = "idle-time-breakdown",
+                                                      .summary = "when devices did nothing, and what they waited for",
+                                                      .run = run_idle_time_breakdown,
+                                                      .needs = AnalysisNeeds::kTorch,
+                                                      .compat = "hta"};
 
 }  // namespace stageline

@@ -61,14 +61,14 @@ std::vector<Finding> common_ends(const Trace& trace, const Links& links) {
   for (const LinkEndpoint& endpoint : links.endpoints)
     if (endpoint.slow_sender || endpoint.slow_receiver) ends.push_back(endpoint_finding(trace, links, endpoint));
   for (const LinkBoundary& boundary : links.boundaries)
-    if (std::any_of(links.edges.begin(), links.edges.end(), [&](const LinkEdge& edge) {
+    if (std::ranges::any_of(links.edges, [&](const LinkEdge& edge) {
           const std::pair<int32_t, int32_t> stages =
               std::minmax({trace.parts[edge.from_part].stage, trace.parts[edge.to_part].stage});
           return edge.reading == LinkReading::kBoundary && stages == std::pair(boundary.stage, boundary.other_stage);
         }))
       ends.push_back(boundary_finding(boundary));
   std::erase_if(ends, [](const Finding& f) { return !(f.weight >= kMinLinkWorth); });
-  std::stable_sort(ends.begin(), ends.end(), [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
+  std::ranges::stable_sort(ends, std::greater(), &Finding::weight);
   return ends;
 }
 

@@ -56,19 +56,8 @@ void read_as_causes(const Trace& trace, const CauseList& causes, Links& links) {
   }
 }
 
-std::vector<ColumnSpec> links_slow_links_columns() {
-  return {
-      {"id", "id", Type::kText,
-       "link.slow: the finding of explain; link.endpoint, link.boundary: what its links have in common, everything of "
-       "one rank or everything between two stages"},
-      {"saving_share", "saving", Type::kShare,
-       "Of the mean step, by a replay in which its messages take what the others do"},
-      {"words", "in words", Type::kText, "What is slow"},
-      {"what_to_do", "what to do", Type::kText, "Evidence and what to look at"}};
-}
-
 Table slow_table(const Trace& trace, const Links& links, const CauseList& causes, const Recognition& recognition) {
-  Table table("slow-links", "Links that are slow, and what they cost", links_slow_links_columns());
+  Table table(declared_table("links/slow-links"));
   bool slow = false;
   for (const Cause& cause : causes.causes) {
     if (!is_slow_link(cause)) continue;
@@ -81,41 +70,8 @@ Table slow_table(const Trace& trace, const Links& links, const CauseList& causes
   return table;
 }
 
-std::vector<ColumnSpec> links_links_columns() {
-  return {
-      {"from_rank", "from", Type::kInteger, "Global rank of the sender: the row of the matrix"},
-      {"to_rank", "to", Type::kInteger, "Global rank of the receiver: the column"},
-      {"from_stage", "from stage", Type::kInteger, "Stage of the sender"},
-      {"to_stage", "to stage", Type::kInteger, "Stage of the receiver"},
-      {"dp", "dp", Type::kInteger, "Data-parallel replica of the sender"},
-      {"direction", "direction", Type::kText, "forward: activations; backward: gradients"},
-      {"hosts", "hosts", Type::kText, "same: one machine; two: between machines; empty: unknown"},
-      {"messages", "messages", Type::kInteger, "Messages compared; of gaps those that the receiver waited for"},
-      {"steps", "steps", Type::kInteger, "Steps that have some"},
-      {"median_ns", "transfer", Type::kDuration,
-       "Median of end − max(start of send, start of receive); without recorded messages the gap between a cell and "
-       "the one that waited for it"},
-      {"p95_ns", "95 %", Type::kDuration, "95th percentile of the same"},
-      {"class_ns", "usual", Type::kDuration, "Median over the links of this direction and kind of hosts"},
-      {"ratio", "to usual", Type::kRatio,
-       "Transfer to usual; where clocks were tied by these messages there and back to what is usual for both"},
-      {"both_ns", "there and back", Type::kDuration,
-       "Median there plus median of the way back: no offset of clocks changes it"},
-      {"direction_known", "way known", Type::kInteger,
-       "0: its clocks were tied by its own messages, so which way is longer cannot be told"},
-      {"bytes", "bytes", Type::kReal, "Median size of a message; empty where the source does not say"},
-      {"bytes_per_s", "bytes per second", Type::kReal, "Median of size ÷ transfer"},
-      {"slow_steps", "slow steps", Type::kInteger, "Steps whose median is at least 1.2 × what is usual"},
-      {"saving_ns", "saving", Type::kDuration, "Mean step minus the mean of a replay with its messages as usual"},
-      {"saving_share", "saving", Type::kShare, "The same as a share of the mean step"},
-      {"reading", "reading", Type::kText,
-       "slow link (this one alone), slow sender, slow receiver (all of that rank's), slow boundary (all between "
-       "two stages, in every replica), slow, worth little (no finding of explain: under 1 % of "
-       "the step, or within chance), now and then (in under two thirds of the steps), fine, or nothing to compare"}};
-}
-
 Table edges_table(const Trace& trace, const Links& links) {
-  Table table("links", "Links: transfer times by sender and receiver", links_links_columns());
+  Table table(declared_table("links/links"));
   for (const LinkEdge& e : links.edges) {
     const Part &from = trace.parts[e.from_part], &to = trace.parts[e.to_part];
     const LinkClass& c = links.classes[e.link_class];
@@ -144,19 +100,8 @@ Table edges_table(const Trace& trace, const Links& links) {
   return table;
 }
 
-std::vector<ColumnSpec> link_endpoints_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"sends", "sends to", Type::kInteger, "Links it sends on: its row of the matrix"},
-          {"slow_sends", "slow", Type::kInteger, "Of them slow in most steps"},
-          {"receives", "receives from", Type::kInteger, "Links it receives on: its column"},
-          {"slow_receives", "slow", Type::kInteger, "Of them slow in most steps"},
-          {"reading", "reading", Type::kText,
-           "slow sender, slow receiver or both: all links to at least two peers are slow; fine; or one peer: "
-           "the link and its end look the same"}};
-}
-
 Table endpoints_table(const Trace& trace, const Links& links) {
-  Table table("link-endpoints", "Ranks as ends of links", link_endpoints_columns());
+  Table table(declared_table("links/link-endpoints"));
   for (const LinkEndpoint& e : links.endpoints) {
     const std::string reading = e.slow_sender && e.slow_receiver          ? "slow sender and receiver"
                                 : e.slow_sender                           ? "slow sender"
@@ -169,17 +114,8 @@ Table endpoints_table(const Trace& trace, const Links& links) {
   return table;
 }
 
-std::vector<ColumnSpec> links_link_classes_columns() {
-  return {{"direction", "direction", Type::kText, "forward: activations; backward: gradients"},
-          {"hosts", "hosts", Type::kText, "same: one machine; two: between machines; empty: unknown"},
-          {"links", "links", Type::kInteger, "Links of the class"},
-          {"messages", "messages", Type::kInteger, "Their messages"},
-          {"median_ns", "usual", Type::kDuration,
-           "Median of the links' medians, of an even number the lower middle one: what is usual"}};
-}
-
 Table classes_table(const Links& links) {
-  Table table("link-classes", "Classes of links", links_link_classes_columns());
+  Table table(declared_table("links/link-classes"));
   for (const LinkClass& c : links.classes)
     table.add_row({way_text(c.forward), hosts_text(c.hosts), c.edges, c.messages, whole_ns(c.median_ns)});
   return table;
@@ -212,11 +148,6 @@ Result<AnalysisResult> run_links(const AnalysisInput& input) {
 extern const Analysis links_analysis = {
     .name = "links",
     .summary = "how long messages take between the ranks of a pipeline, and which links or ends are slow",
-    .tables = {{"slow-links", "what is slow in most steps and worth 1 % of a step", links_slow_links_columns},
-               {"links", "one row per sender, receiver and direction: transfer, what is usual, bandwidth, reading",
-                links_links_columns},
-               {"link-endpoints", "one row per rank: are all links of one end slow?", link_endpoints_columns},
-               {"link-classes", "what is usual, by direction and hosts", links_link_classes_columns}},
     .run = run_links,
     .across_ranks = true};
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analyses/analysis.h"
-#include "analyses/description_columns.h"
 #include "model/intervals.h"
 #include "profile/memory_bandwidth.h"
 
@@ -11,8 +10,7 @@ namespace stageline {
 namespace {
 
 Table hta_memory_bw_summary_table(const TorchRun& run, const std::vector<std::vector<BandwidthPoint>>& ranks) {
-  Table table("memory-bw-summary", "Memory bandwidth (HTA)",
-              with_description({{"rank", "rank", Type::kInteger, ""}, {"name", "name", Type::kText, ""}}));
+  Table table(declared_table("memory-bw-summary/memory-bw-summary/hta"));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const std::vector<BandwidthPoint>& points = ranks[k];
     std::vector<double> values;
@@ -61,26 +59,8 @@ std::vector<Copies> copies_of(const TorchRank& rank, std::vector<CopyBandwidth> 
   return out;
 }
 
-std::vector<ColumnSpec> memory_bw_summary_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"name", "kind", Type::kText, "Kind of copy, or Memset"},
-          {"copy_count", "copies", Type::kInteger, "Copies or memsets"},
-          {"size_bytes", "bytes", Type::kInteger, "Bytes copied or set"},
-          {"busy_ns", "busy", Type::kDuration, "Time with at least one of them running"},
-          {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second while busy, weighted by time"},
-          {"p50_gbps", "median GB/s", Type::kReal, "Bandwidth that is not exceeded for half of the busy time"},
-          {"p95_gbps", "p95 GB/s", Type::kReal, "Bandwidth that is not exceeded for 95 % of the busy time"},
-          {"max_gbps", "max GB/s", Type::kReal, "Highest bandwidth; copies at the same time are summed"},
-          {"change_count", "changes", Type::kInteger, "Instants at which the bandwidth changed to something above 0"},
-          {"change_mean_gbps", "mean of changes", Type::kReal, "Mean over these changes, unweighted"},
-          {"change_std_gbps", "std of changes", Type::kReal, "Sample standard deviation over these changes"},
-          {"change_p25_gbps", "p25 of changes", Type::kReal, "Lower quartile over these changes"},
-          {"change_p50_gbps", "p50 of changes", Type::kReal, "Median over these changes"},
-          {"change_p75_gbps", "p75 of changes", Type::kReal, "Upper quartile over these changes"}};
-}
-
 Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
-  Table table("memory-bw-summary", "Bandwidth of copies and memsets", memory_bw_summary_columns());
+  Table table(declared_table("memory-bw-summary/memory-bw-summary"));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Copies& c : ranks[k].kinds) {
       const Description& d = c.points;
@@ -92,17 +72,8 @@ Table exact_memory_bw_summary_table(const TorchRun& run, const std::vector<RankS
   return table;
 }
 
-std::vector<ColumnSpec> memory_bw_over_time_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"name", "kind", Type::kText, "Kind of copy, or Memset"},
-          {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
-          {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
-          {"mean_gbps", "mean GB/s", Type::kReal, "10⁹ bytes per second, weighted by time; empty bins are left out"},
-          {"max_gbps", "max GB/s", Type::kReal, "Highest in the bin"}};
-}
-
 Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
-  Table table("memory-bw-over-time", "Bandwidth of copies, over time", memory_bw_over_time_columns());
+  Table table(declared_table("memory-bw-summary/memory-bw-over-time"));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const Copies& c : ranks[k].kinds)
       for (const StepBin& bin : c.bins)
@@ -134,13 +105,10 @@ Result<AnalysisResult> run_memory_bw_summary(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis memory_bw_summary_analysis = {
-    .name = "memory-bw-summary",
-    .summary = "bandwidth of copies and memsets, weighted by time",
-    .tables = {{"memory-bw-summary", "one row per rank and kind of copy", memory_bw_summary_columns},
-               {"memory-bw-over-time", "up to 400 bins per rank and kind of copy", memory_bw_over_time_columns}},
-    .run = run_memory_bw_summary,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+extern const Analysis memory_bw_summary_analysis = {.name = "memory-bw-summary",
+                                                    .summary = "bandwidth of copies and memsets, weighted by time",
+                                                    .run = run_memory_bw_summary,
+                                                    .needs = AnalysisNeeds::kTorch,
+                                                    .compat = "hta"};
 
 }  // namespace stageline

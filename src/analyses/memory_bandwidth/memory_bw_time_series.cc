@@ -5,13 +5,6 @@
 namespace stageline {
 namespace {
 
-std::vector<ColumnSpec> memory_bw_time_series_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"name", "kind", Type::kText, "Kind of copy, or Memset"},
-          {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
-          {"memory_bw_gbps", "bandwidth", Type::kReal, "10⁹ bytes per second; copies at the same time add up"}};
-}
-
 Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   AnalysisResult result;
@@ -19,12 +12,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
   const auto part_of = [&](size_t k) -> const Part& { return torch->trace->parts[torch->parts[k]]; };
   if (input.hta) {
     const std::vector<std::vector<BandwidthPoint>> ranks = hta_bandwidths(*torch);
-    Table table("memory-bw-time-series", "Memory bandwidth over time (HTA)",
-                {{"rank", "rank", Type::kInteger, ""},
-                 {"ts", "time", Type::kReal, "µs"},
-                 {"pid", "pid", Type::kText, ""},
-                 {"name", "name", Type::kText, ""},
-                 {"memory_bw_gbps", "bandwidth GB/s", Type::kReal, "10⁹ bytes per second"}});
+    Table table(declared_table("memory-bw-time-series/memory-bw-time-series/hta"));
     for (size_t k = 0; k < ranks.size(); ++k)
       for (const BandwidthPoint& p : ranks[k])
         table.add_row(
@@ -33,7 +21,7 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
     return result;
   }
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return copy_bandwidths(*torch, rank); });
-  Table table("memory-bw-time-series", "Bandwidth of copies over time", memory_bw_time_series_columns());
+  Table table(declared_table("memory-bw-time-series/memory-bw-time-series"));
   for (size_t k = 0; k < ranks.size(); ++k) {
     note_copy_flaws(ranks[k], result.notes);
     for (const CopyBandwidth& c : ranks[k])
@@ -49,7 +37,6 @@ Result<AnalysisResult> run_memory_bw_time_series(const AnalysisInput& input) {
 extern const Analysis memory_bw_time_series_analysis = {
     .name = "memory-bw-time-series",
     .summary = "every change of the bandwidth of copies and memsets",
-    .tables = {{"memory-bw-time-series", "one row per rank, kind of copy and change", memory_bw_time_series_columns}},
     .run = run_memory_bw_time_series,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",

@@ -103,7 +103,7 @@ class Answerer {
     }
     if (before_bytes > gone)
       out.push_back({static_cast<size_t>(MemoryClass::kNotKnown), "(before the capture)", "", 0, before_bytes - gone});
-    std::stable_sort(out.begin(), out.end(), [](const Group& a, const Group& b) {
+    std::ranges::stable_sort(out, [](const Group& a, const Group& b) {
       if (a.bytes != b.bytes) return a.bytes > b.bytes;
       if (a.kind != b.kind) return a.kind < b.kind;
       return a.operator_name != b.operator_name ? a.operator_name < b.operator_name : a.stack < b.stack;
@@ -121,34 +121,11 @@ class Answerer {
   RankAnswer answer_;
 };
 
-std::vector<ColumnSpec> class_columns() {
-  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
-                                     {"device", "device", Type::kText, "As the allocator names it"},
-                                     {"time_ns", "time", Type::kTime, "From the run's first slice"}};
-  for (const char* name : kMemoryClassNames) {
-    std::string title(name);
-    std::replace(title.begin(), title.end(), '_', ' ');
-    columns.push_back({std::string(name) + "_bytes", title, Type::kInteger, "Bytes guessed to be of this category"});
-  }
-  columns.push_back({"total_bytes", "total", Type::kInteger, "Bytes of all categories"});
-  return columns;
-}
-
 std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const MemoryClassPoint& point) {
   std::vector<Table::Value> row = {int64_t{rank}, memory_device_name(device), point.time_ns};
   for (const int64_t b : point.bytes) row.emplace_back(b);
   row.emplace_back(point.total());
   return row;
-}
-
-std::vector<ColumnSpec> memory_at_peak_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, ""},
-          {"category", "category", Type::kText, "Guessed: docs/analyses/memory-categories.md"},
-          {"operator", "operator", Type::kText, "Operator that allocated it"},
-          {"blocks", "blocks", Type::kInteger, ""},
-          {"size_bytes", "size", Type::kInteger, ""},
-          {"stack", "stack", Type::kText, "Python frames around it, innermost first, the first 4"}};
 }
 
 Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
@@ -158,14 +135,14 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   if (input.for_report) *most = kReportPoints;
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *most).answer(); });
-  if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& a) { return a.devices.empty(); })) {
+  if (std::ranges::all_of(ranks, [](const RankAnswer& a) { return a.devices.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return said_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
                       "torch.profiler writes them with profile_memory=True");
   }
-  Table peaks("memory-category-peaks", "Memory by category at the peak", class_columns());
-  Table alive("memory-at-peak", "What lives at the peak", memory_at_peak_columns());
-  Table series("memory-categories", "Memory by category over time", class_columns());
+  Table peaks(declared_table("memory-categories/memory-category-peaks"));
+  Table alive(declared_table("memory-categories/memory-at-peak"));
+  Table series(declared_table("memory-categories/memory-categories"));
   for (const RankAnswer& answer : ranks)
     for (const DeviceAnswer& device : answer.devices) {
       peaks.add_row(row_of(answer.rank, device.device, device.peak));
@@ -190,12 +167,7 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
 extern const Analysis memory_categories_analysis = {
     .name = "memory-categories",
     .summary = "memory over time by what it is for (guessed from phase and lifetime), and what lives at the peak",
-    .tables = {{"memory-category-peaks", "one row per device: its peak", class_columns},
-               {"memory-at-peak", "what lives then, by category, operator and stack", memory_at_peak_columns},
-               {"memory-categories", "bytes of every category over time", class_columns}},
     .run = run_memory_categories,
-    .needs = AnalysisNeeds::kTorch,
-    .options = {{"points", "N", "most points of a series; peaks are kept (default 1000)", ""},
-                {"top", "N", "most rows of memory-at-peak, per device (default 20)", ""}}};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

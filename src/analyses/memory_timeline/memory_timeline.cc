@@ -17,11 +17,6 @@ namespace od = simdjson::ondemand;
 constexpr size_t kCategories = 8;
 constexpr size_t kMaxBytes = size_t{1} << 32;  // the JSON parser's limit
 // torch.profiler._memory_profiler defines the order, in _CATEGORY_TO_INDEX.
-constexpr std::array<const char*, kCategories> kHtaNames = {"Parameter",  "Optimizer state", "Input",    "Temporary",
-                                                            "Activation", "Gradient",        "Autograd", "Unknown"};
-constexpr std::array<const char*, kCategories> kNames = {"parameter",  "optimizer_state", "input",    "temporary",
-                                                         "activation", "gradient",        "autograd", "unknown"};
-
 struct Point {
   int64_t time_ns = 0;
   std::array<int64_t, kCategories> bytes{};
@@ -113,27 +108,13 @@ std::vector<Point> points_of(const std::vector<Change>& changes, bool hta) {
 }
 
 Table hta_memory_timeline_table(const std::vector<Point>& points) {
-  std::vector<ColumnSpec> columns;
-  for (const char* name : kHtaNames) columns.push_back({name, name, Type::kInteger, "Bytes"});
-  columns.push_back({"ts", "time", Type::kInteger, "ns"});
-  Table table("memory-timeline", "Memory timeline (HTA)", columns);
+  Table table(declared_table("memory-timeline/memory-timeline/hta"));
   for (const Point& p : points) {
     std::vector<Table::Value> row(p.bytes.begin(), p.bytes.end());
     row.emplace_back(p.time_ns);
     table.add_row(std::move(row));
   }
   return table;
-}
-
-std::vector<ColumnSpec> timeline_columns() {
-  std::vector<ColumnSpec> columns = {
-      {"file", "file", Type::kText, "Name of the file"},
-      {"time_ns", "time", Type::kTime,
-       "Time from the profile's start; memory from before is counted from the first point on"}};
-  for (size_t c = 0; c < kCategories; ++c)
-    columns.push_back({std::string(kNames[c]) + "_bytes", kHtaNames[c], Type::kInteger, "Bytes held by this category"});
-  columns.push_back({"total_bytes", "total", Type::kInteger, "Bytes of all categories"});
-  return columns;
 }
 
 std::vector<Table::Value> exact_row(const std::string& file, const Point& p) {
@@ -147,8 +128,8 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
   AnalysisResult result;
   if (input.hta && input.paths.size() != 1)
     return make_error(ErrorCode::kUsage, "HTA reads one memory timeline at a time", "name one file");
-  Table timeline("memory-timeline", "Memory by category over time", timeline_columns());
-  Table peaks("memory-peaks", "Memory by category at the peak", timeline_columns());
+  Table timeline(declared_table("memory-timeline/memory-timeline"));
+  Table peaks(declared_table("memory-timeline/memory-peaks"));
   for (const std::string& path : input.paths) {
     TRY(changes, read_changes(path, input.hta));
     const std::vector<Point> points = points_of(*changes, input.hta);
@@ -158,8 +139,8 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
     }
     const std::string file(file_name(path));
     for (const Point& p : points) timeline.add_row(exact_row(file, p));
-    const auto peak = std::max_element(points.begin(), points.end(),
-                                       [](const Point& a, const Point& b) { return a.total() < b.total(); });
+    const auto peak =
+        std::ranges::max_element(points, [](const Point& a, const Point& b) { return a.total() < b.total(); });
     if (peak != points.end()) peaks.add_row(exact_row(file, *peak));
   }
   result.tables.push_back(std::move(peaks));
@@ -172,8 +153,6 @@ Result<AnalysisResult> run_memory_timeline(const AnalysisInput& input) {
 extern const Analysis memory_timeline_analysis = {
     .name = "memory-timeline",
     .summary = "memory held by each category over time, from torch's raw memory timeline",
-    .tables = {{"memory-peaks", "one row per file: its peak", timeline_columns},
-               {"memory-timeline", "one row per change", timeline_columns}},
     .run = run_memory_timeline,
     .needs = AnalysisNeeds::kFiles,
     .compat = "hta",

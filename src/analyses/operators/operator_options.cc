@@ -82,7 +82,7 @@ Result<SortKey> sort_key(std::string_view name) {
 }  // namespace
 
 bool says(const Trace& trace, std::string_view key) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(), [&](const Part& part) {
+  return std::ranges::any_of(trace.parts, [&](const Part& part) {
     const std::string_view json = meta_json(part, key);
     return json == "1" || json == "true";
   });

@@ -175,52 +175,34 @@ std::vector<Line> sorted_lines(const std::vector<RankAnswer>& ranks, const Funct
     line.then_by = options.sort == SortKey::kNone ? static_cast<double>(line.group->self_host_ns) : 0;
   }
   const auto name = [&](const Line& line) { return names.text(line.rank->groups.first_of(*line.group).name); };
-  std::stable_sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) {
+  std::ranges::stable_sort(lines, [&](const Line& a, const Line& b) {
     if (key == SortKey::kName) return name(a) < name(b);
     return a.by != b.by ? a.by > b.by : a.then_by > b.then_by;
   });
   return lines;
 }
 
-std::vector<ColumnSpec> columns_for(const Options& options, bool memory) {
+TableSpec spec_for(const Options& options, bool memory) {
   const GroupOptions& by = options.grouping;
-  std::vector<ColumnSpec> columns = {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"name", "name", Type::kText, "Name of the operator, annotation, call or kernel; ProfilerStep* is every step"},
-      {"kind", "kind", Type::kText, "Operator, annotation, runtime call, kernel, copy, …"}};
-  const auto add = [&](bool wanted, const char* name, const char* title, Type type, const char* help) {
-    if (wanted) columns.push_back({name, title, type, help});
-  };
-  add(by.by_overload_name, "overload", "overload", Type::kText, "\"Tensor\" of aten::add.Tensor, where recorded");
-  add(true, "count", "calls", Type::kInteger, "A call within a call of the same name and nothing else counts once");
-  add(true, "self_host_ns", "self host", Type::kDuration, "Host time without the calls within");
-  add(true, "self_host_share", "self host", Type::kShare, "Of the self time of all rows of the rank");
-  add(true, "host_ns", "host", Type::kDuration, "From start to end, summed over calls");
-  add(true, "host_mean_ns", "mean host", Type::kDuration, "Of one call, to the nanosecond");
-  add(true, "self_device_ns", "self device", Type::kDuration,
-      "Device work of the call itself; of a kernel its own time");
-  add(true, "self_device_share", "self device", Type::kShare, "Of all device work of the rank");
-  add(true, "device_ns", "device", Type::kDuration, "Device work of the call and of the calls within");
-  add(true, "device_mean_ns", "mean device", Type::kDuration, "Of one call, to the nanosecond");
-  add(memory, "host_bytes", "host bytes", Type::kInteger, "Allocated less freed on the call's thread while it ran");
-  add(memory, "self_host_bytes", "self host bytes", Type::kInteger, "Without the calls within");
-  add(memory, "device_bytes", "device bytes", Type::kInteger, "Of device memory, likewise");
-  add(memory, "self_device_bytes", "self device bytes", Type::kInteger, "Of device memory, without the calls within");
-  add(by.with_flops, "flops", "FLOPs", Type::kInteger, "By the shapes of mm, addmm, bmm, baddbmm, conv2d, mul and add");
-  add(by.by_input_shape, "input_shapes", "input shapes", Type::kText, "Dimensions of every argument");
-  add(by.stack_entries > 0, "stack", "stack", Type::kText, "Python frames around the call, innermost first");
-  return columns;
+  TableSpec spec = declared_table("operators/operators");
+  const std::vector<ColumnSpec>& more = declared_table("operators/operators/more").columns;
+  const bool wanted[] = {by.by_overload_name, memory, memory, memory, memory, by.with_flops, by.by_input_shape,
+                         by.stack_entries > 0};
+  for (size_t i = 1; i < more.size(); ++i)
+    if (wanted[i]) spec.columns.push_back(more[i]);
+  if (wanted[0]) spec.columns.insert(spec.columns.begin() + 3, more[0]);  // the overload stands behind the name's kind
+  return spec;
 }
 
 Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names, const Options& options,
                 size_t max_rows) {
-  const bool memory = std::any_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.has_memory; });
+  const bool memory = std::ranges::any_of(ranks, [](const RankAnswer& r) { return r.has_memory; });
   const GroupOptions& by = options.grouping;
   const std::vector<Line> lines = sorted_lines(ranks, names, options);
-  std::string title = "Operators by time";
+  TableSpec spec = spec_for(options, memory);
   if (lines.size() > max_rows)
-    title += ", the first " + std::to_string(max_rows) + " of " + std::to_string(lines.size()) + " rows";
-  Table table("operators", std::move(title), columns_for(options, memory));
+    spec.title += ", the first " + std::to_string(max_rows) + " of " + std::to_string(lines.size()) + " rows";
+  Table table(std::move(spec));
   for (const Line& line : lines) {
     if (table.row_count() == max_rows) break;
     const Group& g = *line.group;
@@ -253,14 +235,14 @@ Table our_table(const std::vector<RankAnswer>& ranks, const FunctionNames& names
 // Adds notes on what was asked for but is not in the trace.
 void note_missing(const Trace& trace, const TorchRun& run, const GroupOptions& by, Diagnostics& notes) {
   const auto none = [&](auto&& empty) {
-    return std::all_of(run.parts.begin(), run.parts.end(), [&](size_t p) { return empty(trace.parts[p]); });
+    return std::ranges::all_of(run.parts, [&](size_t p) { return empty(trace.parts[p]); });
   };
   if ((by.by_input_shape || by.with_flops) && none([](const Part& p) { return p.inputs.empty(); }))
     notes.add(problem::operators_no_shapes);
   if (by.stack_entries == 0) return;
   const auto has_frames = [&](const Part& part) {
-    return std::any_of(part.slices.category_id.begin(), part.slices.category_id.end(),
-                       [&](uint8_t c) { return trace.categories[c].kind == Category::kPythonFunction; });
+    return std::ranges::any_of(part.slices.category_id,
+                               [&](uint8_t c) { return trace.categories[c].kind == Category::kPythonFunction; });
   };
   if (none([&](const Part& p) { return p.stacks.empty() && (by.recorded_stacks || !has_frames(p)); }))
     notes.add(problem::operators_no_stacks, Args().flag("recorded", by.recorded_stacks));
@@ -280,7 +262,7 @@ Result<AnalysisResult> run_operators(const AnalysisInput& input) {
   AnalysisResult result;
   result.tables.push_back(our_table(ranks, names, *options, max_rows));
   note_missing(trace, *torch, options->grouping, result.notes);
-  if (std::all_of(ranks.begin(), ranks.end(), [](const RankAnswer& r) { return r.groups.groups.empty(); }))
+  if (std::ranges::all_of(ranks, [](const RankAnswer& r) { return r.groups.groups.empty(); }))
     result.notes.add(problem::operators_none);
   return result;
 }
@@ -290,31 +272,8 @@ Result<AnalysisResult> run_operators(const AnalysisInput& input) {
 extern const Analysis operators_analysis = {
     .name = "operators",
     .summary = "time, memory and FLOPs by operator: key_averages() of a trace, and its table",
-    .tables = {{"operators", "one row per rank and name, and what else --group-by says",
-                [] { return columns_for({}, false); }, AnalysisTable::kRunAddsColumns}},
     .run = run_operators,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"group-by-input-shape", "BOOL", "a row for every shape of the inputs (default false)", ""},
-                {"group-by-stack-n", "N", "a row for every N innermost Python frames (default 0: none)", ""},
-                {"group-by-overload-name", "BOOL", "a row for every overload, where recorded (default false)", ""},
-                {"sort-by", "KEY",
-                 "torch's attribute, such as self_cuda_time_total, cpu_time, count, flops (default: self "
-                 "device time, else self host time; with --format torch the order of occurrence)",
-                 ""},
-                {"row-limit", "N", "most rows, -1: all (default all; with --format torch 100)", ""},
-                {"top-level-events-only", "BOOL", "leave out what is called by something else (default false)", ""},
-                {"show-python", "BOOL", "Python frames as rows (default false; with --format torch true)", ""},
-                {"stacks", "KIND",
-                 "rebuilt: from Python frames (default); torch: recorded ones alone (default of --format torch)",
-                 "rebuilt,torch"},
-                {"with-flops", "BOOL", "FLOPs by shapes (default: where the profiler was asked for them)", ""},
-                {"time-unit", "UNIT", "one unit for all times of --format torch", "s,ms,us"},
-                {"memory-unit-style", "STYLE", "GB (default), or Gb as torch printed up to 2024; of --format torch",
-                 "GB,Gb"},
-                {"header", "TEXT", "a line above the table of --format torch", ""},
-                {"max-name-column-width", "N", "of --format torch (default 55)", ""},
-                {"max-src-column-width", "N", "of --format torch (default 75)", ""},
-                {"max-shapes-column-width", "N", "of --format torch (default 80)", ""}},
     .format = "torch"};
 
 }  // namespace stageline

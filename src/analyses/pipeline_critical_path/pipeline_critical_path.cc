@@ -38,22 +38,8 @@ struct ChosenStep {
   std::vector<PathStretch> path;
 };
 
-std::vector<ColumnSpec> shares_columns() {
-  return {{"stage", "stage", Type::kInteger, "Stage of the operation"},
-          {"type", "type", Type::kText, "Type of the operation"},
-          {"piece", "piece", Type::kText,
-           "work: it ran; transfer: it communicated, counted from the start of the last member; delay: everything it "
-           "waited for was there, but it had not started"},
-          {"from_stage", "from stage", Type::kInteger,
-           "For a message the stage at its other end; for a collective the stage of the member that came last, if that "
-           "is another"},
-          {"path_ns", "time", Type::kDuration, "Time on the path, mean over steps"},
-          {"path_share", "share", Type::kShare, "Share of the step; all rows sum to 1"},
-          {"pieces", "pieces", Type::kInteger, "Number of pieces of the path in all steps"}};
-}
-
 Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps) {
-  Table table("shares", "Where the critical path runs", shares_columns());
+  Table table(declared_table("pipeline-critical-path/shares"));
   std::map<std::tuple<int32_t, uint16_t, PathPiece, int32_t>, std::pair<Wide, int64_t>> sums;
   Wide span = 0;
   for (const ChosenStep& chosen : steps) {
@@ -66,8 +52,7 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
   }
   std::vector<decltype(sums)::const_iterator> order;
   for (auto it = sums.cbegin(); it != sums.cend(); ++it) order.push_back(it);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const auto& a, const auto& b) { return a->second.first > b->second.first; });
+  std::ranges::stable_sort(order, [](const auto& a, const auto& b) { return a->second.first > b->second.first; });
   // Means are rounded so that they sum to the mean span.
   Wide left = span, shown = 0;
   const auto count = static_cast<Wide>(std::max<size_t>(1, steps.size()));
@@ -82,19 +67,9 @@ Table shares_table(const StepGraph& graph, const std::vector<ChosenStep>& steps)
   return table;
 }
 
-std::vector<ColumnSpec> path_steps_columns() {
-  return {{"step", "step", Type::kInteger, "Step number as the source has it"},
-          {"span_ns", "step time", Type::kDuration, "Recorded: work + transfer + delay"},
-          {"work_ns", "work", Type::kDuration, "Part of the path: operations that compute"},
-          {"transfer_ns", "transfer", Type::kDuration, "Part of the path: operations that communicate"},
-          {"delay_ns", "delay", Type::kDuration, "Part of the path: nothing was missing, but nothing ran"},
-          {"rank_changes", "rank changes", Type::kInteger, "How often the path goes from one rank to another"},
-          {"last_rank", "ends on rank", Type::kInteger, "Rank of the operation that ends the step"}};
-}
-
 Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, const StepGraph& graph,
                                          const Trace& trace) {
-  Table table("path-steps", "The path of every step", path_steps_columns());
+  Table table(declared_table("pipeline-critical-path/path-steps"));
   for (const ChosenStep& chosen : steps) {
     ByEnum<PathPiece, int64_t, 3> time = {};
     int64_t changes = 0;
@@ -109,19 +84,6 @@ Table steps_pipeline_critical_path_table(const std::vector<ChosenStep>& steps, c
   return table;
 }
 
-std::vector<ColumnSpec> operation_columns(std::initializer_list<ColumnSpec> more) {
-  std::vector<ColumnSpec> columns = {
-      {"step", "step", Type::kInteger, "Step number as the source has it"},
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      kPipelineColumn,
-      {"stage", "stage", Type::kInteger, "Pipeline stage"},
-      {"type", "type", Type::kText, "Type of the operation"},
-      {"micro_batch", "micro-batch", Type::kInteger, "Micro-batch; empty when the source does not tell"},
-      {"chunk", "chunk", Type::kInteger, "Model chunk of the rank"}};
-  columns.insert(columns.end(), more);
-  return columns;
-}
-
 void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, uint32_t op,
                       std::vector<Table::Value>& row) {
   row = {int64_t{step},
@@ -133,16 +95,10 @@ void operation_values(const Trace& trace, const StepGraph& graph, int32_t step, 
          known_integer(graph.chunk[op])};
 }
 
-std::vector<ColumnSpec> pipeline_path_columns() {
-  return operation_columns({{"piece", "piece", Type::kText, "work, transfer or delay, as in shares"},
-                            {"from_stage", "from stage", Type::kInteger, "As in shares"},
-                            {"start_ns", "from", Type::kDuration, "Start, from the step's start"},
-                            {"path_ns", "time", Type::kDuration, "Time on the path"}});
-}
-
 Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& chosen) {
-  Table table("path", "Critical path of step " + std::to_string(chosen.step->step),
-              in_words_of(trace, pipeline_path_columns()));
+  TableSpec spec = in_words_of(trace, declared_table("pipeline-critical-path/path"));
+  spec.title += " " + std::to_string(chosen.step->step);
+  Table table(std::move(spec));
   std::vector<Table::Value> row;
   for (const PathStretch& p : chosen.path) {
     operation_values(trace, graph, chosen.step->step, p.op, row);
@@ -153,19 +109,8 @@ Table path_table(const Trace& trace, const StepGraph& graph, const ChosenStep& c
   return table;
 }
 
-std::vector<ColumnSpec> slack_columns() {
-  return {{"stage", "stage", Type::kInteger, "Stage of the operation"},
-          {"type", "type", Type::kText, "Type of the operation"},
-          {"operations", "operations", Type::kInteger, "Number of operations"},
-          {"critical", "critical", Type::kInteger,
-           "Operations without slack: when one of them takes 1 ns longer, the step takes 1 ns longer"},
-          {"min_slack_ns", "least slack", Type::kDuration, "The smallest slack"},
-          {"median_ns", "median slack", Type::kDuration, "Half of the operations have at least this slack"},
-          {"mean_dur_ns", "mean", Type::kDuration, "Their mean duration without waiting"}};
-}
-
 Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, const std::vector<int64_t>& slack) {
-  Table table("slack", "How much operations may grow for free", slack_columns());
+  Table table(declared_table("pipeline-critical-path/slack"));
   std::map<std::pair<int32_t, uint16_t>, std::pair<std::vector<double>, double>> lists;
   for (const ChosenStep& chosen : steps)
     for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
@@ -176,24 +121,17 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
   for (auto& [key, entry] : lists) {
     auto& [list, dur] = entry;
     const int64_t count = list.size();
-    const double least = *std::min_element(list.begin(), list.end());
-    const int64_t critical = std::count(list.begin(), list.end(), 0.0);
+    const double least = *std::ranges::min_element(list);
+    const int64_t critical = std::ranges::count(list, 0.0);
     table.add_row({known_integer(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(least),
                    static_cast<int64_t>(median_of(std::move(list))), static_cast<int64_t>(dur / count)});
   }
   return table;
 }
 
-std::vector<ColumnSpec> slack_cells_columns() {
-  return operation_columns({{"start_ns", "start", Type::kDuration, "Recorded start, from the step's start"},
-                            {"dur_ns", "duration", Type::kDuration, "Duration without waiting"},
-                            {"slack_ns", "slack", Type::kDuration,
-                             "How much longer it could take without the step ending later, all else as it was"}});
-}
-
 Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::vector<ChosenStep>& steps,
                         const std::vector<int64_t>& slack) {
-  Table table("slack-cells", "Slack of every operation", in_words_of(trace, slack_cells_columns()));
+  Table table(in_words_of(trace, declared_table("pipeline-critical-path/slack-cells")));
   std::vector<Table::Value> row;
   for (const ChosenStep& chosen : steps)
     for (uint32_t i = chosen.step->begin; i < chosen.step->end; ++i) {
@@ -208,8 +146,8 @@ Table slack_cells_table(const Trace& trace, const StepGraph& graph, const std::v
 const ChosenStep& usual_step(const std::vector<ChosenStep>& steps) {
   std::vector<const ChosenStep*> order;
   for (const ChosenStep& chosen : steps) order.push_back(&chosen);
-  std::stable_sort(order.begin(), order.end(),
-                   [](const ChosenStep* a, const ChosenStep* b) { return a->step->span_ns < b->step->span_ns; });
+  std::ranges::stable_sort(
+      order, [](const ChosenStep* a, const ChosenStep* b) { return a->step->span_ns < b->step->span_ns; });
   return *order[(order.size() - 1) / 2];
 }
 
@@ -245,13 +183,7 @@ Result<AnalysisResult> run_pipeline_critical_path(const AnalysisInput& input) {
 extern const Analysis pipeline_critical_path_analysis = {
     .name = "pipeline-critical-path",
     .summary = "the chain of operations that each step waited for, and how much the others may grow for free",
-    .tables = {{"shares", "time on the path by stage, type and link; adds up to the step", shares_columns},
-               {"path-steps", "one row per step: work, transfer and delay on its path", path_steps_columns},
-               {"slack", "slack by stage and type", slack_columns},
-               {"path", "the path of one step: --step, or the one of median length", pipeline_path_columns},
-               {"slack-cells", "slack of every operation; not in the report", slack_cells_columns}},
     .run = run_pipeline_critical_path,
-    .options = {{"step", "N", "This step alone; default all steps that are no outliers", ""}},
     .across_ranks = true};
 
 }  // namespace stageline

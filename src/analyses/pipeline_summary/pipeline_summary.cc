@@ -16,27 +16,8 @@
 namespace stageline {
 namespace {
 
-std::vector<ColumnSpec> pipeline_summary_ranks_columns() {
-  return {
-      {"step", "step", Type::kInteger, "Step number as the source has it"},
-      kPipelineColumn,
-      {"stage", "stage", Type::kInteger, "Pipeline stage"},
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"cells", "cells", Type::kInteger, "Cells of all kinds in this step"},
-      {"span_ns", "span", Type::kDuration,
-       "First start to last end of the step, over all ranks and cells but messages"},
-      {"pipeline_span_ns", "pipeline", Type::kDuration,
-       "First start to last end of compute cells (F, B, I, W) in the step, over all ranks"},
-      {"own_span_ns", "own span", Type::kDuration, "First start to last end of this rank's compute cells"},
-      {"busy_ns", "busy", Type::kDuration, "Union of this rank's compute cells"},
-      {"span_bubble_ns", "span bubble", Type::kDuration, "Pipeline span minus busy: what the job pays"},
-      {"span_bubble_share", "span bubble", Type::kShare, "Span bubble as a share of the pipeline span"},
-      {"inner_bubble_ns", "inner bubble", Type::kDuration, "Own span minus busy: what the zero-bubble papers count"},
-      {"inner_bubble_share", "inner bubble", Type::kShare, "Inner bubble as a share of the own span"}};
-}
-
 Table ranks_pipeline_summary_table(const Trace& trace, const PipelineSums& sums) {
-  Table table("ranks", "Ranks, by step", in_words_of(trace, pipeline_summary_ranks_columns()));
+  Table table(in_words_of(trace, declared_table("pipeline-summary/ranks")));
   size_t s = 0;
   for (const RankSums& rank : sums.ranks) {
     while (sums.steps[s].step != rank.step) ++s;
@@ -51,20 +32,8 @@ Table ranks_pipeline_summary_table(const Trace& trace, const PipelineSums& sums)
   return table;
 }
 
-std::vector<ColumnSpec> pipeline_summary_stages_columns() {
-  return {{"stage", "stage", Type::kInteger, "Pipeline stage"},
-          {"kind", "kind", Type::kText,
-           "F forward, B full backward, I input gradient, W weight gradient, F&B overlapped; "
-           "all: mean forward plus backward time per backward, that is per micro-batch and chunk"},
-          {"count", "count", Type::kInteger, "Cells over all steps, ranks and replicas of the stage"},
-          {"mean_ns", "mean", Type::kDuration, "Mean duration"},
-          {"p50_ns", "p50", Type::kDuration, "Median duration"},
-          {"p95_ns", "p95", Type::kDuration, "95th percentile, linear between order statistics"},
-          {"ratio_to_median", "to median", Type::kRatio, "Mean ÷ median over the stages' means of this kind"}};
-}
-
 Table stages_table(const Trace& trace) {
-  Table table("stages", "Stages, cost of one cell", pipeline_summary_stages_columns());
+  Table table(declared_table("pipeline-summary/stages"));
   const auto rounded = [](double ns) { return static_cast<int64_t>(std::llround(ns)); };
   const std::vector<StageCost> costs = stage_costs(trace);
   const std::vector<StageLoad> loads = stage_loads(costs);
@@ -83,19 +52,8 @@ Table stages_table(const Trace& trace) {
   return table;
 }
 
-std::vector<ColumnSpec> pipeline_summary_steps_columns() {
-  return {{"step", "step", Type::kInteger, "Step number as the source has it"},
-          {"start_ns", "start", Type::kTime, "First start of its cells but messages, on the clock of the source"},
-          {"span_ns", "span", Type::kDuration,
-           "First start to last end of the step, over all ranks and cells but messages"},
-          {"pipeline_span_ns", "pipeline", Type::kDuration, "The same over compute cells (F, B, I, W)"},
-          {"busy_share", "busy", Type::kShare, "Mean over ranks of busy ÷ pipeline span"},
-          {"span_bubble_share", "span bubble", Type::kShare, "Mean over ranks of span bubble ÷ pipeline span"},
-          {"max_span_bubble_share", "worst", Type::kShare, "Largest span bubble of a rank ÷ pipeline span"}};
-}
-
 Table steps_pipeline_summary_table(const PipelineSums& sums) {
-  Table table("steps", "Steps", pipeline_summary_steps_columns());
+  Table table(declared_table("pipeline-summary/steps"));
   size_t r = 0;
   for (const StepSums& step : sums.steps) {
     const size_t begin = r;
@@ -127,9 +85,6 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
 extern const Analysis pipeline_summary_analysis = {
     .name = "pipeline-summary",
     .summary = "span, busy time, span and inner bubble per step and rank; cost of F, B, W per stage",
-    .tables = {{"ranks", "one row per step and rank", pipeline_summary_ranks_columns},
-               {"stages", "one row per stage and kind", pipeline_summary_stages_columns},
-               {"steps", "one row per step", pipeline_summary_steps_columns}},
     .run = run_pipeline_summary,
     .across_ranks = true};
 

@@ -11,28 +11,16 @@
 namespace stageline {
 namespace {
 
-std::vector<ColumnSpec> potential_stragglers_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"is_candidate", "candidate", Type::kInteger,
-           "1 for the ranks that cause most waiting, --num-candidates of them"},
-          {"collective_count", "collectives", Type::kInteger, "Collectives matched with other ranks"},
-          {"last_count", "came last", Type::kInteger, "Number of collectives in which it came last"},
-          {"last_share", "came last", Type::kShare, "Those as a share of its collectives"},
-          {"caused_wait_ns", "caused waiting", Type::kDuration, "Time that others waited for it, summed over them"},
-          {"caused_wait_share", "caused waiting", Type::kShare, "That as a share of all waiting of the run"},
-          {"wait_ns", "waits", Type::kDuration, "Time that it waited for others inside collectives"}};
-}
-
 Table rank_potential_stragglers_table(const TorchRun& run, const CollectiveSums& sums, size_t candidates) {
-  Table table("potential-stragglers", "Who the others wait for", potential_stragglers_columns());
+  Table table(declared_table("potential-stragglers/potential-stragglers"));
   int64_t total = 0;
   std::vector<size_t> order;
   for (size_t k = 0; k < sums.ranks.size(); ++k) {
     total += sums.ranks[k].caused_ns;
     if (sums.ranks[k].collectives > 0) order.push_back(k);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return sums.ranks[a].caused_ns > sums.ranks[b].caused_ns; });
+  std::ranges::stable_sort(order,
+                           [&](size_t a, size_t b) { return sums.ranks[a].caused_ns > sums.ranks[b].caused_ns; });
   for (size_t i = 0; i < order.size(); ++i) {
     const RankWaits& r = sums.ranks[order[i]];
     table.add_row({int64_t{run.trace->parts[run.parts[order[i]]].rank},
@@ -42,23 +30,8 @@ Table rank_potential_stragglers_table(const TorchRun& run, const CollectiveSums&
   return table;
 }
 
-std::vector<ColumnSpec> collective_waits_columns() {
-  return {
-      {"group", "group", Type::kText, "Process group"},
-      {"group_ranks", "ranks of the group", Type::kText, "Ranks of the group in the trace, where long lists are cut"},
-      {"collective", "collective", Type::kText, "Collective, or the kernel's name where there is none"},
-      {"rank_count", "ranks", Type::kInteger, "Largest number of this trace's ranks in one of them"},
-      {"count", "count", Type::kInteger, "Collectives matched over at least two ranks"},
-      {"wait_ns", "waiting", Type::kDuration, "Summed over collectives and ranks"},
-      {"max_wait_ns", "longest wait", Type::kDuration, "Longest wait of one rank in one collective"},
-      {"worst_rank", "worst rank", Type::kInteger, "The rank that caused most of the waiting"},
-      {"end_spread_ns", "spread of ends", Type::kDuration,
-       "Median of last end − first end by the files' clocks: ranks leave together, so this is how far to "
-       "trust the clocks between ranks. No other number here compares clocks"}};
-}
-
 Table kind_table(const TorchRun& run, const CollectiveSums& sums) {
-  Table table("collective-waits", "Waiting inside collectives", collective_waits_columns());
+  Table table(declared_table("potential-stragglers/collective-waits"));
   for (const auto& [key, kind] : sums.kinds) {
     const auto& [group, group_ranks, name] = key;
     int64_t worst = kNullInteger, most = 0;
@@ -68,7 +41,7 @@ Table kind_table(const TorchRun& run, const CollectiveSums& sums) {
         worst = rank;
       }
     std::vector<double> spread = kind.end_spread_ns;
-    std::sort(spread.begin(), spread.end());
+    std::ranges::sort(spread);
     const auto text = [&](StringId id) { return std::string(run.trace->names.text(id)); };
     table.add_row({text(group), text(group_ranks), text(name), kind.ranks, kind.count, kind.wait_ns, kind.longest_ns,
                    worst, static_cast<int64_t>(quantile(spread, 0.5))});
@@ -77,7 +50,7 @@ Table kind_table(const TorchRun& run, const CollectiveSums& sums) {
 }
 
 Table hta_potential_stragglers_table(const std::vector<int32_t>& ranks) {
-  Table table("potential-stragglers", "Potential stragglers (HTA)", {{"rank", "rank", Type::kInteger, ""}});
+  Table table(declared_table("potential-stragglers/potential-stragglers/hta"));
   for (const int32_t rank : ranks) table.add_row({int64_t{rank}});
   return table;
 }
@@ -111,16 +84,10 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis potential_stragglers_analysis = {
-    .name = "potential-stragglers",
-    .summary = "ranks that the others wait for in collectives",
-    .tables = {{"potential-stragglers", "one row per rank, who causes most waiting first",
-                potential_stragglers_columns},
-               {"collective-waits", "one row per process group and collective", collective_waits_columns}},
-    .run = run_potential_stragglers,
-    .needs = AnalysisNeeds::kTorch,
-    .options = {{"profiler-steps", "LIST", "Only these profiler steps, such as 15-17; default all", ""},
-                {"num-candidates", "N", "How many ranks to call candidates; default 2", ""}},
-    .compat = "hta"};
+extern const Analysis potential_stragglers_analysis = {.name = "potential-stragglers",
+                                                       .summary = "ranks that the others wait for in collectives",
+                                                       .run = run_potential_stragglers,
+                                                       .needs = AnalysisNeeds::kTorch,
+                                                       .compat = "hta"};
 
 }  // namespace stageline

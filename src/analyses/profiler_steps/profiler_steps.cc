@@ -12,26 +12,13 @@ namespace {
 Table hta_profiler_steps_table(const std::vector<std::set<int64_t>>& found) {
   std::set<int64_t> steps;
   for (const auto& of_rank : found) steps.insert(of_rank.begin(), of_rank.end());
-  Table table("profiler-steps", "Profiler steps (HTA)", {{"profiler_step", "step", Type::kInteger, ""}});
+  Table table(declared_table("profiler-steps/profiler-steps/hta"));
   for (const int64_t step : steps) table.add_row({step});
   return table;
 }
 
-std::vector<ColumnSpec> profiler_steps_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"step", "step", Type::kInteger, "Number of the host's ProfilerStep row"},
-          {"start_ns", "start", Type::kTime, "Start of the host's row, from the earliest start of all ranks"},
-          {"dur_ns", "host length", Type::kDuration,
-           "Length of the host's row; it may differ from the device's, because the host may run ahead and block later"},
-          {"device_start_ns", "device start", Type::kTime, "First start of the device work that the step launched"},
-          {"device_end_ns", "device end", Type::kTime, "Last end of the device work that the step launched"},
-          {"device_ns", "device length", Type::kDuration,
-           "From the last device end of the step before to its own last device end; for the first step from its own "
-           "first start"}};
-}
-
 Table exact_profiler_steps_table(const TorchRun& run) {
-  Table table("profiler-steps", "Profiler steps", profiler_steps_columns());
+  Table table(declared_table("profiler-steps/profiler-steps"));
   std::vector<std::vector<DeviceStep>> ranks(run.parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = device_steps(run, run.parts[k]); });
   for (const std::vector<DeviceStep>& rank : ranks)
@@ -62,12 +49,10 @@ Result<AnalysisResult> run_profiler_steps(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis profiler_steps_analysis = {
-    .name = "profiler-steps",
-    .summary = "the profiler steps that are left after loading",
-    .tables = {{"profiler-steps", "one row per rank and step", profiler_steps_columns}},
-    .run = run_profiler_steps,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+extern const Analysis profiler_steps_analysis = {.name = "profiler-steps",
+                                                 .summary = "the profiler steps that are left after loading",
+                                                 .run = run_profiler_steps,
+                                                 .needs = AnalysisNeeds::kTorch,
+                                                 .compat = "hta"};
 
 }  // namespace stageline

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "analyses/analysis.h"
-#include "analyses/description_columns.h"
 #include "model/intervals.h"
 #include "profile/queue_length.h"
 
@@ -11,8 +10,7 @@ namespace stageline {
 namespace {
 
 Table hta_queue_length_summary_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
-  Table table("queue-length-summary", "Queue length (HTA)",
-              with_description({{"rank", "rank", Type::kInteger, ""}, {"stream", "stream", Type::kInteger, ""}}));
+  Table table(declared_table("queue-length-summary/queue-length-summary/hta"));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const QueueRange& range : streams_of(ranks[k])) {
       std::vector<double> lengths;
@@ -56,29 +54,8 @@ std::vector<StreamSummary> summaries_of(const std::vector<StreamQueue>& queues) 
   return out;
 }
 
-std::vector<ColumnSpec> queue_length_summary_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, "The device, as the events' pid"},
-          {"stream", "stream", Type::kInteger, "Stream of the device"},
-          {"span_ns", "span", Type::kDuration, "From the stream's first launch to the last end of its work"},
-          {"time_mean", "mean", Type::kReal, "Mean number of waiting operations, weighted by time"},
-          {"time_p50", "median", Type::kReal, "Length not exceeded for half of the time"},
-          {"time_p95", "p95", Type::kReal, "Length not exceeded for 95 % of the time"},
-          {"max", "max", Type::kInteger, "Longest queue"},
-          {"waiting_share", "waiting", Type::kShare, "Share of the span in which something waits"},
-          {"in_flight_mean", "in flight", Type::kReal,
-           "Mean number of operations that are launched and not ended, weighted by time; the running one counts"},
-          {"in_flight_max", "in flight max", Type::kInteger, "Most operations launched and not ended"},
-          {"change_count", "changes", Type::kInteger, "Instants at which the length changed"},
-          {"change_mean", "mean of changes", Type::kReal, "Mean length over the changes, unweighted"},
-          {"change_std", "std of changes", Type::kReal, "Sample standard deviation over the changes"},
-          {"change_p25", "p25 of changes", Type::kReal, "Lower quartile over the changes"},
-          {"change_p50", "p50 of changes", Type::kReal, "Median over the changes"},
-          {"change_p75", "p75 of changes", Type::kReal, "Upper quartile over the changes"}};
-}
-
 Table exact_queue_length_summary_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
-  Table table("queue-length-summary", "Operations waiting on each stream", queue_length_summary_columns());
+  Table table(declared_table("queue-length-summary/queue-length-summary"));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const StreamSummary& s : ranks[k].streams) {
       const Description& d = s.changes;
@@ -90,18 +67,8 @@ Table exact_queue_length_summary_table(const TorchRun& run, const std::vector<Ra
   return table;
 }
 
-std::vector<ColumnSpec> queue_length_over_time_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, "The device, as the events' pid"},
-          {"stream", "stream", Type::kInteger, "Stream of the device"},
-          {"start_ns", "start", Type::kTime, "Start of the bin, from the run's first event"},
-          {"dur_ns", "length", Type::kDuration, "Length of the bin: a 400th of the rank's span of device work"},
-          {"mean", "mean", Type::kReal, "Operations waiting, weighted by time; bins without any are left out"},
-          {"max", "max", Type::kInteger, "Longest queue in the bin"}};
-}
-
 Table bin_table(const TorchRun& run, const std::vector<RankSummary>& ranks) {
-  Table table("queue-length-over-time", "Operations waiting, over time", queue_length_over_time_columns());
+  Table table(declared_table("queue-length-summary/queue-length-over-time"));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const StreamSummary& s : ranks[k].streams)
       for (const StepBin& bin : s.bins)
@@ -136,8 +103,6 @@ Result<AnalysisResult> run_queue_length_summary(const AnalysisInput& input) {
 extern const Analysis queue_length_summary_analysis = {
     .name = "queue-length-summary",
     .summary = "how many launched operations wait on each stream, weighted by time",
-    .tables = {{"queue-length-summary", "one row per rank and stream", queue_length_summary_columns},
-               {"queue-length-over-time", "up to 400 bins per rank and stream", queue_length_over_time_columns}},
     .run = run_queue_length_summary,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta"};

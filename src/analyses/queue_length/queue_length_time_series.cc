@@ -7,14 +7,7 @@ namespace stageline {
 namespace {
 
 Table hta_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<QueuePoint>>& ranks) {
-  Table table("queue-length-time-series", "Queue length over time (HTA)",
-              {{"rank", "rank", Type::kInteger, ""},
-               {"index", "index", Type::kInteger, "Position of the event in traceEvents"},
-               {"ts", "time", Type::kReal, "µs"},
-               {"pid", "pid", Type::kText, ""},
-               {"tid", "tid", Type::kText, ""},
-               {"stream", "stream", Type::kInteger, ""},
-               {"queue_length", "queue length", Type::kInteger, ""}});
+  Table table(declared_table("queue-length-time-series/queue-length-time-series/hta"));
   for (size_t k = 0; k < ranks.size(); ++k) {
     const Part& part = run.trace->parts[run.parts[k]];
     for (const QueuePoint& p : ranks[k])
@@ -24,16 +17,8 @@ Table hta_queue_length_time_series_table(const TorchRun& run, const std::vector<
   return table;
 }
 
-std::vector<ColumnSpec> queue_length_time_series_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, "The device, as the events' pid"},
-          {"stream", "stream", Type::kInteger, "Stream of the device"},
-          {"time_ns", "time", Type::kTime, "From the run's first event; the value holds until the next row"},
-          {"queue_length", "waiting", Type::kInteger, "Operations launched and not started"}};
-}
-
 Table exact_queue_length_time_series_table(const TorchRun& run, const std::vector<std::vector<StreamQueue>>& ranks) {
-  Table table("queue-length-time-series", "Queue length over time", queue_length_time_series_columns());
+  Table table(declared_table("queue-length-time-series/queue-length-time-series"));
   for (size_t k = 0; k < ranks.size(); ++k)
     for (const StreamQueue& q : ranks[k])
       for (size_t i = 0; i < q.waiting.size(); ++i)
@@ -62,7 +47,6 @@ Result<AnalysisResult> run_queue_length_time_series(const AnalysisInput& input) 
 extern const Analysis queue_length_time_series_analysis = {
     .name = "queue-length-time-series",
     .summary = "every change of the number of launched operations waiting on a stream",
-    .tables = {{"queue-length-time-series", "one row per rank, stream and change", queue_length_time_series_columns}},
     .run = run_queue_length_time_series,
     .needs = AnalysisNeeds::kTorch,
     .compat = "hta",

@@ -35,7 +35,7 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
   if (ranges.size() > 1) {
     std::vector<uint32_t> indexes;
     for (const QueuePoint& p : points) indexes.push_back(p.index);
-    std::sort(indexes.begin(), indexes.end());
+    std::ranges::sort(indexes);
     repeated = std::adjacent_find(indexes.begin(), indexes.end()) != indexes.end();
     if (repeated)
       for (size_t i = 0; i < points.size(); ++i) by_index.emplace(points[i].index, i);
@@ -66,15 +66,6 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
   return out;
 }
 
-std::vector<ColumnSpec> time_spent_blocked_on_full_queue_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, "The device, as the events' pid"},
-          {"stream", "stream", Type::kInteger, "Stream of the device"},
-          {"max", "longest queue", Type::kInteger, "Most operations launched and not started"},
-          {"full_ns", "full", Type::kDuration, "Time with at least --max-queue-length operations waiting"},
-          {"full_share", "full", Type::kShare, "That time as a share of the rank's span, first start to last end"}};
-}
-
 Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput& input) {
   TRY(most, input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
@@ -91,11 +82,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
       ranks[k] =
           points ? hta_blocked(rank, *points, *most) : Result<std::vector<HtaBlocked>>(std::move(points).error());
     });
-    Table table("time-spent-blocked-on-full-queue", "Time blocked on a full queue (HTA)",
-                {{"rank", "rank", Type::kInteger, ""},
-                 {"stream", "stream", Type::kInteger, ""},
-                 {"duration_at_max_queue_length", "duration at max queue length", Type::kReal, "µs"},
-                 {"relative_duration_at_max_queue_length", "relative duration", Type::kReal, ""}});
+    Table table(declared_table("time-spent-blocked-on-full-queue/time-spent-blocked-on-full-queue/hta"));
     for (size_t k = 0; k < count; ++k) {
       if (!ranks[k]) return std::move(ranks[k]).error();
       if (ranks[k]->empty()) continue;
@@ -114,8 +101,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
     note_queue_flaws(queues, notes[k]);
     ranks[k] = full_queues(rank, queues, *most);
   });
-  Table table("time-spent-blocked-on-full-queue", "Time with a full launch queue",
-              time_spent_blocked_on_full_queue_columns());
+  Table table(declared_table("time-spent-blocked-on-full-queue/time-spent-blocked-on-full-queue"));
   for (size_t k = 0; k < count; ++k) {
     result.notes.merge(notes[k]);
     for (const FullQueue& b : ranks[k])
@@ -130,11 +116,8 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
 extern const Analysis time_spent_blocked_on_full_queue_analysis = {
     .name = "time-spent-blocked-on-full-queue",
     .summary = "how long each stream's launch queue was full",
-    .tables = {{"time-spent-blocked-on-full-queue", "one row per rank and stream",
-                time_spent_blocked_on_full_queue_columns}},
     .run = run_time_spent_blocked_on_full_queue,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"max-queue-length", "N", "Operations that fill a queue; default 1024", ""}},
     .compat = "hta"};
 
 }  // namespace stageline

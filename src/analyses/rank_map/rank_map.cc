@@ -83,32 +83,9 @@ class Peers {
   std::map<Key, std::vector<int32_t>> groups_;
 };
 
-std::vector<ColumnSpec> rank_map_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"host", "host", Type::kText, "Name of the machine, as the profile has it"},
-          {"device", "device", Type::kInteger, "Index of the device within its machine"},
-          {"tp", "tp", Type::kInteger, "Tensor-parallel index"},
-          {"cp", "cp", Type::kInteger, "Context-parallel index"},
-          {"ep", "ep", Type::kInteger, "Expert-parallel index"},
-          {"dp", "dp", Type::kInteger, "Data-parallel index; ranks that differ in cp alone share it"},
-          {"pp", "pp", Type::kInteger, "Pipeline stage"},
-          {"tp_ranks", "tp ranks", Type::kText, "Its tensor-parallel group, as far as its ranks are in this trace"},
-          {"dp_ranks", "dp ranks", Type::kText, "Its data-parallel group, as far as its ranks are in this trace"},
-          {"pp_ranks", "pp ranks", Type::kText, "Its pipeline, as far as its ranks are in this trace"},
-          {"compute_ns", "computing", Type::kDuration,
-           "Union of its computation kernels, over the whole recording and not for one step"},
-          {"exposed_communication_ns", "exposed communication", Type::kDuration,
-           "Communication while nothing is computed, over the whole recording"},
-          {"idle_ns", "idle", Type::kDuration,
-           "Time without device work between its first start and its last end; together with the two columns before, "
-           "and exposed copies, it is the whole of that time"},
-          {"bubble_share", "bubble", Type::kShare,
-           "Span bubble of the pipeline's steps at this rank as a share of their spans"}};
-}
-
 Table ranks_rank_map_table(const Trace& trace, const RankMap& map, const std::vector<Work>& work,
                            const std::vector<double>& bubble) {
-  Table table("rank-map", "Ranks in the parallel strategy, times over all steps", rank_map_columns());
+  Table table(declared_table("rank-map/rank-map"));
   const Peers tp(trace, map, &RankPlace::tp), dp(trace, map, &RankPlace::dp), pp(trace, map, &RankPlace::pp);
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     const Part& part = trace.parts[p];
@@ -121,15 +98,8 @@ Table ranks_rank_map_table(const Trace& trace, const RankMap& map, const std::ve
   return table;
 }
 
-std::vector<ColumnSpec> rank_map_sizes_columns() {
-  return {{"dimension", "dimension", Type::kText, "tp tensor, cp context, ep expert, dp data, pp pipeline"},
-          {"size", "size", Type::kInteger, "Number of ranks along it; empty when it is not known"},
-          {"order", "order", Type::kText, "Order in which rank numbers count, the fastest first"},
-          {"source", "source", Type::kText, "Where this comes from"}};
-}
-
 Table sizes_table(const RankMap& map) {
-  Table table("rank-map-sizes", "The parallel strategy", rank_map_sizes_columns());
+  Table table(declared_table("rank-map/rank-map-sizes"));
   for (const auto& [name, size] :
        {std::pair{"tp", map.tp}, {"cp", map.cp}, {"ep", map.ep}, {"dp", map.dp}, {"pp", map.pp}})
     table.add_row({std::string(name), size > 0 ? int64_t{size} : kNullInteger, map.order, map.how});
@@ -174,8 +144,6 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
 extern const Analysis rank_map_analysis = {
     .name = "rank-map",
     .summary = "tp, cp, ep, dp and pp index of every rank, its peers, its host, and how it fared",
-    .tables = {{"rank-map", "one row per rank", rank_map_columns},
-               {"rank-map-sizes", "one row per dimension", rank_map_sizes_columns}},
     .run = run_rank_map,
     .needs = AnalysisNeeds::kTorch};
 

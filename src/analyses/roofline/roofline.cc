@@ -166,7 +166,7 @@ class RankReader {
       sum.flops = sum_or_limit(sum.flops, work->flops);
       sum.min_bytes = sum_or_limit(sum.min_bytes, work->min_bytes);
     }
-    out.without_work = std::count(unfit.begin(), unfit.end(), true);
+    out.without_work = std::ranges::count(unfit, true);
   }
 
   bool has_formula(StringId name) {
@@ -181,56 +181,6 @@ class RankReader {
   std::vector<bool> on_tensor_cores_;  // for each event: some work inside it ran on tensor or matrix units
   std::unordered_map<StringId, bool> has_formula_;
 };
-
-std::vector<ColumnSpec> use_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"device", "device", Type::kText, "Name of the device, as the trace has it"},
-      {"known_calls", "calls", Type::kInteger, "Calls of operators whose work is known by their shapes"},
-      {"known_ns", "known", Type::kDuration, "Sum of the durations of the device work of these calls"},
-      {"known_share", "of the device", Type::kShare, "Share of these calls in all device work of the rank"},
-      {"flops", "FLOPs", Type::kInteger, "Floating-point operations of these calls"},
-      {"tflops", "TFLOP/s", Type::kReal, "10¹² operations a second, over the time of these calls"},
-      {"min_bytes", "least bytes", Type::kInteger, "Bytes that these calls have to move at the least"},
-      {"with_roof_ns", "with a roof", Type::kDuration, "Time of those of these calls whose roof is known"},
-      {"roof_ns", "at the roof", Type::kDuration, "Their time if each ran at its roof"},
-      {"above_ns", "above", Type::kDuration,
-       "Sum of what operators take above their roofs: the most that better kernels save"},
-      {"flops_share", "FLOPs utilisation", Type::kShare,
-       "Time that the known FLOPs take at peak rates, as a share of the time from the first device work to the last"}};
-}
-
-std::vector<ColumnSpec> roofline_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"operator", "operator", Type::kText, "Name of the operator"},
-      {"shapes", "shapes", Type::kText, "Dimensions of its inputs"},
-      {"precision", "precision", Type::kText, "Precision of the arithmetic; empty where no peak is known for the type"},
-      {"calls", "calls", Type::kInteger, "Number of calls with these shapes"},
-      {"device_ns", "time", Type::kDuration, "Sum of the durations of their device work"},
-      {"flops", "FLOPs", Type::kInteger, "Floating-point operations of all calls, by formula"},
-      {"min_bytes", "least bytes", Type::kInteger, "Each input read once and each output written once, for all calls"},
-      {"intensity", "FLOP/B", Type::kReal, "FLOPs for each of the least bytes: the intensity is this or lower"},
-      {"tflops", "TFLOP/s", Type::kReal, "10¹² operations a second that were reached"},
-      {"gbps", "GB/s", Type::kReal, "10⁹ of the least bytes a second that were reached"},
-      {"bound", "bound by", Type::kText,
-       "What the roof is made of: compute or memory; empty where the device's peaks are not known"},
-      {"roof_ns", "at the roof", Type::kDuration, "Shortest time in which the device can do this work"},
-      {"roof_share", "of the roof", Type::kShare, "Time at the roof as a share of the time it took"},
-      {"above_ns", "above", Type::kDuration,
-       "Time it took minus time at the roof: the most that a better kernel saves"}};
-}
-
-std::vector<ColumnSpec> peaks_columns() {
-  return {
-      {"device", "device", Type::kText, "Name of the device, as the trace has it"},
-      {"precision", "precision", Type::kText, "Precision of the arithmetic"},
-      {"peak_tflops", "peak TFLOP/s", Type::kReal, "10¹² operations a second at the most; empty where it is not known"},
-      {"peak_gbps", "peak GB/s", Type::kReal, "10⁹ bytes a second of the device's memory; empty where it is not known"},
-      {"ridge", "ridge", Type::kReal, "FLOP/B at which both limits meet"},
-      {"source", "source", Type::kText,
-       "published: by the device's name; given: by options; given in part: one rate by an option; unknown"}};
-}
 
 double or_nan(double value) { return value > 0 ? value : kNaN; }
 
@@ -247,7 +197,7 @@ Result<GivenPeaks> read_peaks(const AnalysisOptions& options) {
 }
 
 Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given) {
-  Table table("roofline-use", "What ranks reach", use_columns());
+  Table table(declared_table("roofline/roofline-use"));
   for (const RankRoofline& rank : ranks) {
     if (rank.ops.empty()) continue;
     int64_t calls = 0, known_ns = 0, with_roof_ns = 0, flops = 0, bytes = 0;
@@ -275,7 +225,7 @@ Table use_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given)
 }
 
 Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, const GivenPeaks& given) {
-  Table table("roofline", "Operators and their roofs", roofline_columns());
+  Table table(declared_table("roofline/roofline"));
   for (const RankRoofline& rank : ranks) {
     struct Row {
       const OpSum* op;
@@ -288,7 +238,7 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
       const double ns = roof.known(op.is_matrix) ? roof.min_ns(op.flops, op.min_bytes) : kNaN;
       rows.push_back({&op, roof, ns, op.device_ns - ns});
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
       const auto gain = [](const Row& r) { return std::isnan(r.above_ns) ? -1e300 : r.above_ns; };
       return gain(a) != gain(b) ? gain(a) > gain(b) : a.op->device_ns > b.op->device_ns;
     });
@@ -309,7 +259,7 @@ Table ops_table(const Trace& trace, const std::vector<RankRoofline>& ranks, cons
 }
 
 Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& given) {
-  Table table("roofline-peaks", "Peak rates", peaks_columns());
+  Table table(declared_table("roofline/roofline-peaks"));
   std::set<std::pair<std::string, Precision>> reported;
   for (const RankRoofline& rank : ranks)
     for (const OpSum& op : rank.ops) {
@@ -327,7 +277,7 @@ Table peaks_table(const std::vector<RankRoofline>& ranks, const GivenPeaks& give
 }
 
 Error nothing_to_ask(const std::vector<RankRoofline>& ranks) {
-  const bool shapes = std::any_of(ranks.begin(), ranks.end(), [](const RankRoofline& rank) { return rank.has_shapes; });
+  const bool shapes = std::ranges::any_of(ranks, [](const RankRoofline& rank) { return rank.has_shapes; });
   if (!shapes)
     return make_error(ErrorCode::kNotFound, "no operator of this trace was recorded with the shapes of its inputs",
                       "record with torch.profiler.profile(record_shapes=True)");
@@ -342,7 +292,7 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
   const FunctionNames names(trace);
   std::vector<RankRoofline> ranks(trace.parts.size());
   parallel_for(ranks.size(), [&](size_t p) { ranks[p] = RankReader(trace, trace.parts[p], names).read(); });
-  if (std::all_of(ranks.begin(), ranks.end(), [](const RankRoofline& rank) { return rank.ops.empty(); })) {
+  if (std::ranges::all_of(ranks, [](const RankRoofline& rank) { return rank.ops.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return nothing_to_ask(ranks);
   }
@@ -369,13 +319,7 @@ Result<AnalysisResult> run_roofline(const AnalysisInput& input) {
 extern const Analysis roofline_analysis = {
     .name = "roofline",
     .summary = "how near operators with known shapes come to what their device can compute and move",
-    .tables = {{"roofline-use", "one row per rank: what its operators with known work reach together", use_columns},
-               {"roofline", "one row per rank, operator and shapes: the most to gain first", roofline_columns},
-               {"roofline-peaks", "one row per device and precision: the roof", peaks_columns}},
     .run = run_roofline,
-    .needs = AnalysisNeeds::kTorch,
-    .options = {
-        {"peak-tflops", "X", "peak rate in 10¹² operations a second, for every precision (default: published)", ""},
-        {"peak-gbps", "X", "peak rate of the device's memory in 10⁹ bytes a second (default: published)", ""}}};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -10,24 +10,8 @@
 namespace stageline {
 namespace {
 
-std::vector<ColumnSpec> recognition_columns() {
-  return {{"schedule", "schedule", Type::kText, "Name, as stageline help schedules has it"},
-          {"score", "score", Type::kShare,
-           "Mean over lists of 1 − edit distance ÷ the longer list's length, of forwards and backwards"},
-          {"order_score", "with W", Type::kShare,
-           "The same with weight gradients, kinds of backward (B or I) and overlaps: decides between equal scores"},
-          {"equal_lists", "equal lists", Type::kInteger,
-           "Lists (step, replica, rank) whose forwards and backwards are exactly the schedule's"},
-          {"lists", "lists", Type::kInteger, "Lists in the run"},
-          {"stages", "stages", Type::kInteger, "Ranks of one pipeline"},
-          {"micro_batches", "micro-batches", Type::kInteger, "Micro-batches of most steps"},
-          {"chunks", "chunks", Type::kInteger, "Chunks a rank"},
-          {"group", "group", Type::kInteger, "Micro-batches that take turns on a chunk, of interleaved schedules"},
-          {"layout", "layout", Type::kText, "How chunks lie on the ranks: loop, v or bidirectional"}};
-}
-
 Table recognition_table(const Recognition& r) {
-  Table table("recognition", "Schedules, nearest first", recognition_columns());
+  Table table(declared_table("schedule/recognition"));
   for (const ScheduleCandidate& c : r.candidates)
     table.add_row({c.name, c.score, c.order_score, c.equal_lists, r.lists, int64_t{c.sizes.stages},
                    int64_t{c.sizes.micro_batches}, int64_t{c.sizes.chunks},
@@ -35,22 +19,8 @@ Table recognition_table(const Recognition& r) {
   return table;
 }
 
-std::vector<ColumnSpec> divergence_columns() {
-  return {
-      {"stage", "stage", Type::kInteger, "Pipeline stage"},
-      {"lists", "lists", Type::kInteger, "Lists that leave it here in this way"},
-      {"step", "step", Type::kInteger, "The first of them: step"},
-      kPipelineColumn,
-      {"rank", "rank", Type::kInteger, "Its global rank"},
-      {"position", "place", Type::kInteger, "Place among the forwards and backwards of the list, from 0"},
-      {"expected", "expected", Type::kText, "What the schedule has there; nothing: it has ended"},
-      {"found", "found", Type::kText, "What the run has there; nothing: it has ended"},
-      {"kind", "kind", Type::kText, "order: both are there, the other way round; gap: something is missing or more"},
-      {"sentence", "the rank", Type::kText, "In words"}};
-}
-
 Table divergence_table(const Trace& trace, const Recognition& r) {
-  Table table("divergence", "Where lists first leave the nearest schedule", in_words_of(trace, divergence_columns()));
+  Table table(in_words_of(trace, declared_table("schedule/divergence")));
   for (const Divergence& d : r.divergences) {
     const Part& part = trace.parts[d.part];
     table.add_row({int64_t{d.stage}, d.lists, int64_t{d.step}, known_integer(d.dp), int64_t{part.rank}, d.position,
@@ -100,8 +70,6 @@ Result<AnalysisResult> run_schedule_analysis(const AnalysisInput& input) {
 extern const Analysis schedule_analysis = {
     .name = "schedule",
     .summary = "which pipeline schedule the run follows, how sure that is, and where its order deviates from it",
-    .tables = {{"recognition", "one row per schedule that was compared, nearest first", recognition_columns},
-               {"divergence", "one row per place where lists first leave the nearest one", divergence_columns}},
     .run = run_schedule_analysis};
 
 }  // namespace stageline

@@ -14,18 +14,8 @@ namespace {
 
 int64_t time_or_null(int64_t time_ns) { return time_ns == MemoryEvent::kNullTime ? kNullInteger : time_ns; }
 
-std::vector<ColumnSpec> tb_memory_memory_peaks_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, "As the allocator names it"},
-          {"peak_bytes", "peak", Type::kInteger, "Most bytes allocated at one time"},
-          {"peak_time_ns", "at", Type::kTime, "Time at which the peak was first reached"},
-          {"reserved_bytes", "reserved", Type::kInteger, "Most bytes the allocator held at one time"},
-          {"records", "records", Type::kInteger, "Allocations and frees recorded"},
-          {"source", "source", Type::kText, "recorded: the allocator's totals; summed: sizes added up from 0"}};
-}
-
 Table peaks_table(const std::vector<MemoryAnswer>& ranks) {
-  Table table("memory-peaks", "Peak memory of every device", tb_memory_memory_peaks_columns());
+  Table table(declared_table("tb-memory/memory-peaks"));
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves) {
       if (curve.points.empty()) continue;
@@ -39,16 +29,8 @@ Table peaks_table(const std::vector<MemoryAnswer>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> memory_curve_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, ""},
-          {"time_ns", "time", Type::kTime, "From the run's first slice"},
-          {"allocated_bytes", "allocated", Type::kInteger, "In use by tensors"},
-          {"reserved_bytes", "reserved", Type::kInteger, "Held by the allocator, used or not"}};
-}
-
 Table curve_table(const std::vector<MemoryAnswer>& ranks, size_t max_points) {
-  Table table("memory-curve", "Memory over time", memory_curve_columns());
+  Table table(declared_table("tb-memory/memory-curve"));
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryCurve& curve : answer.curves)
       for (const MemoryPoint& point :
@@ -58,18 +40,8 @@ Table curve_table(const std::vector<MemoryAnswer>& ranks, size_t max_points) {
   return table;
 }
 
-std::vector<ColumnSpec> memory_events_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, ""},
-          {"operator", "operator", Type::kText, "What allocated it; aten::empty after the operator that called it"},
-          {"size_bytes", "size", Type::kInteger, ""},
-          {"allocation_ns", "allocated", Type::kTime, "Unknown: before the capture"},
-          {"free_ns", "freed", Type::kTime, "Unknown: not within the capture"},
-          {"duration_ns", "held", Type::kDuration, "Between the two"}};
-}
-
 Table events_table(const std::vector<MemoryAnswer>& ranks) {
-  Table table("memory-events", "Blocks of memory", memory_events_columns());
+  Table table(declared_table("tb-memory/memory-events"));
   for (const MemoryAnswer& answer : ranks) {
     for (const MemoryEvent& e : answer.events) {
       const bool both = e.allocated_ns != MemoryEvent::kNullTime && e.freed_ns != MemoryEvent::kNullTime;
@@ -81,24 +53,8 @@ Table events_table(const std::vector<MemoryAnswer>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> memory_operators_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"device", "device", Type::kText, ""},
-          {"operator", "operator", Type::kText, ""},
-          {"calls", "calls", Type::kInteger, ""},
-          {"size_increase_bytes", "size increase", Type::kInteger, "Allocated minus freed bytes, callees included"},
-          {"self_size_increase_bytes", "self size increase", Type::kInteger,
-           "Allocated minus freed bytes of the operator itself"},
-          {"allocation_count", "allocations", Type::kInteger, "Number of allocations, callees included"},
-          {"self_allocation_count", "self allocations", Type::kInteger, ""},
-          {"allocation_size_bytes", "allocation size", Type::kInteger,
-           "Allocated bytes, callees included; frees are not counted"},
-          {"self_allocation_size_bytes", "self allocation size", Type::kInteger,
-           "Allocated bytes of the operator itself; frees are not counted"}};
-}
-
 Table operators_table(const TorchRun& run, const std::vector<MemoryAnswer>& ranks) {
-  Table table("memory-operators", "Memory by operator", memory_operators_columns());
+  Table table(declared_table("tb-memory/memory-operators"));
   for (const MemoryAnswer& answer : ranks)
     for (const MemoryOperator& op : answer.operators)
       table.add_row({int64_t{answer.rank}, memory_device_name(op.device), std::string(run.trace->names.text(op.name)),
@@ -126,7 +82,7 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {false, true}));
   std::vector<MemoryAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = memory_answer(*torch, torch->parts[k]); });
-  if (std::all_of(ranks.begin(), ranks.end(), [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {
+  if (std::ranges::all_of(ranks, [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return said_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
                       "torch.profiler writes them with profile_memory=True");
@@ -146,12 +102,7 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
 extern const Analysis tb_memory_analysis = {
     .name = "tb-memory",
     .summary = "memory by time, block and operator: the memory view of TensorBoard's profiler plugin",
-    .tables = {{"memory-peaks", "one row per device", tb_memory_memory_peaks_columns},
-               {"memory-operators", "one row per device and operator", memory_operators_columns},
-               {"memory-events", "one row per block of memory", memory_events_columns},
-               {"memory-curve", "allocated and reserved bytes over time", memory_curve_columns}},
     .run = run_tb_memory,
-    .needs = AnalysisNeeds::kTorch,
-    .options = {{"points", "N", "most points of a curve; peaks are kept (default 1000)", ""}}};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

@@ -26,23 +26,6 @@ std::string path_of(const ModuleAnswer& answer, size_t node) {
   return path;
 }
 
-std::vector<ColumnSpec> sum_columns() {
-  return {
-      {"occurrences", "calls", Type::kInteger, "Calls of the module"},
-      {"operators", "operators", Type::kInteger, "Operators that it calls itself, not through modules or operators"},
-      {"host_ns", "host", Type::kDuration, "Host time of its calls"},
-      {"self_host_ns", "host self", Type::kDuration, "Host time without the operators and modules that it calls"},
-      {"device_ns", "device", Type::kDuration, "Device work launched within, modules below included"},
-      {"self_device_ns", "device self", Type::kDuration, "Device work launched within, modules below left out"},
-      {"mean_ns", "mean", Type::kDuration, "Mean device time of one call; mean host time when there is no device work"},
-      {"backward_host_ns", "backward host", Type::kDuration,
-       "Host time of the backward of everything it called, modules below included"},
-      {"self_backward_host_ns", "backward host self", Type::kDuration, "The same without modules below"},
-      {"backward_device_ns", "backward device", Type::kDuration,
-       "Device work of that backward, modules below included"},
-      {"self_backward_device_ns", "backward device self", Type::kDuration, "The same without modules below"}};
-}
-
 void append_sums(std::vector<Table::Value>& row, const ModuleSums& s) {
   const int64_t calls = std::max<int64_t>(1, s.occurrences);
   for (const int64_t value : {s.occurrences, s.operators, s.host_ns, s.self_host_ns, s.device_ns, s.self_device_ns,
@@ -51,19 +34,8 @@ void append_sums(std::vector<Table::Value>& row, const ModuleSums& s) {
     row.emplace_back(value);
 }
 
-std::vector<ColumnSpec> modules_columns() {
-  std::vector<ColumnSpec> columns = {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"depth", "depth", Type::kInteger, "Number of modules around it; 0 when no module called it"},
-      {"path", "path", Type::kText, "Names of the modules from the outermost one; only the last 64"},
-      {"name", "module", Type::kText, "Class and number, as the profiler names the object"},
-      {"module_id", "id", Type::kInteger, "Equal for calls of one object"}};
-  for (ColumnSpec& spec : sum_columns()) columns.push_back(std::move(spec));
-  return columns;
-}
-
 Table tree_table(const std::vector<ModuleAnswer>& ranks) {
-  Table table("modules", "Modules, as they call each other", modules_columns());
+  Table table(declared_table("tb-module/modules"));
   for (const ModuleAnswer& answer : ranks)
     for (size_t i = 0; i < answer.nodes.size(); ++i) {
       const ModuleNode& node = answer.nodes[i];
@@ -75,17 +47,9 @@ Table tree_table(const std::vector<ModuleAnswer>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> module_totals_columns() {
-  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
-                                     {"name", "module", Type::kText, ""},
-                                     {"module_id", "id", Type::kInteger, ""}};
-  for (ColumnSpec& spec : sum_columns()) columns.push_back(std::move(spec));
-  return columns;
-}
-
 // Sums modules wherever they are called. When a module is called within a call of itself, its time is counted once.
 Table flat_table(const std::vector<ModuleAnswer>& ranks) {
-  Table table("module-totals", "Modules by time, wherever they are called", module_totals_columns());
+  Table table(declared_table("tb-module/module-totals"));
   for (const ModuleAnswer& answer : ranks) {
     using Key = std::pair<std::string_view, int64_t>;
     std::map<Key, std::pair<ModuleSums, int>> by_module;  // the second number tells how many calls of it are open
@@ -107,7 +71,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
     for (const auto& [key, entry] : by_module) rows.emplace_back(key, &entry.first);
     const auto self = [](const ModuleSums& s) { return s.self_device_ns + s.self_backward_device_ns; };
     const auto host = [](const ModuleSums& s) { return s.self_host_ns + s.self_backward_host_ns; };
-    std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) {
+    std::ranges::stable_sort(rows, [&](const auto& a, const auto& b) {
       const int64_t x = self(*a.second), y = self(*b.second);
       return x != y ? x > y : host(*a.second) > host(*b.second);
     });
@@ -125,7 +89,7 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {false, true}));
   std::vector<ModuleAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k]); });
-  if (std::all_of(ranks.begin(), ranks.end(), [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
+  if (std::ranges::all_of(ranks, [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return said_error(ErrorCode::kNotFound, "refused.not_recorded:modules", {}, {},
                       "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)");
@@ -141,8 +105,6 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
 extern const Analysis tb_module_analysis = {
     .name = "tb-module",
     .summary = "time of every nn.Module, forward and backward: the module view of TensorBoard's profiler plugin",
-    .tables = {{"modules", "one row per module and place in the tree of modules", modules_columns},
-               {"module-totals", "one row per module", module_totals_columns}},
     .run = run_tb_module,
     .needs = AnalysisNeeds::kTorch};
 

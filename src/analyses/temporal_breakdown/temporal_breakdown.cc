@@ -9,24 +9,8 @@
 namespace stageline {
 namespace {
 
-std::vector<ColumnSpec> temporal_breakdown_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"span_ns", "span", Type::kDuration,
-       "First start to last end of device work (kernels, copies, memsets), without the time between two recordings"},
-      {"compute_ns", "computing", Type::kDuration, "Union of computation kernels"},
-      {"compute_share", "computing", Type::kShare, "Computing as a share of the span"},
-      {"non_compute_ns", "other work", Type::kDuration, "Communication and memory work while nothing is computed"},
-      {"non_compute_share", "other work", Type::kShare, "Other work as a share of the span"},
-      {"exposed_communication_ns", "exposed communication", Type::kDuration, "Communication while nothing is computed"},
-      {"exposed_memory_ns", "exposed copies", Type::kDuration,
-       "Copies and memsets (and other work) while there is neither computation nor communication"},
-      {"idle_ns", "idle", Type::kDuration, "Time without any device work, between the first start and the last end"},
-      {"idle_share", "idle", Type::kShare, "Idle as a share of the span"}};
-}
-
 Table exact_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
-  Table table("temporal-breakdown", "Where each device's time went", temporal_breakdown_columns());
+  Table table(declared_table("temporal-breakdown/temporal-breakdown"));
   for (const DeviceTime& b : ranks) {
     if (!b.any) continue;
     const auto share = [&](int64_t part) { return share_of(part, b.span_ns); };
@@ -37,15 +21,7 @@ Table exact_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
 }
 
 Table hta_temporal_breakdown_table(const std::vector<DeviceTime>& ranks) {
-  Table table("temporal-breakdown", "Temporal breakdown (HTA)",
-              {{"rank", "rank", Type::kInteger, ""},
-               {"idle_time(us)", "idle time", Type::kReal, ""},
-               {"compute_time(us)", "compute time", Type::kReal, ""},
-               {"non_compute_time(us)", "non-compute time", Type::kReal, ""},
-               {"kernel_time(us)", "kernel time", Type::kReal, ""},
-               {"idle_time_pctg", "idle %", Type::kReal, ""},
-               {"compute_time_pctg", "compute %", Type::kReal, ""},
-               {"non_compute_time_pctg", "non-compute %", Type::kReal, ""}});
+  Table table(declared_table("temporal-breakdown/temporal-breakdown/hta"));
   for (const DeviceTime& b : ranks) {
     const double span = to_us(b.span_ns);
     const auto percent = [&](int64_t ns) { return round_to(100 * to_us(ns) / span, 2); };
@@ -73,12 +49,10 @@ Result<AnalysisResult> run_temporal_breakdown(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis temporal_breakdown_analysis = {
-    .name = "temporal-breakdown",
-    .summary = "computing, other work and idle time of every device",
-    .tables = {{"temporal-breakdown", "one row per rank", temporal_breakdown_columns}},
-    .run = run_temporal_breakdown,
-    .needs = AnalysisNeeds::kTorch,
-    .compat = "hta"};
+extern const Analysis temporal_breakdown_analysis = {.name = "temporal-breakdown",
+                                                     .summary = "computing, other work and idle time of every device",
+                                                     .run = run_temporal_breakdown,
+                                                     .needs = AnalysisNeeds::kTorch,
+                                                     .compat = "hta"};
 
 }  // namespace stageline

@@ -17,71 +17,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
-std::vector<ColumnSpec> with_rank(std::vector<ColumnSpec> columns, bool by_step) {
-  if (by_step)
-    columns.insert(columns.begin(),
-                   {"step", "step", Type::kInteger,
-                    "ProfilerStep number; unknown when no step was recorded and everything is one step"});
-  columns.insert(columns.begin(), {"rank", "rank", Type::kInteger, "Global rank"});
-  return columns;
-}
-
-std::vector<ColumnSpec> tb_overlap_columns(bool by_step) {
-  return with_rank(
-      {{"step_ns", "step", Type::kDuration, "Length of the step, up to the end of the device work that it launched"},
-       {"computation_ns", "computation", Type::kDuration,
-        "Computation kernels with no communication at the same time; without a device: operators"},
-       {"overlap_ns", "overlapping", Type::kDuration, "Computation and communication at the same time"},
-       {"communication_ns", "communication", Type::kDuration, "Communication while nothing is computed"},
-       {"other_ns", "other", Type::kDuration, "Time with neither of them"},
-       {"hidden_share", "hidden", Type::kShare, "Overlapping as a share of all communication"}},
-      by_step);
-}
-
-std::vector<ColumnSpec> tb_wait_columns(bool by_step) {
-  return with_rank(
-      {{"transfer_ns", "data transfer", Type::kDuration,
-        "Union of the transfer times, each as long as on the rank with the shortest call"},
-       {"synchronizing_ns", "synchronizing", Type::kDuration,
-        "The rest of collectives found on several ranks: waiting for other ranks"},
-       {"unknown_ns", "unknown", Type::kDuration, "Communication without a counterpart on another rank of the trace"},
-       {"synchronizing_share", "synchronizing", Type::kShare,
-        "Share of the time of collectives found on several ranks"},
-       {"message_transfer_ns", "messages' transfer", Type::kDuration, "Sends and receives: part of data transfer"},
-       {"message_wait_ns", "messages' waiting", Type::kDuration, "Sends and receives: part of synchronizing"}},
-      by_step);
-}
-
-std::vector<ColumnSpec> tb_collectives_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"collective", "collective", Type::kText, "Collective, else the annotation, else the kernel's name"},
-      {"count", "calls", Type::kInteger, "Kernels; of libraries that work on the host, calls"},
-      {"bytes", "bytes", Type::kInteger,
-       "Bytes that went in or came out, whichever is larger, over the calls that tell them"},
-      {"mean_bytes", "mean bytes", Type::kInteger, ""},
-      {"latency_ns", "latency", Type::kDuration, "Sum over all calls of waiting and transfer"},
-      {"mean_latency_ns", "mean latency", Type::kDuration, ""},
-      {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
-      {"transfer_ns", "transfer", Type::kDuration, "Sum over these calls of the shortest duration among their ranks"},
-      {"mean_transfer_ns", "mean transfer", Type::kDuration, ""},
-      {"synchronizing_ns", "synchronizing", Type::kDuration, "Sum over these calls of the rest"}};
-}
-
-std::vector<ColumnSpec> tb_sizes_columns() {
-  return {{"collective", "collective", Type::kText, ""},
-          {"size_class", "size", Type::kText, "Size class of the bytes that went in or came out, whichever is larger"},
-          {"count", "calls", Type::kInteger, "Number of calls on all ranks"},
-          {"mean_bytes", "mean bytes", Type::kInteger, ""},
-          {"mean_latency_ns", "mean latency", Type::kDuration, ""},
-          {"joined_count", "joined", Type::kInteger, "Calls with a counterpart on another rank"},
-          {"mean_transfer_ns", "mean transfer", Type::kDuration, "Mean transfer time of these calls"},
-          {"algorithm_gbps", "GB/s", Type::kReal, "Bytes divided by transfer time, over calls with a counterpart"},
-          {"bus_gbps", "bus GB/s", Type::kReal, "The same times the factor that nccl-tests uses for the group's size"}};
-}
-
 void add_overlap(Table& table, int32_t rank, const int64_t* step, int64_t step_ns, const TbOverlap& o) {
   std::vector<Table::Value> row = {int64_t{rank}};
   if (step) row.emplace_back(*step);
@@ -164,7 +99,7 @@ struct CallSum {
 };
 
 Table collectives_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
-  Table table("collectives", "Collectives and messages", tb_collectives_columns());
+  Table table(declared_table("tb-distributed/collectives"));
   const StringPool& names = run.torch.trace->names;
   for (const TbRankWork& r : ranks) {
     std::map<std::string_view, CallSum> sums;
@@ -181,7 +116,7 @@ Table collectives_table(const TbRun& run, const std::vector<TbRankWork>& ranks) 
 }
 
 Table sizes_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
-  Table table("collectives-by-size", "Collectives by size of message, all ranks", tb_sizes_columns());
+  Table table(declared_table("tb-distributed/collectives-by-size"));
   const StringPool& names = run.torch.trace->names;
   std::map<std::pair<std::string_view, size_t>, CallSum> sums;
   for (const TbRankWork& r : ranks)
@@ -200,10 +135,10 @@ Table sizes_table(const TbRun& run, const std::vector<TbRankWork>& ranks) {
 }
 
 std::vector<Table> distributed_tables(const TbRun& run, const std::vector<TbRankWork>& ranks, bool brief) {
-  Table overlap("overlap", "Computation and communication, the mean step", tb_overlap_columns(false));
-  Table waits("waits", "Waiting and transfer, the mean step", tb_wait_columns(false));
-  Table overlap_steps("overlap-by-step", "Computation and communication by step", tb_overlap_columns(true));
-  Table wait_steps("waits-by-step", "Waiting and transfer by step", tb_wait_columns(true));
+  Table overlap(declared_table("tb-distributed/overlap"));
+  Table waits(declared_table("tb-distributed/waits"));
+  Table overlap_steps(declared_table("tb-distributed/overlap-by-step"));
+  Table wait_steps(declared_table("tb-distributed/waits-by-step"));
   for (const TbRankWork& r : ranks) {
     add_means(r, overlap, waits);
     for (size_t i = 0; i < r.steps.size() && !brief; ++i) {
@@ -229,8 +164,7 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = tb_work(tb, tb_rank(tb, tb.torch.parts[k])); });
   AnalysisResult result;
   const TbJoin join = join_work(ranks, input.trace->clock == ClockState::kShared);
-  if (input.for_report &&
-      std::all_of(ranks.begin(), ranks.end(), [](const TbRankWork& rank) { return rank.calls.empty(); }))
+  if (input.for_report && std::ranges::all_of(ranks, [](const TbRankWork& rank) { return rank.calls.empty(); }))
     return result;  // nothing was communicated, which is not a flaw
   result.tables = distributed_tables(tb, ranks, input.for_report);
   if (join.alone > 0 && ranks.size() > 1) result.notes.add(problem::tb_collectives_alone, {}, join.alone);
@@ -243,13 +177,6 @@ Result<AnalysisResult> run_tb_distributed(const AnalysisInput& input) {
 extern const Analysis tb_distributed_analysis = {
     .name = "tb-distributed",
     .summary = "computation, communication and overlap of every rank; waiting and transfer; statistics of collectives",
-    .tables = {{"overlap", "one row per rank: the mean step", [] { return tb_overlap_columns(false); }},
-               {"waits", "one row per rank: waiting and transfer of the mean step",
-                [] { return tb_wait_columns(false); }},
-               {"collectives", "one row per rank and collective", tb_collectives_columns},
-               {"collectives-by-size", "one row per collective and size of message, all ranks", tb_sizes_columns},
-               {"overlap-by-step", "one row per rank and step", [] { return tb_overlap_columns(true); }},
-               {"waits-by-step", "one row per rank and step", [] { return tb_wait_columns(true); }}},
     .run = run_tb_distributed,
     .needs = AnalysisNeeds::kTorch};
 

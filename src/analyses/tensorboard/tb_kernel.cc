@@ -58,7 +58,7 @@ std::vector<const TorchRow*> kernel_rows(const TbRun& run, const TorchRank& rank
   std::vector<const TorchRow*> rows;
   for (const TorchRow& row : rank.rows)
     if (run.is_kernel(rank, row)) rows.push_back(&row);
-  std::sort(rows.begin(), rows.end(), [](const TorchRow* a, const TorchRow* b) {
+  std::ranges::sort(rows, [](const TorchRow* a, const TorchRow* b) {
     return a->start_ns != b->start_ns ? a->start_ns < b->start_ns : a->index < b->index;
   });
   return rows;
@@ -104,7 +104,7 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
     return std::tuple(names.text(s.key.name), names.text(s.key.op), names.text(s.key.grid), names.text(s.key.block),
                       s.key.registers, s.key.shared_bytes, s.key.kind);
   };
-  std::sort(out.sums.begin(), out.sums.end(), [&](const Sum& a, const Sum& b) {
+  std::ranges::sort(out.sums, [&](const Sum& a, const Sum& b) {
     return a.total_ns != b.total_ns ? a.total_ns > b.total_ns : texts(a) < texts(b);
   });
   return out;
@@ -113,42 +113,8 @@ RankKernels kernels_of(const TbRun& run, const TorchRank& rank, bool by_launch) 
 // Kernels without a duration have no weight, so their mean is NaN.
 double weighted_mean(const Weighted& mean) { return mean.weight > 0 ? mean.sum / mean.weight : NAN; }
 
-std::vector<ColumnSpec> launch_columns() {
-  return {{"operator", "operator", Type::kText, "The innermost operator that launched it"},
-          {"grid", "grid", Type::kText, "Blocks in three dimensions"},
-          {"block", "block", Type::kText, "Threads of a block in three dimensions"},
-          {"registers_per_thread", "registers", Type::kInteger, "Per thread"},
-          {"shared_bytes", "shared memory", Type::kInteger, "Bytes of a block, static and dynamic"},
-          {"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"},
-          {"operator_eligible", "operator eligible", Type::kText,
-           "\"yes\" where the operator's kernels can use them with the right types"}};
-}
-
-std::vector<ColumnSpec> tb_kernels_columns(bool by_launch) {
-  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
-                                     {"name", "name", Type::kText, ""},
-                                     {"kernel_type", "kind", Type::kText, "docs/analyses/kernel-classes.md"}};
-  if (by_launch)
-    for (ColumnSpec& column : launch_columns()) columns.push_back(std::move(column));
-  else
-    columns.push_back({"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"});
-  for (ColumnSpec column :
-       {ColumnSpec{"count", "calls", Type::kInteger, ""}, ColumnSpec{"sum_ns", "total", Type::kDuration, ""},
-        ColumnSpec{"sum_share", "share", Type::kShare, "Share of the sum over all kernels of the rank"},
-        ColumnSpec{"mean_ns", "mean", Type::kDuration, "Mean of one call, to the nanosecond"},
-        ColumnSpec{"max_ns", "longest", Type::kDuration, ""}, ColumnSpec{"min_ns", "shortest", Type::kDuration, ""},
-        ColumnSpec{
-            "mean_blocks_per_sm", "blocks per SM", Type::kReal,
-            "Mean weighted by duration, over the calls that have the value; below 1 the kernel cannot fill the device"},
-        ColumnSpec{"mean_occupancy_share", "occupancy", Type::kShare,
-                   "Estimated achieved occupancy, weighted by duration, over the calls that have the value"}})
-    columns.push_back(std::move(column));
-  return columns;
-}
-
 Table kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool by_launch) {
-  Table table(by_launch ? "kernels-by-operator" : "kernels", by_launch ? "Kernels by operator and launch" : "Kernels",
-              tb_kernels_columns(by_launch));
+  Table table(declared_table(by_launch ? "tb-kernel/kernels-by-operator" : "tb-kernel/kernels"));
   const StringPool& names = run.torch.trace->names;
   const auto yes = [](bool is) { return std::string(is ? "yes" : "no"); };
   const auto known = [](int64_t value) { return value < 0 ? kNullInteger : value; };
@@ -180,14 +146,7 @@ Table kernel_table(const TbRun& run, const std::vector<RankKernels>& ranks, bool
 // kernels that have these values.
 Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
   constexpr size_t kMaxPerRank = 40;
-  Table table(
-      "kernel-use", "Kernels by tensor cores and occupancy",
-      {{"rank", "rank", Type::kInteger, "Global rank"},
-       {"name", "name", Type::kText, ""},
-       {"sum_ns", "total", Type::kDuration, ""},
-       {"tensor_cores", "tensor cores", Type::kText, "\"yes\" where the kernel's name says so"},
-       {"mean_blocks_per_sm", "blocks per SM", Type::kReal, "Below 1 the kernel cannot fill the device"},
-       {"mean_occupancy_share", "occupancy", Type::kShare, "Estimated achieved occupancy, weighted by duration"}});
+  Table table(declared_table("tb-kernel/kernel-use/report"));
   for (const RankKernels& rank : ranks) {
     size_t shown = 0;
     for (const Sum& s : rank.sums) {
@@ -224,14 +183,7 @@ extern const Analysis tb_kernel_analysis = {
     .name = "tb-kernel",
     .summary =
         "kernels with tensor-core use, blocks per SM and occupancy, as TensorBoard's profiler plugin listed them",
-    .tables = {{"kernels", "one row per rank and kernel name, longest total first",
-                [] { return tb_kernels_columns(false); }},
-               {"kernels-by-operator", "with --group-by kernel-and-operator: also by operator and launch sizes",
-                [] { return tb_kernels_columns(true); }}},
     .run = run_tb_kernel,
-    .needs = AnalysisNeeds::kTorch,
-    .options = {{"group-by", "TEXT",
-                 "kernel (the default), or kernel-and-operator: operator, grid, block, registers too",
-                 "kernel,kernel-and-operator"}}};
+    .needs = AnalysisNeeds::kTorch};
 
 }  // namespace stageline

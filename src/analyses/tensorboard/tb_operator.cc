@@ -46,9 +46,9 @@ RankOperators operators_of(const TbRun& run, const FunctionNames& names, const T
     sum.total.self_tensor_ns += call.self_tensor_ns;
     sum.total.eligible |= call.eligible;
   });
-  out.any_device = std::any_of(rank.rows.begin(), rank.rows.end(), [](const TorchRow& row) { return row.on_device; });
+  out.any_device = std::ranges::any_of(rank.rows, [](const TorchRow& row) { return row.on_device; });
   const StringPool& texts = run.torch.trace->names;
-  std::sort(out.sums.begin(), out.sums.end(), [&](const Sum& a, const Sum& b) {
+  std::ranges::sort(out.sums, [&](const Sum& a, const Sum& b) {
     const int64_t left = out.any_device ? a.total.self_device_ns : a.total.self_host_ns;
     const int64_t right = out.any_device ? b.total.self_device_ns : b.total.self_host_ns;
     if (left != right) return left > right;
@@ -63,32 +63,8 @@ std::string shape_of(const StringPool& names, StringId dims) {
   return dims == 0 ? "[]" : std::string(names.text(dims));
 }
 
-std::vector<ColumnSpec> tb_operators_columns(bool by_shape) {
-  std::vector<ColumnSpec> columns = {{"rank", "rank", Type::kInteger, "Global rank"},
-                                     {"name", "operator", Type::kText, ""}};
-  if (by_shape)
-    columns.push_back(
-        {"input_shape", "input shape", Type::kText, "One list per argument; [] also where none was kept"});
-  for (ColumnSpec column :
-       {ColumnSpec{"count", "calls", Type::kInteger, ""},
-        ColumnSpec{"self_device_ns", "device self", Type::kDuration, "Device work that it launched itself, summed"},
-        ColumnSpec{"device_ns", "device total", Type::kDuration,
-                   "Device work including that of the operators it calls"},
-        ColumnSpec{"self_host_ns", "host self", Type::kDuration,
-                   "Host time without the operators and runtime calls that it makes"},
-        ColumnSpec{"host_ns", "host total", Type::kDuration, ""},
-        ColumnSpec{"tensor_core_eligible", "eligible", Type::kText,
-                   "\"yes\" where it, or what it calls, can use tensor cores with the right types"},
-        ColumnSpec{"self_tensor_core_share", "tensor cores self", Type::kShare,
-                   "Share of tensor cores in its own device work"},
-        ColumnSpec{"tensor_core_share", "tensor cores total", Type::kShare,
-                   "Share of tensor cores in all its device work"}})
-    columns.push_back(std::move(column));
-  return columns;
-}
-
 Table operator_table(const TbRun& run, const std::vector<RankOperators>& ranks, bool by_shape) {
-  Table table(by_shape ? "operators-by-shape" : "operators", "Operators", tb_operators_columns(by_shape));
+  Table table(declared_table(by_shape ? "tb-operator/operators-by-shape" : "tb-operator/operators"));
   for (const RankOperators& rank : ranks)
     for (const Sum& s : rank.sums) {
       const TbOperator& t = s.total;
@@ -123,14 +99,8 @@ Result<AnalysisResult> run_tb_operator(const AnalysisInput& input) {
 extern const Analysis tb_operator_analysis = {
     .name = "tb-operator",
     .summary = "operators with host, device and tensor-core time, as TensorBoard's profiler plugin listed them",
-    .tables = {{"operators", "one row per rank and operator, longest device time of its own first",
-                [] { return tb_operators_columns(false); }},
-               {"operators-by-shape", "with --group-by operator-and-shape: also by input shapes",
-                [] { return tb_operators_columns(true); }}},
     .run = run_tb_operator,
     .needs = AnalysisNeeds::kTorch,
-    .options = {{"group-by", "TEXT", "operator (the default), or operator-and-shape: input shapes too",
-                 "operator,operator-and-shape"}},
     .in_report = false};
 
 }  // namespace stageline

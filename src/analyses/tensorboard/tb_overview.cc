@@ -12,16 +12,8 @@
 namespace stageline {
 namespace {
 
-std::vector<ColumnSpec> step_averages_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"category", "category", Type::kText,
-           "By priority: an instant belongs to the first category that covers it; they add up to the step"},
-          {"time_ns", "time", Type::kDuration, "Mean over the steps, to the nanosecond"},
-          {"time_share", "share", Type::kShare, "Share of the mean step"}};
-}
-
 Table averages_table(const std::vector<TbOverview>& ranks) {
-  Table table("step-averages", "The average step of every rank", step_averages_columns());
+  Table table(declared_table("tb-overview/step-averages"));
   for (const TbOverview& r : ranks) {
     if (r.steps.empty()) continue;
     const double total = r.average_ns(r.total_ns);
@@ -35,23 +27,8 @@ Table averages_table(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> step_breakdown_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"step", "step", Type::kInteger, "ProfilerStep number; unknown: none was recorded, all is one step"},
-      {"total_ns", "step", Type::kDuration, "Length of the step, up to the end of the device work that it launched"},
-      {"kernel_ns", "Kernel", Type::kDuration, "Computation kernels, union over streams"},
-      {"memcpy_ns", "Memcpy", Type::kDuration, "Copies while no kernel runs"},
-      {"memset_ns", "Memset", Type::kDuration, "Memsets, with nothing named before over them"},
-      {"communication_ns", "Communication", Type::kDuration, "Communication with nothing named before over it"},
-      {"runtime_ns", "Runtime", Type::kDuration, "Runtime and driver calls while the device does nothing"},
-      {"data_loader_ns", "DataLoader", Type::kDuration, "Waiting for input, nothing named before over it"},
-      {"cpu_exec_ns", "CPU Exec", Type::kDuration, "Operators and annotations, nothing named before over them"},
-      {"other_ns", "Other", Type::kDuration, "Time in none of these categories"}};
-}
-
 Table steps_table(const std::vector<TbOverview>& ranks) {
-  Table table("step-breakdown", "Steps by category", step_breakdown_columns());
+  Table table(declared_table("tb-overview/step-breakdown"));
   for (const TbOverview& r : ranks)
     for (size_t i = 0; i < r.steps.size(); ++i) {
       std::vector<Table::Value> row = {int64_t{r.rank}, r.steps[i].number, r.steps[i].length_ns()};
@@ -61,22 +38,8 @@ Table steps_table(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> device_utilization_columns() {
-  return {
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"device", "device", Type::kInteger, "Number within the machine"},
-      {"name", "name", Type::kText, ""},
-      {"kernel_count", "kernels", Type::kInteger, ""},
-      {"utilization_share", "utilisation", Type::kShare, "Share of the time of all steps in which some kernel runs"},
-      {"sm_efficiency_share", "SM efficiency", Type::kShare,
-       "Estimate: min(1, blocks per SM of what runs), over the time of all steps"},
-      {"occupancy_share", "occupancy", Type::kShare, "Est. achieved occupancy, mean by kernel time"},
-      {"tensor_core_share", "tensor cores", Type::kShare,
-       "Kernel time of kernels whose name says that they use tensor or matrix cores"}};
-}
-
 Table devices_table(const std::vector<TbOverview>& ranks) {
-  Table table("device-utilization", "How busy and how full the devices were", device_utilization_columns());
+  Table table(declared_table("tb-overview/device-utilization"));
   for (const TbOverview& r : ranks)
     for (const TbDevice& d : r.devices)
       table.add_row({int64_t{r.rank}, d.number, d.name, d.kernel_count, d.utilization, d.sm_efficiency, d.occupancy,
@@ -84,15 +47,8 @@ Table devices_table(const std::vector<TbOverview>& ranks) {
   return table;
 }
 
-std::vector<ColumnSpec> recommendations_columns() {
-  return {{"rank", "rank", Type::kInteger, "Global rank"},
-          {"recommendation", "about", Type::kText, "docs/analyses/tb-overview.md"},
-          {"value_share", "share", Type::kShare, "The number on which the recommendation is based"},
-          {"text", "what to try", Type::kText, ""}};
-}
-
 Table advice_table(const std::vector<TbOverview>& ranks) {
-  Table table("recommendations", "What to try", recommendations_columns());
+  Table table(declared_table("tb-overview/recommendations"));
   for (const TbOverview& r : ranks)
     for (const TbAdvice& advice : tb_advice(r))
       table.add_row({int64_t{r.rank}, std::string(advice.id), advice.share, advice.text});
@@ -121,12 +77,6 @@ Result<AnalysisResult> run_tb_overview(const AnalysisInput& input) {
 extern const Analysis tb_overview_analysis = {
     .name = "tb-overview",
     .summary = "steps by kernel, copy, communication, runtime, input, CPU; device utilisation; what to try",
-    .tables = {{"step-averages", "one row per rank and category: the mean step", step_averages_columns},
-               {"step-breakdown", "one row per rank and step", step_breakdown_columns},
-               {"device-utilization",
-                "one row per rank and device: utilisation, SM efficiency, occupancy, tensor cores",
-                device_utilization_columns},
-               {"recommendations", "one row per rank and recommendation", recommendations_columns}},
     .run = run_tb_overview,
     .needs = AnalysisNeeds::kTorch};
 

@@ -17,33 +17,9 @@ namespace {
 
 constexpr double kMinShare = 0.01;  // share of the theory's span below which a cell is not listed
 
-std::vector<ColumnSpec> theory_ranks_columns() {
-  return {{"step", "step", Type::kInteger, "Step number as the source has it"},
-          kPipelineColumn,
-          {"stage", "stage", Type::kInteger, "Pipeline stage"},
-          {"rank", "rank", Type::kInteger, "Global rank"},
-          {"theory_span_ns", "pipeline in theory", Type::kDuration,
-           "Span of the replica's pipeline in theory: its schedule with mean durations and no latency"},
-          {"span_ns", "pipeline", Type::kDuration,
-           "First start to last end of the replica's compute cells; empty without a common clock"},
-          {"theory_span_bubble_ns", "span bubble in theory", Type::kDuration, "Theory's span minus theory's busy"},
-          {"span_bubble_ns", "span bubble", Type::kDuration,
-           "The replica's span minus this rank's busy; empty without a common clock"},
-          {"theory_inner_bubble_ns", "inner bubble in theory", Type::kDuration,
-           "In theory: the rank's first start to last end, minus busy"},
-          {"inner_bubble_ns", "inner bubble", Type::kDuration, "The same as it was"},
-          {"theory_busy_ns", "busy in theory", Type::kDuration, "Sum of the rank's cells in theory"},
-          {"busy_ns", "busy", Type::kDuration, "Union of its compute cells"},
-          {"late_end_ns", "ends late by", Type::kDuration, "Its last end minus theory's"},
-          {"own_pace", "own pace", Type::kInteger,
-           "1: some stage of this step was faster or slower than its means by more than noise; its theory takes "
-           "the step's "
-           "own means"}};
-}
-
 // Returns the bubbles of every rank, both of the replay and as measured.
 Table ranks_theory_table(const Trace& trace, const TheoryRun& run, const PipelineSums& sums) {
-  Table table("theory-ranks", "Theory and fact, by step and rank", in_words_of(trace, theory_ranks_columns()));
+  Table table(in_words_of(trace, declared_table("theory/theory-ranks")));
   size_t r = 0, s = 0;
   const Theory& theory = run.theory;
   // Lists are ordered by step, replica, part; sums by step, part. So both are walked step by step.
@@ -83,20 +59,8 @@ Table ranks_theory_table(const Trace& trace, const TheoryRun& run, const Pipelin
   return table;
 }
 
-std::vector<ColumnSpec> phases_columns() {
-  return {{"step", "step", Type::kInteger, "Step number as the source has it"},
-          kPipelineColumn,
-          {"stage", "stage", Type::kInteger, "Pipeline stage; empty: the whole pipeline of the replica"},
-          {"rank", "rank", Type::kInteger, "Global rank; empty: the whole pipeline of the replica"},
-          {"start_ns", "start", Type::kTime, "First start of a compute cell"},
-          {"warm_up_ns", "warm-up", Type::kDuration, "From there to the first backward (B or I)"},
-          {"steady_ns", "steady", Type::kDuration, "From there to the end of the last forward, if that is later"},
-          {"cool_down_ns", "cool-down", Type::kDuration, "From there to the last end"},
-          {"steady_share", "steady", Type::kShare, "Steady as a share of the three"}};
-}
-
 Table phases_table(const Trace& trace) {
-  Table table("phases", "Phases, by step and rank", in_words_of(trace, phases_columns()));
+  Table table(in_words_of(trace, declared_table("theory/phases")));
   const auto add = [&](int32_t step, int32_t dp, int32_t stage, int64_t rank, const auto& p) {
     table.add_row(
         {int64_t{step}, known_integer(dp), known_integer(stage), rank, p.start_ns, p.steady_ns - p.start_ns,
@@ -118,31 +82,8 @@ Table phases_table(const Trace& trace) {
   return table;
 }
 
-std::vector<ColumnSpec> late_cells_columns() {
-  return {
-      {"step", "step", Type::kInteger, "Step number as the source has it"},
-      kPipelineColumn,
-      {"stage", "stage", Type::kInteger, "Pipeline stage"},
-      {"rank", "rank", Type::kInteger, "Global rank"},
-      {"cell", "cell", Type::kText, "Kind, micro-batch and, with several, chunk"},
-      {"theory_start_ns", "theory", Type::kTime, "When it would start in theory"},
-      {"start_ns", "start", Type::kTime, "When it started"},
-      {"late_ns", "late by", Type::kDuration, "Start minus theory"},
-      {"reason", "reason", Type::kText,
-       "What held it up longest: producer (its input's cell ended late), rank (its own rank was busy), message "
-       "(a recorded message came late), blocked (its rank sat in another send or receive), launch (its host launched "
-       "it late), unexplained (nothing recorded says)"},
-      {"waited_for", "waited for", Type::kText, "The cell that was last to be ready"},
-      {"waited_rank", "of rank", Type::kInteger, "The rank of that cell"},
-      {"gap_ns", "gap", Type::kDuration, "Time between that cell's end and this one's start"},
-      {"message_ns", "message", Type::kDuration, "Of the gap: until its message was there"},
-      {"launch_ns", "launch", Type::kDuration, "Of the rest: until the host had launched it"},
-      {"blocked_ns", "blocked", Type::kDuration,
-       "Of the rest: its thread or stream was inside a send or receive of other work"}};
-}
-
 Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late) {
-  Table table("late-cells", "Cells that start later than theory says", in_words_of(trace, late_cells_columns()));
+  Table table(in_words_of(trace, declared_table("theory/late-cells")));
   const bool with_chunk = run.lists.chunks > 1;
   for (const LateCell& l : late.cells) {
     const Cell cell = trace.common_cell(l.cell);
@@ -158,18 +99,8 @@ Table late_table(const Trace& trace, const TheoryRun& run, const LateCells& late
   return table;
 }
 
-std::vector<ColumnSpec> late_reasons_columns() {
-  return {{"stage", "stage", Type::kInteger, "Pipeline stage"},
-          {"reason", "reason", Type::kText, "As in late-cells"},
-          {"count", "cells", Type::kInteger, "Cells that start late for it, by however little"},
-          {"mean_late_ns", "mean", Type::kDuration, "Mean of start minus theory"},
-          {"max_late_ns", "most", Type::kDuration, "Largest start minus theory"},
-          {"gap_ns", "gaps", Type::kDuration,
-           "Sum of the time in which rank and input were ready and the cell had not begun"}};
-}
-
 Table reasons_table(const LateCells& late) {
-  Table table("late-reasons", "Why cells start late, by stage", late_reasons_columns());
+  Table table(declared_table("theory/late-reasons"));
   for (size_t s = 0; s < late.by_stage.size(); ++s)
     for (size_t r = 0; r < kLateReasons; ++r) {
       const LateSum& sum = late.by_stage[s][r];
@@ -180,18 +111,8 @@ Table reasons_table(const LateCells& late) {
   return table;
 }
 
-std::vector<ColumnSpec> theory_loss_columns() {
-  return {{"part", "part", Type::kText,
-           "theory, and what is added along the chain of waits that leads to the last cell: cells longer than "
-           "their mean, late messages, late launches, sends and receives of other work that the rank sat in, gaps that "
-           "nothing explains; slack: theory's longest chain is another one, longer by this. They add up to the "
-           "span"},
-          {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
-          {"share", "of the span", Type::kShare, "As a share of the span"}};
-}
-
 Table chain_table(const LateChain& c) {
-  Table table("theory-loss", "Where a step's time beyond theory went, mean a step and replica", theory_loss_columns());
+  Table table(declared_table("theory/theory-loss"));
   if (c.steps == 0) return table;
   const auto add = [&](const char* name, double ns) {
     table.add_row({std::string(name), std::llround(ns / c.steps), share_of(ns, c.actual_ns)});
@@ -241,16 +162,7 @@ extern const Analysis theory_analysis = {
     .name = "theory",
     .summary =
         "the recognised schedule, simulated with mean durations, next to the run: bubbles, phases, cells that are late and why",
-    .tables = {{"theory-loss", "where the time beyond theory went; adds up to the span", theory_loss_columns},
-               {"theory-ranks", "one row per step and rank: span and inner bubble, in theory and as they were",
-                theory_ranks_columns},
-               {"phases", "warm-up, steady and cool-down of every rank, and of each replica's pipeline",
-                phases_columns},
-               {"late-reasons", "one row per stage and reason", late_reasons_columns},
-               {"late-cells", "one row per cell that starts late: by how much, why, and after which cell",
-                late_cells_columns}},
     .run = run_theory,
-    .options = {{"least", "TIME", "Cells less late than this are not listed; default 1 % of the span in theory", ""}},
     .across_ranks = true};
 
 }  // namespace stageline

@@ -77,7 +77,7 @@ void choose_ranks(Side& a, Side& b, const DiffOptions& options, Diagnostics& not
   const auto rank_at = [](const Side& side, size_t p) { return side.run.trace->parts[p].rank; };
   const auto named = [&](Side& side, const std::vector<int32_t>& ranks) {
     for (const size_t p : side.run.parts)
-      if (std::find(ranks.begin(), ranks.end(), rank_at(side, p)) != ranks.end()) side.parts.push_back(p);
+      if (std::ranges::find(ranks, rank_at(side, p)) != ranks.end()) side.parts.push_back(p);
   };
   named(a, options.control_ranks);
   named(b, options.test_ranks);
@@ -98,7 +98,7 @@ void choose_ranks(Side& a, Side& b, const DiffOptions& options, Diagnostics& not
 std::vector<int64_t> steps_of(const Side& side, const std::vector<int32_t>& wanted) {
   std::vector<int64_t> out;
   for (const int64_t step : side.run.listed_steps)
-    if (wanted.empty() || std::find(wanted.begin(), wanted.end(), step) != wanted.end()) out.push_back(step);
+    if (wanted.empty() || std::ranges::find(wanted, step) != wanted.end()) out.push_back(step);
   if (wanted.empty() && side.run.drops_last_step) out.pop_back();
   return out;
 }
@@ -132,8 +132,7 @@ std::map<std::pair<StringId, Category>, Sums> rank_sums(const Side& side, size_t
   std::pair<StringId, Category> last{};
   for (const TorchRow& row : rank.rows) {
     if (!counts(row.category, devices)) continue;
-    if (!side.steps.empty() && !std::binary_search(side.steps.begin(), side.steps.end(), int64_t{row.iteration}))
-      continue;
+    if (!side.steps.empty() && !std::ranges::binary_search(side.steps, int64_t{row.iteration})) continue;
     if (const std::pair own{row.name, row.category}; sums == nullptr || own != last) {
       sums = &out[own];
       last = own;
@@ -183,35 +182,11 @@ std::vector<Compared> joined(const std::map<Key, Sums>& control, const std::map<
   }
   for (const auto& [key, sums] : test)
     if (!control.contains(key)) out.push_back({key, {}, sums});
-  std::sort(out.begin(), out.end(), [](const Compared& a, const Compared& b) {
+  std::ranges::sort(out, [](const Compared& a, const Compared& b) {
     const int64_t x = std::llabs(a.self_diff()), y = std::llabs(b.self_diff());
     return x != y ? x > y : a.key < b.key;
   });
   return out;
-}
-
-std::vector<ColumnSpec> compare_traces_columns() {
-  return {
-      {"name", "name", Type::kText, "Operator, call or kernel; addresses in names are left out"},
-      {"category", "category", Type::kText, "Category of the event"},
-      {"control_count", "control count", Type::kInteger, "Number of occurrences in the control run"},
-      {"test_count", "test count", Type::kInteger, "Number of occurrences in the test run"},
-      {"count_diff", "change", Type::kInteger, "Test − control"},
-      {"control_self_ns", "control own", Type::kDuration, "Own time in the control run, without what is nested in it"},
-      {"test_self_ns", "test own", Type::kDuration, "Own time in the test run"},
-      {"self_diff_ns", "change of own", Type::kDuration, "Test − control; rows are sorted by its size"},
-      {"self_ratio", "own ratio", Type::kRatio, "Test ÷ control"},
-      {"control_total_ns", "control whole", Type::kDuration, "Whole time in the control run, nested work included"},
-      {"test_total_ns", "test whole", Type::kDuration, "Whole time in the test run"},
-      {"total_diff_ns", "change of whole", Type::kDuration, "Test − control"}};
-}
-
-std::vector<ColumnSpec> ops_diff_columns() {
-  return {{"change", "change", Type::kText, "added, deleted, increased, decreased, unchanged"},
-          {"name", "name", Type::kText, "Operator, call or kernel"},
-          {"category", "category", Type::kText, "Category of the event"},
-          {"control_count", "control count", Type::kInteger, "Number of occurrences in the control run"},
-          {"test_count", "test count", Type::kInteger, "Number of occurrences in the test run"}};
 }
 
 Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOptions& options) {
@@ -234,13 +209,13 @@ Result<AnalysisResult> exact_trace_diff(const AnalysisInput& input, const DiffOp
                         "stageline info lists what there is");
   for (Side* side : {&control, &test}) side->run.drops_last_step = false;
   const std::vector<Compared> all = joined(side_sums(control, options), side_sums(test, options));
-  Table compared("compare-traces", "Two runs compared", compare_traces_columns());
+  Table compared(declared_table("trace-diff/compare-traces"));
   for (const Compared& c : all)
     compared.add_row({c.key.first, std::string(c.key.second), c.control.count, c.test.count,
                       c.test.count - c.control.count, c.control.self_ns, c.test.self_ns, c.self_diff(),
                       share_of(c.test.self_ns, c.control.self_ns), c.control.total_ns, c.test.total_ns,
                       c.test.total_ns - c.control.total_ns});
-  Table lists("ops-diff", "Operators by change of count", ops_diff_columns());
+  Table lists(declared_table("trace-diff/ops-diff"));
   for (const std::string_view change : {"added", "deleted", "increased", "decreased", "unchanged"})
     for (const Compared& c : all)
       if (c.change() == change)
@@ -271,21 +246,10 @@ Result<AnalysisResult> run_trace_diff(const AnalysisInput& input) {
 
 }  // namespace
 
-extern const Analysis trace_diff_analysis = {
-    .name = "trace-diff",
-    .summary = "two runs compared, operator by operator",
-    .tables = {{"compare-traces", "one row per operator, largest change first", compare_traces_columns},
-               {"ops-diff", "operators that came, went, or changed in number", ops_diff_columns}},
-    .run = run_trace_diff,
-    .needs = AnalysisNeeds::kTwoRuns,
-    .options = {{"control", "PATH", "The run to compare with", ""},
-                {"test", "PATH", "The run that is new", ""},
-                {"control-rank", "LIST", "Ranks of the control run; default those that both runs have", ""},
-                {"test-rank", "LIST", "Ranks of the test run; default those that both runs have", ""},
-                {"control-iteration", "LIST", "Profiler steps of the control run; default all, by position", ""},
-                {"test-iteration", "LIST", "Profiler steps of the test run; default all, by position", ""},
-                {"device-type", "SIDE", "Host operators (CPU), device work (GPU) or both; default ALL", "ALL,CPU,GPU"},
-                {"use-short-name", "BOOL", "Names without template arguments and parameters; default false", ""}},
-    .compat = "hta"};
+extern const Analysis trace_diff_analysis = {.name = "trace-diff",
+                                             .summary = "two runs compared, operator by operator",
+                                             .run = run_trace_diff,
+                                             .needs = AnalysisNeeds::kTwoRuns,
+                                             .compat = "hta"};
 
 }  // namespace stageline

@@ -32,36 +32,21 @@ class RunningSum {
   double sum_ = 0;
 };
 
-constexpr const char* kMeaning[kWaterfallParts] = {
-    "mean over the pipeline's ranks of the time in which they run F, B, I or W",
-    "cost of the order if all cells of a kind took the same time and messages took none",
-    "added by different means of stages and chunks; below 0: the slow ones are where no rank waits for them",
-    "added by cells that differ from the mean of their stage; below 0: the long ones fell where there was time",
-    "added by the time that messages between ranks take",
-    "late starts of work: launches, host work, other streams; below 0: cells started before their inputs were ready",
-    "before the first and after the last cell of the replica's pipeline: collectives, optimizer, waiting"};
-constexpr const char* kTailMeaning[kTailParts] = {
-    "before or after: until the last replica's pipeline has ended",
-    "before or after: some rank gathers parameters or exchanges gradients, or waits in it",
-    "before or after: some rank runs the optimizer, or waits in it, and none is in a collective",
-    "before or after: other recorded work", "before or after: nothing was recorded"};
-
-std::vector<ColumnSpec> waterfall_columns() {
-  return {{"part", "part", Type::kText,
-           "compute to late starts add up to the pipeline, with what is before and after it to the step"},
-          {"within", "within", Type::kText, "The row that it is a piece of; empty: it is one of the sum"},
-          {"mean_ns", "time", Type::kDuration, "Mean over steps and replicas, without outlier steps"},
-          {"pipeline_share", "of the pipeline", Type::kShare, "As a share of the span of the replica's compute cells"},
-          {"step_share", "of the step", Type::kShare, "As a share of the step's span"},
-          {"meaning", "what it is", Type::kText, "What the part says"}};
+// The columns of the table of steps that have these parts; their help says what a part is.
+constexpr std::string_view kPartColumns[kWaterfallParts] = {"compute_ns", "schedule_ns", "imbalance_ns", "jitter_ns",
+                                                            "latency_ns", "rest_ns",     "tail_ns"};
+constexpr std::string_view kTailColumns[kTailParts] = {"tail_replicas_ns", "tail_collectives_ns", "tail_optimizer_ns",
+                                                       "tail_other_ns", "tail_idle_ns"};
+const std::string& meaning_of(std::string_view column) {
+  return std::ranges::find(declared_table("waterfall/waterfall-steps").columns, column, &ColumnSpec::name)->help;
 }
 
 Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepMean& usual, bool with_gaps) {
-  Table table("waterfall", "Where the time of a step goes, mean over steps and replicas", waterfall_columns());
+  Table table(declared_table("waterfall/waterfall"));
   const auto add = [&](std::string_view name, std::string_view within, int64_t ns, double exact, bool pipeline,
-                       const char* meaning) {
+                       const std::string& meaning) {
     table.add_row({std::string(name), std::string(within), ns, pipeline ? share_of(exact, mean.pipeline_ns) : kNaN,
-                   share_of(exact, mean.span_ns), std::string(meaning)});
+                   share_of(exact, mean.span_ns), meaning});
   };
   if (w.steps.empty()) return table;
   RunningSum sum;
@@ -70,7 +55,8 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepMean&
     if (part == WaterfallPart::kTail)
       add("pipeline", "", whole_ns(mean.pipeline_ns), mean.pipeline_ns, true,
           "the sum so far: the span of the compute cells");
-    add(waterfall_part_name(part), "", sum.next(mean.part_ns[k]), mean.part_ns[k], k < kPipelineParts, kMeaning[k]);
+    add(waterfall_part_name(part), "", sum.next(mean.part_ns[k]), mean.part_ns[k], k < kPipelineParts,
+        meaning_of(kPartColumns[k]));
     if (part == WaterfallPart::kSchedule && !std::isnan(mean.order_ns))
       add("from the order", "schedule bubble", whole_ns(mean.order_ns), mean.order_ns, true,
           "of the schedule bubble: extra cost of the recorded order over that of the recognised schedule");
@@ -80,7 +66,7 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepMean&
     for (size_t t = 0; t < kTailParts && part == WaterfallPart::kTail; ++t)
       if (!std::isnan(mean.tail_ns[t]))
         add(tail_part_name(static_cast<TailPart>(t)), waterfall_part_name(part), whole_ns(mean.tail_ns[t]),
-            mean.tail_ns[t], false, kTailMeaning[t]);
+            mean.tail_ns[t], false, meaning_of(kTailColumns[t]));
   }
   add("step", "", whole_ns(mean.span_ns), mean.span_ns, false, "the sum of all: the span of the step");
   if (!with_gaps) return table;
@@ -92,20 +78,8 @@ Table means_table(const Waterfall& w, const WaterfallStep& mean, const StepMean&
   return table;
 }
 
-std::vector<ColumnSpec> waterfall_periods_columns() {
-  return {
-      {"step", "before step", Type::kInteger, "The step that it comes before, right after the one numbered one lower"},
-      {"gap_ns", "gap", Type::kDuration,
-       "Last end of work (compute, collectives, optimizer) to its first start; below 0 where the steps overlap"},
-      {"long", "long", Type::kText, "yes: beyond the median gap by over 0.3 × the median step"},
-      {"phase", "longest in it", Type::kText, "Name of the rows of kind other that cover most of it; empty: none"},
-      {"phase_ns", "of that", Type::kDuration, "What they cover of it"},
-      {"rank", "rank", Type::kInteger, "The one rank that has such rows there; empty: several"},
-      {"unnamed_ns", "unnamed", Type::kDuration, "What no row covers"}};
-}
-
 Table periods_table(const Trace& trace, const StepPeriods& periods) {
-  Table table("waterfall-periods", "The time between steps", waterfall_periods_columns());
+  Table table(declared_table("waterfall/waterfall-periods"));
   for (size_t i = 0; i < periods.gaps.size(); ++i) {
     const StepGap& gap = periods.gaps[i];
     double named = 0;
@@ -119,36 +93,8 @@ Table periods_table(const Trace& trace, const StepPeriods& periods) {
   return table;
 }
 
-std::vector<ColumnSpec> waterfall_steps_columns() {
-  return {
-      {"step", "step", Type::kInteger, "Step number as the source has it"},
-      kPipelineColumn,
-      {"span_ns", "step", Type::kDuration, "Span of the step over all replicas"},
-      {"pipeline_ns", "pipeline", Type::kDuration, "First start to last end of the replica's compute cells"},
-      {"compute_ns", "compute", Type::kDuration, kMeaning[0]},
-      {"schedule_ns", "schedule bubble", Type::kDuration, kMeaning[1]},
-      {"order_ns", "from the order", Type::kDuration,
-       "Of the schedule bubble: what the order that ran costs more than that of the recognised schedule; empty where "
-       "that cannot be told"},
-      {"imbalance_ns", "stage imbalance", Type::kDuration, kMeaning[2]},
-      {"jitter_ns", "jitter", Type::kDuration, kMeaning[3]},
-      {"latency_ns", "message latency", Type::kDuration, kMeaning[4]},
-      {"held_ns", "held by receives", Type::kDuration,
-       "Of message latency: ranks sat in a receive though what it waits for was done long before"},
-      {"rest_ns", "late starts", Type::kDuration, kMeaning[5]},
-      {"tail_ns", "before and after", Type::kDuration, kMeaning[6]},
-      {"tail_replicas_ns", "replicas", Type::kDuration, kTailMeaning[0]},
-      {"tail_collectives_ns", "collectives", Type::kDuration, kTailMeaning[1]},
-      {"tail_optimizer_ns", "optimizer", Type::kDuration, kTailMeaning[2]},
-      {"tail_other_ns", "other", Type::kDuration, kTailMeaning[3]},
-      {"tail_idle_ns", "idle", Type::kDuration, kTailMeaning[4]},
-      {"outlier", "outlier", Type::kInteger,
-       "1: the step takes over 1.3× the median step and is no part of the means"}};
-}
-
 Table steps_waterfall_table(const Trace& trace, const Waterfall& w) {
-  Table table("waterfall-steps", "Where the time went, by step and replica",
-              in_words_of(trace, waterfall_steps_columns()));
+  Table table(in_words_of(trace, declared_table("waterfall/waterfall-steps")));
   for (const WaterfallStep& step : w.steps) {
     RunningSum sum;
     std::vector<Table::Value> row = {int64_t{step.step}, known_integer(step.dp), whole_ns(step.span_ns),
@@ -165,22 +111,8 @@ Table steps_waterfall_table(const Trace& trace, const Waterfall& w) {
   return table;
 }
 
-std::vector<ColumnSpec> waterfall_stages_columns() {
-  return {{"stage", "stage", Type::kInteger, "Pipeline stage"},
-          {"pipeline_ns", "pipeline", Type::kDuration, "Span of the pipeline: the sum of what follows"},
-          {"busy_ns", "busy", Type::kDuration, "Time in which a rank of the stage runs F, B, I or W"},
-          {"schedule_ns", "schedule bubble", Type::kDuration,
-           "It would wait so long if every cell of a kind took the same time"},
-          {"imbalance_ns", "stage imbalance", Type::kDuration,
-           "It waits so much longer because stages differ in their means; below 0: it is the one the others wait for"},
-          {"jitter_ns", "jitter", Type::kDuration, "The same, because cells differ from their stage's means"},
-          {"latency_ns", "message latency", Type::kDuration, "The same, because messages take time"},
-          {"rest_ns", "late starts", Type::kDuration, "Waiting although order, inputs and usual latencies allowed a start"},
-          {"busy_share", "busy", Type::kShare, "Busy as a share of the pipeline's span"}};
-}
-
 Table stages_table(const Waterfall& w) {
-  Table table("waterfall-stages", "What each stage waits for, mean over steps and ranks", waterfall_stages_columns());
+  Table table(declared_table("waterfall/waterfall-stages"));
   for (const WaterfallStage& stage : w.stages) {
     RunningSum sum;
     std::vector<Table::Value> row = {int64_t{stage.stage}, whole_ns(stage.pipeline_ns)};
@@ -191,17 +123,8 @@ Table stages_table(const Waterfall& w) {
   return table;
 }
 
-std::vector<ColumnSpec> waterfall_check_columns() {
-  return {{"what", "what", Type::kText, "The number that both ways have"},
-          {"replayed_ns", "waterfall", Type::kDuration, "As the waterfall has it"},
-          {"clock_free_ns", "clock-free", Type::kDuration, "The longest that one rank has on its own clock"},
-          {"difference_ns", "difference", Type::kDuration, "Waterfall minus clock-free"},
-          {"agrees", "they agree", Type::kText, "When the two are the same"}};
-}
-
 Table check_table(const Waterfall& w, const WaterfallStep& mean) {
-  Table table("waterfall-check", "The same without comparing clocks, mean over steps and replicas",
-              waterfall_check_columns());
+  Table table(declared_table("waterfall/waterfall-check"));
   if (w.steps.empty()) return table;
   const auto add = [&](const char* what, double replayed, double own, const char* agrees) {
     table.add_row({std::string(what), whole_ns(replayed), whole_ns(own), whole_ns(replayed) - whole_ns(own),
@@ -218,19 +141,8 @@ Table check_table(const Waterfall& w, const WaterfallStep& mean) {
   return table;
 }
 
-std::vector<ColumnSpec> waterfall_frontier_columns() {
-  return {{"phase", "phase", Type::kText,
-           "before: until a rank's first compute cell; warm-up, steady, cool-down as in theory; after: until its "
-           "last cell"},
-          {"exposed_ns", "exposed", Type::kDuration,
-           "What the longest of the ranks' own times grows by in the phase, mean over steps and replicas; adds up"},
-          {"share", "of the sum", Type::kShare, "As a share of the sum"},
-          {"stage", "stage", Type::kInteger, "The stage whose rank has come furthest in time most often"},
-          {"stage_share", "in", Type::kShare, "Share of the steps and replicas in which it is that stage"}};
-}
-
 Table frontier_table(const Frontier& frontier) {
-  Table table("waterfall-frontier", "Frontier of the ranks' own times, phase by phase", waterfall_frontier_columns());
+  Table table(declared_table("waterfall/waterfall-frontier"));
   double sum = 0;
   for (const FrontierSum& phase : frontier.phases) sum += phase.exposed_ns;
   RunningSum running;
@@ -291,15 +203,6 @@ extern const Analysis waterfall_analysis = {
     .summary =
         "where the time of a step went: compute, schedule, imbalance, jitter, messages, tail and rest; adds up to the "
         "span",
-    .tables =
-        {{"waterfall", "one row per part, mean over steps and replicas: time and shares; adds up", waterfall_columns},
-         {"waterfall-stages", "one row per stage: busy, and what it waited for by cause", waterfall_stages_columns},
-         {"waterfall-check", "spans and the busiest rank, with and without comparing clocks", waterfall_check_columns},
-         {"waterfall-frontier", "one row per phase: what is exposed of it on the ranks' own clocks, and by which stage",
-          waterfall_frontier_columns},
-         {"waterfall-steps", "one row per step and replica", waterfall_steps_columns},
-         {"waterfall-periods", "one row per gap between steps: how long, and what was recorded in it",
-          waterfall_periods_columns}},
     .run = run_waterfall,
     .across_ranks = true};
 

@@ -9,8 +9,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 struct Sums {
   int64_t count = 0, dur_ns = 0;
 };
@@ -42,8 +40,7 @@ Result<SumsByName> sums_of(const Trace& trace, const char* label, const std::vec
   std::vector<size_t> parts;
   if (ranks.empty()) parts.push_back(run->parts.front());
   for (const int32_t rank : ranks) {
-    const auto it =
-        std::find_if(run->parts.begin(), run->parts.end(), [&](size_t p) { return trace.parts[p].rank == rank; });
+    const auto it = std::ranges::find_if(run->parts, [&](size_t p) { return trace.parts[p].rank == rank; });
     if (it == run->parts.end()) return hta_error("Invalid argument rank=" + python_argument(ranks) + ".");
     parts.push_back(*it);
   }
@@ -54,13 +51,13 @@ Result<SumsByName> sums_of(const Trace& trace, const char* label, const std::vec
     chosen.push_back(static_cast<int32_t>(listed.front()));
   }
   for (const int32_t step : chosen)
-    if (!std::binary_search(listed.begin(), listed.end(), step))
+    if (!std::ranges::binary_search(listed, step))
       return hta_error("Invalid argument iteration=" + python_argument(chosen) + ".");
 
   std::vector<Sums> by_name(trace.names.size());
   for (const size_t p : parts)
     for (const auto rank = torch_rank(*run, p); const TorchRow& row : rank->rows) {
-      if (std::find(chosen.begin(), chosen.end(), row.iteration) == chosen.end()) continue;
+      if (std::ranges::find(chosen, row.iteration) == chosen.end()) continue;
       if (options.side != DeviceSide::kAll && (options.side == DeviceSide::kHost) == (row.stream != -1)) continue;
       ++by_name[row.name].count;
       by_name[row.name].dur_ns += row.dur_ns;
@@ -81,15 +78,9 @@ Result<SumsByName> sums_of(const Trace& trace, const char* label, const std::vec
 Result<std::vector<Table>> hta_trace_diff(const Trace& control_run, const Trace& test_run, const DiffOptions& options) {
   TRY(control, sums_of(control_run, "Control", options.control_ranks, options.control_steps, options));
   TRY(test, sums_of(test_run, "Test", options.test_ranks, options.test_steps, options));
-  Table compared("compare-traces", "Two runs compared (HTA)",
-                 {{options.short_names ? "short_name" : "name", "name", Type::kText, ""},
-                  {"Control_counts", "control count", Type::kInteger, ""},
-                  {"Control_total_duration", "control duration", Type::kReal, "µs"},
-                  {"Test_counts", "test count", Type::kInteger, ""},
-                  {"Test_total_duration", "test duration", Type::kReal, "µs"},
-                  {"diff_counts", "change of count", Type::kInteger, ""},
-                  {"diff_duration", "change of duration", Type::kReal, "µs"},
-                  {"counts_change_categories", "change", Type::kText, ""}});
+  TableSpec compared_as = declared_table("trace-diff/compare-traces/hta");
+  if (options.short_names) compared_as.columns[0].name = "short_name";
+  Table compared(std::move(compared_as));
   // HTA's lists are by full name, whatever the comparison uses; without short names both are the same.
   std::map<std::string_view, std::vector<std::string>> lists;
   const auto add = [&](const std::string& name, const Sums& a, const Sums& b) {
@@ -125,8 +116,7 @@ Result<std::vector<Table>> hta_trace_diff(const Trace& control_run, const Trace&
     if (!test) return std::move(test).error();
   }
   each(*control, *test, list);
-  Table lists_table("ops-diff", "Operators by change of count (HTA)",
-                    {{"change", "change", Type::kText, ""}, {"name", "name", Type::kText, ""}});
+  Table lists_table(declared_table("trace-diff/ops-diff/hta"));
   for (const char* change : {"added", "deleted", "increased", "decreased", "unchanged"})
     for (const std::string& name : lists[change]) lists_table.add_row({std::string(change), name});
   std::vector<Table> tables;

@@ -85,7 +85,7 @@ class Builder {
       // Rows that HTA has doubled count once, as the first of them.
       if (keep[i] && rank_.row_at(r.index) == static_cast<int32_t>(i)) clipped_.push_back(i);
     }
-    std::sort(clipped_.begin(), clipped_.end(), [&](int32_t a, int32_t b) { return row(a).index < row(b).index; });
+    std::ranges::sort(clipped_, [&](int32_t a, int32_t b) { return row(a).index < row(b).index; });
     return true;
   }
 
@@ -96,7 +96,7 @@ class Builder {
       graph_.nodes.push_back({r.start_ns, i, false});
       graph_.nodes.push_back({r.end_ns(), i, true});
     }
-    std::sort(graph_.nodes.begin(), graph_.nodes.end(), [&](const PathNode& a, const PathNode& b) {
+    std::ranges::sort(graph_.nodes, [&](const PathNode& a, const PathNode& b) {
       if (a.time_ns != b.time_ns) return a.time_ns < b.time_ns;
       if (a.row != b.row) return row(a.row).index < row(b.row).index;
       return !a.is_end && b.is_end;
@@ -214,7 +214,7 @@ class Builder {
     std::vector<std::pair<int64_t, int32_t>> device;  // ordered by correlation
     for (size_t i = 0; i < rank_.rows.size(); ++i)
       if (rank_.rows[i].stream != -1) device.emplace_back(rank_.rows[i].correlation, static_cast<int32_t>(i));
-    std::sort(device.begin(), device.end());
+    std::ranges::sort(device);
     struct Event {
       int64_t stream;
       int32_t step;
@@ -231,7 +231,7 @@ class Builder {
       const TorchRow& call = rank_.rows[i];
       if (!queued[call.name] || call.partner_index <= 0) continue;
       calls_.push_back(i);
-      for (auto at = std::lower_bound(device.begin(), device.end(), std::pair{call.correlation, INT32_MIN});
+      for (auto at = std::ranges::lower_bound(device, std::pair{call.correlation, INT32_MIN});
            at != device.end() && at->first == call.correlation; ++at) {
         count(call, row(at->second).stream, 1);
         counted[at->second] = 1;
@@ -255,7 +255,7 @@ class Builder {
     const auto earlier = [&](int32_t a, int32_t b) {
       return row(a).start_ns != row(b).start_ns ? row(a).start_ns < row(b).start_ns : row(a).index < row(b).index;
     };
-    std::sort(launches.begin(), launches.end(), earlier);
+    std::ranges::sort(launches, earlier);
     using Key = std::pair<std::string, int64_t>;
     std::map<Key, std::vector<int32_t>> to_stream;  // for each process and stream of the kernel
     // For each thread of the call, and stream.
@@ -380,7 +380,7 @@ class Builder {
     const auto same = [&](uint32_t a, uint32_t b) {
       return edges[a].from == edges[b].from && edges[a].to == edges[b].to;
     };
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
       if (edges[a].from != edges[b].from) return edges[a].from < edges[b].from;
       return edges[a].to != edges[b].to ? edges[a].to < edges[b].to : a < b;
     });
@@ -463,8 +463,8 @@ class Builder {
       graph_.path_edges.push_back(e);
       graph_.edges[e].critical = true;
     }
-    std::reverse(graph_.path.begin(), graph_.path.end());
-    std::reverse(graph_.path_edges.begin(), graph_.path_edges.end());
+    std::ranges::reverse(graph_.path);
+    std::ranges::reverse(graph_.path_edges);
   }
 
   const TorchRun& run_;

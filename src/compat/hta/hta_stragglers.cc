@@ -56,7 +56,7 @@ bool mark_late(std::vector<std::pair<size_t, double>>& metrics, size_t candidate
   if (metrics.size() < candidates) return false;
   std::vector<double> sorted;
   for (const auto& metric : metrics) sorted.push_back(metric.second);
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  std::ranges::sort(sorted, std::greater<>());
   for (const auto& [at, value] : metrics) score[at] += value >= sorted[candidates - 1] ? 1 : 0;
   return true;
 }
@@ -142,7 +142,7 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
   // Sorts descending as pandas does: reverses the keys, sorts them ascending, and reverses the result.
   std::vector<int64_t> keys(score.rbegin(), score.rend());
   std::vector<uint32_t> order = numpy_order(keys);
-  std::reverse(order.begin(), order.end());
+  std::ranges::reverse(order);
   std::vector<int32_t> out;
   for (size_t i = 0; i < std::min(count, order.size()); ++i) out.push_back(rank_of[rank_of.size() - 1 - order[i]]);
   return out;

@@ -24,7 +24,7 @@ bool is_dualpipev(std::string text) {
 
 bool has_pairs(const Trace& trace) {
   const std::vector<uint32_t> pairs = overlapped_pairs(trace.cells);
-  return std::any_of(pairs.begin(), pairs.end(), [](uint32_t p) { return p != kNoPair; });
+  return std::ranges::any_of(pairs, [](uint32_t p) { return p != kNoPair; });
 }
 
 // Returns true where every forward and backward has its number, and all belong to one chunk.
@@ -124,8 +124,7 @@ std::vector<Block> blocks_of(const Trace& trace, std::span<const uint32_t> cells
     }
     blocks.push_back({cell.start_ns, cell.end_ns, cell.step, row, known});
   }
-  std::stable_sort(blocks.begin(), blocks.end(),
-                   [](const Block& a, const Block& b) { return a.start_ns < b.start_ns; });
+  std::ranges::stable_sort(blocks, {}, &Block::start_ns);
   return blocks;
 }
 

@@ -48,7 +48,7 @@ struct Pair {
 std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
     const Trace& trace, const std::vector<std::vector<NamelessOp>>& ops) {
   std::vector<std::vector<std::pair<int64_t, std::string>>> links(ops.size());
-  if (std::all_of(ops.begin(), ops.end(), [](const auto& of_part) { return of_part.empty(); })) return links;
+  if (std::ranges::all_of(ops, [](const auto& of_part) { return of_part.empty(); })) return links;
   const std::map<Carried, const NamelessOp*> by_content = operations_by_content(trace, ops);
   const auto find = [&](const Cell& work, CellKind kind) -> const NamelessOp* {
     const auto at = by_content.find({work.part, work.step, kind, work.chunk, work.micro_batch});
@@ -65,7 +65,7 @@ std::vector<std::vector<std::pair<int64_t, std::string>>> link_by_cells(
     if (send == nullptr || receive == nullptr || send->group != receive->group) continue;
     if (taken.insert(send).second && taken.insert(receive).second) pairs.push_back({from.part, to.part, send, receive});
   }
-  std::sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) {
+  std::ranges::sort(pairs, [](const Pair& a, const Pair& b) {
     return std::tie(a.from, a.to, a.send->start_ns, a.send->row) <
            std::tie(b.from, b.to, b.send->start_ns, b.send->row);
   });

@@ -243,7 +243,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
   link_nameless(trace ? &*trace : nullptr, parts, nameless, tables, chart.ranks);
   // This is said only once: the rank's own remark has the names of the table as well.
   std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
-    return std::any_of(chart.ranks.begin(), chart.ranks.end(), [&](const PpChartRank& rank) {
+    return std::ranges::any_of(chart.ranks, [&](const PpChartRank& rank) {
       return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) &&
              off[&rank - chart.ranks.data()] != 0;
     });

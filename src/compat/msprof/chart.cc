@@ -5,7 +5,7 @@
 namespace stageline {
 
 bool PpChart::any_blocks() const {
-  return std::any_of(ranks.begin(), ranks.end(), [](const PpChartRank& rank) { return rank.blocks > 0; });
+  return std::ranges::any_of(ranks, [](const PpChartRank& rank) { return rank.blocks > 0; });
 }
 
 int64_t PpChart::unlabelled() const {

@@ -68,8 +68,7 @@ struct Step {
 class Steps {
  public:
   explicit Steps(std::vector<Step> steps) : steps_(std::move(steps)) {
-    std::stable_sort(steps_.begin(), steps_.end(),
-                     [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
+    std::ranges::stable_sort(steps_, {}, &Step::start_ns);
     while (leaves_ < steps_.size()) leaves_ *= 2;
     latest_.assign(2 * leaves_, INT64_MIN);
     for (size_t i = 0; i < steps_.size(); ++i) latest_[leaves_ + i] = steps_[i].end_ns;
@@ -81,8 +80,7 @@ class Steps {
     const auto after = std::upper_bound(steps_.begin(), steps_.end(), start_ns,
                                         [](int64_t t, const Step& s) { return t < s.start_ns; });
     collect(1, 0, leaves_, after - steps_.begin(), end_ns, found);
-    if (found.size() > 1)
-      std::sort(found.begin(), found.end(), [](const Step& a, const Step& b) { return a.order < b.order; });
+    if (found.size() > 1) std::ranges::sort(found, {}, &Step::order);
   }
 
  private:
@@ -190,7 +188,7 @@ Result<DeviceRanges> read_device_ranges(const SqliteDb& db, const HostWindow& po
   if (!ordered) {
     std::vector<uint32_t> order(out.rows.size());
     for (uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-    std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
+    std::ranges::sort(order, [&](uint32_t a, uint32_t b) {
       return std::make_tuple(out.rows[a].start_ns, tie[a], a) < std::make_tuple(out.rows[b].start_ns, tie[b], b);
     });
     std::vector<DeviceRange> sorted(order.size());

@@ -155,8 +155,7 @@ Result<MarkedOps> read_marked_ops(const SqliteDb& db, const HostWindow& window, 
       op.op_id = out.ops.size();
       out.ops.push_back(std::move(op));
     }
-  std::stable_sort(out.ops.begin(), out.ops.end(),
-                   [](const MarkedOp& a, const MarkedOp& b) { return a.start_ns < b.start_ns; });
+  std::ranges::stable_sort(out.ops, {}, &MarkedOp::start_ns);
   return out;
 }
 

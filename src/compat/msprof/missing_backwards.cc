@@ -20,7 +20,7 @@ struct StepWork {
 
   int64_t without_backward() const {
     if (!numbered) return std::max<int64_t>(0, std::ssize(forwards) - std::ssize(backwards));
-    return std::count_if(forwards.begin(), forwards.end(), [&](const Work& w) { return !backwards.contains(w); });
+    return std::ranges::count_if(forwards, [&](const Work& w) { return !backwards.contains(w); });
   }
 };
 

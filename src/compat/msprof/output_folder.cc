@@ -21,8 +21,7 @@ constexpr size_t kMaxMarkBytes = size_t{64} << 20;  // a mark for 100 000 ranks 
 bool is_ours(const std::string& rel) {
   const fs::path path(rel);
   if (rel.empty() || path.is_absolute() || path.lexically_normal() != path) return false;
-  if (std::any_of(path.begin(), path.end(), [](const fs::path& part) { return part == ".." || part == "."; }))
-    return false;
+  if (std::ranges::any_of(path, [](const fs::path& part) { return part == ".." || part == "."; })) return false;
   const std::string name = path.filename().string();
   return name.ends_with(".db") || (name.ends_with(".json") && name.starts_with("profiler_"));
 }
@@ -53,7 +52,7 @@ Result<std::vector<std::string>> files_of_mark(const fs::path& folder) {
   for (const JsonMember& member : json_members(files))
     if (std::string rel = json_text(member.value); member.whole && is_ours(rel) && lies_inside(folder, rel))
       out.push_back(std::move(rel));
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
   out.erase(std::unique(out.begin(), out.end()), out.end());
   return out;
 }
@@ -112,7 +111,7 @@ std::vector<std::pair<std::string, std::string>> companions_of(const RankDatabas
     add_all(rank.folder, target.parent_path().parent_path(), [](const std::string& name) {
       return name.ends_with(".json") && (name.starts_with("profiler_info") || name == "profiler_metadata.json");
     });
-  std::sort(out.begin(), out.end());
+  std::ranges::sort(out);
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "compat/msprof/pair_links.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -23,7 +24,7 @@ struct Way {
 using Key = std::tuple<std::string, std::string, bool, int64_t, int64_t>;  // (pipeline, group, batch, from, to)
 
 bool one_rank(const std::vector<End>& ends) {
-  return std::all_of(ends.begin(), ends.end(), [&](const End& end) { return end.rank == ends[0].rank; });
+  return std::ranges::all_of(ends, [&](const End& end) { return end.rank == ends[0].rank; });
 }
 
 // Returns how many of the longer list to leave out at its beginning.

@@ -156,7 +156,7 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
   std::vector<std::pair<std::string_view, int64_t>> names;
   for (const auto& [id, tasks] : by_name)
     if (tasks.has_src && tasks.has_dst && tasks.one_src && tasks.one_dst) names.emplace_back(texts->ops.at(id), id);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   for (const auto& [text, id] : names) {
     const Tasks& tasks = by_name.at(id);
     const OpName name = parse_name(text, batches);
@@ -171,7 +171,7 @@ Result<std::vector<PeerOp>> read_peer_ops(const SqliteDb& db, const HostWindow& 
     if (op.kind == PeerOp::Kind::kReceive) std::swap(op.src, op.dst);
     out.push_back(std::move(op));
   }
-  std::stable_sort(out.begin(), out.end(), [](const PeerOp& a, const PeerOp& b) { return a.start_ns < b.start_ns; });
+  std::ranges::stable_sort(out, {}, &PeerOp::start_ns);
   return out;
 }
 

@@ -75,7 +75,7 @@ Result<MsprofRank> msprof_labels(const PpChartOptions& options, const RankDataba
 // Finds out whether any rank has a block, before anything is removed. As a rule the first rank has one, so this reads
 // only one rank twice.
 bool msprof_any_blocks(const PpChartOptions& options, const std::vector<RankDatabase>& ranks, const MsprofPlan& plan) {
-  return std::any_of(ranks.begin(), ranks.end(), [&](const RankDatabase& database) {
+  return std::ranges::any_of(ranks, [&](const RankDatabase& database) {
     PpChartRank ignored;
     Diagnostics notes;
     const Result<MsprofRank> rows = msprof_labels(options, database, plan, ignored, notes);
@@ -101,8 +101,7 @@ Result<std::vector<RankDatabase>> wanted_ranks(const RankDatabases& found, const
   if (!options.ranks) return found.ranks;
   std::vector<RankDatabase> kept;
   for (const int32_t rank : *options.ranks) {
-    const auto at =
-        std::find_if(found.ranks.begin(), found.ranks.end(), [&](const RankDatabase& d) { return d.rank == rank; });
+    const auto at = std::ranges::find_if(found.ranks, [&](const RankDatabase& d) { return d.rank == rank; });
     if (at != found.ranks.end())
       kept.push_back(*at);
     else
@@ -152,8 +151,7 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
                  [&](size_t i) { msprof_one(options, (*ranks)[i], plan, any, chart.ranks[i], notes[i]); });
   } else {
     CellRanks cells = label_ranks(options, *ranks, finding, notes, chart);
-    const bool any =
-        std::any_of(cells.begin(), cells.end(), [](const RankTables& tables) { return tables.write_blocks; });
+    const bool any = std::ranges::any_of(cells, [](const RankTables& tables) { return tables.write_blocks; });
     if (copies && any) TRY_OK(clear_into(folder, chart));
     parallel_for(ranks->size(), [&](size_t i) {
       if (any && !chart.ranks[i].error) finish_rank(options, (*ranks)[i], cells[i], chart.ranks[i]);
@@ -161,8 +159,7 @@ Result<PpChart> write_pp_chart(const PpChartOptions& options) {
     });
   }
   for (const Diagnostics& of_rank : notes) chart.notes.merge(of_rank);
-  const bool any =
-      std::any_of(chart.ranks.begin(), chart.ranks.end(), [](const auto& r) { return !r.written.empty(); });
+  const bool any = std::ranges::any_of(chart.ranks, [](const auto& r) { return !r.written.empty(); });
   if (copies && any) TRY_OK(mark_output_folder(folder, options, chart));
   return chart;
 }

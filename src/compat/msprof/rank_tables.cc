@@ -148,9 +148,8 @@ Status write_ops(const SqliteDb& db, const std::vector<MarkedOp>& ops) {
 Status write_links(const SqliteDb& db, const RankTables& tables) {
   const std::vector<std::string> columns = db.columns("COMMUNICATION_OP");
   if (columns.empty()) return {};
-  const bool there = std::any_of(columns.begin(), columns.end(), [](const std::string& name) {
-    return sqlite3_stricmp(name.c_str(), "opConnectionId") == 0;
-  });
+  const bool there = std::ranges::any_of(
+      columns, [](const std::string& name) { return sqlite3_stricmp(name.c_str(), "opConnectionId") == 0; });
   if (Status s = db.run(there ? "UPDATE COMMUNICATION_OP SET opConnectionId=NULL WHERE opConnectionId IS NOT NULL"
                               : "ALTER TABLE COMMUNICATION_OP ADD COLUMN opConnectionId TEXT");
       !s)

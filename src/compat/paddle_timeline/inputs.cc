@@ -76,7 +76,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   if (multi) {
     folders = root->machine_folders;
     if (!options.compat_v3) {
-      std::sort(folders.begin(), folders.end(), natural_less);
+      std::ranges::sort(folders, natural_less);
       if (folders != root->machine_folders) diagnostics.add(problem::paddle_machine_order, {options.log_dir});
     }
     if (folders.empty() && !options.compat_v3)
@@ -105,7 +105,7 @@ Result<TimelineInputs> find_timeline_inputs(const PaddleTimelineOptions& options
   const int64_t n = devices.size();
   // V3 names rows by position and finds them by device number. This fails unless the numbers are 0 … n−1 in some order
   // (F7), and with --multi_machine for a single machine (F8).
-  const bool is_permutation = std::all_of(devices.begin(), devices.end(), [&](int32_t d) { return d < n; });
+  const bool is_permutation = std::ranges::all_of(devices, [&](int32_t d) { return d < n; });
   for (int64_t m = 0; m < inputs.machines; ++m) {
     for (int64_t j = 0; j < n; ++j) {
       const int32_t device = devices[j];

@@ -22,8 +22,7 @@ std::vector<TimelineStep> steps_as_v3(const PaddleLog& log) {
 
 std::vector<TimelineStep> steps_repaired(const PaddleLog& log) {
   if (log.jobs.empty()) return {};
-  const bool only_default =
-      std::all_of(log.types.begin(), log.types.end(), [](const std::string& t) { return t == "default"; });
+  const bool only_default = std::ranges::all_of(log.types, [](const std::string& t) { return t == "default"; });
   if (only_default) {
     std::vector<TimelineStep> steps;
     for (const PaddleJob& job : log.jobs) steps.push_back({{job.start_us, false}, {job.end_us, false}});

@@ -23,7 +23,7 @@ struct Row {  // one line of the table, with times in µs
 // ---- text as Python counts it: in code points -------------------------------------------------------------------
 
 bool starts_code_point(char c) { return !continues_character(c); }
-int64_t length_of(std::string_view text) { return std::count_if(text.begin(), text.end(), starts_code_point); }
+int64_t length_of(std::string_view text) { return std::ranges::count_if(text, starts_code_point); }
 
 // Returns the byte at which code point `n` starts.
 size_t byte_of(std::string_view text, int64_t n) {
@@ -196,8 +196,7 @@ class Printer {
       if (e.owner >= 0) device_rows.push_back(i);
     }
     const auto file_index = [&](uint32_t i) { return part_.slices.file_index[events[i].slice]; };
-    std::sort(device_rows.begin(), device_rows.end(),
-              [&](uint32_t a, uint32_t b) { return file_index(a) < file_index(b); });
+    std::ranges::sort(device_rows, [&](uint32_t a, uint32_t b) { return file_index(a) < file_index(b); });
     for (const uint32_t i : device_rows) work[events[i].owner] += dur[i];
     const bool has_device = !options_.use_device.empty();
     add_device_below(work, below, device);
@@ -251,7 +250,7 @@ class Printer {
         default: return 0;
       }
     };
-    std::stable_sort(rows_.begin(), rows_.end(), [&](const Row& a, const Row& b) {
+    std::ranges::stable_sort(rows_, [&](const Row& a, const Row& b) {
       return key == SortKey::kName ? a.name > b.name : value(a) > value(b);
     });
   }

@@ -246,42 +246,12 @@ std::vector<DiffGroup> merged_groups(const RunDiff& diff) {
 
 std::vector<Table> diff_tables(const RunDiff& diff) {
   using enum ColumnType;
-  Table runs("runs", "The two runs",
-             {{"run", "run", kText, "a: the first path, b: the second"},
-              {"schedule", "schedule", kText, "the schedule recognised; empty when none is"},
-              {"stages", "stages", kInteger, "pipeline stages"},
-              {"replicas", "replicas", kInteger, "data-parallel replicas"},
-              {"ranks", "ranks", kInteger, "ranks that were read"},
-              {"chunks", "chunks", kInteger, "model chunks a rank"},
-              {"micro_batches", "micro-batches", kInteger, "micro-batches a step"},
-              {"steps", "steps", kInteger, "steps that are compared"},
-              {"outliers", "outliers", kInteger, "long steps, told apart: at least 1.3 × the median step"},
-              {"step_ns", "step", kDuration, "mean period: from a step's start to the next one's"},
-              {"error_ns", "±", kDuration, "standard error of that mean over the steps; empty for one step"}});
+  Table runs(declared_table("diff/runs"));
   for (const auto& [name, run] : {std::pair{"a", &diff.a}, std::pair{"b", &diff.b}})
     runs.add_row({std::string(name), run->schedule, int64_t{run->stages}, int64_t{run->replicas}, int64_t{run->ranks},
                   int64_t{run->chunks}, int64_t{run->micro_batches}, run->steps, run->left_out, whole_ns(run->step_ns),
                   whole_ns(run->error_ns)});
-  Table groups(
-      "groups", "What the change of the mean step is made of",
-      {{"cause", "cause", kText,
-        "schedule, compute, messages, launch-delay, tail, between-steps, long-steps, more (small groups together), "
-        "rest"},
-       {"stage", "stage", kInteger, "of compute and delays; of messages who receives"},
-       {"from_stage", "from", kInteger, "of messages: who sends"},
-       {"kind", "kind", kText, "F, B, I, W, F&B; of a tail its type of operation"},
-       {"rank", "rank", kInteger, "the one rank of B that at least four fifths of the change is in; else empty"},
-       {"count", "operations", kInteger, "of B, in the steps compared; of the rest those without a counterpart in A"},
-       {"a_ns", "in A", kDuration, "mean time of one operation with A's times"},
-       {"b_ns", "in B", kDuration, "mean time of one operation in B"},
-       {"effect_ns", "effect", kDuration,
-        "what a step becomes longer by when this group's times turn from A's to B's, after the groups above"},
-       {"effect_share", "share", kShare, "effect ÷ mean step of A"},
-       {"error_ns", "±", kDuration, "standard error of the effect over pairs of steps"},
-       {"sure", "sure", kText, "yes: beyond its uncertainty (99 %) and at least 0.2 % of A's step"},
-       {"paused", "pauses", kInteger,
-        "of launch delays: operations that hold nearly all of what starts became later by, where they are few"},
-       {"pause_ns", "of", kDuration, "what their mean start is later by than in A"}});
+  Table groups(declared_table("diff/groups"));
   // Rounded rows must add up to the rounded change, so the rest takes what rounding leaves.
   int64_t left = whole_ns(diff.change_ns);
   for (const DiffGroup& g : diff.groups) {

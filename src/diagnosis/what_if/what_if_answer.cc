@@ -9,8 +9,6 @@
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
 constexpr double kMaxFactor = 1000;
 constexpr int64_t kLongestNs = 3'600'000'000'000;  // an hour
 
@@ -78,18 +76,7 @@ Result<CellScale> parse_scale(std::string_view text) {
 std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
   const ModelError& error = model.error();
   const OrderModel& order = model.order();
-  Table base("what-if-base", "What prices stand on",
-             {{"recorded_ns", "step", Type::kDuration,
-               "Recorded step, from its start to the next one's: mean over the steps that count"},
-              {"steps", "steps", Type::kInteger, "Steps that count: outlier steps do not"},
-              {"graph_ns", "replayed", Type::kDuration, "Replay of the recorded operations as they were"},
-              {"graph_error_share", "model error", Type::kShare, "Replayed ÷ recorded − 1"},
-              {"order_ns", "replayed schedule", Type::kDuration,
-               "Replay of the order that ran with the run's own cells: what other orders are compared with"},
-              {"order_error_share", "its error", Type::kShare, "Replayed schedule ÷ recorded − 1"},
-              {"schedule", "schedule", Type::kText, "The recognised schedule; empty without"},
-              {"held", "activations", Type::kReal,
-               "Most activations that a rank holds at once, in those of one micro-batch on one stage"}});
+  Table base(declared_table("what-if/what-if-base"));
   int64_t steps = 0;
   for (const uint8_t counts : model.counts()) steps += counts;
   base.add_row({whole_ns(error.recorded_ns), steps, whole_ns(error.graph_ns),
@@ -97,38 +84,14 @@ std::vector<Table> what_if_tables(const WhatIf& model, const FixList& list) {
                 share_of(error.order_ns - error.recorded_ns, error.recorded_ns),
                 order.known() ? order.recognition().best().name : std::string(),
                 order.known() ? order.present().max_held() : kNaN});
-  Table fixes(
-      "fixes", "Fixes and what they save, the largest first, then bounds",
-      {{"fix", "fix", Type::kText, "Kind of fix; own: what was asked with --scale and its kin"},
-       {"what", "what", Type::kText, "What changes"},
-       {"saving_ns", "saves", Type::kDuration,
-        "Replay of the run as it is − replay with the fix, mean over steps; below 0 it costs"},
-       {"saving_share", "of the step", Type::kShare, "Saving ÷ recorded step"},
-       {"step_ns", "new step", Type::kDuration,
-        "Recorded step − saving; of more micro-batches the time of as many as now"},
-       {"error_ns", "standard error", Type::kDuration, "Standard error of the saving over steps; empty of one step"},
-       {"steps", "steps", Type::kInteger, "Steps that the price stands on"},
-       {"held", "activations", Type::kReal,
-        "Most activations that a rank then holds, in those of one micro-batch on one stage"},
-       {"bound", "bound", Type::kInteger, "1: a bound, no fix that anybody can make as such"},
-       {"per", "per", Type::kText,
-        "step; or micro-batch: steps of another size, times are those of as many micro-batches as now"},
-       {"assumption", "assumes", Type::kText, "What the price rests on"},
-       {"how", "how", Type::kText, "How to do it"}});
+  Table fixes(declared_table("what-if/fixes"));
   for (const Fix& fix : list.fixes)
     fixes.add_row({fix.id, fix.name.en, whole_ns(fix.price.saving_ns), fix.price.share(), whole_ns(fix.price.step_ns),
                    whole_ns(fix.price.error_ns), fix.price.steps, fix.price.held, int64_t{fix.bound},
                    std::string(fix.changes.micro_batches > 0 ? "micro-batch" : "step"), fix.assumes.en, fix.how.en});
   std::vector<Table> tables = {std::move(base), std::move(fixes)};
   if (list.layers.empty()) return tables;
-  Table layers("layers", "Layers, stage by stage",
-               {{"virtual_stage", "virtual stage", Type::kInteger, "Place on the way of a micro-batch"},
-                {"stage", "stage", Type::kInteger, "Pipeline stage that holds it"},
-                {"layers", "layers", Type::kInteger, "Layers now, as said or assumed"},
-                {"new_layers", "balanced", Type::kInteger,
-                 "Layers in the split that a replay finds best; as now where none gains"},
-                {"cost_ns", "time", Type::kDuration, "Forward and backward of one micro-batch, median over replicas"},
-                {"constant_ns", "of that constant", Type::kDuration, "What moves with no layer: embedding, head"}});
+  Table layers(declared_table("what-if/layers"));
   const StageCosts& stages = order.stages();
   for (size_t s = 0; s < list.layers.size(); ++s) {
     double cost = 0, constant = 0;

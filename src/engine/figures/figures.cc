@@ -74,17 +74,6 @@ Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vec
   return out;
 }
 
-std::vector<ColumnSpec> figure_columns() {
-  using Type = ColumnType;
-  return {{"name", "name", Type::kText, "Name of the figure, the same in every output."},
-          {"value", "value", Type::kReal, "In the unit of the next column; NULL if it is unknown."},
-          {"unit", "unit", Type::kText, "ns, share, ratio, or empty for a count."},
-          {"base", "base", Type::kText, "What the value is of: which steps, ranks and times."},
-          {"error", "error", Type::kReal, "Standard error in the same unit; NULL where none is known."},
-          {"definition", "definition", Type::kText, "How the value is defined."},
-          {"why_unknown", "why unknown", Type::kText, "Why there is no value; empty where there is one."}};
-}
-
 std::string page_figures_json(const SharedRun& run) {
   std::vector<std::string> names;
   for (const FigureSpec* spec : all_figures())

@@ -27,8 +27,6 @@ struct NamedFigure {
 // figures. A member that this run does not have is unknown. Errors: kUsage for a name that no figure has.
 Result<std::vector<NamedFigure>> figures_of(const SharedRun& run, const std::vector<std::string>& names);
 
-// Returns the columns of a list of figures: name, value, unit, base, error, definition and why_unknown.
-std::vector<ColumnSpec> figure_columns();
 // A JSON list of objects with the keys of these columns; texts in both languages.
 std::string figures_json(const std::vector<NamedFigure>& figures);
 // {"figures": such a list} for the page's glossary: all that explain has computed already.

@@ -22,14 +22,12 @@ const std::vector<Kind>& kinds() {
   return all;
 }
 
-bool has(const Kind& kind, GridDim dim) {
-  return std::find(kind.dims.begin(), kind.dims.end(), dim) != kind.dims.end();
-}
+bool has(const Kind& kind, GridDim dim) { return std::ranges::find(kind.dims, dim) != kind.dims.end(); }
 
 }  // namespace
 
 int32_t Group::index_of(int32_t rank) const {
-  const auto at = std::find(ranks.begin(), ranks.end(), rank);
+  const auto at = std::ranges::find(ranks, rank);
   return at == ranks.end() ? -1 : static_cast<int32_t>(at - ranks.begin());
 }
 

@@ -1,7 +1,5 @@
 #include "exporters/ascend_db/tables.h"
 
-#include <algorithm>
-
 namespace stageline::ascend_db {
 namespace {
 

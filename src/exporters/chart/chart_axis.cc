@@ -46,8 +46,7 @@ ChartTime chart_time(const Trace& trace) {
     it->second.end_ns = std::max(it->second.end_ns, end);
   }
   for (const auto& [number, step] : steps) time.steps.push_back(step);
-  std::stable_sort(time.steps.begin(), time.steps.end(),
-                   [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
+  std::ranges::stable_sort(time.steps, [](const auto& a, const auto& b) { return a.start_ns < b.start_ns; });
   return time;
 }
 

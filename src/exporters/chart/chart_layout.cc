@@ -48,7 +48,7 @@ std::vector<int32_t> row_order(const Trace& trace) {
     const Part& part = trace.parts[p];
     return std::tuple(part.dp, part.stage, part.rank, p);
   };
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) { return key(a) < key(b); });
+  std::ranges::sort(order, [&](int32_t a, int32_t b) { return key(a) < key(b); });
   return order;
 }
 
@@ -120,7 +120,7 @@ struct Builder {
 
   // Returns true when there is room for notches at the rows and, on one clock, for the bars over all rows.
   bool phases_fit() const {
-    return !phases.empty() && sizes.h >= 14 && std::any_of(time.steps.begin(), time.steps.end(), [&](const auto& s) {
+    return !phases.empty() && sizes.h >= 14 && std::ranges::any_of(time.steps, [&](const auto& s) {
       return to_x(s.end_ns) - to_x(s.start_ns) >= kMinPhaseStep && s.step != kUnknown;
     });
   }
@@ -375,8 +375,8 @@ struct Builder {
     const double px_per_ns = out.plot.w / std::max<int64_t>(1, time.end_ns - time.start_ns);
     for (uint32_t r = 0; r < out.rows.size(); ++r) {
       const size_t p = out.rows[r].part;
-      std::stable_sort(by_part[p].begin(), by_part[p].end(),
-                       [&](uint32_t a, uint32_t b) { return cells.start_ns[a] < cells.start_ns[b]; });
+      std::ranges::stable_sort(by_part[p],
+                               [&](uint32_t a, uint32_t b) { return cells.start_ns[a] < cells.start_ns[b]; });
       const ChartRect box{out.plot.x, out.rows[r].y, out.plot.w, out.rows[r].h};
       place_cells(cells, by_part[p],
                   {static_cast<int32_t>(r), box, px_per_ns, time.start_ns + time.shift_ns[p], strip_px}, out);
@@ -403,7 +403,7 @@ Result<ChartLayout> layout_chart(const Trace& trace, const ChartOptions& options
   b.out.tick_top = y + 42;
   b.write_axis(0, y + 36);
   y = b.out.tick_top + 2;
-  if (std::any_of(b.time.steps.begin(), b.time.steps.end(), [](const auto& s) { return s.step != kUnknown; })) {
+  if (std::ranges::any_of(b.time.steps, [](const auto& s) { return s.step != kUnknown; })) {
     b.write_steps(y, 17);
     y += 17 + 7;
     if (trace.clock != ClockState::kPerRank && b.phases_fit() &&

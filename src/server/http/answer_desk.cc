@@ -47,7 +47,7 @@ AnswerDesk::Answer AnswerDesk::ask(const std::string& key, Work work, std::chron
     if (idle_ == 0 && threads_.size() < kMaxThreads) threads_.emplace_back([this] { make_answers(); });
     changed_.notify_all();
   } else if (!it->second.begun) {  // asked for again: it moves to the front
-    const auto place = std::find(waiting_.begin(), waiting_.end(), key);
+    const auto place = std::ranges::find(waiting_, key);
     if (place != waiting_.end()) waiting_.splice(waiting_.begin(), waiting_, place);
   }
   const auto is_done = [&] {  // while others ask, entries move and may be dropped
@@ -68,8 +68,7 @@ AnswerDesk::Answer AnswerDesk::ask(const std::string& key, Work work, std::chron
 
 bool AnswerDesk::busy() const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto& item) { return item.second.begun && !item.second.done; });
+  return std::ranges::any_of(entries_, [](const auto& item) { return item.second.begun && !item.second.done; });
 }
 
 void AnswerDesk::make_answers() {

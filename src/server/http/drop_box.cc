@@ -19,9 +19,9 @@ std::string_view first_part(std::string_view name) { return name.substr(0, name.
 bool is_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxDropNameBytes) return false;
   const auto parts = split(name, '/');
-  return parts.size() <= kMaxParts && std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+  return parts.size() <= kMaxParts && std::ranges::all_of(parts, [](std::string_view part) {
            return !part.empty() && part != "." && part != ".." && part.size() <= kMaxPartBytes &&
-                  std::none_of(part.begin(), part.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20; });
+                  std::ranges::none_of(part, [](char c) { return static_cast<unsigned char>(c) < 0x20; });
          });
 }
 

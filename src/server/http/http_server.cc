@@ -90,8 +90,7 @@ struct HttpServer::Impl {
     std::vector<asio::ip::address> out;
     if (!error)
       for (const auto& entry : found)
-        if (std::find(out.begin(), out.end(), entry.endpoint().address()) == out.end())
-          out.push_back(entry.endpoint().address());
+        if (std::ranges::find(out, entry.endpoint().address()) == out.end()) out.push_back(entry.endpoint().address());
     if (out.empty())
       return make_error(ErrorCode::kIo, "no address is known for the host \"" + options.host + "\"",
                         "--host takes an address of this machine, such as 0.0.0.0 for all");

@@ -13,8 +13,7 @@ bool is_loopback_host(std::string_view host) {
   const bool bracketed = name.starts_with('[');
   if (colon != std::string::npos && (!bracketed || name[colon - 1] == ']')) {
     const std::string_view port = std::string_view(name).substr(colon + 1);
-    if (port.size() > 5 || !std::all_of(port.begin(), port.end(), [](char c) { return c >= '0' && c <= '9'; }))
-      return false;
+    if (port.size() > 5 || !std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; })) return false;
     name.resize(colon);
   }
   return name == "localhost" || name == "127.0.0.1" || name == "[::1]";

@@ -46,9 +46,8 @@ bool is_unlike(std::span<const RunningStep> steps, size_t few) {
       most = std::max(most, number(step));
     }
     const double width = most - least;
-    return std::any_of(last.begin(), last.end(), [&](const RunningStep& step) {
-      return number(step) > most + width || number(step) < least - width;
-    });
+    return std::ranges::any_of(
+        last, [&](const RunningStep& step) { return number(step) > most + width || number(step) < least - width; });
   };
   return unlike([](const RunningStep& step) { return static_cast<double>(step.dur_ns); }) ||
          unlike([](const RunningStep& step) { return step.bubble; }) ||
@@ -94,12 +93,12 @@ std::vector<int32_t> drawn_parts(const Trace& trace, int32_t from_step) {
     std::map<int32_t, std::vector<std::pair<int64_t, int32_t>>> of_stage;
     for (const auto& [part, ns] : busy) of_stage[stage_of(part)].emplace_back(ns, part);
     for (auto& [stage, ranks] : of_stage) {
-      std::sort(ranks.begin(), ranks.end());
+      std::ranges::sort(ranks);
       parts.push_back(ranks.back().second);
       if (ranks.size() > 1) parts.push_back(ranks[(ranks.size() - 1) / 2].second);
     }
   }
-  std::stable_sort(parts.begin(), parts.end(), [&](int32_t a, int32_t b) { return stage_of(a) < stage_of(b); });
+  std::ranges::stable_sort(parts, [&](int32_t a, int32_t b) { return stage_of(a) < stage_of(b); });
   return parts;
 }
 
@@ -233,7 +232,7 @@ std::vector<LiveRun::Seen> LiveRun::found_in_both() const {
     for (const Seen& fresh : *of) {
       if (fresh.finding.step && *fresh.finding.step < first_of_few_) continue;
       const auto same =
-          std::find_if(found.begin(), found.end(), [&](const Seen& s) { return same_fault(s.finding, fresh.finding); });
+          std::ranges::find_if(found, [&](const Seen& s) { return same_fault(s.finding, fresh.finding); });
       if (same != found.end())
         same->shows_in_few |= fresh.shows_in_few;
       else
@@ -333,8 +332,7 @@ void LiveRun::take_findings(std::vector<Seen> found, Of of, int64_t step, const 
     say(words(name, Args().set("step", step).set("title", Text{f.title.en, f.title.in(true)})));
   };
   for (Seen& seen : findings_) {
-    const auto again =
-        std::find_if(found.begin(), found.end(), [&](const Seen& s) { return same_fault(s.finding, seen.finding); });
+    const auto again = std::ranges::find_if(found, [&](const Seen& s) { return same_fault(s.finding, seen.finding); });
     // A fault that the few steps had and no longer have is over, however long the many steps still show some of it.
     const bool lingers = again != found.end() && seen.shows_in_few && !again->shows_in_few;
     if (seen.is_gone) {
@@ -400,8 +398,8 @@ std::string LiveRun::json(int64_t known, int64_t after) const {
   json.field("behind_count", behind_.size()).key("behind").begin_array();
   for (size_t i = 0; i < behind_.size() && i < kMaxBehind; ++i) json.value(int64_t{behind_[i]});
   json.end_array().key("steps").begin_array();
-  const auto first = std::partition_point(history_.begin(), history_.end(),
-                                          [&](const RunningStep& step) { return int64_t{step.step} <= after; });
+  const auto first =
+      std::ranges::partition_point(history_, [&](const RunningStep& step) { return int64_t{step.step} <= after; });
   for (auto at = first; at != history_.end(); ++at) write_step(json, *at);
   json.end_array().key("findings").begin_array();
   for (const Seen& seen : findings_) {

@@ -110,7 +110,7 @@ Result<std::unique_ptr<Webhook>> Webhook::to(std::string_view url) {
   std::string host(place);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const auto odd = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; };
-  if (host.empty() || std::any_of(host.begin(), host.end(), odd) || std::any_of(target.begin(), target.end(), odd))
+  if (host.empty() || std::ranges::any_of(host, odd) || std::ranges::any_of(target, odd))
     return no_address("\"" + said + "\" is no http address");
   return std::unique_ptr<Webhook>(new Webhook(std::move(host), std::move(port), std::move(target)));
 }

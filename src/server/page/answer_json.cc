@@ -33,10 +33,10 @@ void write_strings(JsonWriter& json, std::string_view key, const std::vector<std
 void write_descriptor(JsonWriter& json, const Analysis& analysis) {
   json.begin_object().field("name", analysis.name).field("summary", analysis.summary);
   json.field("in_report", analysis.in_report).key("tables").begin_array();
-  for (const AnalysisTable& table : analysis.tables)
-    json.begin_object().field("name", table.name).field("summary", table.summary).end_object();
+  for (const TableSpec* table : analysis.tables())
+    json.begin_object().field("name", table->name).field("summary", table->summary).end_object();
   json.end_array().key("options").begin_array();
-  for (const AnalysisOption& option : analysis.options) {
+  for (const AnalysisOption& option : analysis.options()) {
     json.begin_object().field("name", option.name).field("value", option.value).field("help", option.help);
     json.key("choices").begin_array();
     if (option.choices[0] != '\0')
@@ -78,8 +78,8 @@ std::string result_json(const char* name, const AnalysisResult& result, int64_t 
 }
 
 bool has_facts(const Trace& trace) {
-  return std::any_of(trace.parts.begin(), trace.parts.end(),
-                     [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
+  return std::ranges::any_of(trace.parts,
+                             [](const Part& part) { return part.slices.size() > 0 && part.slices.has_facts(); });
 }
 
 }  // namespace

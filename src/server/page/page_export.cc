@@ -14,7 +14,7 @@ std::string shell_word(const std::string& path) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            static_cast<unsigned char>(c) >= 0x80 || std::string_view("/._-+,:=@%").find(c) != std::string_view::npos;
   };
-  if (!path.empty() && std::all_of(path.begin(), path.end(), bare)) return path;
+  if (!path.empty() && std::ranges::all_of(path, bare)) return path;
   std::string quoted = "'";
   for (const char c : path) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
   return quoted + "'";

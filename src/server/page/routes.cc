@@ -188,9 +188,7 @@ constexpr Route kRoutes[] = {
 // A request for a route's handler has the parameters that the table lists.
 Query known_parameters(Query query, std::string_view names) {
   const std::vector<std::string_view> known = split(names, ' ');
-  const auto is_known = [&](std::string_view name) {
-    return std::find(known.begin(), known.end(), name) != known.end();
-  };
+  const auto is_known = [&](std::string_view name) { return std::ranges::find(known, name) != known.end(); };
   if (!is_known("*")) std::erase_if(query.parameters, [&](const auto& one) { return !is_known(one.first); });
   return query;
 }

@@ -31,13 +31,13 @@ Result<AnalysisOptions> options_of(const Analysis& analysis, const Query& query)
   AnalysisOptions options;
   for (const auto& [name, value] : query.parameters) {
     if (name == "name" || name == "token" || name == "page_of" || name == "from" || name == "rows") continue;
-    const auto known = std::find_if(analysis.options.begin(), analysis.options.end(),
+    const auto known = std::find_if(analysis.options().begin(), analysis.options().end(),
                                     [&](const AnalysisOption& option) { return name == option.name; });
-    if (known == analysis.options.end() || std::string_view(known->value) == "PATH")
+    if (known == analysis.options().end() || std::string_view(known->value) == "PATH")
       return make_error(ErrorCode::kUsage, std::string(analysis.name) + " has no option \"" + name + "\"",
                         std::string("stageline help ") + analysis.name + " lists its options");
     const auto choices = split(known->choices, ',');
-    if (known->choices[0] != '\0' && std::find(choices.begin(), choices.end(), value) == choices.end())
+    if (known->choices[0] != '\0' && std::ranges::find(choices, value) == choices.end())
       return make_error(ErrorCode::kUsage, name + " is one of " + known->choices + ", not \"" + value + "\"");
     options.set(name, value);
   }
@@ -187,15 +187,15 @@ Result<RunAnswers::Answer> RunAnswers::analysis(const Query& query) {
   TRY(options, options_of(*analysis, query));
   TRY(from, integer_parameter(query, "from", 0, 0, INT64_MAX));
   const TablePart part{std::string(query.text("page_of")), *from};
-  if (!part.table.empty() && std::none_of(analysis->tables.begin(), analysis->tables.end(),
-                                          [&](const AnalysisTable& table) { return part.table == table.name; }))
+  if (!part.table.empty() &&
+      std::ranges::none_of(analysis->tables(), [&](const TableSpec* table) { return part.table == table->name; }))
     return make_error(ErrorCode::kUsage, name + " has no table \"" + part.table + "\"", "/api/answers lists them");
   if (part.table.empty() && part.first_row > 0)
     return make_error(ErrorCode::kUsage, "from goes with page_of, a table's name");
   const bool wants_apart = query.text("rows") == "apart";
   if (query.find("rows") && !wants_apart) return make_error(ErrorCode::kUsage, "rows is \"apart\", or left out");
   std::string key = std::string("analysis ") + analysis->name + " " + part.table + " " + std::to_string(*from);
-  for (const AnalysisOption& option : analysis->options)
+  for (const AnalysisOption& option : analysis->options())
     if (options->has(option.name)) key += std::string("\n") + option.name + "=" + options->text(option.name);
   const auto work = [this, analysis, two, part, options = std::move(*options)]() -> Result<std::string> {
     if (!two) return analysis_json(*analysis, options, recorded_, max_rows, part, AnswerForm::kApart);

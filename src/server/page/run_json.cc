@@ -118,9 +118,9 @@ void write_flaws(JsonWriter& json, const Diagnostics& notes) {
 
 bool has_flows(const Trace& trace) {
   if (!trace.links.empty()) return true;
-  return std::any_of(trace.parts.begin(), trace.parts.end(), [](const Part& part) {
-    return !part.slice_links.empty() || std::any_of(part.slices.partner.begin(), part.slices.partner.end(),
-                                                    [](uint32_t partner) { return partner != kNoSliceIndex; });
+  return std::ranges::any_of(trace.parts, [](const Part& part) {
+    return !part.slice_links.empty() ||
+           std::ranges::any_of(part.slices.partner, [](uint32_t partner) { return partner != kNoSliceIndex; });
   });
 }
 

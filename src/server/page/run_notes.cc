@@ -102,7 +102,7 @@ Status RunNotes::take(std::string_view body, int64_t origin_ns) {
     notes.push_back({static_cast<int64_t>(origin_ns + static_cast<uint64_t>(*t)), std::string(text)});
   }
   const auto has = [](const std::vector<Note>& in, const Note& note) {
-    return std::find(in.begin(), in.end(), note) != in.end();
+    return std::ranges::find(in, note) != in.end();
   };
   const std::lock_guard lock(mutex_);
   constexpr int kTries = 4;

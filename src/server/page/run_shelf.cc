@@ -49,7 +49,7 @@ RunShelf::RunShelf(Options options) : options_(std::move(options)), drops_(optio
 bool RunShelf::busy() const {
   if (desk_.busy()) return true;
   const std::lock_guard lock(mutex_);
-  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && one.run->busy(); });
+  return std::ranges::any_of(entries_, [](const Entry& one) { return one.run && one.run->busy(); });
 }
 
 // Must be called with the lock held.
@@ -159,7 +159,7 @@ Result<std::string> RunShelf::browse(const Query& query) const {
                        int64_t{about.st_mtim.tv_sec}});
   }
   if (error) return said_error(ErrorCode::kNotFound, "shelf.no_folder", Args().set("path", valid_utf8(asked)));
-  std::sort(entries.begin(), entries.end(), [](const Listed& a, const Listed& b) {
+  std::ranges::sort(entries, [](const Listed& a, const Listed& b) {
     return a.changed_s != b.changed_s ? a.changed_s > b.changed_s : natural_less(a.name, b.name);
   });
   if (entries.size() > kMaxListed) entries.resize(kMaxListed);
@@ -211,8 +211,7 @@ Result<std::string> RunShelf::open(const Query& query) {
   entry.title = title_of(entry.shown);
   if (!other->empty()) entry.other_title = title_of(entry.others_shown);
   const std::lock_guard lock(mutex_);
-  const auto unread =
-      std::count_if(entries_.begin(), entries_.end(), [](const Entry& one) { return one.run && !one.run->settled(); });
+  const auto unread = std::ranges::count_if(entries_, [](const Entry& one) { return one.run && !one.run->settled(); });
   if (unread >= kMaxUnread)
     return make_error(ErrorCode::kLimit, "many runs are being read", "open this one when they are");
   size_t number = 0;

@@ -21,7 +21,7 @@ std::vector<int64_t> part_zeros(const Trace& trace) {
   std::vector<int64_t> zeros(trace.parts.size(), 0);
   // Steps that were laid end to end are on one axis already, whatever clocks their ranks had.
   if (trace.clock != ClockState::kPerRank || trace.steps_laid_end_to_end) {
-    std::fill(zeros.begin(), zeros.end(), extent_of(trace).start_ns);
+    std::ranges::fill(zeros, extent_of(trace).start_ns);
     return zeros;
   }
   std::vector<bool> seen(trace.parts.size());
@@ -90,7 +90,7 @@ void append_links(const Trace& trace, CellPayload& payload) {
     if (const Link own{rows.of(link.from_cell), rows.of(link.to_cell)};
         own.from_cell != UINT32_MAX && own.to_cell != UINT32_MAX)
       links.push_back(own);
-  std::sort(links.begin(), links.end(), [](const Link& a, const Link& b) {
+  std::ranges::sort(links, [](const Link& a, const Link& b) {
     return a.from_cell != b.from_cell ? a.from_cell < b.from_cell : a.to_cell < b.to_cell;
   });
   std::vector<uint32_t> from_step;
@@ -124,7 +124,7 @@ void append_theory(const Trace& trace, const Theory& theory, CellPayload& payloa
 }  // namespace
 
 bool CellPayload::has_step(int32_t step) const {
-  return std::any_of(steps.begin(), steps.end(), [&](const StepRange& range) { return range.step == step; });
+  return std::ranges::any_of(steps, [&](const StepRange& range) { return range.step == step; });
 }
 
 std::vector<StepRange> embedded_steps(const Cells& cells, size_t max_cells, const std::vector<int32_t>& first) {

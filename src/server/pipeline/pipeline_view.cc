@@ -109,8 +109,7 @@ std::vector<StepRange> steps_of_page(const PipelineView& view, const std::vector
                           steps_by_worth(sums_of(view.run())));
   }
   std::vector<StepRange> out = step_ranges(trace.cells);
-  std::erase_if(out,
-                [&](const StepRange& range) { return !std::binary_search(asked.begin(), asked.end(), range.step); });
+  std::erase_if(out, [&](const StepRange& range) { return !std::ranges::binary_search(asked, range.step); });
   if (out.size() == 1) out[0].end = std::min(out[0].end, out[0].begin + view.max_cells());
   return out;
 }
@@ -171,8 +170,8 @@ std::vector<int32_t> steps_by_worth(const PipelineSums& sums) {
   const auto longer = [](const StepSums* a, const StepSums* b) {
     return a->span_ns() != b->span_ns() ? a->span_ns() > b->span_ns() : a->step < b->step;
   };
-  std::sort(usual.begin(), usual.end(), longer);
-  std::sort(outliers.begin(), outliers.end(), longer);
+  std::ranges::sort(usual, longer);
+  std::ranges::sort(outliers, longer);
   std::vector<int32_t> out;
   if (const auto& worst = outliers.empty() ? usual : outliers; !worst.empty()) out.push_back(worst.front()->step);
   if (!usual.empty()) out.push_back(usual[usual.size() / 2]->step);

@@ -62,7 +62,7 @@ class StepWriter {
     const auto before = [](const WhatIf::WorldCell& a, const WhatIf::WorldCell& b) {
       return std::tuple(a.part, a.start_ns) < std::tuple(b.part, b.start_ns);
     };
-    if (!std::is_sorted(cells.begin(), cells.end(), before)) std::stable_sort(cells.begin(), cells.end(), before);
+    if (!std::ranges::is_sorted(cells, before)) std::ranges::stable_sort(cells, before);
     std::vector<double> start, dur;
     std::vector<int32_t> part, chunk, micro_batch;
     std::vector<uint8_t> kind;
@@ -131,7 +131,7 @@ Result<std::string> what_if_reply(const AskedModel& asked, const Query& query) {
   const WhatIf::Priced priced = model.priced(*changes);
   write_price(json, priced.price);
   const std::vector<GraphStep>& steps = model.graph().steps;
-  const auto step = std::find_if(steps.begin(), steps.end(), [&](const GraphStep& s) { return s.step == *number; });
+  const auto step = std::ranges::find_if(steps, [&](const GraphStep& s) { return s.step == *number; });
   if (step != steps.end()) {
     const auto at = static_cast<uint32_t>(step - steps.begin());
     StepWriter(asked, *step).add_to(columns, model.step_cells(*changes, at, static_cast<int32_t>(*dp)));

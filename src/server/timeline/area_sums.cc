@@ -94,7 +94,7 @@ class GroupSums {
       skip = i - lane.count;
       last_ns = std::max(last_ns, lane.start(lane.count - 1));
     }
-    std::sort(samples.begin(), samples.end());
+    std::ranges::sort(samples);
     for (size_t k = kStep - 1; k < samples.size(); k += kStep)
       if (samples[k] > (out.empty() ? 0 : out.back())) out.push_back(samples[k]);
     out.push_back(last_ns + 1);

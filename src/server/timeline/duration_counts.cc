@@ -21,7 +21,7 @@ std::vector<int64_t> sampled_starts(const std::vector<ViewLane>& lanes) {
     for (; i < lane.count; i += kSample) samples.push_back(lane.start(i));
     skip = i - lane.count;
   }
-  std::sort(samples.begin(), samples.end());
+  std::ranges::sort(samples);
   return samples;
 }
 

@@ -1,7 +1,5 @@
 #include "server/timeline/facets.h"
 
-#include <algorithm>
-
 #include "base/number.h"
 #include "base/text.h"
 

@@ -87,7 +87,7 @@ void for_cut(const ViewLane& lane, int64_t t, Take take) {
 Pieces pieces_of(const Timeline& timeline, const std::vector<bool>& asked, int64_t t0, int64_t t1) {
   Pieces out;
   for (const LaneGroup& group : timeline.area_sums().groups()) {
-    const bool is_whole = std::all_of(group.lanes.begin(), group.lanes.end(), [&](uint32_t l) { return asked[l]; });
+    const bool is_whole = std::ranges::all_of(group.lanes, [&](uint32_t l) { return asked[l]; });
     int64_t from_ns = t1, to_ns = t1;  // ends of the blocks; equal where there are none
     for (const SumBlock& block : group.blocks) {
       if (!is_whole || block.from_ns < t0 || block.to_ns > t1) continue;
@@ -280,7 +280,7 @@ void find_binned_quantiles(const Timeline& timeline, const std::vector<bool>& as
                            int64_t t1, const std::vector<uint32_t>& shown_at, std::vector<SelectionTotal>& shown) {
   const NameKinds& kinds = timeline.name_kinds();
   const DurationCounts& counts = timeline.duration_counts();
-  const bool all_counted = std::all_of(shown.begin(), shown.end(), [&](const auto& t) { return counts.has(t.name); });
+  const bool all_counted = std::ranges::all_of(shown, [&](const auto& t) { return counts.has(t.name); });
   const CountPlan plan = plan_of(timeline, asked, t0, t1, all_counted);
   const ShownBins at(shown, all_counted ? &counts : nullptr);
   const size_t work = plan.add.size() + plan.take.size(), tasks = tasks_for(work);
@@ -361,7 +361,7 @@ Selection select_area(const Timeline& timeline, const std::vector<uint32_t>& lan
     out.totals.push_back(total);
   }
   // Places are in the order of names and then kinds.
-  std::sort(out.totals.begin(), out.totals.end(), [](const SelectionTotal& a, const SelectionTotal& b) {
+  std::ranges::sort(out.totals, [](const SelectionTotal& a, const SelectionTotal& b) {
     return std::tuple(-a.sum_ns, a.name) < std::tuple(-b.sum_ns, b.name);
   });
   if (out.totals.size() > limit) {

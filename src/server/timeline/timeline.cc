@@ -89,7 +89,7 @@ void Timeline::add_cell_lanes() {
     const auto before = [&](uint32_t a, uint32_t b) {
       return std::tuple(cells.start_ns[a], cells.end_ns[b], a) < std::tuple(cells.start_ns[b], cells.end_ns[a], b);
     };
-    if (!std::is_sorted(own.begin(), own.end(), before)) std::sort(own.begin(), own.end(), before);
+    if (!std::ranges::is_sorted(own, before)) std::ranges::sort(own, before);
     ViewLane& lane = lanes[g];
     lane.part = static_cast<uint32_t>(g / kCellLanes.size());
     lane.type = ViewLaneType::kCells;
@@ -153,7 +153,7 @@ void Timeline::add_slice_lanes() {
 void Timeline::add_counter_lanes() {
   for (size_t p = 0; p < trace_.parts.size(); ++p)
     for (const CounterSeries& series : trace_.parts[p].counters) {
-      if (series.time_ns.empty() || !std::is_sorted(series.time_ns.begin(), series.time_ns.end())) continue;
+      if (series.time_ns.empty() || !std::ranges::is_sorted(series.time_ns)) continue;
       ViewLane lane;
       lane.part = static_cast<uint32_t>(p);
       lane.type = ViewLaneType::kCounter;
@@ -168,7 +168,7 @@ void Timeline::add_counter_lanes() {
 void Timeline::set_zeros() {
   std::vector<int64_t> first(trace_.parts.size(), INT64_MAX);
   for (const ViewLane& lane : lanes_) first[lane.part] = std::min(first[lane.part], lane.starts[0]);
-  const int64_t earliest = first.empty() ? INT64_MAX : *std::min_element(first.begin(), first.end());
+  const int64_t earliest = first.empty() ? INT64_MAX : *std::ranges::min_element(first);
   origin_ns_ = earliest == INT64_MAX ? 0 : earliest;
   zero_.assign(trace_.parts.size(), origin_ns_);
   if (trace_.clock == ClockState::kPerRank && !trace_.steps_laid_end_to_end)
@@ -178,7 +178,7 @@ void Timeline::set_zeros() {
 
 // Sorts lanes by rank; within a rank, cells come first, then streams, threads and counters.
 void Timeline::sort_lanes() {
-  std::stable_sort(lanes_.begin(), lanes_.end(), [](const ViewLane& a, const ViewLane& b) {
+  std::ranges::stable_sort(lanes_, [](const ViewLane& a, const ViewLane& b) {
     return std::pair(a.part, a.type) < std::pair(b.part, b.type);
   });
   cell_places_.resize(trace_.cells.size());
@@ -191,8 +191,7 @@ void Timeline::sort_lanes() {
     const ViewLane& lane = lanes_[l];
     if (!lane.cells && lane.has_slices()) slice_lanes_[lane.part].push_back({lane.first, lane.first + lane.count, l});
   }
-  for (std::vector<SliceLane>& own : slice_lanes_)
-    std::sort(own.begin(), own.end(), [](const SliceLane& a, const SliceLane& b) { return a.begin < b.begin; });
+  for (std::vector<SliceLane>& own : slice_lanes_) std::ranges::sort(own, {}, &SliceLane::begin);
 }
 
 // Ascend's profiler writes a message three times: as an operation in its group's lane, as that operation's tasks on
@@ -243,8 +242,7 @@ void Timeline::build_rows() {
       if (lane.hidden == 0 && std::has_single_bit(kinds[l]))
         lane.only_kind = static_cast<uint8_t>(std::countr_zero(kinds[l]));
       for (size_t r = 0; r < lane.rows.size(); ++r)
-        if (std::any_of(lane.rows[r].longest_2.begin(), lane.rows[r].longest_2.end(),
-                        [](uint8_t bits) { return bits > 0; }))
+        if (std::ranges::any_of(lane.rows[r].longest_2, [](uint8_t bits) { return bits > 0; }))
           lane.lasting_rows = r + 1;
       const int64_t min_ns = *std::min_element(lane.durations, lane.durations + lane.count);
       lane.is_plain = min_ns >= 0 && lane.hidden == 0 && lane.end_ns < kLatestNs;
@@ -279,8 +277,7 @@ void Timeline::find_steps() {
     for (size_t p = 0; p < trace_.parts.size(); ++p)
       for (const ProfilerStep& step : trace_.parts[p].steps) add(step.number, p, step.start_ns, step.end_ns);
   for (const auto& [number, step] : steps) steps_.push_back(step);
-  std::stable_sort(steps_.begin(), steps_.end(),
-                   [](const ViewStep& a, const ViewStep& b) { return a.start_ns < b.start_ns; });
+  std::ranges::stable_sort(steps_, {}, &ViewStep::start_ns);
 }
 
 SlicePlace Timeline::place_of_slice(uint32_t part, uint32_t slice) const {

@@ -18,7 +18,7 @@ class ViewNames {
   // The id of a text; the text is added where the trace does not have it. O(added).
   StringId intern(std::string_view text) {
     if (const auto known = pool_.find(text)) return *known;
-    const auto at = std::find(added_.begin(), added_.end(), text);
+    const auto at = std::ranges::find(added_, text);
     const auto id = static_cast<StringId>(pool_.size() + (at - added_.begin()));
     if (at == added_.end()) added_.emplace_back(text);
     return id;
