@@ -3,6 +3,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,7 @@ class JsonWriter {
   JsonWriter& value(double number);
   JsonWriter& value(bool truth) { return raw(truth ? "true" : "false"); }
   JsonWriter& null() { return raw("null"); }
+  JsonWriter& value(const std::optional<int64_t>& number) { return number ? integer(*number) : null(); }
   // Writes text that already is JSON.
   JsonWriter& raw(std::string_view json);
   // Writes the text of both languages, as NAME_en and NAME_zh.

@@ -57,12 +57,8 @@ void write_finding(JsonWriter& json, const Finding& f, double step_ns, const std
   places_json(json, "places", f.places);
   places_json(json, "or_else", f.or_else);
   json.field("key", key_of(f)).field("priced", f.price.saving_ns > 0);
-  if (f.is_time) {
-    json.field("lost_ns", whole(f.lost_ns_per_step)).field("uncertainty_ns", whole(f.uncertainty_ns));
-    json.field("lost_share", step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
-  } else {
-    for (const char* key : {"lost_ns", "uncertainty_ns", "lost_share"}) json.key(key).null();
-  }
+  json.field("lost_ns", cost_ns(f)).field("uncertainty_ns", cost_error_ns(f));
+  json.field("lost_share", !f.is_time ? std::nan("") : step_ns > 0 ? f.lost_ns_per_step / step_ns : f.weight);
   json.field("saving_ns", whole(f.price.saving_ns));
   json.field("saving_share", step_ns > 0 ? f.price.saving_ns / step_ns : 0.0);
   json.field("value", f.value).field("note", f.value_note);

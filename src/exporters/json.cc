@@ -38,7 +38,7 @@ void append_findings(JsonWriter& json, const std::vector<Finding>& findings) {
     json.field("value_note", f.value_note);
     json.field("title", f.title);
     json.field("detail", f.detail);
-    json.field("lost_ns", std::llround(f.lost_ns_per_step)).field("uncertainty_ns", std::llround(f.uncertainty_ns));
+    json.field("lost_ns", cost_ns(f)).field("uncertainty_ns", cost_error_ns(f));
     json.field("saving_ns", std::llround(f.price.saving_ns));
     json.field("analysis", f.evidence.analysis).field("table", f.evidence.table).end_object();
   }

@@ -106,9 +106,7 @@ Result<std::string> Tools::explain(const Value& arguments) {
     json.key("places").begin_array();
     for (const Place& place : f.places) write_place(json, place);
     json.end_array().field("key", clean_text(key_of(f)));
-    json.field("value", clean_text(f.value))
-        .field("lost_ns", whole(f.lost_ns_per_step))
-        .field("uncertainty_ns", whole(f.uncertainty_ns));
+    json.field("value", clean_text(f.value)).field("lost_ns", cost_ns(f)).field("uncertainty_ns", cost_error_ns(f));
     json.field("saving_ns", whole(f.price.saving_ns)).field("fix", pick(f.price.fix));
     json.field("assumption", pick(f.price.assumption))
         .field("command", clean_text(finding_command(f, (*run)->paths), 1000));

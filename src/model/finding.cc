@@ -1,11 +1,24 @@
 #include "model/finding.h"
 
+#include <cmath>
+
 namespace stageline {
 
 std::string key_of(const Finding& finding) {
   if (!finding.key.empty()) return finding.key;
   return finding.places.empty() ? std::string() : key_of(finding.places.front());
 }
+
+namespace {
+
+std::optional<int64_t> of_time(const Finding& finding, double ns) {
+  return finding.is_time ? std::optional<int64_t>(std::llround(ns)) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<int64_t> cost_ns(const Finding& finding) { return of_time(finding, finding.lost_ns_per_step); }
+std::optional<int64_t> cost_error_ns(const Finding& finding) { return of_time(finding, finding.uncertainty_ns); }
 
 // Weak: a program with another list of causes (tests/toy_cause) has other findings.
 [[gnu::weak]] const std::vector<std::string_view>& finding_ids() {

@@ -40,8 +40,8 @@ Table findings_of(const RunData& data) {
     for (char& c : evidence)
       if (c == '-') c = '_';
     table.add_row({static_cast<int64_t>(table.row_count() + 1), f.id, key_of(f), f.title.en, f.detail.en, f.value,
-                   whole_ns(f.lost_ns_per_step), whole_ns(f.uncertainty_ns), whole_ns(f.price.saving_ns),
-                   f.price.fix.en, f.price.assumption.en, finding_command(f, data.paths()),
+                   cost_ns(f).value_or(kNullInteger), cost_error_ns(f).value_or(kNullInteger),
+                   whole_ns(f.price.saving_ns), f.price.fix.en, f.price.assumption.en, finding_command(f, data.paths()),
                    f.step.value_or(kNullInteger), f.rank ? int64_t{*f.rank} : kNullInteger, evidence});
   }
   return table;

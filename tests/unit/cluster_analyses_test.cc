@@ -436,7 +436,7 @@ TEST_CASE("names of HCCL's operations hold a hash of their group") {
   CHECK(hccl_type("HcclAllreduce_") == "HcclAllreduce_");
 }
 
-TEST_CASE("link.slow is found from one hundredth of the span on, and names its cause") {
+TEST_CASE("comm.slow_link is found from one hundredth of the span on, and names its cause") {
   const auto found = [](const char* reading, int64_t lost_ns) {
     ProfileSums sums;
     for (const int32_t to : {1, 3})
@@ -450,6 +450,7 @@ TEST_CASE("link.slow is found from one hundredth of the span on, and names its c
     return out;
   };
   REQUIRE(found("source", 5).size() == 1);
+  CHECK(found("source", 5)[0].id == "comm.slow_link");
   CHECK(found("source", 5)[0].title.en == "Rank 2 sends slowly");
   CHECK(found("source", 5)[0].weight == doctest::Approx(0.01));
   CHECK(found("source", 4).empty());  // both together are under a hundredth

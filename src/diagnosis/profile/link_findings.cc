@@ -45,7 +45,7 @@ void add_link_findings(const ProfileFacts& facts, const ProfileSums& sums, std::
   if (worst == causes.end() || !(span > 0) || worst->second.lost_ns < kLostShare * span) return;
   const auto& [key, cause] = *worst;
   Finding x;
-  x.id = "link.slow";
+  x.id = "comm.slow_link";
   x.weight = std::min(1.0, cause.lost_ns / span);
   x.value = fixed(cause.worst_ratio, 2) + "×";
   Args args;
