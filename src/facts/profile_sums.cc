@@ -18,16 +18,16 @@
 namespace stageline {
 namespace {
 
-// Reads what a rank's rows give; what needs other ranks stays in `calls` and `work` until all are there.
+// Reads what a rank's rows give; what needs other ranks stays in `ops` and `work` until all are there.
 class RankReader {
  public:
-  RankReader(const TbRun& run, const FunctionNames& functions, const CollectiveCalls& collectives)
-      : run_(run), functions_(functions), collectives_(collectives), pageable_(run.torch.trace->names.size()) {
+  RankReader(const TbRun& run, const FunctionNames& functions)
+      : run_(run), functions_(functions), ops_(run.torch.trace->names), pageable_(run.torch.trace->names.size()) {
     for (StringId id = 0; id < pageable_.size(); ++id)
       pageable_[id] = run.torch.trace->names.text(id).find("Pageable") != std::string_view::npos;
   }
 
-  DeviceSums read(size_t k, RankCalls& calls, TbRankWork& work) const {
+  DeviceSums read(size_t k, std::vector<CommunicationOp>& ops, TbRankWork& work) const {
     const TorchRun& torch = run_.torch;
     const TbRank tb = tb_rank(run_, torch.parts[k]);
     const TorchRank& rank = tb.rank;
@@ -46,7 +46,7 @@ class RankReader {
       for (size_t role = 0; role < kTbRoleCount; ++role)
         mean.costs[role] = std::llround(overview.average_ns(overview.sums[role]));
     }
-    calls = collectives_.of(rank, k, {});
+    ops = communication_ops(rank, static_cast<uint32_t>(k), ops_);
     work = tb_work(run_, tb);
     return sums;
   }
@@ -61,13 +61,11 @@ class RankReader {
 
   const TbRun& run_;
   const FunctionNames& functions_;
-  const CollectiveCalls& collectives_;
+  const OpNames ops_;
   std::vector<bool> pageable_;  // of each name
 };
 
-void add_cluster_sums(const TorchRun& run, ProfileSums& sums) {
-  std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(run);
-  match_collectives(ops);
+void add_cluster_sums(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ops, ProfileSums& sums) {
   parallel_for(ops.size(), [&](size_t k) {
     const ClusterTimes times = cluster_times(run, *torch_rank(run, run.parts[k]), ops[k]);
     if (!times.empty()) sums.ranks[k].cluster = cluster_sum(times);
@@ -89,21 +87,20 @@ ProfileSums sums_of(const Trace& trace) {
   if (!made) return sums;
   const TorchRun& torch = made->torch;
   const FunctionNames functions(trace);
-  const CollectiveCalls collectives(trace.names);
-  const RankReader reader(*made, functions, collectives);
+  const RankReader reader(*made, functions);
   const size_t count = torch.parts.size();
-  std::vector<RankCalls> calls(count);
+  std::vector<std::vector<CommunicationOp>> ops(count);
   std::vector<TbRankWork> work(count);
   sums.ranks.resize(count);
-  parallel_for(count, [&](size_t k) { sums.ranks[k] = reader.read(k, calls[k], work[k]); });
-  const CollectiveSums waits = collective_sums(torch, calls);
+  parallel_for(count, [&](size_t k) { sums.ranks[k] = reader.read(k, ops[k], work[k]); });
+  const CollectiveSums waits = collective_sums(torch, match_collectives(ops));
   join_work(work, trace.clock == ClockState::kShared);
   for (size_t k = 0; k < count; ++k) {
     sums.ranks[k].collectives = waits.ranks[k];
     sums.communicates |= !work[k].calls.empty();
     if (!work[k].steps.empty()) sums.ranks[k].work = work[k].mean();
   }
-  if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, sums);
+  if (trace.device_family == DeviceFamily::kNpu) add_cluster_sums(torch, ops, sums);
   const auto has_transfers = [](const Part& p) { return !p.transfers.empty() || !p.link_summaries.empty(); };
   if (std::any_of(trace.parts.begin(), trace.parts.end(), has_transfers)) add_slow_links(torch, sums);
   const std::vector<bool> lacks = parts_without_kernels(*torch.trace, torch.parts);

@@ -23,7 +23,8 @@ OpNames::OpNames(const StringPool& names) {
     const bool receive = holds("recv") || holds("receive");
     messages.push_back(receive || holds("send"));
     receives.push_back(receive);
-    leaves_early.push_back(std::find(kLeaveEarly.begin(), kLeaveEarly.end(), lower) != kLeaveEarly.end());
+    all_to_all.push_back(holds("all_to_all") || holds("alltoall") || holds("all2all"));
+    leaves_early.push_back(std::ranges::find(kLeaveEarly, lower) != kLeaveEarly.end());
   }
 }
 
@@ -42,6 +43,14 @@ std::map<StringId, std::set<int32_t>> named_ranks(const Part& part, const OpName
   return out;
 }
 
+// NCCL's SendRecv kernel is also used for all-to-all. When there are no arguments, the operators around its launch tell
+// which it is.
+bool inside_all_to_all(const Slices& s, uint32_t slice, const OpNames& names) {
+  uint32_t at = s.parent[slice] != kNoSliceIndex ? s.parent[slice] : s.partner[slice];
+  while (at != kNoSliceIndex && !names.all_to_all[s.name_id[at]]) at = s.parent[at];
+  return at != kNoSliceIndex;
+}
+
 }  // namespace
 
 std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t rank_index, const OpNames& names) {
@@ -58,7 +67,8 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
     op.dur_ns = row.dur_ns;
     const CollectiveFact* fact = fact_of(rank.part->collectives, row.slice);
     op.kind = fact && fact->name != 0 ? fact->name : row.name;
-    op.messages = names.messages[op.kind];
+    op.messages =
+        names.messages[op.kind] && (op.kind != row.name || !inside_all_to_all(rank.part->slices, row.slice, names));
     op.leaves_early = names.leaves_early[op.kind];
     if (fact) {
       op.comms_id = fact->comms_id;
@@ -74,12 +84,12 @@ std::vector<CommunicationOp> communication_ops(const TorchRank& rank, uint32_t r
     if (op.number < 0 && op.comms_id == 0) op.key_step = row.iteration;
     out.push_back(op);
   }
-  std::sort(out.begin(), out.end(), [](const CommunicationOp& a, const CommunicationOp& b) {
+  std::ranges::sort(out, [](const CommunicationOp& a, const CommunicationOp& b) {
     return a.like() != b.like() ? a.like() < b.like() : std::tie(a.start_ns, a.slice) < std::tie(b.start_ns, b.slice);
   });
   for (size_t i = 1; i < out.size(); ++i)
     if (out[i].like() == out[i - 1].like()) out[i].position = out[i - 1].position + 1;
-  std::sort(out.begin(), out.end(), [](const CommunicationOp& a, const CommunicationOp& b) {
+  std::ranges::sort(out, [](const CommunicationOp& a, const CommunicationOp& b) {
     return std::tie(a.start_ns, a.slice) < std::tie(b.start_ns, b.slice);
   });
   return out;
@@ -103,7 +113,7 @@ Matched match_collectives(std::vector<std::vector<CommunicationOp>>& ranks) {
         ++out.not_matched;
       else
         all.push_back(&op);
-  std::sort(all.begin(), all.end(), [](const CommunicationOp* a, const CommunicationOp* b) {
+  std::ranges::sort(all, [](const CommunicationOp* a, const CommunicationOp* b) {
     return a->key() != b->key() ? a->key() < b->key() : a->rank_index < b->rank_index;
   });
   out.begin.push_back(0);

@@ -29,7 +29,7 @@ struct CommunicationOp {
   uint32_t rank_index = 0;   // index into the run's parts
   uint32_t slice = 0;
   int32_t step = -1;
-  // A send, a receive or a batch of them: it is between two ranks, so there is no waiting for all.
+  // A send, a receive or a batch of them, but for one that an all-to-all is made of: there is no waiting for all.
   bool messages = false;
   bool leaves_early = false;  // a rank may leave before others have come, as in broadcast, reduce, gather and scatter
   int64_t start_ns = 0, dur_ns = 0;  // as in TorchRow
@@ -48,7 +48,7 @@ struct CommunicationOp {
 // The facts that the names of operations contain, indexed by name id.
 struct OpNames {
   explicit OpNames(const StringPool& names);
-  std::vector<bool> messages, receives, leaves_early;
+  std::vector<bool> messages, receives, leaves_early, all_to_all;
 };
 
 // Returns the operations in the order of their starts. O(n log n).

@@ -3,7 +3,6 @@
 
 #include "analyses/analysis.h"
 #include "analyses/potential_stragglers/problems.h"
-#include "base/parallel.h"
 #include "compat/hta/hta_stragglers.h"
 #include "model/statistics.h"
 #include "profile/collective_waits.h"
@@ -66,17 +65,16 @@ Result<AnalysisResult> run_potential_stragglers(const AnalysisInput& input) {
     result.tables.push_back(hta_potential_stragglers_table(*ranks));
     return result;
   }
-  const CollectiveCalls calls(torch->trace->names);
-  std::vector<RankCalls> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = calls.of(*torch_rank(*torch, torch->parts[k]), k, *steps); });
-  const CollectiveSums sums = collective_sums(*torch, ranks);
-  int64_t left_out = 0;
-  for (const RankCalls& rank : ranks) left_out += rank.left_out;
-  const auto is_empty = [](const RankCalls& rank) { return rank.list.empty() && rank.left_out == 0; };
-  if (!steps->empty() && std::all_of(ranks.begin(), ranks.end(), is_empty))
+  std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
+  const auto is_unwanted = [&](const CommunicationOp& op) { return !std::ranges::binary_search(*steps, op.step); };
+  for (std::vector<CommunicationOp>& rank : ops)
+    if (!steps->empty()) std::erase_if(rank, is_unwanted);
+  const Matched matched = match_collectives(ops);
+  const CollectiveSums sums = collective_sums(*torch, matched);
+  if (!steps->empty() && std::ranges::all_of(ops, [](const auto& rank) { return rank.empty(); }))
     result.notes.add(problem::straggler_no_steps);
-  if (left_out > 0) result.notes.add(problem::straggler_not_synchronising, {}, left_out);
-  if (sums.alone > 0 && ranks.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, sums.alone);
+  if (matched.not_matched > 0) result.notes.add(problem::straggler_not_synchronising, {}, matched.not_matched);
+  if (matched.alone > 0 && ops.size() > 1) result.notes.add(problem::straggler_no_counterpart, {}, matched.alone);
   result.tables.push_back(rank_potential_stragglers_table(*torch, sums, *candidates));
   result.tables.push_back(kind_table(*torch, sums));
   return result;
