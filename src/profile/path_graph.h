@@ -54,7 +54,7 @@ struct PathGraph {
   int64_t weight_ns(const PathEdge& edge) const {
     return edge.weighs ? nodes[edge.to].time_ns - nodes[edge.from].time_ns : 0;
   }
-  int64_t looks = 0;  // default mode: how many lists of other threads were looked into, which is what hand-overs cost
+  int64_t looks = 0;  // default mode: steps through open operators and through lists of other threads: its cost
 };
 
 struct PathOptions {

@@ -52,7 +52,26 @@ int64_t looks_with_threads(int threads) {
   return graph.looks;
 }
 
+// Operators of one thread, each of which begins before the one before it ends.
+int64_t looks_with_crossings(int count) {
+  std::vector<std::string> events;
+  for (int i = 0; i < count; ++i)
+    events.push_back(op("cross", std::to_string(i).c_str(), std::to_string(count / 2).c_str()));
+  Folder folder;
+  const Trace trace = read_with("kineto", {folder.add("t.json", trace_of(events))});
+  const auto run = make_torch_run(trace, {});
+  REQUIRE(run);
+  return exact_path_graph(*run, *torch_rank(*run, run->parts[0]), {}).looks;
+}
+
 }  // namespace
+
+TEST_CASE("critical path: slices that cross cost no more than slices that nest") {
+  const int64_t few = looks_with_crossings(200), more = looks_with_crossings(400), most = looks_with_crossings(800);
+  CHECK(few > 0);
+  CHECK(more <= 2 * few + 1);
+  CHECK(most <= 2 * more + 1);
+}
 
 TEST_CASE("critical path: what hand-overs cost grows with the gaps, and not with the threads besides") {
   const int64_t few = looks_with_threads(50), more = looks_with_threads(100), most = looks_with_threads(200);

@@ -156,9 +156,9 @@ class Builder {
       std::vector<int32_t> open;
       size_t first = 0;
       bool is_empty() const { return first >= open.size(); }
-      void drop_closed(const std::vector<uint8_t>& is_closed) {
-        while (!is_empty() && is_closed[open.back()]) open.pop_back();
-        while (!is_empty() && is_closed[open[first]]) ++first;
+      void drop_closed(const std::vector<uint8_t>& is_closed, int64_t& looks) {
+        for (; !is_empty() && is_closed[open.back()]; ++looks) open.pop_back();
+        for (; !is_empty() && is_closed[open[first]]; ++looks) ++first;
         if (is_empty()) open.clear(), first = 0;
       }
     };
@@ -182,7 +182,7 @@ class Builder {
         thread.open.push_back(node.row);
       } else {
         is_closed[node.row] = 1;
-        thread.drop_closed(is_closed);
+        thread.drop_closed(is_closed, graph_.looks);
       }
       if (node.is_end && thread.is_empty()) top_ends_[r.lane].push_back(n);
       // Threads that only poll (NCCL's watchdog) hand over nothing. A thread works when it runs an operator or a call
