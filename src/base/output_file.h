@@ -102,7 +102,8 @@ class OutputSet {
   std::unique_ptr<Files> own_;  // empty when it is within another set
 };
 
-// Refuses from now on to replace files of which `what_is` says what kind of measurement they are (see readers/reader.h);
+// Refuses from now on to replace files of which `what_is` says what kind of measurement they are (see
+// readers/reader.h);
 // "" for others. nullptr allows all again.
 void protect_measurements(std::string (*what_is)(const std::string& path));
 
