@@ -93,7 +93,7 @@ def differs(name, one, two, scale, share):
         elif name.startswith(('share:', 'cell:')):
             slack = max(share, 1e-6, 1e-6 * abs(one))
         else:
-            slack = 0
+            slack = 1e-6 * abs(one) if isinstance(one, float) else 0
         return abs(one - two) > slack
     return True
 

@@ -96,23 +96,29 @@ class Chrome(Source):
         return int(new) if new == int(new) and isinstance(old, int) else new
 
     def times(self, change, only=None, lengths=True):
-        epoch = self.first() > 10 ** 13  # then a stamp of 0 is none
+        begin = self.first()
+        epoch = begin > 10 ** 13  # then a stamp of 0 is none
         for index in range(len(self.paths)) if only is None else [only]:
             for event in self.events(index):
                 start = self.stamp(event.get('ts'))
-                if start is None or event.get('ph') == 'M' or epoch and start == 0:
+                if start is None or event.get('ph') == 'M' or start == 0 and (epoch or self.stamp(event.get('dur')) == 0):
                     continue
                 moved = change(start * 1000)
                 if lengths and (length := self.stamp(event.get('dur'))) is not None:
                     event['dur'] = self.like(event['dur'], (change((start + length) * 1000) - moved) / 1000)
                 event['ts'] = self.like(event['ts'], moved / 1000)
+                args = event.get('args')  # Paddle writes exact times there, from the start of the recording on
+                for key in ('start_time', 'end_time') if isinstance(args, dict) else ():
+                    if re.fullmatch(r'[\d.]+ us', str(args.get(key))):
+                        args[key] = f'{(change(begin + Decimal(args[key][:-3]) * 1000) - change(begin)) / 1000:.3f} us'
 
     def extent(self, index=None):
         """From the first start to the last end, in ns, without the few stamps that are absurd already."""
         spans = sorted((at, at + (self.stamp(e.get('dur')) or 0)) for i in (range(len(self.paths)) if index is None else [index]) for e in self.events(i)
-                       if e.get('ph') in ('X', 'B', 'E') and (at := self.stamp(e.get('ts'))) is not None)
+                       if e.get('ph') in ('X', 'B', 'E') and (at := self.stamp(e.get('ts'))) is not None and (at or self.stamp(e.get('dur')) != 0))
         low, high = spans[len(spans) // 10][0], spans[len(spans) * 9 // 10][1]
-        near = [(a, b) for a, b in spans if a > low - 20 * (high - low) and b < high + 20 * (high - low)]
+        far = max(20 * (high - low), 3600 * 10 ** 6)
+        near = [(a, b) for a, b in spans if a > low - far and b < high + far]
         return min(a for a, _ in near) * 1000, max(b for _, b in near) * 1000
 
     def first(self, index=None):
