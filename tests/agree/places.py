@@ -24,6 +24,8 @@ ENVIRONMENT = {**{k: v for k, v in os.environ.items() if not k.startswith('STAGE
 def stageline(*arguments):
     """What it prints; None where this command has no answer for the run."""
     done = subprocess.run([BIN, *map(str, arguments)], capture_output=True, env=ENVIRONMENT, timeout=300)
+    if b'has no flag' in done.stderr:
+        sys.exit(done.stderr.decode())
     return done.stdout.decode('utf-8', 'replace') if done.returncode in (0, 1) else None
 
 
@@ -80,10 +82,10 @@ def shares(parts, window):
 
 def idle_tables(run):
     """The tables of both analyses; their window is the same."""
-    free = answer('analyze', 'free-analysis', run, '--top', '0', '--json')
+    free = answer('analyze', 'free-analysis', run, '--top', '0', '--format', 'json')
     window = sum(row['window_ns'] for row in rows_of(free, 'free-time'))
     found = []
-    for told, table, key in ((free, 'free-reasons', 'sum_ns'), (answer('analyze', 'idle-time-breakdown', run, '--json'), 'device-idle', 'idle_ns')):
+    for told, table, key in ((free, 'free-reasons', 'sum_ns'), (answer('analyze', 'idle-time-breakdown', run, '--format', 'json'), 'device-idle', 'idle_ns')):
         parts = {}
         for row in rows_of(told, table):
             parts[row['cause']] = parts.get(row['cause'], 0) + row[key]
@@ -94,14 +96,14 @@ def idle_tables(run):
 
 def sql_gaps(run):
     """Without what each gap's other causes have: the sum alone."""
-    free = answer('analyze', 'free-analysis', run, '--top', '0', '--json')
+    free = answer('analyze', 'free-analysis', run, '--top', '0', '--format', 'json')
     window = sum(row['window_ns'] for row in rows_of(free, 'free-time'))
     return {'share:idle': (asked(run, 'SELECT sum(dur_ns) FROM gaps()')[0][0] or 0) / window} if window else {}
 
 
 def pipeline_summary(run):
     """Its steps without outliers: the mean of their shares is the figure."""
-    told = answer('analyze', 'pipeline-summary', run, '--table', 'steps', '--json')
+    told = answer('analyze', 'pipeline-summary', run, '--table', 'steps', '--format', 'json')
     outliers = {step for step, in asked(run, 'SELECT step FROM steps WHERE is_outlier')} if told else set()
     usual = [row['span_bubble_share'] for row in rows_of(told, 'steps') if row['step'] not in outliers and row['span_bubble_share'] is not None]
     return {'bubble': sum(usual) / len(usual)} if usual else {}
@@ -155,13 +157,15 @@ def info(run):
 
 
 def waterfall(run):
-    told = answer('analyze', 'waterfall', run, '--table', 'waterfall', '--json')
+    told = answer('analyze', 'waterfall', run, '--table', 'waterfall', '--format', 'json')
     rows = {row['part']: row['mean_ns'] for row in told['tables'][0]['rows']} if told else {}
     if 'period' not in rows:
         return {}
-    bars = {'compute': 'compute', 'schedule bubble': 'bubble', 'stage imbalance': 'imbalance', 'jitter': 'jitter', 'message latency': 'message',
-            'waiting for other replicas': 'replicas', 'unexplained': 'rest', 'between steps': 'between'}
-    return known({'step_period_no_outliers': rows['period']} | {'part.' + bar: rows.get(row) for row, bar in bars.items()})
+    always = {'compute': 'compute', 'schedule bubble': 'bubble', 'stage imbalance': 'imbalance', 'jitter': 'jitter', 'message latency': 'message',
+              'late starts': 'rest'}
+    found = {'part.' + bar: rows[row] for row, bar in always.items()}
+    found |= {'part.replicas': rows.get('waiting for other replicas') or None, 'part.between': rows.get('between steps')}
+    return known({'step_period_no_outliers': rows['period']} | found)
 
 
 def what_if(run):
