@@ -62,14 +62,14 @@ std::vector<int32_t> outlier_steps(const Trace& trace, const PipelineSums& sums)
       trace.clock == ClockState::kShared || trace.alignment == AlignState::kMapped || trace.parts.size() == 1;
   std::vector<double> spans;
   size_t r = 0;
-  int64_t over_ns = INT64_MIN;  // the end of all steps before, into which this one reaches where steps overlap
+  int64_t over_ns = INT64_MIN;  // the end of the step before, into which this one reaches where steps overlap
   for (const StepSums& step : sums.steps) {
     int64_t longest = 0;
     for (; r < sums.ranks.size() && sums.ranks[r].step == step.step; ++r)
       longest = std::max(longest, between_ns(sums.ranks[r].first_ns, sums.ranks[r].last_ns));
     const double further_ns = between_ns(std::clamp(over_ns, step.start_ns, step.end_ns), step.end_ns);
     spans.push_back(one_axis ? further_ns : longest);
-    over_ns = std::max(over_ns, step.end_ns);
+    over_ns = step.end_ns;
   }
   const double limit = median_of(spans) * kOutlierStep;
   if (!(limit > 0)) return outliers;
