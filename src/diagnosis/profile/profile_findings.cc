@@ -169,8 +169,10 @@ bool recorded_apart(const Trace& trace) {
 
 ProfileFacts measure(const Trace& trace, const ProfileSums& sums, const ProfileAccount& account) {
   ProfileFacts facts = profile_facts(trace, sums, account);
-  if (!recorded_apart(trace)) see_late_rank(facts);
-  see_waits(trace, sums, facts);
+  if (!recorded_apart(trace)) {
+    see_late_rank(facts);
+    see_waits(trace, sums, facts);
+  }
   // Ranks of a pipeline are compared within their stages, and nothing here says who they wait for.
   if (trace.cells.size() > 0) {
     facts.comm_wait_ns = 0;
