@@ -90,7 +90,7 @@ def events_of(rank, cells, stages, chunks, device):
         else:
             call = {'FF': 'send_forward_recv_forward', 'FB': 'send_forward_recv_backward', 'BF': 'send_backward_recv_forward',
                     'BB': 'send_backward_recv_backward'}[before['kind'] + c['kind']]
-        at, until = (before['end'] + 0.5 if before else min(c['start'] - 9, (c['arrives'] or c['start']) - 20)), c['start'] - 2
+        at, until = c['posted'] + 0.5, c['start'] - 2
         if not device or receives:
             x('python_function', P2P + call, at, max(until, at + 1) if not device else at + 2)
         if device and receives:

@@ -52,11 +52,12 @@ constexpr int64_t kMinCertainMessages = 16;  // fewer late ones may be chance
 // all.
 class BlockEdges {
  public:
-  // Returns the block's own number of the edge of a message; kNone where an operation is none.
-  uint32_t number_of(const CauseScene& scene, uint32_t op) {
+  // Returns the block's own number of the edge of a message; kNone where an operation is none, or shows little of it.
+  uint32_t number_of(const CauseScene& scene, const LateSends& sends, uint32_t op) {
     const StepGraph& g = scene.graph;
     if (!is_message(g.kind[op]) || g.stage(op) == kUnknown) return CellTimes::kNone;
     recorded_ = recorded_ || g.cell[op] != kNoCell;
+    if (sends.hidden(op)) return CellTimes::kNone;
     const int32_t other = sender_of(scene, op);
     if (other == kUnknown) return CellTimes::kNone;
     const bool in = receives(g.kind[op]);
@@ -99,14 +100,14 @@ class BlockEdges {
   bool recorded_ = false;       // some message was recorded
 };
 
-void number_edges(const CauseScene& scene, Transfers& t) {
+void number_edges(const CauseScene& scene, const LateSends& sends, Transfers& t) {
   const StepGraph& g = scene.graph;
   t.edge_of = std::make_shared<RawValues<uint32_t>>();
   RawValues<uint32_t>& edge_of = *t.edge_of;
   edge_of.resize(g.size());
   const OpBlocks blocks(g.size(), 4 * g.stage_of.size());
   std::vector<BlockEdges> of_block(blocks.size());
-  blocks.each([&](size_t b, uint32_t op) { edge_of[op] = of_block[b].number_of(scene, op); });
+  blocks.each([&](size_t b, uint32_t op) { edge_of[op] = of_block[b].number_of(scene, sends, op); });
   for (BlockEdges& block : of_block) block.merge_into(t);
   blocks.each([&](size_t b, uint32_t op) {
     if (edge_of[op] != CellTimes::kNone) edge_of[op] = of_block[b].merged(edge_of[op]);
@@ -119,14 +120,14 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   const StepGraph& g = scene.graph;
   const LateSends& sends = scene.measured<LateSends>();
   Transfers t;
-  number_edges(scene, t);
+  number_edges(scene, sends, t);
   const RawValues<uint32_t>& edge_of = *t.edge_of;
   std::map<StagePair, double> late_of;  // key: replica, stage
   for (const auto& [worker, ns] : late)
     late_of[{scene.times.workers()[worker].dp, scene.times.workers()[worker].stage}] = ns;
   OpValues received(
       {{0, static_cast<uint32_t>(g.size())}}, t.index.size(),
-      [&](uint32_t op) { return receives(g.kind[op]) && !sends.hidden(op) ? edge_of[op] : OpValues::kNone; },
+      [&](uint32_t op) { return receives(g.kind[op]) ? edge_of[op] : OpValues::kNone; },
       [&](uint32_t op) {
         // A gap between cells includes the delay of a late rank, which is not the link's.
         const auto by =

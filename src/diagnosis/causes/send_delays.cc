@@ -37,15 +37,15 @@ LateSends::LateSends(const CauseScene& scene) {
       const uint32_t cell = g.cell[g.waits(op).front()];
       if (cell == kNoCell) continue;
       const Cell made = cells.at(cell);
-      const auto* sent = recorded.sent(
-          {made.part, made.step, g.kind[op] == CellKind::kRecvForward, std::max(made.chunk, 0), made.micro_batch});
-      if (!sent) continue;
-      if (const auto* received = recorded.received({g.part[op], made.step, g.kind[op] == CellKind::kRecvForward,
-                                                    std::max(g.chunk[op], 0), g.micro_batch[op]})) {
+      const bool forward = g.kind[op] == CellKind::kRecvForward;
+      const auto* sent = recorded.sent({made.part, made.step, forward, std::max(made.chunk, 0), made.micro_batch});
+      if (const auto* received = recorded.received(
+              {g.part[op], made.step, forward, std::max(g.chunk[op], 0), g.micro_batch[op]})) {
         const int64_t late = scene.trace.common_ns(g.part[op], received->start_ns) -
-                             scene.trace.common_ns(made.part, sent->start_ns);
+                             scene.trace.common_ns(made.part, sent ? sent->start_ns : made.end_ns);
         if (late > received->end_ns - received->start_ns) hidden_.insert(op);
       }
+      if (!sent) continue;
       // Other work of the rank, and messages that its thread or stream was in, come before the send rightly.
       const int64_t idle = sent->start_ns - made.end_ns - busy.at(made.part).within(made.end_ns, sent->start_ns);
       all.push_back({op, s, made.part, cell, static_cast<double>(idle), sent->start_ns});
