@@ -122,7 +122,7 @@ class Align(Case):
         state, by, done = said('--align-on', '0:4:F0')
         self.assertEqual(state, 'aligned')
         self.assertIn('operator', by)
-        self.assertIn('put on other ranks\' clocks by an operator', done.err)
+        self.assertIn('were aligned by an operator', done.err)
         rows, _ = clocks(logs, code=2)
         self.assertEqual((rows[4]['method'], rows[4]['offset_ns']), ('untied', ''))
         rows, _ = clocks(logs, '--trust-clocks')

@@ -44,8 +44,8 @@ std::string chart_clocks_aligned(ChartLang lang, const ClockSummary& clocks) {
   Args args;
   args.set("by", evidence_list(clocks.by)).set("error", clocks.error_ns < 0 ? "" : human_duration(clocks.error_ns));
   args.set("half", clocks.half_ns < 0 ? "" : human_duration(clocks.half_ns));
-  if (!clocks.untied.empty())
-    args.set("unaligned", words("chart.clocks.unaligned_ranks", Args().count("n", std::ssize(clocks.untied))));
+  const Args unaligned = Args().count("n", std::ssize(clocks.untied));
+  args.set("unaligned", clocks.untied.empty() ? Text{} : words("chart.clocks.unaligned_ranks", unaligned));
   return chart_word(lang, "clocks.aligned", args);
 }
 
