@@ -9,7 +9,7 @@
 
 namespace stageline {
 
-// One element for each file. Texts in them live as long as the program. Empty when a file cannot be read.
+// One element for each file. Texts in them live as long as the program. Throws std::bad_alloc.
 const simdjson::dom::array& word_files();
 
 // Calls visit(name, element) for every member of this section of all files.
