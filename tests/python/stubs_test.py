@@ -13,7 +13,7 @@ if HAVE_ENGINE:
     from stageline import _engine
 
 # Flags of opening that are another argument of Python's, or nothing to it: stages is pp.
-NOT_OF_PYTHON = {'stages'}
+NOT_OF_PYTHON = {'stages', 'force'}
 # Flags of the command alone.
 OF_ANALYZE = {'table', 'rows', 'wide', 'format', 'output', 'compat', 'overlay', 'include-last-profiler-step'}
 
