@@ -23,7 +23,7 @@ double share_of_parts(const Headline& headline, std::string_view prefix) {
 // Returns the waiting of ranks within the pipeline, for any reason.
 double waiting_share(const Headline& headline) {
   double share = 0;
-  for (const char* cause : {"bubble", "imbalance", "jitter", "message", "rest"})
+  for (const char* cause : {"bubble", "waiting", "imbalance", "jitter", "message", "rest"})
     share += share_of_parts(headline, cause);
   return share;
 }

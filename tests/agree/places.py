@@ -161,10 +161,12 @@ def waterfall(run):
     rows = {row['part']: row['mean_ns'] for row in told['tables'][0]['rows']} if told else {}
     if 'period' not in rows:
         return {}
+    if 'part.waiting' in figures(run):  # the bar of a run with missing rows is not split
+        return {'step_period_no_outliers': rows['period']}
     always = {'compute': 'compute', 'schedule bubble': 'bubble', 'stage imbalance': 'imbalance', 'jitter': 'jitter', 'message latency': 'message',
               'late starts': 'rest'}
     found = {'part.' + bar: rows[row] for row, bar in always.items()}
-    found |= {'part.replicas': rows.get('waiting for other replicas') or None, 'part.between': rows.get('between steps')}
+    found |= {'part.replicas': rows.get('waiting for other replicas') or None, 'part.between': rows.get('between steps') or None}
     return known({'step_period_no_outliers': rows['period']} | found)
 
 

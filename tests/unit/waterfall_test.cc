@@ -452,5 +452,5 @@ TEST_CASE("waterfall: the headline's parts are the waterfall's, and add up") {
   // Without the ranks of three stages, the waits of the fourth one are unknown.
   filter_trace(trace, {1, 5}, INT64_MIN, INT64_MAX);
   link_cells(trace);
-  CHECK(ids_of(find_findings(trace).headline) == std::vector<std::string>{"compute", "bubble", "outside", "between"});
+  CHECK(ids_of(find_findings(trace).headline) == std::vector<std::string>{"compute", "waiting", "outside", "between"});
 }

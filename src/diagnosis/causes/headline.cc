@@ -40,7 +40,7 @@ std::vector<SpanPart> parts_of(const FindingFacts& f, const Waterfall& w, bool r
   if (!replays || f.coverage.by_warm_up() || f.coverage.not_analysable() || !w.known() || !(mean.span_ns > 0) ||
       unknown > kMaxUnknownWaits * w.units)
     return of_period(f.usual_period_ns, f.mean_step_ns,
-                     {span_part("compute", "part.compute", f.compute), span_part("bubble", "part.waiting", f.bubble),
+                     {span_part("compute", "part.compute", f.compute), span_part("waiting", "part.waiting", f.bubble),
                       span_part("outside", "part.outside", f.outside)});
   std::vector<SpanPart> parts;
   const auto add = [&](const std::string& id, double share) { parts.push_back(span_part(id, "part." + id, share)); };

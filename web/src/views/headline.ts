@@ -16,7 +16,7 @@ const FAMILIES: ReadonlyArray<readonly [RegExp, string]> = [
   [/replicas/, 'replicas'],
   [/tail/, 'tail'],
   [/imbalance|straggl|slow/, 'imbalance'],
-  [/bubble|schedule|warm|cool/, 'bubble'],
+  [/bubble|^waiting|schedule|warm|cool/, 'bubble'],
   [/comm|message|collective|send|recv|link/, 'comm'],
   [/optim/, 'optim'],
   [/compute|busy|work/, 'compute'],
