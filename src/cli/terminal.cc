@@ -211,7 +211,8 @@ std::string findings_text(const Terminal& terminal, const Findings& findings) {
   if (!h.parts.empty()) out += "\n";
   int n = 0;
   for (const Finding& finding : findings.list) {
-    const std::string title = std::to_string(++n) + ". " + pick(finding.title);
+    const std::string number = finding.id == "none" ? "" : std::to_string(++n) + ". ";  // no finding has no number
+    const std::string title = number + pick(finding.title);
     out += painted(priced_title(terminal, title, price_of(finding, zh)), "1", terminal.colour_out);
     out += wrapped(pick(finding.detail), terminal.width, 3);
   }
