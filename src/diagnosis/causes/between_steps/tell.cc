@@ -18,12 +18,11 @@ Telling tell_between_steps(std::span<const Cause* const> causes, const TellConte
   std::vector<std::string> steps;
   for (const int32_t step : own.at_steps) steps.push_back(std::to_string(step));
   const bool only = c.figures.rank != kUnknown && !name.empty();  // it is on one rank
-  args.flag("loader", name == kDataLoader);
   args.set("steps", some_of(steps, kShown)).flag("only", only).flag("unread", context.list.replicas_unread);
   if (name.empty())
     args.set("unknown", words(own.may_be_optimizer ? "between.steps.optimizer" : "between.steps.unknown", args));
   else
-    args.set("unknown", Text());
+    args.set("unknown", name == kDataLoader ? words("between.steps.loader") : Text());
   args.set("saves", words(c.sometimes ? "between.steps.saves.mean" : "between.steps.saves", args));
   Telling telling = say_cause("between.steps", "between.steps", args);
   if (c.sometimes) telling.title = words(one ? "between.steps.one.title" : "between.steps.some.title", args);

@@ -35,6 +35,7 @@ Telling tell(const Cause& c, const PausesOwn& own, Args& args, const TellContext
     telling = say_cause("host.pauses", "host.pauses.place", args);
     telling.rank = context.trace.parts[context.trace.cells.at(own.at[0]).part].rank;
   } else if (rank != kUnknown) {  // one rank alone, which no garbage collector would choose
+    args.set("named", own.name.empty() ? Text{} : words("host.pauses.named", args));
     telling = say_cause("host.pauses", "host.pauses.rank", args);
   } else {
     telling = say_cause("host.pauses",
