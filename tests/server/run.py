@@ -383,7 +383,7 @@ class LifeTest(unittest.TestCase):
         """Arguments come from the file; a file that changed since has none; names stay text."""
         name = '</script><img src=x onerror=alert(1)>' + 'x' * 10_000
         event = {'ph': 'X', 'cat': 'cpu_op', 'name': name, 'pid': 1, 'tid': 1, 'ts': 10, 'dur': 5, 'args': {'a"b<': '<b>&', 'n': [1, {'m': 2}]}}
-        odd = [dict(event, name='zero', ts=12, dur=0), dict(event, name='negative', ts=20, dur=-3), dict(event, name='after a month', ts=2.6e12)]
+        odd = [dict(event, name='zero', ts=12, dur=0), dict(event, name='negative', ts=20, dur=-3), *[dict(event, name='after a month', ts=2.6e12 + at) for at in (0, 10)]]  # two of a name: no lone record
         path = pathlib.Path(self.folder.name, 'bites.json')
         path.write_text(json.dumps({'schemaVersion': 1, 'traceEvents': [event, *odd]}))
         server = Server(str(path), '--port', '0', '--quiet')

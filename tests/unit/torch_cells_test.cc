@@ -91,7 +91,7 @@ TEST_CASE("torch cells: without a device the operators decide, and communication
   const std::vector<std::string> last = {note("Forward 0", 0, 100), op("aten::mm", 50, 20), note("Backward 0", 200, 90),
                                          op("AddmmBackward0", 230, 30), op("c10d::send", 265, 10)};
   const Trace trace = read_ranks({first, last});
-  CHECK(cells_of(trace, 0) == "F0@50-80 B0@230-260");
+  CHECK(cells_of(trace, 0) == "RF0@1-41 F0@50-80 SF0@85-586 B0@230-260");
   CHECK(trace.parts[1].stage == 1);
   CHECK(trace.pipeline_stages == 0);  // one after the other by their numbers alone
 }
