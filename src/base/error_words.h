@@ -1,4 +1,4 @@
-// Errors whose sentence stands in words.json, for those that a note or a page shows: it then has both languages. Errors
+// Errors whose sentence is in words.json, for those that a note or a page shows: it then has both languages. Errors
 // that end a command are English.
 #pragma once
 

@@ -136,7 +136,7 @@ std::string state_of(const struct stat& st) {
          std::to_string(st.st_mtim.tv_nsec);
 }
 
-// Refuses to overwrite a measurement that is no input of this command either.
+// Refuses to overwrite a measurement that this command does not read either.
 Status check_no_measurement(const std::string& path, const std::string& given) {
   const auto what_is = g_what_is.load();
   struct stat st;

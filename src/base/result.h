@@ -37,7 +37,7 @@ struct Error {
   std::string what;
   Where where;
   std::string hint;
-  // Of errors whose sentence stands in words.json (base/error_words.h): `what` in Chinese, and the sentence's name.
+  // Of errors whose sentence is in words.json (base/error_words.h): `what` in Chinese, and the sentence's name.
   std::string what_zh = {};
   std::string_view name = {};
 

@@ -10,7 +10,7 @@ const Sentences& sentences() {
       simdjson::dom::object names;
       if (file.get(names)) return Sentences();
       for (const auto& [name, languages] : names)
-        // Sections that declare something else stand beside the sentences.
+        // Sections that declare something else are listed next to the sentences.
         if (languages["en"].error() == 0 || languages["zh"].error() == 0)
           read.emplace(name, Text{declared_text(languages, "en"), declared_text(languages, "zh")});
     }

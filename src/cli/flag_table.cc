@@ -1,5 +1,5 @@
 // Commands and flags are declared in words.json of this room: what they take and the texts of help, man page and
-// completions. A flag that means something special in a command stands there again, under "own".
+// completions. A flag that means something special in a command is listed there again, under "own".
 #include <algorithm>
 
 #include "analyses/analysis.h"

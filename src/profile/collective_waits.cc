@@ -29,7 +29,7 @@ void add_collective(const TorchRun& run, CommunicationOp* const* begin, Communic
   kind.end_spread_ns.push_back(last_end - first_end);
   if (wait == 0) return;
   // On one clock the starts say who came last. Where that is not the shortest call, ranks do not leave together (gloo),
-  // and nobody is known to have kept the others.
+  // and no rank is known to have kept the others.
   if (run.trace->clock == ClockState::kShared &&
       std::any_of(begin, end, [&](const CommunicationOp* op) { return op->start_ns > last->start_ns; }))
     return;

@@ -9,7 +9,7 @@ namespace stageline {
 
 namespace {
 
-// Returns the time between two recordings, in which devices may have worked: it is no part of the span. `work` is a
+// Returns the time between two recordings, in which devices may have worked: the span excludes it. `work` is a
 // union.
 int64_t unrecorded_ns(const std::vector<Interval>& work, const Part& part, int64_t zero_ns) {
   int64_t sum = 0;

@@ -195,8 +195,8 @@ class Matcher {
     }
     ++report_.judged;
     const auto op_key = [&](const Call& c) { return std::string(text(c.call->op)); };
-    // A collective that a member never made, or made as another one, can be finished for nobody. Who made another one
-    // after it got out of it.
+    // A collective that a member never made, or made as another one, cannot be finished by any rank. Who made another
+    // one after it got out of it.
     const bool possible = problem.culprits.empty() && std::all_of(last.begin(), last.end(), [&](const Call& c) {
                             return op_key(c) == op_key(last.front());
                           });
@@ -464,9 +464,9 @@ class Matcher {
   }
 
   const Trace& trace_;
-  std::map<int32_t, int32_t> part_of_;  // rank → part
-  std::map<int32_t, int64_t> last_of_;     // of the group that is judged: for each part its last collective
-  std::set<const FlightCall*> gave_up_;    // retired by a time-out: they cannot be finished
+  std::map<int32_t, int32_t> part_of_;   // rank → part
+  std::map<int32_t, int64_t> last_of_;   // of the group that is judged: for each part its last collective
+  std::set<const FlightCall*> gave_up_;  // retired by a time-out: they cannot be finished
   FlightReport report_;
 };
 

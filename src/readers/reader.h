@@ -134,8 +134,8 @@ const Reader* find_reader(std::string_view name);  // nullptr when there is none
 // certain and gave way is named in `notes` ("source.other_reader"), if given.
 Result<const Reader*> choose_reader(const Source& source, std::string_view forced, Diagnostics* notes = nullptr);
 
-// Returns what kind of measurement a file of this machine is, in words: what a reader takes by itself, or a format that
-// none takes and that choose_reader() names. "" for other files. It makes no input of the file.
+// Returns what kind of measurement a file of this machine is, in words: a format that a reader recognises, or a format
+// that none takes and that choose_reader() names. "" for other files. It makes no input of the file.
 std::string measurement_kind(const std::string& path);
 
 }  // namespace stageline

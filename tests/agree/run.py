@@ -46,7 +46,7 @@ def shared_inputs():
             'imports', 'imports/*', 'faults/files/*', 'faults/files/*/input', 'faults/paddle_ascend', 'faults/frameworks', 'faults/torch_runs')
     found = [path for top in tops for path in sorted(SHARED.glob(top + '/*')) if path.is_dir() or path.suffix not in ('.md', '.tsv', '.py', '.txt')]
     found = [path for path in found if 'faults/files' not in str(path) or path.name == 'input' or path.parent.name == 'input' and path.is_dir()]
-    # A truth beside a run is no run, and 'healthy' twins are runs of their own.
+    # A truth next to a run does not count as a run, and 'healthy' twins are runs of their own.
     return [path for path in dict.fromkeys(found) if not path.name.startswith('truth')]
 
 

@@ -1,4 +1,4 @@
-"""Ascend profiles that were told wrongly: numbers of messages, marks without a device side, names of the users' own,
+"""Ascend profiles that were read wrongly: numbers of messages, marks without a device side, names of the users' own,
 metadata that contradicts marks, DualPipeV without overlap. Each has twins with other numbers."""
 import csv
 import io

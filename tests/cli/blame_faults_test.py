@@ -249,7 +249,7 @@ class Graphs(Case):
             first = told['findings'][0]
             self.assertEqual(first['id'], 'host.sync')
             self.assertIn('after most of the device', first['detail_en'])
-        # Now and then a wait is usual.
+        # A wait in some steps is usual.
         events, at = [], 1000
         for k in range(300):
             work(events, k + 1, 'kernel', 'advec_cell_kernel', at, at + 6, 224, 4001)

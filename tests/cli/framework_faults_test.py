@@ -1,4 +1,4 @@
-"""What frameworks leave behind: their ranges, messages and schedules, logs that are no traces, reports of runs that say little."""
+"""What frameworks leave behind: their ranges, messages and schedules, logs without a trace, reports of runs that say little."""
 import gzip
 import json
 import pathlib
@@ -60,7 +60,7 @@ class Blame(Case):
                 for host in ('vm', f'vm{rank}'):
                     self.write(f'{host[:3]}/rank{rank}.json', kineto(events, host_name=host, distributedInfo={'backend': 'gloo', 'rank': rank, 'world_size': 2}))
             self.assertNotIn(f'Rank {first} waits least', json.dumps(answer(self.dir / 'vm')))
-            # On two clocks nobody knows who came last.
+            # On two clocks the trace does not show which rank came last.
             hosts = self.dir / 'hosts'
             hosts.mkdir(exist_ok=True)
             for rank in (0, 1):
@@ -82,7 +82,7 @@ class Blame(Case):
     def test_a_late_rank_costs_what_each_of_the_others_waits(self):
         step, late = 95_000, 30_000
         for world in (2, 4):
-            for wrapped in (False, True):  # a range around the step is no work
+            for wrapped in (False, True):  # a range around the step does not count as work
                 for rank in range(world):
                     own, events = late if rank == 1 else 0, []
                     for k in range(5):

@@ -13,7 +13,7 @@ BIN = os.environ.get('STAGELINE_BIN') or str(HERE.parents[1] / 'build/dev/stagel
 ENVIRONMENT = {**{k: v for k, v in os.environ.items() if not k.startswith('STAGELINE_')}, 'LC_ALL': 'C.UTF-8', 'NO_COLOR': '1', 'COLUMNS': '120'}
 PROFILE = 'temporal-breakdown,comm-comp-overlap,gpu-kernel-breakdown,idle-time-breakdown'
 PIPELINE = 'waterfall,pipeline-summary'
-# What a run holds rather than what is found in it.
+# The content of a run rather than its findings.
 HELD = ('ranks', 'stages', 'replicas', 'chunks', 'micro_batches', 'schedule', 'steps', 'cells', 'slices', 'clock')
 
 

@@ -197,7 +197,7 @@ def work(source, index, at, length, stream=None):
 
 
 def without_amounts(facts):
-    """How much of the recording lies outside the steps is no answer of a step, and how many kernels could use tensor cores is of the recording."""
+    """How much of the recording lies outside the steps does not belong to a step, and how many kernels could use tensor cores is of the recording."""
     return {**facts, 'findings': tuple(f for f in facts.get('findings', ()) if f not in ('device.unused', 'tensor_cores.unused'))}
 
 

@@ -5,7 +5,7 @@
 
 Each fixture of tests/golden, and with --shared each input of ../shared/data (skipped with a count where it is absent), is asked of every
 relation. A relation holds, fails (with what differs), or does not apply: the source cannot have the change, or the run lacks what is changed;
-the reason is printed with --all. The last lines count each of them. open.txt lists the failures that are known and not yet mended; it only
+the reason is printed with --all. The last lines count each of them. open.txt lists the failures that are known and not yet fixed; it only
 shrinks. Any other failure fails the test.
 """
 import argparse

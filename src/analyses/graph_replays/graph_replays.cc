@@ -132,7 +132,7 @@ Result<AnalysisResult> run_graph_replays(const AnalysisInput& input) {
     is_graph_launch[id] = launches_graph(torch->trace->names.text(id));
   const auto ranks = ask_ranks(*torch, [&](const TorchRank& rank) { return graphs_of(rank, is_graph_launch); });
   if (std::all_of(ranks.begin(), ranks.end(), [](const RankGraphs& rank) { return rank.replays == 0; })) {
-    if (input.for_report) return AnalysisResult{};  // nobody asked for graphs, so their absence is no problem
+    if (input.for_report) return AnalysisResult{};  // graphs were not asked for
     return make_error(ErrorCode::kNotFound, "no device work of this trace was launched by a graph");
   }
   Table use(declared_table("graph-replays/graph-use"));

@@ -15,7 +15,7 @@ struct PaddleTimelineOptions {
   std::optional<std::vector<int32_t>> devices;  // in the given order; when absent, all that are found
   bool multi_machine = false;                   // log_dir holds a folder for each machine
   bool compat_v3 = false;        // writes the output of Paddle's V3 script, with its errors; fails where V3 raises one
-  Progress* progress = nullptr;  // shows how far reading is; not owned, null: nobody watches
+  Progress* progress = nullptr;  // shows how far reading is; not owned, null: progress is not shown
 };
 
 }  // namespace stageline

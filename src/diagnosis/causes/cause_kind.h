@@ -40,7 +40,7 @@ struct CauseKind {
   // Lines of the breakdown that its time is taken from; with "replica-jitter" it makes replicas wait for the slowest
   // one.
   std::span<const std::string_view> takes_from = {};
-  bool of_work = false;    // compute cells take longer: diff tells changes of compute by it
+  bool of_work = false;    // compute cells take longer: diff identifies changes of compute by it
   bool of_layers = false;  // its work is layers, which can be moved: it is named even where moving them saves little
   bool of_events = false;  // single events that come now and then; a long step may be one of them
   // Adds suspicions. Kinds are asked in the order of causes.def; later ones see what earlier ones divided out. Null:

@@ -43,7 +43,7 @@ bool most_was_read(const RunCoverage& coverage, const StepGraph& graph) {
   return first && std::ssize(read) < all && 2 * std::ssize(read) > all;
 }
 
-// Where only a small part of the run was read, nobody knows what the rest did between steps.
+// Where only a small part of the run was read, the trace does not show what the rest did between steps.
 bool knows_periods(const RunCoverage& coverage, const StepGraph& graph) {
   return ((coverage.whole() && !coverage.by_warm_up()) || most_was_read(coverage, graph)) &&
          std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return is_backward(kind); });

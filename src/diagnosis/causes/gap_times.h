@@ -12,7 +12,7 @@
 namespace stageline {
 
 struct GapTime {
-  std::string name;                   // "": time that nobody recorded
+  std::string name;                   // "": time that was not recorded
   bool sometimes = false;             // beyond what is usual, before some steps only
   int32_t part = kUnknown;            // longest_part() of those that recorded it
   std::vector<int32_t> steps;         // the steps after the gaps

@@ -43,7 +43,7 @@ bool may_be_chance(const Cause& cause, const CauseList& list) {
   return !beyond_noise(price.lost_ns, price.lost_error_ns, list.steps);
 }
 
-// What becomes of a suspicion: a cause of the list, one that may be chance, or too little to mention.
+// What becomes of a suspicion: a cause of the list, one within noise, or too little to mention.
 enum class Verdict : uint8_t { kTaken, kDoubtful, kLittle };
 
 // `beside` is what the cause costs once all others of its group are gone: of two equally slow stages, each alone saves

@@ -1,5 +1,5 @@
-// How long messages take on every link: links that are slow beside the others, and messages that are late beside those
-// of their own link. Part of causes.
+// How long messages take on every link: links that are slow compared with the others, and messages that are late beside
+// those of their own link. Part of causes.
 #pragma once
 
 #include <map>

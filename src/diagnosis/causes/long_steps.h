@@ -15,7 +15,7 @@ enum class LongBy : uint8_t {
   kNothing,  // it was no single thing
   kMessage,  // one message: a hang, a retransmission
   kPause,    // one cell started late though everything that it needs was there
-  kLate,     // one cell started late, and nobody recorded the message that it waited for: kMessage or kPause
+  kLate,     // one cell started late, and the message that it waited for was not recorded: kMessage or kPause
   kCell,     // one cell took long
   kTail,     // one collective or optimizer took long
   kRank,     // the cells and starts of one rank
@@ -45,9 +45,9 @@ struct LongStep {
   int64_t count = 0;           // of a link: messages that took longer; of hosts: late starts
   double own_ns = 0,
          others_ns = 0;  // time of what took so long, and its usual time; of ranks: sums over their compute cells
-  double late_ns = 0;    // of ranks: how much later than usual their cells started, in sum
+  double late_ns = 0;    // of ranks: how much later than usual their cells started, in total
   double share = 0;      // share of the excess that goes away with it
-  // Of ranks: whether the host is at fault and not the device, because they lost more by late starts than by long
+  // Of ranks: whether the host causes the delay and not the device, because they lost more by late starts than by long
   // cells.
   bool by_host() const { return late_ns > own_ns - others_ns; }
 };

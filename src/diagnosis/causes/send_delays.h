@@ -19,18 +19,18 @@ struct LateSend {
   uint32_t op = 0;  // the message
   size_t step = 0;  // of the graph
   int32_t part = kUnknown;
-  uint32_t cell = 0;        // whose result it carries
-  double ns = 0;            // beyond the usual time from a result to its send
-  int64_t sent_ns = 0;      // on the clock of its rank
+  uint32_t cell = 0;    // whose result it carries
+  double ns = 0;        // beyond the usual time from a result to its send
+  int64_t sent_ns = 0;  // on the clock of its rank
 };
 
 struct LateSends {
   explicit LateSends(const CauseScene& scene);
 
-  std::vector<LateSend> list;      // in steps that count
+  std::vector<LateSend> list;       // in steps that count
   std::map<int32_t, int64_t> sent;  // by part: its messages whose send was recorded
-  double usual_ns = 0;             // the median time from a result to its send
-  // What a message takes without the part that its send was late.
+  double usual_ns = 0;              // the median time from a result to its send
+  // The time of a message without the part that its send was late.
   double transfer_ns(const StepGraph& graph, uint32_t op) const { return graph.dur_ns[op] - late_ns(op); }
   // In all steps.
   double late_ns(uint32_t op) const {

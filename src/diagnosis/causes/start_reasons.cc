@@ -52,7 +52,7 @@ class LateLinks {
       add(keys, false);
     }
     std::erase_if(left, [&](const WorkerWay& key) { return linked.contains(key); });
-    // Links whose messages are late now and then are looked for over all replicas, because one replica shows too few.
+    // Links whose messages are late in some steps are looked for over all replicas, because one replica shows too few.
     Links links;
     for (const WorkerWay& key : left) links[link_of(scene_, key)].push_back(key);
     const double tries = std::count_if(links.begin(), links.end(), [&](const auto& entry) {
@@ -63,7 +63,7 @@ class LateLinks {
       add(keys, !comes_by_steps(keys));
     }
     // Where hosts are prompt, a link's messages are at fault even if the tests above did not find it, as where both
-    // directions of a link are late now and then, or always the same places.
+    // directions of a link are late in some steps, or always the same places.
     if (starts_.hosts() == StartDelays::Hosts::kPrompt && !starts_.messages().any())
       for (const auto& [link, keys] : links) {
         if (linked.contains(keys.front()) || starts_.sum_of(keys).count < kMinCertain ||
@@ -91,7 +91,7 @@ class LateLinks {
     return places.late.size() >= kWholeStep * places.all.size();
   }
 
-  // Returns whether the link is slow in some steps: most cells are late in these, and hardly any in others, though not
+  // Returns whether the link is slow in some steps: most cells are late in these, and almost none in others, though not
   // many over the run. Single late messages would come in any step.
   bool is_message_late_in_whole_steps(const WorkerWay& key, const LateStarts& late) const {
     if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
@@ -122,7 +122,7 @@ class LateLinks {
     return (course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery) && low <= kNextToNothing * high;
   }
 
-  // Returns whether the message is what is late now and then: its recorded receive was under way; or, where nobody
+  // Returns whether the message is what is late in some steps: its recorded receive was under way; or, where nobody
   // recorded messages, only cells of its direction are late, which pauses of a host would hardly do. `tries` is the
   // number of links that are tested.
   bool is_message_tail(const std::vector<WorkerWay>& keys, double tries) const {
@@ -180,8 +180,8 @@ bool late_everywhere(const StartDelays& starts) {
   return often > 1 && 2 * often >= starts.worked() && count >= kRareLate * starts.cells();
 }
 
-// Returns whether ranks whose median cell is late lose more by that than all ranks by single late cells. Then these ranks
-// are the cause, and the rest, which a busy machine makes everywhere, is not.
+// Returns whether ranks whose median cell is late lose more by that than all ranks by single late cells. Then these
+// ranks are the cause, and the rest, which a busy machine makes everywhere, is not.
 bool late_ranks_outweigh(const StartDelays& starts) {
   double launched_ns = 0, rest_ns = 0;
   for (const auto& [worker, by] : starts.late_workers()) {

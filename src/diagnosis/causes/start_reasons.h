@@ -32,7 +32,7 @@ struct StartReasons {
 
 // The direction of a link that is late by most.
 WorkerWay worst_way(const StartDelays& starts, const LateLink& link);
-// What all suspicions of such a link have in common: its place, and the world in which its messages are prompt.
+// What all suspicions of such a link have in common: its place, and the scenario in which its messages are prompt.
 Suspect suspect_of(const StartDelays& starts, const LateLink& link);
 
 }  // namespace stageline

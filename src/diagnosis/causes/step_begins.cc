@@ -31,7 +31,7 @@ std::vector<uint32_t> first_of_step(const CauseScene& scene, const GraphStep& st
   return first;
 }
 
-// For each worker its beginnings that are late beside those of the same stage in the same step.
+// For each worker its beginnings that are late compared with those of the same stage in the same step.
 std::vector<BeginsOfWorker> compare_begins(const CauseScene& scene, double min_late_ns) {
   const std::vector<CellTimes::Worker>& workers = scene.times.workers();
   std::map<int32_t, std::vector<uint32_t>> by_stage;

@@ -1,5 +1,5 @@
-// Ranks that begin their steps late: a rank that waits for nobody starts its first cell later than the same stage does
-// in other replicas. It does something else before the step.
+// Ranks that begin their steps late: a rank that waits for no other rank starts its first cell later than the same
+// stage does in other replicas. It does something else before the step.
 //
 //     rank 0   step 7 ▐▐▐▐      ▐▐ first cell of step 8
 //     rank 4   step 7 ▐▐▐▐      ├── late ──▶▐▐

@@ -199,7 +199,8 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
       step.push_back(rank.step), computing.push_back(rank.computing);
     }
   if (least->waiting < kLateRatio * median_of(waiting)) {
-    // The one that waits least is late, and costs what each of the others waits: its own waiting is no part of that.
+    // The one that waits least is late, and costs what each of the others waits: that cost excludes the waiting of the
+    // late rank.
     reported.min_rank = least->rank, reported.min_ns = least->waiting;
     reported.mean_ns = mean_of(cost);
     reported.late_weight = share_or_zero(mean_of(cost), mean_of(step));

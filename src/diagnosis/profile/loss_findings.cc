@@ -134,7 +134,7 @@ void advise(const ProfileFacts& f, const RankLoss& loss, const std::string& sent
     if (loss.owner == IdleCause::kHostCollective && waits_for_peer(loss.at)) advice = "profile.loss.peer.advice";
     if (sentence == "profile.loss.unseen") advice = "profile.loss.unseen." + std::string(f.recorder);
   }
-  // A trace can only show a collection that the program itself calls, or a range that somebody put around one.
+  // A trace can only show a collection that the program itself calls, or a range that the program puts around one.
   const bool called = loss.at.call.starts_with("<built-in ");
   if (has_words(advice)) x.detail += words(advice, Args().flag("called", called).flag("alone", f.ranks.size() < 2));
 }

@@ -366,7 +366,7 @@ class PartReader {
   }
 
   // Before its first step torch runs a forward and a backward through all stages, which send shapes instead of
-  // activations. They are no micro-batch.
+  // activations. They belong to no micro-batch.
   void drop_shape_passes() {
     if (shape_passes_.empty()) return;
     std::vector<Stretch>& all = out_.stretches;
@@ -398,7 +398,7 @@ class PartReader {
     uint32_t lane;
   };
   std::vector<Item> items_;
-  std::vector<Top> tops_;  // by lane, then start
+  std::vector<Top> tops_;               // by lane, then start
   std::vector<uint32_t> shape_passes_;  // stretches whose result is an object
   std::vector<int64_t> borders_;
   std::vector<Stretch> forward_, backward_;

@@ -292,8 +292,8 @@ std::vector<Link> links_over_missing(const Trace& trace) {
   });
   std::vector<Link> all;
   for (const std::vector<Link>& of_step : links) all.insert(all.end(), of_step.begin(), of_step.end());
-  // Where chunks lie otherwise than was guessed without the missing ranks, many of these cells begin before their
-  // input.
+  // Where chunks are placed differently than was guessed without the missing ranks, many of these cells begin before
+  // their input.
   constexpr double kMaxEarly = 0.05;
   const Cells& cells = trace.cells;
   const auto early = std::count_if(all.begin(), all.end(), [&](const Link& link) {

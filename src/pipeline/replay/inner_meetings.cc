@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNearlyAll = 0.95;
 constexpr size_t kCellsPerStep = 2;  // fewer cells of a kind in a step do not show that each of them holds a row
-// Where the rest of a cell shrinks by more than this for each nanosecond of waiting, the collective runs beside it.
+// Where the rest of a cell shrinks by more than this for each nanosecond of waiting, the collective runs during it.
 constexpr double kBeside = -0.5;
 
 struct Row {

@@ -25,9 +25,10 @@ struct InnerMeetings {
 
 // Finds collectives between whose ranks cells wait. Rows of one name count if nearly every cell of a kind on a stage
 // holds as many of them, if the ranks that share the name were in them at the same time, and if the cell goes on after
-// the last of them as long as ever, however long it waited. A reduction that runs beside a backward fails in the first
-// or the last. In each, the rank that came last waits for nobody, so what the others take longer is waiting. Expects
-// sorted cells and clocks that can be compared; otherwise, and where cells overlap, there are none. O(cells log cells).
+// the last of them as long as ever, however long it waited. A reduction that runs during a backward fails in the first
+// or the last. In each, the rank that came last waits for no other rank, so what the others take longer is waiting.
+// Expects sorted cells and clocks that can be compared; otherwise, and where cells overlap, there are none. O(cells log
+// cells).
 InnerMeetings find_inner_meetings(const Trace& trace);
 
 }  // namespace stageline

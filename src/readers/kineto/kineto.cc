@@ -349,7 +349,7 @@ Usable choose_usable(const std::vector<File>& files, Trace& trace) {
   return usable;
 }
 
-// Returns the execution traces among the files that are no profiles, and reports what else the user named.
+// Returns the execution traces among the files without a profile, and reports what else the user named.
 std::vector<std::string> execution_traces_of(const Source& source, const std::vector<size_t>& chosen, Trace& trace) {
   std::vector<std::string> paths;
   for (size_t i = 0; i < source.files.size(); ++i) {

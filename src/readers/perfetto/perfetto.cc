@@ -174,7 +174,7 @@ void read_run_facts(const std::vector<std::string_view>& lines, Trace& trace) {
   }
 }
 
-// An arrow of our exporter from the host to device work is its launch, also where that is no call of a runtime.
+// An arrow of our exporter from the host to device work is its launch, also where that does not call a runtime.
 void launch_by_arrows(const Trace& trace, Part& part) {
   Slices& s = part.slices;
   const auto on_device = [&](uint32_t i) { return is_device_work(trace.categories[s.category_id[i]].kind); };
@@ -267,9 +267,9 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const bool own = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_own; });
   if (one_clock) {
     const bool shared = !own || said[0] == perfetto::kClocksShared;
-    trace.clock = shared                                        ? ClockState::kShared
+    trace.clock = shared                                ? ClockState::kShared
                   : said[0] == perfetto::kClocksPerRank ? ClockState::kPerRank
-                                                                : ClockState::kUnaligned;
+                                                        : ClockState::kUnaligned;
   } else if (all_dated) {
     trace.clock = ClockState::kUnaligned;
   } else {

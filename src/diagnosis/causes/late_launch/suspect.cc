@@ -46,7 +46,7 @@ class LateRanks {
       const auto way = starts_.one_way().find(number);
       const bool both = way == starts_.one_way().end();
       const std::span<const double> delays = both ? starts_.delays().of(number) : way->second.delays;
-      // Where nobody recorded the messages that only this direction waits for, these may be late instead.
+      // Where the messages that only this direction waits for were not recorded, these may be late instead.
       const int32_t sender = both ? kUnknown : starts_.sender_of({number, way->second.forward});
       if (sender != kUnknown && !starts_.messages().any())
         cause.or_else = {{.kind = PlaceKind::kLink,

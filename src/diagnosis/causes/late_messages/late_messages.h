@@ -1,4 +1,4 @@
-// Late messages: now and then a message of a link takes far longer than its others, as with lost packets.
+// Late messages: in some steps a message of a link takes far longer than its others, as with lost packets.
 #pragma once
 
 #include "diagnosis/causes/cause_kind.h"

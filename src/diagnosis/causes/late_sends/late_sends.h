@@ -1,4 +1,4 @@
-// Late sends: a result was ready, its rank did nothing that was recorded, and then sent it. The host is at fault, not
+// Late sends: a result was ready, its rank had no recorded work, and then sent it. The host is at fault, not
 // the link.
 #pragma once
 

@@ -18,7 +18,7 @@ extern const CauseKind order_cause, unsplit_cause;
 
 namespace {
 
-constexpr size_t kWays = 3;  // F; B or I; W: these tell apart the work of one micro-batch on one chunk
+constexpr size_t kWays = 3;  // F; B or I; W: these distinguish the work of one micro-batch on one chunk
 
 size_t way_of(CellKind kind) { return kind == CellKind::kForward ? 0 : kind == CellKind::kWeightGrad ? 2 : 1; }
 

@@ -1,4 +1,4 @@
-// Pauses of hosts: cells that start late now and then though nothing holds them up, or only the first ones of steps.
+// Pauses of hosts: cells that start late in some steps though nothing holds them up, or only the first ones of steps.
 #pragma once
 
 #include <string>

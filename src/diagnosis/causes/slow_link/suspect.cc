@@ -23,7 +23,7 @@ void add(Suspect suspect, SlowLinkOwn own, std::vector<Suspect>& out) {
   out.push_back(std::move(suspect));
 }
 
-// The world in which messages of a link take as long as those of the others; so do sends that a rank waits for.
+// The scenario in which messages of a link take as long as those of the others; so do sends that a rank waits for.
 CauseWorld as_quick_as_others(const CauseScene& scene, const SlowTransfer& link) {
   const LinkTimes& links = scene.measured<LinkTimes>();
   return
@@ -50,7 +50,7 @@ bool share_out_gaps(const CauseScene& scene) {
   return !scene.measured<LinkTimes>().all.recorded && scene.trace.alignment == AlignState::kMapped;
 }
 
-// Messages that nobody recorded last until cells that wait for them start, at most as long as is usual on their link:
+// Messages that were not recorded last until cells that wait for them start, at most as long as is usual on their link:
 // where that is long too, it is the rest of what makes these cells late.
 bool is_rest_of(const CauseScene& scene, const SlowTransfer& slow, const LateLink& late) {
   if (late.tail || scene.measured<LinkTimes>().all.recorded) return false;
@@ -59,7 +59,7 @@ bool is_rest_of(const CauseScene& scene, const SlowTransfer& slow, const LateLin
   return slow.link == link || (share_out_gaps(scene) && slow.link == StagePair{link.second, link.first});
 }
 
-// The hosts that may be late instead of the messages that they wait for, where nobody recorded these.
+// The hosts that may be late instead of the messages that they wait for, where these were not recorded.
 Place receivers(const CauseScene& scene, const Place& link) {
   Place hosts{.kind = PlaceKind::kHost};
   for (const CellTimes::Worker& worker : scene.times.workers())
@@ -151,7 +151,7 @@ void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
 void suspect_slow_links(CauseScene& scene, std::vector<Suspect>& out) {
   suspect_by_starts(scene, out);
   suspect_by_late_messages(scene, out);
-  // With forwards alone, gaps between them may be backwards that nobody recorded.
+  // With forwards alone, gaps between them may be unrecorded backwards.
   const std::vector<CellKind>& kinds = scene.graph.kind;
   if (scene.measured<LinkTimes>().all.recorded || std::any_of(kinds.begin(), kinds.end(), is_backward))
     suspect_by_median(scene, out);

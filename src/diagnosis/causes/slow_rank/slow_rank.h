@@ -6,7 +6,7 @@
 namespace stageline {
 
 struct SlowRankOwn {
-  bool of_peers_too = true;  // ranks of its stage and replica are not told apart from it
+  bool of_peers_too = true;  // ranks of its stage and replica are not distinguished from it
 };
 
 Telling tell_slow_rank(std::span<const Cause* const> causes, const TellContext& context);

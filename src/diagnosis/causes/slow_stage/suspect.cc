@@ -1,4 +1,4 @@
-// Causes in how long compute takes: stages, or single chunks, that are slow beside the others.
+// Causes in how long compute takes: stages, or single chunks, that are slow compared with the others.
 #include "diagnosis/causes/suspect.h"
 
 #include <algorithm>
@@ -213,7 +213,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   beyond_ns = own - theirs;
   const std::vector<double> by_step = steps.ratios(stage, place.chunk);
   cause.course = course_of(by_step);
-  // Levels that hardly differ beside the excess are no shape: the stage is about as slow in all steps.
+  // Levels that differ little compared with the excess have no shape: the stage is about as slow in all steps.
   const double low = std::min(cause.course.low, cause.course.high);
   const double high = std::max(cause.course.low, cause.course.high);
   if (high - low < kNextToNothing * (high - 1)) cause.course = {};
@@ -240,7 +240,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
     cause.certain = certainly_slow(mean_of(ratios), scatter[stage], others);
   }
   if (slow_course(cause.course)) return true;
-  // Without a simulation pauses are not left out, so one step cannot tell a pause from a slow stage.
+  // Without a simulation pauses are not left out, so one step does not distinguish a pause from a slow stage.
   if (one_kind || scene.graph.source == GraphSource::kNone) return cause.certain;
   return cause.in_steps.count * kMinSlowSteps >= cause.in_steps.all;
 }

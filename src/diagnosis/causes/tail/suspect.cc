@@ -153,7 +153,7 @@ Suspect idle_before(const CauseScene& scene, const std::shared_ptr<const Tails>&
   return idle;
 }
 
-// The world in which each tail is shorter by saved(op).
+// The scenario in which each tail is shorter by saved(op).
 CauseWorld shortened(const CauseScene& scene, std::function<double(uint32_t)> saved) {
   return [&scene, saved = std::move(saved)](uint32_t op, double& dur, double& delay) {
     scene.carried.shorten(op, saved, dur, delay);

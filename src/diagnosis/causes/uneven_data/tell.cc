@@ -8,7 +8,7 @@ Telling tell_uneven_data(std::span<const Cause* const> causes, const TellContext
   const auto& own = c.own.as<UnevenDataOwn>();
   Args args = context.args(c);
   args.set("by", percent(own.deviation)).set("correlation", fixed(own.correlation, 2)).flag("shared", c.estimated);
-  // Replicas that have more work all along: the same data may cause that.
+  // Replicas that have more work in every step: the same data may cause that.
   std::vector<std::string> replicas;
   double alone_ns = 0, ratio = 1;
   for (const Cause* with : causes.subspan(1)) {
