@@ -49,16 +49,16 @@ std::vector<double> history(Noise& noise, double shift, size_t from) {
 
 // Grows with the greatest |t|: the share of the runs' variance that a split explains.
 double max_explained(const std::vector<double>& runs) {
-  double mean = 0, left = 0, all = 0, most = 0;
+  double mean = 0, left = 0, all = 0, max = 0;
   for (const double run : runs) mean += run / static_cast<double>(kRuns);
   for (const double run : runs) all += (run - mean) * (run - mean);
   for (size_t k = 1; k < kRuns; ++k) {
     left += runs[k - 1] - mean;
     if (k < kLeast || kRuns - k < kLeast) continue;
     const auto m = static_cast<double>(k), n = static_cast<double>(kRuns - k);
-    most = std::max(most, left * left * (m + n) / (m * n) / all);
+    max = std::max(max, left * left * (m + n) / (m * n) / all);
   }
-  return most;
+  return max;
 }
 
 double normal(double z) { return std::erfc(-z / std::sqrt(2.0)) / 2; }

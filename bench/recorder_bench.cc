@@ -74,7 +74,7 @@ class Times {
 template <class Call>
 Cost measure(double tick_ns, uint64_t reading_ticks, Call call) {
   Times times;
-  uint64_t least = UINT64_MAX;
+  uint64_t min = UINT64_MAX;
   for (int burst = 0; burst < kBursts; ++burst) {
     const uint64_t burst_start = counter();
     uint64_t before = burst_start;
@@ -84,11 +84,11 @@ Cost measure(double tick_ns, uint64_t reading_ticks, Call call) {
       times.add(after - before);
       before = counter();
     }
-    least = std::min(least, before - burst_start);
+    min = std::min(min, before - burst_start);
     usleep(5000);
   }
   return {times.share_ns(0.5, reading_ticks, tick_ns), times.share_ns(0.99, reading_ticks, tick_ns),
-          static_cast<double>(least) / kBurst * tick_ns};
+          static_cast<double>(min) / kBurst * tick_ns};
 }
 
 void print(const char* name, const Cost& cost, const char* end = ",\n") {

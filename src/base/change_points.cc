@@ -15,10 +15,10 @@ struct Split {
 // Returns the place in [first, last) where a split separates the values most. The measure is m n / (m + n) times (twice
 // the mean distance across the split minus the mean distances within both sides). Sums of distances are updated from
 // place to place.
-Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t least) {
+Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t min) {
   const size_t n = last - first;
   Split best;
-  if (n < 2 * least) return best;
+  if (n < 2 * min) return best;
   double left = 0, across = 0, right = 0;  // sums over pairs
   for (size_t i = first; i < last; ++i)
     for (size_t k = i + 1; k < last; ++k) right += std::abs(x[i] - x[k]);
@@ -30,7 +30,7 @@ Split best_split(const std::vector<double>& x, size_t first, size_t last, size_t
     right -= to_right;
     across += to_right - to_left;
     const size_t m = at - first, r = last - at;
-    if (m < least || r < least) continue;
+    if (m < min || r < min) continue;
     const double a = m, b = r;
     const double apart = 2 * across / (a * b) - 2 * left / (a * (a - 1)) - 2 * right / (b * (b - 1));
     const double measure = a * b / (a + b) * apart;
@@ -52,21 +52,21 @@ std::vector<ChangePoint> change_points(const std::vector<double>& series, const 
   std::vector<ChangePoint> found;
   std::vector<std::pair<size_t, size_t>> open = {{0, series.size()}};
   std::mt19937_64 random(0x5747);
-  const size_t least = std::max<size_t>(options.least, 2);
+  const size_t min = std::max<size_t>(options.min, 2);
   while (!open.empty()) {
     const auto [first, last] = open.back();
     open.pop_back();
-    const Split split = best_split(series, first, last, least);
+    const Split split = best_split(series, first, last, min);
     if (split.measure <= 0) continue;
     std::vector<double> shuffled(series.begin() + first, series.begin() + last);
     size_t as_much = 1;
-    const auto most = static_cast<size_t>(options.significance * (options.permutations + 1));
-    for (size_t k = 0; k < options.permutations && as_much <= most; ++k) {
+    const auto max = static_cast<size_t>(options.significance * (options.permutations + 1));
+    for (size_t k = 0; k < options.permutations && as_much <= max; ++k) {
       for (size_t i = shuffled.size() - 1; i > 0; --i) std::swap(shuffled[i], shuffled[random() % (i + 1)]);
-      as_much += best_split(shuffled, 0, shuffled.size(), least).measure >= split.measure;
+      as_much += best_split(shuffled, 0, shuffled.size(), min).measure >= split.measure;
     }
     const double p = as_much / static_cast<double>(options.permutations + 1);
-    if (as_much > most) continue;
+    if (as_much > max) continue;
     found.push_back({split.at, 0, 0, p});
     open.push_back({first, split.at});
     open.push_back({split.at, last});
@@ -81,7 +81,7 @@ std::vector<ChangePoint> change_points(const std::vector<double>& series, const 
 
 size_t fewest_values(const ChangeOptions& options) {
   // Both halves of one order, and the two ways round, of all ways to choose them.
-  for (size_t count = 2 * options.least;; ++count) {
+  for (size_t count = 2 * options.min;; ++count) {
     double ways = 1;
     for (size_t i = 0; i < count / 2; ++i) ways *= (count - i) / static_cast<double>(i + 1);
     if (1 / static_cast<double>(options.permutations + 1) + 2 / ways <= options.significance) return count;

@@ -103,13 +103,13 @@ Connections& connections() {
 
 struct Taken {
   HttpResponse response;
-  size_t most = 0;
+  size_t max = 0;
   bool too_long = false;
 };
 
 size_t take_body(char* bytes, size_t size, size_t count, void* to) {
   Taken& taken = *static_cast<Taken*>(to);
-  if (taken.response.body.size() + size * count > taken.most) {
+  if (taken.response.body.size() + size * count > taken.max) {
     taken.too_long = true;
     return 0;
   }
@@ -131,7 +131,7 @@ size_t take_header(char* bytes, size_t size, size_t count, void* to) {
 Result<HttpResponse> try_once(const HttpRequest& request, void* handle) {
   const Curl& c = curl();
   Taken taken;
-  taken.most = request.max_bytes;
+  taken.max = request.max_bytes;
   char reason[512] = "";
   void* list = nullptr;
   for (const std::string& header : request.headers) list = c.append(list, header.c_str());

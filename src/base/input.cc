@@ -46,13 +46,13 @@ bool is_too_thin(const std::string& path, int64_t text_bytes) {
 // Returns true when the process holds more than --max-memory, or so much of the machine's memory that the system would
 // end it. Looked at once in kLookEvery bytes that are read, and always after it was so.
 bool is_memory_full(int64_t read_bytes) {
-  static const int64_t most = machine_memory_bytes() / 10 * 9;
+  static const int64_t max = machine_memory_bytes() / 10 * 9;
   static std::atomic<int64_t> all{0};
   static std::atomic<bool> full{false};
   constexpr int64_t kLookEvery = int64_t{8} << 20;
   const int64_t before = all.fetch_add(read_bytes);
   if (full || before / kLookEvery != (before + read_bytes) / kLookEvery)
-    full = resident_bytes() > (max_memory() > 0 ? max_memory() : most);
+    full = resident_bytes() > (max_memory() > 0 ? max_memory() : max);
   return full;
 }
 

@@ -18,8 +18,8 @@ int64_t machine_memory_bytes() {
   if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
     bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
   // A container sees its own group as the root; "max" means that there is no limit.
-  const auto most = parse_int(trim(own_file("/sys/fs/cgroup/memory.max").value_or("")));
-  if (most && *most > 0) bytes = std::min(bytes, *most);
+  const auto max = parse_int(trim(own_file("/sys/fs/cgroup/memory.max").value_or("")));
+  if (max && *max > 0) bytes = std::min(bytes, *max);
   return bytes;
 }
 

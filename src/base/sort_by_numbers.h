@@ -21,11 +21,11 @@ void sort_by_numbers(std::vector<uint32_t>& rows, const Key& key) {
     for (size_t i = 0; i < own.size(); ++i) low[i] = std::min(low[i], own[i]), high[i] = std::max(high[i], own[i]);
   }
   const auto range = [&](size_t i) { return int64_t{high[i]} - low[i] + 1; };
-  const auto most = std::ssize(rows) + 1024;
+  const auto max = std::ssize(rows) + 1024;
   int64_t places = 1;
-  for (size_t i = 0; i < low.size() && places <= most; ++i)
-    places = range(i) > most / places ? most + 1 : places * range(i);
-  if (places > most) {
+  for (size_t i = 0; i < low.size() && places <= max; ++i)
+    places = range(i) > max / places ? max + 1 : places * range(i);
+  if (places > max) {
     std::stable_sort(rows.begin(), rows.end(), [&](uint32_t a, uint32_t b) { return key(a) < key(b); });
     return;
   }

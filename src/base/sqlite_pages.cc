@@ -163,8 +163,8 @@ const uint8_t* SqlitePages::page(uint32_t number) {
   if (number == 0 || number > page_count_) return nullptr;
   if (number < window_first_ || number - window_first_ >= window_pages_) {
     const bool goes_on = window_pages_ > 0 && number == window_first_ + window_pages_;
-    const auto most = static_cast<uint32_t>(std::max<size_t>(kWindowBytes / page_bytes_, 1));
-    ahead_ = goes_on ? std::min(ahead_ * 2, most) : 1;
+    const auto max = static_cast<uint32_t>(std::max<size_t>(kWindowBytes / page_bytes_, 1));
+    ahead_ = goes_on ? std::min(ahead_ * 2, max) : 1;
     const uint32_t count = std::min(ahead_, page_count_ - number + 1);
     window_.resize(std::max(window_.size(), count * page_bytes_ + kSlack));
     window_pages_ = 0;
@@ -239,15 +239,15 @@ bool SqlitePages::read_record(const uint8_t* cell, const uint8_t* page_end) {
   if (!at) return damaged();
   // Computes how much of a long payload stays in the leaf ("the maximum and minimum embedded payload" in the file
   // format).
-  const size_t most = usable_bytes_ - 35;
+  const size_t max = usable_bytes_ - 35;
   const uint8_t* record = at;
-  if (length <= most) {
+  if (length <= max) {
     if (length > static_cast<size_t>(page_end - at)) return damaged();
   } else {
     if (length > static_cast<uint64_t>(page_count_) * page_bytes_) return damaged();
-    const size_t least = (usable_bytes_ - 12) * 32 / 255 - 23;
-    const size_t split = least + (length - least) % (usable_bytes_ - 4);
-    const size_t local = split <= most ? split : least;
+    const size_t min = (usable_bytes_ - 12) * 32 / 255 - 23;
+    const size_t split = min + (length - min) % (usable_bytes_ - 4);
+    const size_t local = split <= max ? split : min;
     if (local + 4 > static_cast<size_t>(page_end - at)) return damaged();
     if (!assemble(at, local, length, at + local)) return false;
     record = payload_.data();

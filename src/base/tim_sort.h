@@ -24,11 +24,11 @@ class TimSort {
 
   void run() {
     if (count_ < 2) return;
-    const size_t least = min_run(count_);
+    const size_t min = min_run(count_);
     for (size_t at = 0; at < count_;) {
       size_t length = natural_run(at);
-      if (length < least) {
-        const size_t forced = std::min(count_ - at, least);
+      if (length < min) {
+        const size_t forced = std::min(count_ - at, min);
         insert_from(at, at + forced, at + length);
         length = forced;
       }
@@ -135,21 +135,21 @@ class TimSort {
   ptrdiff_t gallop_left(const T& key, const T* a, ptrdiff_t n, ptrdiff_t hint) {
     ptrdiff_t last = 0, at = 1;
     if (less_(a[hint], key)) {
-      const ptrdiff_t most = n - hint;
-      while (at < most && less_(a[hint + at], key)) {
+      const ptrdiff_t max = n - hint;
+      while (at < max && less_(a[hint + at], key)) {
         last = at;
         at = 2 * at + 1;
       }
       last += hint;
-      at = std::min(at, most) + hint;
+      at = std::min(at, max) + hint;
     } else {
-      const ptrdiff_t most = hint + 1;
-      while (at < most && !less_(a[hint - at], key)) {
+      const ptrdiff_t max = hint + 1;
+      while (at < max && !less_(a[hint - at], key)) {
         last = at;
         at = 2 * at + 1;
       }
       const ptrdiff_t near = last;
-      last = hint - std::min(at, most);
+      last = hint - std::min(at, max);
       at = hint - near;
     }
     for (++last; last < at;) {
@@ -166,22 +166,22 @@ class TimSort {
   ptrdiff_t gallop_right(const T& key, const T* a, ptrdiff_t n, ptrdiff_t hint) {
     ptrdiff_t last = 0, at = 1;
     if (less_(key, a[hint])) {
-      const ptrdiff_t most = hint + 1;
-      while (at < most && less_(key, a[hint - at])) {
+      const ptrdiff_t max = hint + 1;
+      while (at < max && less_(key, a[hint - at])) {
         last = at;
         at = 2 * at + 1;
       }
       const ptrdiff_t near = last;
-      last = hint - std::min(at, most);
+      last = hint - std::min(at, max);
       at = hint - near;
     } else {
-      const ptrdiff_t most = n - hint;
-      while (at < most && !less_(key, a[hint + at])) {
+      const ptrdiff_t max = n - hint;
+      while (at < max && !less_(key, a[hint + at])) {
         last = at;
         at = 2 * at + 1;
       }
       last += hint;
-      at = std::min(at, most) + hint;
+      at = std::min(at, max) + hint;
     }
     for (++last; last < at;) {
       const ptrdiff_t middle = last + (at - last) / 2;

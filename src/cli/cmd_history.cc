@@ -298,12 +298,12 @@ std::string history_json(const std::vector<HistoryRun>& runs, const std::vector<
 
 // One row for each run: its step is a place on a line from the fastest to the slowest run.
 std::string history_text(const std::vector<HistoryRun>& runs, const std::vector<Change>& changes, size_t first) {
-  double least = INFINITY, most = 0;
-  for (const HistoryRun& run : runs) least = std::min(least, run.step_ns), most = std::max(most, run.step_ns);
+  double min = INFINITY, max = 0;
+  for (const HistoryRun& run : runs) min = std::min(min, run.step_ns), max = std::max(max, run.step_ns);
   std::string out;
   size_t next = 0;
   for (size_t i = 0; i < runs.size(); ++i) {
-    const double at = most > least ? (runs[i].step_ns - least) / (most - least) : 0;
+    const double at = max > min ? (runs[i].step_ns - min) / (max - min) : 0;
     std::string bar(kBar, ' ');
     bar[static_cast<size_t>(at * (kBar - 1))] = '*';
     char row[96];

@@ -176,8 +176,8 @@ Result<int> run_mcp(const Arguments& arguments) {
   TRY_OK(arguments.take("chars", 1000, 1'000'000, limits.max_chars));
   TRY(memory, arguments.integer("memory", machine_memory_bytes() / 2 >> 20, 1, int64_t{1} << 40));
   limits.max_bytes = *memory << 20;
-  TRY(most, arguments.bytes("max-memory", 0));
-  set_max_memory(*most);
+  TRY(max, arguments.bytes("max-memory", 0));
+  set_max_memory(*max);
   TRY(timeout, arguments.duration_ns("timeout", int64_t{60} * 1'000'000'000));
   limits.timeout = std::chrono::milliseconds(std::max<int64_t>(1, *timeout / 1'000'000));
   Companion companion;

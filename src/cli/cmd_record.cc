@@ -84,12 +84,12 @@ Status take_steps(const Arguments& arguments, Variables& variables) {
   if (!arguments.has("steps")) return {};
   int64_t first = 0, last = 0;
   TRY_OK(parse_step_range(arguments.get("steps"), first, last));
-  const int64_t most = INT_MAX;
-  if (first > most || last < 0 || (first < 0 && first != INT64_MIN))
+  const int64_t max = INT_MAX;
+  if (first > max || last < 0 || (first < 0 && first != INT64_MIN))
     return make_error(ErrorCode::kUsage, "no training step has a number of \"" + arguments.get("steps") + "\"",
                       "steps count from 0: --steps 10:15, 10:, :15 or 10");
   variables["STAGELINE_STEPS"] =
-      std::to_string(std::clamp<int64_t>(first, 0, most)) + ":" + std::to_string(std::clamp<int64_t>(last, 0, most));
+      std::to_string(std::clamp<int64_t>(first, 0, max)) + ":" + std::to_string(std::clamp<int64_t>(last, 0, max));
   return {};
 }
 

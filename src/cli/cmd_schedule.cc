@@ -87,11 +87,11 @@ std::string published_for(const Answer& a) {
   if (a.bubble_ns == published_bubble_ns(a)) return text;
   const ScheduleSizes& sizes = a.schedule.sizes;
   const int32_t group = sizes.group > 0 ? sizes.group : sizes.stages;
-  const int32_t least = a.def->bubble_least ? a.def->bubble_least(sizes) : 0;
+  const int32_t min = a.def->bubble_least ? a.def->bubble_least(sizes) : 0;
   const std::string here = ", here are " + std::to_string(sizes.micro_batches);
   text += "; does not hold here: ";
-  if (sizes.micro_batches < least)
-    text += "it takes at least " + std::to_string(least) + " micro-batches" + here;
+  if (sizes.micro_batches < min)
+    text += "it takes at least " + std::to_string(min) + " micro-batches" + here;
   else if (a.def->grouped && group > 0 && sizes.micro_batches % group != 0)
     text += "it takes a multiple of " + std::to_string(group) + " micro-batches" + here;
   else

@@ -51,13 +51,13 @@ std::vector<std::string> Arguments::given() const {
   return names;
 }
 
-Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const {
+Result<int64_t> Arguments::integer(std::string_view name, int64_t fallback, int64_t minimum, int64_t maximum) const {
   if (!has(name)) return fallback;
   const auto value = parse_int(trim(get(name)));
-  if (!value || *value < least || *value > most)
+  if (!value || *value < minimum || *value > maximum)
     return usage(*command,
-                 "--" + std::string(name) + " must be a whole number from " + std::to_string(least) + " to " +
-                     std::to_string(most) + ", not \"" + get(name) + "\"",
+                 "--" + std::string(name) + " must be a whole number from " + std::to_string(minimum) + " to " +
+                     std::to_string(maximum) + ", not \"" + get(name) + "\"",
                  "");
   return *value;
 }

@@ -65,11 +65,11 @@ class Arguments {
   void drop(std::string_view name) { values_.erase(std::string(name)); }
 
   // Returns the value as a whole number within [least, most]. Errors: kUsage naming the flag.
-  Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t least, int64_t most) const;
+  Result<int64_t> integer(std::string_view name, int64_t fallback, int64_t minimum, int64_t maximum) const;
   // Puts the same into `into`, which stays as it is when the flag was not given.
   template <class T>
-  Status take(std::string_view name, int64_t least, int64_t most, T& into) const {
-    TRY(value, integer(name, static_cast<int64_t>(into), least, most));
+  Status take(std::string_view name, int64_t minimum, int64_t maximum, T& into) const {
+    TRY(value, integer(name, static_cast<int64_t>(into), minimum, maximum));
     into = static_cast<T>(*value);
     return {};
   }

@@ -27,8 +27,8 @@ Status take_limits(const Arguments& arguments) {
   int threads = 0;
   TRY_OK(arguments.take("threads", 1, 1024, threads));
   set_thread_count(threads);
-  TRY(most, arguments.bytes("max-memory", 0));
-  set_max_memory(*most);
+  TRY(max, arguments.bytes("max-memory", 0));
+  set_max_memory(*max);
   return {};
 }
 

@@ -72,12 +72,12 @@ UsualMessage usual_message(const StepGraph& graph) {
     links[{graph.stage(i), forward}].push_back(all.back());
   }
   if (all.empty()) return {};
-  double least = std::numeric_limits<double>::infinity(), most = 0;
+  double min = std::numeric_limits<double>::infinity(), max = 0;
   for (auto& [link, durations] : links) {
     const double own = median_of(std::move(durations));
-    least = std::min(least, own), most = std::max(most, own);
+    min = std::min(min, own), max = std::max(max, own);
   }
-  return {human_duration(median_of(std::move(all))), most <= kAlike * least};
+  return {human_duration(median_of(std::move(all))), max <= kAlike * min};
 }
 
 // Which replica the others wait for.

@@ -133,12 +133,12 @@ class Teller {
           if (step.ns[k] - usual[r][k] > worst[r].more) worst[r] = {k, step.ns[k] - usual[r][k]};
       }
       const int32_t number = time_.ranks[0].steps[s].step;
-      const auto least = std::min_element(worst.begin(), worst.end(), [](auto& a, auto& b) { return a.more < b.more; });
+      const auto min = std::min_element(worst.begin(), worst.end(), [](auto& a, auto& b) { return a.more < b.more; });
       const bool together = ranks() > 1 && std::all_of(worst.begin(), worst.end(), [&](const Worst& w) {
                               return w.part != 0 && w.part == worst[0].part;
                             });
       double shared = 0;  // ranks that pause together delay the step only once
-      if (together) found[{kAll, worst[0].part}].add(shared = least->more, least->more, number);
+      if (together) found[{kAll, worst[0].part}].add(shared = min->more, min->more, number);
       for (size_t r = 0; r < ranks(); ++r) {
         const double beyond_ns = worst[r].more - shared;
         if (worst[r].part == 0 || (together && beyond_ns < long_ns)) continue;
@@ -184,14 +184,14 @@ class Teller {
     if (ranks() < 2) return;
     std::vector<double> lost, last(ranks(), 0);
     for (size_t k = 0; k < steps(); ++k) {
-      size_t least = 0;
+      size_t min = 0;
       double sum = 0;
       for (size_t r = 0; r < ranks(); ++r) {
-        if (time_.ranks[r].steps[k].waiting_ns < time_.ranks[least].steps[k].waiting_ns) least = r;
+        if (time_.ranks[r].steps[k].waiting_ns < time_.ranks[min].steps[k].waiting_ns) min = r;
         sum += time_.ranks[r].steps[k].waiting_ns;
       }
-      last[least] += 1;
-      lost.push_back((sum - ranks() * time_.ranks[least].steps[k].waiting_ns) / (ranks() - 1));
+      last[min] += 1;
+      lost.push_back((sum - ranks() * time_.ranks[min].steps[k].waiting_ns) / (ranks() - 1));
     }
     const double price = median_of(std::move(lost));  // the extra time of single steps belongs to the pauses
     if (price < kLeast * step_ns_) return;
@@ -231,13 +231,13 @@ class Teller {
   // Takes the rank that waits least for input: if only some ranks wait, the others wait for those, which is reported
   // above.
   void add_input() {
-    double least = INFINITY;
-    for (size_t r = 0; r < ranks(); ++r) least = std::min(least, median_over_steps(r, TrainingPart::kInput));
-    if (least < kLeast * step_ns_) return;
-    Finding f = finding("input.loading", least);
-    say(f, "training.input", Args().set("time", human_duration(least)).flag("several", ranks() > 1));
+    double min = INFINITY;
+    for (size_t r = 0; r < ranks(); ++r) min = std::min(min, median_over_steps(r, TrainingPart::kInput));
+    if (min < kLeast * step_ns_) return;
+    Finding f = finding("input.loading", min);
+    say(f, "training.input", Args().set("time", human_duration(min)).flag("several", ranks() > 1));
     f.price.fix = words("training.input.fix");
-    f.price.saving_ns = least;
+    f.price.saving_ns = min;
     e_.findings.push_back(std::move(f));
   }
 
@@ -247,12 +247,12 @@ class Teller {
     Args args;
     args.set("time", human_duration(transfer_ns_)).set("largest", Text());
     if (!time_.collectives.empty()) {
-      const TrainingCollective& most =
+      const TrainingCollective& max =
           *std::max_element(time_.collectives.begin(), time_.collectives.end(),
                             [](const auto& a, const auto& b) { return a.transfer_ns < b.transfer_ns; });
       Args one;
-      one.set("most", most.name).set("time", human_duration(most.transfer_ns));
-      one.set("bytes", most.bytes > 0 ? human_bytes(most.bytes) : "");
+      one.set("most", max.name).set("time", human_duration(max.transfer_ns));
+      one.set("bytes", max.bytes > 0 ? human_bytes(max.bytes) : "");
       args.set("largest", words("training.exposed.largest", one));
     }
     say(f, "training.exposed", args.set("hidden", time_.hidden_ns > 0 ? human_duration(time_.hidden_ns) : ""));
@@ -261,11 +261,11 @@ class Teller {
 
   // Reports the time of every rank besides its recorded work, step by step.
   void add_rest() {
-    double least = INFINITY;
-    for (size_t r = 0; r < ranks(); ++r) least = std::min(least, median_over_steps(r, TrainingPart::kOther));
-    if (least < 0.1 * step_ns_) return;
-    Finding f = finding("outside", least);
-    say(f, "training.rest", Args().set("time", human_duration(least)));
+    double min = INFINITY;
+    for (size_t r = 0; r < ranks(); ++r) min = std::min(min, median_over_steps(r, TrainingPart::kOther));
+    if (min < 0.1 * step_ns_) return;
+    Finding f = finding("outside", min);
+    say(f, "training.rest", Args().set("time", human_duration(min)));
     e_.findings.push_back(std::move(f));
   }
 

@@ -163,11 +163,11 @@ int64_t usual_count(const std::vector<StepCount>& steps) {
 void find_early_ends(Trace& trace, const std::set<std::string>& lost) {
   const std::vector<std::vector<StepCount>> steps = steps_of_parts(trace);
   int32_t last = INT32_MIN;  // the last step that some rank has whole
-  int64_t most = 0;
+  int64_t max = 0;
   for (const std::vector<StepCount>& own : steps) {
     if (own.empty()) continue;
     const int64_t usual = usual_count(own);
-    most = std::max(most, usual);
+    max = std::max(max, usual);
     for (const StepCount& one : own)
       if (one.cells >= usual) last = std::max(last, one.step);
   }

@@ -323,11 +323,11 @@ DigestCount make_together(const DigestPlan& plan, std::span<const DigestUnit> un
 std::vector<size_t> batches(const DigestPlan& plan) {
   constexpr size_t kMost = 32, kPerThread = 8;
   constexpr int64_t kMaxBytes = int64_t{256} << 20;
-  const size_t most = std::clamp<size_t>(plan.units.size() / (kPerThread * thread_count()), 1, kMost);
+  const size_t max = std::clamp<size_t>(plan.units.size() / (kPerThread * thread_count()), 1, kMost);
   std::vector<size_t> begins;
   int64_t bytes = 0;
   for (size_t i = 0; i < plan.units.size(); ++i) {
-    if (begins.empty() || i - begins.back() >= most || bytes + plan.units[i].rank.size_bytes > kMaxBytes) {
+    if (begins.empty() || i - begins.back() >= max || bytes + plan.units[i].rank.size_bytes > kMaxBytes) {
       begins.push_back(i);
       bytes = 0;
     }

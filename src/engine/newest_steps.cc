@@ -226,10 +226,10 @@ Result<Trace> NewestSteps::read(const std::vector<std::string>& files, int32_t a
     // not whole. An amount that was too small once is not tried again.
     const int64_t wanted = std::max(count, kMinSteps), enough = wanted + wanted / 8 + 2;
     if (all_new && over > enough) {
-      int64_t most = 0;  // that was read of a file
+      int64_t max = 0;  // that was read of a file
       for (const std::string& path : files)
-        if (path.ends_with(".slrec")) most = std::max(most, std::min(size_of(path), newest_bytes_));
-      newest_bytes_ = std::max({kFewestBytes, too_few_bytes_ + too_few_bytes_ / 4, most / over * enough});
+        if (path.ends_with(".slrec")) max = std::max(max, std::min(size_of(path), newest_bytes_));
+      newest_bytes_ = std::max({kFewestBytes, too_few_bytes_ + too_few_bytes_ / 4, max / over * enough});
     }
     return trace;
   }

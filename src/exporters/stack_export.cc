@@ -152,11 +152,11 @@ std::vector<Sample> aggregated(std::vector<Sample> samples) {
 }
 
 // Returns the frames, outermost first.
-std::vector<std::string> frames_of(const Trace& trace, const PythonStacks& stacks, const Sample& sample, size_t most) {
+std::vector<std::string> frames_of(const Trace& trace, const PythonStacks& stacks, const Sample& sample, size_t max) {
   std::vector<std::string> frames;
-  const std::vector<std::string_view> entries = stacks.entries(sample.node, most);
+  const std::vector<std::string_view> entries = stacks.entries(sample.node, max);
   const uint32_t depth = stacks.nodes()[sample.node].depth;
-  if (depth > most) frames.push_back("(" + std::to_string(depth - most) + " frames more)");
+  if (depth > max) frames.push_back("(" + std::to_string(depth - max) + " frames more)");
   if (entries.empty() && sample.leaf == kNoLeaf) frames.emplace_back("(no frames)");
   for (size_t k = entries.size(); k-- > 0;) frames.emplace_back(entries[k]);
   if (sample.leaf != kNoLeaf) frames.emplace_back(trace.names.text(sample.leaf));

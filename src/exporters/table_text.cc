@@ -49,12 +49,12 @@ constexpr int64_t kEpochNs = 1'000'000'000'000'000;
 // Returns the time from which the table's times are shown: `wanted` when both it and the table count from 1970, else
 // the table's first time. Returns 0 when the times are to be shown unchanged.
 int64_t shown_origin(const Table& table, size_t rows, int64_t wanted) {
-  int64_t least = INT64_MAX;
+  int64_t min = INT64_MAX;
   for (size_t c = 0; c < table.columns().size(); ++c)
     for (size_t r = 0; table.columns()[c].type == ColumnType::kTime && r < rows; ++r)
-      if (!table.is_null(r, c)) least = std::min(least, table.integer(r, c));
-  if (least == INT64_MAX || least < kEpochNs) return 0;
-  return wanted >= kEpochNs ? wanted : least;
+      if (!table.is_null(r, c)) min = std::min(min, table.integer(r, c));
+  if (min == INT64_MAX || min < kEpochNs) return 0;
+  return wanted >= kEpochNs ? wanted : min;
 }
 
 // The values of a table as people see them.

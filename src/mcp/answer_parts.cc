@@ -47,7 +47,7 @@ void ObjectRows::begin(const std::vector<sql::ResultColumn>& all) {
 
 bool ObjectRows::row(const std::vector<sql::SqlValue>& values) {
   ++count;
-  if (count > most || static_cast<int64_t>(rows.text().size()) > max_chars) return true;
+  if (count > max || static_cast<int64_t>(rows.text().size()) > max_chars) return true;
   rows.begin_object();
   for (size_t c = 0; c < values.size(); ++c) {
     if (std::holds_alternative<std::monostate>(values[c])) continue;

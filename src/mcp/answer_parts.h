@@ -13,7 +13,7 @@ namespace stageline::mcp {
 
 // Rows as JSON arrays, until the answer is full.
 struct CappedRows : sql::RowSink {
-  explicit CappedRows(int64_t most) : max_chars(most) {}
+  explicit CappedRows(int64_t max) : max_chars(max) {}
   void begin(const std::vector<sql::ResultColumn>& all) override;
   bool row(const std::vector<sql::SqlValue>& values) override;
 
@@ -26,11 +26,11 @@ struct CappedRows : sql::RowSink {
 
 // Rows as objects with the columns' names as keys. The first `most` are kept, and all are counted.
 struct ObjectRows : sql::RowSink {
-  ObjectRows(int64_t max_rows, int64_t max_bytes) : most(max_rows), max_chars(max_bytes) { rows.begin_array(); }
+  ObjectRows(int64_t max_rows, int64_t max_bytes) : max(max_rows), max_chars(max_bytes) { rows.begin_array(); }
   void begin(const std::vector<sql::ResultColumn>& all) override;
   bool row(const std::vector<sql::SqlValue>& values) override;
 
-  int64_t most, max_chars, count = 0;
+  int64_t max, max_chars, count = 0;
   std::vector<std::string> names;
   JsonWriter rows;  // an array that is still open
 };

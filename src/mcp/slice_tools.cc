@@ -145,15 +145,15 @@ Result<std::string> Tools::slices(const Value& arguments) {
 Result<std::string> Tools::slice(const Value& arguments) {
   TRY(run, opened(arguments));
   const std::string id = std::to_string(arguments["id"].integer().value_or(0));
-  const int64_t most = limits_.max_chars / 5;
+  const int64_t max = limits_.max_chars / 5;
   const auto asked = [&](const std::string& text, ObjectRows& into) {
     const Result<sql::Outcome> outcome = rows_of(**run, text, INT64_MAX, into);
     return outcome ? Status() : Status(outcome.error());
   };
-  ObjectRows own(1, most);
+  ObjectRows own(1, max);
   TRY_OK(asked("SELECT * FROM slices WHERE id = " + id, own));
   if (own.count == 0) return wrong("there is no slice " + id, "slices and sql give ids; they hold in one opened run");
-  ObjectRows device(1, most), path(50, most), children(20, most), kernels(20, most), arguments_rows(100, most);
+  ObjectRows device(1, max), path(50, max), children(20, max), kernels(20, max), arguments_rows(100, max);
   std::vector<std::string> notes;
   TRY_OK(asked("SELECT * FROM kernels WHERE id = " + id, device));
   if (Status s = asked("SELECT key, value, type FROM args WHERE slice_id = " + id, arguments_rows); !s)
@@ -165,11 +165,11 @@ Result<std::string> Tools::slice(const Value& arguments) {
     return std::move(s).error();
   const std::string below = " FROM kernels WHERE id IN (SELECT id FROM below(" + id + ") WHERE distance > 0)";
   TRY_OK(asked("SELECT id, name, class, start_ns, dur_ns" + below + " ORDER BY dur_ns DESC", kernels));
-  CappedRows sums(most);
+  CappedRows sums(max);
   if (const auto s = rows_of(**run, "SELECT sum(dur_ns)" + below, 1, sums); !s) return s.error();
   const auto cut = [&](const char* what, const ObjectRows& rows) {
-    if (rows.count > rows.most)
-      notes.push_back(std::string(what) + ": the first " + std::to_string(rows.most) + " of " +
+    if (rows.count > rows.max)
+      notes.push_back(std::string(what) + ": the first " + std::to_string(rows.max) + " of " +
                       std::to_string(rows.count));
   };
   cut("children", children);

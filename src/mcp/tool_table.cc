@@ -36,13 +36,13 @@ Tool tool_from(std::string_view name, const dom::element& from) {
                from["writes"].error() == 0};
   for (const auto& [argument, own] : dom::object(from["arguments"].value_unsafe())) {
     const std::string type = declared_text(own, "type");
-    int64_t least = 1;
-    if (own["least"].get(least)) least = 1;
+    int64_t min = 1;
+    if (own["least"].get(min)) min = 1;
     tool.arguments.push_back(
         {std::string(argument),
          std::ranges::find(kArgumentTypes, type, [](const auto& one) { return one.first; })->second,
          own["required"].error() == 0, int64_t(own["most"]), declared_text(own, "choices"), declared_text(own, "help"),
-         least});
+         min});
   }
   return tool;
 }
@@ -73,15 +73,15 @@ void append_schema(JsonWriter& json, const Tool& tool) {
   for (const Argument& a : tool.arguments) {
     json.key(a.name).begin_object();
     switch (a.type) {
-      case 't': json.field("type", "string").field("maxLength", a.most); break;
-      case 'i': json.field("type", "integer").field("minimum", a.least).field("maximum", a.most); break;
+      case 't': json.field("type", "string").field("maxLength", a.max); break;
+      case 'i': json.field("type", "integer").field("minimum", a.min).field("maximum", a.max); break;
       case 'b': json.field("type", "boolean"); break;
       case 'o':
         json.field("type", "object").key("additionalProperties").begin_object().key("type");
         json.begin_array().value("string").value("number").value("boolean").end_array().end_object();
         break;
       default:
-        json.field("type", "array").field("minItems", a.least).field("maxItems", a.most).key("items");
+        json.field("type", "array").field("minItems", a.min).field("maxItems", a.max).key("items");
         json.raw(schema_of(a.type == 'a' ? "path" : "claim"));
     }
     if (a.choices[0] != '\0') {
@@ -142,15 +142,15 @@ Status check_arguments(const Tool& tool, const Value& given) {
       if (a.required) return wrong(name + " is missing", a.help);
       continue;
     }
-    const size_t most = a.most;
-    if (a.type == 't' && (value.tag() != ValueTag::kText || value.text().size() > most))
-      return wrong(name + " is a text of at most " + std::to_string(a.most) + " bytes");
-    if (a.type == 'i' && (value.tag() != ValueTag::kInteger || *value.integer() < a.least || *value.integer() > a.most))
-      return wrong(name + " is a whole number from " + std::to_string(a.least) + " to " + std::to_string(a.most));
+    const size_t max = a.max;
+    if (a.type == 't' && (value.tag() != ValueTag::kText || value.text().size() > max))
+      return wrong(name + " is a text of at most " + std::to_string(a.max) + " bytes");
+    if (a.type == 'i' && (value.tag() != ValueTag::kInteger || *value.integer() < a.min || *value.integer() > a.max))
+      return wrong(name + " is a whole number from " + std::to_string(a.min) + " to " + std::to_string(a.max));
     if (a.type == 'b' && value.tag() != ValueTag::kBool) return wrong(name + " is true or false");
-    if (a.type == 'o' && (!value.is_dict() || value.size() > most)) return wrong(name + " is an object");
-    if ((a.type == 'a' || a.type == 'c') && (!value.is_list() || std::ssize(value) < a.least || value.size() > most))
-      return wrong(name + " is a list of 1 to " + std::to_string(a.most));
+    if (a.type == 'o' && (!value.is_dict() || value.size() > max)) return wrong(name + " is an object");
+    if ((a.type == 'a' || a.type == 'c') && (!value.is_list() || std::ssize(value) < a.min || value.size() > max))
+      return wrong(name + " is a list of 1 to " + std::to_string(a.max));
     if (a.type == 'a')
       for (size_t i = 0; i < value.size(); ++i)
         if (value.item(i).tag() != ValueTag::kText) return wrong(name + " is a list of texts");

@@ -41,7 +41,7 @@ std::string canonical_json(const Value& value, int depth) {
   }
 }
 
-std::string clean_text(std::string_view text, size_t most) {
+std::string clean_text(std::string_view text, size_t max) {
   const std::string valid = valid_utf8(text);
   std::string out;
   for (size_t i = 0; i < valid.size(); ++i) {
@@ -60,8 +60,8 @@ std::string clean_text(std::string_view text, size_t most) {
       out += byte < 0x20 || byte == 0x7f ? ' ' : valid[i];
     }
   }
-  if (out.size() <= most) return out;
-  const size_t head = character_start(out, most * 2 / 3), tail = character_start(out, out.size() - most / 3);
+  if (out.size() <= max) return out;
+  const size_t head = character_start(out, max * 2 / 3), tail = character_start(out, out.size() - max / 3);
   return out.substr(0, head) + "…" + out.substr(tail);
 }
 

@@ -14,7 +14,7 @@ std::string canonical_json(const Value& value, int depth = 0);
 
 // A text of a trace with control characters and marks of direction replaced, cut in the middle to `most` bytes.
 inline constexpr size_t kMaxTextBytes = 300;
-std::string clean_text(std::string_view text, size_t most = kMaxTextBytes);
+std::string clean_text(std::string_view text, size_t max = kMaxTextBytes);
 
 // Twelve hexadecimal digits that identify a text.
 std::string digest(std::string_view text);

@@ -55,8 +55,8 @@ inline void set_micro_batches(Args& args, const Trace& trace, int32_t usual, boo
   if (usual == 0) usual = micro_batches_per_step(trace);
   args.count("micro_batches", usual);
   const MicroBatchRange range = micro_batch_range(trace);
-  if (rows_missing || range.least == range.most || range.most != usual) return;
-  args.set("micro_batches", words("micro_batches.range", Args().count("least", range.least).count("most", range.most)));
+  if (rows_missing || range.min == range.max || range.max != usual) return;
+  args.set("micro_batches", words("micro_batches.range", Args().count("least", range.min).count("most", range.max)));
 }
 
 // Returns the table with title and help of its column "dp" changed for runs with context parallelism. There Part::dp

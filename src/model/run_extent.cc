@@ -36,9 +36,9 @@ int32_t micro_batches_per_step(const Trace& trace) {
     if (step != kUnknown && different > 0) ++counts[different];
   }
   int32_t best = 0;
-  int64_t most = 0;
+  int64_t max = 0;
   for (const auto& [count, steps] : counts)
-    if (steps >= most) best = static_cast<int32_t>(count), most = steps;
+    if (steps >= max) best = static_cast<int32_t>(count), max = steps;
   return best;
 }
 
@@ -55,13 +55,13 @@ MicroBatchRange micro_batch_range(const Trace& trace) {
       forwards[part] += forward && cells.chunk[i] <= 0 && trace.parts[part].stage == 0;
     }
     if (step == kUnknown) continue;
-    int32_t least = INT32_MAX, most = 0;
+    int32_t min = INT32_MAX, max = 0;
     for (const int32_t count : forwards)
-      if (count > 0) least = std::min(least, count), most = std::max(most, count);
-    if (most == 0) continue;
-    range.between_ranks = range.between_ranks || least < most;
-    range.least = range.most == 0 ? least : std::min(range.least, least);
-    range.most = std::max(range.most, most);
+      if (count > 0) min = std::min(min, count), max = std::max(max, count);
+    if (max == 0) continue;
+    range.between_ranks = range.between_ranks || min < max;
+    range.min = range.max == 0 ? min : std::min(range.min, min);
+    range.max = std::max(range.max, max);
   }
   return range;
 }

@@ -16,7 +16,7 @@ int32_t micro_batches_per_step(const Trace& trace);
 // The micro-batches of the first stage per step, counted by its forwards. They differ if a batch grows, replicas are
 // given unequal numbers, or rows are missing. O(cells). Expects sorted cells.
 struct MicroBatchRange {
-  int32_t least = 0, most = 0;
+  int32_t min = 0, max = 0;
   bool between_ranks = false;  // within one step
 };
 MicroBatchRange micro_batch_range(const Trace& trace);

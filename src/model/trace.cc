@@ -103,10 +103,10 @@ ClockSummary clock_summary(const Trace& trace) {
   if (!estimated) out.error_ns = -1;
   out.by.assign(by.begin(), by.end());
   if (out.by.empty()) return out;
-  const auto most = std::max_element(ranks_of.begin(), ranks_of.end(),
+  const auto max = std::max_element(ranks_of.begin(), ranks_of.end(),
                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   for (const Part& part : trace.parts)
-    if (most == ranks_of.end() || reference(part) != most->first) out.untied.push_back(part.rank);
+    if (max == ranks_of.end() || reference(part) != max->first) out.untied.push_back(part.rank);
   return out;
 }
 

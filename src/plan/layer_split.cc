@@ -20,9 +20,9 @@ double usual_layer_ns(const StageCosts& stages, const std::vector<int32_t>& laye
   std::vector<double> prices;
   const auto price = [&](size_t s) { return stages.cost_ns[s][direction] / layers[s]; };
   if (count <= 2) {
-    double least = price(0);
-    for (size_t s = 1; s < count; ++s) least = std::min(least, price(s));
-    return least;
+    double min = price(0);
+    for (size_t s = 1; s < count; ++s) min = std::min(min, price(s));
+    return min;
   }
   for (size_t s = 1; s + 1 < count; ++s) prices.push_back(price(s));
   return median_of(std::move(prices));
@@ -104,7 +104,7 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
 }
 
 std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
-                                                 size_t most) {
+                                                 size_t max) {
   int64_t moves = 0;
   for (size_t s = 0; s < from.size(); ++s) moves += std::max(0, to[s] - from[s]);
   using Entry = std::pair<int32_t, size_t>;  // (layers too many or lacking, stage)
@@ -115,7 +115,7 @@ std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& fro
   }
   std::vector<std::vector<int32_t>> splits;
   std::vector<int32_t> now = from;
-  const int64_t wanted = most;
+  const int64_t wanted = max;
   for (int64_t move = 1; move <= moves; ++move) {
     const Entry out = over.top(), in = under.top();
     over.pop();

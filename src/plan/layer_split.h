@@ -54,7 +54,7 @@ std::vector<int32_t> balanced_layers(const StageCosts& stages, const LayerCosts&
 // last. Means say which split is best on average, but the replicas with the longest sequences, for which all others
 // wait, may do better with fewer layers moved.
 std::vector<std::vector<int32_t>> splits_between(const std::vector<int32_t>& from, const std::vector<int32_t>& to,
-                                                 size_t most);
+                                                 size_t max);
 
 // Returns new cost ÷ old cost of every virtual stage and direction when stages get `to` layers; 1 where there was no
 // cost.

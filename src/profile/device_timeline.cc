@@ -874,9 +874,9 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
       // The recorded lag belongs to what was ready last. For what had been ready before, only a lower bound is known.
       const int64_t last_ready = ready_ns(t, item), lag = item.start_ns - last_ready;
       int64_t begins = INT64_MIN;
-      const auto after = [&](int64_t recorded, int64_t replayed, int64_t least) {
+      const auto after = [&](int64_t recorded, int64_t replayed, int64_t min) {
         begins =
-            std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, least)));
+            std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, min)));
       };
       if (item.before >= 0) after(t.device[item.before].end_ns, work_end[item.before], kNextWorkNs);
       if (item.other >= 0) after(t.device[item.other].end_ns, work_end[item.other], kNextWorkNs);

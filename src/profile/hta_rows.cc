@@ -344,9 +344,9 @@ TorchRank hta_rank_rows(const TorchRun& run, size_t p) {
 }
 
 void hta_index_rows(TorchRank& rank) {
-  uint32_t most = 0;
-  for (const TorchRow& row : rank.rows) most = std::max(most, row.index);
-  rank.row_of_index.assign(rank.rows.empty() ? 0 : most + 1, -1);
+  uint32_t max = 0;
+  for (const TorchRow& row : rank.rows) max = std::max(max, row.index);
+  rank.row_of_index.assign(rank.rows.empty() ? 0 : max + 1, -1);
   for (size_t i = rank.rows.size(); i-- > 0;) rank.row_of_index[rank.rows[i].index] = static_cast<int32_t>(i);
   for (TorchRow& row : rank.rows) row.partner = row.partner_index > 0 ? rank.row_at(row.partner_index) : -1;
 }

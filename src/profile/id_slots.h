@@ -15,11 +15,11 @@ class IdSlots {
 
   // Negative numbers get no place. O(n); O(n log n) when they are far apart.
   explicit IdSlots(std::vector<int64_t> ids) {
-    int64_t most = -1;
-    for (const int64_t id : ids) most = std::max(most, id);
-    dense_ = most < std::ssize(ids) * 8 + 65536;
+    int64_t max = -1;
+    for (const int64_t id : ids) max = std::max(max, id);
+    dense_ = max < std::ssize(ids) * 8 + 65536;
     if (dense_) {
-      size_ = most + 1;
+      size_ = max + 1;
       return;
     }
     std::ranges::sort(ids);

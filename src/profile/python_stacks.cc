@@ -314,9 +314,9 @@ PythonStacks recorded_stacks(const Trace& trace, const Part& part, const PythonS
   return PythonStackBuilder(trace, part, options).recorded();
 }
 
-std::vector<std::string_view> PythonStacks::entries(uint32_t node, size_t most) const {
+std::vector<std::string_view> PythonStacks::entries(uint32_t node, size_t max) const {
   std::vector<std::string_view> out;
-  for (; node != kEmpty && out.size() < most; node = nodes_[node].parent) out.push_back(frame_text(node));
+  for (; node != kEmpty && out.size() < max; node = nodes_[node].parent) out.push_back(frame_text(node));
   return out;
 }
 

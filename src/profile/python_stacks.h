@@ -62,7 +62,7 @@ class PythonStacks {
   std::string_view frame_text(uint32_t node) const { return frames_.text(nodes_[node].frame); }
 
   // Returns the texts of a stack's frames, innermost first, at most `most`.
-  std::vector<std::string_view> entries(uint32_t node, size_t most = SIZE_MAX) const;
+  std::vector<std::string_view> entries(uint32_t node, size_t max = SIZE_MAX) const;
 
   // Returns for each node a number that is equal for nodes with equal `n` innermost frames (or equal whole stacks, if
   // shorter). The number is the first node of the group. O(nodes · log n).

@@ -165,7 +165,7 @@ std::vector<QueueRange> streams_of(const std::vector<QueuePoint>& points) {
   return ranges;
 }
 
-std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t most) {
+std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t max) {
   Span recorded;
   for (const TorchRow& row : rank.rows) recorded.add(row.start_ns, row.end_ns());
   std::vector<FullQueue> out;
@@ -173,7 +173,7 @@ std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<Stre
     if (q.in_flight.size() == 0) continue;
     const int64_t longest =
         q.waiting.size() == 0 ? 0 : *std::max_element(q.waiting.value.begin(), q.waiting.value.end());
-    out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, most), recorded.length_ns()});
+    out.push_back({q.device, q.stream, longest, time_at_least(q.waiting, max), recorded.length_ns()});
   }
   return out;
 }

@@ -45,7 +45,7 @@ struct FullQueue {
 };
 inline constexpr int64_t kCudaQueueLength = 1024;  // launches that CUDA accepts before a call blocks; HTA's default
 // For each stream with work whose launch is known: the time with at least `most` operations waiting.
-std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t most);
+std::vector<FullQueue> full_queues(const TorchRank& rank, const std::vector<StreamQueue>& queues, int64_t max);
 
 // HTA's series: calls on its list of names, one point per event; equal times are in the order in which numpy leaves
 // them.

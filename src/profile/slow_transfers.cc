@@ -68,7 +68,7 @@ std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const st
   return out;
 }
 
-TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double threshold, size_t most) {
+TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double threshold, size_t max) {
   TransferClass answer;
   answer.name = name;
   answer.threshold = threshold;
@@ -115,14 +115,14 @@ TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double 
   if (links.size() >= kFewestLinks) read_pattern(answer.links, threshold);
   std::ranges::stable_sort(
       outliers, [](const SlowestTransfer& a, const SlowestTransfer& b) { return a.lost_ns() > b.lost_ns(); });
-  outliers.resize(std::min(most, outliers.size()));
+  outliers.resize(std::min(max, outliers.size()));
   answer.worst = std::move(outliers);
   return answer;
 }
 
 }  // namespace
 
-SlowTransfers slow_transfers(std::vector<RankTransfers> ranks, double threshold, size_t most) {
+SlowTransfers slow_transfers(std::vector<RankTransfers> ranks, double threshold, size_t max) {
   SlowTransfers out;
   std::map<Class, std::vector<Transfer>> by_class;
   for (RankTransfers& rank : ranks) {
@@ -133,7 +133,7 @@ SlowTransfers slow_transfers(std::vector<RankTransfers> ranks, double threshold,
     rank = {};
   }
   for (auto& [name, list] : by_class) {
-    out.classes.push_back(answer_for(name, list, threshold, most));
+    out.classes.push_back(answer_for(name, list, threshold, max));
     list = {};
   }
   return out;

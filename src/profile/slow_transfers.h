@@ -52,7 +52,7 @@ struct SlowTransfers {
 
 // Each class keeps its `most` slowest transfers. Messages are left out: their times include waiting, so a slow message
 // proves nothing. O(n log n).
-SlowTransfers slow_transfers(std::vector<RankTransfers> ranks, double threshold, size_t most);
+SlowTransfers slow_transfers(std::vector<RankTransfers> ranks, double threshold, size_t max);
 
 // The links that are slow, who costs most first.
 struct SlowRankLink {

@@ -65,10 +65,10 @@ StepSeries stretched(StepSeries series, int64_t from_ns, int64_t to_ns) {
   return series;
 }
 
-int64_t time_at_least(const StepSeries& series, int64_t least) {
+int64_t time_at_least(const StepSeries& series, int64_t min) {
   int64_t sum = 0;
   for (size_t i = 0; i + 1 < series.size(); ++i)
-    if (series.value[i] >= least) sum += series.time_ns[i + 1] - series.time_ns[i];
+    if (series.value[i] >= min) sum += series.time_ns[i + 1] - series.time_ns[i];
   return sum;
 }
 

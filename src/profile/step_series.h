@@ -40,7 +40,7 @@ struct TimeStatistics {
 TimeStatistics time_statistics(const StepSeries& series, bool positive_only);
 
 // Returns how long the value was at least `least`, up to the last point.
-int64_t time_at_least(const StepSeries& series, int64_t least);
+int64_t time_at_least(const StepSeries& series, int64_t min);
 
 // Returns the series extended to the span [from, to], which must contain its points.
 StepSeries stretched(StepSeries series, int64_t from_ns, int64_t to_ns);

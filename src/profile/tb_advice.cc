@@ -40,14 +40,14 @@ std::string list_of(const std::vector<int64_t>& numbers) {
 
 void advise_on_device(const TbOverview& r, std::vector<TbAdvice>& out) {
   std::vector<int64_t> idle;
-  double least = 1;
+  double min = 1;
   for (const TbDevice& device : r.devices)
     if (device.utilization < kLowUtilization) {
       idle.push_back(device.number);
-      least = std::min(least, device.utilization);
+      min = std::min(min, device.utilization);
     }
   if (!idle.empty())
-    out.push_back({"low-utilization", least, words("tb.advice.utilization", Args().set("devices", list_of(idle)))});
+    out.push_back({"low-utilization", min, words("tb.advice.utilization", Args().set("devices", list_of(idle)))});
   const bool capable = std::ranges::any_of(r.devices, [](const TbDevice& d) {
     return d.compute_major >= 7;  // Volta was the first generation with tensor cores
   });

@@ -193,14 +193,14 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_
     const auto kind = first.kind();
     const bool by_order = first.by_order(), one_end = first.one_end;
     same.clear();
-    size_t most = 0, least = SIZE_MAX;
+    size_t max = 0, min = SIZE_MAX;
     while (!heads.empty() && ranks[heads.top()][next[heads.top()]].kind() == kind) {
       const size_t r = heads.top();
       heads.pop();
       Calls calls = {r, next[r], next[r]};
       while (calls.end < ranks[r].size() && ranks[r][calls.end].kind() == kind) ++calls.end;
-      most = std::max(most, calls.end - calls.begin);
-      least = std::min(least, calls.end - calls.begin);
+      max = std::max(max, calls.end - calls.begin);
+      min = std::min(min, calls.end - calls.begin);
       next[r] = calls.end;
       same.push_back(calls);
     }
@@ -208,12 +208,12 @@ TbJoin join_collectives(std::vector<std::vector<TbCollective>>& ranks, bool one_
       if (calls.end < ranks[calls.rank].size()) heads.push(calls.rank);
     const auto calls_of = [](const Calls& calls) { return static_cast<int64_t>(calls.end - calls.begin); };
     const bool alone = same.size() < 2 || one_end;
-    if (alone || (by_order && most != least)) {
+    if (alone || (by_order && max != min)) {
       for (const Calls& calls : same) (alone ? join.alone : join.unequal) += calls_of(calls);
       continue;
     }
-    std::vector<int64_t> shortest(most, INT64_MAX), last_start(most, INT64_MIN), shortest_start(most);
-    std::vector<int32_t> sharing(most, 0);
+    std::vector<int64_t> shortest(max, INT64_MAX), last_start(max, INT64_MIN), shortest_start(max);
+    std::vector<int32_t> sharing(max, 0);
     for (const Calls& calls : same)
       for (size_t i = calls.begin; i < calls.end; ++i) {
         const TbCollective& call = ranks[calls.rank][i];

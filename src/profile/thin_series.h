@@ -15,9 +15,9 @@ inline constexpr size_t kReportPoints = 300;
 // highest point by `height` and its last, so that peaks and levels are kept. All points are returned when there are no
 // more than `most`. O(n).
 template <class Point, class Height>
-std::vector<Point> thin_series(const std::vector<Point>& points, size_t most, Height height) {
-  if (points.size() <= most) return points;
-  const size_t stretches = std::max<size_t>(1, most / 2);
+std::vector<Point> thin_series(const std::vector<Point>& points, size_t max, Height height) {
+  if (points.size() <= max) return points;
+  const size_t stretches = std::max<size_t>(1, max / 2);
   const double first = static_cast<double>(points.front().time_ns);
   const double span = std::max(1.0, static_cast<double>(points.back().time_ns) - first);
   const auto stretch_of = [&](const Point& p) {

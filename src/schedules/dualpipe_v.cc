@@ -8,11 +8,11 @@ namespace dualpipe_v {
 // MindSpeed's overlapping loop may run no time on the first rank, so one micro-batch fewer is enough for it.
 Result<Schedule> make_with(const char* name, const ScheduleSizes& sizes, bool mindspeed,
                            RankOrder (*order_of)(DualPipeRank, bool)) {
-  const int64_t least = std::max<int64_t>(2, 2 * int64_t{sizes.stages} - mindspeed);
-  if (sizes.micro_batches < least)
+  const int64_t min = std::max<int64_t>(2, 2 * int64_t{sizes.stages} - mindspeed);
+  if (sizes.micro_batches < min)
     return sizes_error(
         name,
-        words(mindspeed ? "order.needs.two_a_stage_but_one" : "order.needs.two_a_stage", Args().set("count", least)),
+        words(mindspeed ? "order.needs.two_a_stage_but_one" : "order.needs.two_a_stage", Args().set("count", min)),
         sizes.micro_batches);
   Schedule schedule{name, sizes, ChunkLayout::kV};
   for (int32_t r = 0; r < sizes.stages; ++r)

@@ -30,9 +30,9 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
     return make_error(ErrorCode::kUsage, "no schedule \"" + std::string(name) + "\"",
                       near.empty() ? "the schedules are " + list : "did you mean \"" + near + "\"?");
   }
-  const auto limit = [](const char* what, int32_t value, int32_t most) {
+  const auto limit = [](const char* what, int32_t value, int32_t max) {
     return make_error(ErrorCode::kUsage,
-                      std::string(what) + " must be 1 to " + std::to_string(most) + ", not " + std::to_string(value));
+                      std::string(what) + " must be 1 to " + std::to_string(max) + ", not " + std::to_string(value));
   };
   if (sizes.stages < 1 || sizes.stages > kMaxPipelineStages) return limit("--stages", sizes.stages, kMaxPipelineStages);
   if (sizes.micro_batches < 1 || sizes.micro_batches > 65536)

@@ -187,15 +187,15 @@ class Planner {
 
   void fill_until(int32_t r, int32_t chunks, int64_t limit, bool downwards) {
     const int32_t from = downwards ? 0 : p_ - 1, step = downwards ? 1 : -1;
-    const int32_t least = downwards ? 0 : all_forwards(0, chunks);
+    const int32_t min = downwards ? 0 : all_forwards(0, chunks);
     int32_t c = (rank(r).last_chunk + 1) % chunks;
     int32_t idle = 0;  // chunks in a row that found no place; a whole round of them ends the loop
     while (idle < chunks) {
-      if (all_forwards(r, chunks) >= least && !(room_left(r, chunks) && in_time(chunks - 1, r, limit))) return;
+      if (all_forwards(r, chunks) >= min && !(room_left(r, chunks) && in_time(chunks - 1, r, limit))) return;
       ++idle;
       for (int32_t i = from; i != r + step; i += step) {
         if (!can_run(CellKind::kForward, c, i)) continue;
-        if (all_forwards(i, chunks) >= least && !in_time(c, i, limit)) continue;
+        if (all_forwards(i, chunks) >= min && !in_time(c, i, limit)) continue;
         put(CellKind::kForward, c, i);
         idle = 0;
       }

@@ -40,17 +40,17 @@ void replace(sqlite3_context* context, int count, sqlite3_value** values) {
   const std::string_view part = text_of(values[1]), by = text_of(values[2]);
   std::string_view rest = text_of(values[0]);
   if (part.empty()) return sqlite3_result_value(context, values[0]);
-  const auto most = static_cast<size_t>(sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1));
+  const auto max = static_cast<size_t>(sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LENGTH, -1));
   sqlite3_str* const out = sqlite3_str_new(sqlite3_context_db_handle(context));
   while (const auto* const at = static_cast<const char*>(memmem(rest.data(), rest.size(), part.data(), part.size()))) {
     sqlite3_str_append(out, rest.data(), static_cast<int>(at - rest.data()));
     sqlite3_str_append(out, by.data(), static_cast<int>(by.size()));
     rest.remove_prefix(static_cast<size_t>(at - rest.data()) + part.size());
-    if (static_cast<size_t>(sqlite3_str_length(out)) + rest.size() > most || sqlite3_str_errcode(out) != SQLITE_OK)
+    if (static_cast<size_t>(sqlite3_str_length(out)) + rest.size() > max || sqlite3_str_errcode(out) != SQLITE_OK)
       break;
   }
   sqlite3_str_append(out, rest.data(), static_cast<int>(rest.size()));
-  if (static_cast<size_t>(sqlite3_str_length(out)) > most || sqlite3_str_errcode(out) == SQLITE_TOOBIG)
+  if (static_cast<size_t>(sqlite3_str_length(out)) > max || sqlite3_str_errcode(out) == SQLITE_TOOBIG)
     sqlite3_result_error_toobig(context);
   else if (sqlite3_str_errcode(out) != SQLITE_OK)
     sqlite3_result_error_nomem(context);
@@ -88,8 +88,8 @@ void trim_ends(sqlite3_context* context, int count, sqlite3_value** values) {
 void like(sqlite3_context* context, int count, sqlite3_value** values) {
   if (any_null(count, values)) return sqlite3_result_null(context);
   const std::string_view pattern = text_of(values[0]), text = text_of(values[1]);
-  const int most = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1);
-  if (pattern.size() > static_cast<size_t>(most))
+  const int max = sqlite3_limit(sqlite3_context_db_handle(context), SQLITE_LIMIT_LIKE_PATTERN_LENGTH, -1);
+  if (pattern.size() > static_cast<size_t>(max))
     return sqlite3_result_error(context, "LIKE or GLOB pattern too complex", -1);
   if (is_too_much(context, text.size(), pattern.size())) return;
   const char* const p = pattern.data() ? pattern.data() : "";

@@ -57,7 +57,7 @@ Table collectives_of(const RunData& data) {
     all.start_ns = std::max(all.start_ns, start(row));
     ++all.ranks;
   }
-  const auto known = [](int64_t value, int64_t least) { return value < least ? kNullInteger : value; };
+  const auto known = [](int64_t value, int64_t min) { return value < min ? kNullInteger : value; };
   for (const CollectiveRow& row : rows) {
     const Part& part = trace.parts[row.part];
     const CollectiveFact& f = *row.fact;

@@ -28,9 +28,9 @@ RunData::RunData(std::shared_ptr<const Run> run, std::shared_ptr<const void> own
     const size_t p = t.cells.part[i];
     if (t.parts[p].slices.size() == 0) first[p] = std::min(first[p], t.common_ns(t.cells.part[i], t.cells.start_ns[i]));
   }
-  int64_t least = INT64_MAX;
-  for (const int64_t ns : first) least = std::min(least, ns);
-  epoch_ns_ = least == INT64_MAX ? 0 : least;
+  int64_t min = INT64_MAX;
+  for (const int64_t ns : first) min = std::min(min, ns);
+  epoch_ns_ = min == INT64_MAX ? 0 : min;
   for (const int64_t ns : first) zero_ns_.push_back(t.comparable() || ns == INT64_MAX ? epoch_ns_ : ns);
 }
 

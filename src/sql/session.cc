@@ -202,7 +202,7 @@ Status Session::start() {
                                         {SQLITE_LIMIT_ATTACHED, 0},
                                         {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
                                         {SQLITE_LIMIT_WORKER_THREADS, 0}};
-  for (const auto& [what, most] : limits) sqlite3_limit(db_, what, most);
+  for (const auto& [what, max] : limits) sqlite3_limit(db_, what, max);
   if (add_functions(db_) != SQLITE_OK) return failed("take functions");
   sources_ = tables_of(data_);
   for (const auto& source : sources_) TRY_OK(add_table(db_, source, &stopped_));

@@ -39,13 +39,13 @@ Axis axis_of(Field field) {
 
 // Sums of one number over a group.
 struct Number {
-  int64_t known = 0, sum = 0, least = INT64_MAX, most = INT64_MIN;
+  int64_t known = 0, sum = 0, min = INT64_MAX, maximum = INT64_MIN;
   bool overflows = false;
   void add(int64_t value) {
     ++known;
     overflows = __builtin_add_overflow(sum, value, &sum) || overflows;
-    least = std::min(least, value);
-    most = std::max(most, value);
+    min = std::min(min, value);
+    maximum = std::max(maximum, value);
   }
 };
 
@@ -287,8 +287,8 @@ class SumsCursor : public Cursor {
       case 1:
         if (number.overflows) return sqlite3_result_error(out, "integer overflow", -1);
         return show(out, number.sum);
-      case 2: return show(out, number.least);
-      default: return show(out, number.most);
+      case 2: return show(out, number.min);
+      default: return show(out, number.maximum);
     }
   }
 

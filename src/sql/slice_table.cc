@@ -82,16 +82,16 @@ class SliceCursor : public Cursor {
   }
 
   // Finds the first `most` rows by a number, and by id among equal ones, with a heap of at most `most` rows.
-  void find_first(Field field, bool backwards, size_t most) {
+  void find_first(Field field, bool backwards, size_t max) {
     const auto before = [backwards](const Ranked& a, const Ranked& b) {
       if (a.value != b.value) return backwards ? a.value > b.value : a.value < b.value;
       return a.id < b.id;
     };
-    while (most > 0 && scan_.fill()) {
+    while (max > 0 && scan_.fill()) {
       const size_t part = scan_.part();
       for (const uint32_t slice : scan_.rows()) {
         const Ranked one = {number_of(field, part, slice), slice_id(part, slice)};
-        if (first_.size() == most) {
+        if (first_.size() == max) {
           if (!before(one, first_.front())) continue;
           std::pop_heap(first_.begin(), first_.end(), before);
           first_.back() = one;

@@ -36,8 +36,8 @@ void give_back() {
 uint8_t* take(size_t bytes) {
   if (buffer && used + bytes > size) give_back();
   if (!buffer) {
-    size_t most = 0;
-    request(&buffer, &size, &most);
+    size_t max = 0;
+    request(&buffer, &size, &max);
     if (!buffer || size < bytes) return ++dropped, nullptr;
   }
   uint8_t* at = buffer + used;

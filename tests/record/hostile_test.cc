@@ -191,8 +191,8 @@ TEST_CASE("a limit of the size of files ends a recording and not its program") {
     CAPTURE(limit);
     RecordFolder folder;
     CHECK(in_child([&] {
-            const struct rlimit most = {limit, limit};
-            setrlimit(RLIMIT_FSIZE, &most);
+            const struct rlimit max = {limit, limit};
+            setrlimit(RLIMIT_FSIZE, &max);
             dup2(open("/dev/null", O_WRONLY), 2);
             slr_config c = folder.config();
             slr_init(&c);

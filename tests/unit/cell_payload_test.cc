@@ -33,9 +33,9 @@ TEST_CASE("base64 pads as RFC 4648 says") {
 
 TEST_CASE("above the limit whole steps are embedded: those wanted, then from the first on") {
   const Trace trace = three_steps();
-  const auto kept = [&](size_t most, const std::vector<int32_t>& first = {}) {
+  const auto kept = [&](size_t max, const std::vector<int32_t>& first = {}) {
     std::vector<std::pair<int32_t, size_t>> steps;
-    for (const StepRange& range : embedded_steps(trace.cells, most, first))
+    for (const StepRange& range : embedded_steps(trace.cells, max, first))
       steps.emplace_back(range.step, range.end - range.begin);
     return steps;
   };

@@ -39,16 +39,16 @@ std::vector<double> history(Noise& noise, size_t shifted_from, double shift) {
 // The share of the variance that the best split explains: it grows with the greatest |t|, the best there is against
 // normal noise.
 double max_explained(const std::vector<double>& runs) {
-  double mean = 0, left = 0, all = 0, most = 0;
+  double mean = 0, left = 0, all = 0, max = 0;
   const auto n = static_cast<double>(runs.size());
   for (const double run : runs) mean += run / n;
   for (const double run : runs) all += (run - mean) * (run - mean);
   for (size_t k = 1; k < runs.size(); ++k) {
     left += runs[k - 1] - mean;
     if (k >= 4 && runs.size() - k >= 4)
-      most = std::max(most, left * left * n / (static_cast<double>(k) * (n - static_cast<double>(k))) / all);
+      max = std::max(max, left * left * n / (static_cast<double>(k) * (n - static_cast<double>(k))) / all);
   }
-  return most;
+  return max;
 }
 
 }  // namespace

@@ -221,7 +221,7 @@ TEST_CASE("graph: negative cycles far apart are found at once, long ones too") {
   const auto ring = align::negative_cycles(300, limits);
   REQUIRE(ring.size() == 1);
   CHECK(ring[0].size() == 300);
-  limits[0].most = -299;
+  limits[0].max = -299;
   CHECK(align::negative_cycles(300, limits).empty());
 }
 

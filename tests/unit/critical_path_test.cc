@@ -67,17 +67,17 @@ int64_t looks_with_crossings(int count) {
 }  // namespace
 
 TEST_CASE("critical path: slices that cross cost no more than slices that nest") {
-  const int64_t few = looks_with_crossings(200), more = looks_with_crossings(400), most = looks_with_crossings(800);
+  const int64_t few = looks_with_crossings(200), more = looks_with_crossings(400), max = looks_with_crossings(800);
   CHECK(few > 0);
   CHECK(more <= 2 * few + 1);
-  CHECK(most <= 2 * more + 1);
+  CHECK(max <= 2 * more + 1);
 }
 
 TEST_CASE("critical path: what hand-overs cost grows with the gaps, and not with the threads besides") {
-  const int64_t few = looks_with_threads(50), more = looks_with_threads(100), most = looks_with_threads(200);
+  const int64_t few = looks_with_threads(50), more = looks_with_threads(100), max = looks_with_threads(200);
   CHECK(few > 0);
   CHECK(more <= 2 * few + 1);
-  CHECK(most <= 2 * more + 1);
+  CHECK(max <= 2 * more + 1);
 }
 
 TEST_CASE("critical path: a note says so when nothing leads to the path's start") {

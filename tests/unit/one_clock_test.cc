@@ -308,7 +308,7 @@ TEST_CASE("graph: intervals, contradictions, least squares") {
   const auto cycles = align::negative_cycles(3, limits);
   REQUIRE(cycles.size() == 1);
   double length = 0;
-  for (const int32_t l : cycles[0]) length += limits[l].most;
+  for (const int32_t l : cycles[0]) length += limits[l].max;
   CHECK(length < 0);
   const std::vector<double> x = align::least_squares(3, {{0, 1, 10, 1}, {1, 2, 10, 1}, {0, 2, 26, 1}}, 0);
   CHECK(x[0] == 0);

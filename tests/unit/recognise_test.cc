@@ -103,7 +103,7 @@ TEST_CASE("recognise: splitting, W positions and overlaps decide between equal s
 
 TEST_CASE("recognise: noise, gaps and labels that say nothing") {
   std::mt19937 random(5);
-  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const auto pick = [&](int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); };
   for (int round = 0; round < 6; ++round)
     for (const ScheduleDef* def : schedules()) {
       const std::string name = def->name;
@@ -149,7 +149,7 @@ TEST_CASE("recognise: noise, gaps and labels that say nothing") {
 
 TEST_CASE("recognise: sizes and costs by chance, under noise, lost cells and other labels") {
   std::mt19937 random(41);
-  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const auto pick = [&](int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); };
   std::map<std::string, int> ran;
   for (int round = 0; round < 4; ++round)
     for (const ScheduleDef* def : schedules()) {
@@ -316,7 +316,7 @@ TEST_CASE("recognise: a first forward that waits for nothing") {
 
 TEST_CASE("recognise: the edit distance equals the textbook's") {
   std::mt19937 random(3);
-  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const auto pick = [&](int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); };
   for (int round = 0; round < 300; ++round) {
     std::vector<WorkToken> a(static_cast<size_t>(pick(0, 40))), b;
     for (WorkToken& t : a) t.micro_batch = pick(0, 5);

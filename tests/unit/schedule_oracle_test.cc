@@ -118,21 +118,21 @@ Oracle judge(const Schedule& s, const UnitCosts& costs) {
   out.runs = !moved;
   for (int32_t r = 0; r < p; ++r) {
     std::vector<int32_t> change;  // by place: a cell of two takes one and gives one back, and holds both meanwhile
-    int32_t held = 0, most = 0;
+    int32_t held = 0, max = 0;
     for (const ScheduleCell& cell : s.ranks[r]) {
       for (const Action& a : cell.actions()) held += a.kind == CellKind::kForward;
-      most = std::max(most, held);
+      max = std::max(max, held);
       for (const Action& a : cell.actions()) held -= a.kind == CellKind::kBackward || a.kind == CellKind::kWeightGrad;
     }
     out.whole &= held == 0;
-    out.peak.push_back(most);
+    out.peak.push_back(max);
   }
   return out;
 }
 
 struct Draw {
   std::mt19937 random;
-  int operator()(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); }
+  int operator()(int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); }
 };
 
 }  // namespace

@@ -231,7 +231,7 @@ TEST_CASE("schedules: spans and bubbles at unit costs") {
 
 TEST_CASE("schedules: what holds for every size and cost") {
   std::mt19937 random(7);
-  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const auto pick = [&](int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); };
   std::map<std::string, int> ran, refused;
   for (int round = 0; round < 60; ++round)
     for (const ScheduleDef* def : schedules()) {
@@ -297,7 +297,7 @@ TEST_CASE("schedules: what holds for every size and cost") {
 
 TEST_CASE("schedules: closed forms where they are exact") {
   std::mt19937 random(11);
-  const auto pick = [&](int least, int most) { return std::uniform_int_distribution<int>(least, most)(random); };
+  const auto pick = [&](int min, int max) { return std::uniform_int_distribution<int>(min, max)(random); };
   for (int round = 0; round < 40; ++round) {
     const int32_t p = pick(2, 7), groups = pick(2, 4);
     const int f = pick(1, 9), i = pick(1, 9), w = pick(1, 9);

@@ -262,24 +262,24 @@ TEST_CASE("tables: rows that are made later are those of a table that has them, 
   const std::vector<ColumnSpec> columns = {{"n", "n", ColumnType::kInteger, ""},
                                            {"name", "name", ColumnType::kText, ""}};
   const size_t rows = 2 * kBlockRows + 17;
-  size_t most = 0;
-  const auto make = [&most](size_t first, size_t count, Table& out) {
-    most = std::max(most, count);
+  size_t max = 0;
+  const auto make = [&max](size_t first, size_t count, Table& out) {
+    max = std::max(max, count);
     for (size_t n = first; n < first + count; ++n) out.add_row({static_cast<int64_t>(n), "row " + std::to_string(n)});
   };
   Table now("rows", "Rows", columns);
   make(0, rows, now);
-  most = 0;
+  max = 0;
   const Table later = Table::later(Table("rows", "Rows", columns), rows, make);
   CHECK(later.row_count() == rows);
   CHECK(format_table_csv(later) == format_table_csv(now));
-  CHECK(most <= kBlockRows);
+  CHECK(max <= kBlockRows);
   CHECK(format_table_text(later, 0, false, 5) == format_table_text(now, 0, false, 5));
   JsonWriter json, same;
   append_table_page(json, later, 100, 0, kBlockRows - 3);
   append_table_page(same, now, 100, 0, kBlockRows - 3);
   CHECK(json.text() == same.text());
-  CHECK(most <= kBlockRows);
+  CHECK(max <= kBlockRows);
   CHECK(later.text(rows - 1, 1) == "row " + std::to_string(rows - 1));  // makes it whole
   const Table copy = later;
   CHECK(copy.integer(kBlockRows, 0) == static_cast<int64_t>(kBlockRows));

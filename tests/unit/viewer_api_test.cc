@@ -130,8 +130,8 @@ TEST_CASE("viewer: a page of many ranks begins with fewer cells") {
     link_cells(trace);
     const size_t all = trace.cells.size(), step = all / 4;
     const Run run(trace);
-    const auto count_of = [&](size_t most, size_t max_of_many) {
-      const std::string header = header_of(*PipelineView(run, nullptr, most, max_of_many).payload());
+    const auto count_of = [&](size_t max, size_t max_of_many) {
+      const std::string header = header_of(*PipelineView(run, nullptr, max, max_of_many).payload());
       const size_t at = header.find("\"cells\":{\"count\":");
       REQUIRE(at != std::string::npos);
       return std::stoull(header.substr(at + 17)) / step;

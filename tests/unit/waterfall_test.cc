@@ -45,10 +45,10 @@ void check_closes(const Waterfall& w) {
 double span_of(const Schedule& schedule, const ReplayCosts& costs) {
   const auto times = replay(schedule, costs);
   REQUIRE(times);
-  int64_t most = 0;
+  int64_t max = 0;
   for (const auto& rank : *times)
-    for (const ReplayedCell& cell : rank) most = std::max(most, cell.end_ns);
-  return static_cast<double>(most);
+    for (const ReplayedCell& cell : rank) max = std::max(max, cell.end_ns);
+  return static_cast<double>(max);
 }
 
 }  // namespace

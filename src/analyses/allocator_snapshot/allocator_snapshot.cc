@@ -40,7 +40,7 @@ const char* action_name(AllocatorAction action) {
 int64_t known(int64_t bytes) { return bytes < 0 ? kNullInteger : bytes; }
 
 struct Holder {  // one category, or one stack
-  int64_t at_peak = 0, most = 0, at_end = 0, now = 0, allocations = 0, allocated = 0;
+  int64_t at_peak = 0, max = 0, at_end = 0, now = 0, allocations = 0, allocated = 0;
 };
 
 class PartTables {
@@ -118,7 +118,7 @@ class PartTables {
           ++holder->allocations;
           holder->allocated = sum_or_limit(holder->allocated, life.bytes);
         } else {
-          holder->now = holder->most = sum_or_limit(holder->now, life.bytes);
+          holder->now = holder->max = sum_or_limit(holder->now, life.bytes);
         }
       }
       if (life.allocated != AllocatorLife::kNone) of_event[life.allocated] = &life;
@@ -141,7 +141,7 @@ class PartTables {
         name = category_of(*of_event[i]);
         Holder& category = categories[{event.device, name}];
         category.now = of_category = sum_or_limit(category.now, change);
-        category.most = std::max(category.most, category.now);
+        category.max = std::max(category.max, category.now);
       }
       if (!with_timeline || !(changes_held || changes_reserved || event.action == AllocatorAction::kOutOfMemory))
         continue;
@@ -151,7 +151,7 @@ class PartTables {
     }
     for (const auto& [key, holder] : categories)
       tables_.categories.add_row(
-          {rank, int64_t{key.first}, key.second, holder.at_peak, holder.most, holder.at_end, holder.allocations});
+          {rank, int64_t{key.first}, key.second, holder.at_peak, holder.max, holder.at_end, holder.allocations});
     std::vector<std::pair<std::pair<int32_t, StringId>, Holder>> sorted(stacks.begin(), stacks.end());
     std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) {
       return a.first.first != b.first.first         ? a.first.first < b.first.first

@@ -32,7 +32,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
   Table table(declared_table(by_rank ? "cann-api-sum/cann-api-ranks" : "cann-api-sum/cann-api"));
   struct Line {
     std::vector<int64_t> ns;
-    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
+    int64_t sum = 0, minimum = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
   };
   std::map<std::tuple<int64_t, std::string_view, std::string_view>, Line> lines;
   std::map<int64_t, int64_t> whole;
@@ -41,7 +41,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
       const int64_t of = by_rank ? rank.rank : 0;
       Line& line = lines[{of, run.trace->names.text(key.first), run.trace->categories[key.second].text}];
       for (const int64_t value : ns) {
-        if (value < line.least) std::tie(line.least, line.min_rank) = std::pair(value, int64_t{rank.rank});
+        if (value < line.minimum) std::tie(line.minimum, line.min_rank) = std::pair(value, int64_t{rank.rank});
         if (value > line.longest) std::tie(line.longest, line.longest_rank) = std::pair(value, int64_t{rank.rank});
       }
       line.ns.insert(line.ns.end(), ns.begin(), ns.end());
@@ -76,7 +76,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
 // --------------------
 
 struct Figures {
-  double share = 0, sum = 0, average = 0, least = 0, q1 = 0, median = 0, q3 = 0, longest = 0, std = 0;
+  double share = 0, sum = 0, average = 0, minimum = 0, q1 = 0, median = 0, q3 = 0, longest = 0, std = 0;
   int64_t count = 0;
 };
 
@@ -92,7 +92,7 @@ Figures figures_of(std::vector<int64_t> ns, double whole) {
   f.sum = sum_of(ns);
   f.share = round_exactly(whole > 0 ? f.sum * 100.0 / whole : 0, 2);
   f.average = round1(f.sum / ns.size());
-  f.least = d.min;
+  f.minimum = d.min;
   f.longest = d.max;
   f.q1 = round1(d.p25);
   f.median = round1(d.p50);
@@ -105,7 +105,7 @@ Figures figures_of(std::vector<int64_t> ns, double whole) {
 
 void add_figures(Table& table, std::vector<Table::Value> keys, const Figures& f, std::vector<Table::Value> behind) {
   for (const Table::Value& value :
-       {Table::Value(f.sum), Table::Value(f.count), Table::Value(f.average), Table::Value(f.least), Table::Value(f.q1),
+       {Table::Value(f.sum), Table::Value(f.count), Table::Value(f.average), Table::Value(f.minimum), Table::Value(f.q1),
         Table::Value(f.median), Table::Value(f.q3), Table::Value(f.longest), Table::Value(f.std)})
     keys.push_back(value);
   keys.insert(keys.end(), behind.begin(), behind.end());
@@ -142,14 +142,14 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
   for (const auto& [name, list] : by_name) {
     Line line{name, {}, "", ""};
     Figures& f = line.f;
-    f.least = f.q1 = INFINITY;
+    f.minimum = f.q1 = INFINITY;
     std::vector<double> medians;
     for (const auto& [rank, one] : list) {
       f.sum += one.sum;
       f.count += one.count;
       f.q1 = std::min(f.q1, one.q1);
       f.q3 = std::max(f.q3, one.q3);
-      f.least = std::min(f.least, one.least);
+      f.minimum = std::min(f.minimum, one.minimum);
       f.longest = std::max(f.longest, one.longest);
       medians.push_back(one.median);
     }
@@ -160,7 +160,7 @@ std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswe
     for (const auto& [rank, one] : list) {
       squares +=
           (one.count - 1) * one.std * one.std + one.count * (one.average - f.average) * (one.average - f.average);
-      if (one.least == f.least) append_item(line.min_ranks, std::to_string(rank));
+      if (one.minimum == f.minimum) append_item(line.min_ranks, std::to_string(rank));
       if (one.longest == f.longest) append_item(line.longest_ranks, std::to_string(rank));
     }
     f.std = list.size() == 1 ? list[0].second.std : f.count > 1 ? std::sqrt(squares / (f.count - 1)) : 0;

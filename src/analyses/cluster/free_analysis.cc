@@ -26,7 +26,7 @@ struct RankAnswer {
   std::vector<LongGap> longest;
 };
 
-RankAnswer answer_for(const TorchRun& run, const Part& part, size_t most) {
+RankAnswer answer_for(const TorchRun& run, const Part& part, size_t max) {
   const DeviceTimeline timeline = device_timeline(*run.trace, part);
   RankAnswer answer;
   answer.rank = part.rank;
@@ -36,7 +36,7 @@ RankAnswer answer_for(const TorchRun& run, const Part& part, size_t most) {
   answer.pieces = idle_pieces(timeline, timeline.gaps);
   std::vector<size_t> order(timeline.gaps.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  const size_t count = std::min(most, order.size());
+  const size_t count = std::min(max, order.size());
   std::partial_sort(order.begin(), order.begin() + static_cast<int64_t>(count), order.end(), [&](size_t a, size_t b) {
     const int64_t left = timeline.gaps[a].ns(), right = timeline.gaps[b].ns();
     return left != right ? left > right : a < b;
@@ -99,11 +99,11 @@ Table gap_table(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
 }
 
 Result<AnalysisResult> run_free_analysis(const AnalysisInput& input) {
-  TRY(most, input.options.integer("top", 10, 0));
+  TRY(max, input.options.integer("top", 10, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<RankAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) {
-    ranks[k] = answer_for(*torch, torch->trace->parts[torch->parts[k]], static_cast<size_t>(*most));
+    ranks[k] = answer_for(*torch, torch->trace->parts[torch->parts[k]], static_cast<size_t>(*max));
   });
   AnalysisResult result;
   note_level_none(input, result.notes);

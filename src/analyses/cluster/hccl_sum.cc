@@ -24,9 +24,9 @@ struct Line {
 };
 
 // Sorts the largest first. Lines come in the order of their keys, and equal lines keep that order.
-void fill(Table& table, std::vector<Line> lines, bool msprof, size_t most = SIZE_MAX) {
+void fill(Table& table, std::vector<Line> lines, bool msprof, size_t max = SIZE_MAX) {
   std::ranges::stable_sort(lines, std::greater(), &Line::order);
-  for (size_t i = 0; i < std::min(most, lines.size()); ++i) {
+  for (size_t i = 0; i < std::min(max, lines.size()); ++i) {
     std::vector<Table::Value> row = with_durations(std::move(lines[i].keys), lines[i].ns, msprof);
     row.insert(row.end(), lines[i].behind.begin(), lines[i].behind.end());
     table.add_row(std::move(row));
@@ -78,10 +78,10 @@ Table rank_hccl_sum_table(const TorchRun& run, const Ops& ranks, bool msprof) {
 
 // Each row is one operation, by name, on all its ranks. msprof-analyze uses the name alone, so two groups whose names
 // have the same hash share a row.
-Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most) {
+Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t max) {
   struct Op {
     std::vector<int64_t> ns;
-    int64_t least = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
+    int64_t min = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
   };
   // Messages with the same number on two ranks are two messages, so the rank is part of the key.
   using Key = std::tuple<StringId, StringId, StringId, int64_t>;
@@ -91,7 +91,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
       const int64_t number = run.ranks[run.parts[k]];
       Op& o =
           msprof ? by_op[{op.name, 0, 0, -1}] : by_op[{op.name, op.group, op.group_ranks, op.messages ? number : -1}];
-      if (op.dur_ns < o.least) std::tie(o.least, o.min_rank) = std::pair(op.dur_ns, number);
+      if (op.dur_ns < o.min) std::tie(o.min, o.min_rank) = std::pair(op.dur_ns, number);
       if (op.dur_ns > o.longest) std::tie(o.longest, o.longest_rank) = std::pair(op.dur_ns, number);
       o.ns.push_back(op.dur_ns);
     }
@@ -106,7 +106,7 @@ Table top_table(const TorchRun& run, const Ops& ranks, bool msprof, size_t most)
     return a.first != b.first ? a.first > b.first : texts(a.second) < texts(b.second);
   });
   Table table(declared_table("hccl-sum/hccl-top", variant_of(msprof)));
-  for (size_t i = 0; i < std::min(most, order.size()); ++i) {
+  for (size_t i = 0; i < std::min(max, order.size()); ++i) {
     const auto& [key, op] = *order[i].second;
     std::vector<Table::Value> keys = {text_of(run, std::get<0>(key))};
     if (!msprof) keys.emplace_back(text_of(run, std::get<1>(key)));
@@ -157,14 +157,14 @@ Table group_table(const TorchRun& run, const Ops& ranks, bool msprof) {
 }
 
 Result<AnalysisResult> run_hccl_sum(const AnalysisInput& input) {
-  TRY(most, input.options.integer("top", 15, 0));
+  TRY(max, input.options.integer("top", 15, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   const Ops ranks = all_communication_ops(*torch);
   AnalysisResult result;
   note_level_none(input, result.notes);
   result.tables.push_back(all_table(*torch, ranks, input.msprof));
   result.tables.push_back(rank_hccl_sum_table(*torch, ranks, input.msprof));
-  result.tables.push_back(top_table(*torch, ranks, input.msprof, *most));
+  result.tables.push_back(top_table(*torch, ranks, input.msprof, *max));
   result.tables.push_back(group_table(*torch, ranks, input.msprof));
   return result;
 }

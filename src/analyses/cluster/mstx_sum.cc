@@ -45,7 +45,7 @@ RankAnswer answer_for(const TorchRank& rank) {
 Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool by_step, bool device) {
   struct Line {
     std::vector<int64_t> ns;
-    int64_t sum = 0, least = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
+    int64_t sum = 0, min = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
   };
   std::map<std::tuple<int64_t, std::string_view, std::string_view>, Line> lines;
   for (const RankAnswer& rank : ranks)
@@ -55,7 +55,7 @@ Table table_of(const TorchRun& run, const std::vector<RankAnswer>& ranks, bool b
       Line& line =
           lines[{by_step ? key.step : rank.rank, run.trace->names.text(key.name), run.trace->names.text(key.domain)}];
       for (const int64_t value : ns) {
-        if (value < line.least) std::tie(line.least, line.min_rank) = std::pair(value, int64_t{rank.rank});
+        if (value < line.min) std::tie(line.min, line.min_rank) = std::pair(value, int64_t{rank.rank});
         if (value > line.longest) std::tie(line.longest, line.longest_rank) = std::pair(value, int64_t{rank.rank});
       }
       line.ns.insert(line.ns.end(), ns.begin(), ns.end());

@@ -124,17 +124,17 @@ bool add_waits(const TorchRun& run, const std::vector<std::vector<CommunicationO
   bool any = false;
   for (const auto& [key, ops] : all) {
     std::set<int64_t> there;
-    int64_t least = INT64_MAX;
+    int64_t min = INT64_MAX;
     for (const One& one : ops.list) {
       there.insert(one.rank);
-      least = std::min(least, one.dur_ns);
+      min = std::min(min, one.dur_ns);
     }
     if (!std::includes(there.begin(), there.end(), ops.members->begin(), ops.members->end())) continue;
     any = true;
     for (const One& one : ops.list) {
       Row& row = rows[{one.rank, std::get<2>(key)}];
-      row.wait += us(one.dur_ns - least);
-      row.transmit += us(least);
+      row.wait += us(one.dur_ns - min);
+      row.transmit += us(min);
     }
   }
   return any;

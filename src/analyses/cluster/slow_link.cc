@@ -31,14 +31,14 @@ Table class_table(const std::vector<TransferClass>& classes) {
   return table;
 }
 
-Table transfer_table(const std::vector<TransferClass>& classes, size_t most) {
+Table transfer_table(const std::vector<TransferClass>& classes, size_t max) {
   Table table(declared_table("slow-link/slow-transfers"));
   std::vector<std::pair<const TransferClass*, const SlowestTransfer*>> lines;
   for (const TransferClass& c : classes)
     for (const SlowestTransfer& o : c.worst) lines.emplace_back(&c, &o);
   std::ranges::stable_sort(lines,
                            [](const auto& a, const auto& b) { return a.second->lost_ns() > b.second->lost_ns(); });
-  lines.resize(std::min(most, lines.size()));
+  lines.resize(std::min(max, lines.size()));
   for (const auto& [c, o] : lines) {
     const Transfer& t = o->transfer;
     table.add_row({std::string(c->name.first), std::string(c->name.second), int64_t{t.src}, int64_t{t.dst},
@@ -51,9 +51,9 @@ Table transfer_table(const std::vector<TransferClass>& classes, size_t most) {
 Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   TRY(ratio, input.options.real("ratio", kSlowRatio));
   if (!(*ratio > 1)) return make_error(ErrorCode::kUsage, "--ratio must be more than 1", "1.5: half as long again");
-  TRY(most, input.options.integer("top", 15, 0));
+  TRY(max, input.options.integer("top", 15, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
-  const SlowTransfers slow = slow_transfers(all_transfers(*torch), *ratio, *most);
+  const SlowTransfers slow = slow_transfers(all_transfers(*torch), *ratio, *max);
   const std::vector<TransferClass>& classes = slow.classes;
   AnalysisResult result;
   note_level_none(input, result.notes);
@@ -61,7 +61,7 @@ Result<AnalysisResult> run_slow_link(const AnalysisInput& input) {
   if (input.for_report && classes.empty()) return result;
   result.tables.push_back(link_table(classes));
   result.tables.push_back(class_table(classes));
-  result.tables.push_back(transfer_table(classes, *most));
+  result.tables.push_back(transfer_table(classes, *max));
   return result;
 }
 

@@ -137,13 +137,13 @@ Table group_table(const TorchRun& run, const Sums& sums) {
   return table;
 }
 
-Table late_table(const TorchRun& run, Sums& sums, size_t most) {
+Table late_table(const TorchRun& run, Sums& sums, size_t max) {
   Table table(declared_table("slow-rank/late-collectives"));
   std::ranges::stable_sort(sums.late, [](const Late& a, const Late& b) {
     return a.lost_ns != b.lost_ns ? a.lost_ns > b.lost_ns
                                   : std::pair(a.op->start_ns, a.rank) < std::pair(b.op->start_ns, b.rank);
   });
-  for (size_t i = 0; i < std::min(most, sums.late.size()); ++i) {
+  for (size_t i = 0; i < std::min(max, sums.late.size()); ++i) {
     const Late& late = sums.late[i];
     table.add_row({std::string(run.trace->names.text(late.op->name)),
                    std::string(run.trace->names.text(late.op->group)),
@@ -155,7 +155,7 @@ Table late_table(const TorchRun& run, Sums& sums, size_t most) {
 
 Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   TRY(late_ns, input.options.duration_ns("late", kLateNs));
-  TRY(most, input.options.integer("top", 15, 0));
+  TRY(max, input.options.integer("top", 15, 0));
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   AnalysisResult result;
@@ -170,7 +170,7 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   note_unmatched(matched, ops.size(), result.notes);
   result.tables.push_back(rank_slow_rank_table(*torch, sums));
   result.tables.push_back(group_table(*torch, sums));
-  result.tables.push_back(late_table(*torch, sums, *most));
+  result.tables.push_back(late_table(*torch, sums, *max));
   return result;
 }
 

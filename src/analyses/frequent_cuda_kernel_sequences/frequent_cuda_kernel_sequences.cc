@@ -26,7 +26,7 @@ struct RankPatterns {
 
 struct Options {
   std::string name;
-  int64_t least = 3, top_k = 5;
+  int64_t min = 3, top_k = 5;
   bool compress = true;
 };
 
@@ -52,7 +52,7 @@ void kernels_below(const TorchRank& rank, const CallGraph& graph, int32_t call, 
 
 // HTA takes the rows of the name that have the smallest depth of any such row; rows without a depth (−1) count too.
 std::vector<int32_t> hta_calls(const TorchRank& rank, const CallGraph& graph, const std::vector<uint8_t>& named,
-                               int64_t least) {
+                               int64_t min) {
   std::vector<int32_t> calls;
   int32_t depth = INT32_MAX;
   const auto node_of = [&](const TorchRow& row) { return rank.row_at(row.index); };
@@ -61,14 +61,14 @@ std::vector<int32_t> hta_calls(const TorchRank& rank, const CallGraph& graph, co
   for (const TorchRow& row : rank.rows) {
     if (!named[row.name]) continue;
     const size_t node = node_of(row);
-    if (graph.depth[node] == depth && graph.kernel_count[node] >= least) calls.push_back(node_of(row));
+    if (graph.depth[node] == depth && graph.kernel_count[node] >= min) calls.push_back(node_of(row));
   }
   return calls;
 }
 
 // Our mode takes, on every branch of the host, the outermost calls of the name.
 std::vector<int32_t> exact_calls(const TorchRank& rank, const CallGraph& graph, const std::vector<uint8_t>& named,
-                                 int64_t least) {
+                                 int64_t min) {
   std::vector<int32_t> calls;
   for (size_t k = 0; k < graph.preorder.size();) {
     const size_t i = graph.preorder[k];
@@ -76,7 +76,7 @@ std::vector<int32_t> exact_calls(const TorchRank& rank, const CallGraph& graph, 
       ++k;
       continue;
     }
-    if (graph.kernel_count[i] >= least) calls.push_back(graph.preorder[k]);
+    if (graph.kernel_count[i] >= min) calls.push_back(graph.preorder[k]);
     k += graph.subtree_size[i];
   }
   return calls;
@@ -92,7 +92,7 @@ RankPatterns patterns_of(const TorchRun& run, const TorchRank& rank, const Optio
     return out;
   }
   const CallGraph& graph = *built;
-  const std::vector<int32_t> calls = (hta ? hta_calls : exact_calls)(rank, graph, named, options.least);
+  const std::vector<int32_t> calls = (hta ? hta_calls : exact_calls)(rank, graph, named, options.min);
   NameSequences sequences;
   std::vector<int32_t> kernels;
   for (uint32_t c = 0; c < calls.size(); ++c) {
@@ -157,7 +157,7 @@ Result<AnalysisResult> run_frequent_cuda_kernel_sequences(const AnalysisInput& i
   if (options.name.empty())
     return make_error(ErrorCode::kUsage, "--operator-name is missing", "for example --operator-name aten::linear");
   int64_t wanted = 0;
-  TRY_OK(take(input.options.integer("min-pattern-len", 3, 0), options.least));
+  TRY_OK(take(input.options.integer("min-pattern-len", 3, 0), options.min));
   TRY_OK(take(input.options.integer("top-k", 5, 0), options.top_k));
   TRY_OK(take(input.options.integer("rank", input.hta ? 0 : -1, 0), wanted));
   TRY_OK(take(input.options.flag("compress-other-kernels", true), options.compress));

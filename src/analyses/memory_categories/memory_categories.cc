@@ -129,12 +129,12 @@ std::vector<Table::Value> row_of(int32_t rank, MemoryDevice device, const Memory
 }
 
 Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
-  TRY(most, input.options.integer("points", 1000, 2, INT64_MAX));
+  TRY(max, input.options.integer("points", 1000, 2, INT64_MAX));
   TRY(top, input.options.integer("top", 20, 1, INT64_MAX));
   TRY(torch, make_torch_run(*input.trace, {false, true}));
-  if (input.for_report) *most = kReportPoints;
+  if (input.for_report) *max = kReportPoints;
   std::vector<RankAnswer> ranks(torch->parts.size());
-  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *most).answer(); });
+  parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *max).answer(); });
   if (std::ranges::all_of(ranks, [](const RankAnswer& a) { return a.devices.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
     return said_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},

@@ -121,9 +121,9 @@ Table slack_table(const StepGraph& graph, const std::vector<ChosenStep>& steps, 
   for (auto& [key, entry] : lists) {
     auto& [list, dur] = entry;
     const int64_t count = list.size();
-    const double least = *std::ranges::min_element(list);
+    const double min = *std::ranges::min_element(list);
     const int64_t critical = std::ranges::count(list, 0.0);
-    table.add_row({known_integer(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(least),
+    table.add_row({known_integer(key.first), graph.types[key.second].name, count, critical, static_cast<int64_t>(min),
                    static_cast<int64_t>(median_of(std::move(list))), static_cast<int64_t>(dur / count)});
   }
   return table;

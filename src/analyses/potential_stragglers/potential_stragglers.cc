@@ -33,10 +33,10 @@ Table kind_table(const TorchRun& run, const CollectiveSums& sums) {
   Table table(declared_table("potential-stragglers/collective-waits"));
   for (const auto& [key, kind] : sums.kinds) {
     const auto& [group, group_ranks, name] = key;
-    int64_t worst = kNullInteger, most = 0;
+    int64_t worst = kNullInteger, max = 0;
     for (const auto& [rank, caused] : kind.caused_ns)
-      if (caused > most) {
-        most = caused;
+      if (caused > max) {
+        max = caused;
         worst = rank;
       }
     std::vector<double> spread = kind.end_spread_ns;

@@ -28,7 +28,7 @@ double hta_span_us(const TorchRank& rank) {
 // index occurs twice (dropping the last step duplicates rows), the mask gets longer than the stream and selects other
 // rows, or none.
 Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::vector<QueuePoint>& points,
-                                            int64_t most) {
+                                            int64_t max) {
   std::multimap<uint32_t, size_t> by_index;
   const std::vector<QueueRange> ranges = streams_of(points);
   bool repeated = false;
@@ -45,12 +45,12 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
     std::vector<size_t> rows;  // rows of the stream, counted from 0
     if (!repeated) {
       for (size_t i = range.begin; i < range.end; ++i)
-        if (points[i].length >= most) rows.push_back(i - range.begin);
+        if (points[i].length >= max) rows.push_back(i - range.begin);
     } else {
       size_t at = 0;
       for (size_t i = range.begin; i < range.end; ++i)
         for (auto [it, end] = by_index.equal_range(points[i].index); it != end; ++it, ++at)
-          if (points[it->second].length >= most) rows.push_back(at);
+          if (points[it->second].length >= max) rows.push_back(at);
     }
     if (rows.empty()) continue;
     int64_t sum = 0;
@@ -67,7 +67,7 @@ Result<std::vector<HtaBlocked>> hta_blocked(const TorchRank& rank, const std::ve
 }
 
 Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput& input) {
-  TRY(most, input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1));
+  TRY(max, input.options.integer("max-queue-length", kCudaQueueLength, input.hta ? INT64_MIN : 1));
   TRY(torch, make_torch_run(*input.trace, {input.hta, input.include_last_step, input.rows}));
   const size_t count = torch->parts.size();
   const auto rank_of = [&](size_t k) { return int64_t{torch->ranks[torch->parts[k]]}; };
@@ -80,7 +80,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
       const TorchRank& rank = *held;
       Result<std::vector<QueuePoint>> points = hta_queue_points(*torch, rank);
       ranks[k] =
-          points ? hta_blocked(rank, *points, *most) : Result<std::vector<HtaBlocked>>(std::move(points).error());
+          points ? hta_blocked(rank, *points, *max) : Result<std::vector<HtaBlocked>>(std::move(points).error());
     });
     Table table(declared_table("time-spent-blocked-on-full-queue/time-spent-blocked-on-full-queue/hta"));
     for (size_t k = 0; k < count; ++k) {
@@ -99,7 +99,7 @@ Result<AnalysisResult> run_time_spent_blocked_on_full_queue(const AnalysisInput&
     const TorchRank& rank = *held;
     const std::vector<StreamQueue> queues = stream_queues(*torch, rank);
     note_queue_flaws(queues, notes[k]);
-    ranks[k] = full_queues(rank, queues, *most);
+    ranks[k] = full_queues(rank, queues, *max);
   });
   Table table(declared_table("time-spent-blocked-on-full-queue/time-spent-blocked-on-full-queue"));
   for (size_t k = 0; k < count; ++k) {

@@ -78,7 +78,7 @@ void note_flaws(const std::vector<MemoryAnswer>& ranks, Diagnostics& notes) {
 }
 
 Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
-  TRY(most, input.options.integer("points", 1000, 2, INT64_MAX));
+  TRY(max, input.options.integer("points", 1000, 2, INT64_MAX));
   TRY(torch, make_torch_run(*input.trace, {false, true}));
   std::vector<MemoryAnswer> ranks(torch->parts.size());
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = memory_answer(*torch, torch->parts[k]); });
@@ -91,7 +91,7 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   result.tables.push_back(peaks_table(ranks));
   result.tables.push_back(operators_table(*torch, ranks));
   if (!input.for_report) result.tables.push_back(events_table(ranks));
-  const size_t points = input.for_report ? kReportPoints : static_cast<size_t>(*most);
+  const size_t points = input.for_report ? kReportPoints : static_cast<size_t>(*max);
   result.tables.push_back(curve_table(ranks, points));
   note_flaws(ranks, result.notes);
   return result;

@@ -144,8 +144,8 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   if (!theory.theory.outliers.empty()) result.notes.add(problem::theory_outliers, {}, theory.theory.outliers.size());
   double span_ns = 0;
   for (const TheorySize& size : theory.sizes) span_ns = std::max<double>(span_ns, size.numbers.span_ns);
-  TRY(least, input.options.duration_ns("least", std::max<int64_t>(1, std::llround(span_ns * kMinShare))));
-  const LateCells late = late_cells(trace, theory, *least);
+  TRY(min, input.options.duration_ns("least", std::max<int64_t>(1, std::llround(span_ns * kMinShare))));
+  const LateCells late = late_cells(trace, theory, *min);
   if (late.found > std::ssize(late.cells))
     result.notes.add(problem::theory_max_late, {}, late.found - std::ssize(late.cells));
   result.tables.push_back(chain_table(late.chain));

@@ -116,12 +116,12 @@ Result<std::vector<int32_t>> hta_stragglers(const TorchRun& run, const std::vect
                      "HTA looks for kernels named ncclKernel… of at least 1 % of a step; later versions of NCCL name "
                      "theirs ncclDevKernel… (without --compat hta they count)");
   const std::pair<int64_t, StringId>* best = nullptr;
-  double most = 0;
+  double max = 0;
   for (const auto& [key, values] : spreads) {
     if (values.empty()) continue;
-    if (const double own = mean_of(values); best == nullptr || own > most) {
+    if (const double own = mean_of(values); best == nullptr || own > max) {
       best = &key;
-      most = own;
+      max = own;
     }
   }
   if (best == nullptr)

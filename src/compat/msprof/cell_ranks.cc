@@ -167,14 +167,14 @@ void say_clocks(Trace& trace, Diagnostics& notes) {
   align.mode = AlignMode::kAuto;
   align.trust_clocks = true;
   if (!map_clocks(trace, align) || trace.alignment != AlignState::kMapped) return;
-  int64_t least = INT64_MAX, most = INT64_MIN;
+  int64_t min = INT64_MAX, max = INT64_MIN;
   for (const Part& part : trace.parts) {
     if (part.clock_map.segments.empty()) continue;
-    least = std::min(least, part.clock_map.segments.front().offset_ns);
-    most = std::max(most, part.clock_map.segments.front().offset_ns);
+    min = std::min(min, part.clock_map.segments.front().offset_ns);
+    max = std::max(max, part.clock_map.segments.front().offset_ns);
   }
-  if (least > most || most - least < kMinNs || most - least <= trace.alignment_half_ns()) return;
-  notes.add(problem::pp_chart_clocks_apart, Args().set("apart", human_duration(most - least)));
+  if (min > max || max - min < kMinNs || max - min <= trace.alignment_half_ns()) return;
+  notes.add(problem::pp_chart_clocks_apart, Args().set("apart", human_duration(max - min)));
 }
 
 }  // namespace

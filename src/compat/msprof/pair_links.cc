@@ -31,7 +31,7 @@ bool one_rank(const std::vector<End>& ends) {
 size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorter) {
   const size_t extra = longer.size() - shorter.size();
   size_t best = extra;  // recordings usually lose their beginning
-  double least = HUGE_VAL;
+  double min = HUGE_VAL;
   for (size_t back = 0; back <= extra && back < kMaxShifts; ++back) {
     const size_t shift = extra - back;
     // Times are taken from the database as they are, so their difference may overflow an integer.
@@ -43,8 +43,8 @@ size_t best_shift(const std::vector<End>& longer, const std::vector<End>& shorte
       low = std::min(low, apart);
       high = std::max(high, apart);
     }
-    if (high - low < least) {
-      least = high - low;
+    if (high - low < min) {
+      min = high - low;
       best = shift;
     }
   }

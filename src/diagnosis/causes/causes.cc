@@ -26,10 +26,10 @@ double shortest_kind_ns(const StepGraph& graph) {
   for (uint32_t op = 0; op < graph.size(); ++op)
     if (Sum& kind = kinds[static_cast<uint8_t>(graph.kind[op])]; is_compute(graph.kind[op]))
       kind.ns += graph.dur_ns[op], ++kind.count;
-  double least = 0;
+  double min = 0;
   for (const Sum& kind : kinds)
-    if (kind.count > 0 && (least == 0 || kind.ns / kind.count < least)) least = kind.ns / kind.count;
-  return least;
+    if (kind.count > 0 && (min == 0 || kind.ns / kind.count < min)) min = kind.ns / kind.count;
+  return min;
 }
 
 // Whether ranks are missing, and what is left shows when steps begin and end: the first stage, in which they begin, and

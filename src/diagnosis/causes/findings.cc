@@ -76,18 +76,18 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
 void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   const std::vector<StepSums>& steps = f.sums.steps;
   if (steps.size() < 2 || steps.size() > kMaxFewSteps) return;
-  const auto [least, most] = std::minmax_element(
+  const auto [min, max] = std::minmax_element(
       steps.begin(), steps.end(), [](const StepSums& a, const StepSums& b) { return a.span_ns() < b.span_ns(); });
-  const double shortest = least->span_ns(), longest = most->span_ns();
+  const double shortest = min->span_ns(), longest = max->span_ns();
   if (!(shortest > 0) || longest < kOutlierStep * shortest) return;
   Finding finding;
   finding.id = "step.uneven";
   finding.weight = (f.mean_step_ns - shortest) / f.mean_step_ns;
   finding.value = times(longest / shortest);
   Args args;
-  args.set("longest", int64_t{most->step}).set("shortest", int64_t{least->step}).set("ratio", finding.value);
+  args.set("longest", int64_t{max->step}).set("shortest", int64_t{min->step}).set("ratio", finding.value);
   args.set("longest_time", human_duration(longest)).set("shortest_time", human_duration(shortest));
-  args.set("steps", number(static_cast<int64_t>(steps.size()))).flag("first", most == steps.begin());
+  args.set("steps", number(static_cast<int64_t>(steps.size()))).flag("first", max == steps.begin());
   say(finding, "finding.uneven", args);
   out.push_back(std::move(finding));
 }
@@ -168,17 +168,17 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   const Cells& cells = f.trace.cells;
   const auto [violations, worst, first] = f.early;
   if (violations == 0) return;
-  const std::string most = human_duration(worst);
+  const std::string max = human_duration(worst);
   const bool one_machine = f.trace.clock == ClockState::kShared;
   const bool few = few_are_early(f);
   Finding finding;
   finding.id = "clock.causality";
   finding.is_time = false;
   finding.weight = 0.5 * violations / f.trace.links.size();
-  finding.value = most;
+  finding.value = max;
   Args args;
   args.set("count", number(violations)).set("of", number(static_cast<int64_t>(f.trace.links.size())));
-  args.set("most", most).flag("cells", one_machine || few);
+  args.set("most", max).flag("cells", one_machine || few);
   args.flag("recorded", f.trace.alignment == AlignState::kRaw || clock_summary(f.trace).by.empty());
   if (few) {
     const Cell cell = cells.at(first->to_cell);

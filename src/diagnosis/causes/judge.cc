@@ -19,8 +19,8 @@ constexpr size_t kMaxHidden = 16;  // suspicions that are replayed again without
 // Returns whether a cause is not worth saying: it loses too little or, where work can only be evened out, evening out
 // saves too little.
 bool costs_little(const CausePrice& price, double step_ns, bool evened) {
-  const double least = kMinLost * step_ns;
-  return !(price.lost_ns >= least) || (evened && price.saving_ns < least && !price.unmovable);
+  const double min = kMinLost * step_ns;
+  return !(price.lost_ns >= min) || (evened && price.saving_ns < min && !price.unmovable);
 }
 // A stage that costs a twentieth of a step is named all the same: it is slow, whatever can be done about it.
 bool is_unmovable(const Cause& cause, double step_ns) {
@@ -128,20 +128,20 @@ class Judge {
     list_.hidden.clear();
     std::vector<std::pair<Cause, size_t>> left;
     const WorldTimes times = search_.model.replay(worlds);
-    const double least = kMinLost * list_.step_ns;
+    const double min = kMinLost * list_.step_ns;
     for (size_t i = 0; i < behind.size(); ++i) {
       const Behind& b = behind[i];
       const Gain then = search_.gain(times, b.others, b.without);
       const double evened_ns = b.evened > 0 ? search_.gain(times, b.others, b.evened).ns : 0;
-      const bool movable = evened_ns >= least;
+      const bool movable = evened_ns >= min;
       if (i >= kept_.little.size()) {
-        if (then.ns >= least && movable) list_.causes[b.index].price.movable_ns = evened_ns;
+        if (then.ns >= min && movable) list_.causes[b.index].price.movable_ns = evened_ns;
         continue;
       }
       Cause cause = kept_.little[i].first;
       CausePrice& price = cause.price;
-      const bool enough_alone = price.lost_ns >= least;
-      if (then.ns >= least && enough_alone && movable && cause.kind->of_layers && !may_be_chance(cause, list_)) {
+      const bool enough_alone = price.lost_ns >= min;
+      if (then.ns >= min && enough_alone && movable && cause.kind->of_layers && !may_be_chance(cause, list_)) {
         price.unmovable = true, price.saving_ns = 0, price.movable_ns = evened_ns;
         list_.causes.push_back(std::move(cause));
         keep(kept_.little[i].second);
@@ -149,7 +149,7 @@ class Judge {
       }
       left.push_back(kept_.little[i]);
       price.lost_ns = then.ns, price.lost_error_ns = then.error_ns;
-      if (then.ns >= least && (!enough_alone || movable) && !may_be_chance(cause, list_))
+      if (then.ns >= min && (!enough_alone || movable) && !may_be_chance(cause, list_))
         list_.hidden.push_back(std::move(cause));
     }
     const bool added = left.size() < kept_.little.size();

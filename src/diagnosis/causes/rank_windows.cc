@@ -36,7 +36,7 @@ class Windows {
            static_cast<double>(std::min(at->to_ns, end_ns) - std::max(at->from_ns, start_ns)));
   }
   template <class Name>
-  std::string most(const std::map<Name, double>& filled_ns) const {
+  std::string max(const std::map<Name, double>& filled_ns) const {
     for (const auto& [name, ns] : filled_ns)
       if (ns >= kMinFilled * ns_) return std::string(name);
     return {};
@@ -77,7 +77,7 @@ std::string call_that_fills(const Trace& trace, const Windows& windows) {
   std::map<std::string, double> filled_ns;
   for (const Inner& one : inner)
     if (one.part) filled_ns[name_with_line(trace, *one.part, one.slice)] += one.ns;
-  return windows.most(filled_ns);
+  return windows.max(filled_ns);
 }
 
 }  // namespace
@@ -91,7 +91,7 @@ std::string name_that_fills(const Trace& trace, std::vector<RankWindow> of) {
     if (cells.kind[i] == CellKind::kOther)
       windows.under(cells.part[i], cells.start_ns[i], cells.end_ns[i],
                     [&](size_t, double ns) { filled_ns[phase_name(trace.slice_name(cells.at(i)))] += ns; });
-  std::string name = windows.most(filled_ns);
+  std::string name = windows.max(filled_ns);
   return name.empty() ? call_that_fills(trace, windows) : name;
 }
 

@@ -55,11 +55,11 @@ LateSends::LateSends(const CauseScene& scene) {
     }
   if (times.empty() || work.empty()) return;
   usual_ns = std::max(0.0, median_of(std::move(times)));
-  const double least = kLateStart * median_of(std::move(work));
+  const double min = kLateStart * median_of(std::move(work));
   std::map<std::pair<int32_t, size_t>, std::vector<Interval>> holes;  // by part and step
   for (LateSend& one : all) {
     one.ns = std::min(one.ns - usual_ns, g.dur_ns[one.op]);
-    if (!(one.ns > least)) continue;
+    if (!(one.ns > min)) continue;
     late_[one.op] = one.ns;
     holes[{one.part, one.step}].push_back({one.sent_ns - static_cast<int64_t>(one.ns), one.sent_ns});
     if (scene.counts[one.step]) list.push_back(one);

@@ -119,13 +119,13 @@ bool StartDelays::waits_alone(uint32_t op) const {
 
 std::function<double(uint32_t)> StartDelays::excess() const {
   return [&scene = scene_, late = by_late_way(), usual = usual_ns_, limit = usual_ns_ + kLateStart * cell_ns_,
-          sends = sends_, &late_sends = late_sends_, most = kMaxOfUsual * max_ns_](uint32_t op) {
+          sends = sends_, &late_sends = late_sends_, max = kMaxOfUsual * max_ns_](uint32_t op) {
     if (!scene.tells_delay(op)) return 0.0;
     const auto of = late.find(way_at(scene, op));
     const double blocked = sends ? sends->blocked_by(op) : 0;
     double delay = scene.graph.delay_ns[op] - blocked - late_sends.held_ns(op);
     if (of != late.end()) delay -= launched_late(of->second, delay - usual);
-    return delay > limit && delay - usual <= most ? delay - usual : 0.0;
+    return delay > limit && delay - usual <= max ? delay - usual : 0.0;
   };
 }
 

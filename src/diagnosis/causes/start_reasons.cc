@@ -206,9 +206,9 @@ double standing_out_above_ns(const StartDelays& starts) {
     for (const double ns : starts.delays().of(worker))
       if (ns > limit) late.push_back(ns - starts.best_ns()), all_ns += ns - starts.best_ns();
   std::sort(late.begin(), late.end(), std::greater<>());
-  const auto most = static_cast<size_t>(kRareLate * starts.cells());
+  const auto max = static_cast<size_t>(kRareLate * starts.cells());
   double above_ns = 0;
-  for (size_t i = 0; i + 1 < late.size() && i < most; ++i) {
+  for (size_t i = 0; i + 1 < late.size() && i < max; ++i) {
     above_ns += late[i];
     if (i + 1 >= kMinApart && late[i] >= kStandsOut * late[i + 1] && late[i] >= kLongPause * starts.cell_ns() &&
         2 * above_ns >= all_ns)

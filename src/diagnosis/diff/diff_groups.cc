@@ -75,7 +75,7 @@ class Grouper {
 
 }  // namespace
 
-DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most,
+DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t max,
                             const NamedWork& named) {
   const Grouper grouper(b, named);
   std::map<Key, Sums> sums;
@@ -104,12 +104,12 @@ DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const st
   std::map<Key, uint32_t> index;
   for (uint32_t i = 0; i < changed.size(); ++i) {
     const auto& [key, s] = *changed[i];
-    if (i >= most) {  // all further groups are one
-      if (i == most) {
+    if (i >= max) {  // all further groups are one
+      if (i == max) {
         groups.list.emplace_back().cause = DiffCause::kMore;
         groups.named.push_back(kNoCause);
       }
-      index[key] = static_cast<uint32_t>(most);
+      index[key] = static_cast<uint32_t>(max);
       DiffGroup& more = groups.list.back();
       more.count += s.group.count;
       more.a_ns += s.group.a_ns;
@@ -161,8 +161,8 @@ void tell_pauses(const std::vector<double>& changes_ns, DiffGroup& group) {
   size_t paused = 0;
   while (paused < later.size() && held < kPausesHold * all) held += later[paused++];
   const double count = changes_ns.size();
-  const double most = group.cause == DiffCause::kMessages ? kMaxLateMessages : kMaxPaused;
-  if (paused == 0 || held < kPausesHold * all || paused > most * count) return;
+  const double max = group.cause == DiffCause::kMessages ? kMaxLateMessages : kMaxPaused;
+  if (paused == 0 || held < kPausesHold * all || paused > max * count) return;
   group.paused = paused;
   group.pause_ns = held / paused;
 }

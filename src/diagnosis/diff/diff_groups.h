@@ -24,7 +24,7 @@ inline constexpr uint32_t kNoCause = UINT32_MAX;
 // Groups whose times are all A's are left out. Beyond `most` groups, those with the least summed change are one, kMore,
 // which is the last. `usual` says for each step whether it counts. `named` may be empty; DiffGroups::named gives the
 // cause of a group. O(operations · log groups).
-DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t most,
+DiffGroups group_operations(const StepGraph& b, const OpTimes& a_times, const std::vector<bool>& usual, size_t max,
                             const NamedWork& named);
 
 // Sets `paused` and `pause_ns` of a group if few of its operations hold nearly all of the change. At most a tenth of

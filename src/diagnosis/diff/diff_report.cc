@@ -75,15 +75,15 @@ std::string signed_percent(double share) {
 
 Text run_line(const DiffRun& run) {
   Args args;
-  const auto some = [&](const char* name, int64_t count, int64_t least) {
-    if (count >= least) args.count(name, count);
+  const auto some = [&](const char* name, int64_t count, int64_t min) {
+    if (count >= min) args.count(name, count);
   };
   args.set("schedule", run.schedule).count("stages", run.stages).count("steps", run.steps);
   some("replicas", run.replicas, 2);
   some("pipelines", run.context_parallel, 2);
   std::vector<Text> sizes = {words("diff.run.sizes", args)};
-  const auto item = [&](const char* name, int64_t count, int64_t least) {
-    if (count >= least) sizes.push_back(words(name, Args().count("n", count)));
+  const auto item = [&](const char* name, int64_t count, int64_t min) {
+    if (count >= min) sizes.push_back(words(name, Args().count("n", count)));
   };
   item("diff.run.chunks", run.chunks, 2);
   item("chart.micro_batches", run.micro_batches, 1);
@@ -148,9 +148,9 @@ Text main_cause(const RunDiff& diff) {
     }
     if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
   }
-  const auto most = [&](double ns) { return ns / diff.change_ns >= kMaxOf; };
+  const auto max = [&](double ns) { return ns / diff.change_ns >= kMaxOf; };
   if (!top) return {};
-  if (top->cause == DiffCause::kSchedule && most(top->effect_ns)) return words("diff.cause.schedule");
+  if (top->cause == DiffCause::kSchedule && max(top->effect_ns)) return words("diff.cause.schedule");
   // The stage that paces the pipeline carries most of a change that all stages share. It is named alone only where the
   // others changed by at most half as much.
   const auto growth = [&](int32_t stage) {
@@ -163,7 +163,7 @@ Text main_cause(const RunDiff& diff) {
     });
   };
   for (const auto& [stage, ns] : by_stage) {
-    if (!most(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
+    if (!max(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
     // Says whether one kind of the stage's work changed or all of it, and on one rank or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
@@ -177,7 +177,7 @@ Text main_cause(const RunDiff& diff) {
     args.set("rank", one_rank ? std::to_string(own[0]->rank) : "").set("stage", stage_words(stage));
     return words("diff.cause.stage", args);
   }
-  if (most(top->effect_ns)) {
+  if (max(top->effect_ns)) {
     Args args;
     args.set("link", link_words(*top)).set("stage", stage_words(top->stage)).set("type", top->type);
     args.flag("several", top->stage == kUnknown);
@@ -196,10 +196,10 @@ Text main_cause(const RunDiff& diff) {
       default: break;
     }
   }
-  if (most(by_cause[DiffCause::kCompute])) return words("diff.cause.compute");
-  if (most(by_cause[DiffCause::kMessages])) return words("diff.cause.messages");
-  if (most(by_cause[DiffCause::kDelay])) return words("diff.cause.late", Args().flag("several"));
-  if (most(by_cause[DiffCause::kTail])) return words("diff.cause.tail");
+  if (max(by_cause[DiffCause::kCompute])) return words("diff.cause.compute");
+  if (max(by_cause[DiffCause::kMessages])) return words("diff.cause.messages");
+  if (max(by_cause[DiffCause::kDelay])) return words("diff.cause.late", Args().flag("several"));
+  if (max(by_cause[DiffCause::kTail])) return words("diff.cause.tail");
   return {};
 }
 

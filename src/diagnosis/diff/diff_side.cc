@@ -51,9 +51,9 @@ double error_by_cells(const Side& side) {
   std::map<int32_t, double> of_part;
   for (const auto& [key, sum] : alike)
     of_part[std::get<0>(key)] += std::max(0.0, sum.squares - sum.ns * sum.ns / sum.count);
-  double most = 0;
-  for (const auto& [part, squares] : of_part) most = std::max(most, squares);
-  return std::sqrt(most) / side.steps.size();
+  double max = 0;
+  for (const auto& [part, squares] : of_part) max = std::max(max, squares);
+  return std::sqrt(max) / side.steps.size();
 }
 
 double standard_error(const std::vector<double>& values, int64_t independent) {

@@ -293,9 +293,9 @@ class Differ {
       constexpr double kAlike = 0.5;
       std::vector<double> changes;
       for (const size_t i : one.second) changes.push_back(groups[i].b_ns / groups[i].a_ns - 1);
-      const auto [least, most] = std::minmax_element(changes.begin(), changes.end());
-      const bool longer = *least >= kMinDiffShare && *least >= kAlike * *most;
-      const bool shorter = *most <= -kMinDiffShare && *most <= kAlike * *least;
+      const auto [min, max] = std::minmax_element(changes.begin(), changes.end());
+      const bool longer = *min >= kMinDiffShare && *min >= kAlike * *max;
+      const bool shorter = *max <= -kMinDiffShare && *max <= kAlike * *min;
       return changes.size() < 3 || changes.size() != stages.size() || !(longer || shorter);
     });
     std::set<size_t> joined;

@@ -190,23 +190,23 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   reported.weight = share_or_zero(exposed, w.sum(&RankWait::step));
   if (share < kMostlyWaiting || reported.weight < kWaitingShare) return;
   reported.mean_ns = exposed / w.by_rank.size();
-  const auto least = std::min_element(w.by_rank.begin(), w.by_rank.end(),
+  const auto min = std::min_element(w.by_rank.begin(), w.by_rank.end(),
                                       [](const RankWait& a, const RankWait& b) { return a.waiting < b.waiting; });
   std::vector<double> waiting, cost, step, computing;  // of the others
   for (const RankWait& rank : w.by_rank)
-    if (rank.rank != least->rank) {
+    if (rank.rank != min->rank) {
       waiting.push_back(rank.waiting), cost.push_back(rank.cost());
       step.push_back(rank.step), computing.push_back(rank.computing);
     }
-  if (least->waiting < kLateRatio * median_of(waiting)) {
+  if (min->waiting < kLateRatio * median_of(waiting)) {
     // The one that waits least is late, and costs what each of the others waits: that cost excludes the waiting of the
     // late rank.
-    reported.min_rank = least->rank, reported.min_ns = least->waiting;
+    reported.min_rank = min->rank, reported.min_ns = min->waiting;
     reported.mean_ns = mean_of(cost);
     reported.late_weight = share_or_zero(mean_of(cost), mean_of(step));
     const double others = median_of(std::move(computing));
-    if (least->computing - others >= kExplains * mean_of(cost))
-      reported.computing_ns = least->computing, reported.others_computing_ns = others;
+    if (min->computing - others >= kExplains * mean_of(cost))
+      reported.computing_ns = min->computing, reported.others_computing_ns = others;
   }
   f.waits = reported;
   if (f.late) return;

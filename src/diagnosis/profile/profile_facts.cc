@@ -91,10 +91,10 @@ void read_copies(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
       by_name[trace.names.text(name)] += ns;
       f.pageable_ns += ns;
     }
-  double most = 0;
+  double max = 0;
   for (const auto& [name, sum] : by_name) {
-    if (sum <= most) continue;
-    most = sum;
+    if (sum <= max) continue;
+    max = sum;
     f.pageable_name = std::string(name);
   }
 }

@@ -58,15 +58,15 @@ void add_exposed_communication(const ProfileFacts& f, const ProfileSums& sums, s
   x.weight = share_or_zero(f.whole.exposed_comm_ns - f.comm_wait_ns, f.whole.span_ns);
   if (x.weight < kExposedShare) return;
   const auto share = [](const RankFacts& r) { return share_or_zero(r.exposed_comm_ns - r.comm_wait_ns, r.span_ns); };
-  const auto [least, most] = std::minmax_element(
+  const auto [min, max] = std::minmax_element(
       f.ranks.begin(), f.ranks.end(), [&](const RankFacts& a, const RankFacts& b) { return share(a) < share(b); });
   const bool apart = f.comm_wait_ns > 0;
   x.value = percent(x.weight);
   x.value_note = words("profile.note.devices");
   Args args;
   args.set("hidden", percent(share_or_zero(f.comm_overlap_ns, f.whole.comm_ns)));
-  args.set("low", percent(share(*least))).set("least", int64_t{least->rank});
-  args.set("high", percent(share(*most))).set("most", int64_t{most->rank});
+  args.set("low", percent(share(*min))).set("least", int64_t{min->rank});
+  args.set("high", percent(share(*max))).set("most", int64_t{max->rank});
   args.flag("apart", apart).set("spread", f.ranks.size() > 1 ? words("profile.exposed.spread", args) : Text());
   args.set("advice",
            words(mostly_waits(sums, apart)  ? apart ? "profile.exposed.advice.messages" : "profile.exposed.advice.ranks"

@@ -122,11 +122,11 @@ class LossFinder {
     const bool whole = owner != IdleCause::kBlocked && owner != IdleCause::kWork && owner != IdleCause::kUnseen;
     const uint32_t top = node;
     for (;;) {  // goes down to where the time is, without recursion while there is a single way
-      uint32_t most = kHostRoot;
+      uint32_t maximum = kHostRoot;
       for (const uint32_t child : children[node])
-        if (most == kHostRoot || held[child] > held[most]) most = child;
-      if (most == kHostRoot || held[most] < kMostly * held[node]) break;
-      node = most;
+        if (maximum == kHostRoot || held[child] > held[maximum]) maximum = child;
+      if (maximum == kHostRoot || held[maximum] < kMostly * held[node]) break;
+      node = maximum;
     }
     int64_t rest = held[node];
     std::vector<uint32_t> apart;
@@ -258,9 +258,9 @@ class LossFinder {
         return item.waits_for >= 0 && out.wait_nodes[item.node];
       });
       if (2 * waits > std::ssize(t_.device)) x.waits = waits;
-      const auto most =
+      const auto maximum =
           std::max_element(then.begin(), then.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
-      if (2 * most->second > idle) x.beside = culprit_of(node_of_key(most->first));
+      if (2 * maximum->second > idle) x.beside = culprit_of(node_of_key(maximum->first));
       x.price_ns = std::min(won(out), x.recorded_ns);
       drains_.push_back({losses_.size(), std::move(then)});
       losses_.push_back(std::move(x));

@@ -81,19 +81,19 @@ Result<OrderPlan> compile(Schedule schedule) {
 // The schedule with the most frequent list of every stage; nothing where a stage has no whole list, or where the lists
 // cannot run together.
 std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
-  std::vector<const WorkList*> most(schedule.ranks.size(), nullptr);
+  std::vector<const WorkList*> max(schedule.ranks.size(), nullptr);
   const WorkLists work = work_lists(lists);
   for (const WorkList& list : work.lists) {
-    if (list.stage < 0 || static_cast<size_t>(list.stage) >= most.size() ||
+    if (list.stage < 0 || static_cast<size_t>(list.stage) >= max.size() ||
         list.micro_batches != schedule.sizes.micro_batches)
       continue;
-    const WorkList*& best = most[list.stage];
+    const WorkList*& best = max[list.stage];
     if (!best || list.count > best->count) best = &list;
   }
-  for (size_t stage = 0; stage < most.size(); ++stage) {
-    if (!most[stage]) return std::nullopt;
+  for (size_t stage = 0; stage < max.size(); ++stage) {
+    if (!max[stage]) return std::nullopt;
     RankOrder order;
-    const std::vector<WorkToken>& tokens = most[stage]->tokens;
+    const std::vector<WorkToken>& tokens = max[stage]->tokens;
     for (size_t t = 0; t < tokens.size(); ++t) {
       if (tokens[t].micro_batch < 0 || tokens[t].chunk < 0) return std::nullopt;
       const Action action{tokens[t].kind, tokens[t].micro_batch, tokens[t].chunk};
@@ -115,11 +115,11 @@ std::optional<Schedule> as_it_ran(const RankLists& lists, Schedule schedule) {
 Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& sizes) {
   // The size is checked before the order is made: there are a forward and a backward for every chunk of every
   // micro-batch.
-  const double least = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
-  if (least > kMaxPlanCells)
+  const double min = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
+  if (min > kMaxPlanCells)
     return said_error(
         ErrorCode::kLimit, "order.too_many_cells",
-        Args().set("schedule", std::string(name)).set("cells", fixed(least, 0)).set("max", int64_t{kMaxPlanCells}), {},
+        Args().set("schedule", std::string(name)).set("cells", fixed(min, 0)).set("max", int64_t{kMaxPlanCells}), {},
         "ask for fewer micro-batches or chunks");
   Result<Schedule> made = make_schedule(name, sizes);
   if (!made) return std::move(made).error();

@@ -103,8 +103,8 @@ class Finder {
     const StageCosts& stages = model_.order().stages();
     if (stages.cost_ns.size() < 2 || model_.order().layout() == ChunkLayout::kBidirectional) return;
     spread_evenly(stages);
-    const std::vector<int32_t> least = balanced_layers(stages, model_.layers(), list_.layers);
-    const auto splits = splits_between(list_.layers, least, kMaxSplits);
+    const std::vector<int32_t> min = balanced_layers(stages, model_.layers(), list_.layers);
+    const auto splits = splits_between(list_.layers, min, kMaxSplits);
     std::vector<Changes> worlds;
     for (const std::vector<int32_t>& split : splits) {
       worlds.emplace_back();
@@ -139,11 +139,11 @@ class Finder {
     if (loads.size() < 2) return;
     double sum = 0;
     for (const double load : loads) sum += load;
-    const auto most = std::max_element(loads.begin(), loads.end());
+    const auto max = std::max_element(loads.begin(), loads.end());
     const double mean = sum / loads.size();
-    if (!(*most > mean * kSlowStage)) return;
-    const auto stage = static_cast<int32_t>(most - loads.begin());
-    add("fair-stage", {.fair_stage = stage}, fair_stage_words(stage, *most / mean), true);
+    if (!(*max > mean * kSlowStage)) return;
+    const auto stage = static_cast<int32_t>(max - loads.begin());
+    add("fair-stage", {.fair_stage = stage}, fair_stage_words(stage, *max / mean), true);
   }
 
   bool fits_memory(const Changes& changes) {
@@ -231,15 +231,15 @@ class Finder {
     const LayerCosts& layers = model_.layers();
     const size_t stages = layers.per_layer_ns.size();
     size_t slowest = 0;
-    double most = 0;
+    double max = 0;
     for (size_t s = 1; s + 1 < stages; ++s) {
       // Layers of the end stages are taken to cost what is usual; the rest of these stages is embedding and head.
       const double usual = (load_of(layers.per_layer_ns[s - 1]) + load_of(layers.per_layer_ns[s + 1])) / 2;
       // Where only the sum of the layers is known, the stage may be one with a layer more, and its neighbours may not.
       const double ratio = usual > 0 ? load_of(layers.per_layer_ns[s]) / usual * surely(s) : 0;
-      if (ratio > most) most = ratio, slowest = s;
+      if (ratio > max) max = ratio, slowest = s;
     }
-    if (!(most > kSlowWorker)) return;
+    if (!(max > kSlowWorker)) return;
     Changes changes;
     changes.stage_factor.assign(stages, {1, 1, 1});
     for (size_t d = 0; d < kDirections; ++d) {
@@ -249,18 +249,18 @@ class Finder {
     }
     const auto stage = static_cast<int32_t>(slowest);
     add("worker", std::move(changes),
-        lone_worker_words(rank_that_holds(stage, kUnknown), stage, most,
+        lone_worker_words(rank_that_holds(stage, kUnknown), stage, max,
                           options_.layers_divided ? list_.layers : std::vector<int32_t>()));
   }
 
   double surely(size_t stage) const {
     if (!options_.layers_divided) return 1;
-    const auto [fewest, most] = std::minmax_element(list_.layers.begin(), list_.layers.end());
-    if (*fewest == *most) return 1;
+    const auto [fewest, max] = std::minmax_element(list_.layers.begin(), list_.layers.end());
+    if (*fewest == *max) return 1;
     const double neighbours = (static_cast<double>(*fewest) / list_.layers[stage - 1] +
                                static_cast<double>(*fewest) / list_.layers[stage + 1]) /
                               2;
-    return static_cast<double>(list_.layers[stage]) / *most * neighbours;
+    return static_cast<double>(list_.layers[stage]) / *max * neighbours;
   }
 
   bool gains(const Fix& fix) const {
@@ -327,17 +327,17 @@ class Finder {
         worlds.push_back(std::move(world));
       }
       const std::vector<Price> prices = model_.prices(worlds);
-      size_t most = SIZE_MAX;
+      size_t max = SIZE_MAX;
       for (size_t k = 0; k < prices.size(); ++k)
-        if (prices[k].gains() && (most == SIZE_MAX || prices[k].saving_ns > prices[most].saving_ns)) most = k;
-      if (most == SIZE_MAX || prices[most].saving_ns - saved < kMinShare * prices[most].recorded_ns) break;
-      parts.push_back(others[most]);
-      together = worlds[most];
-      saved = prices[most].saving_ns;
+        if (prices[k].gains() && (max == SIZE_MAX || prices[k].saving_ns > prices[max].saving_ns)) max = k;
+      if (max == SIZE_MAX || prices[max].saving_ns - saved < kMinShare * prices[max].recorded_ns) break;
+      parts.push_back(others[max]);
+      together = worlds[max];
+      saved = prices[max].saving_ns;
       std::vector<const Fix*> of;
       for (const size_t p : parts) of.push_back(&list_.fixes[p]);
       found.push_back(fix_of("combined", together, combined_words(of)));
-      found.back().price = prices[most];
+      found.back().price = prices[max];
     }
     for (Fix& fix : found) list_.fixes.push_back(std::move(fix));
   }

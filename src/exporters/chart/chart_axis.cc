@@ -62,16 +62,16 @@ std::vector<ChartTick> chart_ticks(int64_t span_ns, double width_px, double min_
   const Unit* unit = &kUnits[0];
   for (const Unit& u : kUnits)
     if (span >= u.ns * (u.ns >= 60e9 ? 30 : 1)) unit = &u;
-  const double least = min_gap_px / width_px * span / unit->ns;  // in that unit
+  const double min = min_gap_px / width_px * span / unit->ns;  // in that unit
   double step = 0;
   if (unit->ns >= 60e9) {
     for (const double s : {1.0, 2.0, 5.0, 10.0, 15.0, 30.0, 60.0, 120.0, 240.0, 480.0})
-      if (step == 0 && s >= least) step = s;
+      if (step == 0 && s >= min) step = s;
   }
   if (step == 0) {
-    const double power = std::pow(10, std::floor(std::log10(least)));
+    const double power = std::pow(10, std::floor(std::log10(min)));
     for (const double s : {1.0, 2.0, 5.0, 10.0})
-      if (step == 0 && s * power >= least * (1 - 1e-9)) step = s * power;
+      if (step == 0 && s * power >= min * (1 - 1e-9)) step = s * power;
   }
   if (unit->ns == 1) step = std::max(step, 1.0);  // there is nothing smaller than a nanosecond
   const int decimals = std::max(0, static_cast<int>(-std::floor(std::log10(step) + 1e-9)));

@@ -53,7 +53,7 @@ std::vector<int32_t> row_order(const Trace& trace) {
 }
 
 // Returns the width at which three of four compute cells have room for a number of `number_px` pixels.
-double width_from_content(const Trace& trace, const ChartTime& time, double number_px, double most) {
+double width_from_content(const Trace& trace, const ChartTime& time, double number_px, double max) {
   std::vector<int64_t> durations;
   for (size_t i = 0; i < trace.cells.size(); ++i)
     if (is_compute(trace.cells.kind[i]) && trace.cells.dur_ns(i) > 0) durations.push_back(trace.cells.dur_ns(i));
@@ -61,7 +61,7 @@ double width_from_content(const Trace& trace, const ChartTime& time, double numb
   const auto quarter = durations.begin() + durations.size() / 4;
   std::nth_element(durations.begin(), quarter, durations.end());
   const double cells_across = (time.end_ns - time.start_ns) / static_cast<double>(*quarter);
-  return std::clamp(std::ceil(cells_across * number_px / 20) * 20 + 220, 1320.0, most);
+  return std::clamp(std::ceil(cells_across * number_px / 20) * 20 + 220, 1320.0, max);
 }
 
 // Places things in lines from left to right.
@@ -142,7 +142,7 @@ struct Builder {
       if (headers) label_w = std::max(label_w, measure(chart_replica(options.lang, trace, part.dp), kSmallSize, true));
     }
     const double rows_h = order.size() * (sizes.h + sizes.gap);
-    const double most = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
+    const double max = std::min(options.max_width_px, std::max(1320.0, options.max_area_px / (rows_h + 300)));
     // A chart of one step is at most 4400 px wide: a wider one does not fit a screen at any zoom.
     const Extent extent = extent_of(trace);
     std::string longest = std::to_string(std::max(10, extent.micro_batch_count) - 1);
@@ -150,7 +150,7 @@ struct Builder {
     const double number_px = measure(longest, std::min(13.0, sizes.h * 0.5), true) + 8;
     out.width = options.width_px > 0
                     ? options.width_px
-                    : width_from_content(trace, time, number_px, time.steps.size() > 1 ? most : std::min(most, 4400.0));
+                    : width_from_content(trace, time, number_px, time.steps.size() > 1 ? max : std::min(max, 4400.0));
     out.plot.x = std::round(kMargin + label_w + kLabelGap);
     out.plot.w = out.width - kMargin - out.plot.x;
     if (out.plot.w < kMinPlotW)

@@ -108,11 +108,11 @@ bool fit_at(const std::vector<Piece>& pieces, size_t first, size_t last, std::st
       size_t end = at;
       int64_t value = 0;
       bool fits = true;
-      const int64_t most = max_of(piece.slot);
+      const int64_t max = max_of(piece.slot);
       for (; end < name.size() && name[end] >= '0' && name[end] <= '9'; ++end) {
         if (piece.slot == Piece::Slot::kNone || !fits) continue;
         value = value * 10 + (name[end] - '0');
-        fits = value <= most;
+        fits = value <= max;
       }
       if (end == at) return false;
       at = end;

@@ -99,8 +99,8 @@ std::vector<RowHypothesis> row_hypotheses(const HypothesisFacts& facts) {
     out.push_back(std::move(one));
   };
   for (const ScheduleDef* def : schedules()) {
-    const int32_t least = def->default_chunks == def->max_chunks ? def->max_chunks : 2;
-    for (int32_t chunks = least; chunks <= std::min(def->max_chunks, std::max(least, kMaxChunksTried)); ++chunks) {
+    const int32_t min = def->default_chunks == def->max_chunks ? def->max_chunks : 2;
+    for (int32_t chunks = min; chunks <= std::min(def->max_chunks, std::max(min, kMaxChunksTried)); ++chunks) {
       if (facts.forwards % chunks != 0 || (facts.chunks_known > 0 && facts.chunks_known > chunks)) continue;
       ScheduleSizes sizes{.stages = facts.stages, .micro_batches = facts.forwards / chunks, .chunks = chunks};
       // Each micro-batch passes a rank in one direction only, so it has one forward there.

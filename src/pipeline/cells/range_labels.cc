@@ -344,19 +344,19 @@ RangeLabels label_rows(const Trace& trace, const RangeRows& rows, const RowLists
     return none;
   }
   std::vector<int64_t> costs;
-  int64_t least = INT64_MAX, rows_sampled = 0;
+  int64_t min = INT64_MAX, rows_sampled = 0;
   for (const size_t l : sample) rows_sampled += static_cast<int64_t>(lists.lists[l].end - lists.lists[l].begin);
   for (RowHypothesis& h : hypotheses) {
     costs.push_back(labeller.cost(h, sample));
-    least = std::min(least, costs.back());
+    min = std::min(min, costs.back());
   }
-  if (least * kMaxEditShare > rows_sampled) {
+  if (min * kMaxEditShare > rows_sampled) {
     none.why_not = words("unproven.schedule");
     return none;
   }
   std::vector<size_t> tied;
   for (size_t h = 0; h < costs.size() && tied.size() < kMaxAligned; ++h)
-    if (costs[h] == least) tied.push_back(h);
+    if (costs[h] == min) tied.push_back(h);
   // Where the job names its schedule, that decides between schedules that fit equally well.
   if (hypotheses[tied.front()].schedule.name == named)
     std::erase_if(tied, [&](size_t h) { return hypotheses[h].schedule.name != named; });

@@ -94,12 +94,12 @@ void count_unknown(const Trace& trace, const NameRules& names, RangeRows& out) {
       if (const StringId name = part.slices.name_id[fact.slice];
           is_described(trace, fact) && !names.match.contains(name) && !trace.names.text(name).empty())
         ++counts[name];
-  int64_t most = 0;
+  int64_t max = 0;
   for (const auto& [name, count] : counts) {
     ++out.unknown_names;
     out.unknown_ranges += count;
-    if (count > most) out.unknown_example = trace.names.text(name);
-    most = std::max(most, count);
+    if (count > max) out.unknown_example = trace.names.text(name);
+    max = std::max(max, count);
   }
 }
 
@@ -108,7 +108,7 @@ struct PartRows {
   int64_t ranges = 0, without_device = 0, nested = 0, empty_pops = 0;
 };
 
-int32_t sane(int32_t number, int64_t most) { return number >= 0 && number <= most ? number : kUnknown; }
+int32_t sane(int32_t number, int64_t max) { return number >= 0 && number <= max ? number : kUnknown; }
 
 RangeRow row_of(const CellRules& rules, const NameRules& names, const RangeFact& fact, const RuleMatch& match) {
   const CellRule& rule = rules.rules()[match.rule];

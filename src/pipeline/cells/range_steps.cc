@@ -61,9 +61,9 @@ int32_t forwards_of_period(const std::vector<RangeRow>& rows) {
     ++forwards;
   }
   int32_t best = forwards;
-  int64_t most = 0;
+  int64_t max = 0;
   for (const auto& [distance, count] : distances)
-    if (count > most) best = distance, most = count;
+    if (count > max) best = distance, max = count;
   return best;
 }
 
@@ -73,9 +73,9 @@ int32_t commonest(const std::vector<int32_t>& values) {
   for (const int32_t value : values)
     if (value > 0) ++counts[value];
   int32_t best = 0;
-  int64_t most = 0;
+  int64_t max = 0;
   for (const auto& [value, count] : counts)
-    if (count >= most) best = value, most = count;
+    if (count >= max) best = value, max = count;
   return best;
 }
 

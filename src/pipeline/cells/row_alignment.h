@@ -31,9 +31,9 @@ std::vector<int32_t> walk_rows(int32_t found, int32_t expected, Same same, int32
   const auto from_above = [&](int32_t d, int32_t k) {  // the step that skips an expected row, which was not found
     return k == -d || (k != d && at(d - 1, k - 1) < at(d - 1, k + 1));
   };
-  const int32_t most = std::min(kMaxRowEdits, found + expected);
+  const int32_t max = std::min(kMaxRowEdits, found + expected);
   int32_t end = kNoRow;
-  for (int32_t d = 0; d <= most && end == kNoRow; ++d) {
+  for (int32_t d = 0; d <= max && end == kNoRow; ++d) {
     reached.emplace_back(static_cast<size_t>(2 * d + 1), -1);
     for (int32_t k = -d; k <= d; k += 2) {
       int32_t x = d == 0 ? 0 : from_above(d, k) ? at(d - 1, k + 1) : at(d - 1, k - 1) + 1;

@@ -72,7 +72,7 @@ const RowStop* RowOrder::find(uint64_t way, uint64_t place) const {
 
 RowOrder::Verdict RowOrder::check() const {
   struct Bounds {  // bounds on how far the second clock is ahead of the first
-    int64_t least = INT64_MIN, most = INT64_MAX, pairs = 0;
+    int64_t min = INT64_MIN, max = INT64_MAX, pairs = 0;
   };
   Verdict out;
   std::map<std::tuple<int32_t, int32_t, uint32_t>, Bounds> between;  // key: both clocks and the step
@@ -92,12 +92,12 @@ RowOrder::Verdict RowOrder::check() const {
     ++bounds.pairs;
     const int64_t room = after.start_ns - before.end_ns;  // cannot overflow, since times are sane
     if (a < b)
-      bounds.most = std::min(bounds.most, room);
+      bounds.max = std::min(bounds.max, room);
     else
-      bounds.least = std::max(bounds.least, -room);
+      bounds.min = std::max(bounds.min, -room);
   }
   for (const auto& [clocks, bounds] : between)
-    if (bounds.least != INT64_MIN && bounds.most != INT64_MAX && bounds.least > bounds.most + 2 * kSameHostSlackNs)
+    if (bounds.min != INT64_MIN && bounds.max != INT64_MAX && bounds.min > bounds.max + 2 * kSameHostSlackNs)
       out.wrong += bounds.pairs;
   return out;
 }

@@ -56,11 +56,11 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
     std::sort(own.begin(), own.end());
     own.erase(std::unique(own.begin(), own.end()), own.end());
   }
-  size_t most = 1;
+  size_t max = 1;
   const std::vector<int32_t>* several = nullptr;  // the longest list
   for (const std::vector<int32_t>& own : map.own)
-    if (own.size() > most) {
-      most = own.size();
+    if (own.size() > max) {
+      max = own.size();
       several = &own;
     }
   struct Candidate {
@@ -81,7 +81,7 @@ StageMap map_stages(const Trace& trace, const std::vector<CellMark>& marks, int3
   }
   const auto fit = std::find_if(candidates.begin(), candidates.end(),
                                 [&](const Candidate& c) { return fits(map.own, c.stages, c.layout); });
-  map.chunks = static_cast<int32_t>(most);
+  map.chunks = static_cast<int32_t>(max);
   map.regular = fit != candidates.end();
   if (map.regular) {
     map.stages = fit->stages;

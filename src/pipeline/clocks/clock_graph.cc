@@ -72,7 +72,7 @@ std::vector<std::vector<int32_t>> relax(size_t nodes, const std::vector<Limit>& 
       for (const int32_t* e = out.begin(node); e != out.end(node); ++e) {
         const Limit& limit = limits[*e];
         const int32_t to = reversed ? limit.from : limit.to;
-        const double via = distance[node] + limit.most;
+        const double via = distance[node] + limit.max;
         if (!(via < distance[to] - kSlack)) continue;
         distance[to] = via;
         came_by[to] = *e;

@@ -22,7 +22,7 @@ struct Guess {  // x[to] − x[from] ≈ value
 
 struct Limit {  // x[to] − x[from] ≤ most
   int32_t from = 0, to = 0;
-  double most = 0;
+  double max = 0;
   int32_t edge = 0;  // the edge that the limit comes from, for messages
 };
 

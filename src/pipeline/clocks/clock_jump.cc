@@ -184,11 +184,11 @@ std::vector<ClockJump> find_jumps(const TiePoints& points, TieKind kind, double 
 
 double refine_jump(const TiePoints& window, const ClockJump& jump) {
   std::vector<std::pair<double, double>> gains;  // time, how much better the line before fits than the line after
-  const double most = std::abs(jump.jump);
+  const double max = std::abs(jump.jump);
   const auto take = [&](const Samples& samples) {
     for (const Sample& s : samples.kept()) {
-      const double before = std::min(std::abs(s.y - jump.before.at(s.t)), most);
-      const double after = std::min(std::abs(s.y - jump.after.at(s.t)), most);
+      const double before = std::min(std::abs(s.y - jump.before.at(s.t)), max);
+      const double after = std::min(std::abs(s.y - jump.after.at(s.t)), max);
       gains.emplace_back(s.t, after - before);
     }
   };

@@ -40,12 +40,12 @@ std::vector<Guess> offset_guesses(const std::vector<Edge>& edges, const std::vec
 // Returns the limits within each component. Bounds between components, which only one-way traffic connects, are of no
 // use.
 template <class Most>
-std::vector<Limit> limits_of(const std::vector<Edge>& edges, const std::vector<int32_t>& component, Most most) {
+std::vector<Limit> limits_of(const std::vector<Edge>& edges, const std::vector<int32_t>& component, Most max) {
   std::vector<Limit> limits;
   for (uint32_t k = 0; k < edges.size(); ++k) {
     const Edge& e = edges[k];
     if (!counts(e) || component[e.a] != component[e.b]) continue;
-    const auto [up, down] = most(e);
+    const auto [up, down] = max(e);
     if (up < kInfinity) limits.push_back({e.a, e.b, up, static_cast<int32_t>(k)});
     if (down < kInfinity) limits.push_back({e.b, e.a, down, static_cast<int32_t>(k)});
   }

@@ -115,8 +115,8 @@ EndsFit fit_ends(const TiePoints& points, double drift_limit) {
   fit.line.offset = (level_a + level_b) / 2;
   fit.asymmetry = std::abs(level_a - level_b) / 2;
   fit.line.scatter = std::max(down.scatter, up.scatter);
-  const double least = std::min(a.size(), b.size());
-  fit.offset_sigma = (fit.line.scatter + kFloorNs) / std::sqrt(least);
+  const double min = std::min(a.size(), b.size());
+  fit.offset_sigma = (fit.line.scatter + kFloorNs) / std::sqrt(min);
   return fit;
 }
 

@@ -72,10 +72,10 @@ Frontier frontier_of(const Trace& trace, const std::vector<int32_t>& without) {
   const double count = out.pipelines;
   for (size_t k = 0; k < kFrontierPhases; ++k) {
     out.phases[k].exposed_ns /= count;
-    int64_t most = 0;
+    int64_t max = 0;
     for (const auto& [stage, times] : leads[k])
-      if (times > most) most = times, out.phases[k].stage = stage;
-    out.phases[k].stage_share = most / count;
+      if (times > max) max = times, out.phases[k].stage = stage;
+    out.phases[k].stage_share = max / count;
   }
   return out;
 }

@@ -67,7 +67,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; step.counts && i < step.end; ++i)
       if (is_compute(graph.kind[i])) values[--cell_begin[graph.part[i]]] = graph.dur_ns[i];
-  std::vector<std::array<double, kSorts>> least(trace.parts.size());
+  std::vector<std::array<double, kSorts>> min(trace.parts.size());
   std::vector<double> usual_cell(trace.parts.size()), usual_late;
   for (size_t p = 0; p < usual_cell.size(); ++p)
     usual_cell[p] = nearest_quantile(std::span(values).subspan(cell_begin[p], cell_begin[p + 1] - cell_begin[p]), 0.5);
@@ -79,7 +79,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   };
   for (size_t p = 0; p < usual_cell.size(); ++p) {
     for (size_t s = p * kSorts; s < (p + 1) * kSorts; ++s)
-      least[p][s - p * kSorts] =
+      min[p][s - p * kSorts] =
           std::max(kPauseShare * usual_cell[p], kTimesUsual * nearest_quantile(of(s, s + 1), 0.75));
     const std::span<double> all = of(p * kSorts, (p + 1) * kSorts);
     out.ranks[p].cells = all.size();
@@ -97,7 +97,7 @@ HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCove
   for (const GraphStep& step : graph.steps)
     for (uint32_t i = step.begin; i < step.end; ++i) {
       const size_t part = graph.part[i];
-      if (sort[i] == UINT8_MAX || !(graph.delay_ns[i] > 0) || graph.delay_ns[i] < least[part][sort[i]]) continue;
+      if (sort[i] == UINT8_MAX || !(graph.delay_ns[i] > 0) || graph.delay_ns[i] < min[part][sort[i]]) continue;
       out.ranks[part].pause_ns += graph.delay_ns[i] - out.ranks[part].late_ns;
       out.ranks[part].pause_at_ns.push_back(step.start_ns + graph.start_ns[i]);
     }

@@ -215,7 +215,7 @@ class LinkFinder {
     for (size_t e = 0; e < out_.edges.size(); ++e) {
       LinkEdge& edge = out_.edges[e];
       if (edge.reading == LinkReading::kAlone) continue;
-      const double least = kSlowLinkRatio * usual_ns(edge);
+      const double min = kSlowLinkRatio * usual_ns(edge);
       const size_t back = edge.direction_known ? SIZE_MAX : way_back(edge);
       size_t b = 0;
       for (const StepMedian& here : by_step_[e]) {
@@ -226,7 +226,7 @@ class LinkFinder {
           if (b == there.size() || there[b].step != here.step) continue;
           ns += there[b].ns;
         }
-        edge.slow_steps += ns >= least ? 1 : 0;
+        edge.slow_steps += ns >= min ? 1 : 0;
       }
     }
   }

@@ -82,8 +82,8 @@ bool may_repeat(const std::vector<Work>& work, std::vector<uint8_t>& seen) {
   if (work.size() < 2) return false;
   Range batches, chunks;
   for (const Work& w : work) batches.see(w.micro_batch), chunks.see(w.chunk);
-  const int64_t most = work.size() * 16 + 1024;
-  if (batches.size() > most || chunks.size() > most || batches.size() * chunks.size() * kKinds > most) return true;
+  const int64_t max = work.size() * 16 + 1024;
+  if (batches.size() > max || chunks.size() > max || batches.size() * chunks.size() * kKinds > max) return true;
   seen.assign(batches.size() * chunks.size() * kKinds, 0);
   for (const Work& w : work) {
     uint8_t& at = seen[((w.micro_batch - batches.low) * chunks.size() + w.chunk - chunks.low) * kKinds +
@@ -106,8 +106,8 @@ void keep_different(std::vector<Listed>& all) {
   if (all.empty()) return;
   Range lists, batches;
   for (const Listed& one : all) lists.see(one.list), batches.see(one.micro_batch);
-  const int64_t most = all.size() * 16 + 4096;
-  if (lists.size() <= most && batches.size() <= most / lists.size()) {
+  const int64_t max = all.size() * 16 + 4096;
+  if (lists.size() <= max && batches.size() <= max / lists.size()) {
     std::vector<uint8_t> seen(lists.size() * batches.size(), 0);
     std::erase_if(all, [&](const Listed& one) {
       uint8_t& at = seen[(one.list - lists.low) * batches.size() + one.micro_batch - batches.low];

@@ -213,14 +213,14 @@ void split_calls(const std::vector<std::vector<Calls>>& calls, size_t k, std::st
         const Interval& call = calls[rank][k].find(name)->second[c];
         return static_cast<double>(call.end - call.start);
       };
-      double least = length(r);
+      double min = length(r);
       if (c < together)
-        for (size_t other = 0; other < calls.size(); ++other) least = std::min(least, length(other));
+        for (size_t other = 0; other < calls.size(); ++other) min = std::min(min, length(other));
       ++sum.count;
-      sum.transfer_ns += least;
-      sum.waiting_ns += length(r) - least;
-      ranks[r].steps[k].transfer_ns += least;
-      ranks[r].steps[k].waiting_ns += length(r) - least;
+      sum.transfer_ns += min;
+      sum.waiting_ns += length(r) - min;
+      ranks[r].steps[k].transfer_ns += min;
+      ranks[r].steps[k].waiting_ns += length(r) - min;
     }
   }
 }

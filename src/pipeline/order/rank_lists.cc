@@ -290,9 +290,9 @@ int32_t usual_labels(const std::vector<Group>& groups) {
   std::map<int32_t, int64_t> counts;
   for (const Group& group : groups) ++counts[group.labels];
   int32_t usual = 0;
-  int64_t most = 0;
+  int64_t max = 0;
   for (const auto& [labels, count] : counts)
-    if (count >= most) usual = labels, most = count;
+    if (count >= max) usual = labels, max = count;
   return usual;
 }
 

@@ -119,9 +119,9 @@ class Finder {
       while (end < rows.size() && rows[end].cell == rows[i].cell) ++end;
       ++cells_with[end - i];
     }
-    size_t most = 0;
-    for (const auto& [count, cells] : cells_with) most = std::max(most, cells);
-    return most >= kNearlyAll * all.cells;
+    size_t max = 0;
+    for (const auto& [count, cells] : cells_with) max = std::max(max, cells);
+    return max >= kNearlyAll * all.cells;
   }
 
   // Calls take(members) for each meeting, that is for the k-th rows in the cells of one piece of work.

@@ -27,9 +27,9 @@ struct Row {
 std::string shown(std::string_view text) { return "\"" + std::string(text.substr(0, 40)) + "\""; }
 
 // Parses a whole number from 0 to most − 1.
-std::optional<int32_t> number_below(std::string_view text, int64_t most) {
+std::optional<int32_t> number_below(std::string_view text, int64_t max) {
   const auto value = parse_int(trim(text));
-  if (!value || *value < 0 || *value >= most) return std::nullopt;
+  if (!value || *value < 0 || *value >= max) return std::nullopt;
   return static_cast<int32_t>(*value);
 }
 

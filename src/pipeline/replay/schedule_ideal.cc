@@ -61,24 +61,24 @@ Text bubble_words(const Trace& trace, const std::vector<StageCost>& costs, int64
   const int32_t p = std::max(extent.stage_count, trace.pipeline_stages), m = micro_batches_per_step(trace);
   const bool split =
       std::any_of(costs.begin(), costs.end(), [](const StageCost& c) { return c.kind == CellKind::kWeightGrad; });
-  double least = ideal_bubble(recognition, costs);
+  double min = ideal_bubble(recognition, costs);
   Args args;
   const char* name = "bubble.replayed";
-  if (std::isfinite(least)) {
+  if (std::isfinite(min)) {
     const ScheduleCandidate& best = recognition.best();
     args.set("schedule", best.name).set("stages", int64_t{best.sizes.stages});
     args.count("micro_batches", best.sizes.micro_batches);
   } else if (p > 1 && m > 0 && extent.chunk_count == 1 && !split) {
-    least = (p - 1) / static_cast<double>(m + p - 1);
+    min = (p - 1) / static_cast<double>(m + p - 1);
     args.set("stages", int64_t{p}).count("micro_batches", m);
     name = "bubble.formula";
   } else {
     return words("bubble.measured", args.count("steps", steps));
   }
-  const char* const verdict = measured < least * 0.95   ? "bubble.verdict.impossible"
-                              : measured < least * 1.15 ? "bubble.verdict.schedule"
+  const char* const verdict = measured < min * 0.95   ? "bubble.verdict.impossible"
+                              : measured < min * 1.15 ? "bubble.verdict.schedule"
                                                         : "bubble.verdict.rest";
-  return words(name, args.set("least", percent(least)).set("verdict", words(verdict)));
+  return words(name, args.set("least", percent(min)).set("verdict", words(verdict)));
 }
 
 }  // namespace stageline

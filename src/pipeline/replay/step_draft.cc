@@ -297,13 +297,13 @@ class Orderer {
   // This does not apply if a member's timestamps show its waiting, since such a member starts earlier.
   void one_transfer(uint32_t begin, uint32_t end, int64_t latest) {
     double* const delays = graph_.delay_ns.data() + base_;
-    uint32_t least = begin;
+    uint32_t min = begin;
     for (uint32_t k = begin; k < end; ++k) {
       if (!communicates(k) || latest - graph_.start_ns[base_ + k] > kSameNs) return;
-      if (delays[k] < delays[least]) least = k;
+      if (delays[k] < delays[min]) min = k;
     }
     for (uint32_t k = begin; k < end; ++k)
-      if (k != least) delays[k] = 0;
+      if (k != min) delays[k] = 0;
   }
 
   static constexpr uint32_t kQueued = UINT32_MAX;  // in pending_: nothing holds the unit back any more

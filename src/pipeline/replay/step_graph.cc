@@ -158,7 +158,7 @@ OpTimes ideal_times(const StepGraph& graph) {
 
 std::vector<double> launch_delays(const StepGraph& graph) {
   const size_t types = graph.types.size();
-  std::vector<std::vector<double>> least(types);
+  std::vector<std::vector<double>> min(types);
   std::vector<double> of_step(graph.steps.size() * types, kNaN), launch_ns(types, 0);
   parallel_for(graph.steps.size(), [&](size_t s) {
     double* const own = of_step.data() + s * types;
@@ -167,9 +167,9 @@ std::vector<double> launch_delays(const StepGraph& graph) {
         own[graph.type[op]] = graph.delay_ns[op];
   });
   for (size_t i = 0; i < of_step.size(); ++i)
-    if (!std::isnan(of_step[i])) least[i % types].push_back(of_step[i]);
+    if (!std::isnan(of_step[i])) min[i % types].push_back(of_step[i]);
   for (size_t t = 0; t < types; ++t)
-    if (!least[t].empty()) launch_ns[t] = std::max(0.0, median_of(std::move(least[t])));
+    if (!min[t].empty()) launch_ns[t] = std::max(0.0, median_of(std::move(min[t])));
   return launch_ns;
 }
 

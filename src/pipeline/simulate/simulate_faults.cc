@@ -24,7 +24,7 @@ enum class Field : uint8_t { kStage, kRank, kStep, kFactor, kFactorOrTime, kTime
 struct Form {
   std::string_view kind, text, meaning;
   std::array<Field, 4> fields;
-  size_t least, most;
+  size_t min, max;
 };
 
 constexpr std::array<Form, 10> kForms = {{
@@ -100,9 +100,9 @@ bool read_field(Field field, std::string_view text, size_t position, Fault& faul
     into = static_cast<int32_t>(*value);
     return true;
   };
-  const auto real = [&](double most, bool zero, double& into) {
+  const auto real = [&](double max, bool zero, double& into) {
     const auto value = parse_double(text);
-    if (!value || !(*value <= most) || !(zero ? *value >= 0 : *value > 0)) return false;
+    if (!value || !(*value <= max) || !(zero ? *value >= 0 : *value > 0)) return false;
     into = *value;
     return true;
   };
@@ -260,9 +260,9 @@ Result<Fault> parse_fault(std::string_view text) {
     return make_error(ErrorCode::kUsage, "--fault " + std::string(text) + ": " + why,
                       "write " + std::string(form->text) + ": " + std::string(form->meaning));
   };
-  if (parts.size() < form->least) return wrong("something is missing");
-  if (parts.size() > form->most) return wrong("there is more than it takes");
-  if (form->least == 0 || fault.kind == "gc") fault.target = -1;
+  if (parts.size() < form->min) return wrong("something is missing");
+  if (parts.size() > form->max) return wrong("there is more than it takes");
+  if (form->min == 0 || fault.kind == "gc") fault.target = -1;
   for (size_t i = 0; i < parts.size(); ++i)
     if (!read_field(form->fields[i], trim(parts[i]), i, fault))
       return wrong("\"" + std::string(trim(parts[i])) + "\" is not " + wanted(form->fields[i]));
@@ -307,21 +307,21 @@ Result<Schedule> faulty_order(const SimulateOptions& o) {
 }
 
 FaultLimits fault_limits(const SimulateOptions& o) {
-  FaultLimits most;
+  FaultLimits max;
   double link = 1;
   for (const Fault& fault : o.faults) {
     if (fault.kind == "slow-link") {
       link *= std::max(1.0, fault.factor);
-      most.message_ns += fault.time_ns;
+      max.message_ns += fault.time_ns;
       continue;
     }
-    most.factor *= std::max(1.0, fault.factor);
-    if (fault.kind == "heavy-head") most.factor *= 1 + fault.share;
-    most.cell_ns += fault.time_ns;
+    max.factor *= std::max(1.0, fault.factor);
+    if (fault.kind == "heavy-head") max.factor *= 1 + fault.share;
+    max.cell_ns += fault.time_ns;
   }
-  const double message_ns = o.costs.latency_ns * link + most.message_ns;
-  most.message_ns = static_cast<int64_t>(std::min(message_ns, 2e18));
-  return most;
+  const double message_ns = o.costs.latency_ns * link + max.message_ns;
+  max.message_ns = static_cast<int64_t>(std::min(message_ns, 2e18));
+  return max;
 }
 
 FaultModel::FaultModel(const SimulateOptions& options, const std::vector<int32_t>& place_of) : options_(options) {

@@ -124,8 +124,8 @@ Course course_of(std::span<const double> all) {
     const double left = std::max(fit.left, 1e-18 * constant.left);
     const double f = (constant.left - fit.left) / (left / free);
     // Any values can be split into high and low ones, so such a split counts only if it leaves almost no variance.
-    const double most = fit.course.kind == CourseKind::kSome ? kMaxLeft / 5 : kMaxLeft;
-    if (fit.left > most * constant.left || f < min_f(free, fit.tried)) continue;
+    const double max = fit.course.kind == CourseKind::kSome ? kMaxLeft / 5 : kMaxLeft;
+    if (fit.left > max * constant.left || f < min_f(free, fit.tried)) continue;
     const bool simpler = chosen && chosen->course.kind != CourseKind::kSome && fit.course.kind == CourseKind::kSome;
     if (!chosen || (!simpler && fit.left < chosen->left)) chosen = &fit;
   }

@@ -60,8 +60,8 @@ class GroupSizes {
     for (const uint32_t i : rows) ++sizes_[key(ops[i])];
     for (const auto& [key, size] : sizes_) {
       const auto& [rank, kind, chunk, step] = key;
-      int64_t &own = own_most_[{rank, kind, chunk}], &most = max_of_step_[{kind, chunk, step}];
-      own = std::max(own, size), most = std::max(most, size);
+      int64_t &own = own_most_[{rank, kind, chunk}], &max = max_of_step_[{kind, chunk, step}];
+      own = std::max(own, size), max = std::max(max, size);
     }
   }
   // Returns true if rows of this group are missing, so that its order numbers nothing: other ranks have more in this

@@ -53,9 +53,9 @@ bool lay_steps_end_to_end(std::vector<Op>& ops, const std::map<int32_t, int64_t>
   for (const auto& [step, span] : step_spans(ops)) {
     int64_t length = span.end_ns - span.start_ns, zero = span.start_ns;
     if (min_ns) {  // counts from the step's own zero, so that time before its first cell is not lost
-      const auto least = min_ns->find(step);
+      const auto min = min_ns->find(step);
       zero = std::min<int64_t>(0, span.start_ns);
-      length = std::max(span.end_ns - zero, least == min_ns->end() ? 0 : least->second);
+      length = std::max(span.end_ns - zero, min == min_ns->end() ? 0 : min->second);
     }
     shift[step] = at - zero;
     if (__builtin_add_overflow(at, length, &at) || at > kMaxTimeNs) return false;

@@ -70,10 +70,10 @@ int64_t second_of_json(std::string_view head) {
 
 // Counts the packets at the head of a file, up to `most`; −1 where something is not a packet. `whole`: the head is the
 // whole file.
-int count_packets(std::string_view head, int most, bool whole) {
+int count_packets(std::string_view head, int max, bool whole) {
   const char *at = head.data(), *end = head.data() + head.size();
   int count = 0;
-  while (at != end && count < most) {
+  while (at != end && count < max) {
     const auto packet = packet_head(at, end);
     if (!packet) return whole || end - at > static_cast<ptrdiff_t>(kLongestHead) ? -1 : count;
     const size_t left = (end - at) - packet->head;

@@ -38,10 +38,10 @@ class IdMap {
 };
 
 uint32_t highest_of(const std::vector<uint32_t>& ids) {
-  uint32_t most = 0;
+  uint32_t max = 0;
   for (const uint32_t id : ids)
-    if (id != kNoCorrelation) most = std::max(most, id);
-  return most;
+    if (id != kNoCorrelation) max = std::max(max, id);
+  return max;
 }
 
 // Finds the enclosing slice on the same lane by torch's rule: a slice that ends later than the top of the stack removes

@@ -46,10 +46,10 @@ File read_file(const SourceFile& source, MemoryLeft& memory, Progress* progress)
   // No more of the file is read than its first bytes say that there is, and one byte to see that there is no more.
   size_t limit = kMaxFileBytes;
   if (!is_remote(path)) limit = std::min<uint64_t>(limit, announced_bytes(read_head(path, kFixedBytes)));
-  const auto most = std::min<int64_t>(source.size_bytes, limit);
-  const MemoryLeft::Taken room(memory, most);
+  const auto max = std::min<int64_t>(source.size_bytes, limit);
+  const MemoryLeft::Taken room(memory, max);
   if (!room) {
-    file.error = no_room(path, most);
+    file.error = no_room(path, max);
     return file;
   }
   Result<std::string> bytes = read_all(path, limit, progress);

@@ -40,8 +40,8 @@ std::string_view without_duration(std::string_view name) {
   return name.substr(0, open);
 }
 
-int32_t small(int64_t value, int64_t most) {
-  return value >= 0 && value <= most ? static_cast<int32_t>(value) : kUnknown;
+int32_t small(int64_t value, int64_t max) {
+  return value >= 0 && value <= max ? static_cast<int32_t>(value) : kUnknown;
 }
 
 // Adds cells that are in the files as Stageline's exporter wrote them.

@@ -129,9 +129,9 @@ bool is_cold(std::string_view head) {
 
 Meta parse_meta(std::string_view json) {
   Meta meta;
-  const auto whole = [](std::string_view value, int64_t least, int64_t most, int64_t none) {
+  const auto whole = [](std::string_view value, int64_t min, int64_t max, int64_t none) {
     const auto number = json_integer(value);
-    return number && *number >= least && *number <= most ? *number : none;
+    return number && *number >= min && *number <= max ? *number : none;
   };
   for (const JsonMember& m : json_members(json, kMaxMetaMembers)) {
     if (!m.whole) continue;

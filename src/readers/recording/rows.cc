@@ -33,9 +33,9 @@ class Numbers {
     return static_cast<int64_t>(value >> 1) ^ -static_cast<int64_t>(value & 1);
   }
   // Reads a number from −1 to `most`, which is written plus one.
-  int32_t index(int64_t most) {
+  int32_t index(int64_t max) {
     const uint64_t value = unsigned_number();
-    if (value > static_cast<uint64_t>(most) + 1) return fail();
+    if (value > static_cast<uint64_t>(max) + 1) return fail();
     return static_cast<int32_t>(value - 1);
   }
   uint64_t below(uint64_t limit) {

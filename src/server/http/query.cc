@@ -77,13 +77,13 @@ Result<Query> parse_target(std::string_view target) {
 }
 
 Result<int64_t> integer_parameter(const Query& query, std::string_view name, std::optional<int64_t> fallback,
-                                  int64_t least, int64_t most) {
+                                  int64_t min, int64_t max) {
   const std::string* text = query.find(name);
   if (!text && fallback) return *fallback;
   if (!text) return bad(std::string(name) + " is missing");
   const auto number = parse_int(*text);
-  if (!number || *number < least || *number > most)
-    return bad(std::string(name) + " is a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+  if (!number || *number < min || *number > max)
+    return bad(std::string(name) + " is a whole number from " + std::to_string(min) + " to " + std::to_string(max));
   return *number;
 }
 

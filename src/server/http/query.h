@@ -30,7 +30,7 @@ Result<Query> parse_target(std::string_view target);
 // Returns a parameter as a number. Errors: kUsage, naming the parameter, for a value that is not a number or is outside
 // [least, most].
 Result<int64_t> integer_parameter(const Query& query, std::string_view name, std::optional<int64_t> fallback,
-                                  int64_t least, int64_t most);
+                                  int64_t min, int64_t max);
 Result<double> number_parameter(const Query& query, std::string_view name, std::optional<double> fallback);
 // A list such as "3,4,10-20": numbers below `end`, ascending, without repeats. A missing one means all numbers below
 // `end`.

@@ -40,14 +40,14 @@ bool is_unlike(std::span<const RunningStep> steps, size_t few) {
   if (steps.size() < 2 * few) return true;  // nothing is usual yet
   const auto before = steps.first(steps.size() - few), last = steps.last(few);
   const auto unlike = [&](auto number) {
-    double least = number(before[0]), most = least;
+    double min = number(before[0]), max = min;
     for (const RunningStep& step : before) {
-      least = std::min(least, number(step));
-      most = std::max(most, number(step));
+      min = std::min(min, number(step));
+      max = std::max(max, number(step));
     }
-    const double width = most - least;
+    const double width = max - min;
     return std::ranges::any_of(
-        last, [&](const RunningStep& step) { return number(step) > most + width || number(step) < least - width; });
+        last, [&](const RunningStep& step) { return number(step) > max + width || number(step) < min - width; });
   };
   return unlike([](const RunningStep& step) { return static_cast<double>(step.dur_ns); }) ||
          unlike([](const RunningStep& step) { return step.bubble; }) ||
@@ -148,9 +148,9 @@ std::string pipeline_of(const Trace& trace, const std::vector<RunningStep>& step
   return json.end_array().end_object().take();
 }
 
-double usual_ns(const std::vector<RunningStep>& history, size_t most) {
+double usual_ns(const std::vector<RunningStep>& history, size_t max) {
   std::vector<double> spans;
-  for (size_t i = history.size() > most ? history.size() - most : 0; i < history.size(); ++i)
+  for (size_t i = history.size() > max ? history.size() - max : 0; i < history.size(); ++i)
     spans.push_back(history[i].dur_ns);
   return spans.empty() ? 0 : median_of(std::move(spans));
 }

@@ -40,8 +40,8 @@ Result<std::string> calls_answer(const Run& run, const Run* other, const CallsBu
   if (other) add_columns(*other, true, columns);
   std::vector<const CallTree*> trees;
   for (const Column& column : columns) trees.push_back(column.tree);
-  const size_t most = std::clamp(budget.max_values / columns.size(), budget.min_nodes, budget.max_nodes);
-  const MergedCalls merged = merge_calls(trees, most);
+  const size_t max = std::clamp(budget.max_values / columns.size(), budget.min_nodes, budget.max_nodes);
+  const MergedCalls merged = merge_calls(trees, max);
 
   JsonWriter json;
   json.begin_object().field("left_out", merged.left_out).field("cut_share", merged.max_left_out);

@@ -211,7 +211,7 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
   const std::string text(query.text("q"));
   TRY(rows, integer_parameter(query, "rows", 1000, 1, kMaxSqlRows));
   if (text.empty()) return make_error(ErrorCode::kUsage, "q has the query", "/api/sql?q=SELECT%20name%20FROM%20tables");
-  return ask("sql " + std::to_string(*rows) + " " + text, [this, text, most = *rows]() -> Result<std::string> {
+  return ask("sql " + std::to_string(*rows) + " " + text, [this, text, max = *rows]() -> Result<std::string> {
     {
       const std::lock_guard lock(sql_mutex_);
       if (!sql_sessions_)
@@ -220,7 +220,7 @@ Result<RunAnswers::Answer> RunAnswers::sql(const Query& query) {
     }
     TRY(session, sql_sessions_->lend());
     sql::Limits limits;
-    limits.max_rows = most;
+    limits.max_rows = max;
     limits.timeout = kSqlTimeout;
     limits.max_memory = int64_t{256} << 20;
     limits.cancelled = &ending_;

@@ -59,9 +59,9 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
     hold(value, right);
     if (weight > 0) mean[c] = sum / weight;
   }
-  double least = kNaN, greatest = kNaN;
+  double min = kNaN, greatest = kNaN;
   for (const double value : values) {  // fmin and fmax ignore NaN
-    least = std::fmin(least, value);
+    min = std::fmin(min, value);
     greatest = std::fmax(greatest, value);
   }
   WireColumns wire;
@@ -70,7 +70,7 @@ Result<std::string> counter_answer(const Timeline& timeline, const Query& query)
   wire.add("mean", "f64", mean);
   JsonWriter json;
   json.begin_object().field("t0", window->t0_ns).field("t1", window->t1_ns).field("n", *n);
-  json.field("least", least).field("greatest", greatest);
+  json.field("least", min).field("greatest", greatest);
   wire.describe(json);
   json.end_object();
   return std::move(wire).with_header(json.text());

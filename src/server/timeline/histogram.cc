@@ -142,11 +142,11 @@ Result<HistogramAnswer> histogram_answer(const Timeline& timeline, const Query& 
   TRY(meant, names_meant(timeline, query));
   const Asked asked{*lanes, *window, std::move(meant->names), meant->facets, *kind};
   if (!query.find("min") && !query.find("max")) return HistogramAnswer{histogram_json(timeline, asked), false};
-  TRY(least, number_parameter(query, "min", 0.0));
-  TRY(most, number_parameter(query, "max", 4e18));
+  TRY(min, number_parameter(query, "min", 0.0));
+  TRY(max, number_parameter(query, "max", 4e18));
   TRY(limit, integer_parameter(query, "limit", 50'000, 1, kMaxSlices));
   const auto whole = [](double ns) { return static_cast<int64_t>(std::clamp(ns, 0.0, 4e18)); };
-  return HistogramAnswer{slices_wire(timeline, slices_lasting(timeline, asked, whole(*least), whole(*most), *limit)),
+  return HistogramAnswer{slices_wire(timeline, slices_lasting(timeline, asked, whole(*min), whole(*max), *limit)),
                          true};
 }
 

@@ -154,8 +154,8 @@ Result<std::string> slices_answer(const Timeline& timeline, const Query& query) 
   TRY(window, window_parameters(query, timeline.span_ns()));
   TRY(min_ns, number_parameter(query, "min_ns", 0.0));
   TRY(limit, integer_parameter(query, "limit", 50'000, 1, kMaxSlices));
-  const auto least = static_cast<int64_t>(std::clamp(*min_ns, 0.0, 4e18));
-  return slices_wire(timeline, slices_within(timeline, *lanes, *window, least, *limit));
+  const auto min = static_cast<int64_t>(std::clamp(*min_ns, 0.0, 4e18));
+  return slices_wire(timeline, slices_within(timeline, *lanes, *window, min, *limit));
 }
 
 }  // namespace stageline

@@ -38,9 +38,9 @@ void suspect_all_slow(CauseScene& scene, std::vector<Suspect>& out) {
       if (scene.counts[s] && !std::isnan(load[s]))
         sum[course.level[s] > middle] += load[s], ++count[course.level[s] > middle];
     if (!(count[0] > 0) || !(count[1] > 0)) continue;
-    const double least = (slow / fast - 1) / (course.kind == CourseKind::kTrend ? 4 : 2);
+    const double min = (slow / fast - 1) / (course.kind == CourseKind::kTrend ? 4 : 2);
     ++known_ones;
-    rose += sum[1] / count[1] >= (1 + least) * sum[0] / count[0];
+    rose += sum[1] / count[1] >= (1 + min) * sum[0] / count[0];
   }
   if (known_ones == 0 || rose < kNearlyAll * known_ones) return;
   Suspect suspect;

@@ -49,8 +49,8 @@ CauseUse judge_gap(Cause& cause, const JudgeFacts& facts) {
   if (cause.sometimes) return CauseUse::kCause;
   const double usual_ns = facts.periods.usual_ns;
   const bool short_one = cause.place().name.empty() && usual_ns < facts.shortest_ns;
-  const double least = cause.own.as<BetweenStepsOwn>().may_be_optimizer ? kMinTail : kMinGap;
-  return short_one || facts.coverage.replicas_unread() > 0 || usual_ns < least * facts.step_ns ? CauseUse::kLine
+  const double min = cause.own.as<BetweenStepsOwn>().may_be_optimizer ? kMinTail : kMinGap;
+  return short_one || facts.coverage.replicas_unread() > 0 || usual_ns < min * facts.step_ns ? CauseUse::kLine
                                                                                                : CauseUse::kCause;
 }
 

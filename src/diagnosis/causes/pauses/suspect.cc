@@ -177,10 +177,10 @@ class PauseSearch {
 
   // Where a few pauses hold nearly all the time and last far longer than the others, these alone are counted and named.
   static void keep_long_ones(std::vector<Pause>& all) {
-    const double most = kEverywhere * time_of(all);
+    const double max = kEverywhere * time_of(all);
     double ns = 0;
     for (size_t i = 0; i + 1 < all.size(); ++i)
-      if ((ns += all[i].ns) >= most && all[i].ns >= kStandsOut * all[i + 1].ns) return all.resize(i + 1);
+      if ((ns += all[i].ns) >= max && all[i].ns >= kStandsOut * all[i + 1].ns) return all.resize(i + 1);
   }
 
   std::vector<RankWindow> windows_of(const std::vector<Pause>& all) const {

@@ -358,11 +358,11 @@ std::map<size_t, std::vector<double>> usual_of_erratic(const CauseScene& scene, 
   };
   for (const Slow& one : slow) {
     std::vector<size_t> peers;
-    double most = 0;
+    double max = 0;
     for (size_t w = 0; w < workers.size(); ++w)
       if (workers[w].stage == workers[one.worker].stage && !is_slow(w))
-        peers.push_back(w), most = std::max(most, scatter[w].error);
-    if (one.sometimes || one.course.varies() || peers.empty() || !(scatter[one.worker].error > kFarMore * most))
+        peers.push_back(w), max = std::max(max, scatter[w].error);
+    if (one.sometimes || one.course.varies() || peers.empty() || !(scatter[one.worker].error > kFarMore * max))
       continue;
     std::vector<double> sum(scene.times.place_count()), count(sum.size());
     scene.each_op([&](uint32_t op, size_t) {

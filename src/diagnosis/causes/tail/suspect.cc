@@ -203,8 +203,8 @@ CauseUse judge_tail(Cause& cause, const JudgeFacts& facts) {
   const Place& place = cause.place();
   const bool idle = place.kind == PlaceKind::kHost;
   const bool beside = place.stage != kUnknown || !own.twin.empty();
-  const double least = beside ? kMinLost * facts.step_ns : std::max(kMinTail * facts.step_ns, facts.shortest_ns);
-  if (cause.price.lost_ns < least)
+  const double min = beside ? kMinLost * facts.step_ns : std::max(kMinTail * facts.step_ns, facts.shortest_ns);
+  if (cause.price.lost_ns < min)
     // Where these operations start at once there is no time before them to tell of.
     return idle && cause.price.lost_ns < 1 ? CauseUse::kDrop : CauseUse::kLine;
   const double usual_ns = own.twin.empty() ? facts.shortest_ns : own.others_ns;

@@ -303,10 +303,10 @@ void find_device(Part& part) {
     const auto pid = lane.kind == LaneKind::kDeviceStream ? parse_int(lane.pid) : std::nullopt;
     if (pid && *pid >= 0 && *pid < 1024) slices[*pid] += lane.end - lane.begin;
   }
-  size_t most = 0;
+  size_t max = 0;
   for (const auto& [pid, count] : slices)
-    if (count > most) {
-      most = count;
+    if (count > max) {
+      max = count;
       part.device = static_cast<int32_t>(pid);
     }
 }

@@ -105,9 +105,9 @@ void find_process(const Part& part, FileFacts& file) {
   std::map<std::string, size_t> slices;
   for (const Lane& lane : part.lanes)
     if (lane.kind == LaneKind::kHostThread) slices[lane.pid] += lane.end - lane.begin;
-  size_t most = 0;
+  size_t max = 0;
   for (const auto& [pid, count] : slices)
-    if (count > most) most = count, file.process = pid;
+    if (count > max) max = count, file.process = pid;
   file.device = part.device;
   Identity& id = file.identity;
   if (!id.host_process.empty() && !slices.empty() && !slices.contains(id.host_process)) id.host.clear();

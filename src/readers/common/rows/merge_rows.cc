@@ -28,17 +28,17 @@ void for_rows(const FileRows& rows, Body&& body) {
 
 // Returns the smallest shift that moves the ids of `from` past those of `to`; 0 when they do not overlap anyway.
 uint32_t id_shift(const FileRows& to, const FileRows& from, uint32_t Row::* id) {
-  uint32_t last = 0, first = UINT32_MAX, most = 0;
+  uint32_t last = 0, first = UINT32_MAX, max = 0;
   for_rows(to, [&](const Row& row) {
     if (row.*id != kNoCorrelation) last = std::max(last, row.*id);
   });
   for_rows(from, [&](const Row& row) {
     if (row.*id == kNoCorrelation || row.*id == 0) return;
     first = std::min(first, row.*id);
-    most = std::max(most, row.*id);
+    max = std::max(max, row.*id);
   });
   if (first > last) return 0;
-  return most < kNoCorrelation - last ? last : 0;
+  return max < kNoCorrelation - last ? last : 0;
 }
 
 // Torch 1.13 to 2.2 write the correlation again as external id; build_part() recognises that by their being equal.
