@@ -382,16 +382,96 @@ void RunCoverage::find_repetitions() {
   std::erase_if(repeated_, [&](uint32_t cell) { return pieces[cell]; });
 }
 
-// Compares lists with each other: a stage that has forwards (backwards) at all must have one for every micro-batch of
-// the step and replica. Weight gradients are not counted, because they may be part of whole backwards.
+struct RunCoverage::StepCount {
+  double expected = 0, missing = 0, timed = 0, untimed = 0;
+  double forwards = 0, backwards = 0, expected_forwards = 0;  // those that were read
+};
+
+struct RunCoverage::Lists {
+  std::vector<Listed> batches, work;  // keyed by replica and way; keyed by part, chunk and kind
+};
+
+int64_t RunCoverage::list_of(const Part& part, int32_t chunk) const {
+  return int64_t{std::max(part.dp, 0)} * ways_ + way_of(chunk);
+}
+
+// Fills the lists with the forwards and backwards of a step. False where no micro-batch has a number in the whole run:
+// missing ones cannot be determined then. Where only some have none, they are counted.
+bool RunCoverage::list_cells(const StepRange& range, bool numbered, Lists& lists, StepCount& count) const {
+  const Cells& cells = trace_.cells;
+  const int32_t chunks = shape_.sizes.chunks;
+  std::unordered_map<int64_t, int32_t> unnumbered;  // number of cells
+  lists.batches.clear(), lists.work.clear();
+  for (size_t i = range.begin; i < range.end; ++i) {
+    const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
+    const Part& part = trace_.parts[cells.part[i]];
+    const int32_t chunk = std::max(cells.chunk[i], 0);
+    if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
+    // What comes first in the model has no input whose gradient could be computed: torch leaves it empty.
+    const bool empty = cells.kind[i] == CellKind::kInputGrad &&
+                       (chunk == 0 ? part.stage == 0 : way_of(chunk) == 1 && part.stage == stages_ - 1);
+    if (cells.end_ns[i] > cells.start_ns[i])
+      ++count.timed;
+    else if (!empty)
+      ++count.untimed;
+    const int64_t group = (int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1);
+    int32_t number = cells.micro_batch[i];
+    if (number == kUnknown) {
+      if (!numbered) return false;
+      number = unnumbered[group]++;
+    }
+    lists.batches.push_back({list_of(part, chunk), number});
+    lists.work.push_back({group, number});
+  }
+  keep_different(lists.batches);
+  keep_different(lists.work);
+  return true;
+}
+
+// Compares the lists with each other: a stage that has forwards (backwards) at all must have one for every micro-batch
+// of the step and replica. `works` says of each part whether it has any.
+void RunCoverage::count_holes(const std::vector<uint8_t>& works, Lists& lists, StepCount& count) const {
+  std::unordered_map<int64_t, double> per_list;  // number of micro-batches
+  for (const Listed& batch : lists.batches) ++per_list[batch.list];
+  for (size_t p = 0; p < trace_.parts.size(); ++p) {
+    const Part& part = trace_.parts[p];
+    if (part.stage == kUnknown || works[p] == 0) continue;
+    for (int32_t chunk = 0; chunk < shape_.sizes.chunks; ++chunk) {
+      const auto found = per_list.find(list_of(part, chunk));
+      if (found == per_list.end()) continue;
+      const uint8_t has = has_[slot(std::max(part.dp, 0), way_of(chunk), virtual_stage(shape_, part.stage, chunk))];
+      count.expected += found->second * ((has & kForwards) / kForwards + (has & kBackwards) / kBackwards);
+      count.expected_forwards += found->second * ((has & kForwards) / kForwards);
+    }
+  }
+  count.missing = std::max(0.0, count.expected - lists.work.size());
+  for (const Listed& one : lists.work) ++(one.list % 2 == 0 ? count.forwards : count.backwards);
+}
+
+void RunCoverage::add_up(const std::vector<StepRange>& ranges, std::vector<StepCount> counts) {
+  const bool trains = std::any_of(counts.begin(), counts.end(), [](const StepCount& c) { return c.backwards > 0; });
+  for (size_t s = 0; s < ranges.size(); ++s) {
+    StepCount& count = counts[s];
+    // All forwards of every list and no backward at all: an evaluation between steps that train.
+    if (trains && count.backwards == 0 && count.forwards > 0 && count.forwards >= count.expected_forwards) {
+      ++evaluations_;
+      count.expected = count.forwards, count.missing = 0;
+    }
+    lists_cells_ += count.expected;
+    holes_ += count.missing;
+    timed_ += count.timed;
+    untimed_ += count.untimed;
+    const bool lost = std::binary_search(trace_.lossy_steps.begin(), trace_.lossy_steps.end(), ranges[s].step);
+    if (count.missing > 0 || lost) holed_steps_.push_back(ranges[s].step);
+  }
+  std::sort(holed_steps_.begin(), holed_steps_.end());
+}
+
+// Weight gradients are not counted, because they may be part of whole backwards.
 void RunCoverage::find_holes() {
   const Cells& cells = trace_.cells;
   if (trace_.chunks_are_pieces || has_.empty()) return;
   if (std::find(cells.kind.begin(), cells.kind.end(), CellKind::kForwardBackward) != cells.kind.end()) return;
-  struct Count {
-    double expected = 0, missing = 0, timed = 0, untimed = 0;
-    double forwards = 0, backwards = 0, expected_forwards = 0;  // those in `work`
-  };
   // Other ranks, such as tensor-parallel ones, may have no cells at all.
   std::vector<uint8_t> works(trace_.parts.size(), 0);
   each_cell(cells, [&](size_t i) {
@@ -399,84 +479,18 @@ void RunCoverage::find_holes() {
     const std::atomic_ref works_here(works[cells.part[i]]);
     if (works_here.load(std::memory_order_relaxed) == 0) works_here.store(1, std::memory_order_relaxed);
   });
-  const int32_t chunks = shape_.sizes.chunks;
-  const auto way_of = [&](int32_t chunk) { return ways_ == 2 && chunk == 1 ? 1 : 0; };
-  const auto list_of = [&](const Part& part, int32_t chunk) {
-    return int64_t{std::max(part.dp, 0)} * ways_ + way_of(chunk);
-  };
-  const std::vector<StepRange> ranges = step_ranges(cells);
   bool numbered = false;
   for (size_t i = 0; i < cells.size() && !numbered; ++i)
     numbered = bits_of(cells.kind[i]) != 0 && cells.micro_batch[i] != kUnknown;
-  std::vector<Count> counts(ranges.size());
-  struct Lists {
-    std::vector<Listed> batches, work;  // keyed by replica and way; keyed by part, chunk and kind
-  };
+  const std::vector<StepRange> ranges = step_ranges(cells);
+  std::vector<StepCount> counts(ranges.size());
   Spares<Lists> spares;
   parallel_for(ranges.size(), [&](size_t s) {
     if (ranges[s].step == kUnknown) return;
     const Spares<Lists>::Lent lists(spares);
-    auto& [batches, work] = *lists;
-    batches.clear(), work.clear();
-    Count& count = counts[s];
-    std::unordered_map<int64_t, int32_t> unnumbered;  // number of cells
-    for (size_t i = ranges[s].begin; i < ranges[s].end; ++i) {
-      const uint8_t bit = bits_of(cells.kind[i]) & (kForwards | kBackwards);
-      const Part& part = trace_.parts[cells.part[i]];
-      const int32_t chunk = std::max(cells.chunk[i], 0);
-      if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
-      // What comes first in the model has no input whose gradient could be computed: torch leaves it empty.
-      const bool empty = cells.kind[i] == CellKind::kInputGrad &&
-                         (chunk == 0 ? part.stage == 0 : way_of(chunk) == 1 && part.stage == stages_ - 1);
-      if (cells.end_ns[i] > cells.start_ns[i])
-        ++count.timed;
-      else if (!empty)
-        ++count.untimed;
-      const int64_t group = (int64_t{cells.part[i]} * chunks + chunk) * 2 + (bit == kForwards ? 0 : 1);
-      int32_t number = cells.micro_batch[i];
-      if (number == kUnknown) {
-        // Without any micro-batch numbers, missing ones cannot be determined. Where only some have none, they are
-        // counted.
-        if (!numbered) return;
-        number = unnumbered[group]++;
-      }
-      batches.push_back({list_of(part, chunk), number});
-      work.push_back({group, number});
-    }
-    keep_different(batches);
-    keep_different(work);
-    std::unordered_map<int64_t, double> per_list;  // number of micro-batches
-    for (const Listed& batch : batches) ++per_list[batch.list];
-    for (size_t p = 0; p < trace_.parts.size(); ++p) {
-      const Part& part = trace_.parts[p];
-      if (part.stage == kUnknown || works[p] == 0) continue;
-      for (int32_t chunk = 0; chunk < chunks; ++chunk) {
-        const auto found = per_list.find(list_of(part, chunk));
-        if (found == per_list.end()) continue;
-        const uint8_t has = has_[slot(std::max(part.dp, 0), way_of(chunk), virtual_stage(shape_, part.stage, chunk))];
-        count.expected += found->second * ((has & kForwards) / kForwards + (has & kBackwards) / kBackwards);
-        count.expected_forwards += found->second * ((has & kForwards) / kForwards);
-      }
-    }
-    count.missing = std::max(0.0, count.expected - work.size());
-    for (const Listed& one : work) ++(one.list % 2 == 0 ? count.forwards : count.backwards);
+    if (list_cells(ranges[s], numbered, *lists, counts[s])) count_holes(works, *lists, counts[s]);
   });
-  const auto trains = std::count_if(counts.begin(), counts.end(), [](const Count& c) { return c.backwards > 0; });
-  for (size_t s = 0; s < ranges.size(); ++s) {
-    // All forwards of every list and no backward at all: an evaluation between steps that train.
-    if (trains > 0 && counts[s].backwards == 0 && counts[s].forwards > 0 &&
-        counts[s].forwards >= counts[s].expected_forwards) {
-      ++evaluations_;
-      counts[s].expected = counts[s].forwards, counts[s].missing = 0;
-    }
-    lists_cells_ += counts[s].expected;
-    holes_ += counts[s].missing;
-    timed_ += counts[s].timed;
-    untimed_ += counts[s].untimed;
-    const bool lost = std::binary_search(trace_.lossy_steps.begin(), trace_.lossy_steps.end(), ranges[s].step);
-    if (counts[s].missing > 0 || lost) holed_steps_.push_back(ranges[s].step);
-  }
-  std::sort(holed_steps_.begin(), holed_steps_.end());
+  add_up(ranges, std::move(counts));
 }
 
 Text RunCoverage::why_not_analysed() const {

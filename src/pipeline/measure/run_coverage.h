@@ -77,6 +77,13 @@ class RunCoverage {
   int32_t stages_by_warm_up() const;
   void find_repetitions();
   void find_holes();
+  struct StepCount;
+  struct Lists;
+  int32_t way_of(int32_t chunk) const { return ways_ == 2 && chunk == 1 ? 1 : 0; }
+  int64_t list_of(const Part& part, int32_t chunk) const;
+  bool list_cells(const StepRange& range, bool numbered, Lists& lists, StepCount& count) const;
+  void count_holes(const std::vector<uint8_t>& works, Lists& lists, StepCount& count) const;
+  void add_up(const std::vector<StepRange>& ranges, std::vector<StepCount> counts);
   Text part_note() const;
   Text replicas_note() const;
   Text holes_note() const;  // "" where no rows are missing, and where too many are

@@ -104,8 +104,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   const std::vector<RankFiles>& ranks = *found;
   std::vector<RankPart> parts(ranks.size());
   parallel_for(ranks.size(), [&](size_t r) { parts[r] = read_rank(ranks[r], options); });
-  std::vector<std::vector<StringId>> name_maps(parts.size());
-  std::vector<std::vector<uint8_t>> category_maps(parts.size());
+  std::vector<NameMap> maps(parts.size());
   std::optional<Error> first_error;
   for (size_t r = 0; r < parts.size(); ++r) {
     RankPart& part = parts[r];
@@ -116,12 +115,12 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                             part.error->where);
       continue;
     }
-    adopt_names(part.names, trace, name_maps[r], category_maps[r]);
+    maps[r] = adopt_names(part.names, trace);
     part.names = {};
   }
   say_missing_tables(parts, trace.diagnostics);
   parallel_for(parts.size(), [&](size_t r) {
-    if (!parts[r].error) rename_part(name_maps[r], category_maps[r], parts[r].part);
+    if (!parts[r].error) rename_part(maps[r], parts[r].part);
   });
   for (RankPart& part : parts)
     if (!part.error) trace.parts.push_back(std::move(part.part));

@@ -90,10 +90,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     TraceFile& file = files[k];
     trace.diagnostics.merge(file.notes);
     file.part.rank = static_cast<int32_t>(ranks[k]);
-    std::vector<StringId> names;
-    std::vector<uint8_t> categories;
-    adopt_names(file.names, trace, names, categories);
-    rename_part(names, categories, file.part);
+    rename_part(adopt_names(file.names, trace), file.part);
     trace.parts.push_back(std::move(file.part));
   }
   number_machines(trace);

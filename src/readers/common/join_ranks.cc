@@ -16,11 +16,9 @@ void join_part(Trace& trace, Trace& one) {
   FileNames names;
   for (uint32_t id = 0; id < one.names.size(); ++id) names.names.emplace_back(one.names.text(id));
   names.categories = std::move(one.categories);
-  std::vector<StringId> name_map;
-  std::vector<uint8_t> category_map;
-  adopt_names(names, trace, name_map, category_map);
+  const NameMap map = adopt_names(names, trace);
   for (Part& own : one.parts) {
-    rename_part(name_map, category_map, own);
+    rename_part(map, own);
     trace.parts.push_back(std::move(own));
   }
   trace.diagnostics.merge(one.diagnostics);

@@ -303,33 +303,32 @@ void relate_slices(const FileNames& names, const std::vector<uint32_t>& external
   Finisher(names, part, external_id, how).run();
 }
 
-void adopt_names(const FileNames& names, Trace& trace, std::vector<StringId>& name_map,
-                 std::vector<uint8_t>& category_map) {
-  name_map.clear();
-  for (const std::string& name : names.names) name_map.push_back(trace.names.intern(name));
-  category_map.clear();
+NameMap adopt_names(const FileNames& names, Trace& trace) {
+  NameMap map;
+  for (const std::string& name : names.names) map.names.push_back(trace.names.intern(name));
   for (const CategoryInfo& category : names.categories) {
     const auto known = std::find_if(trace.categories.begin(), trace.categories.end(),
                                     [&](const CategoryInfo& c) { return c.text == category.text; });
     const size_t at = known - trace.categories.begin();
     if (known == trace.categories.end() && at <= kMaxCategories)
       trace.categories.push_back(at < kMaxCategories ? category : CategoryInfo{"(more categories)", Category::kOther});
-    category_map.push_back(static_cast<uint8_t>(std::min(at, trace.categories.size() - 1)));
+    map.categories.push_back(static_cast<uint8_t>(std::min(at, trace.categories.size() - 1)));
   }
+  return map;
 }
 
-void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_t>& category_map, Part& part) {
-  for (StringId& id : part.slices.name_id) id = name_map[id];
-  for (uint8_t& id : part.slices.category_id) id = category_map[id];
-  for (Mark& mark : part.marks) mark.name = name_map[mark.name];
-  map_texts(part.collectives, name_map);
-  map_texts(part.inputs, name_map);
-  map_texts(part.kernels, name_map);
-  map_texts(part.stacks, name_map);
-  map_texts(part.ranges, name_map);
-  map_texts(part.transfers, name_map);
-  map_texts(part.tasks, name_map);
-  map_texts(part.graph_nodes, name_map);
+void rename_part(const NameMap& map, Part& part) {
+  for (StringId& id : part.slices.name_id) id = map.names[id];
+  for (uint8_t& id : part.slices.category_id) id = map.categories[id];
+  for (Mark& mark : part.marks) mark.name = map.names[mark.name];
+  map_texts(part.collectives, map.names);
+  map_texts(part.inputs, map.names);
+  map_texts(part.kernels, map.names);
+  map_texts(part.stacks, map.names);
+  map_texts(part.ranges, map.names);
+  map_texts(part.transfers, map.names);
+  map_texts(part.tasks, map.names);
+  map_texts(part.graph_nodes, map.names);
 }
 
 void shift_part(Part& part, int64_t by_ns) {

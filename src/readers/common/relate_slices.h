@@ -47,13 +47,17 @@ LaneKind lane_kind(const Lane& lane, CategoryAt category) {
   return LaneKind::kOther;
 }
 
-// Adds a file's names and categories to the trace. `name_map` and `category_map` then lead from the file's ids to the
-// trace's. To be called for one rank after another, in ascending order.
-void adopt_names(const FileNames& names, Trace& trace, std::vector<StringId>& name_map,
-                 std::vector<uint8_t>& category_map);
+// Leads from a file's ids of names and categories to the trace's.
+struct NameMap {
+  std::vector<StringId> names;
+  std::vector<uint8_t> categories;
+};
+
+// Adds a file's names and categories to the trace. To be called for one rank after another, in ascending order.
+NameMap adopt_names(const FileNames& names, Trace& trace);
 
 // Replaces the part's ids by the trace's; several parts can be done at once.
-void rename_part(const std::vector<StringId>& name_map, const std::vector<uint8_t>& category_map, Part& part);
+void rename_part(const NameMap& map, Part& part);
 
 // Adds `by_ns` to every time of a part.
 void shift_part(Part& part, int64_t by_ns);

@@ -24,9 +24,8 @@ struct Series {
   int64_t count = 0;
 };
 
-// All columns but names, times of cells, counters and diagnostics, which are flattened before.
 template <class Io>
-void columns(Io& io, Trace& trace) {
+void run_columns(Io& io, Trace& trace) {
   io.value("trace.format", trace.format);
   io.value("trace.writer", trace.writer);
   io.value("trace.description", trace.description);
@@ -37,8 +36,10 @@ void columns(Io& io, Trace& trace) {
   io.value("trace.numbers_messages_per_rank", trace.numbers_messages_per_rank);
   io.value("trace.device_family", trace.device_family);
   rows(io, "categories", trace.categories, member("text", &CategoryInfo::text), member("kind", &CategoryInfo::kind));
+}
 
-  Part& part = trace.parts[0];
+template <class Io>
+void part_columns(Io& io, Part& part) {
   io.value("part.rank", part.rank);
   io.value("part.machine", part.machine);
   io.value("part.device", part.device);
@@ -53,8 +54,10 @@ void columns(Io& io, Trace& trace) {
   io.list("part.streams", part.streams);
   rows(io, "lanes", part.lanes, member("name", &Lane::name), member("begin", &Lane::begin), member("end", &Lane::end),
        member("kind", &Lane::kind), member("pid", &Lane::pid), member("tid", &Lane::tid));
+}
 
-  Slices& s = part.slices;
+template <class Io>
+void slice_columns(Io& io, Slices& s) {
   io.list("slices.start_ns", s.start_ns);
   io.list("slices.dur_ns", s.dur_ns);
   io.list("slices.name", s.name_id);
@@ -68,7 +71,11 @@ void columns(Io& io, Trace& trace) {
   io.list("slices.step", s.step);
   io.list("slices.category", s.category_id);
   io.list("slices.kernel_class", s.kernel_class);
+}
 
+// What readers found beside slices.
+template <class Io>
+void fact_columns(Io& io, Part& part) {
   rows(io, "files", part.files, member("path", &SourceRef::path), member("first_offset", &SourceRef::first_offset),
        member("first_index", &SourceRef::first_index), member("size_bytes", &SourceRef::size_bytes),
        member("modified_ns", &SourceRef::modified_ns));
@@ -92,6 +99,11 @@ void columns(Io& io, Trace& trace) {
        member("notify", &T::notify), member("plane", &T::plane), member("src_rank", &T::src_rank),
        member("dst_rank", &T::dst_rank));
   rows(io, "metadata", part.metadata, member("key", &MetaField::key), member("json", &MetaField::json));
+}
+
+// Sums that a profiler wrote itself.
+template <class Io>
+void summary_columns(Io& io, Part& part) {
   using S = StepSummary;
   rows(io, "step_summaries", part.step_summaries, member("step", &S::step), member("computing_ns", &S::computing_ns),
        member("communication_ns", &S::communication_ns), member("overlapped_ns", &S::overlapped_ns),
@@ -104,7 +116,17 @@ void columns(Io& io, Trace& trace) {
        member("group", &L::group), member("type", &L::type), member("transport", &L::transport),
        member("src_rank", &L::src_rank), member("dst_rank", &L::dst_rank), member("bytes", &L::bytes),
        member("transit_ns", &L::transit_ns));
+}
 
+// All columns but names, times of cells, counters and diagnostics, which are flattened before.
+template <class Io>
+void columns(Io& io, Trace& trace) {
+  run_columns(io, trace);
+  Part& part = trace.parts[0];
+  part_columns(io, part);
+  slice_columns(io, part.slices);
+  fact_columns(io, part);
+  summary_columns(io, part);
   Cells& cells = trace.cells;
   io.list("cells.step", cells.step);
   io.list("cells.kind", cells.kind);

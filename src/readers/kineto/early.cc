@@ -33,8 +33,7 @@ Trace empty_trace() {
 }
 
 // Makes a rank of the rows so far, with the ids of the trace.
-Part part_of_rows(const rows::FileRows& rows, const std::vector<StringId>& name_map,
-                  const std::vector<uint8_t>& category_map) {
+Part part_of_rows(const rows::FileRows& rows, const NameMap& map) {
   Part part;
   part.source = rows.path;
   part.event_count = std::max<int64_t>(1, rows.rest.event_count);
@@ -53,8 +52,8 @@ Part part_of_rows(const rows::FileRows& rows, const std::vector<StringId>& name_
       const size_t i = next[row.thread]++;
       if (__builtin_add_overflow(row.start_ns, base_ns, &s.start_ns[i])) s.start_ns[i] = row.start_ns;
       s.dur_ns[i] = row.dur_ns;
-      s.name_id[i] = name_map[row.name];
-      s.category_id[i] = category_map[row.category];
+      s.name_id[i] = map.names[row.name];
+      s.category_id[i] = map.categories[row.category];
     }
   rows::name_lanes(rows, part.lanes);
   return part;
@@ -78,7 +77,7 @@ void put_in_order(const std::vector<CategoryInfo>& categories, Lane& lane, Slice
   lane.kind = lane_kind(lane, [&](size_t i) { return categories[s.category_id[i]].kind; });
 }
 
-Part copy_of(const Part& from, const std::vector<StringId>& name_map, const std::vector<uint8_t>& category_map) {
+Part copy_of(const Part& from, const NameMap& map) {
   Part part;
   part.source = from.source;
   part.machine_name = from.machine_name;
@@ -90,7 +89,7 @@ Part copy_of(const Part& from, const std::vector<StringId>& name_map, const std:
   s.name_id = from.slices.name_id;
   s.category_id = from.slices.category_id;
   s.kernel_class = from.slices.kernel_class;
-  rename_part(name_map, category_map, part);
+  rename_part(map, part);
   return part;
 }
 
@@ -107,10 +106,7 @@ bool EarlyShow::is_due() {
 void EarlyShow::offer_rows(const rows::FileRows& rows) {
   if (!take_ || rows.row_count == 0 || !is_due() || rows.dictionaries.names.size() > kMaxNames) return;
   Trace trace = empty_trace();
-  std::vector<StringId> name_map;
-  std::vector<uint8_t> category_map;
-  adopt_names(rows::names_of(rows), trace, name_map, category_map);
-  Part part = part_of_rows(rows, name_map, category_map);
+  Part part = part_of_rows(rows, adopt_names(rows::names_of(rows), trace));
   parallel_for(part.lanes.size(), [&](size_t l) { put_in_order(trace.categories, part.lanes[l], part.slices); });
   classify(trace.categories, trace.names, part.slices);
   trace.clock = ClockState::kShared;
@@ -144,10 +140,7 @@ void EarlyShow::offer_file(Done file) {
   for (const auto& [rank, k] : order) {
     // If several files have one rank, only the first is shown.
     if (!trace.parts.empty() && trace.parts.back().rank == rank) continue;
-    std::vector<StringId> name_map;
-    std::vector<uint8_t> category_map;
-    adopt_names(*files[k].names, trace, name_map, category_map);
-    trace.parts.push_back(copy_of(*files[k].part, name_map, category_map));
+    trace.parts.push_back(copy_of(*files[k].part, adopt_names(*files[k].names, trace)));
     trace.parts.back().rank = rank;
   }
   if (trace.parts.size() == 1) trace.clock = ClockState::kShared;

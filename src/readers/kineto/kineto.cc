@@ -379,14 +379,13 @@ void join_ranks(std::vector<File> files, const Usable& usable, const std::vector
     }
     parts.emplace_back(rank, join_files(facts, thread_count()));
   }
-  std::vector<std::vector<StringId>> name_maps(parts.size());
-  std::vector<std::vector<uint8_t>> category_maps(parts.size());
+  std::vector<NameMap> maps(parts.size());
   for (size_t p = 0; p < parts.size(); ++p) {
     trace.diagnostics.merge(parts[p].second.notes);
-    adopt_names(parts[p].second.names, trace, name_maps[p], category_maps[p]);
+    maps[p] = adopt_names(parts[p].second.names, trace);
     parts[p].second.names = {};
   }
-  parallel_for(parts.size(), [&](size_t p) { rename_part(name_maps[p], category_maps[p], parts[p].second.part); });
+  parallel_for(parts.size(), [&](size_t p) { rename_part(maps[p], parts[p].second.part); });
   for (auto& [rank, file] : parts) {
     if (file.error) {
       report_unusable(trace, file.path, file.error->what);

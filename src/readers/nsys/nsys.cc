@@ -111,38 +111,71 @@ void number_ranks(std::vector<Placed>& all, const std::vector<Report>& reports, 
   if (all.size() > 1) notes.add(problem::nsys_ranks_by_device, {reports.front().path});
 }
 
-Result<Trace> read(const Source& source, const ReadOptions& options) {
-  Trace trace;
-  trace.format = "nsys";
-  trace.categories.push_back({"", Category::kOther});
-  std::vector<std::string> paths;
-  std::vector<int64_t> sizes;
+// Reports of one host share its monotonic clock, which is surer than the epoch that each looked up for itself.
+bool on_one_clock(const std::vector<Report>& reports) {
+  if (reports.size() == 1) return true;
+  return std::all_of(reports.begin(), reports.end(), [&](const Report& report) {
+    return !report.host.empty() && report.host == reports.front().host && report.system_ns >= 0 &&
+           !report.is_normalized;
+  });
+}
+
+void add_parts(std::vector<Placed>& all, const std::vector<Report>& reports, Trace& trace) {
+  const bool shared = on_one_clock(reports);
+  trace.clock = shared ? ClockState::kShared : ClockState::kUnaligned;
+  std::vector<NameMap> maps(all.size());
+  for (size_t i = 0; i < all.size(); ++i) {
+    ProcessPart& process = *all[i].process;
+    trace.diagnostics.merge(process.notes);
+    process.part.rank = static_cast<int32_t>(all[i].rank);
+    maps[i] = adopt_names(process.names, trace);
+    process.names = {};
+  }
+  const Report& first = reports.front();
+  parallel_for(all.size(), [&](size_t i) {
+    rename_part(maps[i], all[i].process->part);
+    const Report& report = *all[i].report;
+    if (shared && reports.size() > 1)
+      shift_part(all[i].process->part, (first.utc_ns - report.utc_ns) + (report.system_ns - first.system_ns));
+  });
+  for (Placed& one : all) trace.parts.push_back(std::move(one.process->part));
+}
+
+// The reports of the folder; what else lies there is noted.
+std::vector<const SourceFile*> choose_reports(const Source& source, Progress* progress, Diagnostics& notes) {
+  std::vector<const SourceFile*> chosen;
   for (size_t i = 0; i < source.files.size(); ++i) {
     const SourceFile& file = source.files[i];
     if (is_ours(source, i)) {
-      paths.push_back(file.path);
-      sizes.push_back(file.size_bytes);
-      if (options.progress) options.progress->expect(file.size_bytes);
+      chosen.push_back(&file);
+      if (progress) progress->expect(file.size_bytes);
     } else if (file.path.ends_with(".nsys-rep") || file.path.ends_with(".qdrep")) {
       const std::string stem = file.path.substr(0, file.path.rfind('.'));
       const bool exported = std::any_of(source.files.begin(), source.files.end(),
                                         [&](const SourceFile& other) { return other.path == stem + ".sqlite"; });
-      if (!exported) trace.diagnostics.add(problem::nsys_not_exported, {file.path});
+      if (!exported) notes.add(problem::nsys_not_exported, {file.path});
     } else {
-      trace.diagnostics.add(problem::nsys_unusable_file.as(file.given ? Severity::kLoss : Severity::kInfo),
-                            {file.path});
+      notes.add(problem::nsys_unusable_file.as(file.given ? Severity::kLoss : Severity::kInfo), {file.path});
     }
   }
+  return chosen;
+}
+
+Result<Trace> read(const Source& source, const ReadOptions& options) {
+  Trace trace;
+  trace.format = "nsys";
+  trace.categories.push_back({"", Category::kOther});
+  const std::vector<const SourceFile*> chosen = choose_reports(source, options.progress, trace.diagnostics);
   std::vector<Report> reports;
   const auto read_one = [&](size_t k) {
-    Result<Report> report = read_report(paths[k]);
-    if (options.progress) options.progress->add(sizes[k]);
+    Result<Report> report = read_report(chosen[k]->path);
+    if (options.progress) options.progress->add(chosen[k]->size_bytes);
     return report;
   };
   const auto first_error = read_files(
-      paths.size(), read_one, [&](size_t, Report report) { reports.push_back(std::move(report)); },
+      chosen.size(), read_one, [&](size_t, Report report) { reports.push_back(std::move(report)); },
       [&](size_t k, const Error& error) {
-        trace.diagnostics.add(problem::nsys_unusable_report, Args().set("why", error_text(error)), {paths[k]});
+        trace.diagnostics.add(problem::nsys_unusable_report, Args().set("why", error_text(error)), {chosen[k]->path});
       });
   if (reports.empty())
     return nothing_read(first_error, source, "no SQLite export of Nsight Systems here",
@@ -157,31 +190,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   number_ranks(all, reports, trace.diagnostics);
   std::stable_sort(all.begin(), all.end(), [](const Placed& a, const Placed& b) { return a.rank < b.rank; });
 
-  // Reports of one host share its monotonic clock, which is surer than the epoch that each looked up for itself.
-  bool shared = true;
-  for (const Report& report : reports)
-    shared = shared && (reports.size() == 1 || (!report.host.empty() && report.host == reports.front().host &&
-                                                report.system_ns >= 0 && !report.is_normalized));
-  trace.clock = shared ? ClockState::kShared : ClockState::kUnaligned;
-  std::vector<std::vector<StringId>> name_maps(all.size());
-  std::vector<std::vector<uint8_t>> category_maps(all.size());
-  for (size_t i = 0; i < all.size(); ++i) {
-    ProcessPart& process = *all[i].process;
-    trace.diagnostics.merge(process.notes);
-    process.part.rank = static_cast<int32_t>(all[i].rank);
-    adopt_names(process.names, trace, name_maps[i], category_maps[i]);
-    process.names = {};
-  }
-  parallel_for(all.size(), [&](size_t i) {
-    Part& part = all[i].process->part;
-    rename_part(name_maps[i], category_maps[i], part);
-    const Report& report = *all[i].report;
-    if (!shared || reports.size() == 1) return;
-    const Report& first = reports.front();
-    const int64_t by = (first.utc_ns - report.utc_ns) + (report.system_ns - first.system_ns);
-    shift_part(part, by);
-  });
-  for (Placed& one : all) trace.parts.push_back(std::move(one.process->part));
+  add_parts(all, reports, trace);
   number_machines(trace);
   trace.writer = "Nsight Systems" + (reports.front().version.empty() ? "" : " " + reports.front().version);
   trace.description = counted(trace.parts.size(), "process", "processes") + " of " +

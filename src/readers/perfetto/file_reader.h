@@ -61,6 +61,35 @@ struct FileResult {
 // `size_bytes`: of the file, as a hint.
 Result<FileResult> read_file(const std::string& path, int64_t size_bytes, Progress* progress);
 
+struct Packet {
+  uint64_t timestamp = 0, clock = 0, machine = 0, flags = 0;
+  uint32_t sequence = 0, payload = 0;
+  bool has_time = false, has_clock = false, has_sequence = false, dropped = false, is_first = false;
+  std::string_view body, interned, defaults;
+  int64_t offset = 0;
+};
+struct TrackEvent {
+  uint64_t type = 0, track = 0, counter = 0;
+  uint32_t name = 0;
+  uint16_t category = 0;
+  bool has_track = false, has_counter = false, has_double = false;
+  int64_t delta_us = 0, absolute_us = 0, thread_time_us = 0, thread_instructions = 0;
+  bool has_delta = false, has_absolute = false, has_thread_time = false, has_thread_instructions = false;
+  double counter_double = 0;
+  std::string_view legacy;
+  std::vector<std::string_view> annotations, gpu_correlations;
+  struct FlowId {
+    uint64_t id;
+    bool ends;
+  };
+  std::vector<FlowId> flows;
+  std::vector<uint64_t> extra_tracks, extra_double_tracks;
+  std::vector<int64_t> extra_values;
+  std::vector<double> extra_doubles;
+  bool is_plain = true;  // nothing was set but type, track, name, category and annotations
+  void clear();
+};
+
 class FileReader {
  public:
   // `book` holds snapshots of an earlier reading of the same file; null at first.
@@ -72,34 +101,6 @@ class FileReader {
   Result<FileResult> finish();
 
  private:
-  struct Packet {
-    uint64_t timestamp = 0, clock = 0, machine = 0, flags = 0;
-    uint32_t sequence = 0, payload = 0;
-    bool has_time = false, has_clock = false, has_sequence = false, dropped = false, is_first = false;
-    std::string_view body, interned, defaults;
-    int64_t offset = 0;
-  };
-  struct TrackEvent {
-    uint64_t type = 0, track = 0, counter = 0;
-    uint32_t name = 0;
-    uint16_t category = 0;
-    bool has_track = false, has_counter = false, has_double = false;
-    int64_t delta_us = 0, absolute_us = 0, thread_time_us = 0, thread_instructions = 0;
-    bool has_delta = false, has_absolute = false, has_thread_time = false, has_thread_instructions = false;
-    double counter_double = 0;
-    std::string_view legacy;
-    std::vector<std::string_view> annotations, gpu_correlations;
-    struct FlowId {
-      uint64_t id;
-      bool ends;
-    };
-    std::vector<FlowId> flows;
-    std::vector<uint64_t> extra_tracks, extra_double_tracks;
-    std::vector<int64_t> extra_values;
-    std::vector<double> extra_doubles;
-    bool is_plain = true;  // nothing was set but type, track, name, category and annotations
-    void clear();
-  };
   struct Legacy {
     char phase = 0;
     uint32_t name = 0;

@@ -197,6 +197,69 @@ std::string describe(const Trace& trace, size_t files) {
   return out;
 }
 
+// Files of the folder that are not read here.
+void note_others(const Source& source, const PerfettoFiles& sorted, const std::vector<size_t>& chosen,
+                 Diagnostics& notes) {
+  const auto among = [](const std::vector<size_t>& list, size_t i) {
+    return std::find(list.begin(), list.end(), i) != list.end();
+  };
+  for (size_t i = 0; i < source.files.size(); ++i) {
+    if (among(chosen, i)) continue;
+    if (among(sorted.json_twins, i))
+      notes.add(problem::pftrace_json_twin, {source.files[i].path});
+    else if (source.files[i].given)
+      notes.add(problem::pftrace_unusable_file_foreign, {source.files[i].path});
+  }
+}
+
+// Makes the trace's parts of the ranks in the files.
+void build_parts(std::vector<FileResult>& files, Trace& trace) {
+  const std::vector<Placed> placed = place(files, trace.diagnostics);
+  std::vector<Part> parts(placed.size());
+  std::vector<FileNames> names(placed.size());
+  std::vector<Diagnostics> notes(placed.size());
+  parallel_for(placed.size(), [&](size_t i) {
+    FileResult& file = files[placed[i].file];
+    RankRows& rank = file.ranks[placed[i].part];
+    rows::fit_durations(rank.rows);
+    names[i] = rows::build_part(std::move(rank.rows), file.shift_ns, parts[i], notes[i], kFormat);
+    parts[i].rank = static_cast<int32_t>(placed[i].rank);
+    parts[i].source = file.path;
+    parts[i].machine_name = rank.machine;
+    if (!file.is_own) rows::find_device(parts[i]);
+  });
+  std::vector<NameMap> maps(parts.size());
+  for (size_t i = 0; i < parts.size(); ++i) {
+    maps[i] = adopt_names(names[i], trace);
+    names[i] = {};
+    trace.diagnostics.merge(notes[i]);
+  }
+  parallel_for(parts.size(), [&](size_t i) {
+    rename_part(maps[i], parts[i]);
+    if (files[placed[i].file].is_own) launch_by_arrows(trace, parts[i]);
+  });
+  trace.parts = std::move(parts);
+}
+
+// What the files say of their clocks, and our own exporter of the run.
+void read_clocks(const std::vector<FileResult>& files, Trace& trace) {
+  const std::vector<std::string_view> lines = split(files[0].clocks, '\n');
+  const bool all_dated = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_dated; });
+  const bool own = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_own; });
+  if (files.size() == 1) {
+    const bool shared = !own || lines[0] == perfetto::kClocksShared;
+    trace.clock = shared                                 ? ClockState::kShared
+                  : lines[0] == perfetto::kClocksPerRank ? ClockState::kPerRank
+                                                         : ClockState::kUnaligned;
+  } else if (all_dated) {
+    trace.clock = ClockState::kUnaligned;
+  } else {
+    trace.clock = ClockState::kPerRank;
+    trace.diagnostics.add(problem::pftrace_no_common_clock);
+  }
+  if (own) read_run_facts(lines, trace);
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   const PerfettoFiles sorted = perfetto_files(source);
   std::vector<size_t> chosen = sorted.ours;
@@ -220,63 +283,15 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
         trace.diagnostics.add(problem::pftrace_unusable_file, Args().set("why", error_text(error)),
                               {source.files[chosen[k]].path});
       });
-  for (size_t i = 0; i < source.files.size(); ++i) {
-    if (std::find(chosen.begin(), chosen.end(), i) != chosen.end()) continue;
-    if (std::find(sorted.json_twins.begin(), sorted.json_twins.end(), i) != sorted.json_twins.end())
-      trace.diagnostics.add(problem::pftrace_json_twin, {source.files[i].path});
-    else if (source.files[i].given)
-      trace.diagnostics.add(problem::pftrace_unusable_file_foreign, {source.files[i].path});
-  }
+  note_others(source, sorted, chosen, trace.diagnostics);
   if (files.empty())
     return nothing_read(first_error, source, "no Perfetto trace among these files",
                         "a Perfetto trace is called .pftrace or .perfetto-trace; .json is read by kineto");
-
-  const std::vector<Placed> placed = place(files, trace.diagnostics);
-  std::vector<Part> parts(placed.size());
-  std::vector<FileNames> names(placed.size());
-  std::vector<Diagnostics> notes(placed.size());
-  parallel_for(placed.size(), [&](size_t i) {
-    FileResult& file = files[placed[i].file];
-    RankRows& rank = file.ranks[placed[i].part];
-    rows::fit_durations(rank.rows);
-    names[i] = rows::build_part(std::move(rank.rows), file.shift_ns, parts[i], notes[i], kFormat);
-    parts[i].rank = static_cast<int32_t>(placed[i].rank);
-    parts[i].source = file.path;
-    parts[i].machine_name = rank.machine;
-    if (!file.is_own) rows::find_device(parts[i]);
-  });
-  std::vector<std::vector<StringId>> name_maps(parts.size());
-  std::vector<std::vector<uint8_t>> category_maps(parts.size());
-  for (size_t i = 0; i < parts.size(); ++i) {
-    adopt_names(names[i], trace, name_maps[i], category_maps[i]);
-    names[i] = {};
-    trace.diagnostics.merge(notes[i]);
-  }
-  parallel_for(parts.size(), [&](size_t i) {
-    rename_part(name_maps[i], category_maps[i], parts[i]);
-    if (files[placed[i].file].is_own) launch_by_arrows(trace, parts[i]);
-  });
-  trace.parts = std::move(parts);
+  build_parts(files, trace);
   add_cells(files, trace);
   if (trace.parts.empty())
     return Error{ErrorCode::kBadInput, "nothing in these Perfetto traces says which rank it is", {files[0].path}, ""};
-
-  const std::vector<std::string_view> said = split(files[0].clocks, '\n');
-  const bool one_clock = files.size() == 1;
-  const bool all_dated = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_dated; });
-  const bool own = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_own; });
-  if (one_clock) {
-    const bool shared = !own || said[0] == perfetto::kClocksShared;
-    trace.clock = shared                                ? ClockState::kShared
-                  : said[0] == perfetto::kClocksPerRank ? ClockState::kPerRank
-                                                        : ClockState::kUnaligned;
-  } else if (all_dated) {
-    trace.clock = ClockState::kUnaligned;
-  } else {
-    trace.clock = ClockState::kPerRank;
-    trace.diagnostics.add(problem::pftrace_no_common_clock);
-  }
-  if (own) read_run_facts(said, trace);
+  read_clocks(files, trace);
   number_machines(trace);
   say_losses(trace, files, trace.diagnostics);
   trace.description = describe(trace, files.size());

@@ -37,10 +37,8 @@ inline bool length(const char*& at, const char* end, std::string_view& out) {
   return true;
 }
 
-}  // namespace
-
-bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
-  Packet p;
+// Reads a packet that has one track event, and nothing that plain events lack. False: it is for the general reader.
+inline bool read_packet(std::string_view bytes, Packet& p) {
   const char* at = bytes.data();
   const char* end = at + bytes.size();
   uint64_t key = 0, value = 0;
@@ -71,20 +69,21 @@ bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
       default: return false;
     }
   }
-  if (p.payload == 0 || !p.has_time || !p.has_sequence || (p.flags & kStateCleared) != 0) return false;
-  Sequence& s = sequence_of(p.sequence);
-  if ((p.flags & kNeedsState) != 0 && !s.valid) return false;
+  return p.payload != 0 && p.has_time && p.has_sequence && (p.flags & kStateCleared) == 0;
+}
 
-  TrackEvent& e = event_;
+// The same of the event in it, whose name and category the sequence knows by number.
+inline bool read_event(std::string_view body, const Sequence& s, TrackEvent& e) {
   if (!e.is_plain) e.clear();
   e.type = e.track = 0;
   e.name = 0;
   e.category = 0;
   e.has_track = false;
   e.annotations.clear();
+  const char* at = body.data();
+  const char* end = at + body.size();
+  uint64_t key = 0, value = 0;
   std::string_view annotation;
-  at = p.body.data();
-  end = at + p.body.size();
   while (at != end) {
     if (!number(at, end, key)) return false;
     switch (key) {
@@ -110,7 +109,17 @@ bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
       default: return false;
     }
   }
-  if (e.type != kBegin && e.type != kEnd) return false;
+  return e.type == kBegin || e.type == kEnd;
+}
+
+}  // namespace
+
+bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
+  Packet p;
+  if (!read_packet(bytes, p)) return false;
+  Sequence& s = sequence_of(p.sequence);
+  if ((p.flags & kNeedsState) != 0 && !s.valid) return false;
+  if (!read_event(p.body, s, event_)) return false;
   p.offset = offset;
   ++packets_;
   s.seen = true;
@@ -118,7 +127,7 @@ bool FileReader::plain_event(std::string_view bytes, int64_t offset) {
   if (!time_of(p, s, time)) return true;
   const uint32_t track = track_of_event(p, s);
   if (track >= kMaxTracks) return true;
-  if (e.type == kBegin)
+  if (event_.type == kBegin)
     begin_slice(p, s, time, track);
   else
     end_slice(p, s, time, track);

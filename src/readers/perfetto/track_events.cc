@@ -33,7 +33,7 @@ void fixed_numbers(const ProtoScan& scan, Use use) {
 
 }  // namespace
 
-void FileReader::TrackEvent::clear() {
+void TrackEvent::clear() {
   is_plain = true;
   type = track = counter = 0;
   name = 0;

@@ -174,10 +174,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
     Part& part = one.process->part;
     trace.diagnostics.merge(one.process->notes);
     part.rank = static_cast<int32_t>(one.rank);
-    std::vector<StringId> names;
-    std::vector<uint8_t> categories;
-    adopt_names(one.process->names, trace, names, categories);
-    rename_part(names, categories, part);
+    rename_part(adopt_names(one.process->names, trace), part);
     trace.parts.push_back(std::move(part));
   }
   trace.clock = hosts.size() == 1 ? ClockState::kShared : ClockState::kUnaligned;

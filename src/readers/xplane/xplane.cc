@@ -58,6 +58,36 @@ Error filtered(const std::string& path) {
                "its numbers are gone; copy the original as it is (binary, not as text)"};
 }
 
+// Makes a part of each device, hosts in the order of their names, and returns how many rows there are.
+size_t add_parts(std::vector<HostFile>& files, Trace& trace) {
+  std::stable_sort(files.begin(), files.end(), [](const HostFile& a, const HostFile& b) {
+    return a.host != b.host ? natural_less(a.host, b.host) : natural_less(a.path, b.path);
+  });
+  std::vector<DevicePart*> parts;
+  int64_t shared = 0;
+  for (HostFile& file : files) {
+    shared += file.shared_host;
+    if (file.host.empty()) file.host = file_name(file.path).substr(0, file_name(file.path).find(".xplane.pb"));
+    for (DevicePart& part : file.parts) {
+      part.part.machine_name = file.host;
+      parts.push_back(&part);
+    }
+  }
+  if (shared > 0) trace.diagnostics.add(problem::xplane_shared_host, {files.front().path}, shared);
+  size_t rows = 0;
+  for (uint32_t i = 0; i < parts.size(); ++i) {
+    Part& part = parts[i]->part;
+    part.rank = i;
+    part.source = part.source.empty() ? files.front().path : part.source;
+    trace.diagnostics.merge(parts[i]->notes);
+    rename_part(adopt_names(parts[i]->names, trace), part);
+    rows += part.slices.size();
+    for (const CounterSeries& series : part.counters) rows += series.time_ns.size();
+    trace.parts.push_back(std::move(part));
+  }
+  return rows;
+}
+
 Result<Trace> read(const Source& source, const ReadOptions& options) {
   Trace trace;
   trace.format = "xplane";
@@ -89,37 +119,8 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
   if (files.empty())
     return nothing_read(first_error, source, "no profile of XLA here",
                         "name the folder of a run (LOG/plugins/profile/TIME) or a HOST.xplane.pb");
-  std::stable_sort(files.begin(), files.end(), [](const HostFile& a, const HostFile& b) {
-    return a.host != b.host ? natural_less(a.host, b.host) : natural_less(a.path, b.path);
-  });
+  const size_t rows = add_parts(files, trace);
   if (!files.front().writer.empty()) trace.writer += ", " + files.front().writer;
-  std::vector<DevicePart*> parts;
-  int64_t shared = 0;
-  bool undated = false;
-  for (HostFile& file : files) {
-    shared += file.shared_host;
-    undated |= !file.is_dated;
-    if (file.host.empty()) file.host = file_name(file.path).substr(0, file_name(file.path).find(".xplane.pb"));
-    for (DevicePart& part : file.parts) {
-      part.part.machine_name = file.host;
-      parts.push_back(&part);
-    }
-  }
-  if (shared > 0) trace.diagnostics.add(problem::xplane_shared_host, {files.front().path}, shared);
-  size_t rows = 0;
-  for (uint32_t i = 0; i < parts.size(); ++i) {
-    Part& part = parts[i]->part;
-    part.rank = i;
-    part.source = part.source.empty() ? files.front().path : part.source;
-    trace.diagnostics.merge(parts[i]->notes);
-    std::vector<StringId> names;
-    std::vector<uint8_t> categories;
-    adopt_names(parts[i]->names, trace, names, categories);
-    rename_part(names, categories, part);
-    rows += part.slices.size();
-    for (const CounterSeries& series : part.counters) rows += series.time_ns.size();
-    trace.parts.push_back(std::move(part));
-  }
   for (const size_t i : chosen)
     if (rows == 0 && was_filtered_as_text(source.head(i))) return filtered(source.files[i].path);
   if (rows == 0)
@@ -127,6 +128,7 @@ Result<Trace> read(const Source& source, const ReadOptions& options) {
                  "this profile of XLA has planes, and no events in them",
                  {files.front().path},
                  "was anything running between start_trace and stop_trace?"};
+  const bool undated = std::any_of(files.begin(), files.end(), [](const HostFile& file) { return !file.is_dated; });
   trace.clock = files.size() == 1 ? ClockState::kShared : undated ? ClockState::kPerRank : ClockState::kUnaligned;
   const bool one_host = files.size() == 1;
   const ClockState clock = trace.clock;
