@@ -1,9 +1,10 @@
 """Runs the whole-program tests in two processes and prints one closing line with the counts.
 
-run.py [PART-OF-A-NAME…] [--times] [--bytes]
+run.py [PART-OF-A-NAME…] [--times] [--bytes | --conclusions]
 
 --times also prints the processor time of each file and its longest tests, the longest first. --bytes is for a program under sanitizers: it
-leaves out the files that ask what is concluded from rows that were read well (docs/decisions/quick-builds.md says why).
+leaves out the files that ask what is concluded from rows that were read well. --conclusions leaves out what --bytes runs, but for the files
+that ask more of a program without sanitizers (docs/decisions/quick-builds.md says why).
 """
 import concurrent.futures
 import os
@@ -50,11 +51,17 @@ def run(path, timed=False):
     return path.name, os.waitstatus_to_exitcode(status), text, used.ru_utime + used.ru_stime
 
 
+def belongs(path):
+    concludes = path.name.removesuffix('_test.py') in CONCLUSIONS
+    if '--bytes' in sys.argv:
+        return not concludes
+    return '--conclusions' not in sys.argv or concludes or 'sanitized()' in path.read_text()
+
+
 def main(folder):
     wanted = [word for word in sys.argv[1:] if not word.startswith('--')]
     timed = '--times' in sys.argv
-    left_out = {f'{name}_test.py' for name in CONCLUSIONS} if '--bytes' in sys.argv else set()
-    files = [p for p in sorted(folder.glob('*_test.py')) if p.name not in left_out and (not wanted or any(w in p.name for w in wanted))]
+    files = [p for p in sorted(folder.glob('*_test.py')) if belongs(p) and (not wanted or any(w in p.name for w in wanted))]
     ran = failed = skipped = 0
     times = []
     with concurrent.futures.ThreadPoolExecutor(2) as pool:

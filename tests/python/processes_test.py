@@ -55,7 +55,7 @@ def record_on():
         for _ in range(10):
             with record.range('thread'):
                 pass
-        time.sleep(0.0001)
+        time.sleep(0.001)
 train(1)
 threads = [threading.Thread(target=record_on) for _ in range(3)]
 for thread in threads:
