@@ -217,7 +217,7 @@ TEST_CASE("links: slow in few steps is no slow link, and one stage has none") {
   const Links links = found(trace);
   const LinkEdge& edge = edge_of(links, 1, 2);
   CHECK(edge.slow_steps == 1);
-  CHECK(edge.reading == LinkReading::kNowAndThen);
+  CHECK(edge.reading == LinkReading::kSometimes);
   CHECK(common_ends(trace, links).empty());
 
   Trace one = simulated(o);

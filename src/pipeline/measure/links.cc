@@ -417,7 +417,7 @@ class LinkFinder {
                        : edge.saving_share >= kMinLinkWorth    ? LinkReading::kCell
                                                                : LinkReading::kCheap;
       else if (edge.slow_steps > 0)
-        edge.reading = LinkReading::kNowAndThen;
+        edge.reading = LinkReading::kSometimes;
     }
   }
 
@@ -439,7 +439,7 @@ class LinkFinder {
 std::string_view link_reading_name(LinkReading reading) {
   switch (reading) {
     case LinkReading::kFine: return "fine";
-    case LinkReading::kNowAndThen: return "now and then";
+    case LinkReading::kSometimes: return "sometimes";
     case LinkReading::kCheap: return "slow, worth little";
     case LinkReading::kCell: return "slow link";
     case LinkReading::kRow: return "slow sender";

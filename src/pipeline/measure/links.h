@@ -19,13 +19,13 @@ namespace stageline {
 
 enum class LinkReading : uint8_t {
   kFine,
-  kNowAndThen,  // slow in some steps only
-  kCheap,       // slow in at least kSlowLinkSteps of the steps, but worth less than 1 % of the step
-  kCell,        // only this link is slow
-  kRow,         // all links from its sender are slow
-  kColumn,      // all links to its receiver are slow
-  kBoundary,    // all links between these two stages are slow, in every replica
-  kAlone,       // no other link of its kind to compare with
+  kSometimes,  // slow in some steps only
+  kCheap,      // slow in at least kSlowLinkSteps of the steps, but worth less than 1 % of the step
+  kCell,       // only this link is slow
+  kRow,        // all links from its sender are slow
+  kColumn,     // all links to its receiver are slow
+  kBoundary,   // all links between these two stages are slow, in every replica
+  kAlone,      // no other link of its kind to compare with
 };
 std::string_view link_reading_name(LinkReading reading);  // "fine", …, "slow link", "slow sender", "slow receiver", …
 

@@ -314,7 +314,7 @@ class Finder {
       else if (worker.pauses >= kMinPauses)
         worker.verdict = StragglerVerdict::kPauses;
       else if (worker.slow_steps > 0)
-        worker.verdict = StragglerVerdict::kNowAndThen;
+        worker.verdict = StragglerVerdict::kSometimes;
       else if (alone)
         worker.verdict = StragglerVerdict::kAlone;
     }
@@ -348,7 +348,7 @@ std::string_view straggler_verdict_name(StragglerVerdict verdict) {
   switch (verdict) {
     case StragglerVerdict::kFine: return "fine";
     case StragglerVerdict::kPersistent: return "persistent";
-    case StragglerVerdict::kNowAndThen: return "now and then";
+    case StragglerVerdict::kSometimes: return "sometimes";
     case StragglerVerdict::kLateLaunch: return "late launches";
     case StragglerVerdict::kPauses: return "pauses";
     case StragglerVerdict::kAlone: return "no peer";
@@ -391,7 +391,7 @@ Text straggler_words(const StragglerWorker& worker) {
   switch (worker.verdict) {
     case StragglerVerdict::kFine: return {};
     case StragglerVerdict::kPersistent: return words("straggler.persistent", args);
-    case StragglerVerdict::kNowAndThen: return words("straggler.sometimes", args);
+    case StragglerVerdict::kSometimes: return words("straggler.sometimes", args);
     case StragglerVerdict::kLateLaunch: return words("straggler.late", args);
     case StragglerVerdict::kPauses: return words("straggler.pauses", args);
     case StragglerVerdict::kAlone: return words("straggler.alone");

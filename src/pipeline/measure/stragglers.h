@@ -16,7 +16,7 @@ namespace stageline {
 enum class StragglerVerdict : uint8_t {
   kFine,
   kPersistent,  // slower than its peers in at least kStragglerSteps of its steps
-  kNowAndThen,  // slower than its peers in some steps
+  kSometimes,   // slower than its peers in some steps
   kLateLaunch,  // all its cells start later than they could
   kPauses,      // some of its cells start much later than they could
   kAlone,       // no other rank holds its stage: slow rank and slow stage cannot be distinguished
