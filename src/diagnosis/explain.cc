@@ -77,11 +77,11 @@ void make_offers(WhatIf model, Explanation& e) {
                    [](const Finding& a, const Finding& b) { return a.weight > b.weight; });
 }
 
-// What is so, without the advice: the part before the colon of "Stage 2 takes 1.40× the time of the other stages: move
-// layers away".
+// Returns the finding without the advice: the part before the colon of "Stage 2 takes 1.40× the time of the other
+// stages: move layers away".
 std::string first_clause(const std::string& title, const char* colon) { return title.substr(0, title.find(colon)); }
 
-// Returns `size`, or nothing where the text says it already: "4.1 %" stands in "cost 4.1 % of a step", not in "14.1 %".
+// Returns `size`, or nothing where the text says it already: "4.1 %" is in "cost 4.1 % of a step", not in "14.1 %".
 std::string unless_known(const Text& title, const std::string& size) {
   for (size_t at = title.en.find(size); at != std::string::npos; at = title.en.find(size, at + 1))
     if (at == 0 || (title.en[at - 1] != '.' && (title.en[at - 1] < '0' || title.en[at - 1] > '9'))) return {};
@@ -99,7 +99,7 @@ Args bubble_args(const Explanation& e) {
   return args.set("time", human_duration(e.bubble_share * e.parts_of_ns));
 }
 
-// What findings leave out: what they cost together, and a large bubble, which is the schedule's own and no fault.
+// Adds what findings leave out: their total cost, and a large bubble, which is the schedule's own and not a fault.
 void say_costs(const Headline& headline, Explanation& e) {
   const auto bubble = part_share(headline, "bubble");
   if (bubble >= kLargePart) {
@@ -114,8 +114,8 @@ void say_costs(const Headline& headline, Explanation& e) {
   e.opening = words("explain.opening", args.set("step", human_duration(e.wall_ns)));
 }
 
-// The first words of a page are the culprit and what it costs, or that the run is healthy; what a step takes, and how
-// much of it computes, stands below. Where nothing is sure the step's time stays the headline.
+// Puts first on a page the culprit and its cost, or that the run is healthy. Step time and computing time follow below.
+// Where nothing is sure the step's time stays the headline.
 void say_culprit(bool cells, bool cut_off, Explanation& e) {
   constexpr double kMostlyComputing = 0.9;  // least share of a profile's devices at which it is called healthy
   Headline& h = e.headline;
@@ -149,12 +149,12 @@ void say_culprit(bool cells, bool cut_off, Explanation& e) {
     const auto computing =
         std::find_if(e.parts.begin(), e.parts.end(), [](const SpanPart& p) { return p.id == "compute"; });
     if (!e.doubt.empty() || computing == e.parts.end()) return;
-    // What no finding names may still be much of the step.
+    // The time that no finding names may still be much of the step.
     const bool much_is_left = std::any_of(e.account.parts.begin(), e.account.parts.end(), [&](const AccountPart& part) {
       return part.id != "schedule" && part.id != "named" && part.ns >= kLargePart * e.step_ns;
     });
     if (much_is_left) return;
-    // Without device work (then the headline has no step) nobody knows whether devices computed.
+    // Without device work (then the headline has no step) it is unknown whether devices computed.
     if (!cells && (computing->share < kMostlyComputing || !(h.step_ns > 0))) return;
     title = e.bubble_share > 0
                 ? words("explain.bubble", bubble_args(e))

@@ -107,7 +107,7 @@ Text closing_words(const Explanation& e) {
       if (!more.empty()) parts.push_back(more);
     return closed(joined(parts, {" ", ""}));
   }
-  // What is left of the step is a sum: only where each of its lines is small does nothing else cost anything.
+  // The remaining time is a sum: only if each of its lines is small does nothing else cost anything.
   if (!e.account.left.empty()) return closed(words("closing.left", args));
   return closed(words(any ? "closing.small" : "closing.nothing", args));
 }

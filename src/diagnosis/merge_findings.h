@@ -6,9 +6,10 @@
 
 namespace stageline {
 
-// The pipeline's headline stays. `devices` loses what the pipeline says of the same ranks and steps (who is late or
-// slow, long steps), and idle time and exposed communication that are mostly the pipeline's waits; the bubble's finding
-// then says so. The rest is ordered by weight, those of who is slow first. Definitions: docs/analyses/findings.md.
+// The pipeline's headline stays. `devices` loses the findings that the pipeline has for the same ranks and steps: late
+// or slow ranks, long steps. It also loses idle time and exposed communication that are mostly waits of the pipeline;
+// the bubble's finding then says so. The rest is ordered by weight, those of who is slow first. Definitions:
+// docs/analyses/findings.md.
 Findings merge_findings(Findings pipeline, Findings devices);
 
 // The findings of the trace: of its pipeline cells, of a profiler's slices, or of both.

@@ -36,7 +36,7 @@ double left_share(const CauseList& causes, std::string_view id) {
   return causes.step_ns > 0 ? left_ns / causes.step_ns : 0;
 }
 
-// The standard error of left_share(), in ns of a step; 0 where one step tells none.
+// The standard error of left_share(), in ns of a step; 0 where one step gives none.
 double left_error_ns(const CauseList& causes, std::initializer_list<std::string_view> ids) {
   double variance = 0;
   for (const AccountLine& line : causes.left)
@@ -62,7 +62,7 @@ struct UsualMessage {
   bool alike = true;
 };
 UsualMessage usual_message(const StepGraph& graph) {
-  constexpr double kAlike = 1.5;  // most ratio of the slowest link to the quickest
+  constexpr double kAlike = 1.5;  // maximum ratio of the slowest link to the fastest
   std::vector<double> all;
   std::map<std::pair<int32_t, bool>, std::vector<double>> links;  // key: receiving stage, forward
   for (size_t i = 0; i < graph.size(); ++i) {
@@ -141,10 +141,10 @@ void add_replicas(const Trace& trace, double share, const CauseList& causes, con
                         args));
   args.set("late", words(same ? "replicas.late.same" : "replicas.late.slowest", args));
   out.replicas = words("replicas.share", args);
-  // What is lost is what the usual replica waits. The mean over all replicas includes the last one, which never waits.
+  // The loss is the wait of the usual replica. The mean over all replicas includes the last one, which never waits.
   if (last.replicas > 2) share = std::max(share, last.median_wait_ns / causes.step_ns);
-  // What holds the last replica up has a finding of its own, or several that take turns and leave little of this; what
-  // holds all of them up is not part of this.
+  // The delay of the last replica has its own finding, or several in turn that leave little of this. Delays of all
+  // replicas are not part of this.
   double by_causes_ns = 0, max_ns = 0;
   for (const Cause& c : causes.causes)
     if (is_of_a_replica(c)) by_causes_ns += c.price.lost_ns, max_ns = std::max(max_ns, c.price.lost_ns);
@@ -165,8 +165,8 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
   std::vector<Finding>& findings = out.list;
   if (!(causes.step_ns > 0)) return out;
   add_replicas(trace, part_share(headline, "replicas"), causes, graph, out);
-  // What replays without every named cause leave to messages, and to starts that nothing held up. What the closing
-  // sentence suspects is subtracted: it cannot be told from chance, or not before the causes above are fixed.
+  // The time that messages, and starts without a reason, still take after replays without every named cause. The time
+  // that the closing sentence suspects is subtracted: it is within noise, or unknown until the causes above are fixed.
   double messages = left_share(causes, "message"), rest = left_share(causes, "late") + left_share(causes, "rest");
   // Where recorded messages take equally long on every link, a link that is suspected nevertheless does not reduce what
   // messages cost.
@@ -182,7 +182,8 @@ ShareFindings share_findings(const Trace& trace, const Headline& headline, const
     const bool by_links = std::any_of(causes.causes.begin(), causes.causes.end(),
                                       [](const Cause& c) { return c.kind->takes("message"); });
     double error_ns = left_error_ns(causes, {"message"});
-    // As of every cause, what it costs in the run as it was; what links are named for is told there.
+    // As for every cause, the finding gives the cost in the run as it was; links that are named have their cost in
+    // their own finding.
     if (!by_links && causes.messages_ns > 0)
       messages = causes.messages_ns / causes.step_ns, error_ns = causes.messages_error_ns;
     Finding f = of_share("messages.slow", messages, causes.step_ns, error_ns);

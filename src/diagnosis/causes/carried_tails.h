@@ -1,5 +1,5 @@
-// Work after the pipeline that runs on into the next step, where no barrier ends a step: the rank that does it begins
-// its next step when it is done, and others have begun before. Part of causes.
+// Work after the pipeline that runs on into the next step, where no barrier ends a step. The rank that does it starts
+// its next step when it is done; other ranks started theirs earlier. Part of causes.
 //
 //   stage 0   ▐▐ step 3 ▐▐│ reduction │▐▐ step 4 ▐▐▐▐        the long reduction costs what it makes stage 1 late in
 //   step 4, stage 1   ▐▐ step 3 ▐▐│──── reduction ────│▐▐ step 4     and not what it takes: other ranks do not wait for

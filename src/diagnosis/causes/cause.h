@@ -1,5 +1,5 @@
-// A cause: what is wrong, where, how sure that is, what it costs and what a fix saves. This is all that anybody outside
-// reads, and it holds nothing of one kind alone: what a kind knows besides is its own data, which its words read.
+// A cause: its kind, place, certainty, cost, and the saving of a fix. Code outside reads only this, and it has no field
+// for a single kind: a kind's other data is in OwnData, which only its words read.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ class OwnData {
   const void* type_ = nullptr;
 };
 
-// What costs and savings are shares of.
+// The time that costs and savings are shares of.
 enum class PriceBase : uint8_t {
   kStep,    // the mean step
   kPeriod,  // the mean period of all steps, as of gaps that only a few steps have
@@ -56,16 +56,17 @@ struct CausePrice {
   // Where the run cannot be replayed: by how much longer cells are because of it, on the rank where that is most, in
   // the mean step. It decides what is named and gives the order, and says nothing of what the step would gain.
   double longer_ns = 0;
-  // What the best fix that can be typed saves, and a sentence on it; written by what_if/layer_price. 0: there is none.
+  // The saving of the best fix that can be typed, and a sentence on it; what_if/layer_price writes both. 0: there is
+  // none.
   struct Fix {
     double saving_ns = 0;
     Text words = {};
   } fix = {};
-  // What all causes that are reported as one cost together: removing only one may save nothing, because the others
-  // still hold the step up. 0: there is no other.
+  // The cost of all causes that are reported as one: removing only one may save nothing, because the others still delay
+  // the step. 0: there is no other.
   double joint_ns = 0, joint_error_ns = 0;
-  // It costs much, but evening its work out saves too little; saving_ns is 0 then. movable_ns: what that saves once all
-  // other causes are gone, where that is enough; otherwise 0.
+  // It costs much, but evening out saves too little, so saving_ns is 0. In movable_ns is that saving once all other
+  // causes are gone, if it is large enough then; otherwise 0.
   bool unmovable = false;
   double movable_ns = 0;
   PriceBase base = PriceBase::kStep;
@@ -73,18 +74,18 @@ struct CausePrice {
 
   // The fix saves less than half of what evening out would: most of the excess cannot be moved.
   bool fix_brings_little() const { return fix.saving_ns > 0 && fix.saving_ns < 0.5 * saving_ns; }
-  // What can be typed saves less than evening out does.
+  // The fix that can be typed saves less than evening out does.
   bool falls_short() const { return fix.saving_ns > 0 && fix.saving_ns < 0.95 * saving_ns; }
-  // What a fix saves: what can be typed where that brings little; evening out where that is known to save something;
-  // otherwise all that is lost.
+  // Returns what a fix saves. This is the fix that can be typed if it saves much less than evening out, else evening
+  // out if its saving is known, else the whole cost.
   double best_ns() const { return fix_brings_little() ? fix.saving_ns : saving_ns > 0 ? saving_ns : lost_ns; }
 };
 
-// What tables show of any cause.
+// The figures that tables show of any cause.
 struct CauseFigures {
   double ratio = 0;           // its time to the others'; 0: it has none
   double each_ns = 0;         // mean length of one event: a pause, a late start
-  int64_t count = 0, of = 0;  // of events, cells, lists or steps, of so many
+  int64_t count = 0, of = 0;  // affected events, cells, rank-steps or steps, and all
   int32_t rank = kUnknown;    // the rank that it names
   int32_t stage = kUnknown;   // the stage of that rank, or the one that it names
 };
@@ -110,7 +111,7 @@ struct Cause {
   Course course = {};       // its ratio by step, where that has a shape
   Course lost_course = {};  // what it costs by step, in ns, where that has a shape and `course` has none
   bool sometimes = false;   // it is there in some steps only
-  bool certain = false;     // its own evidence puts it beyond chance, even if its cost differs much from step to step
+  bool certain = false;     // its own evidence is above noise, even if its cost differs much from step to step
   bool estimated = false;   // its price is an estimate that may be far off
   CauseFigures figures = {};
   StepShare in_steps = {};
@@ -129,7 +130,7 @@ void sort_causes(std::vector<Cause>& causes);  // by price.best_ns(), equal ones
 // One line of the breakdown of a step: time that is neither compute nor the schedule's, and that no cause is named for.
 struct AccountLine {
   // "imbalance", "jitter", "replica-jitter" (waits for the slowest replica of a step), "message", "late", "tail",
-  // "between", "rest": what the replays do not return
+  // "between", "rest": the time that replays do not explain.
   std::string_view id;
   std::string name;                  // of a tail or a gap: the collective, the phase
   CellKind kind = CellKind::kOther;  // of a tail

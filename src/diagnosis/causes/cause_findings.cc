@@ -12,7 +12,7 @@ using Causes = std::vector<const Cause*>;
 
 double known_error(double ns) { return std::isnan(ns) ? 0 : ns; }
 
-// What causes that are reported as one cost together. Evening out already is about all of them.
+// Sets the cost of causes that are reported as one. Evening out already is about all of them.
 void set_joint_price(const CauseList& list, const Cause& first, Finding& f) {
   f.lost_ns_per_step = first.price.joint_ns;
   f.uncertainty_ns = known_error(first.price.joint_error_ns);

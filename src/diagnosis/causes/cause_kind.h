@@ -1,5 +1,5 @@
-// A kind of cause: what the search, the breakdown, the order of findings, diff and tables know of it. causes.def lists
-// all kinds; each is a folder with the search (suspect.cc) and the words (tell.cc) of its own.
+// A kind of cause, as the search, the breakdown, the order of findings, diff and tables use it. All kinds are listed in
+// causes.def; each has a folder with its search and its words.
 #pragma once
 
 #include <span>
@@ -18,14 +18,14 @@ struct KnownFacts;
 class TellContext;
 struct Telling;
 
-// How its time is known, by which it may be chance.
+// How its time is known. This decides whether it may be noise.
 enum class Measured : uint8_t {
   kRecorded,  // the time itself was recorded: it is never chance
-  kCounted,   // events were counted that are no chance by themselves; only their number per step is
+  kCounted,   // events were counted: they are real, and only their number per step is random
   kInferred,  // cells were compared, and differ by chance too
 };
 
-// What the search does with a suspicion.
+// How the search uses a suspicion.
 enum class CauseUse : uint8_t {
   kCause,  // a cause, if it costs enough
   kLine,   // only a line of the breakdown
@@ -42,7 +42,7 @@ struct CauseKind {
   std::span<const std::string_view> takes_from = {};
   bool of_work = false;    // compute cells take longer: diff identifies changes of compute by it
   bool of_layers = false;  // its work is layers, which can be moved: it is named even where moving them saves little
-  bool of_events = false;  // single events that come now and then; a long step may be one of them
+  bool of_events = false;  // single events that come in some steps; a long step may be one of them
   // Adds suspicions. Kinds are asked in the order of causes.def; later ones see what earlier ones divided out. Null:
   // another kind's search finds these too.
   void (*suspect)(CauseScene& scene, std::vector<Suspect>& out) = nullptr;

@@ -6,7 +6,7 @@ namespace stageline {
 #include "diagnosis/causes/causes.def"
 #undef CAUSE
 
-// Weak: a program with another list of causes (tests/toy_cause) defines its own.
+// Weak: a program with another list of causes (tests/toy_cause) defines another one.
 [[gnu::weak]] std::span<const CauseKind* const> cause_kinds() {
   static constexpr const CauseKind* kKinds[] = {
 #define CAUSE(id) &id##_cause,

@@ -25,7 +25,7 @@ class CauseWorlds {
   void operation(uint32_t op, const World& world, double& dur, double& delay) const {
     fill(world, {op, op + 1, 0, 1, 1, &dur, &delay});
   }
-  // Calls body(op, dur_ns) for the operations, in order, with what they take in the world.
+  // Calls body(op, dur_ns) for the operations, in order, with their times in the scenario.
   template <class Body>
   void each(const OpStretch& ops, const World& world, const Body& body) const {
     std::array<double, 512> dur, delay;
@@ -35,8 +35,8 @@ class CauseWorlds {
       for (; op < end; ++op) body(op, dur[op - begin]);
     }
   }
-  // Every world is replayed once, however often it is asked for. Where the graph has no waits, worlds differ by what
-  // their cells take: a world's step is below 0 by as much as its cells are shorter, on the rank where that is most.
+  // Replays every scenario once, however often it is asked for. Where the graph has no waits, scenarios differ only by
+  // the times of cells. The step is then below 0 by as much as cells are shorter, on the rank where that is most.
   WorldTimes replay(const std::vector<World>& worlds);
 
  private:
@@ -45,7 +45,7 @@ class CauseWorlds {
 
   const CauseScene& scene_;
   std::vector<double> launch_ns_;
-  std::map<World, std::vector<double>> step_ns_;  // of the worlds that were replayed
+  std::map<World, std::vector<double>> step_ns_;  // of the scenarios that were replayed
 };
 
 // How much shorter each counted step is in world `to` than in world `from`.

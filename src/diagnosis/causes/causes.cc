@@ -132,7 +132,7 @@ void reprice(const Search& search, const PricedSuspects& priced, const Kept& kep
   }
 }
 
-// What causes cost together, and how far all prices may be off.
+// Finds what causes cost together, and how far all prices may be off.
 void price_groups(const Search& search, const GoneTogether& together, Kept& kept) {
   CauseList& list = search.list;
   for (const GoneTogether::Group& group : together.groups)
@@ -246,7 +246,7 @@ CauseList find_causes(const Run& run, const StepGraph& graph) {
   price_groups(search, together, kept);
   account_for_rest(scene, model, kept.gone, steps.counts, kept.lines);
   add_known(search, known, kept.lines);
-  // What lies between steps is in the mean step, even where nobody knows what the rest of the run did then.
+  // Time between steps is in the mean step, even if it is unknown what the rest of the run did then.
   if (!knows_periods(coverage, graph) && list.gap_ns > 0)
     kept.lines.push_back({"between", "", CellKind::kOther, list.gap_ns});
   close_account(search, together, !kept.gone.empty(), std::move(kept.lines));

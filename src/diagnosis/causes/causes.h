@@ -1,13 +1,13 @@
-// What is at fault in a run, and what each cause costs: the replay of the recorded step minus the replay without the
+// The causes of lost time in a run, each with its cost: the replay of the recorded step minus the replay without the
 // cause. causes.def lists all causes; for example:
 //
 //   slow stage        its compute takes longer than the other stages'       → as long as theirs
-//   slow worker       a rank's, longer than the same stage's other replicas' → as long as theirs
+//   slow rank         a rank's, longer than the same stage's other replicas' → as long as theirs
 //   slow link         messages from one stage to another                     → the median of the other links
 //   long sequences    some micro-batches, forward and backward, on every stage → as long as the usual ones
-//   pauses            some cells start late though nothing holds them up     → as soon as cells usually start
-//   late worker       all cells of a rank do                                 → as soon as the others'
-//   late starts       many do, on most ranks                                 → as soon as the quickest quarter
+//   pauses            some cells start late though their input is ready     → as soon as cells usually start
+//   late rank       all cells of a rank do                                 → as soon as the others'
+//   late starts       many do, on most ranks                                 → as soon as the fastest quarter
 //   order             work leaves the order of the recognised schedule       → that order
 //   unsplit           a schedule that splits weight gradients off, run without → that order
 //
@@ -21,9 +21,9 @@
 
 namespace stageline {
 
-// Outlier steps do not count. The steps are replayed on graph_of(run, LaunchRule::kInOrder). Where the run has no such
-// graph, slow compute and another order are looked for by the same rules, and nothing has a price: what cells take
-// longer on one rank decides what is named. Computed once per Run. O(operations · causes).
+// Outlier steps do not count. The steps are replayed on graph_of(run, LaunchRule::kInOrder). Without such a graph, slow
+// compute and another order are found by the same rules, but no cause has a price. The extra time of cells on one rank
+// then decides which causes are named. Computed once per Run. O(operations · causes).
 const CauseList& causes_of(const Run& run);
 
 }  // namespace stageline

@@ -94,9 +94,9 @@ class CellTimes {
   // For each [worker][step of the graph]: the sum of its operations' times ÷ the sum of what their places usually take;
   // NaN where it has none. O(operations).
   std::vector<std::vector<double>> worker_loads() const;
-  // What cells say by themselves, however few steps there are: for each of `keys`, the standard error of the ratio of
-  // its cells' time to what their places usually take, by how much these cells scatter, and their number. key_of gives
-  // a key or kNone. O(operations).
+  // Returns for each of `keys` the number of its cells, and the standard error of their time ÷ the usual time of their
+  // places. The error comes from the scatter of the cells, so few steps are enough. key_of gives a key or kNone.
+  // O(operations).
   struct Scatter {
     double error = 0;
     int64_t cells = 0;

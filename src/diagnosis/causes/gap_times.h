@@ -1,5 +1,5 @@
-// What lies between steps: for every name in the gaps, the time that each usual gap holds, and the time that a few gaps
-// hold beyond that. Sums of recorded times, since nothing else runs there. Part of causes.
+// Time between steps. For every name in the gaps it has the time in each usual gap, and the time of a few gaps beyond
+// that. These are sums of recorded times, since nothing else runs there. Part of causes.
 #pragma once
 
 #include <cstdint>

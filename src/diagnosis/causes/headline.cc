@@ -11,9 +11,9 @@
 namespace stageline {
 namespace {
 
-// Turns shares of a step's span into shares of its period, which add up to 1. What the period has beyond the span is
-// time between steps. Where steps overlap, the period is shorter: what lies before and after the pipeline then runs
-// beside the next step and costs nothing.
+// Turns shares of a step's span into shares of its period, which add up to 1. The period's time beyond the span is time
+// between steps. Where steps overlap, the period is shorter: work before and after the pipeline then runs during
+// another step and costs nothing.
 std::vector<SpanPart> of_period(double period_ns, double span_ns, std::vector<SpanPart> parts) {
   if (!(period_ns > 0) || !(span_ns > 0)) return parts;
   if (period_ns == span_ns) return parts;

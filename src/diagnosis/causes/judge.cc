@@ -11,7 +11,7 @@ using World = CauseWorlds::World;
 
 namespace {
 
-constexpr int64_t kMinEvents = 3;  // with this many, it is no chance how they fall on steps
+constexpr int64_t kMinEvents = 3;  // with this many, the steps that they hit are not random
 // Share of a step; a cause that costs this much is named even though nothing can be moved.
 constexpr double kMuchOfStep = 0.05;
 constexpr size_t kMaxHidden = 16;  // suspicions that are replayed again without the causes that were found
@@ -28,8 +28,8 @@ bool is_unmovable(const Cause& cause, double step_ns) {
          cause.price.lost_ns >= kMuchOfStep * step_ns;
 }
 
-// What was counted is no chance by itself, as pauses, which are far longer than cells differ; only their number per
-// step varies. Nor is what its own search found certain.
+// Counted events are real by themselves, as pauses, which are far longer than cells differ; only their number per step
+// is random. A cause that its own search found certain is not noise either.
 bool may_be_chance(const Cause& cause, const CauseList& list) {
   const Measured measured = cause.kind->measured;
   const CausePrice& price = cause.price;
@@ -43,7 +43,7 @@ bool may_be_chance(const Cause& cause, const CauseList& list) {
   return !beyond_noise(price.lost_ns, price.lost_error_ns, list.steps);
 }
 
-// What becomes of a suspicion: a cause of the list, one within noise, or too little to mention.
+// The verdict on a suspicion: a cause of the list, one within noise, or too little to mention.
 enum class Verdict : uint8_t { kTaken, kDoubtful, kLittle };
 
 // `beside` is what the cause costs once all others of its group are gone: of two equally slow stages, each alone saves
@@ -65,7 +65,7 @@ class Judge {
   Judge(const Search& search, const PricedSuspects& priced, Kept& kept)
       : search_(search), list_(search.list), priced_(priced), kept_(kept) {}
 
-  // Keeps suspicions that cost enough beyond chance.
+  // Keeps suspicions that cost enough above noise.
   void judge_each() {
     for (size_t s = 0; s < priced_.all.size(); ++s) {
       const PricedSuspects::Worlds& of = priced_.worlds[s];

@@ -12,8 +12,8 @@ class LateLengths {
  public:
   LateLengths() = default;
   explicit LateLengths(const std::vector<double>& late_ns);
-  // Returns whether a message that is late by `ns` may be of the same kind as these: that among so many one is as late,
-  // or later, happens in at least one run of a hundred.
+  // Returns whether a message that is late by `ns` may be of the same kind as these. Then at least one run of a hundred
+  // has one that late.
   bool may_hold(double ns) const;
 
  private:

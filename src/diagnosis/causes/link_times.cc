@@ -1,5 +1,4 @@
 #include "diagnosis/causes/link_times.h"
-#include "diagnosis/causes/send_delays.h"
 
 #include <algorithm>
 #include <array>
@@ -9,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "diagnosis/causes/send_delays.h"
 #include "diagnosis/causes/start_reasons.h"
 #include "model/machines.h"
 #include "pipeline/measure/links.h"
@@ -46,7 +46,7 @@ constexpr double kMaxLate = 0.3;  // share of a link's messages; where more are 
 // Share of a link's messages in one step; where at least as many are late, the link is slow in that step.
 constexpr double kMaxOfStepsMessages = 0.5;
 constexpr double kInWholeSteps = 0.8;        // minimum share of a link's late messages that such steps must hold
-constexpr int64_t kMinCertainMessages = 16;  // fewer late ones may be chance
+constexpr int64_t kMinCertainMessages = 16;  // fewer late ones may be noise
 
 // Numbers the edges that a block of operations meets. A part has few neighbours, so the last ones met are tried before
 // all.
@@ -146,8 +146,8 @@ Transfers fair_transfers(const CauseScene& scene, const LateWorkers& late) {
   return t;
 }
 
-// The same pair of stages in all replicas is one link. It is compared with the median of the other links; where that is
-// itself far slower than quick links of the same kind (within a machine, or between two), it is compared with these.
+// The same pair of stages in all replicas is one link. It is compared with the median of the other links. If that is
+// itself far slower than fast links of the same kind (within a machine, or between two), these are used instead.
 std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
   std::vector<double> medians;
   std::map<StagePair, double> median_link;
@@ -188,8 +188,8 @@ std::vector<SlowTransfer> slow_links(const Trace& trace, const Transfers& t) {
   return found;
 }
 
-// How long each edge's messages take when they are quick: their median or, where times follow a shape (slower from a
-// step on, with every step, or in every n-th step), their time in the quick steps.
+// The usual time of each edge's messages, which is their median. Where times follow a shape (slower from a step on,
+// with every step, or in every n-th step), it is their time in the fast steps.
 struct Quick {
   std::vector<double> ns;
   std::set<StagePair> shaped;
@@ -257,7 +257,7 @@ SlowSteps slow_steps(const LinkMessages& link) {
 // Finds late messages by their recorded times.
 class LateMessages {
  public:
-  // `min_ns` is the time by which a message must exceed its link's quick ones.
+  // `min_ns` is the time by which a message must exceed the fast ones of its link.
   LateMessages(const CauseScene& scene, const Transfers& t, double min_ns)
       : scene_(scene),
         g_(scene.graph),
@@ -273,7 +273,7 @@ class LateMessages {
     quick_ = quick_times(scene, t, link_of_, min_ns);
   }
 
-  // `slow` are links that are slow by their median; for them only messages that are late now and then are reported.
+  // `slow` are links that are slow by their median; for them only single late messages are reported.
   std::vector<LateTransfer> find(const std::set<StagePair>& slow) const {
     std::vector<LateTransfer> found;
     for (const auto& [link, messages] : by_link()) {
@@ -291,7 +291,7 @@ class LateMessages {
   }
 
  private:
-  // Returns by how much a message exceeds its link's quick ones; 0 where it is not late.
+  // Returns by how much a message exceeds the fast ones of its link; 0 where it is not late.
   double excess_ns(uint32_t op) const {
     const double more = sends_.transfer_ns(g_, op) - quick_.ns[(*t_.edge_of)[op]];
     return more > min_ns_ ? more : 0.0;  // NaN: the link has no usual time
@@ -388,7 +388,8 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
   scene.each_op([&](uint32_t op, size_t step) {
     const uint32_t edge = (*t.edge_of)[op];
     if (!receives(scene.graph.kind[op]) || edge == CellTimes::kNone || !link.factors.contains(edge)) return;
-    messages[step].first += sends.transfer_ns(scene.graph, op) > kSlowLinkRatio * link.others_ns, ++messages[step].second;
+    messages[step].first += sends.transfer_ns(scene.graph, op) > kSlowLinkRatio * link.others_ns,
+        ++messages[step].second;
   });
   for (const auto& [slow_one, of] : messages) {
     if (of == 0) continue;

@@ -1,5 +1,5 @@
-// How long messages take on every link: links that are slow compared with the others, and messages that are late beside
-// those of their own link. Part of causes.
+// How long messages take on every link: links that are slow compared with the others, and messages that are late
+// compared with others of their link. Part of causes.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ using ReplicaLink = std::tuple<int32_t, int32_t, int32_t>;  // replica, from, to
 struct Transfers {
   std::map<StagePair, std::vector<std::pair<double, int32_t>>> links;  // (median, replica)
   std::map<ReplicaLink, uint32_t> index;
-  std::vector<double> median_ns;                 // for each index; NaN: nobody received
+  std::vector<double> median_ns;                 // for each index; NaN: no rank received
   std::vector<double> max_ns;                    // for each index, the longest one in steps that count
   std::shared_ptr<RawValues<uint32_t>> edge_of;  // for each operation an index, or CellTimes::kNone
   bool recorded = false;                         // true where messages were recorded
@@ -34,8 +34,8 @@ struct SlowTransfer {
   std::map<uint32_t, double> factors = {};  // for each edge, the others' time ÷ its own
 };
 
-// A link with messages that are late beside its own quick ones. Where these are nearly all messages of some steps, the
-// link is slow in those steps; otherwise messages are late now and then.
+// A link with messages that are late compared with its fast ones. If nearly all messages of some steps are late, the
+// link is slow in those steps; otherwise single messages are late.
 struct LateTransfer {
   StagePair link;
   bool slow = false;                       // the link is slow: in nearly all messages, or in whole steps

@@ -14,7 +14,7 @@ namespace stageline {
 namespace {
 
 constexpr double kMaxUsualSteps = 100;  // a cell of more than this many usual steps is absurd
-constexpr int64_t kMaxListed = 6;       // most steps that are listed for one reason
+constexpr int64_t kMaxListed = 6;       // maximum steps listed for one reason
 
 class LongStepWords {
  public:
@@ -101,8 +101,8 @@ class LongStepWords {
       text += (i == 0 ? "" : std::string(between)) + std::to_string(trace_.parts[step.parts[i]].rank);
     return text + (step.parts.size() > kShown ? std::string(between) + "…" : "");
   }
-  // What was recorded on the rank while its cell could have started; "" for other reasons, and where nothing was
-  // recorded.
+  // Returns what was recorded on the rank while its cell could have started; "" for other reasons, and if there is no
+  // such record.
   std::string recorded_before(const LongStep& step) const {
     if ((step.by != LongBy::kPause && step.by != LongBy::kLate) || step.cell == kNoCell) return {};
     const int64_t start = trace_.cells.start_ns[step.cell];

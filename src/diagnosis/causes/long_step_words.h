@@ -1,4 +1,4 @@
-// Tells long steps as findings, one for each reason.
+// Reports long steps as findings, one for each reason.
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-// What made a step long: a clause in both languages, empty where it was no single thing, and where it was. `single` is
-// one message or one start, which may be one of those that come now and then.
+// The reason of a long step: a clause in both languages, empty if there was no single reason, and its place. `single`
+// is one message or one start, which may be one of those that are late in some steps.
 struct LongReason {
   Text text;
   std::vector<Place> places = {}, or_else = {};
@@ -32,8 +32,8 @@ struct LongStepFinding {
 std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseList& causes);
 
 // Adds long-step findings to findings of causes. Several long steps whose pauses or late messages are reported already
-// become a part of that finding, so that one cause has one price. So does a single one whose message is no later than
-// the link's late messages may be.
+// become a part of that finding, so that one cause has one price. So does a single one if its message is as late as
+// other late messages of the link.
 void add_long_steps(const CauseList& causes, std::vector<LongStepFinding> long_steps, std::vector<Finding>& out);
 
 }  // namespace stageline

@@ -30,7 +30,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Link = std::pair<int32_t, int32_t>;  // stages: from, to
 
-// What operations take without the other causes (`now`), and what they usually take.
+// Times of operations without the other causes (`now`), and their usual times.
 class UsualTimes {
  public:
   struct Times {

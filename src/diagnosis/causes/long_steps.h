@@ -1,5 +1,5 @@
-// Steps that took far longer than the others, each with what made it long if it was one thing: a message, a late start,
-// a cell, a rank, ranks that belong together, a link, or everything together. Part of causes.
+// Steps that took far longer than the others, each with its reason if there was a single one. It is a message, a late
+// start, a cell, a rank, ranks that belong together, a link, or all work. Part of causes.
 #pragma once
 
 #include <cstdint>
@@ -33,15 +33,15 @@ struct LongStep {
   double span_ns = 0, usual_ns = 0;  // of this step; of steps that are not long
   double excess_ns = 0;              // span beyond the usual one, without what other causes explain of it
   double scatter_ns = 0;             // standard deviation of usual steps once these causes are removed
-  // What the run would save without this long step. Where all work takes a multiple of its usual time, so does what
-  // other causes cost; all of that goes with the step, so it is the span minus the usual one.
+  // The saving of the run without this long step. If all work takes a multiple of its usual time, the costs of other
+  // causes grow with it and go with the step: this is the span minus the usual one.
   double lost_ns = 0, lost_scatter_ns = 0;
   LongBy by = LongBy::kNothing;
   int32_t from_stage = kUnknown, stage = kUnknown, part = kUnknown;
   uint32_t op = UINT32_MAX;  // in the graph: the message or the cell
   uint32_t cell = kNoCell;
   size_t replicas = 1;         // of a message, start or cell: number of replicas in which the same one took as long
-  std::vector<int32_t> parts;  // where ranks are at fault together
+  std::vector<int32_t> parts;  // where several ranks together are the reason
   int64_t count = 0;           // of a link: messages that took longer; of hosts: late starts
   double own_ns = 0,
          others_ns = 0;  // time of what took so long, and its usual time; of ranks: sums over their compute cells
@@ -52,7 +52,7 @@ struct LongStep {
   bool by_host() const { return late_ns > own_ns - others_ns; }
 };
 
-// Gives the times of an operation in the world without the causes that were found.
+// Gives the times of an operation in the scenario without the causes that were found.
 using OpWorld = std::function<void(uint32_t op, double& dur_ns, double& delay_ns)>;
 
 // `steps` are indexes of the graph's steps whose span, usual and excess the caller has filled in. About twenty worlds

@@ -60,8 +60,8 @@ void add_worlds_of_leader(const std::vector<size_t>& group, PricedSuspects& pric
 
 }  // namespace
 
-// Worlds: as recorded; without each suspicion; with work evened out, and by another reading, for those that have such
-// worlds; without several at once; without messages.
+// Replays the step as recorded, and without each suspicion. Suspicions that have them are also replayed with work
+// evened out and by another reading. Further scenarios are without several suspicions at once, and without messages.
 PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects) {
   PricedSuspects priced{std::move(suspects), {}, {}};
   std::vector<World> worlds(1);

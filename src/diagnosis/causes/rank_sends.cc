@@ -33,15 +33,15 @@ std::vector<Send> sorted_sends(const Cells& cells) {
 
 }  // namespace
 
-// A send that does not block runs beside whatever its rank does, so few of the cells that are late while one runs start
-// just when it ends. Where nearly all do, they waited for it.
+// A send that does not block runs while its rank does something else, so few late cells start just when a send ends. If
+// nearly all do, they waited for it.
 std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double cell_ns) {
   const StepGraph& graph = scene.graph;
   if (graph.source != GraphSource::kComputeCells) return nullptr;
   const std::vector<Send> sends = sorted_sends(scene.trace.cells);
   if (sends.empty()) return nullptr;
   auto found = std::make_shared<RankSends>();
-  double late_ns = 0;  // delays of cells that started while an own send ran, or just after its end
+  double late_ns = 0;  // delays of cells that started while a send of their rank ran, or just after its end
   scene.each_op([&](uint32_t op, size_t) {
     const double delay = graph.delay_ns[op];
     if (!scene.tells_delay(op) || graph.cell[op] == kNoCell || !(delay > kLateStart * cell_ns)) return;

@@ -27,7 +27,7 @@ struct RankSends {
   }
 };
 
-// Null where ranks do not wait for their sends, or where nobody recorded sends. `cell_ns` is the time of the median
+// Null where ranks do not wait for their sends, or where sends were not recorded. `cell_ns` is the time of the median
 // compute cell. O(cells log sends).
 std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double cell_ns);
 

@@ -15,8 +15,8 @@ struct RankWindow {
   int64_t from_ns, to_ns;
 };
 
-// Returns the name of what was recorded in at least half of these windows' time: rows of kind "other", else the innermost
-// call or range of a profile that lies there, with its line of the program. "" if no name does. O((cells + slices) log
+// Returns the name that fills at least half of these windows' time, "" if none does. Rows of kind "other" come first,
+// then the innermost call or range of a profile there, with its line of the program. Takes O((cells + slices) log
 // windows).
 std::string name_that_fills(const Trace& trace, std::vector<RankWindow> windows);
 

@@ -13,7 +13,7 @@
 
 namespace stageline {
 
-// The steps that count: those that are no outliers, later also long steps that the causes explain.
+// The steps that count: all but outliers, later also long steps that the causes explain.
 struct CountedSteps {
   std::vector<bool> counts;      // for each step of the graph
   std::vector<double> usual_ns;  // times of those that counted from the beginning
@@ -27,7 +27,7 @@ struct Gain {
   double ns = 0, error_ns = 0;  // mean and standard error over steps
 };
 
-// What the passes look at.
+// The input of the passes.
 struct Search {
   const CauseScene& scene;
   CauseWorlds& model;
@@ -47,7 +47,7 @@ struct PricedSuspects {
   // Indexes of a suspicion's worlds in `times`; 0: it has no such world.
   struct Worlds {
     size_t without = 0, evened = 0, otherwise = 0;
-    // Where several are reported as one: the world without all others, and the one without it as well.
+    // Where several are reported as one: the scenario without all others, and the one without it as well.
     size_t others_gone = 0, all_gone = 0;
   };
   std::vector<Suspect> all;
@@ -56,7 +56,7 @@ struct PricedSuspects {
 };
 PricedSuspects price_each(const Search& search, std::vector<Suspect> suspects);
 
-// Those that were kept, and those that cost little as the step is.
+// The causes that were kept, and those that cost little as the step is.
 struct Kept {
   std::vector<size_t> taken;                     // for each of list.causes the index of its suspicion
   CauseWorlds::World gone;                       // without all that were kept
@@ -65,9 +65,9 @@ struct Kept {
 };
 Kept judge_each(const Search& search, const PricedSuspects& priced);
 
-// What costs little as the step is may be next to hold it up once the causes that were kept are gone. A stage that
-// alone costs enough, and whose layers bring nothing elsewhere only because another cause holds the step up there, is a
-// cause too. With it gone others may come up, so all are judged again as long as a cause was added.
+// A cause that costs little as the step is may delay it once the causes that were kept are gone. A stage that alone
+// costs enough is a cause too if its layers save nothing elsewhere only because another cause delays the step there.
+// With it gone others may come up, so all are judged again as long as a cause was added.
 void look_behind(const Search& search, const PricedSuspects& priced, Kept& kept);
 
 // All that were kept gone together, and those that are reported as one gone alone.
@@ -81,7 +81,7 @@ struct GoneTogether {
 };
 GoneTogether price_together(const Search& search, const PricedSuspects& priced, const Kept& kept);
 
-// Takes a cause whose price is known into the list, if it costs enough beyond chance; returns whether it did.
+// Takes a cause whose price is known into the list, if it costs enough above noise; returns whether it did.
 bool take_known(const Search& search, Cause& cause);
 
 // The line of the breakdown that a cause is where it is not named.

@@ -3,7 +3,7 @@
 //   stage 1  ▐▐ F4 ▐▐······ host ······│ send ├──transfer──▶│
 //   stage 2                                                 ▐▐ F4 ▐▐
 //
-// What the rank itself runs next is late by the same time, and that has the same cause.
+// The rank's next work is late by the same time, and that has the same cause.
 #pragma once
 
 #include <cstdint>

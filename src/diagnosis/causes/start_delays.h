@@ -27,21 +27,21 @@ namespace stageline {
 // Workers that are late, and by how much.
 using LateWorkers = std::vector<std::pair<uint32_t, double>>;
 
-inline constexpr double kRareLate = 0.1;  // most of the cells that pauses may hit; what is late more often is no pause
-inline constexpr int64_t kMinCertain = 16;  // late cells of a rank below which they may be chance
-// Least share of a direction's cells in a step that are late when the link is slow in that step.
+inline constexpr double kRareLate = 0.1;    // maximum share of cells that pauses hit
+inline constexpr int64_t kMinCertain = 16;  // fewer late cells of a rank may be noise
+// Minimum share of late cells of a direction in a step for the link to be slow in that step.
 inline constexpr double kWholeStep = 0.5;
 inline constexpr double kLongPause = 0.5;  // least pause of a garbage collector, as a share of the median cell
 
 inline constexpr double kStandsOut = 2;  // delays that are this many times the next shorter one are of another kind
 
-// The cells of one direction on a worker: (worker, forward). They wait for the messages of one link.
+// Identifies the cells of one direction on a worker: (worker, forward). They wait for the messages of one link.
 using WorkerWay = std::pair<uint32_t, bool>;
 inline WorkerWay way_at(const CauseScene& scene, uint32_t op) {
   return {scene.times.worker_of(op), scene.graph.kind[op] == CellKind::kForward};
 }
 
-// Late cells among `of` cells.
+// Counts late cells among `of` cells.
 struct LateStarts {
   int64_t count = 0, of = 0;
   double ns = 0, max_ns = 0;
@@ -77,49 +77,50 @@ class StartDelays {
   // `scene` must outlive it. O(operations).
   explicit StartDelays(const CauseScene& scene);
 
-  // Returns whether enough cells tell their delay; otherwise nothing below may be asked but cells().
+  // Returns whether enough cells have a known delay; otherwise only cells() may be called.
   bool known() const;
   const CauseScene& scene() const { return scene_; }
   const ReceivedMessages& messages() const { return messages_; }
   // Null where ranks do not wait for their sends, or sends were not recorded.
   const std::shared_ptr<const RankSends>& rank_sends() const { return sends_; }
-  size_t cells() const { return cells_; }        // that tell their delay
+  size_t cells() const { return cells_; }        // with a known delay
   double cell_ns() const { return cell_ns_; }    // time of the median cell
   double best_ns() const { return best_ns_; }    // the lower quartile of delays, at least 0
   double usual_ns() const { return usual_ns_; }  // their median
   Hosts hosts() const { return hosts_; }
-  // For each worker the delays of its cells; none where none of its cells tells its delay.
+  // The delays of the cells of each worker; empty if no delay of its cells is known.
   const OpValues& delays() const { return delays_; }
   int64_t worked() const { return worked_; }  // number of workers that have delays
 
   // Workers whose median cell starts late, and by how much.
   const LateWorkers& late_workers() const { return late_; }
-  // Those whose messages may be at fault as well; without those whose only late direction receives no messages.
+  // Returns the workers whose messages may be the cause as well, without those whose only late direction receives no
+  // messages.
   LateWorkers late_receivers() const;
   // Late workers of which only one direction is late.
   const std::map<uint32_t, OneWay>& one_way() const { return one_way_; }
 
-  std::vector<WorkerWay> ways() const;  // those with cells that tell their delay, in order
+  std::vector<WorkerWay> ways() const;  // those with cells whose delay is known, in order
   const LateStarts& late_at(const WorkerWay& way) const { return by_way_[index_of(way)]; }
   int64_t late_of(uint32_t worker) const { return late_at({worker, false}).count + late_at({worker, true}).count; }
   LateStarts sum_of(const std::vector<WorkerWay>& ways) const;
   // For each step of the graph.
   std::vector<StepLate> late_by_step(const WorkerWay& way) const;
-  // The places at which cells of some directions tell their delay, and those at which they are late.
+  // Returns the places at which cells of some directions have a known delay, and those at which they are late.
   Places places_of(const std::vector<WorkerWay>& ways) const;
 
   // The stage that gives cells of this direction their input; kUnknown where there is none.
   int32_t sender_of(const WorkerWay& way) const;
   // A cell's delay without what its rank's own sends held it up.
   double delay_ns(uint32_t op) const;
-  // Returns a function: how much later than usual for its rank a cell starts. It gives 0 below the limit, and for
+  // Returns a function: how much later than usual for its rank the cell starts. It gives 0 below the limit, and for
   // delays far beyond those of usual steps. It needs the scene alone.
   std::function<double(uint32_t)> excess() const;
 
  private:
   static size_t index_of(const WorkerWay& way) { return 2 * static_cast<size_t>(way.first) + (way.second ? 1 : 0); }
   // Drops late workers where the other ranks are late by half as much or more, and finds in which directions the
-  // remaining ones are late: forwards, backwards, or both. A message that nobody recorded lasts until its cell starts,
+  // remaining ones are late: forwards, backwards, or both. A message that was not recorded lasts until its cell starts,
   // so other ranks' lateness shows only in cells that wait for their own rank alone:
   //
   //     hosts are late by 4 ms everywhere     stage 3, B after its own F      4 ms: seen

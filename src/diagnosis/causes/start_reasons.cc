@@ -6,11 +6,11 @@
 namespace stageline {
 namespace {
 
-// Least share of late cells of one direction of a worker from which its message is at fault.
+// From this share of late cells of one direction of a worker on, its message is the cause.
 constexpr double kMaxOneWay = 0.3;
 // Share of the delays of one direction during which their messages must have been under way.
 constexpr double kByMessage = 0.8;
-constexpr size_t kMinApart = 4;         // fewer delays are no kind of their own
+constexpr size_t kMinApart = 4;         // fewer delays do not make a kind
 constexpr double kChanceOneWay = 0.01;  // most chance that a host's pauses would all hit cells of one direction
 
 // The directions that wait for the same link, by receiving stage and forward.
@@ -62,14 +62,15 @@ class LateLinks {
       if (!is_message_tail(keys, tries)) continue;
       add(keys, !comes_by_steps(keys));
     }
-    // Where hosts are prompt, a link's messages are at fault even if the tests above did not find it, as where both
-    // directions of a link are late in some steps, or always the same places.
+    // Where hosts are prompt, the messages of a link are the cause even if the tests above did not find it. Examples
+    // are links with both directions late in some steps, or with late messages always at the same places.
     if (starts_.hosts() == StartDelays::Hosts::kPrompt && !starts_.messages().any())
       for (const auto& [link, keys] : links) {
         if (linked.contains(keys.front()) || starts_.sum_of(keys).count < kMinCertain ||
             starts_.sender_of(keys.front()) == kUnknown)
           continue;
-        // A rank whose cells are late whatever they wait for is at fault itself, even if other ranks' hosts are prompt.
+        // A rank whose cells are late whatever they wait for is the cause itself, even if other ranks' hosts are
+        // prompt.
         if (5 * starts_.sum_of(other_ways(keys)).count > starts_.sum_of(keys).count) continue;
         add(keys, false);
       }
@@ -77,8 +78,7 @@ class LateLinks {
   }
 
  private:
-  // Returns whether cells are late in one direction only, and often: then the message is late, where nobody recorded
-  // it.
+  // Returns whether cells are late in one direction only, and often: then the message is late, if it was not recorded.
   bool is_message_late(const WorkerWay& key, const LateStarts& late) const {
     if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
     const LateStarts& other = starts_.late_at({key.first, !key.second});
@@ -107,7 +107,7 @@ class LateLinks {
     return whole > 0 && in_whole >= kEverywhere * late.count;
   }
 
-  // Returns whether late cells come from a step on, or in every n-th step, and hardly ever in others; chance does not
+  // Returns whether late cells come from a step on, or in every n-th step, and almost never in others; chance does not
   // choose steps.
   bool comes_by_steps(const std::vector<WorkerWay>& keys) const {
     std::vector<double> counts(g_.steps.size(), 0);
@@ -122,14 +122,15 @@ class LateLinks {
     return (course.kind == CourseKind::kOnset || course.kind == CourseKind::kEvery) && low <= kNextToNothing * high;
   }
 
-  // Returns whether the message is what is late in some steps: its recorded receive was under way; or, where nobody
-  // recorded messages, only cells of its direction are late, which pauses of a host would hardly do. `tries` is the
-  // number of links that are tested.
+  // Returns whether the message is late in some steps: its recorded receive was under way. Without recorded messages,
+  // only cells of its direction must be late, which pauses of a host would almost never cause. `tries` is the number of
+  // links that are tested.
   bool is_message_tail(const std::vector<WorkerWay>& keys, double tries) const {
     const LateStarts late = starts_.sum_of(keys);
     if (g_.source != GraphSource::kComputeCells || late.count < kMinLateCells) return false;
     if (starts_.sender_of(keys.front()) == kUnknown) return false;
-    // What is late at the same places of every step is caused by the order of work or the loop; a link knows no places.
+    // If the same places are late in every step, the cause is the order of work or the loop, because a link has no
+    // places.
     const StartDelays::Places places = starts_.places_of(keys);
     const auto steps = std::count(scene_.counts.begin(), scene_.counts.end(), true);
     if (2 * late.count >= steps * std::ssize(places.late)) return false;

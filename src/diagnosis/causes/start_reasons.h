@@ -1,6 +1,6 @@
-// What makes compute cells start late: ranks that launch late, links whose messages are late, ranks that begin their
-// steps late, single pauses, or hosts everywhere. One measurement, since each late cell has one of these reasons. Part
-// of causes.
+// The reasons why compute cells start late: ranks that launch late, links with late messages, ranks that begin their
+// steps late, single pauses, or all hosts. One measurement, since each late cell has one of these reasons. Part of
+// causes.
 #pragma once
 
 #include <cmath>
@@ -12,10 +12,10 @@
 
 namespace stageline {
 
-// A link whose messages, which nobody recorded or whose receives show it, make cells start late.
+// A link whose messages make cells start late. They were not recorded, or their receives show it.
 struct LateLink {
   std::vector<WorkerWay> ways;  // the directions that wait for it: the same two stages, in one replica or in several
-  bool tail = false;            // single messages are late, now and then; otherwise the link is slow
+  bool tail = false;            // single messages are late, in some steps; otherwise the link is slow
 };
 
 struct StartReasons {
@@ -27,12 +27,13 @@ struct StartReasons {
   std::vector<LateBegins> begins;
   std::vector<LateLink> links;  // at most kMaxWorkerCauses
   std::set<WorkerWay> linked;   // the directions whose late cells links explain
-  LateWorkers late_receivers;   // late ranks whose messages may be at fault as well
+  LateWorkers late_receivers;   // late ranks whose messages may be the cause as well
 };
 
 // The direction of a link that is late by most.
 WorkerWay worst_way(const StartDelays& starts, const LateLink& link);
-// What all suspicions of such a link have in common: its place, and the scenario in which its messages are prompt.
+// Returns the common part of all suspicions of such a link: its place, and the scenario in which its messages are
+// prompt.
 Suspect suspect_of(const StartDelays& starts, const LateLink& link);
 
 }  // namespace stageline

@@ -22,7 +22,8 @@ struct LateBegins {
   bool as_late = false;  // its other cells start about as late, which explains these beginnings
   int64_t count = 0;
   double each_ns = 0;  // mean delay beyond the others
-  // Delays beyond the others, by operation. Those of long steps are included up to kMaxOfUsual × the largest usual one.
+  // Delays beyond the others, by operation. Delays of long steps are included up to kMaxOfUsual × the largest usual
+  // one.
   std::shared_ptr<const std::map<uint32_t, double>> late_ns = {};
   std::vector<RankWindow> pauses = {};  // the delays, each right before its cell
 

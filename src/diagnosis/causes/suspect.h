@@ -1,5 +1,5 @@
-// The search for causes: what all kinds look at, and the suspicions that they leave. A suspicion is a cause without a
-// price, with a world in which it is gone. causes_of() replays these worlds and keeps the causes that cost enough.
+// The search for causes: the input of all kinds, and their suspicions. A suspicion is a cause without a price, with a
+// scenario in which it is gone. causes_of() replays these scenarios and keeps the causes that cost enough.
 #pragma once
 
 #include <algorithm>
@@ -55,7 +55,7 @@ struct Suspect {
   CauseWorld otherwise = {};  // without the cause by another reading of what would then be normal; may be empty
 };
 
-// What all kinds look at; worlds keep references to it, and all must outlive them.
+// Holds the input of all kinds. Scenarios keep references to it, so it must outlive them.
 struct CauseScene {
   const Trace& trace;
   const StepGraph& graph;
@@ -75,8 +75,8 @@ struct CauseScene {
   mutable std::map<const void*, std::shared_ptr<const void>> measurements = {};
   const CarriedTails carried{graph};
 
-  // Returns whether the delay of a compute cell says something of its rank or its message: the cell waits for
-  // something, all that it waits for was read, it occurs once, and its rank was done with the step before.
+  // Returns whether the delay of a compute cell shows its rank or its message to be late. The cell waits for something,
+  // all that it waits for was read, it occurs once, and its rank was done with the step before.
   bool tells_delay(uint32_t op) const {
     return times.worker_of(op) != CellTimes::kNone && !graph.waits(op).empty() && !carried.held.contains(op) &&
            (graph.cell[op] == kNoCell || (coverage.fed(graph.cell[op]) && !coverage.repeated(graph.cell[op])));
@@ -98,15 +98,15 @@ inline constexpr double kSlowCause = 1.05;  // least ratio of a slow stage or wo
 inline constexpr double kLateStart = 0.1;
 // Least share of the steps in which a place is late, and of all late time that such places hold.
 inline constexpr double kEverywhere = 0.8;
-inline constexpr int64_t kMinLateCells = 3;  // fewer late cells may be chance, whatever their share is
-// With most messages of a link late in so many steps, at least kMinLateCells in each, and hardly any in the others,
-// it is no chance which steps these are.
+inline constexpr int64_t kMinLateCells = 3;  // fewer late cells may be noise, whatever their share is
+// If most messages of a link are late in this many steps, at least kMinLateCells in each, and almost none in others,
+// these steps are not random.
 inline constexpr int64_t kMinWholeSteps = 3;
 // Share of a period; one kind of collective, or the optimizer, that takes less is only a line of the breakdown.
 inline constexpr double kMinTail = 0.05;
 inline constexpr size_t kMaxWorkerCauses = 8;  // at most this many causes of one kind
 
-// Those of ratios by step that are known, that is no NaN.
+// Returns the known ratios of those by step, without NaN.
 inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
   std::vector<double> ratios;
   std::copy_if(by_step.begin(), by_step.end(), std::back_inserter(ratios), [](double r) { return !std::isnan(r); });
@@ -114,7 +114,7 @@ inline std::vector<double> known_ratios(const std::vector<double>& by_step) {
 }
 
 // Returns whether ratios to the others, one per step, are above 1 beyond doubt: even half of the excess of their mean
-// would be beyond chance. One step alone proves nothing.
+// would be above noise. One step alone proves nothing.
 inline bool certainly_slow(const std::vector<double>& ratios) {
   const double error = sample_std(ratios) / std::sqrt(ratios.size());
   return ratios.size() > 1 && beyond_noise((mean_of(ratios) - 1) / 2, error, ratios.size());
@@ -137,7 +137,7 @@ inline bool slow_course(const Course& course) {
   const auto [low, high] = std::minmax(course.low, course.high);
   return course.varies() && high >= kSlowCause && low - 1 <= (high - 1) / 2;
 }
-// What an operation's time is divided by in a step of that course; 1 in its usual steps.
+// Returns what an operation's time is divided by in a step of that course; 1 in its usual steps.
 inline double course_factor(const Course& course, size_t step) {
   const double level = course.level[step];
   return level >= (1 + kSlowCause) / 2 ? level : 1;
@@ -160,14 +160,14 @@ inline double median_beside(const std::vector<double>& sorted, double own) {
   return median_of_others(sorted, std::lower_bound(sorted.begin(), sorted.end(), own) - sorted.begin());
 }
 
-// What a kind judges by.
+// Holds the facts by which a kind judges.
 struct JudgeFacts {
   const RunCoverage& coverage;
   const StepPeriods& periods;
   double step_ns;      // the mean step
   double shortest_ns;  // the shortest kind of compute cell, of one micro-batch on its rank
 };
-// What causes outside the replay are found by.
+// The facts by which causes outside the replay are found.
 struct KnownFacts {
   const Trace& trace;
   const StepGraph& graph;
@@ -179,8 +179,8 @@ struct KnownFacts {
   double shortest_ns;
 };
 
-// The shape in time of what a cause costs. It is reported only where the cause has no course of its own and this shape
-// is plain: next to nothing in the low steps of an onset or of every n-th step, or a trend that at least doubles.
+// The shape in time of what a cause costs. It is reported only if the cause has no course of its own and this shape is
+// plain. Then the low steps of an onset or of every n-th step cost next to nothing, or a trend at least doubles.
 Course when_lost(const Cause& cause, const std::vector<double>& by_step);
 
 }  // namespace stageline

@@ -1,4 +1,4 @@
-// How causes are put into words: what every kind needs, and what it returns. Each kind has its own tell.cc.
+// How causes are put into words: the input and the result of every kind's `tell`.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@
 
 namespace stageline {
 
-// The words of one finding.
+// Holds the words of one finding.
 struct Telling {
   std::string_view id;  // of the finding, of model/findings.def
   Text title, detail;   // one sentence; the evidence
@@ -22,7 +22,7 @@ struct Telling {
   Text fix, assumption = {};
   FindingEvidence table = {};
   std::string key = {};  // one word for labels where no place makes it; "": the first place does
-  // What to look at, where places do not say it: that is no guilt.
+  // The places to look at, if the cause's places do not give them; they are not the culprit.
   std::optional<int64_t> step = std::nullopt;
   std::optional<int32_t> rank = std::nullopt;
 };
@@ -62,8 +62,8 @@ std::string some_of(const std::vector<std::string>& all, size_t max);
 // "forward"
 Text cell_text(CellKind kind);
 
-// Fills title, detail, fix and assumption from the words NAME.title and so on; fix and assumption are those of the
-// finding where NAME has none. {saves} in the detail is NAME.saves or, where no cause has a cost, a sentence on that.
+// Fills title, detail, fix and assumption from the words NAME.title and so on. If NAME has no fix or assumption, those
+// of the finding are used. {saves} in the detail is NAME.saves or, where no cause has a cost, a sentence on that.
 Telling say_cause(std::string_view id, const std::string& name, Args args);
 
 }  // namespace stageline

@@ -56,8 +56,8 @@ struct Side {
     return by_kind(graph.kind[op]) ? static_cast<int32_t>(graph.kind[op]) : what_of_type[graph.type[op]];
   }
 
-  // What an operation's time is a measure of: a half of an overlapped pair has the time of both, and says nothing of
-  // its kind alone.
+  // Returns what an operation's time measures: a half of an overlapped pair has the time of both, so it does not
+  // measure its kind alone.
   int32_t measures(uint32_t op) const {
     return is_compute(graph.kind[op]) && graph.types[graph.type[op]].overlapped ? what(op) + kOverlapped : what(op);
   }
@@ -207,9 +207,9 @@ std::optional<uint32_t> at_place(const std::vector<PlacedOp>& ops, OpPlace place
   return at != ops.end() && at->place == place ? std::optional(at->op) : std::nullopt;
 }
 
-// Time of a backward that is whole in one run and split in the other, for the same chunk and micro-batch: the sum of
-// A's halves, or A's whole shared out as the halves are in B. A weight gradient apart starts when its rank gets to it,
-// so its delay is 0.
+// Returns the time of a backward that is whole in one run and split in the other, for the same chunk and micro-batch.
+// It is the sum of A's halves, or A's whole shared out as the halves are in B. A separate weight gradient starts when
+// its rank gets to it, so its delay is 0.
 std::optional<Times> split_or_whole(const StepGraph& a, const std::vector<PlacedOp>& of_a, const StepGraph& b,
                                     const std::vector<PlacedOp>& of_b, const PlacedOp& own) {
   const CellKind kind = b.kind[own.op];

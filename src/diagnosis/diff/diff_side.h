@@ -16,7 +16,7 @@ namespace stageline {
 struct Side {
   const Trace& trace;
   StepGraph graph;
-  std::vector<bool> usual;      // for each step of the graph: it is no outlier
+  std::vector<bool> usual;      // for each step of the graph: true: not an outlier
   std::vector<size_t> steps;    // indexes of the usual steps
   std::vector<double> step_ns;  // their times
   StepPeriods periods;
@@ -26,8 +26,8 @@ struct Side {
 // `name` is "A" or "B": notes and errors name the run by it. Errors: kBadInput, as of diff_runs().
 Result<Side> side_of(const Trace& trace, const char* name, Diagnostics& notes);
 
-// Standard error of the mean of values that are measured once per step. That every third step is slow, or all from one
-// step on, is no chance; only what such a shape leaves unexplained is.
+// Standard error of the mean of values that are measured once per step. A shape (every third step is slow, or all from
+// one step on) is not random; only what it leaves unexplained is.
 double standard_error(const std::vector<double>& values, int64_t independent);
 
 // The same of the mean step by how much single cells and their starts scatter, of the rank where that is most: what few

@@ -20,8 +20,8 @@ class NewCauses {
   const Cause& cause(uint32_t number) const { return *causes_[number]; }
   // The operations of a cause: "micro-batch 0, on every stage".
   Text what(uint32_t number) const;
-  // Whether one of them is certain to lose what `group` lost: the cause with the number `named` or, where that is
-  // kNoCause, one about the work of the group's stage or rank.
+  // Returns whether one of them certainly explains what `group` lost. This is the cause with the number `named` or, if
+  // that is kNoCause, one about the work of the group's stage or rank.
   bool is_certain(const DiffGroup& group, uint32_t named) const;
 
  private:

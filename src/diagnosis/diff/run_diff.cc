@@ -28,7 +28,8 @@ auto step_in(const WorldTimes& times, size_t world) {
   return [&times, world](size_t s) { return times.ns(s, world); };
 }
 
-// How much the groups named by `merged` change a step together. `order` gives the groups in the order of worlds.
+// Returns how much the groups named by `merged` change a step together. `order` gives the groups in the order of
+// scenarios.
 auto merged_effect(const std::vector<uint32_t>& order, const std::vector<bool>& merged, const WorldTimes& summed) {
   return [&](size_t s) {
     double ns = 0;
@@ -47,8 +48,8 @@ bool groups_are_sure(const RunDiff& diff) {
   double sure_ns = 0;
   for (const DiffGroup& group : diff.groups) sure_ns += group.sure ? group.effect_ns : 0;
   if (!(sure_ns / diff.change_ns >= 0.5)) return false;
-  // That there are pauses is no chance; only their number per step is, so what they cost scatters, and with it the
-  // change. The same holds for a device that is slow in some steps.
+  // Pauses are real; only their number per step is random. So what they cost scatters, and with it the change. The same
+  // holds for a device that is slow in some steps.
   double paused_ns = 0;
   for (const DiffGroup& group : diff.groups)
     paused_ns += group.sure && (group.paused > 0 || group.certain) ? group.effect_ns : 0;
@@ -84,10 +85,10 @@ Pauses pauses_of(const StepGraph& g, const std::vector<size_t>& steps, const OpT
   return {all.paused > 0, all.paused >= kMinPauses && all.pause_ns * computed >= kLongPause * compute_ns};
 }
 
-// For each group, whether it is one of the stages' delays that are told as one. They are where much of them is on
-// stages on which they are within chance, and only together beyond it. A pause hits a stage only now and then, so that
-// hardly one stage alone has enough of them. What unsure stages hold must reach `min_pauses_ns` or kScattered of all;
-// `min_pauses_ns` is infinite where delays are no pauses.
+// Returns for each group whether it is one of the stages' delays that are reported as one. They are if much of them is
+// on stages whose own delays are within noise, and only their sum is above it. A pause hits a stage only in some steps,
+// so almost no single stage has enough of them. The delays of unsure stages must reach `min_pauses_ns` or kScattered of
+// all; `min_pauses_ns` is infinite for other delays than pauses.
 template <class Sure, class SureTogether>
 std::vector<bool> delays_together(const DiffGroups& groups, const std::vector<uint32_t>& order, const Pairs& pairs,
                                   const WorldTimes& summed, const Sure& sure, const SureTogether& sure_together,
@@ -207,8 +208,8 @@ void remove_cells(Trace& trace, CellKind kind) {
   trace.cells.filter([&](size_t i) { return now[i] != kNoSlice; });
 }
 
-// The trace without the collectives or the optimizer that the other run did not record: there the same time is a gap
-// between steps, so it has to be one here too. Nothing where both runs recorded the same kinds.
+// Returns the trace without the collectives or the optimizer that the other run did not record. There the same time is
+// a gap between steps, so it has to be one here too. Empty where both runs recorded the same kinds.
 std::optional<Trace> without_unshared(const Trace& trace, const Trace& other, const char* name, Diagnostics& notes) {
   std::optional<Trace> out;
   for (const CellKind kind : {CellKind::kCollective, CellKind::kOptimizer}) {
@@ -349,7 +350,7 @@ class Differ {
     return std::abs(diff_.change_ns) >= min_ns_ && beyond_noise(diff_.change_ns, error_ns, kMany);
   }
 
-  // The shape of B with A's times beside A.
+  // The shape of B with A's times next to A.
   void add_schedule(const WorldTimes& summed) {
     const auto effect = pairs_.change(
         [&](size_t s) { return static_cast<double>(a_.graph.steps[pairs_.pair_of()[s]].span_ns); }, step_in(summed, 0));
@@ -395,7 +396,7 @@ class Differ {
   void add(DiffGroup group, std::pair<double, double> effect, uint32_t named = kNoCause) {
     std::tie(group.effect_ns, group.error_ns) = effect;
     if (named != kNoCause) group.what = fresh_.what(named);
-    // What a cause of B is certain of is no chance here, even if it is in some steps only.
+    // A cause of which B is certain is not random here, even if it is in some steps only.
     group.certain = fresh_.is_certain(group, named);
     const bool sure_pauses = group.paused >= kMinPauses && group.pause_ns >= kLongPause * compute_ns_ &&
                              group.effect_ns >= min_ns_ && group.effect_ns > group.error_ns;
@@ -407,7 +408,7 @@ class Differ {
     diff_.groups.push_back(std::move(group));
   }
 
-  // Names delays after the link whose messages B's own causes blame for them.
+  // Names delays after the link whose messages cause them, according to B's own causes.
   void name_link(DiffGroup& group) const {
     if (group.cause != DiffCause::kDelay || group.stage == kUnknown || !group.type.empty()) return;
     for (const Cause& cause : b_causes_.causes) {
@@ -426,7 +427,7 @@ class Differ {
     if (group.effect_ns != 0) diff_.groups.push_back(std::move(group));
   }
 
-  // What made B's longest step long; where its causes explain all long steps, the largest of them.
+  // Explains B's longest step or, if its causes explain all long steps, the largest of these causes.
   void explain_long_steps(DiffGroup& group) const {
     const std::vector<LongStep>& steps = b_causes_.long_steps;
     const auto longest = std::max_element(

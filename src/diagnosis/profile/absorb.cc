@@ -67,8 +67,8 @@ const RankLoss* longest_in(const ProfileAccount& account, const Finding& step) {
   return longest;
 }
 
-// A long step is reported with what made it long, where one piece of that is most of its excess. Otherwise it says what
-// the two have in common.
+// A long step is reported with what made it long, where one piece of that is most of its excess. Otherwise it gives the
+// time that both share.
 Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std::vector<Finding>& list, Finding& x) {
   if (x.id != "step.outlier" || !x.step) return nullptr;
   const RankLoss* loss = longest_in(account, x);

@@ -24,7 +24,7 @@ constexpr size_t kMinStepsForOutliers = 4;
 
 std::string times(double ratio) { return fixed(ratio, 2) + "×"; }
 
-// Idle time of devices whose launches are not known, so that nobody owns it.
+// Idle time of devices whose launches are not known, so it has no owner.
 void add_idle(const ProfileFacts& f, std::vector<Finding>& out) {
   Finding x;
   x.id = "device.idle";

@@ -65,7 +65,7 @@ void say_no_devices(const Trace& trace, const Args& window, Headline& h) {
   } else if (trace.format == "xplane") {
     say(h, title, words("profile.lead.no_devices_xla"));
   } else {
-    // Advice for torch.profiler is for its traces: those with kinds of events that are its own.
+    // Advice for torch.profiler is for its traces: those with kinds of events that only torch writes.
     const bool torch = trace.writer.empty() &&
                        std::any_of(trace.categories.begin(), trace.categories.end(), [](const CategoryInfo& c) {
                          return c.kind != Category::kOther && c.kind != Category::kUserAnnotation;

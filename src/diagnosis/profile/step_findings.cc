@@ -64,7 +64,8 @@ void add_tensor_cores(double eligible, std::vector<Finding>& out) {
   out.push_back(std::move(x));
 }
 
-// The largest class of the memory's peak. The sorting into classes guesses, so only one that is at least half is named.
+// Returns the largest class of the memory's peak. The sorting into classes guesses, so only one that is at least half
+// is named.
 Text largest_class(const Trace& trace, int32_t rank) {
   const std::optional<LargestClass> largest = largest_class_at_peak(trace, rank);
   if (!largest) return {};

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kMaxQuoted = 16;  // most virtual stages whose layout is quoted; longer ones are shown by what-if only
 
-// What whole layers would save, in a sentence; "" for a cause whose layers bring nothing elsewhere. `stages` is the
+// Puts the saving of whole layers into a sentence; "" for a cause whose layers save nothing elsewhere. `stages` is the
 // number of ranks in a pipeline; with `paddle` the split is written as Paddle takes it.
 Text layer_words(const CausePrice& price, const std::vector<int32_t>& layers, double step_ns, int32_t stages,
                  bool paddle) {

@@ -1,4 +1,4 @@
-// What moving whole layers would save: the fix of a slow stage that can be typed.
+// Computes what moving whole layers would save: the fix of a slow stage that can be typed.
 #pragma once
 
 #include "diagnosis/causes/causes.h"
@@ -10,7 +10,7 @@ namespace stageline {
 bool has_layers_to_move(const CauseList& causes);
 
 // Fills price.fix of causes whose work is layers, with kAssumedLayers for each virtual stage as in what-if, and sorts
-// the list anew. `model` is of the same trace; this sets its layers. O(operations · splits).
+// the list again. `model` is of the same trace; this sets its layers. O(operations · splits).
 void price_in_layers(WhatIf& model, const Trace& trace, CauseList& causes);
 
 }  // namespace stageline

@@ -12,8 +12,8 @@ constexpr double kSureShape = 4;    // a shape that all follow must rise by this
 constexpr double kNearlyAll = 0.9;  // least share of the workers that must become slower where all do
 
 // All ranks are slower from a step on, until a step, more (or less) with every step, in every n-th step, or in some
-// steps. Possible reasons are heat, a slower file system under a lazy loader, longer data, an evaluation or a profiler
-// that runs now and then, other jobs on the same machines, and at first what has to warm up.
+// steps. Possible reasons are a hot device, a slower file system under a lazy loader, longer data, a regular evaluation
+// or profiler, and other jobs on the same machines. In the first steps, warm-up is another.
 void suspect_all_slow(CauseScene& scene, std::vector<Suspect>& out) {
   const auto loads = scene.times.worker_loads();
   std::vector<double> by_step(scene.graph.steps.size(), std::nan(""));

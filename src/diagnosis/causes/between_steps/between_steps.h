@@ -1,4 +1,4 @@
-// Time between steps: nothing that was recorded runs, or a phase that has a name, before every step or before some.
+// Time between steps: an unexplained gap, or a phase that has a name, before every step or before some.
 #pragma once
 
 #include <vector>

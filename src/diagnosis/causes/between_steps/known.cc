@@ -11,8 +11,8 @@ namespace {
 // Share of a period; a usual gap that is shorter is only a line of the breakdown.
 constexpr double kMinGap = 0.02;
 
-// A gap that nobody named and that is shorter than a cell belongs to every training loop. As much of a longer gap may
-// belong to it too.
+// A gap that has no name and is shorter than a cell belongs to every training loop. As much of a longer gap may belong
+// to it too.
 void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
   const std::vector<CellKind>& kinds = facts.graph.kind;
   const bool optimizers = std::find(kinds.begin(), kinds.end(), CellKind::kOptimizer) != kinds.end();
@@ -37,7 +37,8 @@ void known_gaps(const KnownFacts& facts, std::vector<Cause>& out) {
     cause.figures.of = facts.periods.gaps.size();
     cause.price.lost_ns = gap.mean_ns;
     if (!gap.sometimes && gap.name.empty()) cause.price.lost_error_ns = facts.shortest_ns / 2;
-    // What only a few gaps take is not part of a usual step: a gap of 20 minutes would be thousands of per cent of it.
+    // The time of only a few gaps is not part of a usual step: a gap of 20 minutes would be thousands of per cent of
+    // it.
     if (gap.sometimes) cause.price.base = PriceBase::kPeriod;
     cause.price.outside = gap.sometimes && !facts.periods.long_gaps.empty();
     cause.own = BetweenStepsOwn{std::move(gap.steps), !gap.sometimes && !optimizers && gap.name.empty()};
@@ -51,7 +52,7 @@ CauseUse judge_gap(Cause& cause, const JudgeFacts& facts) {
   const bool short_one = cause.place().name.empty() && usual_ns < facts.shortest_ns;
   const double min = cause.own.as<BetweenStepsOwn>().may_be_optimizer ? kMinTail : kMinGap;
   return short_one || facts.coverage.replicas_unread() > 0 || usual_ns < min * facts.step_ns ? CauseUse::kLine
-                                                                                               : CauseUse::kCause;
+                                                                                             : CauseUse::kCause;
 }
 
 constexpr std::string_view kLines[] = {"between"};

@@ -15,7 +15,7 @@ namespace {
 void suspect_blocking_sends(CauseScene& scene, std::vector<Suspect>& out) {
   const StartDelays& starts = scene.measured<StartReasons>().starts;
   if (!starts.known() || !starts.rank_sends()) return;
-  // What a slow link makes a send longer is the link's.
+  // A slow link makes sends longer too; that time belongs to the link.
   auto blocked = std::make_shared<std::map<uint32_t, double>>();
   for (const auto& [op, of_send] : starts.rank_sends()->blocked) blocked->emplace(op, of_send.ns);
   const LinkTimes& links = scene.measured<LinkTimes>();

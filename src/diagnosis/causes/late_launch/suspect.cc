@@ -10,7 +10,7 @@ extern const CauseKind late_launch_cause;
 
 namespace {
 
-// The two workers of a message that nobody recorded. Such a message lasts from the end of one's cell to the start of
+// The two workers of a message that was not recorded. Such a message lasts from the end of one's cell to the start of
 // the other's.
 using Pair = std::pair<uint32_t, uint32_t>;                        // from, to
 using WorkerAt = std::map<std::pair<int32_t, int32_t>, uint32_t>;  // key: replica, stage
@@ -31,7 +31,7 @@ class LateRanks {
     find_messages();
   }
 
-  // `begins` holds, for workers that begin their steps just as late as other cells, the world without that.
+  // `begins` maps workers that start their steps just as late as other cells to the scenario without that.
   void suspect(const std::map<uint32_t, CauseWorld>& begins, std::vector<Suspect>& out) const {
     for (size_t i = 0; i < std::min(starts_.late_workers().size(), kMaxWorkerCauses); ++i) {
       const auto [number, by] = starts_.late_workers()[i];
@@ -94,7 +94,7 @@ class LateRanks {
     for (auto& [pair, durations] : all) message_ns_[pair] = median_of(std::move(durations));
   }
 
-  // A message that nobody recorded lasts until its cell starts, and so includes the delay of a late rank. Clocks that
+  // A message that was not recorded lasts until its cell starts, and so includes the delay of a late rank. Clocks that
   // were aligned by these very gaps share that delay out to both directions, so it is taken from the sum of both:
   //
   //     as stamped    there 4.2 ms, back 0.2       rank late by 4: there and back take 4.4 − 4 without, 0.2 each way

@@ -22,7 +22,7 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
     const LateStarts late = starts.sum_of(link.ways);
     cause.figures = {.each_ns = late.ns / late.count, .count = late.count, .of = late.of};
     name_rank(scene.trace.parts[scene.times.workers()[worst_way(starts, link).first].part], cause);
-    // Nobody recorded messages, so the host may be late as well.
+    // Messages were not recorded, so the host may be late as well.
     if (!starts.messages().any()) cause.or_else = {{.kind = PlaceKind::kHost, .ranks = {cause.figures.rank}}};
     std::vector<double> lengths;
     const std::set<WorkerWay> ways(link.ways.begin(), link.ways.end());
@@ -35,7 +35,7 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
   }
 }
 
-// By recorded messages that are late beside the others of the same link.
+// Suspects links by recorded messages that are late compared with others of the same link.
 void suspect_by_transfers(const CauseScene& scene, std::vector<Suspect>& out) {
   for (const LateTransfer& late : scene.measured<LinkTimes>().late) {
     if (late.slow) continue;

@@ -1,5 +1,4 @@
-// Late sends: a result was ready, its rank had no recorded work, and then sent it. The host is at fault, not
-// the link.
+// Late sends: a result was ready, its rank had no recorded work, and then sent it. The cause is the host, not the link.
 #pragma once
 
 #include <cstdint>

@@ -6,7 +6,7 @@
 namespace stageline {
 
 struct LateStartsOwn {
-  // Cells that wait only for their own rank are not late, so no host is to blame.
+  // Cells that wait only for their own rank are not late, so no host is the cause.
   bool hosts_prompt = false;
   bool messages_unknown = false;  // no messages were recorded, so these may be late as well
   int64_t ranks = 0;              // on how many ranks

@@ -7,7 +7,7 @@ extern const CauseKind late_starts_cause;
 
 namespace {
 
-// Late starts that are no pauses.
+// Suspects late starts other than pauses.
 void suspect_late_starts(CauseScene& scene, std::vector<Suspect>& out) {
   const StartReasons& reasons = scene.measured<StartReasons>();
   const StartDelays& starts = reasons.starts;

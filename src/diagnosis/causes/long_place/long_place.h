@@ -1,5 +1,5 @@
-// Long place of a step: a micro-batch that takes longer in every step, on most stages or on one, or a shape that the
-// times of all micro-batches of a step follow.
+// Long place of a step: a micro-batch takes longer in every step, on most stages or on one. Or the times of all
+// micro-batches of a step follow a shape.
 #pragma once
 
 #include "diagnosis/causes/cause_kind.h"

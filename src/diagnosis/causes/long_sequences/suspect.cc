@@ -20,7 +20,7 @@ void suspect_long_sequences(CauseScene& scene, std::vector<Suspect>& out) {
   out.push_back(std::move(suspect));
 }
 
-// Dealt evenly they take jitter away too.
+// If they are distributed evenly, jitter is gone too.
 constexpr std::string_view kLines[] = {"jitter", "replica-jitter"};
 
 }  // namespace

@@ -188,7 +188,7 @@ std::vector<OrderSpans> step_spans(const StepGraph& g, const TheoryRun& theory, 
 // something to price.
 void known_orders(const KnownFacts& facts, std::vector<Cause>& out) {
   const TheoryRun& theory = facts.theory;
-  // Where stages at the end are missing and only the warm-up tells so, what was recognised is an order of fewer stages.
+  // Where only the warm-up shows that stages at the end are missing, the recognised order is one of fewer stages.
   if (facts.coverage.by_warm_up() || !theory.theory.known() || theory.sizes.empty()) return;
   const Recognition& recognition = theory.recognition;
   Cause order;

@@ -145,8 +145,8 @@ class PauseSearch {
     const double each_ns = time_of(all) / count;
     cause.figures = {.each_ns = each_ns, .count = count, .of = static_cast<int64_t>(starts_.cells())};
     own.ranks = parts.size();
-    // There are too few late cells to tell host from message, and nobody recorded messages. Where all wait for the same
-    // stage, or two stages for each other, their messages may be at fault as well.
+    // There are too few late cells to separate host and message, and messages were not recorded. Where all wait for the
+    // same stage, or two stages for each other, their messages may be the cause as well.
     const bool two_ways = senders.size() == 2 && senders.begin()->first == senders.rbegin()->second &&
                           senders.begin()->second == senders.rbegin()->first;
     if ((senders.size() == 1 || two_ways) && senders.begin()->first != kUnknown && !starts_.messages().any())
@@ -232,7 +232,8 @@ class PauseSearch {
     for (const auto& [place, at] : late_at)
       if (at.count >= kEverywhere * steps) fixed_ns += at.ns, places.push_back(at);
     if (fixed_ns < kEverywhere * time_of(all)) return {};
-    std::stable_sort(places.begin(), places.end(), [](const AtPlace& a, const AtPlace& b) { return a.count > b.count; });
+    std::stable_sort(places.begin(), places.end(),
+                     [](const AtPlace& a, const AtPlace& b) { return a.count > b.count; });
     std::vector<uint32_t> cells;
     for (const AtPlace& at : places) cells.push_back(at.cell);
     return cells;

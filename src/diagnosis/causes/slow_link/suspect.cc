@@ -50,8 +50,8 @@ bool share_out_gaps(const CauseScene& scene) {
   return !scene.measured<LinkTimes>().all.recorded && scene.trace.alignment == AlignState::kMapped;
 }
 
-// Messages that were not recorded last until cells that wait for them start, at most as long as is usual on their link:
-// where that is long too, it is the rest of what makes these cells late.
+// Messages that were not recorded last until the cells start that wait for them, at most as long as is usual on their
+// link. If that usual time is long too, it is the rest of the time by which these cells are late.
 bool is_rest_of(const CauseScene& scene, const SlowTransfer& slow, const LateLink& late) {
   if (late.tail || scene.measured<LinkTimes>().all.recorded) return false;
   const WorkerWay way = late.ways.front();
@@ -95,7 +95,7 @@ void suspect_by_starts(const CauseScene& scene, std::vector<Suspect>& out) {
   }
 }
 
-// By recorded messages that are late beside the quick ones of the same link, in whole steps.
+// Suspects links by recorded messages that are late, in whole steps, compared with fast ones of the same link.
 void suspect_by_late_messages(const CauseScene& scene, std::vector<Suspect>& out) {
   for (const LateTransfer& late : scene.measured<LinkTimes>().late) {
     if (!late.slow) continue;
@@ -113,7 +113,7 @@ void suspect_by_late_messages(const CauseScene& scene, std::vector<Suspect>& out
   }
 }
 
-// By their median beside the other links.
+// Suspects links by their median compared with the other links.
 void suspect_by_median(const CauseScene& scene, std::vector<Suspect>& out) {
   const LinkTimes& links = scene.measured<LinkTimes>();
   std::vector<SlowTransfer> found = links.slow;

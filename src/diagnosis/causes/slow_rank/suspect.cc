@@ -51,8 +51,8 @@ Slow slow_throughout(size_t worker, const std::vector<double>& ratios, bool cert
 
 using ByStage = std::map<int32_t, std::vector<size_t>>;  // workers of each stage
 
-// Of three workers of a stage two may be slow, and one of these is half of what the other is compared with: workers
-// that are slow beyond doubt are compared again, with those of the stage that are not.
+// If two of three workers of a stage are slow, one of them is half of what the other is compared with. So workers that
+// are slow beyond doubt are compared again, with those of the stage that are not slow.
 //
 //     load           1.3   1.0   1.3
 //     to the others  1.13  0.77  1.13     medians 1.15, 1.3, 1.15
@@ -100,7 +100,7 @@ Ratios ratios_to_peers(const CauseScene& scene, const ByStage& by_stage) {
 }
 
 // By how much a ratio must exceed 1 in a slow step: more than ratios of the stage's workers scatter. The quarter of
-// them that is nearest to 1 tells that scatter, whoever is slow in however many steps.
+// them that is nearest to 1 gives that scatter, whichever worker is slow in however many steps.
 double slow_beyond(const Ratios& ratios, const std::vector<size_t>& workers) {
   std::vector<double> off;
   for (const size_t w : workers)
@@ -168,7 +168,7 @@ std::map<int32_t, OfReplica> by_replica(const CauseScene& scene, const std::vect
   return replicas;
 }
 
-// Returns whether two workers are slow at the same times. If one becomes slow where the other becomes quick, they have
+// Returns whether two workers are slow at the same times. If one becomes slow where the other becomes fast, they have
 // different causes.
 //
 //     rank 5    1.3 1.3 1.3 1.0 1.0 1.0        both change at step 3, and have nothing else in common
@@ -241,7 +241,7 @@ std::vector<std::vector<Slow>> slow_together(const CauseScene& scene, const std:
   return groups;
 }
 
-// Adds the other workers of a replica that as a whole is slow beyond chance, though not each worker is by itself.
+// Adds the other workers of a replica that as a whole is slow above noise, although not each worker is.
 void add_whole_replicas(const CauseScene& scene, const Ratios& ratios, std::vector<Slow>& slow) {
   const ReplicaLevels levels = levels_of(scene, ratios);
   const std::map<int32_t, OfReplica> replicas = by_replica(scene, slow);
@@ -344,8 +344,9 @@ std::vector<Slow> find_slow(const CauseScene& scene, const Ratios& ratios, const
   return slow;
 }
 
-// For each slow worker whose single cells scatter far more than its peers', as those of a device do that throttles for
-// parts of a step: what a cell of each place takes on the peers that are not slow. No factor makes such cells usual.
+// Handles slow workers whose single cells scatter far more than those of peers, as on a device that throttles for parts
+// of a step. No factor makes such cells usual, so this finds the time of a cell of each place on peers that are not
+// slow.
 std::map<size_t, std::vector<double>> usual_of_erratic(const CauseScene& scene, const std::vector<Slow>& slow) {
   constexpr double kFarMore = 3;
   std::map<size_t, std::vector<double>> usual;
@@ -426,7 +427,7 @@ Cause cause_of(const CauseScene& scene, const std::vector<Slow>& group, bool who
     cause.figures.count = cause.in_steps.count, cause.figures.of = cause.in_steps.all;
     cause.own = SlowRankOwn{.of_peers_too = !scene.times.peers_apart()};
   }
-  // A replica that has more work all along may have the data to thank for it.
+  // A replica that has more work in every step may be slow because of its data.
   if (whole_replica && !cause.course.varies()) cause.together = {"uneven_data", Together::Role::kFollows};
   return cause;
 }

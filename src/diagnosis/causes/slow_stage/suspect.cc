@@ -81,8 +81,8 @@ class StageSteps {
     for (std::vector<double>& sorted : sorted_levels_) std::sort(sorted.begin(), sorted.end());
   }
 
-  // For each step, the time of the stage, or of one chunk of it, relative to what other stages' cells take in that
-  // step; NaN where the step does not count. What lengthens all stages in a step is no stage's own and is divided out.
+  // For each step, the time of the stage, or of one chunk of it, relative to cells of other stages in that step; NaN
+  // where the step does not count. A change of all stages in a step is divided out.
   std::vector<double> ratios(int32_t stage, int32_t chunk) const {
     std::vector<double> ratios(steps_, std::nan(""));
     for (size_t step = 0; step < steps_; ++step) {
@@ -98,7 +98,7 @@ class StageSteps {
   };
 
   // Cells with an unknown chunk count as the first one's, as in CellTimes::place(); so do all where chunks are too many
-  // to be told apart.
+  // to be distinguished.
   size_t at(int32_t stage, int32_t chunk, size_t step) const {
     const size_t row = stage * chunks_ + (chunks_ == 1 ? 0 : std::max(chunk, 0));
     return row * steps_ + step;
@@ -151,7 +151,7 @@ class StageSteps {
 
 bool is_overlapped(size_t kind) { return kind == static_cast<size_t>(CellKind::kForwardBackward); }
 
-// Returns whether some cells of the stage's chunk are no halves of overlapped pairs.
+// Returns whether some cells of the stage's chunk are not half of an overlapped pair.
 bool stands_alone(const CauseScene& scene, const PlaceTimes& t, int32_t stage, int32_t chunk) {
   for (size_t kind = 0; kind < CellTimes::kKinds; ++kind)
     if (!is_overlapped(kind) && !std::isnan(t.others[scene.times.place(stage, chunk, static_cast<CellKind>(kind))]))
@@ -169,7 +169,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   for (int32_t chunk = 0; chunk < scene.times.chunks(); ++chunk) {
     double of_chunk = 0, of_others = 0;
     Kinds in_chunk;
-    // An overlapped pair belongs to two chunks, and only cells that stand alone can tell which of the two is heavy.
+    // An overlapped pair belongs to two chunks. Only single cells can show which of the two is heavy.
     const bool alone = stands_alone(scene, t, stage, chunk);
     for (size_t kind = 0; kind < CellTimes::kKinds; ++kind) {
       const size_t p = scene.times.place(stage, chunk, static_cast<CellKind>(kind));
@@ -203,7 +203,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   SlowStageOwn slow;
   cause.figures.stage = stage;
   cause.figures.ratio = own / theirs;
-  // Embedding and head belong to one chunk. Beside it, the stage's other chunks may be a little slow and are not named.
+  // Embedding and head belong to one chunk. The stage's other chunks may be a little slow and are not named.
   if (scene.times.chunks() > 1 && slowest != kUnknown &&
       (slow_chunks == 1 || chunk_beyond >= kMaxOfStage * (own - theirs))) {
     place.chunk = slowest;

@@ -31,7 +31,7 @@ Text kinds_text(const SlowStageOwn& own) {
   return kinds;
 }
 
-// What to do about it: move layers, unless that saves little or nothing.
+// Returns the advice: move layers, unless that saves little or nothing.
 Text advice_text(const Cause& c, const SlowStageOwn& own, const Text& end, Args& args) {
   const bool end_first = c.price.fix_brings_little() && !end.empty();
   if (c.sometimes) return words("stage.slow.do.sometimes", args);

@@ -27,7 +27,7 @@ using TailNames = std::map<std::pair<CellKind, std::string>, uint8_t>;  // → t
 using MedianTails = std::map<uint8_t, std::map<int32_t, double>>;       // for each number the median time on each stage
 
 // Where parameters are sharded, a gather and a scatter move the same bytes between the same ranks, and links are
-// equally quick both ways. If one of the two takes far longer than the other on every stage, it gets the other as
+// equally fast both ways. If one of the two takes far longer than the other on every stage, it gets the other as
 // `twin`.
 void tell_twin(const TailNames& names, const MedianTails& median_ns, const std::string& name, uint8_t number,
                TailOwn& tail) {
@@ -126,9 +126,9 @@ LongestStage longest_stage(const std::map<int32_t, double>& medians) {
   return longest;
 }
 
-// Idle time before tails though everything that they wait for has ended. It is the delay that even the least late
-// operation of a type has (launch_delays), which no other rank explains; and before optimizers also the time in which
-// all ranks wait for each other in an exchange that nobody recorded.
+// Idle time before tails although everything that they wait for has ended. It is the delay of even the least late
+// operation of a type (launch_delays), which no other rank explains. Before optimizers it is also the time in which all
+// ranks wait for each other in an exchange that was not recorded.
 Suspect idle_before(const CauseScene& scene, const std::shared_ptr<const Tails>& tails) {
   const StepGraph& g = scene.graph;
   const auto unrecorded = [&g](uint32_t op) { return g.kind[op] == CellKind::kCollective && g.cell[op] == kNoCell; };
@@ -194,10 +194,10 @@ void suspect_tails(CauseScene& scene, std::vector<Suspect>& out) {
   out.push_back(idle_before(scene, tails));
 }
 
-// One that is shorter than a cell belongs to every training loop, as time between steps does, and so may as much of a
-// longer one, by which its error is widened. What one stage takes beyond the others needs no such allowance. A tail
-// that takes far longer than its twin may need as much as the twin. A tail may also be waiting for stages or replicas
-// that were not read.
+// A tail shorter than a cell belongs to every training loop, as time between steps does. So may as much of a longer
+// one, which widens its error. The time of one stage beyond the others needs no such allowance. A tail that takes far
+// longer than its twin may need as much as the twin. A tail may also be waiting for stages or replicas that were not
+// read.
 CauseUse judge_tail(Cause& cause, const JudgeFacts& facts) {
   const auto& own = cause.own.as<TailOwn>();
   const Place& place = cause.place();
@@ -205,7 +205,7 @@ CauseUse judge_tail(Cause& cause, const JudgeFacts& facts) {
   const bool beside = place.stage != kUnknown || !own.twin.empty();
   const double min = beside ? kMinLost * facts.step_ns : std::max(kMinTail * facts.step_ns, facts.shortest_ns);
   if (cause.price.lost_ns < min)
-    // Where these operations start at once there is no time before them to tell of.
+    // Where these operations start at once there is no time before them to report.
     return idle && cause.price.lost_ns < 1 ? CauseUse::kDrop : CauseUse::kLine;
   const double usual_ns = own.twin.empty() ? facts.shortest_ns : own.others_ns;
   double& error_ns = cause.price.lost_error_ns;

@@ -1,4 +1,4 @@
-// Exposed tail: collectives and the optimizer after (or before) all compute of a step, and idle time before these.
+// The exposed tail: collectives and the optimizer after (or before) all compute of a step, and idle time before these.
 #pragma once
 
 #include "diagnosis/causes/cause_kind.h"
@@ -7,8 +7,8 @@ namespace stageline {
 
 struct TailOwn {
   double own_ns = 0, others_ns = 0;  // its time and that of the other stages, or of its twin
-  // Of a tail that gathers what is scattered, or scatters what is gathered: the name of its counterpart, which moves as
-  // many bytes between the same ranks and takes far less time.
+  // The name of the counterpart of a tail that gathers or scatters. The counterpart moves as many bytes back between
+  // the same ranks and takes far less time.
   std::string twin = {};
 };
 

@@ -1,5 +1,5 @@
 // Uneven data: work varies with the data from stage to stage, as where experts get unequal shares of the tokens.
-// Replicas that have more of it all along are reported with it.
+// Replicas that have more of it in every step are reported with it.
 #pragma once
 
 #include "diagnosis/causes/cause_kind.h"
