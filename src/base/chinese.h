@@ -1,6 +1,6 @@
 // Names of tables and columns, and the fixed words that tables hold, in Chinese; used by terminal, report and viewer.
-// web/src/i18n/columns_zh.json has what several analyses share, words.json of a room what it alone says: "columns_zh"
-// by key, and "sentences_zh" by the English text, for columns with few fixed sentences:
+// Texts that several analyses share are in web/src/i18n/columns_zh.json, the others in words.json of their room.
+// "columns_zh" has them by key, and "sentences_zh" by the English text, for columns with few fixed sentences:
 //
 //     "columns_zh": {"table.links": "链路", "value.links.reading.fine": "正常"},
 //     "sentences_zh": {"slow link": "慢链路"}

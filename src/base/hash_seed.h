@@ -9,7 +9,7 @@ namespace stageline {
 
 uint64_t hash_seed();  // not 0
 
-// Spreads a key over 64 bits. The seed makes different keys collide in each process.
+// Returns a hash of 64 bits. The seed makes different keys collide in each process.
 inline uint64_t seeded_hash(uint64_t key, uint64_t seed) {
   const auto product = static_cast<unsigned __int128>(key ^ seed) * (seed | 1);
   const auto again =

@@ -2,10 +2,10 @@
 // reads may become one of its outputs. OutputFile asks here before it uses a name (base/output_file.h).
 //
 // A file is identified by device and inode, never by its name: links, hard links and other spellings are the same file.
-// Three kinds of files are protected. They are files that were opened for reading, every file below a folder that a
-// source names (also files without a reader), and the files of a database (its write-ahead log and journal). Pages and
-// pictures contain no measurement, so they are not protected: an earlier report.html among the logs may be written
-// again. All functions may be called from any thread.
+// Three kinds of files are protected. They are files that were opened for reading, files below a folder that a source
+// names (also without a reader), and a database's write-ahead log and journal. Pages and pictures contain no
+// measurement, so they are not protected: an earlier report.html among the logs may be written again. All functions may
+// be called from any thread.
 #pragma once
 
 #include <sys/stat.h>

@@ -1,8 +1,8 @@
 // The text or regular expression that a user searches for in names. Upper and lower case of ASCII letters are equal.
 //
-// An expression may contain . [a-z] [^…] \d \w \s and their capitals, ( ), the bar for alternatives, * + ?, ^ $, and a
-// backslash before any other character. It runs as a set of states (Thompson's construction), so the time is at most
-// length of expression × length of text. No expression can make the program hang, which std::regex cannot promise.
+// An expression may contain [a-z] [^…] \d \w \s and their capitals, dots, ( ), the bar for alternatives, * + ?, ^ $,
+// and a backslash before any other character. It runs as a set of states (Thompson's construction), so the time is at
+// most length of expression × length of text. No expression can make the program hang, which std::regex cannot promise.
 #pragma once
 
 #include <bitset>

@@ -183,13 +183,13 @@ constexpr uint64_t kUnstated = 0, kBegin = 1, kEnd = 2, kInstant = 3, kCounter =
 constexpr uint64_t kRealtime = 1, kBoottime = 6;                                                 // BuiltinClock
 constexpr uint64_t kFirstSequenceClock = 64, kFirstCustomClock = 128;  // ids between the two are clocks of one sequence
 
-// Stageline's exporter writes one of these about the clocks into the description of the root of all tracks, and then
-// lines that begin with one of the words below and have their values behind tabs.
+// Stageline's exporter describes the clocks with one of these in the root of all tracks. Further lines follow: each
+// begins with one of the words below and has its values behind tabs.
 constexpr std::string_view kClocksShared = "Stageline's export: all ranks on one clock";
 constexpr std::string_view kClocksUnaligned = "Stageline's export: each rank on its own clock of the same epoch";
 constexpr std::string_view kClocksPerRank = "Stageline's export: each rank counts from a zero of its own";
 constexpr std::string_view kNpuFact = "devices: npu";
 constexpr std::string_view kNoKernelsFact = "kernels in no file";  // rank
-constexpr std::string_view kProblemFact = "problem";  // name, severity, count, English, Chinese
+constexpr std::string_view kProblemFact = "problem";               // name, severity, count, English, Chinese
 
 }  // namespace stageline::perfetto

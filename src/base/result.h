@@ -124,7 +124,7 @@ class [[nodiscard]] Status {
   auto name = (__VA_ARGS__); \
   if (!(name)) return std::move(name).error()
 
-// Returns the error of a Status from the function: TRY_OK(file.commit());
+// Returns the error of a Status from the function, as in TRY_OK(file.commit()).
 #define TRY_OK(...)                                                                           \
   do {                                                                                        \
     if (Status try_status = (__VA_ARGS__); !try_status) return std::move(try_status).error(); \

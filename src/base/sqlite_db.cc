@@ -138,7 +138,7 @@ void* counted_realloc(void* block, int bytes) {
   return got;
 }
 
-// Temporary files of queries. Their methods are those of the system's files, but for writing.
+// Temporary files of queries have the methods of the system's files, except for writing.
 constexpr const char* kBoundedFiles = "stageline-bounded";
 sqlite3_vfs g_bounded_files;
 const sqlite3_vfs* g_files = nullptr;

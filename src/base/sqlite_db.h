@@ -52,7 +52,7 @@ class SqliteDb {
   // run.
   static Result<SqliteDb> open_new(const std::string& path);
   // The same for an output that is not committed yet. Errors: kUsage when the half-done change or the log of an earlier
-  // database lies next to the final name, because the next program that opens the new one would apply it.
+  // database is next to the final name. The next program that opens the new database would apply it.
   static Result<SqliteDb> open_new(const OutputFile& out);
 
   sqlite3* handle() const { return db_.get(); }

@@ -60,7 +60,8 @@ class SqlitePages {
     const uint8_t* bytes = nullptr;
     int64_t number = 0;
   };
-  // Serial types are 0: NULL; 1 … 6: integers of 1, 2, 3, 4, 6 and 8 bytes; 7: a real; 8 and 9: the integers 0 and 1.
+  // Serial type 0 is NULL; 1 to 6 are integers of 1, 2, 3, 4, 6 and 8 bytes. Type 7 is a real, and 8 and 9 are the
+  // integers 0 and 1.
   static constexpr uint64_t kLastInteger = 6, kReal = 7, kZero = 8, kOne = 9;
   static constexpr bool is_whole(uint64_t type) { return type <= kOne && type != kReal; }
   static constexpr int kNull = 5;  // SQLITE_NULL

@@ -21,7 +21,7 @@ size_t character_start(std::string_view text, size_t at);
 // Returns where the character ends that begins at `at`.
 size_t character_end(std::string_view text, size_t at);
 
-// ASCII letters only, whatever the locale.
+// Changes ASCII letters only, whatever the locale.
 constexpr char to_lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 std::string to_lower(std::string_view text);
 

@@ -1,5 +1,6 @@
 // words.json of all rooms, which cmake/chinese.cmake builds into the program, parsed once. Sentences (base/words.h) are
-// one part of them; "tables", "flags" and other sections declare what a room has, with the texts that people read.
+// one part of them; "tables", "flags" and other sections declare a room's tables and flags, with the texts that people
+// read.
 #pragma once
 
 #include <simdjson.h>
@@ -9,7 +10,7 @@
 
 namespace stageline {
 
-// One element for each file. Texts in them live as long as the program. Throws std::bad_alloc.
+// Returns one element for each file. Their texts exist as long as the program. Throws std::bad_alloc.
 const simdjson::dom::array& word_files();
 
 // Calls visit(name, element) for every member of this section of all files.

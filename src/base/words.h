@@ -1,6 +1,6 @@
-// The sentences of the program as data: each has a name and a text in every language, in the words.json of the room
-// that says it (what several rooms say stands in src/words.json). The code names a sentence and gives its arguments; it
-// contains no sentence itself. A name that two files have is an error of the build.
+// The sentences of the program as data: each has a name and a text in every language, in the words.json of its room.
+// Sentences of several rooms are in src/words.json. The code names a sentence and gives its arguments; it contains no
+// sentence itself. A name that two files have is an error of the build.
 //
 //     "rank.slow.title": {"en": "{rank} takes {ratio} the time of the others{some? in {count} steps}: check that
 //     device",
