@@ -34,7 +34,7 @@ struct Source {
   std::vector<SourceFile> files;
   std::vector<std::string> unreadable;  // folders and files that may not be opened
   std::vector<std::string> repeated;    // second names of files that are there already; they are left out
-  // What lies below a root and cannot be read or is too deep to count, with why; the first kMaxPassed, and how many.
+  // The entries below a root that cannot be read or are too deep, with reasons: the first kMaxPassed, and how many.
   static constexpr size_t kMaxPassed = 200;
   struct Passed {
     std::string path, rel;
@@ -134,8 +134,8 @@ const Reader* find_reader(std::string_view name);  // nullptr when there is none
 // certain and gave way is named in `notes` ("source.other_reader"), if given.
 Result<const Reader*> choose_reader(const Source& source, std::string_view forced, Diagnostics* notes = nullptr);
 
-// Returns what kind of measurement a file of this machine is, in words: a format that a reader recognises, or a format
-// that none takes and that choose_reader() names. "" for other files. It makes no input of the file.
+// Returns the kind of measurement in a file of this machine, in words: a format of a reader, or a format without a
+// reader that choose_reader() names. "" for other files. It makes no input of the file.
 std::string measurement_kind(const std::string& path);
 
 }  // namespace stageline

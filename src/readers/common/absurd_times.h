@@ -27,12 +27,12 @@ struct RowTime {
 };
 
 namespace absurd {
-// This many rows, spread by chance, leave a gap longer than their own extent at one end only once in 2^16 recordings;
-// a group of rows next to 16 times as many is no recording of its own, and neither is one that holds no name twice
-// and is an hour away from more rows.
+// This many rows, spread by chance, leave a gap longer than their own extent at one end only once in 2^16 recordings. A
+// group of rows next to 16 times as many is not a recording. Neither is one that holds no name twice and is an hour
+// away from more rows.
 inline constexpr size_t kRest = 16;
-// A host's calls of the beginning or end of a session (cuInit, a last synchronise) may stand alone for minutes. Nobody
-// records for an hour for the sake of less than that.
+// A host's calls of the beginning or end of a session (cuInit, a last synchronise) may be minutes away from others. No
+// recording lasts an hour for less than that.
 inline constexpr int64_t kHourNs = 3'600'000'000'000;
 }  // namespace absurd
 
@@ -74,7 +74,7 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
     leave_out(problem::reader_zero_time,
               [&](const RowTime& time) { return is_zero(time) && (time.on_device || host_too); });
 
-  // Times that no row covers are looked for in 64 equal pieces, the longest first: one that is longer than all the rest
+  // Times that no row covers are looked for in 64 equal pieces, the longest first. One that is longer than all the rest
   // is about half of them, unless others are far away too.
   constexpr uint64_t kPieces = 64;
   struct Side {
@@ -132,9 +132,8 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
           group = group || seen[time.name], seen[time.name] = true;
         });
       }
-      // Work of a device has its launch beside it, so work that is far from all hosts' rows and from other work of
-      // devices has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an
-      // offset.
+      // Work of a device has its launch nearby, so work that is far from all hosts' rows and from other work of devices
+      // has a wrong time. Where all work of devices is far, the host ran ahead of it or its clock has an offset.
       const bool alone = few.on_host == 0 && rest.on_host > 0 && rest.on_host < rest.rows;
       if (alone ? group && !hour : group || !hour) return false;
       leave_out(problem::reader_far_time, [&](const RowTime& time) { return (time.start_ns < split) == left; });
@@ -144,8 +143,8 @@ std::vector<bool> absurd_rows(size_t count, ForRows&& for_rows, int64_t zero_ns,
   }
 }
 
-// Leaves out what a part has beside slices (marks, counters, memory records) at times that are further from all slices
-// than these are long, and further than an hour.
+// Leaves out a part's records besides slices (marks, counters, memory records) at times that are further from all
+// slices than these are long, and further than an hour.
 inline void leave_out_far_marks(Part& part, std::string_view format, Diagnostics& notes) {
   int64_t first = INT64_MAX, last = INT64_MIN, left_out = 0;
   for (size_t i = 0; i < part.slices.size(); ++i) {

@@ -11,7 +11,7 @@ namespace stageline {
 
 namespace {
 
-// Joins all of `one` but its cells.
+// Appends all of `one` but its cells.
 void join_part(Trace& trace, Trace& one) {
   FileNames names;
   for (uint32_t id = 0; id < one.names.size(); ++id) names.names.emplace_back(one.names.text(id));

@@ -11,8 +11,8 @@
 namespace stageline {
 
 // Profilers' numbers of launches and operators have up to 64 bits, the model's have 32. Returns those that fit as they
-// are. Larger ones (rocmProfileData and others count each session on from the next multiple of 2^32) keep their low
-// half, moved by a constant for each high half: numbers of one session stay apart, and those of two sessions meet only
+// are. Larger ones keep their low half, moved by a constant for each high half (rocmProfileData and others count each
+// session on from the next multiple of 2^32). So numbers of one session stay apart, and those of two sessions meet only
 // where both would be millions long. Negative ones, and what would be one of the two reserved numbers, give
 // kNoCorrelation.
 constexpr uint32_t fold_number(int64_t number) {

@@ -10,10 +10,10 @@
 
 namespace stageline {
 
-// Expects that ranks are resolved and that no op has a step. Where every (rank, kind, chunk, micro-batch) of the
-// compute occurs equally often, and on every rank one round ends before the next begins, the rounds become steps 0, 1,
-// …: compute and messages by their round, everything else by the round in which it starts. Otherwise everything is step
-// 0, and where work repeats, a warning ("<format>.steps_missing") says that steps are missing. O(ops log ops).
+// Expects that ranks are resolved and that no op has a step. If every (rank, kind, chunk, micro-batch) of the compute
+// occurs equally often, and on every rank one round ends before the next begins, the rounds become steps 0, 1, …
+// Compute and messages belong to their round, everything else to the round in which it starts. Otherwise everything is
+// step 0; if work repeats, a warning ("<format>.steps_missing") reports missing steps. O(ops log ops).
 void number_steps(std::vector<Op>& ops, std::string_view format, std::string_view unit, Diagnostics& diagnostics);
 
 }  // namespace stageline

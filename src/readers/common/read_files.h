@@ -12,9 +12,9 @@
 
 namespace stageline {
 
-// Calls read(k), which gives a Result, for k < `count` on all threads. Then, on this thread and in order, take(k, what
-// was read) or, where that failed, lose(k, error), which counts the file in the trace's diagnostics and may word the
-// error better. Returns the first error. The rows of a file are freed once they are taken.
+// Calls read(k), which gives a Result, for k < `count` on all threads. Then, on this thread and in order, calls take(k,
+// result). Where reading failed it calls lose(k, error) instead, which counts the file in the trace's diagnostics and
+// may word the error better. Returns the first error. The rows of a file are freed once they are taken.
 template <class Read, class Take, class Lose>
 std::optional<Error> read_files(size_t count, Read read, Take take, Lose lose) {
   std::vector<std::optional<std::invoke_result_t<Read, size_t>>> results(count);

@@ -95,9 +95,9 @@ class Finisher {
   uint32_t external(size_t i) const { return external_id_.empty() ? kNoCorrelation : external_id_[i]; }
 
   // Work of one stream runs one after the other, so none ends after work that was launched later. Programmatic
-  // dependent launch lets only the next kernel begin early, so work that outlasts the next two has a wrong end (its
-  // record was flushed late) and ends at the next start. Kernels of one launch (a graph) may run beside each other, and
-  // communication is drawn as one piece though its transfers take several queues.
+  // dependent launch lets only the next kernel begin early. So work that outlasts the next two has a wrong end (its
+  // record was flushed late) and ends at the next start. Kernels of one launch (a graph) may overlap, and communication
+  // is drawn as one piece though its transfers take several queues.
   void end_in_order(const Lane& lane) {
     const auto launched_apart = [&](size_t a, size_t b) {
       return is_device_work(category(b)) && s_.correlation[b] != kNoCorrelation &&

@@ -28,8 +28,8 @@ struct RelateOptions {
   std::string_view format = {};
 };
 
-// Ends device work that lasts too long to be true, then fills parent, partner, step, steps, launch_owners and
-// kernel_class of a part whose lanes are in order (start, longer first, file order). `external_id`: by slice,
+// Ends device work that lasts too long to be true. Then fills parent, partner, step, steps, launch_owners and
+// kernel_class of a part whose lanes are in order (start, longer first, file order). `external_id` is by slice,
 // kNoCorrelation for none, or empty where no slice has one; device work and launch calls belong to the operator of the
 // same number. Linear, but for the sorting of steps.
 void relate_slices(const FileNames& names, const std::vector<uint32_t>& external_id, const RelateOptions& how,

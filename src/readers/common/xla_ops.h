@@ -1,5 +1,5 @@
-// What XLA's ops do, by the category that XProf gives them ("all-reduce", "copy-done") or, where a profile does not say
-// it, by their names ("copy-done.3", "%all-reduce.1 = …").
+// Classifies XLA's ops by the category that XProf gives them ("all-reduce", "copy-done") or, in a profile without it,
+// by their names ("copy-done.3", "%all-reduce.1 = …").
 #pragma once
 
 #include <string_view>

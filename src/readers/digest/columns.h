@@ -3,8 +3,9 @@
 //
 //   varint name length │ name │ type │ varint count │ varint bytes │ bytes
 //
-// Types: 'i' whole numbers, each as the zigzag varint of its difference from the one before; 'd' doubles, eight bytes
-// little-endian; 't' texts, each as a varint length and its bytes. Empty columns are left out. docs/formats/digest.md
+// Type 'i' is whole numbers, each as the zigzag varint of its difference from the one before. Type 'd' is doubles,
+// eight bytes little-endian. Type 't' is texts, each as a varint length and its bytes. Empty columns are left out
+// (docs/formats/digest.md).
 #pragma once
 
 #include <bit>

@@ -105,9 +105,9 @@ void take_dump(Dump dump, Groups& groups, Trace& trace) {
   trace.parts.push_back(std::move(part));
 }
 
-// Where each replica numbers its ranks from 0 (torchft, a launcher's local ranks), a dump of rank 6 lists the members 0
-// to 3 of its largest group, and is in none of its groups. The members then count from the first rank of the replica:
-// the first dump where there is one of each member, else the multiple of the replica's size.
+// Where each replica numbers its ranks from 0 (torchft, a launcher's local ranks), a dump of rank 6 lists members 0 to
+// 3 of its largest group, but not itself. The members then count from the first rank of the replica. This is the first
+// dump where there is one of each member, else the multiple of the replica's size.
 void make_ranks_global(std::vector<Dump>& dumps, Diagnostics& diagnostics) {
   const auto size_of = [](const Dump& dump) {
     int32_t last = -1;

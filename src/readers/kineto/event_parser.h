@@ -22,7 +22,7 @@ bool is_field(std::string_view key);
 // be a time and is none.
 bool set_field(std::string_view key, std::string_view text, rows::Event& event);
 
-// The general parser (simdjson). It refuses an event with a kept text that cannot be unescaped; TolerantParser
+// The general parser uses simdjson. It refuses an event with a kept text that cannot be unescaped; TolerantParser
 // (tolerant_event.h) recovers such events as far as possible.
 class EventParser {
  public:

@@ -51,7 +51,7 @@ class Process {
   // Returns "[1, 2, 3]" as a text of the builder.
   uint32_t shape_text(const std::array<int64_t, 3>& shape);
 
-  // The content of a range's text. Most texts are repeated, so each is parsed only once.
+  // Holds the content of a range's text. Most texts are repeated, so each is parsed only once.
   struct KnownRange {
     uint32_t name = 0, full = 0;  // of the builder
     int32_t micro_batch = -1, chunk = -1, stage = -1, step = -1;

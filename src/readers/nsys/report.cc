@@ -239,7 +239,8 @@ class ReportReader {
                  });
   }
 
-  // Hardware counters of whole GPUs (nsys profile --gpu-metrics-devices). The low byte of a type is the GPU's number.
+  // Reads hardware counters of whole GPUs (nsys profile --gpu-metrics-devices). The low byte of a type is the GPU's
+  // number.
   void read_metrics() {
     std::map<std::pair<int64_t, int64_t>, std::string> names;
     tables_.scan("TARGET_INFO_GPU_METRICS", {"typeId", "metricId", "metricName"},

@@ -37,7 +37,7 @@ bool has_job(const std::string& path) {
 }
 
 // Every job of paddle.distributed.launch leaves logs of these names, with or without profiler lines. Without any they
-// make room for what lies beside them.
+// make room for files next to them.
 Match sniff(const Source& source) {
   std::vector<size_t> logs;
   for (size_t i = 0; i < source.files.size(); ++i)

@@ -35,7 +35,7 @@ struct CellRow {
   std::string process;  // the machine, as the export calls it
 };
 
-// The rows of one part.
+// Holds the rows of one part.
 struct RankRows {
   rows::FileRows rows;
   int64_t rank = -1;  // −1: the file does not say

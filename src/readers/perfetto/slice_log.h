@@ -4,8 +4,9 @@
 //           the k-th end closes the k-th begin, whatever overlaps or touches
 //   others  B0 B1 E1 E0 …           per track a stack, in order of time; equal stamps keep the order of the file
 //
-// A run of begins and as many ends of the same tracks is torch's if its timestamps are in no order, or if the begins
-// need the sequence's state and the ends do not. Otherwise it is a stack that happens to be as deep as the run is long.
+// A run of begins and as many ends of the same tracks is torch's in two cases. Its timestamps are in no order, or the
+// begins need the sequence's state and the ends do not. Otherwise it is a stack that happens to be as deep as the run
+// is long.
 //
 // Nearly all files are of the second kind and in order on every track. Their ends are paired as they come, and an end
 // is kept as the row it closed. Once a track's time goes back or a run turns out to be torch's, these are written out

@@ -14,7 +14,7 @@ class Progress;
 
 namespace stageline::primus {
 
-// The content of config.json; 0 for missing values.
+// Holds the content of config.json; 0 for missing values.
 struct Config {
   int64_t world_size = 0, pp_size = 0, vp_size = 0, dp_size = 0, tp_size = 0, micro_batches = 0;
 };

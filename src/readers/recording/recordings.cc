@@ -181,7 +181,7 @@ std::vector<File> files_of(const Source& source, Diagnostics& diagnostics, int64
   return files;
 }
 
-// The files of one process.
+// Holds the files of one process.
 struct Group {
   std::vector<File*> cold;
   File* hot = nullptr;

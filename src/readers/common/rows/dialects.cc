@@ -115,7 +115,7 @@ void translate_devices(FileRows& rows) {
     if (places[said.thread] == Place::kDevice && xla && !line.ends_with("XLA Ops"))
       places[said.thread] = Place::kDerived;
   }
-  // What encloses other slices of a device's line (a loop, a marked range) is drawn and not executed.
+  // A slice that encloses others of a device's line (a loop, a marked range) is drawn and not executed.
   std::vector<std::vector<Row*>> lines(known.threads.size());
   each_row(rows, [&](Row& row) {
     if (places[row.thread] == Place::kDevice) lines[row.thread].push_back(&row);

@@ -86,8 +86,8 @@ struct ChunkRows {
   std::vector<MemoryRecord> memory;  // lane is a thread
   std::vector<Mark> marks;           // lane is a thread
   std::vector<Flow> flows;
-  // Arrows from launches to their work. Kept only from chunks with launches or work without a correlation, since they
-  // repeat what correlations say.
+  // Arrows from launches to their work. They are kept only from chunks with launches or work without a correlation,
+  // since they repeat correlations.
   std::vector<Flow> launch_flows;
   std::vector<ExactStart> exact_starts;
   std::vector<ProcessName> process_names;

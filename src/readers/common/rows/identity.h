@@ -36,8 +36,7 @@ struct FileFacts {
   Identity identity;
   int64_t start_ns = 0, end_ns = 0;  // first start and last end of its slices; 0 and 0 when there are none
   std::string process = {};          // the pid of most of its host's slices
-  // Of a rank in a merged file: its place in it. Its times are compared with those of separate files by their raw
-  // start.
+  // The place of a rank in a merged file. Its times are compared with those of separate files by their raw start.
   std::optional<size_t> merged_at = {};
   int64_t raw_start_ns = 0;  // of its host's and devices' work, without the base time
   int64_t known_count = 0;   // how many slices these are; TraceFuse leaves out Python's frames
@@ -50,7 +49,7 @@ std::pair<int64_t, int64_t> times_of(const Part& part);
 void find_process(const Part& part, FileFacts& file);
 // Makes files of one process that do not overlap (a profiler's cycles, under names of any kind) files of one worker.
 void join_processes(std::vector<FileFacts>& files);
-// Returns, in order, the files of earlier runs: no file says a rank, and another process used the same device later,
+// Returns, in order, the files of earlier runs. They have no rank, and another process used the same device later,
 // further apart than either recording is long, and not before. Ranks of one job overlap.
 std::vector<size_t> earlier_runs(const std::vector<FileFacts>& files);
 // The same for processes that are read from other files: takes those of earlier runs from `all`, whose elements have a
