@@ -10,8 +10,8 @@
 
 namespace stageline {
 
-// One piece of a pattern. A number takes all digits that follow, so every piece but * fits at one place in one way
-// only. If there are several *, only the last one is ever moved.
+// A pattern consists of these pieces. A number takes all digits that follow, so every piece but * fits at one place in
+// one way only. If there are several *, only the last one is ever moved.
 struct RulePatternPiece {
   enum class What : uint8_t { kText, kNumber, kAny, kOneOf };
   enum class Slot : uint8_t { kNone, kStage, kChunk, kMicroBatch, kStep };

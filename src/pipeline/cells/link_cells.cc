@@ -35,7 +35,7 @@ struct Stop {
   uint64_t way() const { return key >> kStageBits; }
 };
 
-// True for neighbours in the model.
+// Returns whether b follows a in the model.
 bool follows(const Stop& a, const Stop& b) { return a.key + 1 == b.key; }
 
 // For each part the number of its group: its replica, and its position among the parts of its (replica, stage) in rank
@@ -83,8 +83,8 @@ void for_each_stop(const Trace& trace, const Schedule& shape, const Groups& grou
   }
 }
 
-// Calls take(from, to) for every pair of neighbours in a sorted group, as the header defines them. next_to(a, b) says
-// whether two stops of one way, one behind the other in the group, are neighbours.
+// Calls take(from, to) for every pair of neighbours in a sorted group, as the header defines them. The function
+// next_to(a, b) decides whether two stops of one way, one behind the other in the group, are neighbours.
 template <class NextTo, class Take>
 void for_each_neighbour(const Cells& cells, const Stop* begin, const Stop* end, const NextTo& next_to,
                         const Take& take) {
@@ -171,7 +171,7 @@ void sort_links(std::vector<Link>& links, const StepRange& step) {
   links = std::move(sorted);
 }
 
-// What a layout of chunks explains of the times.
+// Measures how well a layout of chunks explains the times.
 struct Explained {
   size_t round_trips = 0, links = 0;
   auto operator<=>(const Explained&) const = default;

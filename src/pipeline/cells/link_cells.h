@@ -26,10 +26,10 @@ void link_cells(Trace& trace);
 // these cells do not begin after each other on one clock. In no order. O(n log n).
 std::vector<Link> links_over_missing(const Trace& trace);
 
-// Finds how several chunks are placed on the ranks, since logs do not record it: from the messages that ranks recorded;
-// otherwise the layout under which more micro-batches had time to come back to a rank, by that rank's own clock; of
-// equals the one under which more cells start after the end of the cell they wait for, where clocks can be compared.
-// Returns the loop when both layouts explain the times equally well, and when there is one chunk.
+// Finds the layout of several chunks on the ranks, which logs do not record. Recorded messages decide. Otherwise it is
+// the layout in which more micro-batches had time to come back to a rank, by that rank's own clock. Among equal ones it
+// is the one in which more cells start after their input's end, if clocks can be compared. Returns the loop when both
+// layouts explain the times equally well, and when there is one chunk.
 ChunkLayout guess_chunk_layout(const Trace& trace);
 
 }  // namespace stageline

@@ -22,10 +22,10 @@ StepSource number_steps(const Part& part, const std::vector<StepMark>& steps, co
 // k. Pieces (CellMark::piece) get none. Returns how many marks were numbered. O(n log n).
 int64_t number_micro_batches(const std::vector<uint32_t>& order, std::vector<CellMark>& marks);
 
-// Gives forwards and backwards of a rank their chunk and micro-batch by Megatron's interleaved order: 2(p − 1 − r) +
-// (v − 1)p forwards, then a forward and a backward in turn, then the other backwards; groups of p micro-batches go
-// through the chunks one after another. Returns v; 0, and changes nothing, where a step has another order or one that
-// fits several v. `stage` is r and `stages` is p. O(n log n).
+// Gives forwards and backwards of a rank their chunk and micro-batch by Megatron's interleaved order. It starts with
+// 2(p − 1 − r) + (v − 1)p forwards, then a forward and a backward in turn, then the other backwards. Groups of p
+// micro-batches go through the chunks one after another. Returns v; 0, and changes nothing, where a step has another
+// order or one that fits several v. `stage` is r and `stages` is p. O(n log n).
 int32_t number_interleaved(const std::vector<uint32_t>& order, int32_t stage, int32_t stages,
                            std::vector<CellMark>& marks);
 

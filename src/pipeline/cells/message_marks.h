@@ -7,10 +7,10 @@
 
 namespace stageline {
 
-// Returns one mark for each send and receive of the marked forwards and backwards: a send carries the work before it, a
-// receive brings what the work after it needs, and one inside work belongs to that. Of several for the same work (other
-// tensors, shapes) the first send and the last receive count. `marks` are ordered by part. Nothing is returned for ranks
-// with device work, or where marks hold messages. O(slices + marks log marks).
+// Returns one mark for each send and receive of the marked forwards and backwards. A send carries the work before it, a
+// receive brings the input of the work after it, and one inside work belongs to that work. If work has several (other
+// tensors, shapes), the first send and the last receive count. `marks` are ordered by part. Nothing is returned for
+// ranks with device work, or where marks hold messages. O(slices + marks log marks).
 std::vector<CellMark> message_marks(const Trace& trace, const std::vector<CellMark>& marks);
 
 }  // namespace stageline

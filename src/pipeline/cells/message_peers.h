@@ -12,10 +12,9 @@ namespace stageline {
 inline constexpr int32_t kNoPeer = -1;      // the peer was not recorded
 inline constexpr int32_t kAbsentPeer = -2;  // the peer is a rank whose trace is not part of the input
 
-// Uses the first of these that the trace has. They are the global rank in the operator's collective arguments (NCCL),
-// the operator's own argument, which is the peer's number in the group (record_shapes), and the text "nccl:send 0->1"
-// inside it, again with numbers in the group. Numbers in a group are stages if process groups assign ranks to stages,
-// and ranks otherwise.
+// Uses the first of these that the trace has: the global rank in the operator's collective arguments (NCCL), the
+// operator's own argument (record_shapes), or the text "nccl:send 0->1" inside it. The last two are numbers in the
+// group. Numbers in a group are stages if process groups assign ranks to stages, and ranks otherwise.
 class MessagePeers {
  public:
   explicit MessagePeers(const Trace& trace);

@@ -38,8 +38,8 @@ struct RangeRows {
 };
 
 // Ranges of the domain "communication" are not rows. The user's rules come first, then the names that Megatron and
-// MindSpeed give their ranges, then the other sets; a set that knows forwards and backwards comes before those that
-// know one of them. Rules for any name are used only if the job is `staged`, a pipeline by other evidence. Of nested
+// MindSpeed give their ranges, then the other sets. A set that covers forwards and backwards comes before those that
+// cover one of them. Rules for any name are used only if the job is `staged`, a pipeline by other evidence. Of nested
 // ranges of pipeline work the outermost counts. A WeightGradStore.pop whose store was empty is dropped and counted.
 // Such a pop follows a backward at once. It is shorter than 5 µs and than 2 % of the median backward, or shorter than 2
 // % of the median pop. O(ranges log ranges + names · rules).

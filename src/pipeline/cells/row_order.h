@@ -22,7 +22,7 @@ struct RowStop {
 // where the stage is.
 std::vector<int32_t> pipeline_of_parts(const Trace& trace);
 
-// The maximum difference between the clocks of two devices of one machine.
+// The clocks of two devices of one machine differ by at most this.
 inline constexpr int64_t kSameHostSlackNs = 100'000;
 
 class RowOrder {

@@ -224,12 +224,12 @@ class Spans {
     }
   }
 
-  // What torch calls an overlapped forward and backward runs one after the other on a host, often with a wait for the
-  // gradient between, and autograd's nodes show which is which. Where they overlap, both have the time of the pair.
+  // An overlapped forward and backward of torch run one after the other on a host, often with a wait for the gradient
+  // between; autograd's nodes separate them. Where they overlap, both have the time of the pair.
   const WorkSpan& of_half(size_t mark, uint32_t place) const {
     const WorkSpan &forward = halves_[0][place], &backward = halves_[1][place];
-    const bool apart = forward.found && backward.found &&
-                       (forward.end_ns <= backward.start_ns || backward.end_ns <= forward.start_ns);
+    const bool apart =
+        forward.found && backward.found && (forward.end_ns <= backward.start_ns || backward.end_ns <= forward.start_ns);
     return !apart ? compute_[place] : is_gradient(marks_[mark].kind) ? backward : forward;
   }
 

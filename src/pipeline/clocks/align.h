@@ -6,9 +6,9 @@
 // bounds give the lines (offset and drift) that are possible, and robust lines through the ends of messages give the
 // likely ones. Shortest paths carry the bounds, and least squares the likely lines, over the graph of ranks.
 //
-// Prior art is Duda et al. 1987 (hulls), Clément & Dagenais 2009, Poirier et al. 2010, Jabbarifar et al. 2013/14
-// (tracing over networks), and dPRO 2022 (send and receive as constraints, constant offsets). This adds pipeline
-// messages and collectives, drift, clocks that are set in mid-run, and bounds that the user sees.
+// Prior art is Duda and others 1987 (hulls), Clément & Dagenais 2009, Poirier and others 2010, and Jabbarifar and
+// others 2013/14 (tracing over networks). Newer is dPRO 2022 (send and receive as constraints, constant offsets). This
+// adds pipeline messages and collectives, drift, clocks that are set in mid-run, and bounds that the user sees.
 #pragma once
 
 #include <cstdint>

@@ -303,7 +303,8 @@ class LinkFinder {
     for (const size_t e : slow) is_slow[e] = true;
     find_boundaries(is_slow);
     // Scenarios are: as recorded, with all slow links repaired, with each of them repaired (both ways if the direction
-    // is unknown), and with each boundary repaired. `worlds_of` lists for each edge the worlds in which it is repaired.
+    // is unknown), and with each boundary repaired. `worlds_of` lists for each edge the scenarios in which it is
+    // repaired.
     std::vector<std::vector<uint32_t>> worlds_of(out_.edges.size());
     uint32_t worlds = 2;
     for (const size_t e : slow) worlds_of[e].push_back(1);

@@ -115,7 +115,7 @@ class OpValues {
   std::span<const double> of(size_t key) const {
     return std::span<const double>(values_).subspan(begin_[key], begin_[key + 1] - begin_[key]);
   }
-  // Returns the median for each key; NaN for a key without values. Reorders the values within their keys.
+  // Returns the median for each key; NaN for a key without values. Changes the order of values within their keys.
   std::vector<double> take_medians();
 
  private:

@@ -407,7 +407,7 @@ bool RunCoverage::list_cells(const StepRange& range, bool numbered, Lists& lists
     const Part& part = trace_.parts[cells.part[i]];
     const int32_t chunk = std::max(cells.chunk[i], 0);
     if (bit == 0 || part.stage == kUnknown || chunk >= chunks) continue;
-    // What comes first in the model has no input whose gradient could be computed: torch leaves it empty.
+    // The first layer of the model has no input with a gradient: torch leaves it empty.
     const bool empty = cells.kind[i] == CellKind::kInputGrad &&
                        (chunk == 0 ? part.stage == 0 : way_of(chunk) == 1 && part.stage == stages_ - 1);
     if (cells.end_ns[i] > cells.start_ns[i])

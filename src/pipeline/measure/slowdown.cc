@@ -26,8 +26,9 @@ struct Choices {
   }
 };
 
-// The worlds that are replayed at once, all without delays: recorded durations, fair ones (the ideal), recorded ones
-// but for a fair last stage, and the ideal but for recorded durations of one group of types, one replica or one stage.
+// The scenarios that are replayed at once, all without delays: recorded durations, fair ones (the ideal), and recorded
+// ones with a fair last stage. Others are the ideal with recorded durations of one group of types, one replica or one
+// stage.
 struct Worlds {
   static constexpr uint32_t kNoDelay = 0, kIdeal = 1, kFairLast = 2;
   uint32_t count = 3;

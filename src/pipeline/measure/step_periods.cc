@@ -96,8 +96,8 @@ void collect_phases(const Trace& trace, std::vector<Between>& gaps) {
   }
 }
 
-// Returns the phases of a gap, the longest first. A stretch that rows of several names cover belongs to the name whose
-// rows last longest in total, so that a long checkpoint is not called by a short row in it.
+// Returns the phases of a gap, the longest first. If rows of several names share a stretch, the name with the longest
+// rows in total gets it. So a long checkpoint does not get the name of a short row in it.
 std::vector<GapPhase> phases_of(const Phases& rows_by_name) {
   std::vector<std::pair<double, std::string_view>> order;
   for (const auto& [name, rows] : rows_by_name) {

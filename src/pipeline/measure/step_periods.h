@@ -44,7 +44,8 @@ struct StepSpan {
 
 struct StepPeriods {
   std::vector<StepSpan> spans;  // by step; steps without work are absent
-  // Between steps whose numbers follow each other; what lies between steps 10 and 20 of a sampled recording is no gap.
+  // Between steps whose numbers follow each other; the time between steps 10 and 20 of a sampled recording is not a
+  // gap.
   std::vector<StepGap> gaps;
   double mean_ns = 0;  // over all gaps; 0 without gaps
   // Mean over those that are not long, without overlaps with steps that do not count (PipelineSums::outliers).

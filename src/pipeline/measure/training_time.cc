@@ -195,8 +195,8 @@ std::vector<TrainingStep> steps_of_rank(std::vector<Piece>& pieces, const std::v
   return out;
 }
 
-// Splits the calls of one name in step `k` into transfer and waiting: the rank that came last waited least, so its time
-// is the transfer, and what others take beyond it is waiting.
+// Splits the calls of one name in step `k` into transfer and waiting. The rank that came last waited least, so its time
+// is the transfer, and the time of others beyond it is waiting.
 void split_calls(const std::vector<std::vector<Calls>>& calls, size_t k, std::string_view name, TrainingCollective& sum,
                  std::vector<TrainingRank>& ranks) {
   size_t together = SIZE_MAX;  // number of calls that all ranks made

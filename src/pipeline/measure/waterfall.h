@@ -40,8 +40,8 @@ struct WaterfallStep {
   double held_ns = 0;      // part of the message latency: ranks sat in a receive whose input was there
   double span_ns = 0;      // of the step
   double pipeline_ns = 0;  // of this replica's compute cells
-  // These are on every rank's own clock, the longest over the replica's ranks: first start to last end of its compute
-  // cells, the same of all cells but messages, and the time in which it computes.
+  // These are on every rank's own clock, the longest over the replica's ranks. They are the time from first start to
+  // last end of compute cells, the same of all cells but messages, and the time in compute cells.
   double own_pipeline_ns = 0, own_span_ns = 0, busiest_ns = 0;
 };
 

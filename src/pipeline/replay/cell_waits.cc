@@ -219,9 +219,9 @@ class CellWaits {
   // Each operation follows the one of its rank that ended last before it started; operations that overlap it run in
   // parallel. Rounded timestamps overlap where work does not: seconds since 1970 in a double are exact to a quarter of
   // a microsecond, a table in milliseconds to one millisecond. So an operation counts as ended at the start of another
-  // if it exceeds that start by at most kSameNs. For compute it may exceed it by a tenth of its own length, because a
-  // smaller delay of a start does not matter, but never by more than half of its length. It still started first, so it
-  // never waits for the other.
+  // if it exceeds that start by at most kSameNs. A compute cell may exceed it by a tenth of its own length, because a
+  // smaller delay of a start does not matter. No operation may exceed it by more than half of its length. It still
+  // started first, so it never waits for the other.
   static int64_t surely_ended_ns(const DraftOp& o) {
     const int64_t dur = o.end_ns - o.start_ns;
     const int64_t rounded = is_compute(o.kind) ? std::max(kSameNs, dur / 10) : kSameNs;

@@ -20,7 +20,7 @@ inline constexpr uint32_t kNoGroup = UINT32_MAX;  // the operation proceeds alon
 enum class GraphSource : uint8_t {
   kOperations,    // recorded messages and collectives, named as the paper's artifact names its op types
   kComputeCells,  // the order on every rank, trace.links, and one message latency per pair of stages and direction
-  kNone,          // nothing says what operations wait for: there are no waits, and no replay says what a step takes
+  kNone,          // nothing says what operations wait for: there are no waits, and no replay gives step times
 };
 
 // The moment from which a recorded message or collective counts as late.
@@ -52,8 +52,8 @@ struct GraphGroup {
   uint32_t begin = 0, end = 0;  // indices of its operations, which stand side by side
 };
 
-// A structure of arrays, with one row per operation. The operations of a step are adjacent, each after everything it
-// waits for. Members of a group are adjacent, after everything that any of them waits for.
+// Holds one row per operation, as a structure of arrays. The operations of a step are adjacent, each after everything
+// it waits for. Members of a group are adjacent, after everything that any of them waits for.
 struct StepGraph {
   GraphSource source = GraphSource::kComputeCells;
   // For kComputeCells: a message lasts as its receive was recorded, rather than as long as is usual between its two
@@ -90,8 +90,8 @@ struct StepGraph {
   int32_t stage(size_t op) const { return stage_of[part[op]]; }
   int32_t dp(size_t op) const { return dp_of[part[op]]; }
   uint32_t group(size_t op) const { return group_of.empty() ? kNoGroup : group_of[op]; }
-  // Its recorded end, counted from the step's start. An operation of kComputeCells that proceeds alone takes all the
-  // time from its start to its end, so a graph of such operations needs no column of ends: 8 of 60 B an operation.
+  // Returns its recorded end, counted from the step's start. An operation of kComputeCells that proceeds alone lasts
+  // from its start to its end. So a graph of such operations needs no column of ends: 8 of 60 B an operation.
   int64_t ended_ns(size_t op) const {
     return stored_end_ns.empty() ? start_ns[op] + static_cast<int64_t>(dur_ns[op]) : stored_end_ns[op];
   }

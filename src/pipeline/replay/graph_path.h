@@ -16,7 +16,7 @@ enum class PathPiece : uint8_t {
 };
 const char* path_piece_name(PathPiece piece);  // "work", "transfer", "delay"
 
-// A piece of a step's critical path. The pieces are adjacent, from 0 to GraphStep::span_ns.
+// Pieces of a step's critical path are adjacent, from 0 to GraphStep::span_ns.
 struct PathStretch {
   uint32_t op = 0;    // the operation whose time it is
   uint32_t peer = 0;  // the operation that waited for it: for a transfer the one on the other side, otherwise op itself

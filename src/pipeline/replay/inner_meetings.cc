@@ -111,7 +111,7 @@ class Finder {
     }
   }
 
-  // Whether nearly all these cells hold equally many of the rows; not where there are too few to tell.
+  // Whether nearly all these cells hold equally many of the rows; false where there are too few.
   static bool in_every_cell(const std::vector<Row>& rows, const Count& all) {
     if (all.cells < kCellsPerStep * all.lists) return false;
     std::map<size_t, size_t> cells_with;  // number of rows → cells

@@ -23,12 +23,12 @@ struct InnerMeetings {
   bool is_inside(size_t cell) const { return any() && inside[cell] != 0; }
 };
 
-// Finds collectives between whose ranks cells wait. Rows of one name count if nearly every cell of a kind on a stage
-// holds as many of them, if the ranks that share the name were in them at the same time, and if the cell goes on after
-// the last of them as long as ever, however long it waited. A reduction that runs during a backward fails in the first
-// or the last. In each, the rank that came last waits for no other rank, so what the others take longer is waiting.
-// Expects sorted cells and clocks that can be compared; otherwise, and where cells overlap, there are none. O(cells log
-// cells).
+// Finds collectives between whose ranks cells wait. Rows of one name count if three things hold. Nearly every cell of a
+// kind on a stage holds as many of them. The ranks that share the name were in them at the same time. The cell goes on
+// as long as ever after the last of them, however long it waited. A reduction that runs during a backward fails in the
+// first or the last. In each, the rank that came last waits for no other rank, so the extra time of the others is
+// waiting. Expects sorted cells and clocks that can be compared; otherwise, and where cells overlap, there are none.
+// O(cells log cells).
 InnerMeetings find_inner_meetings(const Trace& trace);
 
 }  // namespace stageline

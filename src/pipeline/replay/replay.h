@@ -1,9 +1,8 @@
 // Replays a schedule: finds when every cell runs, given what each costs.
 //
-// The dependencies (docs/schedules/README.md) are: F(mb, s) after F(mb, s−1); I or B (mb, s) after
-// I or B (mb, s+1), at the last virtual stage after its F; W(mb, s) after its I. Here s is the
-// virtual stage. A rank runs its list in order; an overlapped cell starts when both its actions
-// may.
+// The dependencies (docs/schedules/README.md), with s as the virtual stage: F(mb, s) follows F(mb, s−1). I and B (mb,
+// s) follow I or B (mb, s+1), at the last virtual stage F. W(mb, s) follows its I. A rank runs its list in order; an
+// overlapped cell starts when both its actions may.
 #pragma once
 
 #include <cstdint>

@@ -25,7 +25,7 @@ struct OrderedStep {
   int64_t cut = 0, negative = 0;
 };
 
-// Facts about the operations of each type and each part.
+// Holds facts about the operations of each type and each part.
 struct OrderFacts {
   std::vector<uint8_t> communicates;  // for each type
   std::vector<uint32_t> pipeline_of;  // for each part the number of its replica

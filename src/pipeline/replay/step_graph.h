@@ -25,14 +25,13 @@
 namespace stageline {
 
 // Expects sorted cells, places (infer_layout) and, for kComputeCells, trace.links. Exclusions and assumptions are
-// reported in `notes`. Times are common times. If the timestamps of recorded operations agree with each other
-// (almost no message is received before it is sent), they are kept, because an estimate of the clocks could only
-// blur them. Cells without a known step, and parts without a known stage, take no part in waits across ranks. Waits
-// that contradict each other (a cycle) are cut at the operation that started first, and counted. A graph whose
-// replay misses the recorded steps by more than 1 % (replay_miss.h) does not describe this run. If that happens
-// with recorded operations, the waits are taken from compute cells instead. Errors: kBadInput when no operation has
-// a step, when ranks have clocks that cannot be compared, or when neither graph meets the steps. O(cells log
-// cells).
+// reported in `notes`. Times are common times. If almost no message is received before it is sent, the timestamps of
+// recorded operations are kept, because an estimate of the clocks could only blur them. Cells without a known step, and
+// parts without a known stage, take no part in waits across ranks. Waits that contradict each other (a cycle) are cut
+// at the operation that started first, and counted. A graph whose replay misses the recorded steps by more than 1 %
+// (replay_miss.h) does not describe this run. If that happens with recorded operations, the waits are taken from
+// compute cells instead. Errors: kBadInput when no operation has a step, when ranks have clocks that cannot be
+// compared, or when neither graph meets the steps. O(cells log cells).
 Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums, Diagnostics& notes,
                                    LaunchRule rule = LaunchRule::kFree);
 

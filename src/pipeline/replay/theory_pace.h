@@ -1,8 +1,8 @@
 // Computes how fast the stages of one step were, compared with their means over the run.
 //
 // In a run whose steps differ (in sequence lengths, or through clocks that throttle), every cell of a slow step would
-// be late although its order is right. So where a stage's cells differ from the means by more than their own scatter
-// explains, that step's theory takes every stage at its own pace: the sum of its cells ÷ the sum of their means.
+// be late although its order is right. So if a stage's cells differ from the means by more than their own scatter, that
+// step's theory takes every stage at its own pace. The pace is the sum of its cells ÷ the sum of their means.
 #pragma once
 
 #include <cstdint>

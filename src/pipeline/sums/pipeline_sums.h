@@ -38,10 +38,11 @@ struct RankSums {
 struct PipelineSums {
   std::vector<StepSums> steps;  // sorted by step
   std::vector<RankSums> ranks;  // sorted by step, then part; ranks without compute cells in a step are absent
-  // Steps, ascending, that say nothing about the others. In a run of four steps or more these are the steps of at least
-  // kOutlierStep × the median span, except those that a shape in time explains (long from one step on, in every n-th
-  // step, or more with each step; pipeline/sums/course.h). Where half of the steps are so long, none is an outlier.
-  // Where ranks share no sure clock, the longest span that one rank has of a step stands for the step's span.
+  // Outlier steps, ascending: they say nothing about the others. In a run of four steps or more these are the steps of
+  // at least kOutlierStep × the median span. Steps that a shape in time explains are not outliers (long from one step
+  // on, in every n-th step, or more with each step; pipeline/sums/course.h). If half of the steps are so long, none is
+  // an outlier. Where ranks share no sure clock, the longest span that one rank has of a step stands for the step's
+  // span.
   std::vector<int32_t> outliers;
   bool is_outlier(int32_t step) const { return std::binary_search(outliers.begin(), outliers.end(), step); }
 };
