@@ -19,7 +19,7 @@ bool gives_segment(AllocatorAction a) {
   return a == AllocatorAction::kSegmentFree || a == AllocatorAction::kSegmentUnmap;
 }
 
-// The memory of one device at one moment.
+// Holds the memory of one device at one moment.
 struct State {
   struct Range {
     int64_t bytes = 0, stream = 0;

@@ -43,7 +43,7 @@ std::map<StringId, std::set<int32_t>> named_ranks(const Part& part, const OpName
   return out;
 }
 
-// NCCL's SendRecv kernel is also used for all-to-all. When there are no arguments, the operators around its launch tell
+// NCCL's SendRecv kernel is also used for all-to-all. When there are no arguments, the operators around its launch show
 // which it is.
 bool inside_all_to_all(const Slices& s, uint32_t slice, const OpNames& names) {
   uint32_t at = s.parent[slice] != kNoSliceIndex ? s.parent[slice] : s.partner[slice];

@@ -15,7 +15,7 @@ struct DeviceStep {
   int64_t host_start_ns = 0, host_ns = 0;  // of the host's row
   bool any = false;                        // the step launched device work; otherwise the fields below are 0
   int64_t start_ns = 0, end_ns = 0;        // first start and last end of that work
-  // From the last device end of the step before to its own; of a first step from its own first start.
+  // From the last device end of the step before to its last device end; for a first step from its first start.
   int64_t length_ns = 0;
 };
 

@@ -225,9 +225,9 @@ class TimelineBuilder {
     out_.unrecorded = union_of(std::move(out_.unrecorded));  // a recording may hold neither work nor a step
   }
 
-  // Where the work of launches is missing, nobody knows whether the device was busy. Steps that lost most of their work
-  // do not count, if others are left. Elsewhere the time from such a launch until recorded work that was launched later
-  // counts to the length of its step, and to no share.
+  // Where the work of launches is missing, it is unknown whether the device was busy. Steps that lost most of their
+  // work do not count, if others are left. Elsewhere the time from such a launch until recorded work that was launched
+  // later counts to the length of its step, and to no share.
   void leave_out_lost_work() {
     const LostLaunches found =
         lost_launches(part_, [&](size_t i) { return category(i); }, [&](StringId id) { return trace_.names.text(id); });
@@ -536,7 +536,7 @@ class TimelineBuilder {
   }
 
   // Finds the names of annotations that hold a counter: several that differ in numbers alone, each of one slice. The
-  // profiler's steps are no annotation of the program.
+  // profiler's steps are not the program's annotations.
   void find_counters() {
     std::unordered_map<StringId, size_t> slices;
     for (size_t i = 0; i < s_.size(); ++i)
@@ -875,8 +875,7 @@ int64_t replayed_ns(const DeviceTimeline& t, const TakenOut& out) {
       const int64_t last_ready = ready_ns(t, item), lag = item.start_ns - last_ready;
       int64_t begins = INT64_MIN;
       const auto after = [&](int64_t recorded, int64_t replayed, int64_t min) {
-        begins =
-            std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, min)));
+        begins = std::max(begins, replayed + (recorded == last_ready ? lag : std::min(item.start_ns - recorded, min)));
       };
       if (item.before >= 0) after(t.device[item.before].end_ns, work_end[item.before], kNextWorkNs);
       if (item.other >= 0) after(t.device[item.other].end_ns, work_end[item.other], kNextWorkNs);

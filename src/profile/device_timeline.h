@@ -52,7 +52,7 @@ enum class IdleCause : uint8_t {
   kStream,   // long gaps: what the stream waited for is unknown
 };
 inline constexpr size_t kIdleCauses = static_cast<size_t>(IdleCause::kStream) + 1;
-// As figures and parts of the bar have them.
+// The names in figures and parts of the bar.
 inline constexpr ByEnum<IdleCause, std::string_view, kIdleCauses> kIdleCauseNames = {
     {"input", "blocked", "host", "launch", "collector", "allocator", "host-collective", "unseen", "kernel", "other"}};
 

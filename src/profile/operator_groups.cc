@@ -9,7 +9,7 @@
 namespace stageline::operators {
 namespace {
 
-// The key of a row. Parts that were not requested are 0.
+// Identifies a row. Parts that were not requested are 0.
 struct Key {
   StringId name = 0, overload = 0;
   uint32_t shape = 0, stack = 0;

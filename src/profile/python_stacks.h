@@ -4,7 +4,7 @@
 //   stack of aten::linear, innermost first: nn.Module: Linear_0 · train.py(4): step · train.py(10): <module>.
 //
 // The frame around a slice is:
-//   1. the innermost python_function that encloses it on its thread (Slices::parent);
+//   1. it has the innermost python_function that encloses it on its thread (Slices::parent);
 //   2. above a frame, its own Python parent, which may be another thread's (Part::python_parents), else rule 1;
 //   3. device work has the frames of the call that launched it, else of its operator;
 //   4. an operator at the top of a thread that names a forward thread has the frames open there when it starts;

@@ -18,9 +18,9 @@
 
 namespace stageline {
 
-// Counts every launch of device rows, whatever the call is named; the kernels of a graph are one launch, which waits
-// until the first of them starts and ends with the last. Work that starts before its launch, which happens where clocks
-// of host and device disagree, never waited.
+// Counts every launch of device rows, whatever the call is named. The kernels of a graph are one launch, which waits
+// until the first of them starts and ends with the last. Work that starts before its launch never waited; this happens
+// where clocks of host and device disagree.
 struct StreamQueue {
   std::string device;  // the pid of the events
   int64_t stream = -1;

@@ -127,7 +127,7 @@ SlowTransfers slow_transfers(std::vector<RankTransfers> ranks, double threshold,
   std::map<Class, std::vector<Transfer>> by_class;
   for (RankTransfers& rank : ranks) {
     out.messages_alone += rank.source == TransferSource::kMessages ? 1 : 0;
-    for (const Transfer& t : rank.list)  // copies within a device are no links
+    for (const Transfer& t : rank.list)  // copies within a device do not use a link
       if (rank.source != TransferSource::kMessages && t.src != t.dst && t.bytes > 0)
         by_class[{t.transport, t.link}].push_back(t);
     rank = {};

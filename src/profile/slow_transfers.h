@@ -24,8 +24,8 @@ struct RankLink {
   double expected_ns = 0;
   std::vector<double> ratios;  // one for each of its transfers
   bool lasting = false;        // at least nine tenths of its transfers are slow
-  // "source": most links from that rank are slow; "destination": most links to it; "link": only this one; or the first
-  // two with "and"; "": it is not slow.
+  // The slow end: "source" if most links from that rank are slow, "destination" if most links to it are, both with
+  // "and". It is "link" if only this one is slow, and "" if it is not slow.
   const char* reading = "";
   double ratio() const { return expected_ns > 0 ? time_ns / expected_ns : 0; }
   int64_t lost_ns() const { return time_ns - std::llround(expected_ns); }

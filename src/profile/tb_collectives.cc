@@ -11,9 +11,9 @@ namespace {
 
 constexpr StringId kMessage = UINT32_MAX;  // the common name under which sends and receives are matched
 
-// Finds the call that a communication kernel without arguments belongs to: the nearest call around its launch that has
-// arguments of a collective, else the nearest with the name of a collective. It is computed for all slices at once,
-// because climbing up from every kernel would be slow in deep nesting.
+// Finds the call that a communication kernel without arguments belongs to. It is the nearest call around its launch
+// with arguments of a collective, else the nearest with the name of a collective. It is computed for all slices at
+// once, because climbing up from every kernel would be slow in deep nesting.
 class CollectiveAbove {
  public:
   CollectiveAbove(const TbRun& run, const Part& part) : run_(run), part_(part) {}
@@ -44,8 +44,8 @@ class CollectiveAbove {
   std::vector<uint32_t> above_;  // for each slice; empty until it is needed
 };
 
-// Returns true when all ranks of a collective of that name have the same number of bytes. Then the size tells apart
-// groups of ranks that the trace does not tell apart.
+// Returns true when all ranks of a collective of that name have the same number of bytes. Then the size separates
+// groups of ranks that the trace does not distinguish.
 bool sizes_agree(std::string_view name) {
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   return holds("reduce") || holds("all_gather") || holds("allgather") || holds("broadcast");

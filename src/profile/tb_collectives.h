@@ -32,7 +32,7 @@ struct TbCollective {  // one kernel, or one call of a library that works on the
   int64_t start_ns = 0, dur_ns = 0;
   int64_t bytes = -1;      // those of the larger side; −1: unknown
   int64_t group_size = 0;  // 0: unknown
-  // A message that does not tell which one it is, so no call of another rank can be found as its other end.
+  // A message without a number, so no call of another rank can be found as its other end.
   bool one_end = false;
   int64_t transfer_ns = -1;  // the shortest among its ranks; −1: not matched with other ranks
 

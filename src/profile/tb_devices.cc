@@ -108,7 +108,7 @@ std::vector<TbDevice> tb_devices(const TbRun& run, const TbRank& rank) {
     // nevertheless.
     if (device.name.empty()) device.name = device_name(part);
     if (!rank.steps.empty()) measure(list, rank.steps.front().start_ns, rank.steps.back().end_ns, device);
-    // Names of NPU kernels do not tell whether the cube unit was used: that is unknown, which is not the same as zero.
+    // Names of NPU kernels do not show whether the cube unit was used: that is unknown, which is not the same as zero.
     if (run.torch.trace->device_family == DeviceFamily::kNpu) device.tensor_cores = NAN;
     devices.push_back(std::move(device));
   }

@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-struct TbDevice {  // values between 0 and 1; NaN when the trace does not tell
+struct TbDevice {  // values between 0 and 1; NaN: not recorded
   int64_t number = 0;
   int64_t kernel_count = 0;   // over the whole capture
   std::string name;           // "" when unknown
@@ -20,7 +20,7 @@ struct TbDevice {  // values between 0 and 1; NaN when the trace does not tell
   double utilization = NAN;    // share of the time of all steps in which some kernel ran
   double sm_efficiency = NAN;  // Σ over time of min(1, blocks per SM of the running kernels), in the same time
   double occupancy = NAN;      // estimated achieved occupancy, weighted by kernel time
-  double tensor_cores = NAN;   // share of kernel time on tensor cores, told by kernel names
+  double tensor_cores = NAN;   // share of kernel time on tensor cores, known by kernel names
 };
 // Returns the devices that ran a kernel, by number. Shares refer to the time from the first step's start to the last
 // step's end. O(n log n).

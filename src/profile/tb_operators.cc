@@ -7,7 +7,7 @@ namespace {
 
 using Visit = std::function<void(const TbOperator&)>;
 
-struct CallFacts {  // for each event or node, beside its own fields
+struct CallFacts {  // for each event or node, besides its own fields
   int64_t device_ns = 0, self_device_ns = 0, tensor_ns = 0, self_tensor_ns = 0, self_kernel_ns = 0;
   bool eligible = false, eligible_below = false;
 

@@ -1,5 +1,5 @@
-// What the four tb- analyses share: a rank's time divided into the plugin's categories, and its steps as the devices
-// ran them.
+// The input that the four tb- analyses share: a rank's time divided into the plugin's categories, and its steps as the
+// devices ran them.
 //
 //   host    ├── ProfilerStep#3 ──┤├── ProfilerStep#4 ──┤
 //   device       ├─ work of 3 ───────┤├─ work of 4 ────────┤
@@ -27,14 +27,14 @@ inline constexpr size_t kTbRoleCount = 8;
 inline constexpr size_t kTbCoverCount = 7;   // all but kOther, which is the time that no category covers
 std::string_view tb_role_name(TbRole role);  // "CPU Exec"
 
-// What kind of event a row is, by its Category.
+// Gives the kind of event of a row, by its Category.
 enum class TbEvent : uint8_t { kNone, kOperator, kAnnotation, kRuntime, kKernel, kMemcpy, kMemset };
 
 struct TbRun {
   TorchRun torch;
   bool keeps_last_step = false;         // --include-last-profiler-step: keeps incomplete steps at the end
   std::vector<uint8_t> name_facts;      // indexed by name id
-  std::vector<int64_t> step_number;     // indexed by name id; −1 for names that are no steps
+  std::vector<int64_t> step_number;     // indexed by name id; −1 for other names than steps
   std::vector<TbEvent> category_event;  // indexed by category id
 
   enum NameFact : uint8_t {

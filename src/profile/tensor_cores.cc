@@ -11,8 +11,8 @@ bool holds_any(std::string_view text, std::span<const std::string_view> parts) {
   return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
-// What libraries write into the names of kernels that use these units: cuBLAS and cuDNN up to Ampere (NVIDIA's PyProf
-// knows these), then newer instructions, CUTLASS, attention, 8-bit products, and AMD's libraries.
+// These parts of names mark kernels that use these units. They come from cuBLAS and cuDNN up to Ampere (as in NVIDIA's
+// PyProf), then newer instructions, CUTLASS, attention, 8-bit products, and AMD's libraries.
 // clang-format off
 constexpr std::string_view kParts[] = {
     "h884", "s884", "h1688", "s1688", "hmma", "i8816", "16816", "dgrad_1x1_stride_2x2", "first_layer_wgrad_kernel",
@@ -28,7 +28,7 @@ constexpr std::string_view kParts[] = {
 constexpr std::string_view kArchitectures[] = {"cutlass::arch::Sm90", "cutlass::arch::Sm100",
                                                             "cutlass::arch::OpClassTensorOp", "MainloopSm"};
 
-// Operators that multiply matrices or attend. Element by element or with a vector work aten::prelu, addr, addmv and mv: they are not here.
+// These operators are products of matrices or attention. aten::prelu, addr, addmv and mv work element by element or with a vector: they are not here.
 constexpr std::string_view kOperators[] = {
     "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
     "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",

@@ -1,4 +1,4 @@
-// Tells by names which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could.
+// Finds by names which kernels run on tensor cores (NVIDIA) or matrix cores (AMD), and which operators could.
 //
 // A trace does not say this, so names are all there is. Definitions and limits: docs/analyses/tb-kernel.md.
 #pragma once
