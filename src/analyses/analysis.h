@@ -104,9 +104,9 @@ const char* needs_name(AnalysisNeeds needs);
 struct Analysis {
   const char* name;  // "pipeline-summary"
   const char* summary;
-  // Returns the tables of Stageline's answer (not another tool's) without options, in the order in which run() returns
-  // them. words.json has them (model/table_spec.h), so SQL, Python and the documentation know them before anything
-  // runs. Options may add columns, and the words of columns may differ between runs (in_words_of).
+  // Returns the tables of Stageline's answer (not another tool's) without options, in the order of run(). They are
+  // declared in words.json (model/table_spec.h), so SQL, Python and the documentation know them before anything runs.
+  // Options may add columns, and the words of columns may differ between runs (in_words_of).
   const std::vector<const TableSpec*>& tables() const { return declared_tables(name); }
   // "options" of words.json: {"slow-rank": {"late": ["TIME", "A vote needs …"]}}, a placeholder, help and choices.
   const std::vector<AnalysisOption>& options() const;
@@ -114,7 +114,7 @@ struct Analysis {
   // with that tool's reason.
   Result<AnalysisResult> (*run)(const AnalysisInput& input);
   AnalysisNeeds needs = AnalysisNeeds::kCells;
-  const char* compat = "";                   // tools whose answers --compat gives, as a comma list: "hta", "msprof"
+  const char* compat = "";       // tools whose answers --compat gives, as a comma list: "hta", "msprof"
   const char* format = "";       // another tool's layout that --format accepts besides text, csv and json: "torch"
   bool takes_summaries = false;  // for kTorch: also answers for ranks that have sums for each step but no slices
   bool makes_overlay = false;    // takes --overlay FILE

@@ -213,7 +213,7 @@ Result<HistoryRun> measure(const Arguments& arguments, const Terminal& terminal,
   TRY(step, mean_step_of(e, path));
   out.steps = step->steps;
   out.step_ns = step->ns;
-  // Parts are shares of the mean over steps that are no outliers, whatever the mean step holds.
+  // Parts are shares of the mean over steps without outliers, whatever the mean step holds.
   for (const SpanPart& part : e.parts)
     out.parts[part.label.en] += part.share * (e.parts_of_ns > 0 ? e.parts_of_ns : step->ns);
   if (trace->cells.size() == 0) return out;

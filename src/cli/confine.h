@@ -3,10 +3,10 @@
 // folders, and write only into one private folder for temporary files.
 //
 // A restriction of a thread holds for the threads that it starts later. So the Companion is split off first. It stays
-// unrestricted, because the browser that it opens inherits what it may do. But it knows from its start what it will be
-// asked, and does nothing else, whatever the asking process became: it opens one page and removes one folder, both
-// named before anybody can send a request, and writes notes only below folders given at its start, in a process that
-// can reach nothing else. Then the process restricts itself, listens, and starts threads.
+// unrestricted, because the browser that it opens inherits what it may do. But its tasks are fixed from the start,
+// whatever becomes of the asking process. It opens one page and removes one folder, both named before any request can
+// arrive. It writes notes only below folders given at its start, in a process that can reach nothing else. Then the
+// process restricts itself, listens, and starts threads.
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// Commands and flags are declared in words.json of this room: what they take and the texts of help, man page and
+// Commands and flags are declared in words.json of this room: their values and the texts of help, man page and
 // completions. A flag that means something special in a command is listed there again, under "own".
 #include <algorithm>
 

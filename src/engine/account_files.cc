@@ -221,7 +221,7 @@ class Skipped {
   std::string first_;
 };
 
-// The files of a source: the shapes of the names of those that were read, and those of which nobody reported.
+// The files of a source: the shapes of the names of those that were read, and those that no reader reported.
 class FileAccount {
  public:
   FileAccount(const Source& source, bool all_wanted, Trace& trace)

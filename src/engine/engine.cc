@@ -59,8 +59,8 @@ void find_cells(Trace& trace, const CellRules& rules, const OpenOptions& options
   if (!known && !infer_layout(trace, options.layout)) trace.pipeline_stages = 0;
 }
 
-// True when trace.links, from which the clocks were found, are still those that link_cells() would make: no cells or
-// parts were left out since, and clocks do not decide how several chunks lie on the ranks.
+// Returns whether trace.links, by which the clocks were found, are still those of link_cells(). Then no cells or parts
+// were left out since, and the layout of several chunks on ranks does not depend on clocks.
 bool links_stand(const Trace& trace, size_t cells, size_t parts) {
   return !trace.links.empty() && trace.cells.size() == cells && trace.parts.size() == parts &&
          extent_of(trace).chunk_count < 2;
@@ -177,7 +177,7 @@ std::vector<Table> all_tables(const std::shared_ptr<const Run>& run, Diagnostics
       input.for_report = !whole || huge;
       input.brief = !whole;
       input.rows_later = whole;
-      // The findings beside the tables cover all steps, so the device analyses must not leave out the last one.
+      // The findings next to the tables cover all steps, so the device analyses must not leave out the last one.
       input.include_last_step = !whole || trace.cells.size() > 0;
       Result<AnalysisResult> own = analysis->run(input);
       if (!own) {

@@ -1,4 +1,4 @@
-// What explain makes of a run, as a fact of it: explain, SQL, figures and the server share one.
+// The explanation of a run, as a fact of it: explain, SQL, figures and the server share one.
 #pragma once
 
 #include "diagnosis/explanation.h"

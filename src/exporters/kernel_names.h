@@ -8,7 +8,7 @@
 namespace stageline {
 
 // Returns the name without "void", at::native::, template arguments and parameters. Names of generic kernels keep the
-// functor that identifies them. Names that are not C++ signatures are returned as they are. Linear in the length.
+// functor that identifies them. Names that are not C++ signatures are returned as they are. Takes O(length).
 std::string kernel_label(std::string_view name);
 
 }  // namespace stageline

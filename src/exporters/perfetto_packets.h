@@ -54,8 +54,8 @@ class PerfettoPackets {
   }
 
   // Writes the root of all tracks, Uuid 0. It says that tracks are sorted by rank, not by running time or name. It also
-  // says what no track shows, in words that our own reader understands: how far times of different ranks can be
-  // compared, on lines of their own the kind of device, ranks whose kernels were in no file, and the reader's problems.
+  // holds what no track shows, in lines that our own reader understands. These are how far times of different ranks can
+  // be compared, the kind of device, ranks whose kernels were in no file, and the reader's problems.
   void write_root(const Trace& trace) {
     const size_t packet = begin_packet();
     const size_t root = out_.begin(packet::kTrackDescriptor);

@@ -16,11 +16,10 @@ struct PerfettoNumbers {
   int64_t first_ns = INT64_MAX;  // time at which the file begins
   bool any = false;
 };
-// Writes one process for each rank and one thread for each lane, with names, categories, and arrows from launches to
-// their last device work; launches and their work have a number, "correlation". Slices that overlap on
-// a lane without nesting go to further threads, at most kMaxRowsPerLane for each lane. Other arguments are not written;
-// they stay in the source. The memory used is that of one lane's slices that did not nest. O(slices), times the number
-// of threads of a lane.
+// Writes one process for each rank and one thread for each lane, with names and categories. Arrows lead from launches
+// to their last device work, and both have a number, "correlation". Slices that overlap on a lane without nesting go to
+// further threads, at most kMaxRowsPerLane for each lane. Other arguments are not written; they stay in the source. The
+// memory used is that of one lane's slices that did not nest. O(slices), times the number of threads of a lane.
 void write_profiler_slices(const Trace& trace, ExportSink& sink, const PerfettoNumbers& taken = {});
 
 // Returns true when a trace has slices of a profiler besides those that its cells were read from.

@@ -167,7 +167,7 @@ void append_collapsed(std::string& out, std::string_view frame) {
   for (const char c : frame) out += c == ' ' || c == ';' || c == '\t' || c == '\n' ? '_' : c;
 }
 
-// What both forms write: the samples of one rank, with the frames of each.
+// The content of both forms: the samples of one rank, with the frames of each.
 struct RankStacks {
   const Trace& trace;
   const Collector& found;

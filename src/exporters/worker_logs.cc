@@ -11,8 +11,8 @@
 namespace stageline {
 namespace {
 
-// Paddle itself logs no messages for a model in chunks. Here messages have the chunk's digit too. Otherwise one type
-// and micro-batch would occur several times in a step, and a repetition marks a new step of a log.
+// Paddle itself does not log messages for a model in chunks. Here messages have the chunk's digit too. Otherwise one
+// type and micro-batch would occur several times in a step, and a repetition marks a new step of a log.
 std::string job_type_text(CellKind kind, int32_t chunk, bool chunked) {
   const std::string suffix = chunked ? std::to_string(chunk) : "";
   switch (kind) {

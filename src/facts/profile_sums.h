@@ -1,4 +1,4 @@
-// What the devices and hosts of a profile did, summed for every rank, as a fact of a run. Analyses make their tables of
+// The work of a profile's devices and hosts, summed for every rank, as a fact of a run. Analyses make their tables of
 // the same sums; explain and figures read them here.
 #pragma once
 
@@ -34,7 +34,7 @@ struct DeviceSums {
   std::vector<std::pair<StringId, int64_t>> pageable_ns;  // copies of pageable memory by name
   RankWaits collectives;
   std::optional<TbMeanWork> work;       // unset without steps
-  std::optional<StepCosts> step_costs;  // likewise
+  std::optional<StepCosts> step_costs;  // empty as above
   std::vector<TbAdvice> advice;
   std::optional<ClusterSum> cluster;  // of Ascend
 };
@@ -56,7 +56,7 @@ struct ProfileSums {
 // Empty where the trace has no profiler slices. Every rank's rows are laid out once. O(n log n) in the slices.
 const ProfileSums& profile_sums_of(const Run& run);
 
-// What most of a device's memory holds at its peak, where blocks could be followed: the class and its share.
+// The class of most of a device's memory at its peak, and its share, where blocks could be followed.
 struct LargestClass {
   MemoryClass of = MemoryClass::kNotKnown;
   double share = 0;

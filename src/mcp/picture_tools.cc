@@ -65,8 +65,8 @@ Window window_of(const sql::RunData& data, const Trace& trace, const std::option
   return out;
 }
 
-// What a rank does within the window. Each nanosecond of the device counts once: where several kinds of work run, it
-// belongs to the one that comes first in the key.
+// Holds the time of a rank within the window. Each nanosecond of the device counts once: where several kinds of work
+// run, it belongs to the one that comes first in the key.
 struct RankCover {
   std::vector<CoveredTime> upto;  // [kind]: that kind and those before it
   CoveredTime host{{}};

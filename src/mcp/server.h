@@ -1,4 +1,4 @@
-// Speaks the Model Context Protocol with agents: one line of JSON-RPC in, one line out. It uses no files and terminals
+// Serves agents by the Model Context Protocol: one line of JSON-RPC in, one line out. It uses no files and terminals
 // other than the runs it opens, so that it can be fuzzed and tested line by line.
 //
 // One dispatcher serves two generations of clients: those that shake hands (initialize; revisions 2024-11-05 to

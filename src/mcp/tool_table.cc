@@ -12,7 +12,7 @@ namespace {
 
 namespace dom = simdjson::dom;
 
-// JSON Schemas of the types of answers' members, from "tool_types" of words.json.
+// Returns the JSON Schema of a type of answers' members, from "tool_types" of words.json.
 const std::string& schema_of(std::string_view type) {
   static const auto schemas = [] {
     std::map<std::string, std::string, std::less<>> all;

@@ -61,7 +61,7 @@ struct Finding {
 // Its key, or that of its first place; "" without either.
 std::string key_of(const Finding& finding);
 
-// What the cause costs the mean step, and the standard error of that, in whole ns. Nothing where no time is lost, which
+// Returns the cost of the cause per mean step, or its standard error, in whole ns. Empty where no time is lost, which
 // every output shows as null.
 std::optional<int64_t> cost_ns(const Finding& finding);
 std::optional<int64_t> cost_error_ns(const Finding& finding);

@@ -1,4 +1,4 @@
-// What a profiler lost of a device's work, and how far the device's clock is behind the host's.
+// Device work that a profiler lost, and how far the device's clock is behind the host's.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace stageline {
 
-// Launches whose work is missing: the call was recorded with a number, so the device was profiled too, and no device
+// Launches whose work is missing. The call was recorded with a number, so the device was profiled too, but no device
 // work has that number (its buffers overflowed, another profiler was attached, permissions were missing).
 struct LostLaunches {
   // Slices, in order of lanes: all calls that launch a kernel or a graph, and those whose work is missing.
@@ -20,8 +20,8 @@ struct LostLaunches {
 };
 
 // `category_of(slice)` is a Category, `name_of(name id)` a text. Calls within a stream's capture launch nothing. Near
-// the end of the recording, work may still have been queued: a launch is lost where the recording goes on after it for
-// longer than any recorded work took from its launch to its end. O(slices).
+// the end of the recording, work may still have been queued. So a launch counts as lost only if the recording goes on
+// after it for longer than any recorded work took from its launch to its end. O(slices).
 template <class CategoryOf, class NameOf>
 LostLaunches lost_launches(const Part& part, CategoryOf category_of, NameOf name_of) {
   enum class Call : uint8_t { kOther, kLaunch, kBeginCapture, kEndCapture };
@@ -95,8 +95,8 @@ inline bool kernels_are_missing(const Part& part) {
   return true;
 }
 
-// Returns for each of `parts` whether its kernels are missing though those of another part are present: what is left of
-// its device work has no shares to compare with theirs.
+// Returns for each of `parts` whether its kernels are missing although another part has some: its remaining device work
+// has no shares to compare with theirs.
 inline std::vector<bool> parts_without_kernels(const Trace& trace, const std::vector<size_t>& parts) {
   std::vector<bool> lacks;
   for (const size_t part : parts) lacks.push_back(kernels_are_missing(trace.parts[part]));

@@ -39,7 +39,7 @@ enum class PlaceKind : uint8_t {
 struct Place {
   PlaceKind kind = PlaceKind::kRun;
   std::vector<int32_t> ranks = {};  // global ranks, never indexes of parts; empty: they follow from the rest
-  // Of a link: from_stage sends, and stage receives. kUnknown: it does not apply.
+  // On a link, from_stage sends and stage receives. kUnknown: it does not apply.
   int32_t stage = kUnknown, chunk = kUnknown, replica = kUnknown, from_stage = kUnknown;
   bool both_ways = false;                     // of a link whose direction cannot be determined; from_stage < stage
   int32_t first = kUnknown, last = kUnknown;  // of micro-batches, cells, or steps
@@ -50,10 +50,11 @@ struct Place {
 // "link", "micro_batches": the name of the kind in JSON and SQL.
 std::string_view place_kind_name(PlaceKind kind);
 
-// Whether places of two runs are the same. What one of the runs does not know (a replica, a rank) is no difference.
+// Returns whether places of two runs are the same. Members that one of the runs does not know (a replica, a rank) do
+// not count.
 bool same_place(const Place& a, const Place& b);
-// Places of two lists that are one and the same, in the order of `some`. Places that name nobody (a host without its
-// rank) are none.
+// Places of two lists that are one and the same, in the order of `some`. Places without a name (a host without its
+// rank) are left out.
 std::vector<Place> shared_places(const std::vector<Place>& some, const std::vector<Place>& others);
 
 // "link:1-2": one word for labels, of Prometheus and of a history. It is made from the data and never read back.

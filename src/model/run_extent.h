@@ -29,8 +29,8 @@ int64_t step_count_of(const Trace& trace);
 // cells, on the clocks as they are. O(cells) or O(slices).
 int64_t recording_ns(const Trace& trace);
 
-// What axes call 0: the first start of a cell on common time, without cells of a slice; 0 of an empty trace. O(cells),
-// without them O(lanes).
+// Returns the 0 of axes: the first start of a cell on common time, without cells of a slice; 0 of an empty trace.
+// O(cells), without them O(lanes).
 int64_t axis_zero_ns(const Trace& trace);
 
 }  // namespace stageline

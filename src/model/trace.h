@@ -301,7 +301,7 @@ struct Trace {
   Trace(const Trace&) = default;
 };
 
-// The result of aligning the clocks; each output words it differently.
+// Holds the result of aligning the clocks; each output words it differently.
 struct ClockSummary {
   // The kinds of evidence for the clocks, the best first; empty when nothing was aligned.
   std::vector<ClockEvidence> by;

@@ -1,5 +1,5 @@
-// Interleaved zero bubble (PyTorch's InterleavedZeroBubble, ZB1P). It follows VPP's table: a warm-up of (p − 1 − r) +
-// (v − 1)g forwards, then F and I in turn. Rank r owes r weight gradients, which drain at the end.
+// Interleaved zero bubble (PyTorch's InterleavedZeroBubble, ZB1P) follows VPP's table: a warm-up of (p − 1 − r) + (v −
+// 1)g forwards, then F and I in turn. Rank r owes r weight gradients, which drain at the end.
 #include "schedules/build.h"
 
 namespace stageline {

@@ -21,14 +21,11 @@ const std::vector<const ScheduleDef*>& schedules() {
 }
 
 const ScheduleDef* find_schedule(std::string_view name) {
-  // The classes of torch.distributed.pipelining, with and without "Schedule" before them.
+  // Maps the classes of torch.distributed.pipelining, with and without "Schedule" before them.
   static constexpr std::pair<std::string_view, std::string_view> kTorch[] = {
-      {"GPipe", "fthenb"},
-      {"Interleaved1F1B", "vpp"},
-      {"LoopedBFS", "bfs"},
-      {"InterleavedZeroBubble", "interleaved-zb"},
-      {"ZBVZeroBubble", "zb-v"},
-      {"DualPipeV", "dualpipe-v"},
+      {"GPipe", "fthenb"},       {"Interleaved1F1B", "vpp"},
+      {"LoopedBFS", "bfs"},      {"InterleavedZeroBubble", "interleaved-zb"},
+      {"ZBVZeroBubble", "zb-v"}, {"DualPipeV", "dualpipe-v"},
   };
   std::string_view torch = name;
   if (torch.starts_with("Schedule")) torch.remove_prefix(8);

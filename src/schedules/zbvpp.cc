@@ -112,7 +112,8 @@ class Planner {
   }
 
   // Returns the end of the job on the neighbouring rank that this one waits for: 0 at the ends of the V, where there is
-  // none, and −1 while it has not been planned. Odd chunks are on the way back, so their forwards go to lower ranks.
+  // none. It is −1 while that job has not been planned. Odd chunks are on the way back, so their forwards go to lower
+  // ranks.
   int64_t dependency_end(CellKind kind, int32_t c, int32_t r) {
     const bool from_above = (kind == CellKind::kForward) == (c % 2 == 0);
     const int32_t other = from_above ? r - 1 : r + 1;

@@ -23,7 +23,7 @@ bool any_null(int count, sqlite3_value** values) {
 
 bool is_inside_letter(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
-// instr(text, part): letters before the first occurrence, plus one; of two blobs, bytes.
+// instr(text, part) counts letters before the first occurrence, plus one; of two blobs, bytes.
 void instr(sqlite3_context* context, int count, sqlite3_value** values) {
   if (any_null(count, values)) return sqlite3_result_null(context);
   const bool blobs = sqlite3_value_type(values[0]) == SQLITE_BLOB && sqlite3_value_type(values[1]) == SQLITE_BLOB;

@@ -1,4 +1,4 @@
-// The table of figures. A query that names figures ("WHERE name = 'step_period'", "name IN (…)") computes these alone.
+// The SQL table of figures computes only the figures that a query names ("WHERE name = 'step_period'", "name IN (…)").
 #include "engine/figures/figures.h"
 #include "sql/run_tables.h"
 

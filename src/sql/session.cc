@@ -400,8 +400,8 @@ Result<Outcome> Session::ask(std::string_view text, const Limits& limits, RowSin
     if (!rewritten.empty()) {
       Status s = run(q, rewritten, begin, is_last, true);
       if (s) continue;
-      // What sums cannot answer is asked of the slices themselves. So is a query with an error, so that the error is in
-      // the asker's own words.
+      // A query that sums cannot answer runs on the slices. So does a query with an error, so that the message quotes
+      // the query.
       if (q.outcome.rows > 0 || q.watch.why != Watch::Why::kNothing) return std::move(s).error();
     }
     TRY_OK(run(q, std::string(view), begin, is_last, false));

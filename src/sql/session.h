@@ -104,7 +104,7 @@ class Session {
 class SessionPool {
  public:
   explicit SessionPool(std::shared_ptr<const RunData> data) : data_(std::move(data)) {}
-  // A session on loan. Its destructor gives it back, so it must not outlive the pool.
+  // A session on loan goes back to the pool in its destructor, so it must not outlive the pool.
   class Lent {
    public:
     Lent(SessionPool* pool, std::unique_ptr<Session> session) : pool_(pool), session_(std::move(session)) {}

@@ -66,8 +66,8 @@ Status add_class(SliceFilter& filter, const Trace&, uint8_t, sqlite3_value* valu
   return {};
 }
 
-// What a condition on a field sets in the filter: a value that it equals, the ends of a range, or what a function
-// makes.
+// The part of the filter that a condition on a field sets: a value that it equals, the ends of a range, or what a
+// function makes.
 using Integer = std::optional<int64_t> SliceFilter::*;
 using Words = std::optional<std::string> SliceFilter::*;
 struct Range {

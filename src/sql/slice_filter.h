@@ -16,7 +16,7 @@ namespace stageline::sql {
 // For each KernelClass whether it passes.
 using ClassSet = std::array<bool, kKernelClassCount>;
 
-// The conditions on slices. A condition that is not set lets all of them pass.
+// Holds the conditions on slices. A condition that is not set lets all of them pass.
 struct SliceFilter {
   int64_t low_ns = INT64_MIN, high_ns = INT64_MAX;          // start, in SQL's time
   int64_t end_low_ns = INT64_MIN, end_high_ns = INT64_MAX;  // end

@@ -9,8 +9,8 @@
 
 namespace stageline::sql {
 
-// kWord is a name or keyword without quotes, kNumber digits with any letters that follow, kText '…'. kParameter is ?,
-// ?2, :name or @name, kSign a known sign (comparisons as a whole), kOther anything else, such as quoted names.
+// kWord is a name or keyword without quotes, kNumber digits with any letters that follow, kText '…'. A kParameter is ?,
+// ?2, :name or @name, a kSign a known sign (comparisons as a whole). kOther is anything else, such as quoted names.
 enum class Kind : uint8_t { kWord, kNumber, kText, kParameter, kSign, kOther };
 struct Token {
   Kind kind;

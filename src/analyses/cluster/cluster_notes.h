@@ -1,4 +1,4 @@
-// What several analyses of communication note about their input.
+// Notes on the input that several analyses of communication share.
 #pragma once
 
 #include "analyses/analysis.h"

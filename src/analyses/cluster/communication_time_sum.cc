@@ -6,7 +6,7 @@
 //   plane 2       ├ ─ ─ wait ─ ─ ─ ┤├─ copy ─┤
 //   transit                  ├──────────────┤├─────┤       union of data tasks over all planes
 //   wait          ├─────────┤                              union of wait tasks, without transit
-//   synchronisation: waiting before the first transit; idle: the rest of elapse.
+//   synchronisation is the waiting before the first transit, idle the rest of elapse.
 #include <algorithm>
 #include <map>
 #include <tuple>

@@ -1,6 +1,6 @@
 // Computes msprof-analyze's vote. In each collective it votes for the rank whose operation is an outlier because it is
-// too short. Up to 100 values are judged by Dixon's test (W. J. Dixon, 1950; critical values for 99.5 %), more values
-// by three standard deviations.
+// too short. Up to 100 values are judged by Dixon's test of 1950 with critical values for 99.5 %, more values by three
+// standard deviations.
 #include "analyses/cluster/rival_slow_rank.h"
 
 #include <algorithm>
@@ -28,8 +28,8 @@ constexpr std::array<double, 98> kCritical = {
     0.368, 0.368, 0.366, 0.365, 0.364, 0.363, 0.361, 0.360, 0.359, 0.358, 0.356, 0.356, 0.355, 0.353,
     0.352, 0.352, 0.351, 0.350, 0.349, 0.348, 0.347, 0.346, 0.345, 0.344, 0.344, 0.343, 0.341, 0.341};
 
-// Returns the index of the minimum if it is an outlier. With x the sorted times, Dixon's statistics of 3 to 7, 8 to 10,
-// 11 to 13 and more values are
+// Returns the index of the minimum if it is an outlier by Dixon's statistics. With x as the sorted times, they are for
+// 3 to 7, 8 to 10, 11 to 13 and more values:
 //   r10 = (x2 − x1) ÷ (xn − x1), r11 = (x2 − x1) ÷ (xn−1 − x1), r21 = (x3 − x1) ÷ (xn−1 − x1), r22 = (x3 − x1) ÷ (xn−2
 //   − x1).
 std::vector<size_t> by_dixon(const std::vector<double>& times) {

@@ -149,7 +149,7 @@ class Builder {
   // A thread does one thing at a time: it is in the innermost open operator, or in a gap without recorded work.
   void thread_edges() {
     // The open rows of a thread, outermost first. A row that ends before rows inside it stays in the list, marked,
-    // until it is the first or the last one: rows that cross would else be moved again and again.
+    // until it is the first or the last one. Otherwise rows that cross would be moved again and again.
     std::vector<uint8_t> is_closed(rank_.rows.size(), 0);
     struct Thread {
       uint32_t last = kNoNode;

@@ -1,4 +1,4 @@
-// What slow links have in common: a rank, or a boundary of two stages.
+// Finds what slow links have in common: a rank, or a boundary of two stages.
 #pragma once
 
 #include <vector>

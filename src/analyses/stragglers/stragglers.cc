@@ -111,8 +111,8 @@ Result<AnalysisResult> run_stragglers(const AnalysisInput& input) {
     result.notes.add(problem::stragglers_no_places);
   else if (alone > 0)
     result.notes.add(problem::stragglers_no_peers, {}, alone);
-  // Prices are computed on the graph in which a busy rank is no delay; S_w and delays on the graph that `slowdown`
-  // uses.
+  // Prices are computed on the graph in which a busy rank does not count as a delay; S_w and delays on the graph that
+  // `slowdown` uses.
   const RunGraph& launched = graph_of(run, LaunchRule::kInOrder);
   if (!launched.graph) return *launched.error;
   CauseList list = causes_of(run);  // price_in_layers() adds to it

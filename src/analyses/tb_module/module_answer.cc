@@ -1,4 +1,4 @@
-// Modules by their Python frames (or Lightning's ranges), forward and backward.
+// Finds modules by their Python frames (or Lightning's ranges), forward and backward.
 //
 //   step() ─ nn.Module: Net ─ nn.Module: Linear ─ aten::linear ─ aten::addmm ⇒ kernel      forward of Linear, and of
 //   Net
@@ -219,7 +219,7 @@ class Answer {
   void group_by_path() {
     std::map<std::string, ModuleSums> by_path;
     for (size_t m = 0; m < modules_.size(); ++m) by_path[module_name(name(modules_[m]))].add(sums_[m]);
-    // "net.conv" stands after "net" and before "net.conv.weight", but other names may stand between them.
+    // "net.conv" comes after "net" and before "net.conv.weight", but other names may come between them.
     std::map<std::string, int32_t> place;
     for (const auto& [path, sums] : by_path) {
       ModuleNode node;

@@ -52,7 +52,7 @@ Table flat_table(const std::vector<ModuleAnswer>& ranks) {
   Table table(declared_table("tb-module/module-totals"));
   for (const ModuleAnswer& answer : ranks) {
     using Key = std::pair<std::string_view, int64_t>;
-    std::map<Key, std::pair<ModuleSums, int>> by_module;  // the second number tells how many calls of it are open
+    std::map<Key, std::pair<ModuleSums, int>> by_module;  // the second number counts its open calls
     std::vector<std::pair<const ModuleNode*, Key>> open;
     for (const ModuleNode& node : answer.nodes) {
       while (std::ssize(open) > node.depth) {

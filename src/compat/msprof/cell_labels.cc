@@ -219,7 +219,7 @@ LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t mi
       plan.micro_batches = static_cast<int32_t>(*m);
   }
   const Extent extent = extent_of(trace);
-  // What ran counts, whatever pp_info says of it.
+  // The micro-batches that ran count, whatever pp_info says.
   if (micro_batches == 0 && extent.micro_batch_count > 0) plan.micro_batches = extent.micro_batch_count;
   if (schedule.empty() && is_dualpipev(kind) && numbered_in_one_chunk(trace)) kind.clear();
   plan.stages = trace.pipeline_stages > 0 ? trace.pipeline_stages : extent.stage_count;

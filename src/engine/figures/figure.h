@@ -1,5 +1,5 @@
-// Figure: a number that several places show. Each has one name, one unit, one base and one owner that computes it, so
-// that explain, info, SQL, Python, the page and history cannot disagree about it. figures.def lists them.
+// Figure: a number that several places show. Each has one name, one unit, one base and one owner that computes it. So
+// explain, info, SQL, Python, the page and history cannot disagree. figures.def lists them.
 #pragma once
 
 #include <cmath>

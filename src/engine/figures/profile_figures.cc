@@ -63,7 +63,7 @@ std::vector<Figure> idle_cause(const SharedRun& run) {
   return out;
 }
 
-// Of the operators with the longest time of their own.
+// Returns the operators with the longest time of their own.
 std::vector<Figure> self_time(const SharedRun& run) {
   constexpr size_t kMaxOperators = 10;
   std::map<std::string, double> by_name;

@@ -18,7 +18,7 @@ std::vector<Figure> above_zero(const char* name, double value) {
   return {{.name = name, .why_unknown = words("figure.no_steps")}};
 }
 
-// What only pipelines have.
+// Returns a figure that only pipelines have.
 std::vector<Figure> of_pipeline(const SharedRun& run, const char* name, double value) {
   if (!has_cells(run)) return {{.name = name, .why_unknown = words("figure.pipelines_only")}};
   return {{.name = name, .value = value}};

@@ -1,4 +1,4 @@
-// The content of an HTTP server. The server handles addresses, limits and bytes; the functions here handle runs
+// An HTTP server has this content. The server handles addresses, limits and bytes; the functions here handle runs
 // (page/routes.h). Every function may be called on any thread.
 #pragma once
 

@@ -36,9 +36,9 @@ class RunNotes {
   // in a report, which keeps none and is passed on to other machines. `why_not` is "no-file", "read-only" (the folder),
   // "unreadable" (the file there has no notes in it and is left alone), or "". Any thread.
   std::string json(int64_t origin_ns) const;
-  // Replaces all notes by those in {"notes": [{t, text}]} and writes the file. What another viewer of the run added or
-  // removed meanwhile is kept so. Errors: kUsage for another form, kLimit,
-  // kUnavailable where notes are not kept, those of `keep`. Any thread.
+  // Replaces all notes by those in {"notes": [{t, text}]} and writes the file. Notes that another viewer of the run
+  // added or removed meanwhile stay so. Errors: kUsage for another form, kLimit, kUnavailable where notes are not kept,
+  // those of `keep`. Any thread.
   Status take(std::string_view body, int64_t origin_ns);
 
  private:

@@ -35,7 +35,8 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
       if (found) step = *found;
       if (!found) why_not = error_text(found.error());
     }
-    // Of the two steps that are shown; the diff below is of the mean over all steps, and gives the reason.
+    // This is the change between the two steps shown; the diff below is of the mean over all steps, and gives the
+    // reason.
     json.key("change_share");
     step.ns > 0 && before_ns > 0 ? json.value(step.ns / before_ns - 1) : json.null();
     if (step.ns > 0) {

@@ -18,9 +18,9 @@ struct TrendInput {
 // {runs: [{title, path, change_share, steps, step_ns, headline: [English, Chinese], why_not?: [English, Chinese],
 // diff}],
 //  changes: [{at, before_ns, after_ns, p}]}
-// `diff` is what `stageline diff --json` says of this run and the one before it that has a step time; it is {} for the
+// `diff` is the output of `stageline diff --json` for this run and the previous one with a step time. It is {} for the
 // first run and for runs without a pipeline. step_ns is 0 for a run that could not be read or has no steps, and why_not
-// says why. Two runs are held in memory at a time. Errors: kUnavailable where no two runs have steps.
+// gives the reason. Two runs are held in memory at a time. Errors: kUnavailable where no two runs have steps.
 Result<std::string> trend_json(const std::vector<TrendInput>& inputs);
 
 }  // namespace stageline
