@@ -22,7 +22,7 @@ ENVIRONMENT = {**{k: v for k, v in os.environ.items() if not k.startswith('STAGE
 
 
 def stageline(*arguments):
-    """What it prints; None where this command has no answer for the run."""
+    """Returns its output; None where this command has no answer for the run."""
     done = subprocess.run([BIN, *map(str, arguments)], capture_output=True, env=ENVIRONMENT, timeout=300)
     if b'has no flag' in done.stderr:
         sys.exit(done.stderr.decode())
@@ -44,7 +44,7 @@ def figures(run):
 
 
 def asked(run, query):
-    """Rows of a query, as tuples."""
+    """Returns the rows of a query, as tuples."""
     return answer('sql', run, query, '--json')['rows']
 
 
@@ -110,7 +110,7 @@ def pipeline_summary(run):
 
 
 def report(run, folder):
-    """What a report carries: explain's answer, and the glossary."""
+    """Reads explain's answer and the glossary from a report."""
     from support import page_answer
     page = pathlib.Path(folder) / 'page.html'
     if stageline('report', run, '-o', page, '--force') is None:
@@ -177,7 +177,7 @@ def what_if(run):
 
 
 def diff(run):
-    """Of a run with itself."""
+    """Compares a run with itself."""
     told = answer('diff', run, run, '--json')
     rows = {table['name']: table['rows'] for table in told['tables']}.get('diff-runs', []) if told else []
     return known({'step_period_all': rows[0]['step_ns']}) if rows else {}
@@ -215,7 +215,7 @@ def settled(server, path):
 
 
 def view(run):
-    """What the page in the browser is told."""
+    """Returns the figures that the server sends to the page."""
     from serving import Server
     server = Server(str(run), '--port', '0', '--quiet')
     try:

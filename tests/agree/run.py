@@ -4,7 +4,7 @@
   run.py [--shared[=PART/OF]] [--verbose] [PATH…]
 
 Each fixture of tests/golden and some simulated runs are asked of every place (places.py); with --shared also every input of
-../shared/data (skipped with a count where it is absent). A figure of one name must be one number: whole numbers to the digit,
+../shared/data (skipped with a count where it is absent). A figure of one name must be one number. Whole numbers agree to the digit,
 times to the nanosecond that rounding leaves, shares of a bar to 1e-9 of the step, printed bars to 100.0. There is no list of
 exceptions: two numbers that differ rightly need two names. docs/figures.md is checked to be the list; --write-page makes it.
 """
@@ -51,7 +51,7 @@ def shared_inputs():
 
 
 def same(name, owner, value, owned):
-    """What is wrong, or ''."""
+    """Returns the error, or ''."""
     if name.startswith('bars:'):
         return '' if abs(value - 100) < 0.05 else f'printed bars add up to {value:.1f}'
     if name.startswith('share:'):
@@ -118,7 +118,7 @@ def page_lines(figures):
 
 
 def check_page(*runs):
-    """Of several runs, because a family has members only where the run has them."""
+    """Uses several runs, because a run may lack members of a family."""
     figures = [f for run in runs for f in json.loads(places.stageline('info', run, '--figures', 'all', '--json'))['figures']]
     text = PAGE.read_text()
     head, _, rest = text.partition('<!-- figures -->\n')

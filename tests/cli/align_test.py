@@ -61,7 +61,7 @@ class Align(Case):
         self.assertNotRegex(text, r'(?<!\d)-0\.000')
 
     def test_every_schedule(self):
-        """Which layout chunks have, and which rank is which stage, follows from the order of work, so clocks that are hours apart hide neither."""
+        """The layout of chunks and the stage of each rank follow from the order of work, so clocks that are hours apart hide neither."""
         schedules = re.findall(r'^  (\S+)', run('help', 'schedules', check=0).out, re.M)
         self.assertEqual(len(schedules), 16)
         for schedule in schedules:
@@ -243,7 +243,7 @@ class Align(Case):
 
 @needs_shared
 class RealTraces(Case):
-    """Injects ± 50 ms and ± 20 ppm into every (dp, stage) of two production jobs."""
+    """Adds ± 50 ms and ± 20 ppm to the clock of every (dp, stage) of two production jobs."""
 
     def inject(self, job, *flags):
         out, truth = self.dir / f'{job}.csv', self.dir / f'{job}.truth.csv'

@@ -108,7 +108,7 @@ class PartOfARun(Limits):
                 self.assertEqual(found['findings'], [])
                 self.assertIn(' of 4', found['run_en'])
                 self.assertIn('are not counted as faults', found['note_en'])
-        # The last one leaves no gap in the numbers: the warm-up tells of it.
+        # The last one leaves no gap in the numbers: the warm-up shows it.
         self.assertIn('1F1B on 4 stages', found['note_en'])
 
     def test_a_kind_that_was_not_recorded(self):

@@ -54,7 +54,7 @@ class Flags(Case):
         self.assertGreater(named, 10)
 
     def test_answers_name_flags_of_their_command(self):
-        """What a flag belongs to stands before it: `stageline COMMAND` or another program; else it is of the command that speaks."""
+        """The owner of a flag is named before it: `stageline COMMAND` or another program; else it is of the command that prints it."""
         others = r'nsys|rocprof\S*|rocpd|torchrun|Megatron|MindSpeed|torchtitan|msprof\S*|Record with|with'
         spoken, found = 0, set()
         for path in READERS:

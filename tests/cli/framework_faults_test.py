@@ -1,4 +1,4 @@
-"""What frameworks leave behind: their ranges, messages and schedules, logs without a trace, reports of runs that say little."""
+"""Records of frameworks: their ranges, messages and schedules, logs without a trace, reports of runs with little data."""
 import gzip
 import json
 import pathlib

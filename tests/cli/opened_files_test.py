@@ -1,4 +1,4 @@
-"""Every file that a command opens, as the system reports it, is refused as any output of this command: all commands, all options that name an output, all roles
+"""Every file that a command opens, as the system reports it, is refused as any output of this command. The test takes all commands, all options that name an output, all roles
 of an input. STAGELINE_TRUST_ALL=1 takes every fixture, every kind of file in it and every command; otherwise a part of them."""
 import concurrent.futures
 import itertools

@@ -208,7 +208,7 @@ class Manners(Case):
         out = self.dir / 'r.html'
         done = run('report', trace, '-o', out, '--fail-on', 'input.loading', '--lang', 'en', check=1)
         self.assertIn('do not compute for', done.out)
-        # Of a trace without graphs and shapes of inputs nothing is skipped.
+        # A trace without graphs and shapes of inputs is read whole.
         for command in (['report', '-o', out], ['export', '--to', 'json', '-o', self.dir / 'r.json']):
             self.assertNotIn('is skipped', run(*command, trace.parents[1] / 'kineto-amd/input', check=0).err)
         slices = json.loads(run('info', trace, '--json').out)['slices']

@@ -1,4 +1,4 @@
-"""What profilers write wrongly or in their own way: absurd times, lost records, arrows, other dialects, several runs."""
+"""Things that profilers write wrongly or in their own way: absurd times, lost records, arrows, other dialects, several runs."""
 import gzip
 import json
 import pathlib

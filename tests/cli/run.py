@@ -22,7 +22,7 @@ align ascend_cells ascend_messages ascend_sums ascend_words ask chinese contract
 explain_limits explain_planted explain_small explain_stamps fault_matrix history in_place_kill mpi outputs profile_faults samples schedule schema
 skill stragglers torch_pipeline training what_if
 """.split()
-# Prints what each test of a file takes with the children that it waits for, as `unittest` itself tells only the time on the clock.
+# Prints what each test of a file takes with the children that it waits for, as `unittest` itself prints only the time on the clock.
 TIMED = '''
 import resource, runpy, sys, unittest
 def used():

@@ -46,7 +46,7 @@ def foreign_history(path, statements=()):
 
 
 def crafted_journal(path, victim):
-    """A journal that tells SQLite that it belongs to a change of several databases, whose common journal is `victim`: rolled back, it removes that file."""
+    """Writes a journal by which SQLite takes part in a change of several databases with the common journal `victim`: rolled back, it removes that file."""
     name, magic = str(victim).encode(), bytes.fromhex('d9d505f920a163d7')
     head = (magic + struct.pack('>IIIII', 0, 12345, path.stat().st_size // 4096, 512, 4096)).ljust(512, b'\0')
     page = struct.pack('>I', 0x40000000 // 4096 + 1) + name + struct.pack('>II', len(name), sum(name) & 0xffffffff) + magic
@@ -410,7 +410,7 @@ class SecretsStay(Case):
 class LimitsHold(Case):
     @staticmethod
     def big(letters):
-        """An expression for a long text."""
+        """Returns an expression for a long text."""
         return (f"(SELECT group_concat(printf('%.*c', 10000, 'a'), '') FROM "
                 f'(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT {letters // 10000}) SELECT x FROM c))')
 

@@ -97,7 +97,7 @@ class WhatIf(Case):
         self.assertEqual(sum(r['new_layers'] for r in rows), 32)
         self.assertLess(rows[3]['new_layers'], 8)
         balance = next(r for r in table(answer(path), 'fixes') if r['fix'] == 'balance')
-        self.assertIn('8 layers per stage', balance['assumption'])  # nobody said how many
+        self.assertIn('8 layers per stage', balance['assumption'])  # the number was not given
         self.assertIn('pipeline-model-parallel-layout "Et*', balance['how'])
         again = answer(path, '--layers', ','.join(str(r['new_layers']) for r in rows))
         self.assertEqual([r['layers'] for r in table(again, 'layers')], [r['new_layers'] for r in rows])

@@ -167,7 +167,7 @@ def play(seed, library, scratch):
             lost = lie.split(':')[2] in ('eio', 'gone', 'barred', 'many') and path.startswith(str(place / 'run'))
             if lost and done.returncode != 2 and pathlib.Path(path).name not in said:
                 # A file may be opened more than once, and another try give all of it: then this lie changes nothing.
-                # Without it the other lies may fall on other calls, so they are tried a few calls earlier and later too.
+                # The other lies may then fall on other calls, so they are tried a few calls earlier and later too.
                 lied = done.returncode, done.stdout, {p.name: content(p) for p in out.parent.iterdir()}
                 if any(lied == honest(shifted(plan, lie, by)) for by in (0, -1, 1, -2, 2)):
                     continue

@@ -1,4 +1,4 @@
-// The base of every fuzzer. A fuzzer is one function from bytes to nothing that dies when a promise is broken:
+// Every fuzzer includes this. A fuzzer is one function from bytes to nothing that dies when a promise is broken:
 // FUZZ_TARGET(name) { use data, size; return 0; }. With libFuzzer each is a separate program; fuzz_replay links all of
 // them and runs the committed inputs (see CMakeLists.txt).
 #pragma once

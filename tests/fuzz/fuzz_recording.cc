@@ -1,5 +1,5 @@
-// Recordings from arbitrary bytes: a .slrec file, a hot file, or both. Half of the inputs have their CRCs put right
-// first, so that what lies behind them is reached. What is found is recovered and read again: the same records.
+// Reads recordings from arbitrary bytes: a .slrec file, a hot file, or both. Half of the inputs have their CRCs put
+// right first, to reach the code behind them. The result is recovered and read again: the same records.
 //
 // Input: byte 0: bit 0 put CRCs right, bit 1 there is a hot file, whose length in 64-byte units is byte 1 · 256 +
 // byte 2.

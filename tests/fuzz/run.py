@@ -4,10 +4,10 @@
 Each fuzzer of fuzzers.def runs for SECONDS (fuzz_reader once per registered reader), several at a time. Inputs are the
 committed seeds, the regressions and logs that `stageline simulate` makes on the fly. The corpus grows in
 BUILD/fuzz/corpus/ and is kept for the next run. One line per fuzzer reports the result; an input that breaks something
-is kept in BUILD/fuzz/findings/. Exits with 1 on any finding.
+is kept in BUILD/fuzz/findings/. Any finding makes it exit with 1.
 
-With --hours the fuzzers share N hours. What the corpus then reaches and the tree's did not is put, minimised, into
-corpus/NAME.inputs beside this file, to be committed; runs.csv gets a line for each fuzzer: seconds of processor time, executions, inputs that reached something new,
+With --hours the fuzzers share N hours. Inputs of the corpus that reach more than the tree's are put, minimised, into
+corpus/NAME.inputs next to this file, to be committed. In runs.csv each fuzzer gets a line: seconds of processor time, executions, inputs that reached something new,
 crashes. docs/trust.md quotes their sums. STAGELINE_FUZZ_JOBS says how many run at once, STAGELINE_FUZZ_ONLY which ones (a pattern).
 """
 import concurrent.futures
@@ -26,7 +26,7 @@ JOBS = int(os.environ.get("STAGELINE_FUZZ_JOBS") or min(2, os.cpu_count() or 1))
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # files in memory, where there are such
 KEPT, RUNS = HERE / "corpus", HERE / "runs.csv"  # in the tree
 MAX_KEPT_BYTES = 4096  # of an input that is kept there: long ones reach little more
-KEPT_BYTES = 40_000  # of all that is kept for a fuzzer: the tree is no place for megabytes
+KEPT_BYTES = 40_000  # of all that is kept for a fuzzer: megabytes do not belong in the tree
 LIMITS = ["-timeout=10", "-rss_limit_mb=2048", "-max_len=65536"]
 SIMULATED = [  # schedule, stages, micro-batches, steps
     ("1f1b", 2, 3, 2), ("fthenb", 2, 2, 1), ("eager-1f1b", 3, 4, 1), ("vpp", 2, 4, 1), ("zb-h1-paddle", 2, 3, 1),

@@ -3,8 +3,8 @@
 
     ascend_apart.py --out DIR --pp 4 --mb 10 …       the flags of ../shared/tools/gen_ascend.py
 
-The generator of ../shared makes the run: here each overlapped pair becomes a forward and then a backward, the loss has
-no range of its own, and names are those of the functions that run then.
+The generator of ../shared makes the run. Here each overlapped pair becomes a forward and then a backward, the loss has
+no range of its own, and functions give the names.
 """
 import importlib.util
 import pathlib
@@ -32,7 +32,7 @@ def apart(pp, m, cost, dw_detach):
             backward = gen.Op('B', bc=op.bc, bm=op.bm, dur=cost['B'])
             for half, ours in ((forward, [op.makes[0]]), (backward, [op.makes[1]])):
                 half.makes = ours
-                # What a forward needs is a forward; the last stage's first backward needs one too.
+                # A forward needs a forward; the last stage's first backward needs one too.
                 half.needs = [n for n in op.needs if (n[0] == 'F' and (half is forward) != (n[3] == op.bm and n[2] == op.bc)) or (n[0] == 'B' and half is backward)]
             out += [forward, backward]
         plan.append(out)

@@ -33,5 +33,5 @@ def place_keys(place):
 
 
 def keys_of(finding):
-    """All its keys: those of its places, of the other possible ones, and its own."""
+    """Returns all its keys: those of its places, of the other possible ones, and of the finding."""
     return set().union(finding['key'].split(), *map(place_keys, finding['places'] + finding['or_else']))

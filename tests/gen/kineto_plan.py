@@ -74,7 +74,7 @@ def collective_args(options, elements):
 
 
 class Plan:
-    """Holds the pieces of one model. `model`: transformer or mlp."""
+    """Holds the pieces of one model. `model` is transformer or mlp."""
 
     def __init__(self, options):
         self.o = options

@@ -2,9 +2,9 @@
 
   python3 tests/gen/merge_traces.py sglang|tracefuse|combine OUT FILE…
 
-sglang: processes become "[TP01-PP00] 4711"; ids of ranks collide; top-level members are the first file's.
-tracefuse: every event gets args.rank; integer processes, ids and correlations are shifted; no top-level members.
-combine: events one after another (torch's --combine, and most scripts).
+With sglang, processes become "[TP01-PP00] 4711", ids of ranks collide, and top-level members are the first file's.
+With tracefuse, every event gets args.rank, and integer processes, ids and correlations are shifted. There are no top-level members.
+With combine, events come one after another (torch's --combine, and most scripts).
 """
 import gzip
 import json

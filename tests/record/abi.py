@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import sys
 
-# `raise` is not here: it hands on a SIGBUS that somebody sent, which would have ended the program without the recorder too (hot_file.cc).
+# `raise` is not here: it hands on a SIGBUS from another process, which would have ended the program without the recorder too (hot_file.cc).
 ENDS = ('abort', 'exit', '_exit', '_Exit', 'quick_exit', 'kill', 'tgkill', 'pthread_kill', 'pthread_exit', 'pthread_cancel', '__assert_fail', '__cxa_throw',
         '__cxa_pure_virtual', '_ZSt9terminatev')
 GOLDEN = pathlib.Path(__file__).resolve().parent / 'abi.txt'

@@ -166,7 +166,7 @@ TEST_CASE("a program whose recording is cut, overwritten or taken away goes on")
           std::string noise(1 + below(size_t{1} << 16), '\0');
           for (char& byte : noise) byte = static_cast<char>(kind == 4 ? 0xff : random());
           const int fd = open(path.c_str(), O_WRONLY);
-          // The header, or the first rings.
+          // Takes the header, or the first rings.
           const size_t at = kind == 5 ? 0 : below(size_t{4} << 20);
           if (fd >= 0 && pwrite(fd, noise.data(), noise.size(), static_cast<off_t>(at)) < 0) m = kMischiefs;
           close(fd);

@@ -1,4 +1,4 @@
-"""What the program says of a run, as flat facts {name: value}, and how two of its answers differ.
+"""The program's answer for a run, as flat facts {name: value}, and how two of its answers differ.
 
 A fact's value is a number, a text, or a tuple of texts. `ns:` before a name marks a time in nanoseconds, `share:` a share of the step.
 """

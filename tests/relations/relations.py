@@ -13,10 +13,10 @@ from answers import ask, asked, compare, problems, stageline
 from sources import DAY_NS, Chrome, NotGiven, open_source, read_bytes, write_bytes
 
 YEAR_NS = 365 * DAY_NS
-# What says how long the recording is and how much lies in it, not where a step's time goes.
+# These facts give the length and amount of the recording, not where a step's time goes.
 AMOUNT = r'(count:flaws|ns:recording|kind:|info:slices|count:steps_all|problem:|info:clock)'
-# (k)'s list: what has a length in absolute time in its definition: idle time by cause, and what a simulation, in which stamps of one moment
-# may differ by 50 µs, leaves of a loss.
+# Relation (k) excludes facts whose definition has a length in absolute time: idle time by cause, and the remainder of a loss in a simulation, in
+# which timestamps of one moment may differ by 50 µs.
 IDLE = r'(device\.idle|launch\.bound|host\.(allocator|blocked|busy|collective|collector|sync)|input\.loading)'
 ABSOLUTE = rf'ns:finding\.\d|ns:left|(ns:finding|share:finding|place:)\.?{IDLE}'
 # Shares and findings, without the words around them.
@@ -259,7 +259,7 @@ def bare(case):
 
 
 def idle(case):
-    """(h) An idle stream, an unused lane and an unknown category."""
+    """(h) Adds an idle stream, an unused lane and an unknown category."""
     source = case.chrome()
     for index in range(len(source.paths)):
         events = source.events(index)
@@ -275,7 +275,7 @@ def idle(case):
 
 
 def around(case):
-    """(i) An annotation around everything."""
+    """(i) Adds an annotation around everything."""
     source = case.chrome()
     for index in range(len(source.paths)):
         host = (source.steps(index) or [e for e in source.events(index) if str(e.get('cat')) in ('cpu_op', 'user_annotation', 'Operator')] or [None])[0]

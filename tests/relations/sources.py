@@ -147,7 +147,7 @@ class Chrome(Source):
 
 
 class Log(Source):
-    """Paddle's worker logs: stamps in ms, in lines."""
+    """Changes Paddle's worker logs: timestamps in ms, in lines."""
     family = 'worker log'
     STAMP = re.compile(rb'(job_(?:start|end)_time = )([0-9]+\.[0-9]{6})(?![0-9])')
 
@@ -289,7 +289,7 @@ class Database(Source):
 
 
 class Dumps(Source):
-    """Dumps of torch's flight recorder."""
+    """Changes dumps of torch's flight recorder."""
     family = 'flight recorder'
     FIELDS = ('time_created_ns', 'time_discovered_started_ns', 'time_discovered_completed_ns')
 

@@ -1,4 +1,4 @@
-// What causes cost against the simulated run without them: without jitter to the last per mille.
+// Compares the costs of causes with the simulated run without them: without jitter to the last per mille.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -104,7 +104,7 @@ TEST_CASE("causes: stages that hold the same layers for two directions are one c
   CHECK(c.places[0].chunk == 1);  // the second direction ends at stage 0
   CHECK(c.figures.ratio == doctest::Approx(1.8));
   CHECK(c.price.lost_ns == doctest::Approx(found.step_ns - well.step_ns).epsilon(1e-3));
-  // A single slow one is no pair.
+  // A single slow one does not make a pair.
   const CauseList one = causes_of({.schedule = "dualpipe", .fault = "slow-stage:2,1.3"});
   REQUIRE(one.causes.size() == 1);
   CHECK(one.causes[0].place().stage == 2);

@@ -187,6 +187,6 @@ TEST_CASE("causes: a message may be the longest of late ones that differ much, a
   CHECK_FALSE(lengths.may_hold(30'000e6));
   CHECK(alike.may_hold(20e6));
   CHECK_FALSE(alike.may_hold(300e6));
-  CHECK_FALSE(LateLengths(std::vector<double>{8e6, 60e6}).may_hold(60e6));  // too few to tell
+  CHECK_FALSE(LateLengths(std::vector<double>{8e6, 60e6}).may_hold(60e6));  // too few
   CHECK_FALSE(LateLengths(std::vector<double>{}).may_hold(1));
 }

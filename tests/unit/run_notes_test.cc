@@ -14,8 +14,8 @@ using namespace stageline;
 
 namespace {
 
-// As the viewer's companion does it: compares before it replaces. It is a process of its own, so what the viewer has
-// read does not stand in its way.
+// Works as the viewer's companion: compares before it replaces. The companion is a separate process, so it does not use
+// what the viewer read.
 Result<std::optional<std::string>> keep_file(const std::string& path, const std::string& before,
                                              const std::string& bytes) {
   const Result<std::string> read = read_all(path, 10'000);

@@ -53,7 +53,7 @@ Oracle judge(const Schedule& s, const UnitCosts& costs) {
   const int32_t p = s.sizes.stages, m = s.sizes.micro_batches, v = s.sizes.chunks;
   const bool two_ways = s.layout == ChunkLayout::kBidirectional;
   const int32_t last = two_ways ? p - 1 : p * v - 1;
-  // (micro-batch, virtual stage, what: 0 F, 1 B or I, 2 W) → its cell. With two ways a micro-batch has but one of them.
+  // Maps (micro-batch, virtual stage, what: 0 F, 1 B or I, 2 W) to its cell. With two ways a micro-batch has one.
   std::map<std::tuple<int32_t, int32_t, int>, Node> at;
   std::map<std::tuple<int32_t, int32_t>, bool> split;
   for (int32_t r = 0; r < p; ++r)

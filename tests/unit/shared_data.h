@@ -1,4 +1,4 @@
-// Real inputs next to the checkout and not in it. Tests of them are skipped, with a count, where the folder is
+// Finds real inputs next to the checkout and not in it. Tests of them are skipped, with a count, where the folder is
 // absent.
 #pragma once
 

@@ -130,7 +130,7 @@ TEST_CASE("stragglers: the worst stand first, those with a verdict before those 
   add(10'000, 1.25, 0, StragglerVerdict::kPersistent);     // 2 000
   add(10'000, 0.98, 0, StragglerVerdict::kFine);           // nothing
   add(10'000, 1, 0, StragglerVerdict::kLateLaunch);        // 8 starts, 400 late each, in two steps: 1 600
-  add(10'000, std::nan(""), 0, StragglerVerdict::kAlone);  // nobody to compare with
+  add(10'000, std::nan(""), 0, StragglerVerdict::kAlone);  // no peer to compare with
   CHECK(s.workers[1].beyond_ns() == doctest::Approx(500));
   CHECK(s.workers[4].beyond_ns() == doctest::Approx(1'600));
   CHECK(worst_workers(s) == std::vector<size_t>{2, 4, 1, 0});
@@ -170,7 +170,7 @@ TEST_CASE("stragglers: each fault is the first cause, and priced as the run with
     const CauseList list = causes_of(trace);
     REQUIRE(list.causes.size() == 1);
     CHECK(list.causes[0].kind->id == c.cause);
-    // Of a step's first cell no pause can be told.
+    // Pauses before a step's first cell cannot be seen.
     const double tolerance = c.cause == "pauses" ? 0.1 : 0.05;
     CHECK(list.causes[0].price.lost_ns == doctest::Approx(mean_step_ns(trace) - healthy_ns).epsilon(tolerance));
   }

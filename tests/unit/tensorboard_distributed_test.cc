@@ -21,7 +21,7 @@ Trace ranks_of(const std::vector<std::vector<std::string>>& ranks) {
 }
 
 std::string id(int external) { return "\"External id\":" + std::to_string(external); }
-// An operator with its id and the shape of one float tensor, on thread `tid`.
+// Returns an operator with its id and the shape of one float tensor, on thread `tid`.
 std::string op(const std::string& name, int ts, int dur, int external, const std::string& shape = "", int tid = 1) {
   const std::string input = shape.empty() ? "" : ",\"Input Dims\":[[" + shape + "]],\"Input type\":[\"float\"]";
   return torch_event("cpu_op", name, 100, tid, std::to_string(ts), std::to_string(dur), id(external) + input);

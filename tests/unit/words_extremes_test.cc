@@ -79,7 +79,7 @@ std::vector<Node> tree_of(const std::string& text) {
   return parse(text, at);
 }
 
-// A question about grammar, not about what is said: {steps.one?step|steps}.
+// Returns whether a condition is only about grammar: {steps.one?step|steps}.
 bool asks_for_one(const std::string& name) {
   return name == "one" || name.starts_with("one_") || name.ends_with(".one") || name.ends_with("_one");
 }
@@ -210,7 +210,7 @@ std::vector<std::string> objections(const std::string& text, bool english) {
   return out;
 }
 
-// Words of a clause; what stands in brackets, the evidence, is not counted.
+// Counts the words of a clause without the evidence in brackets.
 int64_t words_in(const std::string& clause) {
   static const std::regex evidence("\\([^()]*\\)"), word("[^ –—·\xe2\x80\xaf]*[A-Za-z0-9%][^ –—·]*");
   const std::string bare = std::regex_replace(clause, evidence, "");
@@ -219,7 +219,7 @@ int64_t words_in(const std::string& clause) {
 
 bool is_title(const std::string& name) { return name.ends_with(".title"); }
 
-// Where one is impossible, or where the number is no count of what follows.
+// Where one is impossible, or where the number does not count what follows.
 const std::set<std::string, std::less<>> kNeverOne = {
     "coverage.places",            // a part of several stages
     "coverage.part",              // a pipeline has several stages
@@ -227,9 +227,9 @@ const std::set<std::string, std::less<>> kNeverOne = {
     "fix.balance.assumes",        // layers that can move
     "fix.lone_worker.assumes",    // "8, 8, 7, 7"
     "fix.schedule.name",          // set only where chunks are several
-    "schedule.ways.chunks",       // likewise
+    "schedule.ways.chunks",       // as above
     "diff.run.sizes",             // set only where replicas are several
-    "diff.run.chunks",            // likewise
+    "diff.run.chunks",            // as above
     "pipelines",                  // several
     "pipelines.odd",              // several
     "pipelines.replicas",         // several
@@ -241,7 +241,7 @@ const std::set<std::string, std::less<>> kNeverOne = {
     "profile.loss.short.detail",  // many kernels
     "coverage.untold.stages",     // more than there may be
     "notes.line",                 // a count is set only where it is several
-    "allocator.oom.times",        // likewise
+    "allocator.oom.times",        // as above
     // Work that repeats, ranks of which some are missing, replicas that are several:
     "problem.reader.steps_missing", "problem.reader.steps_numbered", "problem.kineto.missing_ranks",
     "layout.inferred.replicas",

@@ -28,8 +28,8 @@ const USUAL = [
   '5',
 ];
 
-// `finds` is the finding's name, with the part of the run that its links must show. There are 8 ranks: stage 0 … 3 of
-// two replicas.
+// `finds` is the finding's name, with the part of the run that its links must show. There are 8 ranks: two replicas of
+// the stages 0 to 3.
 const FAULTS = [
   {fault: 'slow-stage:2,1.4', finds: 'stage.slow', stages: [2]},
   {fault: 'slow-rank:5,1.5', finds: 'rank.slow', ranks: [5]},

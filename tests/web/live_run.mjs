@@ -1,7 +1,7 @@
 // node live_run.mjs STAGELINE FOLDER lets a job record (tests/gen/live_job.py) while `stageline view --follow` shows it
 // in a headless Chromium. It checks new steps, a rank that becomes slow and is named, its recovery, the job's end, and
-// the whole run. Screenshots are left in FOLDER. It exits with 0 on success, 1 on a failure, 77 without a browser. The
-// job is slow enough for a busy machine; nothing here waits for a time.
+// the whole run. Screenshots are left in FOLDER. Its exit code is 0 on success, 1 on a failure, 77 without a browser.
+// The job is slow enough for a busy machine; nothing here waits for a time.
 import {spawn} from 'node:child_process';
 import {createServer} from 'node:http';
 import {mkdirSync, rmSync} from 'node:fs';

@@ -163,7 +163,7 @@ export const cases = [
         for (const fill of colours.groups)
           assert.ok(apart(colours.ink, fill, vision) >= 20, `a mark on ${fill}, ${vision}, ${dark}`);
       }
-      // The direction of their lines distinguishes them from each other.
+      // They have lines of different direction.
       const lines = await page.evaluate(() =>
         ['bubble', 'imbalance', 'jitter', 'comm', 'rest'].map(part => {
           const probe = document.createElement('i');

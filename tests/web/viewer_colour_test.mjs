@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {apart, contrast, visions} from './colours.mjs';
 import {chosen, clickSlice, drag, listed, settle, textContrast, wideSlice} from './viewer_help.mjs';
 
-// Kinds that are adjacent in one lane. Every tint of a chunk meets every other.
+// Kinds that are adjacent in one lane. Every tint of a chunk is next to every other.
 const TOGETHER = {
   compute: ['forward', 'backward', 'weight', 'optimizer'],
   stream: ['computing', 'communication', 'memory', 'device_other'],

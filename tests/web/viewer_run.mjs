@@ -1,5 +1,5 @@
 // node viewer_run.mjs STAGELINE FOLDER serves runs with `stageline view` and drives the viewer in a headless Chromium
-// with real input events. Screenshots are left in FOLDER. It exits with 0 on success, 1 on a failure, 77 without a
+// with real input events. Screenshots are left in FOLDER. Its exit code is 0 on success, 1 on a failure, 77 without a
 // browser. With --update-goldens the pictures in goldens/ are recorded again. STAGELINE_WEB_ONLY is a part of the names
 // of the cases to run, STAGELINE_WEB_SLOW a factor by which Chromium is slowed. STAGELINE_WEB_LATE delays every frame
 // by a number of milliseconds, as on a busy machine: every case must hold then, too. STAGELINE_WEB_BUNDLE is a folder
@@ -138,7 +138,7 @@ async function newContext(drives, hasTouch = false) {
   return context;
 }
 // Cases share a context, and with it one process that has compiled the page already: one for what servers show, one for
-// reports. What a page keeps for the next one is forgotten after each case. A case that changes its context says
+// reports. Data that a page keeps for the next one is removed after each case. A case that changes its context says
 // {alone: true} and gets one of its own.
 const shared = new Map();
 async function sharedContext(what) {
