@@ -9,7 +9,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FOLDER = ROOT / 'docs/schema/v1'
 VERSION = 1
 
-# Schema → the question of the contract, its meaning. Schemas without a question are in BY_HAND.
+# Maps a schema to the question of the contract, and its meaning. Schemas without a question are in BY_HAND.
 ANSWERS = {
     'info': ('info --json', 'stageline info PATH… --format json: what was read, and what was wrong with it.'),
     'explain': ('explain --format json', 'stageline explain PATH… --format json: where the time of a step goes, findings and what their fixes save.'),

@@ -14,7 +14,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 SRC = ROOT / 'src'
 
 # Top rooms, each with those that it includes besides itself, base and model; ARCHITECTURE.md draws them. Siblings never include each
-# other. Whoever needs one more room adds it here, if it stands below.
+# other. To include one more room, add it here, if it is below.
 MAY_INCLUDE = {
     'base': '',
     'model': '',
@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     'facts': 'profile pipeline',
     'plan': 'pipeline',
     'diagnosis': 'profile schedules pipeline facts plan',
-    # What rivals do their own way: two stand below the analyses that offer it, two are commands and stand above engine.
+    # Answers in other tools' ways: two rooms are below the analyses that offer them, two are commands and are above engine.
     'compat/hta': 'profile',
     'compat/torch_tables': 'profile',
     'analyses': 'profile pipeline facts diagnosis compat/hta compat/torch_tables',
@@ -47,16 +47,16 @@ MAY_INCLUDE = {
 }
 BELOW_ALL = ['base', 'model']
 MAY_INCLUDE = {room: {*others.split(), *BELOW_ALL[:BELOW_ALL.index(room) if room in BELOW_ALL else None]} for room, others in MAY_INCLUDE.items()}
-# Rooms inside: each includes those before it, never those after; '' is what stands in the top room itself.
+# Rooms inside: each includes those before it, never those after; '' is the top room itself.
 ROOM_ORDER = {
     'pipeline': ['cells', 'clocks', 'order', 'sums', 'replay', 'measure', 'simulate'],
     'server': ['http', 'timeline', 'pipeline', 'live', 'page'],
     'diagnosis': ['causes', 'what_if', 'diff', 'profile', ''],
 }
-# Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. main.tsx imports all, and what
-# stands beside viewer/ imports none.
+# Rooms of web/src/viewer: each imports those of earlier lines; those of one line never import each other. main.tsx imports all, and files next to
+# viewer/ import none.
 PAGE_ROOMS = [['shell'], ['file', 'answers'], ['evidence'], ['start', 'overview', 'timeline', 'pipeline', 'compare', 'flame']]
-# Folders inside these are siblings too: readers/kineto never includes readers/primus. What they share stands beside them or in common/.
+# Folders inside these are siblings too: readers/kineto never includes readers/primus. Shared files are next to them or in common/.
 SIBLING_FOLDERS = {'readers', 'analyses', 'diagnosis/causes'}
 # Includes and circles that stand against these rules and are to go, a line each: tools/rooms_exceptions.txt.
 EXCEPTIONS = ROOT / 'tools' / 'rooms_exceptions.txt'
@@ -121,7 +121,7 @@ def room_of(name):
 
 
 def sibling_of(name, family):
-    """'kineto' of 'readers/kineto/sniff.cc' in the family 'readers'; '' of what stands elsewhere or in no folder of the family."""
+    """'kineto' of 'readers/kineto/sniff.cc' in the family 'readers'; '' for other files and those in no folder of the family."""
     inside = name.removeprefix(family + '/')
     return inside.split('/')[0] if inside != name and '/' in inside else ''
 
@@ -210,7 +210,7 @@ def check_circles():
 
 
 def check_permissions():
-    """A room may include no more than it does: what it takes first is a decision, made in MAY_INCLUDE."""
+    """A room may include no more than it does: a new one is a decision, made in MAY_INCLUDE."""
     for room, others in permissions.items():
         for other in sorted(others):
             problem(SRC / room, 0, f'{room}/ includes nothing of {other}/; strike it in MAY_INCLUDE')
@@ -247,7 +247,7 @@ def check_source(path):
 
 
 def check_record():
-    """The recorder stands alone: its own headers and the system's, the same sizes as src/."""
+    """The recorder is independent: its own headers and the system's, the same sizes as src/."""
     folders = [ROOT / 'record' / 'include', ROOT / 'record' / 'src']
     own = {path.name for folder in folders for path in folder.glob('*.h*')}
     for path in sorted(path for folder in folders for path in folder.iterdir() if path.suffix in ('.cc', '.h', '.hpp')):
@@ -477,7 +477,7 @@ def problems_of(path):
 
 
 def check_problems():
-    """Each problem is reported, has a severity, and stands in words.json of the room that includes its header."""
+    """Each problem is reported, has a severity, and is in words.json of the room that includes its header."""
     used = set(re.findall(r'\bproblem::(\w+)', '\n'.join(path.read_text() for path in sorted(SRC.rglob('*.cc')) + sorted(SRC.rglob('*.h')))))
     for words in sorted(SRC.rglob('words.json')):
         for parts, severity, _ in problems_of(words):
@@ -519,7 +519,7 @@ def check_page_of_problems(write):
 
 
 def check_findings():
-    """Every finding that is made stands in model/findings.def, from which --fail-on takes its names, and every one there is made."""
+    """Every finding that is made is in model/findings.def, from which --fail-on takes its names, and every one there is made."""
     listed = set(re.findall(r'^FINDING\("([^"]+)"\)', (SRC / 'model/findings.def').read_text(), re.M))
     made = {}
     for path in sorted((SRC / 'diagnosis').rglob('*.cc')):
@@ -540,7 +540,7 @@ def check_page():
     imports = {}
     level = {room: n for n, rooms in enumerate(PAGE_ROOMS) for room in rooms}
 
-    def room_of_page(path):  # 'timeline' of viewer/timeline/tiles.ts; '' of what stands beside viewer/
+    def room_of_page(path):  # 'timeline' of viewer/timeline/tiles.ts; '' for files next to viewer/
         parts = path.relative_to(folder).parts
         return parts[1] if parts[0] == 'viewer' else ''
 

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Groups sources into units that are compiled together: `unity.py OUT_FOLDER LINES SOURCE_FOLDER GROUP...`.
 
-Compiling one file of 200 lines costs more for the headers and templates it shares with its neighbours than for its own
+Headers and templates that a file of 200 lines shares with its neighbours cost more to compile than its own
 text, so files of one GROUP (folders and files below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines.
 
-Whoever writes a file need not know its neighbours' names. A name of a file's own (in an unnamed namespace, or `static`) may stand in a
+A file may use any names. A private name of a file (in an unnamed namespace, or `static`) may occur in a
 neighbour too, or in a header that only a neighbour includes. In the unit such a name is another one, `make` in zb_v.cc is `make_of_zb_v`:
-a #define around the file does it, behind the file's headers. A name that the file also says in another sense (a member, a name of
-`std`) is not renamed; files that would quarrel about one are put into different units. `using namespace` of a file holds for its
-neighbours too, so files share a unit where none says a name that a neighbour's namespace has. A file that declares nothing for others,
-as tests do, stands in a namespace of its own, behind its headers, and quarrels with nobody.
+a #define around the file does it, behind the file's headers. A name that the file also uses in another sense (a member, a name of
+`std`) is not renamed; files in conflict about one are put into different units. `using namespace` of a file holds for its
+neighbours too, so files share a unit where none uses a name that a neighbour's namespace has. A file that declares nothing for others,
+as tests do, is in a separate namespace, behind its headers, and has no conflicts.
 
 Writes OUT_FOLDER/<folder>_<n>.cc, after the first folder of the group, where its content changed, removes units that are no longer made, and
 prints the units' paths, one a line.
@@ -49,7 +49,7 @@ def declared_names(declaration):
 
 
 def scan(text):
-    """What is declared at namespace scope, as (namespaces, name) → kind: of the file's own, and for others to see."""
+    """Returns the declarations at namespace scope, as (namespaces, name) → kind: private ones, and those for others."""
     text = STRINGS.sub(lambda m: '\n' * m[0].count('\n') or ' ', text)
     own, shared = {}, {}
     # A scope: the name of a namespace, '' for an unnamed one, 'body' of a function or type, 'value' within parentheses.
@@ -94,7 +94,7 @@ def differ(kind, other):
 
 
 def clash(these, those):
-    """Whether a name that stands in both means something else in each."""
+    """Returns whether a name in both means something else in each."""
     return any(differ(kind, those[name]) for name, kind in these.items() if name in those)
 
 
@@ -158,12 +158,12 @@ class Source:
     def __init__(self, path, headers):
         self.text = path.read_text()
         own, shared = scan(self.text)
-        own = {key: kind for key, kind in own.items() if not key[1].isupper()}  # TEST_CASE is a macro, nobody's own
+        own = {key: kind for key, kind in own.items() if not key[1].isupper()}  # TEST_CASE is a macro, not a private name
         self.path, self.lines, self.headers = path, self.text.count('\n'), headers.of(path)
         self.alone = stands_alone(self.text, shared)
         self.own, self.names = ({}, {}) if self.alone else (own, own | shared)
         self.said = set(re.findall(r'(?<![\w.>:])[A-Za-z_]\w*', STRINGS.sub(' ', self.text)))
-        # What `using namespace` lets in stands beside the names of the file, and of its neighbours unless it stands alone.
+        # Names of `using namespace` join the names of the file, and of its neighbours unless it stands alone.
         spaces = frozenset(re.findall(r'^using namespace ([\w:]+);', self.text, re.M))
         self.spaces = frozenset() if self.alone else spaces - {'stageline'}
         seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}
@@ -177,7 +177,7 @@ class Source:
                     self.foreign.setdefault(header, set()).add(key[1])
         wanted = {name for _, name in own}
         self.renamable = {name for name in wanted if self.says_in_one_sense(name, headers)}
-        # What neighbours have to keep away from: names that stay, and the headers that give them to something else.
+        # Names that neighbours must not use: names that stay, and the headers that give them to something else.
         self.fixed = {key: kind for key, kind in self.own.items() if key[1] not in self.renamable}
         self.quarrels = {header for header, names in self.foreign.items() if names - self.renamable}
 
@@ -194,7 +194,7 @@ class Source:
 
 
 def lets_in(files, spaces, headers):
-    """Whether names of these namespaces would stand beside names that a file says."""
+    """Returns whether names of these namespaces would join names that a file uses."""
     return any(file.said & headers.names_in(space) for file in files for space in spaces - file.spaces)
 
 
@@ -241,7 +241,7 @@ def text_of(unit, source_folder):
     for source in unit['files']:
         names = renamed(source, unit)
         stem = re.sub(r'\W', '_', str(source.path.relative_to(source_folder).with_suffix('')))
-        if names or source.alone:  # its headers come first, where the names are nobody's yet
+        if names or source.alone:  # its headers come first, where the names are not private yet
             lines += re.findall(r'^#include [<"].*[>"]', source.text, re.M)
         lines += [f'#define {name} {name}_of_{stem}' for name in names]
         include = f'#include "{source.path.relative_to(source_folder)}"'

@@ -1,5 +1,5 @@
 // node embed.mjs DIR [WASM]: DIR/viewer.js, viewer.css, live.js and live.css, and what-if as WebAssembly where it could
-// be built, become DIR/web_bundle.cc: compressed, in string literals that any C++ compiler takes quickly (see
+// be built, become DIR/web_bundle.cc. They are compressed, in string literals that any C++ compiler takes fast (see
 // src/server/http/viewer_bundle.h). The texts are unpacked when they are first asked for, in 5 ms; the WebAssembly
 // never is, since a report holds it compressed.
 import {createHash} from 'node:crypto';

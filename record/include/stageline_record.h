@@ -15,8 +15,8 @@
  * Every function may be called from any thread, before slr_init, after slr_shutdown, in a child after fork and at
  * exit: it then does nothing. slr_begin, slr_end, slr_switch, slr_past, slr_push, slr_pop, slr_mark, slr_counter and slr_step never
  * allocate, lock, wait or make a system call after the first call of their thread (and the first on a device lane);
- * they may also be called in signal handlers. What cannot be kept is counted in the file, by reason. A handler may end
- * the program or fork inside any call: while a call holds a lock, other signals than those of faults wait for it.
+ * they may also be called in signal handlers. Losses are counted in the file, by reason. A handler may end the program
+ * or fork inside any call: while a call holds a lock, other signals than those of faults wait for it.
  *
  * C99 and newer; the ABI only grows: structures begin with their size. No function sets errno.
  */
@@ -141,7 +141,7 @@ typedef struct slr_statistics {
  * number is the reason: 1 already recording, 2 STAGELINE_OFF=1 is set, 3 the folder cannot be made or written, 4 no
  * memory. The reason 5 means that there is no thread, or that of the previous recording still writes. */
 SLR_API int slr_init(const slr_config* config);
-/* Writes what is there, closes the file. Called at exit by itself. Waits at most 2 s, and 2 s for kernels. */
+/* Writes what is there, closes the file. Runs at exit by itself. Waits at most 2 s, and 2 s for kernels. */
 SLR_API void slr_shutdown(void);
 /* Records everything begun before the call into the file, waiting `timeout_ms` at most for devices and disk. 0: done. */
 SLR_API int slr_flush(int timeout_ms);
@@ -152,7 +152,7 @@ SLR_API const char* slr_path(void);
 /* The number of a text, the same in the whole process; also before slr_init. Takes a lock: do it once per name. */
 SLR_API slr_str slr_intern(const char* text, size_t length);
 
-/* A lane for a device's stream (cudaStream_t, hipStream_t, aclrtStream); the same lane for the same stream and device.
+/* Returns the lane of a device's stream (cudaStream_t, hipStream_t, aclrtStream), always the same for one stream.
  * The driver is looked for when the first range begins, and never loaded by us. 0 when there are too many (4095). */
 SLR_API slr_lane slr_lane_stream(int device, void* stream, const char* name);
 /* A lane of your own with the host's times: a queue, a coroutine, an engine. */
@@ -181,7 +181,7 @@ SLR_API void slr_mark(slr_lane lane, slr_str name);
 SLR_API void slr_counter(slr_str name, double value);
 /* A training step begins; ranges begun from now on belong to it. */
 SLR_API void slr_step(int64_t step);
-/* Only steps in [first, stop) are recorded; before the first slr_step nothing is. Negative first: everything again. */
+/* Only steps in [first, stop) are recorded; before the first slr_step nothing is. A negative first removes the limits. */
 SLR_API void slr_window(int64_t first, int64_t stop);
 
 #ifdef __cplusplus

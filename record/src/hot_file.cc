@@ -154,7 +154,7 @@ namespace {
 
 struct sigaction other_bus_action;
 
-// Whoever touches a page that the file does not have any more gets memory instead, empty as a new ring.
+// An access to a page that the file does not have any more gets memory instead, empty as a new ring.
 void on_bus_error(int signal, siginfo_t* facts, void* context) {
   const int saved_errno = errno;
   const auto at = reinterpret_cast<uintptr_t>(facts->si_addr), begin = reinterpret_cast<uintptr_t>(state.hot);

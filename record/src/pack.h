@@ -16,7 +16,7 @@ class Packer {
 
   void begin(uint8_t tick_shift, uint64_t first_ticks);
   bool has_room() const { return size_ + kMaxBytes <= kMaxPayloadBytes; }
-  // Adds a record: times in ticks, or with kDeviceTimes in ns of the lane's device clock. `extra`: nullptr for none.
+  // Adds a record: times in ticks, or with kDeviceTimes in ns of the lane's device clock. `extra` is nullptr for none.
   void add(const Record& record, const Extra* extra);
   uint32_t count() const { return count_; }
   // The payload: valid until begin().

@@ -60,7 +60,7 @@ struct State {
   // child, as anonymous memory: a thread may still be inside a call.
   HotHeader* hot;
   uint64_t hot_bytes;
-  // As in its header. Any program may write to the file, so nothing that is read from it decides where memory is.
+  // These are from its header. Any program may write to the file, so nothing read from it decides where memory is.
   uint64_t lanes_at, names_at, rings_at, ring_bytes, ticks_per_second;
   uint32_t ring_limit;
   std::atomic<uint32_t> ring_count;
@@ -110,7 +110,7 @@ bool open_hot_file(const Settings& settings, const char* stem, const FileHeader&
 void close_hot_file(bool remove);
 // In a child: the parent's rings are the parent's.
 void leave_hot_file();
-// Ends the recording at once, where another program changed its files. Any thread, also in a handler of a signal.
+// Ends the recording at once, where another program changed its files. Any thread may call it, and signal handlers.
 void give_up_recording();
 // From here on, a mapped file that is cut ends the recording and not the program.
 void survive_cut_files();

@@ -1,6 +1,6 @@
-// The background thread: rings → chunks. It takes what is due (a ring a quarter full, or records as old as flush_ms),
-// waits for the devices' times at the front of each ring, writes, and only then moves the ring's tail: what a kill
-// leaves is in the cold file, in the ring, or (between the two) in both, which positions tell apart.
+// The background thread writes rings into chunks. It takes what is due (a ring a quarter full, or records as old as
+// flush_ms), waits for the devices' times at the front of each ring, writes, and only then moves the ring's tail. After
+// a kill, records are in the cold file, in the ring, or (between the two) in both, which positions distinguish.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

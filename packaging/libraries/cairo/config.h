@@ -1,4 +1,4 @@
-/* What cairo finds on 64-bit Linux with glibc 2.17 and newer, without X11, fontconfig and threads of its own. */
+/* Settings of cairo on 64-bit Linux with glibc 2.17 and newer, without X11, fontconfig and threads of its own. */
 #define PACKAGE "cairo"
 #define HAVE_STDINT_H 1
 #define HAVE_INTTYPES_H 1

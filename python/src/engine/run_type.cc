@@ -271,7 +271,7 @@ PyObject* figures(PyObject* self, PyObject* arguments) {
   return told ? text(*told) : nullptr;
 }
 
-// (JSON, text for people in English, in Chinese)
+// Returns (JSON, text for people in English, in Chinese).
 PyObject* findings(PyObject* self, PyObject*) {
   const auto run = run_of(self);
   if (!run) return nullptr;

@@ -12,7 +12,7 @@ constexpr uint32_t kPoints = 64;
 constexpr int64_t kMinApartNs = 10'000'000;  // between readings: long compared with the time of one
 constexpr int kMaxWaits = 2000;              // of a millisecond each, for the writer
 
-// A reading of both clocks.
+// Holds a reading of both clocks.
 struct Point {
   int64_t realtime_ns;
   uint64_t ticks;

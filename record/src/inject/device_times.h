@@ -1,5 +1,5 @@
-// Converts CUPTI's times, which are nanoseconds of CLOCK_REALTIME, to the recorder's ticks. Both clocks are read now
-// and then; a time is converted by the line through the two readings around it. Only the thread of cupti.cc uses this.
+// Converts CUPTI's times, nanoseconds of CLOCK_REALTIME, to the recorder's ticks. Both clocks are read repeatedly; a
+// time is converted by the line through the two readings around it. Only the thread of cupti.cc uses this.
 #pragma once
 
 #include <cstdint>

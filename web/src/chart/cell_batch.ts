@@ -34,7 +34,7 @@ export class CellBatch {
       tint = tintOf(cells.chunk[cell]!);
     const x0 = Math.round(frame.px(cells.start[cell]!)),
       x1 = Math.round(frame.px(cells.start[cell]! + cells.dur[cell]!));
-    // A seam between neighbours.
+    // Leaves a seam between neighbours.
     const seam = x1 - x0 > 5 * ratio ? Math.round(ratio) : 0, wide = Math.max(x1 - x0 - seam, 1);
     const left = Math.max(x0, frame.x - 4), width = Math.max(Math.min(x1 - seam, frame.x + frame.width + 4) - left, 1);
     // Round corners cost ten times a rectangle, and are seen on large cells only.

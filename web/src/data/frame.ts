@@ -48,6 +48,6 @@ export function groupBy<T>(items: readonly T[], key: (item: T) => string): Map<s
 
 export const sum = <T>(items: readonly T[], value: (item: T) => number): number =>
   items.reduce((total, item) => total + value(item), 0);
-// The largest value, at least 0.
+// Returns the largest value, at least 0.
 export const maximum = <T>(items: readonly T[], value: (item: T) => number): number =>
   items.reduce((high, item) => Math.max(high, value(item)), 0);

@@ -1,4 +1,4 @@
-// The server's description of a running job: /api/live (docs/viewer-protocol.md).
+// The server describes a running job at /api/live (docs/viewer-protocol.md).
 import type {Palette, Place} from '../data/report';
 
 export interface Step {

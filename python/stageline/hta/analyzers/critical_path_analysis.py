@@ -13,7 +13,7 @@ from ..configs import env_options
 
 
 class CPEdgeType(enum.Enum):
-    """The kind of an edge."""
+    """Gives the kind of an edge."""
     OPERATOR_KERNEL = 'critical_path_operator'
     DEPENDENCY = 'critical_path_dependency'
     KERNEL_LAUNCH_DELAY = 'critical_path_kernel_launch_delay'

@@ -4,7 +4,7 @@ from .default_values import AttributeSpec, EventArgs, ValueType, YamlVersion
 _INT, _FLOAT, _STRING = ValueType.Int, ValueType.Float, ValueType.String
 _FIRST = YamlVersion(1, 0, 0)
 
-# key: (column, the argument in the file, type, value of events without it).
+# Each key has (column, the argument in the file, type, value of events without it).
 _LISTED = {
     'index::ev_idx': ('ev_idx', 'Ev Idx', _INT, -1), 'index::external_id': ('external_id', 'External id', _INT, -1),
     'index::python_id': ('python_id', 'Python id', _INT, -1), 'index::python_parent_id': ('python_parent_id', 'Python parent id', _INT, -1),

@@ -40,7 +40,7 @@ export const waterfall: Topic = {
     const frame = frameOf(report, 'waterfall', 'within', 'mean_ns'),
       stages = frameOf(report, 'waterfall-stages', 'busy_ns');
     if (!frame) return null;
-    // Sums are no parts. All shares are of the period, as the bar of the first page has it, or else of the step.
+    // Sums are not parts. All shares are of the period, as in the bar of the first page, or else of the step.
     const rows = frame.rows.filter(row =>
       row.text('within') === '' && !['pipeline', 'step', 'period'].includes(row.text('part'))
     );

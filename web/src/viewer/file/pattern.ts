@@ -1,7 +1,7 @@
 // A user searches names for a text or an expression. ASCII letters match either case. As in
 // src/server/timeline/name_pattern.cc an expression runs as a set of states, so that none takes longer than expression
-// × text: . [a-z] [^…] \d \w \s and their capitals, ( ) |, * + ?, ^ $, \ before anything else. Works on UTF-8 bytes, as
-// the server does.
+// × text: [a-z] [^…] \d \w \s and their capitals, dots, ( ) |, * + ?, ^ $, \ before anything else. Works on UTF-8
+// bytes, as the server does.
 import {refuse} from './query';
 
 const encoder = new TextEncoder(), MOST_BYTES = 256, NOWHERE = -1;

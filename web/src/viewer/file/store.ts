@@ -15,8 +15,8 @@ import {slicesAnswer} from './slices';
 import {tilesAnswer} from './tiles';
 import {unzip} from './unpack';
 
-// The content of the page, each part as gzip. They are bytes: handed to a worker they are gone here, where a text would
-// exist twice.
+// Holds the content of the page, each part as gzip. They are bytes: handed to a worker they are gone here, where a text
+// would exist twice.
 export interface Packed {
   head: Uint8Array<ArrayBuffer>;
   groups: Group[];

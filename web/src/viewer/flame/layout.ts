@@ -2,9 +2,9 @@
 // pixel share one box with their neighbours, so that the empty part below a frame is the frame's self time.
 import type {Tree} from './calls';
 
-// `nodes`: the nodes of the box, outermost first. In a chain of frames that pass on all their time, only the last is of
-// interest: they are one box. `small`: the number of frames in a box of many narrow ones; it has no nodes, and `last`
-// is their caller.
+// `nodes` are the nodes of the box, outermost first. In a chain of frames that pass on all their time, only the last is
+// of interest: they are one box. `small`: the number of frames in a box of many narrow ones; it has no nodes, and
+// `last` is their caller.
 export interface Box {
   nodes: number[];
   last: number;

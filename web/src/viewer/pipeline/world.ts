@@ -41,7 +41,7 @@ export interface Fixes {
 }
 type Answer = Price & {this_recorded_ns?: number | null; this_step_ns?: number | null; columns: Column[]};
 
-// The values of the panel's controls. Everything at its default is the run as it is.
+// Holds the values of the panel's controls. Everything at its default is the run as it is.
 export interface Asked {
   stage: number;
   by: number;

@@ -41,7 +41,7 @@ function tintsOf(kind: Kind, theme: Theme): {rgb: Rgb; text: string}[] {
   });
 }
 
-// The same as styles.
+// Returns the same as styles.
 export const chunkPaints = (kind: Kind, theme: Theme): {fill: string; text: string}[] =>
   tintsOf(kind, theme).map(({rgb, text}) => ({fill: css(rgb), text}));
 

@@ -1,4 +1,4 @@
-// The interface between a page of the viewer and the shell around it.
+// Defines the interface between a page of the viewer and the shell around it.
 import type {Api, Run} from './api';
 import type {Theme} from '../../theme';
 import type {PageId, Route} from './route';

@@ -1,4 +1,4 @@
-// The properties of every part of the drawer below the timeline.
+// Every part of the drawer below the timeline has these properties.
 import type {Actions} from './actions';
 import type {Api} from '../shell/api';
 import type {Stage} from './stage';
