@@ -28,7 +28,8 @@ constexpr std::string_view kParts[] = {
 constexpr std::string_view kArchitectures[] = {"cutlass::arch::Sm90", "cutlass::arch::Sm100",
                                                             "cutlass::arch::OpClassTensorOp", "MainloopSm"};
 
-// These operators are products of matrices or attention. aten::prelu, addr, addmv and mv work element by element or with a vector: they are not here.
+// These operators are products of matrices or attention. aten::prelu, addr, addmv and mv work element by element or with
+// a vector: they are not here.
 constexpr std::string_view kOperators[] = {
     "aten::_convolution", "aten::_convolution_nogroup", "aten::conv1d", "aten::conv2d", "aten::conv3d",
     "aten::conv_tbc", "aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d",
