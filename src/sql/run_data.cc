@@ -117,7 +117,7 @@ int64_t RunData::self_ns(size_t part, size_t lane, size_t slice) const {
   if (s.parent.empty() || is_device(part, slice)) return self;
   const int64_t end = sum_or_limit(s.start_ns[slice], s.dur_ns[slice]);
   for (size_t i = slice + 1; i < p.lanes[lane].end && s.start_ns[i] < end; ++i)
-    if (s.parent[i] == slice) self -= s.dur_ns[i];
+    if (s.parent[i] == slice && !is_device(part, i)) self -= s.dur_ns[i];
   return std::max<int64_t>(0, self);
 }
 

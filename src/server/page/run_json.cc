@@ -63,7 +63,11 @@ void write_lane(JsonWriter& json, const ViewLane& lane, int64_t id) {
   json.begin_object().field("id", id).field("rank_index", int64_t{lane.part});
   json.field("name", valid_utf8(lane.name)).field("type", lane_type_name(lane.type));
   json.field("rows", std::max<size_t>(1, lane.rows.size()));
-  json.field("hidden", lane.hidden).field("slices", lane.count);
+  size_t clipped = 0;
+  for (const ViewRow& row : lane.rows) clipped += row.clipped;
+  json.field("hidden", lane.hidden);
+  if (clipped > 0) json.field("clipped", clipped);
+  json.field("slices", lane.count);
   if (lane.has_slices() && lane.lasting_rows < lane.rows.size()) json.field("lasting_rows", lane.lasting_rows);
   if (lane.repeats) json.field("repeats", true);
   json.field("start_ns", lane.start_ns).field("end_ns", lane.end_ns).end_object();

@@ -103,7 +103,7 @@ class GroupSums {
   uint32_t add(const ViewLane& lane, size_t i, int64_t dur, uint32_t holder) {
     const uint32_t place = kinds_.place_of(lane, i);
     growing_.add_slice(place, dur);
-    if (holder != LaneWalk::kNoTag) {
+    if (holder != LaneWalk::kNoTag && lane.takes_time(i)) {
       NameSum& around = growing_.of(holder);
       around.self_ns = sum_or_limit(around.self_ns, -dur);
     }

@@ -15,49 +15,53 @@ bool is_one_row(const ViewLane& lane) {
   return true;
 }
 
-// Lays the slices for which takes(slice) is true out in rows from `first` on.
+// The rows of a lane while it is laid out.
+struct Layout {
+  std::vector<uint8_t> row_of;
+  std::vector<size_t> counts, clipped;
+};
+
+// Lays the slices for which takes(slice) is true out in rows from `top` on.
 template <class Takes>
-void lay_out(ViewLane& lane, size_t first, std::vector<uint8_t>& row_of, std::vector<int64_t>& row_end,
-             std::vector<size_t>& counts, Takes takes) {
+void lay_out(ViewLane& lane, size_t top, bool nests, Layout& out, Takes takes) {
+  RowFinder rows(top, nests, overlap_of(lane));
   for (size_t i = 0; i < lane.count; ++i) {
     if (!takes(i)) continue;
-    const int64_t start = lane.start(i);
-    size_t r = first;
-    while (r < row_end.size() && row_end[r] > start) ++r;
-    if (r == row_end.size()) {
-      if (r == kMaxRowsOfLane) {
-        ++lane.hidden;
-        continue;
-      }
-      row_end.push_back(0);
-      counts.push_back(0);
+    const int64_t start = lane.start(i), end = lane.end(i);
+    const size_t r = rows.find(start, end);
+    if (r >= kMaxRowsOfLane) {
+      ++lane.hidden;
+      continue;
     }
-    row_end[r] = lane.end(i);
-    row_of[i] = static_cast<uint8_t>(r);
-    ++counts[r];
+    const bool overlaps = rows.put(r, start, end, RowFinder::kNoTag);
+    out.counts.resize(std::max(out.counts.size(), rows.end_row()));
+    out.clipped.resize(out.counts.size());
+    out.row_of[i] = static_cast<uint8_t>(r);
+    ++out.counts[r];
+    out.clipped[r] += overlaps ? 1 : 0;
   }
 }
 
 void lay_out(ViewLane& lane) {
-  std::vector<uint8_t> row_of(lane.count, kUnsetRow);
-  std::vector<int64_t> row_end;
-  std::vector<size_t> counts;
+  Layout out{std::vector<uint8_t>(lane.count, kUnsetRow), {}, {}};
   const auto is_range = [&](size_t i) { return lane.kind(i) == static_cast<uint8_t>(ViewKind::kAnnotation); };
   if (lane.type == ViewLaneType::kStream) {
     // A stream's work is in its first row, whatever ranges the user has set, so that white there means an idle device.
-    lay_out(lane, 0, row_of, row_end, counts, [&](size_t i) { return !is_range(i); });
-    lane.range_row = row_end.size();
-    lay_out(lane, lane.range_row, row_of, row_end, counts, is_range);
+    lay_out(lane, 0, false, out, [&](size_t i) { return !is_range(i); });
+    lane.range_row = out.counts.size();
+    lay_out(lane, lane.range_row, true, out, is_range);
   } else {
-    lay_out(lane, 0, row_of, row_end, counts, [](size_t) { return true; });
-    lane.range_row = row_end.size();
+    lay_out(lane, 0, !lane.cells, out, [](size_t) { return true; });
+    lane.range_row = out.counts.size();
   }
-  lane.rows.resize(row_end.size());
+  lane.rows.resize(out.counts.size());
   for (size_t i = 0; i < lane.count; ++i)
-    if (row_of[i] != kUnsetRow) lane.rows[row_of[i]].order.push(static_cast<uint32_t>(i));
+    if (out.row_of[i] != kUnsetRow) lane.rows[out.row_of[i]].order.push(static_cast<uint32_t>(i));
+  if (lane.rows.size() == 1 && lane.hidden == 0) lane.rows[0].order = {};
   for (size_t r = 0; r < lane.rows.size(); ++r) {
     lane.rows[r].order.finish();
-    lane.rows[r].count = counts[r];
+    lane.rows[r].count = out.counts[r];
+    lane.rows[r].clipped = out.clipped[r];
   }
 }
 
@@ -80,9 +84,8 @@ void make_checkpoints(const ViewLane& lane, ViewRow& row) {
     int64_t longest = 0;
     for (size_t p = b * kBlock; p < std::min(row.count, (b + 1) * kBlock); ++p) {
       const size_t i = row.slice_at(p);
-      const int64_t dur = lane.dur(i);
-      sums[slot[lane.kind(i)]] += dur;
-      longest = std::max(longest, dur);
+      sums[slot[lane.kind(i)]] += drawn_ns(lane, row, p);
+      longest = std::max(longest, lane.dur(i));
     }
     row.longest_2.push_back(static_cast<uint8_t>(std::bit_width(static_cast<uint64_t>(longest))));
   }
@@ -139,11 +142,10 @@ void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, 
   const size_t kinds = row.kinds.size();
   const auto scan = [&](size_t begin, size_t end) {
     for (size_t p = begin; p < end; ++p) {
-      const size_t i = row.slice_at(p);
-      const uint8_t kind = lane.kind(i);
+      const uint8_t kind = lane.kind(row.slice_at(p));
       size_t k = 0;
       while (row.kinds[k] != kind) ++k;
-      sums[k] += lane.dur(i);
+      sums[k] += drawn_ns(lane, row, p);
     }
   };
   const size_t first_block = (from + kBlock - 1) / kBlock, last_block = to / kBlock;
@@ -152,19 +154,6 @@ void add_busy(const ViewLane& lane, const ViewRow& row, size_t from, size_t to, 
   for (size_t k = 0; k < kinds; ++k)
     sums[k] += row.busy_ns[last_block * kinds + k] - row.busy_ns[first_block * kinds + k];
   scan(last_block * kBlock, to);
-}
-
-int64_t busy_within(const ViewLane& lane, const ViewRow& row, int64_t t0_ns, int64_t t1_ns) {
-  if (t1_ns <= t0_ns) return 0;
-  const size_t from = first_ending_after(lane, row, t0_ns), to = first_starting_from(lane, row, t1_ns);
-  if (from >= to) return 0;
-  KindSums sums{};
-  add_busy(lane, row, from, to, sums);
-  int64_t busy = 0;
-  for (const int64_t sum : sums) busy += sum;
-  busy -= std::max<int64_t>(0, t0_ns - lane.start(row.slice_at(from)));
-  busy -= std::max<int64_t>(0, lane.end(row.slice_at(to - 1)) - t1_ns);
-  return busy;
 }
 
 PlaceInRow row_place(const ViewLane& lane, size_t slice) {
@@ -177,14 +166,18 @@ PlaceInRow row_place(const ViewLane& lane, size_t slice) {
 }
 
 size_t enclosing_slice(const ViewLane& lane, PlaceInRow place) {
+  if (!nests(lane, place.row)) return SIZE_MAX;
   const size_t slice = lane.rows[place.row].slice_at(place.position);
-  for (size_t r = place.row; r-- > first_row_above(lane, place.row);) {
-    const size_t after = first_not(lane.rows[r], [&](size_t i) { return lane.start(i) <= lane.start(slice); });
+  size_t latest = SIZE_MAX;
+  for (size_t r = lane.type == ViewLaneType::kStream ? lane.range_row : 0; r < place.row; ++r) {
+    const size_t after = first_slice_from(lane.rows[r], slice);
     if (after == 0) continue;
     const size_t above = lane.rows[r].slice_at(after - 1);
-    if (lane.end(above) >= lane.end(slice)) return above;
+    if (lane.end(above) >= lane.end(slice) && lane.end(above) > lane.start(slice) &&
+        (latest == SIZE_MAX || above > latest))
+      latest = above;
   }
-  return SIZE_MAX;
+  return latest;
 }
 
 }  // namespace stageline

@@ -36,7 +36,7 @@ struct Piece {
   uint32_t lane;
   size_t from, to;
 };
-// A slice that begins before the area or ends after it, and the slice that holds it.
+// A slice that begins before the area or ends after it, and the slice of whose own time its time is no part.
 struct Cut {
   uint32_t lane;
   size_t slice, holder;
@@ -73,14 +73,15 @@ std::vector<bool> mask_of(const Timeline& timeline, const std::vector<uint32_t>&
   return asked;
 }
 
-// Calls take() for the last slice of each row that starts before t, if it ends after t.
+// Calls take() for the slices of each row that start before t and end after t: the last one, or some that overlap.
 template <class Take>
 void for_cut(const ViewLane& lane, int64_t t, Take take) {
   for (size_t r = 0; r < lane.rows.size(); ++r) {
-    const size_t from = first_starting_from(lane, lane.rows[r], t);
-    if (from == 0) continue;
-    const size_t slice = lane.rows[r].slice_at(from - 1);
-    if (lane.end(slice) > t) take(slice, enclosing_slice(lane, {r, from - 1}));
+    for (size_t p = first_starting_from(lane, lane.rows[r], t); p-- > 0;) {
+      const size_t slice = lane.rows[r].slice_at(p);
+      if (lane.end(slice) <= t) break;
+      take(slice, lane.takes_time(slice) ? enclosing_slice(lane, {r, p}) : SIZE_MAX);
+    }
   }
 }
 
@@ -193,7 +194,7 @@ Totals sum_area(const Timeline& timeline, const Pieces& pieces, int64_t t0, int6
     LaneWalk walk(lane, piece.from, [&](size_t i) { return kinds.place_of(lane, i); });
     walk.until(piece.to, [&](size_t i, int64_t start, int64_t dur, uint32_t holder) {
       const uint32_t place = kinds.place_of(lane, i);
-      totals.add_slice(place, std::min(start + dur, t1) - start, dur, holder);
+      totals.add_slice(place, std::min(start + dur, t1) - start, dur, lane.takes_time(i) ? holder : kNone);
       return place;
     });
   });

@@ -5,7 +5,7 @@
 #include "base/json_members.h"
 #include "base/text.h"
 #include "profile/event_text.h"
-#include "server/timeline/row_index.h"
+#include "server/timeline/lane_walk.h"
 #include "server/timeline/slice_window.h"
 
 namespace stageline {
@@ -222,12 +222,13 @@ void write_slice_reference(JsonWriter& json, const Timeline& timeline, SlicePlac
 }
 
 int64_t self_ns(const ViewLane& lane, size_t slice) {
-  if (lane.cells) return lane.dur(slice);  // the cell in the row below ran in parallel
-  const PlaceInRow at = row_place(lane, slice);
   int64_t self = lane.dur(slice);
-  const size_t below = at ? at.row + 1 : lane.rows.size();
-  const size_t end = at && at.row < lane.range_row ? lane.range_row : lane.rows.size();
-  if (below < end) self -= busy_within(lane, lane.rows[below], lane.start(slice), lane.end(slice));
+  if (lane.type != ViewLaneType::kThread || !row_place(lane, slice)) return self;
+  LaneWalk walk(lane, slice, [](size_t) { return 0u; });
+  walk.until(first_starting_from(lane, lane.end(slice)), [&](size_t i, int64_t, int64_t dur, uint32_t holder) {
+    if (holder == 1 && lane.takes_time(i)) self -= dur;
+    return i == slice ? 1u : 0u;
+  });
   return std::max<int64_t>(0, self);
 }
 

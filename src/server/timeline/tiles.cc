@@ -60,7 +60,7 @@ class RowWalk {
       }
       const size_t i = row_.slice_at(position_);
       const int64_t start_ns = lane_.start(i) - t0_;
-      const double start = start_ns, end = start_ns + lane_.dur(i);
+      const double start = start_ns, end = start_ns + drawn_ns(lane_, row_, position_);
       if (start >= right) return;
       busy[slot_[lane_.kind(i)]] += std::max(0.0, std::min(end, right) - std::max(start, left));
       if (end > right) return;

@@ -1,4 +1,4 @@
-// A lane of the viewer: columns of slices, laid out in rows that do not overlap. timeline.h makes lanes of a Trace.
+// A lane of the viewer: columns of slices, laid out in rows. timeline.h makes lanes of a Trace.
 #pragma once
 
 #include <array>
@@ -17,6 +17,9 @@ namespace stageline {
 inline constexpr int64_t kLatestNs = int64_t{1} << 61;
 inline constexpr size_t kBlock = 64;           // positions between two checkpoints of a row
 inline constexpr size_t kMaxRowsOfLane = 200;  // deeper slices are counted (ViewLane::hidden) but not drawn
+// Clocks of one thread differ by some nanoseconds, so a call may seem to begin before the one before it has ended.
+// Neighbours of a row may overlap by less than this, and the earlier one is drawn up to the start of the later one.
+inline constexpr int64_t kOverlapNs = 1000;
 
 enum class ViewLaneType : uint8_t { kCells, kStream, kThread, kCounter };
 
@@ -27,12 +30,13 @@ inline int64_t relative_ns(int64_t stamp_ns, int64_t zero_ns) {
   return since > static_cast<uint64_t>(kLatestNs) ? kLatestNs : static_cast<int64_t>(since);
 }
 
-// Slices of a lane that do not overlap, sorted by start, so that their ends are sorted too.
+// Slices of a lane that overlap by less than kOverlapNs, sorted by start, with their ends sorted too.
 struct ViewRow {
   RowSlices order;                 // position → slice of the lane; empty: they are equal
   size_t count = 0;                // number of positions
+  size_t clipped = 0;              // number of slices that are drawn up to the start of the next one
   std::vector<uint8_t> kinds;      // the kinds that it has, ascending
-  std::vector<int64_t> busy_ns;    // [block · kinds + k]: time of kind k before the block
+  std::vector<int64_t> busy_ns;    // [block · kinds + k]: time of kind k before the block, as drawn
   std::vector<uint8_t> longest_2;  // for each block, the number of bits of its longest duration
 
   size_t slice_at(size_t position) const { return order.empty() ? position : order.at(position); }
@@ -86,6 +90,12 @@ struct ViewLane {
     if (own_kinds) return own_kinds[i];
     return categories ? kind_table[categories[i]][classes[i] & 7] : static_cast<uint8_t>(ViewKind::kUnclassified);
   }
+  bool is_device_work(size_t i) const {
+    const uint8_t k = kind(i);
+    return k >= static_cast<uint8_t>(ViewKind::kComputation) && k <= static_cast<uint8_t>(ViewKind::kMemory);
+  }
+  // Whether the time of slice i is not that of the call around it. Device work runs beside the calls of its thread.
+  bool takes_time(size_t i) const { return type == ViewLaneType::kThread && !is_device_work(i); }
   bool has_slices() const { return type != ViewLaneType::kCounter; }
   uint32_t cell_of(size_t i) const { return cells ? cells->cell[i] : kNoSlice; }
 };

@@ -1,20 +1,20 @@
 // Lists everything in a report about one slice, as src/server/timeline/slice_details.cc does, without facts that are
 // only in the run's own files.
 import {placeOf} from './flows';
-import {busyWithin, enclosing, endOf, firstNot, FLOW_TYPES, kindOf, nameOf, numbersOf, rowPlace, sliceAt, valueAt,
-  type Lane, type Store} from './lanes';
+import {enclosing, endOf, firstNot, firstStartingFrom, FLOW_TYPES, kindOf, nameOf, numbersOf, rowPlace, sliceAt,
+  takesTime, valueAt, walk, type Lane, type Store} from './lanes';
 import {reference, shortName} from './names';
 import {numberAsked, refuse, type Asked} from './query';
 
 const MOST_LINKS = 200, MOST_FRAMES = 200, FAR = 256, LAUNCH = 1, COMPUTE = new Set(['F', 'B', 'I', 'W', 'F&B']);
 
 function selfNs(store: Store, lane: Lane, slice: number): number {
-  if (lane.type === 'cells') return lane.dur[slice]!; // the cell in the row below ran in parallel
-  const at = rowPlace(lane, slice), below = at ? at.row + 1 : lane.rows.length;
-  const end = at && at.row < lane.rangeRow ? lane.rangeRow : lane.rows.length;
-  if (below >= end) return lane.dur[slice]!;
-  return Math.max(0,
-    lane.dur[slice]! - busyWithin(store, lane, lane.rows[below]!, lane.start[slice]!, endOf(lane, slice)));
+  let self = lane.dur[slice]!;
+  if (lane.type !== 'thread') return self;
+  walk(store, lane, slice, firstStartingFrom(lane, endOf(lane, slice)), (i, holder) => {
+    if (holder === slice && takesTime(store, lane, i)) self -= lane.dur[i]!;
+  });
+  return Math.max(0, self);
 }
 
 type Place = ReturnType<typeof placeOf>;

@@ -1,16 +1,16 @@
-// A report's part of the run, ready for questions: the lanes' columns, and rows in which no two slices overlap. The
-// same rules as src/server/timeline/row_index.cc, so that the same questions get the same answers
-// (tests/web/onefile_test.mjs).
+// A report's part of the run, ready for questions: the lanes' columns, and the rows of their slices. The same rules as
+// src/server/timeline/row_index.cc, so that the same questions get the same answers (tests/web/onefile_test.mjs).
 import type {Lane as LaneInfo, Run} from '../shell/api';
 
-export const BLOCK = 64, MOST_ROWS = 200;
+export const BLOCK = 64, MOST_ROWS = 200, OVERLAP_NS = 1000;
 
-// Slices of a lane that do not overlap, by start; so their ends are in order too.
+// Slices of a lane that overlap by less than OVERLAP_NS, by start; their ends are in order too.
 export interface Row {
   order: Uint32Array | null; // position → slice of the lane; null: the same
   count: number;
+  clipped: number; // slices that are drawn up to the start of the next one
   kinds: number[]; // that it holds, ascending
-  busy: Float64Array; // [block · kinds + k]: time of kind k before the block
+  busy: Float64Array; // [block · kinds + k]: time of kind k before the block, as drawn
   longest: Uint8Array; // by block: bits of the longest duration in it
 }
 // Numbers that few slices have, or that stay for long: value k holds from slice at[k] on.
@@ -83,6 +83,16 @@ export const kindOf = (store: Store, lane: Lane, slice: number): number => store
 export const nameOf = (store: Store, lane: Lane, slice: number): number => store.placeName[lane.place[slice]!]!;
 export const endOf = (lane: Lane, slice: number): number => lane.start[slice]! + lane.dur[slice]!;
 export const sliceAt = (row: Row, position: number): number => (row.order ? row.order[position]! : position);
+// How long the slice at a position of its row is drawn.
+export function drawnNs(lane: Lane, row: Row, position: number): number {
+  const i = sliceAt(row, position);
+  if (row.clipped === 0 || position + 1 === row.count) return lane.dur[i]!;
+  return Math.min(lane.dur[i]!, lane.start[sliceAt(row, position + 1)]! - lane.start[i]!);
+}
+const DEVICE_KINDS = new Set(['compute', 'comm', 'memory']);
+// Whether the time of a slice is not that of the call around it. Device work runs beside the calls of its thread.
+export const takesTime = (store: Store, lane: Lane, slice: number): boolean =>
+  lane.type === 'thread' && !DEVICE_KINDS.has(store.kindWords[kindOf(store, lane, slice)]![0]);
 
 export function firstNot(count: number, before: (at: number) => boolean): number {
   let low = 0, high = count;
@@ -125,32 +135,64 @@ function isOneRow({start, dur, count}: Lane): boolean {
   return true;
 }
 
-// A slice goes into the first row that is free at its start. A stream's work is in its first rows, wherever the user's
-// ranges are: white there is an idle device.
+// Finds the rows of slices that come in a lane's order: RowFinder of src/server/timeline/row_index.h.
+class RowFinder {
+  private kept = 0;
+  private readonly starts: number[] = [];
+  private readonly ends: number[] = [];
+  private readonly open: {end: number; row: number; slice: number}[] = [];
+  constructor(private readonly top: number, private readonly nests: boolean, private readonly overlapNs: number) {}
+
+  find(start: number, end: number): number {
+    const {open, starts, ends} = this;
+    this.kept = open.length;
+    while (this.kept > 0 && (open[this.kept - 1]!.end <= start || open[this.kept - 1]!.end < end)) --this.kept;
+    let row = this.kept > 0 ? open[this.kept - 1]!.row + 1 - this.top : 0;
+    while (row < ends.length && ends[row]! > start &&
+      !(ends[row]! - start < this.overlapNs && starts[row]! < start && ends[row]! < end)) ++row;
+    return this.top + row;
+  }
+  holder(): number {
+    return this.kept > 0 ? this.open[this.kept - 1]!.slice : -1;
+  }
+  put(row: number, start: number, end: number, slice: number): boolean {
+    const {open, starts, ends, top} = this;
+    open.length = this.kept;
+    if (this.nests) open.push({end, row, slice});
+    for (; ends.length <= row - top; ends.push(-1)) starts.push(-1);
+    const overlaps = ends[row - top]! > start;
+    starts[row - top] = start;
+    ends[row - top] = end;
+    return overlaps;
+  }
+}
+const overlapOf = (lane: Lane): number => lane.type === 'cells' ? 0 : OVERLAP_NS;
+// Cells and a stream's work enclose nothing; ranges on a stream enclose ranges.
+const nests = (lane: Lane, row: number): boolean =>
+  lane.type === 'thread' || (lane.type === 'stream' && row >= lane.rangeRow);
+
+// A stream's work is in its first rows, wherever the user's ranges are: white there is an idle device.
 function layOut(store: Store, lane: Lane): void {
-  const {count, start, dur, place} = lane, rowOf = new Uint8Array(count).fill(255), ends = new Float64Array(MOST_ROWS);
-  const counts: number[] = [];
-  const lay = (first: number, only: boolean | null): void => {
+  const {count, start, place} = lane, rowOf = new Uint8Array(count).fill(255), counts: number[] = [],
+    clipped: number[] = [];
+  const lay = (top: number, nested: boolean, only: boolean | null): void => {
+    const rows = new RowFinder(top, nested, overlapOf(lane));
     for (let i = 0; i < count; ++i) {
       if (only !== null && (store.placeKind[place[i]!] === store.annotation) !== only) continue;
-      const at = start[i]!;
-      let row = first;
-      while (row < counts.length && ends[row]! > at) ++row;
-      if (row === counts.length) {
-        if (row === MOST_ROWS) continue;
-        counts.push(0);
-      }
-      ends[row] = at + dur[i]!;
+      const row = rows.find(start[i]!, endOf(lane, i));
+      if (row >= MOST_ROWS) continue;
+      const overlaps = rows.put(row, start[i]!, endOf(lane, i), i);
       rowOf[i] = row;
-      ++counts[row]!;
+      counts[row] = (counts[row] ?? 0) + 1;
+      clipped[row] = (clipped[row] ?? 0) + Number(overlaps);
     }
   };
   if (lane.type === 'stream') {
-    lay(0, false);
+    lay(0, false, false);
     lane.rangeRow = counts.length;
-    lay(lane.rangeRow, true);
+    lay(lane.rangeRow, true, true);
   } else {
-    lay(0, null);
+    lay(0, lane.type === 'thread', null);
     lane.rangeRow = counts.length;
   }
   const orders = counts.map(own => new Uint32Array(own)), next = counts.map(() => 0);
@@ -158,8 +200,8 @@ function layOut(store: Store, lane: Lane): void {
     const row = rowOf[i]!;
     if (row !== 255) orders[row]![next[row]!++] = i;
   }
-  lane.rows = orders.map(order => ({order, count: order.length, kinds: [], busy: new Float64Array(0),
-    longest: new Uint8Array(0)})
+  lane.rows = orders.map((order, row) => ({order, count: order.length, clipped: clipped[row]!, kinds: [],
+    busy: new Float64Array(0), longest: new Uint8Array(0)})
   );
 }
 
@@ -180,9 +222,9 @@ function makeCheckpoints(store: Store, lane: Lane, row: Row): void {
     if (b === blocks) break;
     let longest = 0;
     for (let p = b * BLOCK; p < Math.min(row.count, (b + 1) * BLOCK); ++p) {
-      const i = sliceAt(row, p), ns = dur[i]!, k = slot[placeKind[place[i]!]!]!;
-      sums[k] = sums[k]! + ns;
-      if (ns > longest) longest = ns;
+      const i = sliceAt(row, p), k = slot[placeKind[place[i]!]!]!;
+      sums[k] = sums[k]! + drawnNs(lane, row, p);
+      if (dur[i]! > longest) longest = dur[i]!;
     }
     row.longest[b] = bitsOf(longest);
   }
@@ -191,7 +233,8 @@ function makeCheckpoints(store: Store, lane: Lane, row: Row): void {
 export function buildRows(store: Store, lane: Lane): void {
   if (lane.type === 'counter' || lane.count === 0) return;
   if (isOneRow(lane)) {
-    lane.rows = [{order: null, count: lane.count, kinds: [], busy: new Float64Array(0), longest: new Uint8Array(0)}];
+    lane.rows = [{order: null, count: lane.count, clipped: 0, kinds: [], busy: new Float64Array(0),
+      longest: new Uint8Array(0)}];
     lane.rangeRow = 1;
   } else {
     layOut(store, lane);
@@ -205,13 +248,13 @@ export function buildRows(store: Store, lane: Lane): void {
   lane.onlyKind = kinds.size === 1 && drawn === lane.count ? [...kinds][0]! : -1;
 }
 
-// Time of every kind (by slot of Row.kinds) of the whole slices [from, to) of a row, added to `sums`.
+// Drawn time of every kind (by slot of Row.kinds) of the whole slices [from, to) of a row, added to `sums`.
 export function addBusy(store: Store, lane: Lane, row: Row, from: number, to: number, sums: Float64Array): void {
   const {kinds, busy} = row, {placeKind} = store;
   const scan = (begin: number, end: number): void => {
     for (let p = begin; p < end; ++p) {
-      const i = sliceAt(row, p), k = kinds.indexOf(placeKind[lane.place[i]!]!);
-      sums[k] = sums[k]! + lane.dur[i]!;
+      const k = kinds.indexOf(placeKind[lane.place[sliceAt(row, p)]!]!);
+      sums[k] = sums[k]! + drawnNs(lane, row, p);
     }
   };
   const first = Math.ceil(from / BLOCK), last = Math.floor(to / BLOCK);
@@ -220,16 +263,6 @@ export function addBusy(store: Store, lane: Lane, row: Row, from: number, to: nu
   for (let k = 0; k < kinds.length; ++k)
     sums[k] = sums[k]! + busy[last * kinds.length + k]! - busy[first * kinds.length + k]!;
   scan(last * BLOCK, to);
-}
-
-export function busyWithin(store: Store, lane: Lane, row: Row, t0: number, t1: number): number {
-  if (t1 <= t0) return 0;
-  const from = firstEndingAfter(lane, row, t0), to = firstInRowFrom(lane, row, t1);
-  if (from >= to) return 0;
-  const sums = new Float64Array(row.kinds.length);
-  addBusy(store, lane, row, from, to, sums);
-  return sums.reduce((sum, ns) => sum + ns, 0) - Math.max(0, t0 - lane.start[sliceAt(row, from)]!) -
-    Math.max(0, endOf(lane, sliceAt(row, to - 1)) - t1);
 }
 
 // Row and position of a slice; null: deeper than rows are drawn.
@@ -241,44 +274,41 @@ export function rowPlace(lane: Lane, slice: number): {row: number; position: num
   return null;
 }
 
-// The slice, rows above, that holds the one at this place whole; −1: none. Ranges on a stream hold ranges only, cells
-// nothing: they ran side by side.
+// The slice that encloses the one at this place; −1: none.
 export function enclosing(lane: Lane, place: {row: number; position: number}): number {
-  const slice = sliceAt(lane.rows[place.row]!, place.position),
-    top = lane.type === 'cells' ? place.row : place.row >= lane.rangeRow ? lane.rangeRow : 0;
-  for (let r = place.row - 1; r >= top; --r) {
-    const row = lane.rows[r]!, after = firstNot(row.count, p => lane.start[sliceAt(row, p)]! <= lane.start[slice]!);
+  let latest = -1;
+  if (!nests(lane, place.row)) return latest;
+  const slice = sliceAt(lane.rows[place.row]!, place.position);
+  for (let r = lane.type === 'stream' ? lane.rangeRow : 0; r < place.row; ++r) {
+    const row = lane.rows[r]!, after = firstSliceFrom(row, slice);
     if (after === 0) continue;
-    const above = sliceAt(row, after - 1);
-    if (endOf(lane, above) >= endOf(lane, slice)) return above;
+    const above = sliceAt(row, after - 1), end = endOf(lane, above);
+    if (end >= endOf(lane, slice) && end > lane.start[slice]! && above > latest) latest = above;
   }
-  return -1;
+  return latest;
 }
 
-// Calls visit(slice, index of what holds it or −1) for the slices [from, to) of a lane that have a row, in order.
+// Calls visit(slice, index of what holds it or −1) for the slices [from, to) of a lane that have a row, in order:
+// src/server/timeline/lane_walk.h.
 export function walk(store: Store, lane: Lane, from: number, to: number,
   visit: (slice: number, holder: number) => void): void
 {
-  const rows = lane.rows.length, open = new Int32Array(rows).fill(-1), ends = new Float64Array(rows).fill(-1);
-  for (let r = 0; from > 0 && r < rows; ++r) {
-    const position = firstSliceFrom(lane.rows[r]!, from);
-    if (position === 0) continue;
-    open[r] = sliceAt(lane.rows[r]!, position - 1);
-    ends[r] = endOf(lane, open[r]!);
+  const work = new RowFinder(0, nests(lane, 0), overlapOf(lane)),
+    ranges = new RowFinder(lane.rangeRow, true, overlapOf(lane)),
+    hasRanges = lane.type === 'stream' && lane.rows.length > 1;
+  const rowsOf = (i: number): RowFinder => hasRanges && kindOf(store, lane, i) === store.annotation ? ranges : work;
+  const last = from === 0 ? [] : lane.rows.flatMap((row, r) => {
+    const position = firstSliceFrom(row, from);
+    return position === 0 ? [] : [{slice: sliceAt(row, position - 1), row: r}];
+  });
+  for (const {slice, row} of last.sort((a, b) => a.slice - b.slice)) {
+    rowsOf(slice).find(lane.start[slice]!, endOf(lane, slice));
+    rowsOf(slice).put(row, lane.start[slice]!, endOf(lane, slice), slice);
   }
-  const isStream = lane.type === 'stream' && rows > 1;
   for (let i = from; i < to; ++i) {
-    const start = lane.start[i]!, end = start + lane.dur[i]!;
-    const isRange = isStream && kindOf(store, lane, i) === store.annotation;
-    const top = isRange ? lane.rangeRow : 0, bottom = isRange ? rows : lane.rangeRow;
-    let r = top;
-    while (r < bottom && ends[r]! > start) ++r;
-    if (r >= bottom) continue;
-    let holder = -1;
-    for (let above = lane.type === 'cells' ? -1 : r - 1; above >= top && holder < 0; --above)
-      if (ends[above]! >= end) holder = open[above]!;
-    visit(i, holder);
-    open[r] = i;
-    ends[r] = end;
+    const rows = rowsOf(i), row = rows.find(lane.start[i]!, endOf(lane, i));
+    if (row >= MOST_ROWS) continue;
+    visit(i, rows.holder());
+    rows.put(row, lane.start[i]!, endOf(lane, i), i);
   }
 }

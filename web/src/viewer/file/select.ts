@@ -1,6 +1,7 @@
 // An area, by name and kind: src/server/timeline/selection.cc.
 import {binnedQuantile, binOf, EXACT_QUANTILES, nearest, newBins} from './durations';
-import {enclosing, endOf, firstInRowFrom, firstStartingFrom, sliceAt, walk, type Lane, type Store} from './lanes';
+import {enclosing, endOf, firstInRowFrom, firstStartingFrom, sliceAt, takesTime, walk, type Lane,
+  type Store} from './lanes';
 import {shortName} from './names';
 import {lanesAsked, numberAsked, windowAsked, type Asked} from './query';
 
@@ -17,11 +18,11 @@ export function selectAnswer(store: Store, asked: Asked): object {
       const lane = store.lanes[id]!;
       if (lane.type === 'counter') continue;
       lane.rows.forEach((row, r) => {
-        const position = firstInRowFrom(lane, row, from) - 1;
-        if (position < 0) return;
-        const slice = sliceAt(row, position);
-        if (endOf(lane, slice) > from)
+        for (let position = firstInRowFrom(lane, row, from) - 1; position >= 0; --position) {
+          const slice = sliceAt(row, position);
+          if (endOf(lane, slice) <= from) break;
           visit(lane, slice, Math.min(endOf(lane, slice), to) - from, enclosing(lane, {row: r, position}));
+        }
       });
       walk(store, lane, firstStartingFrom(lane, from), firstStartingFrom(lane, to), (i, holder) =>
         visit(lane, i, Math.min(endOf(lane, i), to) - lane.start[i]!, holder));
@@ -35,7 +36,7 @@ export function selectAnswer(store: Store, asked: Asked): object {
     whole[place] = whole[place]! + ns;
     min[place] = Math.min(min[place]!, ns);
     max[place] = Math.max(max[place]!, ns);
-    if (holder >= 0) self[lane.place[holder]!] = self[lane.place[holder]!]! - inside;
+    if (holder >= 0 && takesTime(store, lane, i)) self[lane.place[holder]!] = self[lane.place[holder]!]! - inside;
   });
   const all = [...count.keys()].filter(place => count[place]! > 0).sort((a, b) => sum[b]! - sum[a]! || a - b);
   const slices = all.reduce((total, place) => total + count[place]!, 0), shown = all.slice(0, limit),

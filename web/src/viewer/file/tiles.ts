@@ -1,7 +1,7 @@
 // How busy each column of pixels of a row is, by kind: exact from prefix sums. The arithmetic of
 // src/server/timeline/tiles.cc, step for step.
 import {WireWriter} from '../shell/wire';
-import {addBusy, BLOCK, endOf, firstEndingAfter, sliceAt, type Lane, type Row, type Store} from './lanes';
+import {addBusy, BLOCK, drawnNs, endOf, firstEndingAfter, sliceAt, type Lane, type Row, type Store} from './lanes';
 import {lanesAsked, numberAsked, refuse, windowAsked, type Asked} from './query';
 
 const WALK = 2 * BLOCK, MOST_COLUMNS = 16384;
@@ -60,7 +60,8 @@ export function rowCoverage(store: Store, lane: Lane, row: Row, t0: number, t1: 
         position = to;
         continue;
       }
-      const i = order ? order[position]! : position, begin = start[i]! - from, end = begin + dur[i]!;
+      const i = order ? order[position]! : position, begin = start[i]! - from,
+        end = begin + (row.clipped ? drawnNs(lane, row, position) : dur[i]!);
       if (begin >= right) break;
       const ns = (end < right ? end : right) - (begin > left ? begin : left);
       if (ns > 0) {

@@ -35,6 +35,7 @@ export interface Lane {
   type: LaneType;
   rows: number;
   hidden: number;
+  clipped?: number; // slices that are drawn up to the start of the next one
   slices: number;
   start_ns: number;
   end_ns: number;

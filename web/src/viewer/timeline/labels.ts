@@ -71,6 +71,8 @@ export function makeLabels(store: Store): Labels {
         weak,
         lane ? t('label.slices', count(lane.slices))
           : '',
+        lane && lane.hidden > 0 && t('label.hidden.slices', count(lane.hidden)),
+        lane?.clipped && t('label.clipped', count(lane.clipped)),
       ].filter(Boolean).join(' · '), click: folds ? toggle : () => store.say(strong),
       keydown: (event: KeyboardEvent) => {
         alongTools(event);
