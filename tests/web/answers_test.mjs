@@ -378,7 +378,7 @@ export const cases = [
     assert.ok(await page.locator('.answer .fold').count() > 0);
   }, {alone: true}],
   ['Compare says what diff says, and without a second run how to open one', async (open, {stageline, runs, shot}) => {
-    const page = await open('compared', '?lang=en#/compare'),
+    const page = await open('compared', '?lang=en', {first: true}), // two runs open on what differs
       diff = json(stageline, 'diff', runs.pipeline, runs.slower, '--format', 'json');
     await page.waitForFunction(() => window.stageline?.compared?.());
     assert.equal(await page.innerText('h1'), diff.headline_en + '.');
@@ -393,6 +393,8 @@ export const cases = [
     assert.equal(shares.at(-1), `${diff.change_share < 0 ? '−' : '+'}${percent(Math.abs(diff.change_share))}`);
     assert.equal((await texts(page, '.runs dd')).length, 2);
     await shot(page, 'compare');
+    await page.click('#theme');
+    await shot(page, 'compare-dark');
     const alone = await open('pipeline', '?lang=en#/compare');
     await alone.waitForFunction(() => window.stageline?.compared?.());
     assert.match(await alone.innerText('main.compare'), /stageline view \S*pipeline --compare OTHER_RUN/);

@@ -2,7 +2,7 @@
 // compared, four form a trend. Run by viewer_run.mjs.
 import assert from 'node:assert/strict';
 import {execFileSync} from 'node:child_process';
-import {readFileSync} from 'node:fs';
+import {readdirSync, readFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {poorContrast} from './viewer_help.mjs';
 
@@ -62,11 +62,58 @@ export const cases = [
     const page = await begin(open);
     await choose(page, ['run-4', 'run-1']);
     await page.getByRole('button', {name: 'Compare'}).click();
-    await overview(page);
-    await page.click('#page-compare');
-    await page.waitForFunction(() => window.stageline.compared());
+    await page.waitForFunction(() => window.stageline?.compared?.());
+    assert.equal(await page.evaluate(() => stageline.page()), 'compare', 'two runs open on what differs');
+    assert.match(await page.textContent('.top .run'), /^A run-1 ⇄ B run-4 · /);
     assert.match(await page.textContent('.page-compare'), /run-1[\s\S]*run-4/);
+    const said = await page.textContent('.page-compare h1');
+    await page.click('#page-overview');
+    await overview(page);
+    await page.waitForFunction(words => document.querySelector('.changed')?.textContent.startsWith(words), said);
+    await page.click('.changed a');
+    await page.waitForFunction(() => stageline.page() === 'compare');
   }],
+  [
+    'start: a second run is added to one that is open, by its path, from the recent ones, or dropped',
+    async (open, {runs}) => {
+      const page = await begin(open), root = runs.start[1], field = page.getByRole('textbox');
+      await field.fill('run-4');
+      await field.press('Enter');
+      await overview(page);
+      const alone = async () => {
+        await page.goto(new URL('../../?lang=en', page.url()).href);
+        await page.waitForFunction(() => window.stageline?.start?.().folder);
+        await row(page, 'run-1').getByRole('button', {name: 'Open', exact: true}).click();
+        await overview(page);
+        await page.click('#page-compare');
+        await page.waitForFunction(() => window.stageline?.compared?.());
+      };
+      const compared = async title => {
+        await page.waitForFunction(() => window.stageline?.run?.other && window.stageline.compared?.());
+        assert.match(await page.textContent('.top .run'), new RegExp(`^A run-1 ⇄ B ${title} · `));
+        assert.equal(await page.evaluate(() => stageline.page()), 'compare');
+      };
+      await alone();
+      await page.getByRole('textbox').fill('run-3');
+      await page.getByRole('textbox').press('Enter');
+      await compared('run-3');
+      await alone();
+      await page.locator('.compare-add').getByRole('button', {name: 'run-4', exact: true}).click();
+      await compared('run-4');
+      await alone();
+      const files = readdirSync(join(root, 'run-2')).map(
+        name => [name, readFileSync(join(root, 'run-2', name), 'utf8')],
+      );
+      await page.evaluate(list => {
+        const data = new DataTransfer();
+        for (const [name, text] of list) data.items.add(new File([text], name));
+        document.querySelector('.compare-add').dispatchEvent(
+          new DragEvent('drop', {dataTransfer: data, bubbles: true}),
+        );
+      }, files);
+      await compared('\\S.*');
+    },
+  ],
   [
     'start: of four runs the one that became slower is marked, by the numbers of diff',
     async (open, {stageline, runs}) => {
@@ -101,7 +148,7 @@ export const cases = [
       assert.match(await page.textContent('.lead'), /stage 2/i);
       assert.equal(await page.locator('.trend .slower circle').count(), 1);
       await page.locator('.trend-table tr', {hasText: 'run-4'}).getByRole('button', {name: 'Compare'}).click();
-      await overview(page);
+      await page.waitForFunction(() => window.stageline?.compared?.());
       assert.equal(await page.evaluate(async () => (await (await fetch('api/answers')).json()).other.title), 'run-4');
     },
   ],

@@ -287,8 +287,8 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
     page.answer("explain", explain_json(explanation, options.paths));
     page.answer("figures", page_figures_json(run));
   }
-  const bool compares = other != nullptr;
-  if (compares) {
+  const std::string second_title = other ? other->title : std::string();
+  if (other) {
     const SecondRun second{other->title, other->paths};
     write_answers(page, run->trace(), answers, options, &second);
     write_calls(page, *run, &other->trace);
@@ -318,8 +318,8 @@ Result<WrittenPage> write_page(std::shared_ptr<const Run> run, Diagnostics& note
                 Args().set("why_not", theory.why_not));
   }
   const PageLanes lanes = lanes_of_page(timeline, options.max_slices);
-  const RunState state{notes,          1, true, &lanes, options.ghosts != Ghosts::kOff, compares, !priced.model.empty(),
-                       options.command};
+  const RunState state{
+      notes, 1, true, &lanes, options.ghosts != Ghosts::kOff, second_title, !priced.model.empty(), options.command};
   const std::string about = run_json(timeline, options.title, options.paths, state);
   page.answer("run", about);
   page.answer("notes", beside.json(timeline.origin_ns()));

@@ -97,7 +97,7 @@ void write_clock(JsonWriter& json, const Trace& trace) {
 // Writes what a report as one file has of its run.
 void write_file(JsonWriter& json, const RunState& state) {
   json.key("file").begin_object().field("left_out", state.page->left_out).field("command", state.command);
-  json.field("theory", state.shows_theory).field("compare", state.compares).field("what_if", state.replays);
+  json.field("theory", state.shows_theory).field("what_if", state.replays);
   json.end_object();
 }
 
@@ -136,6 +136,7 @@ std::string run_json(const Timeline& timeline, const std::string& title, const s
   JsonWriter json;
   json.begin_object().field("version", STAGELINE_VERSION).field("title", valid_utf8(title));
   json.field("revision", state.revision).field("whole", state.is_whole);
+  if (!state.other.empty()) json.field("other", valid_utf8(state.other));
   write_texts(json, "paths", paths);
   if (!state.places.empty()) write_texts(json, "places", state.places);
   json.field("description", valid_utf8(trace.description)).field("format", trace.format);

@@ -16,7 +16,7 @@ struct RunState {
   bool is_whole = true;
   const PageLanes* page = nullptr;  // only in a report: the lanes that it carries
   bool shows_theory = true;
-  bool compares = false;     // it carries a second run
+  std::string other = {};    // NOLINT(readability-redundant-member-init): the second run's title; empty: none
   bool replays = false;      // it answers what-if itself
   std::string command = {};  // NOLINT(readability-redundant-member-init): what shows the rest, for GCC wants it
   std::vector<std::string> places = {};  // NOLINT(readability-redundant-member-init): where its files lie; no report's

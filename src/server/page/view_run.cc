@@ -30,7 +30,7 @@ void ViewRun::set_trace(Trace trace) {
   preparing_ = true;
   const auto made = make_served(std::move(trace), true);
   answers_ = std::make_unique<RunAnswers>(made->recorded, made->drawn->run(), paths_);
-  if (other_read_) answers_->set_other(std::move(other_title_), std::move(other_paths_), std::move(other_read_));
+  if (other_read_) answers_->set_other(other_title_, other_paths_, other_read_);
   publish(made);
   // Reading needs as much memory again as it keeps. A server lives long, so that is given back.
   return_freed_memory();
@@ -51,6 +51,7 @@ std::shared_ptr<const ServedRun> ViewRun::make_served(Trace trace, bool is_whole
   if (is_whole) made->pipeline = std::make_shared<PipelineView>(*made->drawn->run(), made->timeline.get());
   RunState state{made->trace.diagnostics, made->revision, is_whole};
   state.places = places_;
+  state.other = other_title_;
   made->run_json = run_json(*made->timeline, title_, paths_, state);
   return made;
 }

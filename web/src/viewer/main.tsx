@@ -13,11 +13,11 @@ import {makeOverview} from './overview/page';
 import type {Theme} from './shell/page';
 import {makePipeline} from './pipeline/page';
 import {quiet, watchInput} from './shell/quiet';
+import {seen} from './shell/recent';
 import {remember} from './shell/remember';
 import {startShell} from './shell/shell';
 import {serverSource} from './shell/source';
 import {startPage} from './start/page';
-import {seen} from './start/recent';
 import {makeTimeline} from './timeline/timeline_page';
 
 function firstTheme(): Theme {

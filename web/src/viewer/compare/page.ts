@@ -14,7 +14,9 @@ import type {Page, Shell} from '../shell/page';
 import {said, sentences, type Diff} from '../answers/diff';
 import {DIFF, hasScene} from '../evidence/scenes';
 import {plainQuery} from '../shell/route';
+import {canAdd} from '../shell/shelf';
 import {hasFlame, hasPipeline} from '../shell/shell';
+import {addView} from './add';
 
 const signed = (ns: number): string => `${ns < 0 ? '−' : '+'}${duration(Math.abs(ns))}`;
 const signedShare = (share: number): string => `${share < 0 ? '−' : '+'}${percent(Math.abs(share))}`;
@@ -117,8 +119,8 @@ export function makeCompare(shell: Shell): Page {
       return body.replaceChildren(h('h1', {tabindex: -1}, t('page.compare')), working(t('compare.working'), null));
     if (!offers.other)
       return body.replaceChildren(h('h1', {tabindex: -1}, t('compare.none.title')),
-        h('p', {class: 'lead'}, t('compare.none')),
-        h('p', {}, h('code', {class: 'command'}, commandLine('view', offers.paths, '--compare OTHER_RUN'))),
+        h('p', {class: 'lead'}, t('compare.none')), canAdd(shell.run) ? addView(shell)
+        : h('p', {}, h('code', {class: 'command'}, commandLine('view', offers.paths, '--compare OTHER_RUN'))),
         h('h2', {}, t('compare.none.says')),
         h('ul', {class: 'compare-says'}, h('li', {}, t('compare.none.effects')), h('li', {}, t('compare.none.both')),
           h('li', {}, t('compare.none.names'))),

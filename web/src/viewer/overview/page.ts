@@ -11,6 +11,7 @@ import {stagesView} from '../../views/stages';
 import {stepBarsView} from '../../views/step_bars';
 import {countOf} from '../../words';
 import {deskOf, type Working} from '../answers/ask';
+import {sentences, type Diff} from '../answers/diff';
 import {failure, working} from '../answers/working';
 import type {Step} from '../shell/api';
 import {explained, findingOf, type Explained} from '../answers/explained';
@@ -37,7 +38,7 @@ export function makeOverview(shell: Shell): Page {
     element = h('div', {}, sheet);
   let reported: Explained | null = null, wrong: unknown = null, now: Working | null = null, asked = false,
     visible = false;
-  let profile: Table[] = [], profileDone = false;
+  let profile: Table[] = [], profileDone = false, diff: Partial<Diff> | null = null;
   let figures: readonly Figure[] = [];
   let tables: Table[] = [], steps: readonly Step[] = run.steps, known = new Set<string>();
 
@@ -53,6 +54,12 @@ export function makeOverview(shell: Shell): Page {
     if (finding.id === 'none' || finding.id.startsWith('offer.')) return '';
     const places = placesOf(shell, finding, key, steps, known);
     return (places.find(place => place.id === 'pipeline') ?? places.find(place => place.id === 'timeline'))?.href ?? '';
+  }
+  // With a second run: what changed, of which this page is about A alone.
+  function changedSince(): HTMLElement | null {
+    if (run.other === undefined) return null;
+    const words = diff?.headline_en ? sentences(diff as Diff).headline : t('overview.other', run.other);
+    return h('p', {class: 'changed'}, words, ' ', h('a', {href: shell.href('compare')}, t('overview.other.more')));
   }
   function facts(): HTMLElement {
     const ranks = run.ranks.length,
@@ -113,6 +120,7 @@ export function makeOverview(shell: Shell): Page {
       ? [...reported.findings.map(findingOf), ...closing(reported), ...reported.offers.map(findingOf)] : [];
     const runLine = reported ? (currentLang() === 'zh' ? reported.run_zh : reported.run_en) : '';
     sheet.replaceChildren(
+      ...[changedSince()].filter((one): one is HTMLElement => !!one),
       h('p', {class: 'run-line'}, reported && h('b', {}, run.title), runLine ? ` ${runLine}` : ''),
       headline(), // until then the heading names it
       h('div', {class: 'cols'}, h('div', {}, reported?.note_en && !reported.why_not
@@ -178,6 +186,11 @@ export function makeOverview(shell: Shell): Page {
       known = new Set(found.answers.map(one => one.name));
       redraw();
     }, () => undefined);
+    if (run.other !== undefined)
+      explained(api).then(() => desk.ask<Partial<Diff>>('compare', {}, () => undefined)).then(found => {
+        diff = found;
+        redraw();
+      }, () => undefined);
     if (!hasPipeline(run)) {
       // The data of the bars are requested after the findings, which come first.
       void explained(api).then(() => desk.offers()).then(found =>

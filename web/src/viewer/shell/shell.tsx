@@ -40,7 +40,7 @@ function Clock({clock}: {clock: Run['clock']}) {
 }
 
 // A report has a second run where it was written with one.
-export const hasCompare = (run: Run): boolean => run.file?.compare ?? true;
+export const hasCompare = (run: Run): boolean => !run.file || run.other !== undefined;
 export const hasFlame = (run: Run): boolean => run.calls ?? false;
 export const hasPipeline = (run: Run): boolean => run.lanes.some(lane => lane.type === 'cells');
 
@@ -66,7 +66,10 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   const missed = new Set<string>(); // what of the address leads nowhere
   const dark = matchMedia('(prefers-color-scheme: dark)');
   // Before a run is whole there is a timeline of it, and no findings.
-  const shown = PAGES.filter(id =>
+  // Two runs open on what differs between them.
+  const order: readonly PageId[] = run.other === undefined ? PAGES
+    : ['compare', ...PAGES.filter(id => id !== 'compare')];
+  const shown = order.filter(id =>
     run.whole
       ? (id !== 'pipeline' || hasPipeline(run)) && (id !== 'compare' || hasCompare(run)) &&
         (id !== 'flame' || hasFlame(run)) : id === 'timeline'
@@ -118,7 +121,9 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   // The first page keeps an address without anything, until it is left.
   function follow(): void {
     written = location.hash;
-    const route = routeOf(location.hash), id = shown.includes(route.page) ? route.page : shown[0]!;
+    const route = routeOf(location.hash);
+    if (location.hash.length <= 1) route.page = shown[0]!;
+    const id = shown.includes(route.page) ? route.page : shown[0]!;
     if (current === id && location.hash === addressNow()) return;
     found();
     if (route.unknown !== undefined) shell.lost(`#/${route.unknown}`);
@@ -205,7 +210,6 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
   }
   function draw(): void {
     const facts = [
-      run.title,
       run.ranks.length === 1 ? t('ranks.one') : t('ranks', run.ranks.length),
       run.steps.length > 0 && (run.steps.length === 1 ? t('steps.one') : t('steps', run.steps.length)),
       run.slices === 1 ? t('head.slices.one') : t('head.slices', short(run.slices)),
@@ -214,7 +218,13 @@ export function startShell(api: Api, run: Run, root: HTMLElement, firstTheme: Th
       <header class="top">
         {startOf() ? <a class="logo" href={startOf()!} title={t('start.back')}>Stageline</a>
           : <span class="logo">Stageline</span>}
-        <span class="run" title={run.paths.join('\n')}>{facts.join(' · ')}</span>
+        <span class="run" title={run.paths.join('\n')}>
+          {run.other === undefined ? run.title : (
+            <>
+              <b>A</b> {run.title} ⇄ <b>B</b> {run.other}
+            </>
+          )} · {facts.join(' · ')}
+        </span>
         <nav class={armed ? 'pages armed' : 'pages'} aria-label={t('pages')}>
           {shown.map(id => (
             <a

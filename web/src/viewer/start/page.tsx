@@ -9,8 +9,9 @@ import {failure} from '../answers/working';
 import {commandLine} from '../shell/command';
 import type {Theme} from '../shell/page';
 import {remember} from '../shell/remember';
-import {ask, askLong, droppedFiles, send, type Entry, type Folder, type Look, type Opened, type Pairs} from './ask';
-import {forgetRecent, recent} from './recent';
+import {forgetRecent, recent} from '../shell/recent';
+import {ask, askLong, droppedFiles, send, type Entry, type Folder, type Look, type Opened,
+  type Pairs} from '../shell/shelf';
 import {TrendView, type Trend} from './trend';
 
 const MOST_LOOKED = 80; // entries of a folder whose format is asked for

@@ -3,7 +3,7 @@ import type {Both} from '../../data/report';
 import {duration, percent} from '../../format';
 import {currentLang, t} from '../../i18n/i18n';
 import {said, type Diff} from '../answers/diff';
-import type {Pairs} from './ask';
+import type {Pairs} from '../shell/shelf';
 
 export interface TrendRun {
   title: string;

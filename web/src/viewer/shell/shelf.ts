@@ -1,8 +1,9 @@
-// The start page's requests to a server without a run (src/server/page/run_shelf.h), and the files that it sends when a
-// user drops them.
+// Requests to a server that opens runs (src/server/page/run_shelf.h): of the start page, and of a run that it opened, to
+// which another one is added. Also the files that a user drops.
 import type {Both} from '../../data/report';
 import {addSentences} from '../../i18n/i18n';
-import {ApiError} from '../shell/api';
+import {ApiError, type Run} from './api';
+import {startOf} from './source';
 
 export interface Entry {
   name: string;
@@ -28,8 +29,9 @@ export interface Opened {
 }
 export type Pairs = [name: string, value: string][];
 
-const base = new URL('.', location.href).pathname; // "/", or "/TOKEN/" as the server printed it
-const address = (path: string, pairs: Pairs): string => `${base}api/${path}?${new URLSearchParams(pairs)}`;
+// "/", or "/TOKEN/" as the server printed it; runs lie two folders below.
+const base = (): string => new URL(startOf() === null ? '.' : '../../', location.href).pathname;
+const address = (path: string, pairs: Pairs): string => `${base()}api/${path}?${new URLSearchParams(pairs)}`;
 
 async function taken<T>(answer: Response): Promise<T> {
   const said = await answer.json().catch(() => ({})) as T & {error?: string; hint?: string; sentences?: Both[]};
@@ -95,4 +97,15 @@ export async function send(files: readonly Named[], said: (done: number) => void
     drop = (await taken<{drop: number}>(answer)).drop;
   }
   return drop;
+}
+
+// Whether another run can be added to this one: its server opens runs, and its files can be named.
+export const canAdd = (run: Run): boolean => startOf() !== null && (run.places?.length ?? 0) > 0;
+// Opens the run again with a second one, on the page that compares the two. `second` names the second one's paths, or
+// files that were sent.
+export async function addRun(run: Run, second: {places?: string[]; drop?: number}): Promise<void> {
+  const {places = [], drop} = second, pairs: Pairs = run.places!.map(place => ['path', place]);
+  for (const place of places) pairs.push(['compare', place]);
+  if (drop !== undefined) pairs.push(['compare_drop', String(drop)]);
+  location.href = base() + (await ask<Opened>('open', pairs)).run + location.search;
 }

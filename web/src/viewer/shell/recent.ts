@@ -1,5 +1,5 @@
 // The runs that this browser has seen, the last one first. There is no other list of them.
-import {remember} from '../shell/remember';
+import {remember} from './remember';
 
 export interface Recent {
   title: string;
