@@ -12,8 +12,8 @@ namespace stageline {
 
 // Makes an error of the sentence called `name`, which must outlive it. A name "refused.REASON…" says why a run cannot
 // answer (mcp/reasons.h).
-inline Error said_error(ErrorCode code, std::string_view name, const Args& args = {}, Where where = {},
-                        std::string hint = {}) {
+inline Error worded_error(ErrorCode code, std::string_view name, const Args& args = {}, Where where = {},
+                          std::string hint = {}) {
   Text what = words(name, args);
   return {code, std::move(what.en), std::move(where), std::move(hint), std::move(what.zh), name};
 }

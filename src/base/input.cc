@@ -138,7 +138,7 @@ struct Input::Impl {
 
   Result<size_t> read_descriptor(char* out, size_t capacity) {
     if (progress && progress->cancelled())
-      return said_error(ErrorCode::kUnavailable, "refused.cancelled.reading", {}, {path, 0, raw_offset});
+      return worded_error(ErrorCode::kUnavailable, "refused.cancelled.reading", {}, {path, 0, raw_offset});
     if (remote) {
       Result<size_t> got = remote->read(out, capacity);
       if (!got) return got;
@@ -309,8 +309,8 @@ Result<size_t> Input::read(char* out, size_t capacity) {
                       is_too_thin(impl_->path, text);
     if (thin || is_memory_full(static_cast<int64_t>(*got)))
       impl_->damage =
-          said_error(ErrorCode::kLimit, thin ? "damage.thin_text" : "damage.memory_full",
-                     Args().set("read", human_bytes(static_cast<double>(text))), {impl_->path, 0, impl_->raw_offset});
+          worded_error(ErrorCode::kLimit, thin ? "damage.thin_text" : "damage.memory_full",
+                       Args().set("read", human_bytes(static_cast<double>(text))), {impl_->path, 0, impl_->raw_offset});
   }
   if (!got) note_input_failure(impl_->path, got.error().what);
   return got;

@@ -19,7 +19,9 @@ std::string real_path(const std::string& path) {
   return found;
 }
 
-Error not_allowed(std::string_view name, const Args& args = {}) { return said_error(ErrorCode::kNotFound, name, args); }
+Error not_allowed(std::string_view name, const Args& args = {}) {
+  return worded_error(ErrorCode::kNotFound, name, args);
+}
 
 }  // namespace
 

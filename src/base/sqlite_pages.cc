@@ -144,7 +144,7 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
   }
   self->columns_ = std::move(columns);
   self->values_.resize(self->columns_.size());
-  self->said_.resize(self->columns_.size());
+  self->printed_.resize(self->columns_.size());
   const uint8_t* const first = self->page(root);
   if (!first) return nullptr;
   const uint8_t kind = first[root == 1 ? kHeaderBytes : 0];
@@ -334,12 +334,12 @@ std::string_view SqlitePages::text(int column) const {
   const Value& value = values_[c];
   if (value.type >= kFirstBlob) return bytes_of_text(value.type, value.bytes);
   switch (type(column)) {
-    case SQLITE_INTEGER: said_[c] = std::to_string(integer(column)); return said_[c];
+    case SQLITE_INTEGER: printed_[c] = std::to_string(integer(column)); return printed_[c];
     case SQLITE_FLOAT: {
       char* const printed = sqlite3_mprintf("%!.15g", real(column));  // as SQLite itself casts it
-      said_[c] = printed ? printed : "";
+      printed_[c] = printed ? printed : "";
       sqlite3_free(printed);
-      return said_[c];
+      return printed_[c];
     }
     default: return {};
   }

@@ -94,7 +94,7 @@ class SqlitePages {
   std::vector<uint8_t> window_;  // pages from window_first_ on
   uint32_t window_first_ = 0, window_pages_ = 0, ahead_ = 1;
   std::vector<uint8_t> payload_, overflow_page_;  // for a row that is longer than its page
-  mutable std::vector<std::string> said_;         // numbers as text, one for each column
+  mutable std::vector<std::string> printed_;      // numbers as text, one for each column
   bool is_damaged_ = false;
 };
 

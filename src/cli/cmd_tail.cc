@@ -33,16 +33,17 @@ class Tail {
   bool look() {
     // At the first look, only the last few of the earlier steps are printed; later, all new ones.
     const size_t wanted = stated_any_ ? 1 : rows_ == SIZE_MAX ? INT32_MAX : rows_;
-    const Look now = steps_.look(stated_any_ ? said_ : INT32_MIN, steps_.waited() && !stated_any_ ? INT32_MAX : wanted);
+    const Look now =
+        steps_.look(stated_any_ ? printed_ : INT32_MIN, steps_.waited() && !stated_any_ ? INT32_MAX : wanted);
     if (now.state == Look::State::kWaiting) return wait_for(now.why);
     if (now.state == Look::State::kGathering) return false;
     std::vector<const RunningStep*> over;
     for (const RunningStep& step : now.steps)
-      if (step.step > said_) over.push_back(&step);
+      if (step.step > printed_) over.push_back(&step);
     // When we had to wait for the recording to begin, no step was before us, however many were over at the first look.
     const size_t first = stated_any_ || steps_.waited() || over.size() <= rows_ ? 0 : over.size() - rows_;
     for (size_t i = first; i < over.size(); ++i) print(*over[i]);
-    if (!over.empty()) said_ = over.back()->step;
+    if (!over.empty()) printed_ = over.back()->step;
     stated_any_ |= !over.empty();
     std::fflush(stdout);
     if (now.state == Look::State::kSilent) note(terminal_, say(words("tail.silent")));
@@ -106,7 +107,7 @@ class Tail {
   bool json_;
   size_t rows_;
   NewestSteps steps_;
-  int32_t said_ = INT32_MIN;
+  int32_t printed_ = INT32_MIN;
   bool stated_any_ = false, stated_header_ = false, waited_ = false;
 };
 

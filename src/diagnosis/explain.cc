@@ -46,7 +46,7 @@ void say_coverage(const RunCoverage& coverage, Explanation& e) {
   if (!coverage.not_analysable()) return;
   const Text why = coverage.why_not_analysed();
   e.why_not = why.en;
-  set_explanation_note(e, words("explain.untold", Args().set("why", why)));
+  set_explanation_note(e, words("explain.not_analysed", Args().set("why", why)));
 }
 
 // Offers the best other schedule and the best other number of micro-batches, each by itself, priced by what-if's
@@ -286,7 +286,7 @@ Explanation explain(const Run& run, bool with_offers) {
   if (!cells && !has_steps && trace.slice_count() > 0 && nothing_known && e.headline.parts.empty()) {
     const Text why = words("explain.unread", Args().set("names", longest_names(trace)));
     e.why_not = why.en;
-    set_explanation_note(e, words("explain.untold", Args().set("why", why)));
+    set_explanation_note(e, words("explain.not_analysed", Args().set("why", why)));
   }
   say_culprit(cells, trace.diagnostics.count("kineto.truncated") > 0, e);
   if (e.run.empty() && !e.headline.sizes.empty()) {  // no line above says the sizes
@@ -320,7 +320,7 @@ Findings explained_findings(const Explanation& e) {
     none.detail = e.doubt;
   }
   if (!e.why_not.empty()) {
-    none.title = words("explain.untold.title");
+    none.title = words("explain.not_analysed.title");
     none.detail = e.note;
   }
   findings.list.push_back(std::move(none));

@@ -93,7 +93,7 @@ std::string finding_command(const Finding& f, const std::vector<std::string>& pa
 }
 
 Text closing_words(const Explanation& e) {
-  if (!e.why_not.empty()) return words(e.unpriced ? "closing.unpriced" : "closing.untold");
+  if (!e.why_not.empty()) return words(e.unpriced ? "closing.unpriced" : "closing.not_analysed");
   if (!e.headline.closing.empty()) return e.headline.closing;
   const bool any = !e.findings.empty();
   Args args;

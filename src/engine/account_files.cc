@@ -333,8 +333,8 @@ std::optional<Error> damage_of(const Source& source) {
     if (flaw == "damage.not_json" &&
         (foreign_format(source.head(i), file.path) || unknown_content(source.head(i), file.path)))
       continue;
-    return said_error(ErrorCode::kBadInput, flaw, {}, {file.path},
-                      "copy or export it once more, whole; the original may be intact");
+    return worded_error(ErrorCode::kBadInput, flaw, {}, {file.path},
+                        "copy or export it once more, whole; the original may be intact");
   }
   return {};
 }

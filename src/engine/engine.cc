@@ -98,7 +98,7 @@ Result<Trace> open_trace(const std::vector<std::string>& paths, const OpenOption
   Result<Trace> trace = (*reader)->read(*source, read_options);
   // A reader keeps the part of a file that it could read. After a cancellation there is no use for that.
   if (options.progress && options.progress->cancelled())
-    return said_error(ErrorCode::kUnavailable, "refused.cancelled.reading", {}, {paths.empty() ? "" : paths[0]});
+    return worded_error(ErrorCode::kUnavailable, "refused.cancelled.reading", {}, {paths.empty() ? "" : paths[0]});
   if (!trace) return with_names(std::move(trace).error(), *source);
   trace->diagnostics.merge(choice);
   if (!options.devices.empty() && !(*reader)->takes_devices)

@@ -8,7 +8,7 @@ Result<MeanStep> mean_step_of(const Explanation& said, const std::string& path) 
   for (const MeanStep& step :
        {MeanStep{said.steps, said.step_ns}, MeanStep{said.headline.steps, said.headline.step_ns}})
     if (step.steps > 0 && step.ns > 0) return step;
-  return said_error(ErrorCode::kUnavailable, "refused.no_steps", {}, {path});
+  return worded_error(ErrorCode::kUnavailable, "refused.no_steps", {}, {path});
 }
 
 }  // namespace stageline

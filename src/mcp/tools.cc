@@ -101,7 +101,7 @@ Tools::Answer Tools::call(std::string_view name, const Value& arguments, Progres
   progress_ = progress;
   png_.clear();
   const GiveUpScope given_up([progress] { return progress && progress->cancelled(); });
-  Result<std::string> made = said_error(ErrorCode::kUnavailable, "refused.cancelled.question");
+  Result<std::string> made = worded_error(ErrorCode::kUnavailable, "refused.cancelled.question");
   try {
     made = checked ? (this->*call->second)(arguments) : Result<std::string>(checked.error());
   } catch (const GivenUp&) {

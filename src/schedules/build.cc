@@ -51,8 +51,8 @@ double classic_bubble_ns(const ScheduleSizes& sizes, const UnitCosts& costs) {
 }
 
 Error sizes_error(const char* name, const Text& needs, int32_t found) {
-  return said_error(ErrorCode::kUsage, "order.needs",
-                    Args().set("schedule", std::string(name)).set("needs", needs).set("found", int64_t{found}));
+  return worded_error(ErrorCode::kUsage, "order.needs",
+                      Args().set("schedule", std::string(name)).set("needs", needs).set("found", int64_t{found}));
 }
 
 }  // namespace stageline

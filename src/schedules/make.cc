@@ -54,7 +54,7 @@ Result<Schedule> make_schedule(std::string_view name, const ScheduleSizes& sizes
     if (cost < 1 || cost > kMaxPlanCost) return plan_error();
   if (sizes.plan.latency < 0 || sizes.plan.latency > kMaxPlanCost) return plan_error();
   if (int64_t{sizes.stages} * sizes.micro_batches * sizes.chunks > (int64_t{1} << 23))
-    return said_error(ErrorCode::kLimit, "order.too_large", {}, {}, "ask for fewer stages, micro-batches or chunks");
+    return worded_error(ErrorCode::kLimit, "order.too_large", {}, {}, "ask for fewer stages, micro-batches or chunks");
   return def->make(sizes);
 }
 

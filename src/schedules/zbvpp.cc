@@ -227,7 +227,7 @@ Result<Schedule> make(const ScheduleSizes& sizes) {
       }
       if (plan && (!best || plan->worst < best->worst)) best = std::move(plan);
     }
-  if (!best) return said_error(ErrorCode::kUsage, "order.no_plan", {}, {}, "choose other sizes, or zb-v");
+  if (!best) return worded_error(ErrorCode::kUsage, "order.no_plan", {}, {}, "choose other sizes, or zb-v");
   Schedule schedule{"zbvpp", sizes, ChunkLayout::kV};
   planner.plan(best->fill_before_f, best->fill_before_i, best->allowance, &schedule.ranks);
   return schedule;

@@ -123,7 +123,7 @@ struct Session::Watch {
         return make_error(ErrorCode::kLimit,
                           "the query needs more memory than " + std::to_string(limits.max_memory >> 20) + " MiB",
                           "narrow it by rank, step or time");
-      default: return said_error(ErrorCode::kUnavailable, "refused.cancelled.query");
+      default: return worded_error(ErrorCode::kUnavailable, "refused.cancelled.query");
     }
   }
 };

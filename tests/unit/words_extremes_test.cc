@@ -221,27 +221,27 @@ bool is_title(const std::string& name) { return name.ends_with(".title"); }
 
 // Where one is impossible, or where the number does not count what follows.
 const std::set<std::string, std::less<>> kNeverOne = {
-    "coverage.places",            // a part of several stages
-    "coverage.part",              // a pipeline has several stages
-    "what_if.divided",            // of all layers
-    "fix.balance.assumes",        // layers that can move
-    "fix.lone_worker.assumes",    // "8, 8, 7, 7"
-    "fix.schedule.name",          // set only where chunks are several
-    "schedule.ways.chunks",       // as above
-    "diff.run.sizes",             // set only where replicas are several
-    "diff.run.chunks",            // as above
-    "pipelines",                  // several
-    "pipelines.odd",              // several
-    "pipelines.replicas",         // several
-    "replicas.last.varies",       // of several steps
-    "finding.uneven.detail",      // a longest and a shortest step
-    "finding.late_start.detail",  // set only where stages are several
-    "profile.link.detail",        // "other NVLink links"
-    "profile.exposed.absent",     // a group of several
-    "profile.loss.short.detail",  // many kernels
-    "coverage.untold.stages",     // more than there may be
-    "notes.line",                 // a count is set only where it is several
-    "allocator.oom.times",        // as above
+    "coverage.places",               // a part of several stages
+    "coverage.part",                 // a pipeline has several stages
+    "what_if.divided",               // of all layers
+    "fix.balance.assumes",           // layers that can move
+    "fix.lone_worker.assumes",       // "8, 8, 7, 7"
+    "fix.schedule.name",             // set only where chunks are several
+    "schedule.ways.chunks",          // as above
+    "diff.run.sizes",                // set only where replicas are several
+    "diff.run.chunks",               // as above
+    "pipelines",                     // several
+    "pipelines.odd",                 // several
+    "pipelines.replicas",            // several
+    "replicas.last.varies",          // of several steps
+    "finding.uneven.detail",         // a longest and a shortest step
+    "finding.late_start.detail",     // set only where stages are several
+    "profile.link.detail",           // "other NVLink links"
+    "profile.exposed.absent",        // a group of several
+    "profile.loss.short.detail",     // many kernels
+    "coverage.not_analysed.stages",  // more than there may be
+    "notes.line",                    // a count is set only where it is several
+    "allocator.oom.times",           // as above
     // Work that repeats, ranks of which some are missing, replicas that are several:
     "problem.reader.steps_missing", "problem.reader.steps_numbered", "problem.kineto.missing_ranks",
     "layout.inferred.replicas",

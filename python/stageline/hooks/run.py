@@ -14,13 +14,13 @@ IN_STEP, RECORDING, PLAIN = 0, 1, 2
 # stage: what the jobs of this rank must say; None where the recording says it.
 state = {'tried': False, 'step': -1, 'depth': 0, 'training': False, 'stage': None}
 when_step_begins = []  # each is called with whether the step trains, once it has its number
-_said = set()
+_reported = set()
 
 
 def complain(where, error):
     """Once per place."""
-    if where not in _said:
-        _said.add(where)
+    if where not in _reported:
+        _reported.add(where)
         print(f'stageline: {where} is not recorded: {type(error).__name__}: {error}', file=sys.stderr)
 
 

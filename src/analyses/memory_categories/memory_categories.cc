@@ -137,8 +137,8 @@ Result<AnalysisResult> run_memory_categories(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = Answerer(*torch, torch->parts[k], *max).answer(); });
   if (std::ranges::all_of(ranks, [](const RankAnswer& a) { return a.devices.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return said_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
-                      "torch.profiler writes them with profile_memory=True");
+    return worded_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
+                        "torch.profiler writes them with profile_memory=True");
   }
   Table peaks(declared_table("memory-categories/memory-category-peaks"));
   Table alive(declared_table("memory-categories/memory-at-peak"));

@@ -71,8 +71,8 @@ Result<AnalysisResult> run_pipeline_summary(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const PipelineSums& sums = sums_of(input.run());
   if (sums.ranks.empty())
-    return said_error(ErrorCode::kBadInput, "refused.no_pipeline_cells.summary", {}, {},
-                      "stageline info says what was read");
+    return worded_error(ErrorCode::kBadInput, "refused.no_pipeline_cells.summary", {}, {},
+                        "stageline info says what was read");
   AnalysisResult result;
   result.tables.push_back(ranks_pipeline_summary_table(trace, sums));
   result.tables.push_back(stages_table(trace));

@@ -111,7 +111,7 @@ Result<AnalysisResult> run_rank_map(const AnalysisInput& input) {
   RankMap map = rank_map(trace, {});
   complete(trace, map);
   if (map.how.empty())
-    return said_error(
+    return worded_error(
         ErrorCode::kNotFound, "rank_map.unknown", {}, {},
         "stageline_mstx.describe(prof, tp=…, pp=…, dp=…) writes it while recording; docs/howto/ascend.md");
   std::vector<Work> work(trace.parts.size());

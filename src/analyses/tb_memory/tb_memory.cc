@@ -84,8 +84,8 @@ Result<AnalysisResult> run_tb_memory(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = memory_answer(*torch, torch->parts[k]); });
   if (std::ranges::all_of(ranks, [](const MemoryAnswer& a) { return a.history.by_time.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return said_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
-                      "torch.profiler writes them with profile_memory=True");
+    return worded_error(ErrorCode::kNotFound, "refused.not_recorded:memory", {}, {},
+                        "torch.profiler writes them with profile_memory=True");
   }
   AnalysisResult result;
   result.tables.push_back(peaks_table(ranks));

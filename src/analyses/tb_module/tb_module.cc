@@ -91,8 +91,8 @@ Result<AnalysisResult> run_tb_module(const AnalysisInput& input) {
   parallel_for(ranks.size(), [&](size_t k) { ranks[k] = module_answer(*torch, torch->parts[k]); });
   if (std::ranges::all_of(ranks, [](const ModuleAnswer& a) { return a.nodes.empty(); })) {
     if (input.for_report) return AnalysisResult{};  // nothing was asked: no flaw
-    return said_error(ErrorCode::kNotFound, "refused.not_recorded:modules", {}, {},
-                      "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)");
+    return worded_error(ErrorCode::kNotFound, "refused.not_recorded:modules", {}, {},
+                        "torch.profiler records them with with_stack=True (or with_modules=True for TorchScript only)");
   }
   AnalysisResult result;
   result.tables.push_back(tree_table(ranks));

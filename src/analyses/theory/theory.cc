@@ -135,8 +135,8 @@ Result<AnalysisResult> run_theory(const AnalysisInput& input) {
   if (!theory.theory.known()) {
     const Args why = Args().set("why", theory.theory.why_not);
     if (rank_phases(trace).empty())
-      return said_error(ErrorCode::kBadInput, "refused.no_schedule.theory", why, {},
-                        "stageline analyze schedule shows what was compared");
+      return worded_error(ErrorCode::kBadInput, "refused.no_schedule.theory", why, {},
+                          "stageline analyze schedule shows what was compared");
     result.notes.add(problem::theory_none, why);
   }
   if (theory.theory.by_rank) result.notes.add(problem::theory_by_rank);

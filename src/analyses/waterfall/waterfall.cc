@@ -180,8 +180,8 @@ Result<AnalysisResult> run_waterfall(const AnalysisInput& input) {
   const Trace& trace = *input.trace;
   const Waterfall& w = waterfall_of(input.run());
   if (!w.known())
-    return said_error(ErrorCode::kBadInput, "refused.no_schedule.waterfall", Args().set("why", w.why_not), {},
-                      "stageline analyze pipeline-summary shows busy time and bubbles");
+    return worded_error(ErrorCode::kBadInput, "refused.no_schedule.waterfall", Args().set("why", w.why_not), {},
+                        "stageline analyze pipeline-summary shows busy time and bubbles");
   AnalysisResult result;
   add_notes(w, result.notes);
   coverage_of(input.run()).note("waterfall", result.notes);

@@ -34,7 +34,7 @@ double shortest_kind_ns(const StepGraph& graph) {
 
 // Whether ranks are missing, and what is left shows when steps begin and end: the first stage, in which they begin, and
 // most of the others.
-bool most_was_read(const RunCoverage& coverage, const StepGraph& graph) {
+bool is_mostly_read(const RunCoverage& coverage, const StepGraph& graph) {
   std::set<std::pair<int32_t, int32_t>> read;  // replica, stage
   bool first = false;
   for (uint32_t op = 0; op < graph.size(); ++op)
@@ -45,7 +45,7 @@ bool most_was_read(const RunCoverage& coverage, const StepGraph& graph) {
 
 // Where only a small part of the run was read, the trace does not show what the rest did between steps.
 bool knows_periods(const RunCoverage& coverage, const StepGraph& graph) {
-  return ((coverage.whole() && !coverage.by_warm_up()) || most_was_read(coverage, graph)) &&
+  return ((coverage.whole() && !coverage.by_warm_up()) || is_mostly_read(coverage, graph)) &&
          std::any_of(graph.kind.begin(), graph.kind.end(), [](CellKind kind) { return is_backward(kind); });
 }
 

@@ -117,7 +117,7 @@ Result<OrderPlan> compile_order(std::string_view name, const ScheduleSizes& size
   // micro-batch.
   const double min = 2.0 * sizes.stages * sizes.micro_batches * (name == "dualpipe" ? 1 : sizes.chunks);
   if (min > kMaxPlanCells)
-    return said_error(
+    return worded_error(
         ErrorCode::kLimit, "order.too_many_cells",
         Args().set("schedule", std::string(name)).set("cells", fixed(min, 0)).set("max", int64_t{kMaxPlanCells}), {},
         "ask for fewer micro-batches or chunks");

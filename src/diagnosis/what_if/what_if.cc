@@ -251,8 +251,8 @@ Price WhatIf::price_of(const std::vector<double>& before, const std::vector<doub
 // Returns the order that a scenario asks for; the present schedule's if the scenario names none.
 Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
   if (!order_.known())
-    return said_error(ErrorCode::kUnavailable, "refused.no_schedule.order", Args().set("why", order_.why_not()), {},
-                      "stageline analyze schedule shows what was compared");
+    return worded_error(ErrorCode::kUnavailable, "refused.no_schedule.order", Args().set("why", order_.why_not()), {},
+                        "stageline analyze schedule shows what was compared");
   const ScheduleCandidate& best = order_.recognition().best();
   const std::string name = changes.schedule.empty() ? best.name : changes.schedule;
   ScheduleSizes sizes = best.sizes;
@@ -264,7 +264,7 @@ Result<OrderPlan> WhatIf::plan_of(const Changes& changes) const {
     sizes.chunks = changes.chunks > 0 ? changes.chunks : name == best.name ? sizes.chunks : def->default_chunks;
     sizes.group = changes.group;
     if ((name == "dualpipe") != (best.name == "dualpipe"))
-      return said_error(ErrorCode::kUnavailable, "order.dualpipe", {}, {}, "dualpipe-v holds them once");
+      return worded_error(ErrorCode::kUnavailable, "order.dualpipe", {}, {}, "dualpipe-v holds them once");
   }
   return compile_order(name, sizes);
 }

@@ -37,8 +37,8 @@ bool can_be(const RangeRow& found, const ExpectedRow& expected, bool offset, int
 
 // Facts of a run that limit the schedules that it may have followed, by their chunks, kinds and number of forwards per
 // step. `forwards` is the number of forwards of one rank in a step, `largest` the largest micro-batch number of any row
-// (kUnknown when none has one). `named` is the schedule that metadata name; it comes first. `chunks_said` is the number
-// of chunks that messages give, 0 when unknown.
+// (kUnknown when none has one). `named` is the schedule that metadata name; it comes first. `chunks_known` is the
+// number of chunks that messages give, 0 when unknown.
 struct HypothesisFacts {
   int32_t stages = 0;
   int32_t forwards = 0;

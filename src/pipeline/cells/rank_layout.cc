@@ -205,11 +205,11 @@ std::vector<RankGroup> groups_of_metadata(const Part& part) {
   return out;
 }
 
-std::optional<SaidSizes> stated_sizes(const Trace& trace) {
+std::optional<StatedSizes> stated_sizes(const Trace& trace) {
   for (const Part& part : trace.parts) {
     const std::string_view args = meta_json(part, "distributed_args");
     if (args.empty()) continue;
-    SaidSizes out;
+    StatedSizes out;
     const auto take = [&](const char* name, int32_t& size) {
       const auto said = json_integer(json_member(args, name));
       if (said && *said >= 1 && *said <= kMaxStageNumber) size = static_cast<int32_t>(*said);
@@ -234,7 +234,7 @@ std::optional<SaidSizes> stated_sizes(const Trace& trace) {
 }
 
 RankLayout layout_from_sizes(const Trace& trace) {
-  const std::optional<SaidSizes> sizes = stated_sizes(trace);
+  const std::optional<StatedSizes> sizes = stated_sizes(trace);
   if (!sizes) return empty_layout(trace);
   RankLayoutOptions options{sizes->pp, sizes->tp, sizes->dp, {}, sizes->cp, sizes->ep};
   RankLayout out = layout_from_options(trace, options);
@@ -254,7 +254,7 @@ RankLayout layout_from_groups(const Trace& trace) {
     if (const auto reported = reported_by.find(trace.parts[p].rank);
         own[p].pipeline.empty() && reported != reported_by.end())
       own[p].pipeline = own[reported->second].pipeline;
-  const std::optional<SaidSizes> sizes = stated_sizes(trace);
+  const std::optional<StatedSizes> sizes = stated_sizes(trace);
   size_t stages = 0;
   for (const OwnGroups& groups : own) {
     if (groups.pipeline.size() < 2 || (stages > 0 && stages != groups.pipeline.size())) return empty_layout(trace);

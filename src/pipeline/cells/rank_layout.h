@@ -26,14 +26,14 @@ RankLayout layout_from_options(const Trace& trace, const RankLayoutOptions& opti
 RankLayout layout_from_groups(const Trace& trace);
 
 // The sizes that a job states about itself (Ascend's distributed_args); 1 where it leaves one out.
-struct SaidSizes {
+struct StatedSizes {
   int32_t tp = 1, cp = 1, ep = 1, dp = 1, pp = 1;
   int64_t world = 0;  // number of ranks of the job
 };
 // Returns the sizes of the first rank that states them; nullopt where none does, or where they do not multiply to
 // `world` ranks.
-std::optional<SaidSizes> stated_sizes(const Trace& trace);
-// Uses said_sizes() and Megatron's order.
+std::optional<StatedSizes> stated_sizes(const Trace& trace);
+// Uses stated_sizes() and Megatron's order.
 RankLayout layout_from_sizes(const Trace& trace);
 // Uses the senders and receivers of messages: ranks that messages connect are a pipeline in the order of their numbers.
 // Only neighbours (and the two ends, in interleaved pipelines) may send to each other.

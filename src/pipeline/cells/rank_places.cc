@@ -85,7 +85,7 @@ Text contradiction(const Trace& trace, const RankLayoutOptions& options, const R
 RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
   RankMap map;
   map.places.resize(trace.parts.size());
-  const std::optional<SaidSizes> sizes = stated_sizes(trace);
+  const std::optional<StatedSizes> sizes = stated_sizes(trace);
   if (sizes) {
     map.tp = sizes->tp, map.cp = sizes->cp, map.ep = sizes->ep, map.dp = sizes->dp, map.pp = sizes->pp;
     map.world = sizes->world;

@@ -495,16 +495,16 @@ void RunCoverage::find_holes() {
 
 Text RunCoverage::why_not_analysed() const {
   if (overlong())
-    return words("coverage.untold.stages",
+    return words("coverage.not_analysed.stages",
                  Args().set("stages", grouped(stages_)).set("most", grouped(kMaxPipelineStages)));
-  if (repeats()) return words("coverage.untold.repeats");
-  if (unnumbered()) return words("coverage.untold.numbers");
+  if (repeats()) return words("coverage.not_analysed.repeats");
+  if (unnumbered()) return words("coverage.not_analysed.numbers");
   if (!not_analysable()) return {};
   const bool missing = holes_ > kMaxHoles * lists_cells_;
   Args args;
   args.set("missing", text_of(holes_)).set("untimed", text_of(untimed_));
   args.set("all", text_of(missing ? lists_cells_ : timed_ + untimed_));
-  return words(missing ? "coverage.untold.missing" : "coverage.untold.untimed", args);
+  return words(missing ? "coverage.not_analysed.missing" : "coverage.not_analysed.untimed", args);
 }
 
 }  // namespace stageline

@@ -72,8 +72,8 @@ std::optional<StepGraph> graph_of_operations(const Trace& trace, Diagnostics& no
 
 Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums, Diagnostics& notes, LaunchRule rule) {
   if (!trace.comparable())
-    return said_error(ErrorCode::kBadInput, "refused.clocks_not_comparable", {}, {},
-                      "--align auto puts the ranks on one clock, where messages or gaps tell it");
+    return worded_error(ErrorCode::kBadInput, "refused.clocks_not_comparable", {}, {},
+                        "--align auto puts the ranks on one clock, where messages or gaps tell it");
   Diagnostics of_operations, of_cells;
   double min_miss = std::numeric_limits<double>::infinity();
   const auto fits = [&](const StepGraph& graph) {
@@ -94,12 +94,12 @@ Result<StepGraph> build_step_graph(const Trace& trace, const PipelineSums& sums,
     }
   }
   if (std::isinf(min_miss))
-    return said_error(
+    return worded_error(
         ErrorCode::kBadInput, "refused.no_numbered_steps", {},
         trace.parts.empty() ? Where{} : Where{trace.parts.front().source},
         "work counts when it has a step: a column, or a range around it; stageline info shows what was read");
-  return said_error(ErrorCode::kBadInput, "refused.replay_misses_run", Args().set("miss", percent(min_miss)), {},
-                    "stageline info shows what is odd about the recording");
+  return worded_error(ErrorCode::kBadInput, "refused.replay_misses_run", Args().set("miss", percent(min_miss)), {},
+                      "stageline info shows what is odd about the recording");
 }
 
 StepGraph graph_without_waits(const Trace& trace) {

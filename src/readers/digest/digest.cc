@@ -56,7 +56,7 @@ File read_file(const SourceFile& source, MemoryLeft& memory, Progress* progress)
   if (!bytes) {
     file.error = std::move(bytes).error();
     if (file.error->code == ErrorCode::kLimit)
-      file.error = said_error(ErrorCode::kBadInput, "digest.length", {}, {path});
+      file.error = worded_error(ErrorCode::kBadInput, "digest.length", {}, {path});
     return file;
   }
   Result<Digest> digest = parse(*bytes, path);

@@ -78,7 +78,7 @@ uint64_t announced_bytes(std::string_view first) {
 }
 
 Result<Digest> parse(std::string_view bytes, const std::string& path) {
-  const auto damaged = [&](std::string_view name) { return said_error(ErrorCode::kBadInput, name, {}, {path}); };
+  const auto damaged = [&](std::string_view name) { return worded_error(ErrorCode::kBadInput, name, {}, {path}); };
   if (!bytes.starts_with(kMagic)) return damaged("digest.foreign");
   if (bytes.size() < kFixedBytes) return damaged("digest.cut");
   if (const auto version = get<uint32_t>(bytes, 8); version > kVersion)
@@ -119,14 +119,15 @@ Result<Trace> unpack(const Digest& digest, const std::string& path, MemoryLeft& 
   const MemoryLeft::Taken room(memory, digest.body_bytes);
   if (!room) return no_room(path, digest.body_bytes);
   const std::optional<std::string> body = unzstd_bytes(digest.body, digest.body_bytes + 1);
-  if (!body || body->size() != digest.body_bytes) return said_error(ErrorCode::kBadInput, "digest.packed", {}, {path});
+  if (!body || body->size() != digest.body_bytes)
+    return worded_error(ErrorCode::kBadInput, "digest.packed", {}, {path});
   Result<Trace> trace = unpack_trace(*body, path, memory);
   if (!trace) return trace;
   const Head& head = digest.head;
   if (trace->parts[0].rank != head.rank || trace->format != head.reader ||
       static_cast<int64_t>(trace->cells.size()) != head.cells ||
       static_cast<int64_t>(trace->slice_count()) != head.slices)
-    return said_error(ErrorCode::kBadInput, "digest.contradicts", {}, {path});
+    return worded_error(ErrorCode::kBadInput, "digest.contradicts", {}, {path});
   return trace;
 }
 

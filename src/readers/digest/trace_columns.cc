@@ -361,7 +361,7 @@ std::string pack_trace(const Trace& trace) {
 }
 
 Result<Trace> unpack_trace(std::string_view body, const std::string& path, MemoryLeft& memory) {
-  const Error unsound = said_error(ErrorCode::kBadInput, "digest.columns", {}, {path});
+  const Error unsound = worded_error(ErrorCode::kBadInput, "digest.columns", {}, {path});
   ColumnReader io(body);
   if (!memory.take(io.memory_bytes())) return no_room(path, io.memory_bytes());
   Trace trace;

@@ -109,9 +109,9 @@ Result<std::string> RunShelf::allowed(const std::string& path, size_t max_entrie
     if (Result<std::string> other = path_below(options_.roots, options_.roots[k] + "/" + path, max_entries); other)
       return other;
   if (found) return found;
-  return said_error(ErrorCode::kNotFound, "shelf.not_allowed",
-                    Args().set("path", valid_utf8(path)).set("why", error_text(found.error())), {},
-                    "folders that may be read are named when the program is started: stageline view --root DIR");
+  return worded_error(ErrorCode::kNotFound, "shelf.not_allowed",
+                      Args().set("path", valid_utf8(path)).set("why", error_text(found.error())), {},
+                      "folders that may be read are named when the program is started: stageline view --root DIR");
 }
 
 // Returns the runs that the parameters with the names `path` and `drop` refer to, in their order.
@@ -158,7 +158,7 @@ Result<std::string> RunShelf::browse(const Query& query) const {
     entries.push_back({name, S_ISDIR(about.st_mode), S_ISDIR(about.st_mode) ? 0 : int64_t{about.st_size},
                        int64_t{about.st_mtim.tv_sec}});
   }
-  if (error) return said_error(ErrorCode::kNotFound, "shelf.no_folder", Args().set("path", valid_utf8(asked)));
+  if (error) return worded_error(ErrorCode::kNotFound, "shelf.no_folder", Args().set("path", valid_utf8(asked)));
   std::ranges::sort(entries, [](const Listed& a, const Listed& b) {
     return a.changed_s != b.changed_s ? a.changed_s > b.changed_s : natural_less(a.name, b.name);
   });
@@ -207,7 +207,7 @@ Result<std::string> RunShelf::open(const Query& query) {
   for (const Named& one : *other) entry.others.push_back(one.path), entry.others_shown.push_back(one.shown);
   TRY(source, scan_source(entry.paths));
   if (source->files.empty())
-    return said_error(ErrorCode::kNotFound, "shelf.no_files", Args().set("path", valid_utf8(entry.shown[0])));
+    return worded_error(ErrorCode::kNotFound, "shelf.no_files", Args().set("path", valid_utf8(entry.shown[0])));
   entry.title = title_of(entry.shown);
   if (!other->empty()) entry.other_title = title_of(entry.others_shown);
   const std::lock_guard lock(mutex_);

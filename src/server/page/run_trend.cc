@@ -54,7 +54,7 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
       json.key("why_not").begin_array().value(valid_utf8(why_not.en)).value(valid_utf8(why_not.zh)).end_array();
     json.key("diff").raw(diff).end_object();
   }
-  if (series.size() < 2) return said_error(ErrorCode::kUnavailable, "trend.no_steps");
+  if (series.size() < 2) return worded_error(ErrorCode::kUnavailable, "trend.no_steps");
   json.end_array().key("changes").begin_array();
   for (const ChangePoint& point : change_points(series))
     json.begin_object()
