@@ -55,10 +55,10 @@ S3Name s3_name(std::string_view path) {
 
 // Returns an error such as "403 AccessDenied: Access Denied", from S3's answer or any other.
 Error refusal(const std::string& path, const HttpResponse& answer, const AwsCredentials* by) {
-  const std::string code = xml_text(answer.body, "Code"), said = xml_text(answer.body, "Message");
+  const std::string code = xml_text(answer.body, "Code"), message = xml_text(answer.body, "Message");
   std::string what = "the server answers " + std::to_string(answer.status);
   if (!code.empty()) what += " " + code;
-  if (!said.empty()) what += ": " + said;
+  if (!message.empty()) what += ": " + message;
   if (answer.status == 404) return Error{ErrorCode::kNotFound, "no such file or folder: " + what, {path}, ""};
   std::string hint;
   if (by && (answer.status == 401 || answer.status == 403))

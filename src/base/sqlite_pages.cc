@@ -123,8 +123,8 @@ std::unique_ptr<SqlitePages> SqlitePages::open(const std::string& path, uint32_t
   struct stat st;
   if (self->fd_ < 0 || fstat(self->fd_, &st) != 0 || pread(self->fd_, head, sizeof head, 0) != sizeof head)
     return nullptr;
-  const uint32_t said = big(head + 16, 2);
-  self->page_bytes_ = said == 1 ? 65536 : said;
+  const uint32_t stored = big(head + 16, 2);
+  self->page_bytes_ = stored == 1 ? 65536 : stored;
   if (self->page_bytes_ < 512 || !std::has_single_bit(self->page_bytes_)) return nullptr;
   constexpr size_t kMinUsable = 480;
   self->usable_bytes_ = self->page_bytes_ - head[20];

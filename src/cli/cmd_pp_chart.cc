@@ -65,13 +65,13 @@ Result<PpChartOptions> options_of(const Arguments& a, const Terminal& terminal) 
 }
 
 void say_ranks(const Terminal& terminal, const PpChart& chart) {
-  size_t said = 0;
+  size_t printed = 0;
   for (const PpChartRank& rank : chart.ranks) {
     if (rank.error) fail(*rank.error);
     for (const std::string& remark : rank.remarks)
-      if (++said <= kMaxRemarks) note(terminal, "rank " + std::to_string(rank.rank) + ": " + remark);
+      if (++printed <= kMaxRemarks) note(terminal, "rank " + std::to_string(rank.rank) + ": " + remark);
   }
-  if (said > kMaxRemarks) note(terminal, "… and " + grouped(said - kMaxRemarks) + " more of these");
+  if (printed > kMaxRemarks) note(terminal, "… and " + grouped(printed - kMaxRemarks) + " more of these");
 }
 
 void say_total(const Terminal& terminal, const PpChart& chart, const PpChartOptions& options) {

@@ -36,8 +36,8 @@ struct Answer {
   int64_t bubble_ns = 0;  // the bubble that the published formula describes, without latency
 };
 
-// `said` gets notes on what was left out of an order that was read.
-Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& said) {
+// `remarks` gets notes on what was left out of an order that was read.
+Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& remarks) {
   if (!a.has("from-csv")) {
     if (a.has("layout")) return make_error(ErrorCode::kUsage, "--layout goes with --from-csv");
     if (a.operands.empty())
@@ -60,8 +60,8 @@ Result<Schedule> chosen_schedule(const Arguments& a, std::vector<std::string>& s
   TRY(text, read_all(path, kMaxOrderBytes));
   TRY(read, read_order(*text, path, layout));
   if (read->left_out > 0)
-    said.push_back(path + "  " + grouped(read->left_out) +
-                   " actions are messages or parameter handling and were left out");
+    remarks.push_back(path + "  " + grouped(read->left_out) +
+                      " actions are messages or parameter handling and were left out");
   return std::move(read->schedule);
 }
 
@@ -227,8 +227,8 @@ Status check_form(const Arguments& arguments, const std::string& format, const s
 
 Result<ScheduleHint> reported_schedule(const Arguments& arguments) {
   TRY(costs, costs_of(arguments, {}));
-  std::vector<std::string> said;
-  TRY(schedule, chosen_schedule(arguments, said));
+  std::vector<std::string> remarks;
+  TRY(schedule, chosen_schedule(arguments, remarks));
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);
   TRY_OK(replay_answer(a));
@@ -250,9 +250,9 @@ Result<int> run_schedule(const Arguments& arguments) {
       return std::move(exporter).error();
   TRY_OK(check_writable(output, {arguments.get("from-csv")}));
   TRY(costs, costs_of(arguments, {}));
-  std::vector<std::string> said;
-  Result<Schedule> schedule = chosen_schedule(arguments, said);
-  for (const std::string& line : said) note(*terminal, line);
+  std::vector<std::string> remarks;
+  Result<Schedule> schedule = chosen_schedule(arguments, remarks);
+  for (const std::string& line : remarks) note(*terminal, line);
   if (!schedule) return std::move(schedule).error();
   Answer a{std::move(*schedule), nullptr, *costs, {}, {}, 0};
   a.def = arguments.has("from-csv") ? nullptr : find_schedule(a.schedule.name);

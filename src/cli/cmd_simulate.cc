@@ -172,22 +172,22 @@ Result<std::vector<std::string>> simulate_to_folder(const Arguments& arguments) 
   if (ec) return Error{ErrorCode::kIo, "cannot make this folder: " + ec.message(), {folder}, ""};
   TRY(earlier, earlier_files(folder));
   TRY_OK(write_run(*run, format, databases, folder, *earlier));
-  std::vector<std::string> said;
-  said.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
-                 grouped(run->trace.cells.size()) + " cells, with truth.csv next to them");
+  std::vector<std::string> lines;
+  lines.push_back(folder + "  " + options->schedule.name + ", " + std::to_string(run->trace.parts.size()) + " ranks, " +
+                  grouped(run->trace.cells.size()) + " cells, with truth.csv next to them");
   const auto& kinds = run->trace.cells.kind;
   const auto unlogged =
       format == "paddle" && !ascend ? std::count(kinds.begin(), kinds.end(), CellKind::kCollective) : 0;
   if (unlogged > 0)
-    said.push_back("Paddle's logs hold no collectives: " + grouped(unlogged) +
-                   " of the cells are in truth.csv alone; --format ascend or csv holds them");
-  return said;
+    lines.push_back("Paddle's logs hold no collectives: " + grouped(unlogged) +
+                    " of the cells are in truth.csv alone; --format ascend or csv holds them");
+  return lines;
 }
 
 Result<int> run_simulate(const Arguments& arguments) {
   TRY(terminal, terminal_for(arguments));
-  TRY(said, simulate_to_folder(arguments));
-  for (const std::string& line : *said) note(*terminal, line);
+  TRY(lines, simulate_to_folder(arguments));
+  for (const std::string& line : *lines) note(*terminal, line);
   return kExitGood;
 }
 

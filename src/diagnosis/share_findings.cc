@@ -74,13 +74,13 @@ UsualMessage usual_message(const StepGraph& graph) {
   if (all.empty()) return {};
   double min = std::numeric_limits<double>::infinity(), max = 0;
   for (auto& [link, durations] : links) {
-    const double own = median_of(std::move(durations));
-    min = std::min(min, own), max = std::max(max, own);
+    const double median = median_of(std::move(durations));
+    min = std::min(min, median), max = std::max(max, median);
   }
   return {human_duration(median_of(std::move(all))), max <= kAlike * min};
 }
 
-// Which replica the others wait for.
+// The replica that the others wait for.
 struct LastReplica {
   int32_t dp = kUnknown;  // the replica that is last most often
   int64_t replicas = 0;
@@ -117,12 +117,12 @@ LastReplica last_replica(const StepGraph& graph) {
   return found;
 }
 
-// Whether a cause can make one replica later than the others.
+// Returns whether a cause can make one replica later than the others.
 bool is_of_a_replica(const Cause& c) {
   return c.kind->takes("replica-jitter") ||
          std::any_of(c.places.begin(), c.places.end(), [](const Place& place) { return place.replica != kUnknown; });
 }
-// Whether a cause compares links with each other.
+// Returns whether a cause compares links with each other.
 bool compares_links(const Cause& c) { return c.kind->takes("message") && c.kind->measured == Measured::kInferred; }
 
 void add_replicas(const Trace& trace, double share, const CauseList& causes, const StepGraph& graph,

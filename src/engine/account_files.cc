@@ -76,10 +76,10 @@ Where place_of(const std::string& path, const Error& error) {
 
 // Returns the names of files whose loss has already been reported.
 std::set<std::string> files_reported_lost(const Trace& trace) {
-  std::set<std::string> said;
+  std::set<std::string> reported;
   for (const Diagnostic& d : trace.diagnostics.items())
-    if (d.severity == Severity::kLoss) said.insert(d.first.file);
-  return said;
+    if (d.severity == Severity::kLoss) reported.insert(d.first.file);
+  return reported;
 }
 
 // Two ranks never record the same bytes: a copy under the wrong name counts one rank twice and loses another.
@@ -99,7 +99,7 @@ void find_identical(Trace& trace) {
 }
 
 // Adds ranks that others name, or that lack in the row of numbers, and that are not here. A reader that compared them
-// with what its format says has said so itself.
+// with what its format says has reported so itself.
 void find_missing_ranks(Trace& trace) {
   constexpr int64_t kMaxRanks = 1 << 20;  // of a number that is none
   for (const Diagnostic& d : trace.diagnostics.items())

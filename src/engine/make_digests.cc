@@ -433,11 +433,11 @@ DigestCount make_digests(const DigestPlan& plan) {
     read.diagnostics = all.losses;
     all.losses.merge(damaged_files(plan, read));
   }
-  std::set<std::string> said;
-  for (const Diagnostic& d : plan.notes.items()) said.insert(d.first.file);
-  for (const Diagnostic& d : all.losses.items()) said.insert(d.first.file);
+  std::set<std::string> reported;
+  for (const Diagnostic& d : plan.notes.items()) reported.insert(d.first.file);
+  for (const Diagnostic& d : all.losses.items()) reported.insert(d.first.file);
   for (const SourceFile& file : plan.source.files)
-    if (const std::string why = input_failure(file.path); !why.empty() && said.insert(file.path).second)
+    if (const std::string why = input_failure(file.path); !why.empty() && reported.insert(file.path).second)
       all.losses.add(problem::source_damaged, Args().set("why", why), {file.path});
   return all;
 }

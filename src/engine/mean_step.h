@@ -17,6 +17,6 @@ struct MeanStep {
 
 // The step of explain's account, else that of the headline's (of a profile whose cells have no account). Errors:
 // kUnavailable where neither is of steps: what a whole recording took says as much of its length as of its speed.
-Result<MeanStep> mean_step_of(const Explanation& said, const std::string& path);
+Result<MeanStep> mean_step_of(const Explanation& explanation, const std::string& path);
 
 }  // namespace stageline

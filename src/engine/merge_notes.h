@@ -11,10 +11,10 @@ namespace stageline {
 // kept, since both saw the same occurrences. A note that exists with the same text under another name is skipped.
 inline void merge_notes(Diagnostics& all, const Diagnostics& own) {
   for (const Diagnostic& d : own.items()) {
-    const bool said = std::any_of(all.items().begin(), all.items().end(), [&](const Diagnostic& other) {
+    const bool noted = std::any_of(all.items().begin(), all.items().end(), [&](const Diagnostic& other) {
       return other.name != d.name && other.message.en == d.message.en;
     });
-    if (!said) all.add({d.name, d.severity, d.message, d.count - all.count(d.name), d.first});
+    if (!noted) all.add({d.name, d.severity, d.message, d.count - all.count(d.name), d.first});
   }
 }
 

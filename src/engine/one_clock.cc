@@ -222,10 +222,10 @@ Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options)
   }
   const size_t doubts = doubt_shared_clock(alignment).size();
   say_doubts(trace, alignment);
-  ClockAlignment said = as_stated(trace, alignment);
+  ClockAlignment stated = as_stated(trace, alignment);
   if (doubts == 0 && alignment.match_count > 0)
-    said.notes.add(problem::clock_shared, Args().set("matches", grouped(alignment.match_count)));
-  return said;
+    stated.notes.add(problem::clock_shared, Args().set("matches", grouped(alignment.match_count)));
+  return stated;
 }
 
 Status check_one_clock(Trace& trace, const AlignOptions& options) {

@@ -27,7 +27,7 @@ enum class ClockEvidence : uint8_t {
   kOperator,  // the user named an operator that is taken to start at the same instant on both ranks
   kTrusted,   // nothing connects the rank to the others; its stamps are taken as they are
 };
-// Returns true where stamps were compared, false where the clock is only said to agree.
+// Returns true where timestamps were compared, false where the clock is only stated to agree.
 bool is_measured(ClockEvidence evidence);
 std::string_view evidence_name(ClockEvidence evidence);  // "reference", "shared clock", "messages", …
 

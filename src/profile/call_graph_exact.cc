@@ -1,4 +1,4 @@
-// Builds the default call graph from what the reader found: nesting, owners, Python's own parents, forward links.
+// Builds the default call graph from the reader's facts: nesting, owners, parents of Python frames, forward links.
 #include <algorithm>
 
 #include "profile/call_graph.h"
@@ -28,9 +28,9 @@ class Builder {
   }
 
   CallGraph build() {
-    hang_calls();
-    hang_backward();
-    hang_device_work();
+    attach_calls();
+    attach_backward();
+    attach_device_work();
     CallChildren children(rank_.rows.size());
     std::vector<int32_t> tops;
     for (uint32_t i = 0; i < rank_.rows.size(); ++i) {
@@ -56,14 +56,14 @@ class Builder {
     return i;
   }
 
-  void hang_calls() {
+  void attach_calls() {
     for (size_t i = 0; i < rank_.rows.size(); ++i) {
       if (graph_.edge[i] != CallEdge::kCall) continue;
       const uint32_t slice = rank_.rows[i].slice;
       if (s_.parent[slice] != kNoSliceIndex)
         if (const int32_t up = kept_at(s_.parent[slice]); up >= 0) graph_.parent[i] = up;
     }
-    // A frame whose own thread has no caller for it. Its parent must start earlier, so that no circle can form.
+    // Frames without a caller on their thread. The parent must start earlier, so that no circle can form.
     for (const PythonFact& fact : rank_.part->python_parents) {
       const int32_t frame = row_of_[fact.slice], up = row_of_[fact.parent];
       if (frame < 0 || up < 0 || parent(frame) != CallGraph::kTop || row(up).start_ns >= row(frame).start_ns) continue;
@@ -71,9 +71,9 @@ class Builder {
     }
   }
 
-  // The arrow ends at the first backward operator, but what is put under the forward operator is the engine's whole
-  // call around it. Backward work on the forward's own thread is within the call of backward() already.
-  void hang_backward() {
+  // The arrow ends at the first backward operator, but the engine's whole call around it is put under the forward
+  // operator. Backward work on the forward's thread is within the call of backward() already.
+  void attach_backward() {
     for (const SliceLink& link : rank_.part->slice_links) {
       if (link.kind != SliceLinkKind::kForwardBackward) continue;
       const int32_t forward = kept_at(link.from), inner = kept_at(link.to);
@@ -89,7 +89,7 @@ class Builder {
 
   // Puts device work under the launch call if its owning operator made that, else under the operator that the profiler
   // names.
-  void hang_device_work() {
+  void attach_device_work() {
     for (size_t i = 0; i < rank_.rows.size(); ++i) {
       if (graph_.edge[i] != CallEdge::kLaunch) continue;
       const TorchRow& work = rank_.rows[i];

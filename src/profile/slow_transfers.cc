@@ -13,8 +13,8 @@ namespace {
 
 using Class = std::pair<std::string_view, std::string_view>;  // transport, link type
 
-constexpr double kRest = 0.1;       // share of a slow link's transfers that may be fast
-constexpr size_t kFewestLinks = 3;  // for each class: with fewer links there are no outliers
+constexpr double kRest = 0.1;    // share of a slow link's transfers that may be fast
+constexpr size_t kMinLinks = 3;  // for each class: with fewer links there are no outliers
 
 // Small transfers take longer for each byte on any link, and transfers with a reduction take longer than copies. So
 // each transfer is compared with the median of its operation, size (power of two) and class.
@@ -64,7 +64,7 @@ std::set<Call> calls_slow_everywhere(const std::vector<Transfer>& list, const st
   }
   std::set<Call> out;
   for (const auto& [call, of] : calls)
-    if (!of.some_fast && of.slow.size() >= kFewestLinks) out.insert(call);
+    if (!of.some_fast && of.slow.size() >= kMinLinks) out.insert(call);
   return out;
 }
 
@@ -110,9 +110,9 @@ TransferClass answer_for(const Class& name, std::vector<Transfer>& list, double 
     link.lasting = !link.ratios.empty() && quantile(link.ratios, kRest) >= threshold;
     link.ratios = {};
   }
-  if (links.size() < kFewestLinks) outliers.clear();
+  if (links.size() < kMinLinks) outliers.clear();
   for (auto& [key, link] : links) answer.links.push_back(link);
-  if (links.size() >= kFewestLinks) read_pattern(answer.links, threshold);
+  if (links.size() >= kMinLinks) read_pattern(answer.links, threshold);
   std::ranges::stable_sort(
       outliers, [](const SlowestTransfer& a, const SlowestTransfer& b) { return a.lost_ns() > b.lost_ns(); });
   outliers.resize(std::min(max, outliers.size()));

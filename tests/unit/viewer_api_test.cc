@@ -336,7 +336,7 @@ TEST_CASE("viewer: words of a search that ask for more than a name") {
   const Result<FacetText> text = split_facets("mb:3  aten::mm kind:b \"step:2\" STEP:-1");
   REQUIRE(text);
   CHECK(text->rest == "aten::mm step:2");
-  CHECK(text->said == "mb:3 kind:b STEP:-1");
+  CHECK(text->written == "mb:3 kind:b STEP:-1");
   CHECK(*text->facets.micro_batch == 3);
   CHECK(*text->facets.step == -1);
   CHECK(text->facets.kinds == uint32_t{1} << static_cast<int>(CellKind::kBackward));

@@ -31,11 +31,11 @@ struct KeyHash {
 
 struct Weighted {  // mean weighted by duration, over the calls that have the value
   double sum = 0, weight = 0;
-  bool said = false;
+  bool recorded = false;
 
   void add(double value, int64_t dur_ns) {
     if (value < 0 || !std::isfinite(value)) return;
-    said = true;
+    recorded = true;
     sum += value * to_us(dur_ns);
     weight += to_us(dur_ns);
   }
@@ -151,7 +151,7 @@ Table use_table(const TbRun& run, const std::vector<RankKernels>& ranks) {
     size_t shown = 0;
     for (const Sum& s : rank.sums) {
       const bool tensor = run.is(s.key.name, TbRun::kTensorCore);
-      if (!tensor && !s.blocks.said && !s.occupancy.said) continue;
+      if (!tensor && !s.blocks.recorded && !s.occupancy.recorded) continue;
       if (++shown > kMaxPerRank) break;
       table.add_row({int64_t{rank.rank}, std::string(run.torch.trace->names.text(s.key.name)), s.total_ns,
                      std::string(tensor ? "yes" : "no"), weighted_mean(s.blocks), weighted_mean(s.occupancy) / 100});

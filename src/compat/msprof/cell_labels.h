@@ -17,7 +17,7 @@ struct LabelPlan {
   int32_t micro_batches = 0;  // micro-batches of a step; micro-batch i of chunk c is written as c·m+i. 0 when not known
   int32_t stages = 0;
 };
-// Uses the profile (pp_info), what the user said ("" and 0 stand for nothing) and the cells themselves.
+// Uses the profile (pp_info), the user's options ("" and 0 stand for nothing) and the cells themselves.
 LabelPlan label_plan(const Trace& trace, const std::string& schedule, int32_t micro_batches);
 
 struct CellLabels {

@@ -241,7 +241,7 @@ CellRanks label_ranks(const PpChartOptions& options, const std::vector<RankDatab
     tables[i].write_links = !tables[i].links.empty();
   }
   link_nameless(trace ? &*trace : nullptr, parts, nameless, tables, chart.ranks);
-  // This is said only once: the rank's own remark has the names of the table as well.
+  // This is reported only once: the rank's own remark has the names of the table as well.
   std::erase_if(chart.notes.items(), [&](const Diagnostic& note) {
     return std::ranges::any_of(chart.ranks, [&](const PpChartRank& rank) {
       return note.name == "cells.off_schedule.rank_" + std::to_string(rank.rank) &&

@@ -61,17 +61,17 @@ Status copy_range(int in, int out, off_t from, off_t end, const std::string& sou
 // Copies a file such that holes of the source are holes in the target.
 Status copy_bytes(int in, int out, const std::string& source, const std::string& target) {
   if (ioctl(out, FICLONE, in) == 0) return {};
-  struct stat said;
-  if (fstat(in, &said) != 0) return io_error("cannot look at it", source, errno);
-  for (off_t at = 0; at < said.st_size;) {
+  struct stat file_facts;
+  if (fstat(in, &file_facts) != 0) return io_error("cannot look at it", source, errno);
+  for (off_t at = 0; at < file_facts.st_size;) {
     const off_t data = lseek(in, at, SEEK_DATA);
     if (data < 0 && errno == ENXIO) break;  // there is nothing but a hole
     const off_t hole = data < 0 ? -1 : lseek(in, data, SEEK_HOLE);
-    const off_t end = hole < 0 ? said.st_size : hole;
+    const off_t end = hole < 0 ? file_facts.st_size : hole;
     TRY_OK(copy_range(in, out, data < 0 ? at : data, end, source, target));
     at = end;
   }
-  if (ftruncate(out, said.st_size) != 0) return io_error("cannot write", target, errno);
+  if (ftruncate(out, file_facts.st_size) != 0) return io_error("cannot write", target, errno);
   return {};
 }
 

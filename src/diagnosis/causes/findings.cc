@@ -24,7 +24,8 @@ constexpr double kReplicaShare = 0.05;
 constexpr double kAbsurdSteps = 100;  // a cell of more than this many median steps is absurd
 constexpr size_t kMaxFewSteps = 3;    // with more steps, PipelineSums::outliers knows a usual one
 
-// A ratio that no run can have comes from a damaged stamp: it is shown as "> 1 000 000×" rather than in all its digits.
+// A ratio that no run can have comes from a damaged timestamp: it is shown as "> 1 000 000×" rather than in all its
+// digits.
 std::string times(double ratio) {
   if (ratio >= 1e6) return "> 1 000 000×";
   return (ratio >= 1000 ? grouped(static_cast<int64_t>(ratio)) : fixed(ratio, 2)) + "×";
@@ -72,7 +73,7 @@ void add_bubble(const FindingFacts& f, const Recognition& recognition, std::vect
   out.push_back(std::move(finding));
 }
 
-// Says that steps differ, where there are too few to say which one is usual.
+// Reports that steps differ, where there are too few to find the usual one.
 void add_uneven_steps(const FindingFacts& f, std::vector<Finding>& out) {
   const std::vector<StepSums>& steps = f.sums.steps;
   if (steps.size() < 2 || steps.size() > kMaxFewSteps) return;
@@ -106,7 +107,7 @@ void say_absurd_cell(const FindingFacts& f, const StepSums& step, Finding& findi
   Args args;
   args.set("cell", cell_label(cell, cell.chunk > 0));
   args.set("rank", int64_t{f.trace.parts[cell.part].rank});
-  args.set("own", human_duration(cells.dur_ns(longest)));
+  args.set("time", human_duration(cells.dur_ns(longest)));
   finding.detail += words("step.outlier.hang", args);
 }
 
@@ -157,11 +158,11 @@ bool few_are_early(const FindingFacts& f) {
 
 void see_early_links(FindingFacts& f) {
   if (f.coverage.repeats() || !f.trace.comparable()) return;  // which repetition waits for which is unknown
-  constexpr int64_t kToleranceNs = 50'000;                    // stamps of one machine differ by tens of microseconds
+  constexpr int64_t kToleranceNs = 50'000;  // timestamps of one machine differ by tens of microseconds
   f.early = early_links(f.trace, kToleranceNs);
-  std::vector<double> own;
-  for (const RankSums& rank : f.sums.ranks) own.push_back(rank.last_ns - rank.first_ns);
-  f.contradictory = f.early.count > 0 && !few_are_early(f) && f.early.worst_ns > median_of(own);
+  std::vector<double> rank_spans;
+  for (const RankSums& rank : f.sums.ranks) rank_spans.push_back(rank.last_ns - rank.first_ns);
+  f.contradictory = f.early.count > 0 && !few_are_early(f) && f.early.worst_ns > median_of(rank_spans);
 }
 
 void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
@@ -195,7 +196,7 @@ void add_causality(const FindingFacts& f, std::vector<Finding>& out) {
   out.push_back(std::move(finding));
 }
 
-// Replicas meet at the exchange of gradients: those that finish early wait for the last one.
+// Replicas meet at the gradient reduction: those that finish early wait for the last one.
 void add_replicas(const FindingFacts& f, std::vector<Finding>& out) {
   if (f.extent.dp_count < 2 || !f.trace.comparable()) return;
   double waited = 0, whole = 0;

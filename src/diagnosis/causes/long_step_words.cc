@@ -223,7 +223,7 @@ std::vector<LongStepFinding> long_step_findings(const Trace& trace, const CauseL
     f.price.fix = words("step.outlier.fix");
     if (worst.by == LongBy::kCell && worst.own_ns >= kMaxUsualSteps * worst.usual_ns) {
       const Cell cell = trace.cells.at(worst.cell);
-      args.set("cell", cell_label(cell, cell.chunk > 0)).set("own", human_duration(worst.own_ns));
+      args.set("cell", cell_label(cell, cell.chunk > 0)).set("time", human_duration(worst.own_ns));
       args.set("rank", int64_t{trace.parts[worst.part].rank});
       f.detail += words("step.outlier.hang", args);
     }

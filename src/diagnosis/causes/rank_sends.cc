@@ -8,8 +8,8 @@ namespace stageline {
 namespace {
 
 constexpr double kAtOnce = 0.05;  // share of the median cell; a cell that starts this soon after a send waited for it
-// Least share of the late time around own sends that must belong to cells that start when the send ends.
-constexpr double kByOwnSend = 0.8;
+// Minimum share of the late time around a rank's sends in cells that start when the send ends.
+constexpr double kBySend = 0.8;
 
 struct Send {
   int32_t part, step;
@@ -53,7 +53,7 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
       return std::tuple(s.part, s.step, s.end_ns) <= std::tuple(cell.part, cell.step, cell.start_ns + slack);
     });
     if (at != sends.end() && at->place() == std::pair(cell.part, cell.step) && at->start_ns < cell.start_ns) {
-      late_ns += delay;  // one runs on, so this cell did not wait for it
+      late_ns += delay;  // a send goes on, so this cell did not wait for it
       return;
     }
     if (at == sends.begin() || (--at)->place() != std::pair(cell.part, cell.step) || at->end_ns <= begin) return;
@@ -65,7 +65,7 @@ std::shared_ptr<const RankSends> find_rank_sends(const CauseScene& scene, double
     found->blocked[op] = {std::min(blocked, delay), at->forward};
     ++found->count;
   });
-  return found->count >= kMinLateCells && found->ns >= kByOwnSend * late_ns ? found : nullptr;
+  return found->count >= kMinLateCells && found->ns >= kBySend * late_ns ? found : nullptr;
 }
 
 }  // namespace stageline

@@ -19,9 +19,9 @@ CellKind shown_kind(const ScheduleCell& cell) {
 
 CellKind shown_kind(CellKind kind) { return kind == CellKind::kInputGrad ? CellKind::kBackward : kind; }
 
-bool number_fits(int32_t said, const Action& action, bool offset, int32_t micro_batches) {
-  if (said == kUnknown) return true;
-  return int64_t{said} == int64_t{action.micro_batch} + (offset ? int64_t{action.chunk} * micro_batches : 0);
+bool number_fits(int32_t stated, const Action& action, bool offset, int32_t micro_batches) {
+  if (stated == kUnknown) return true;
+  return int64_t{stated} == int64_t{action.micro_batch} + (offset ? int64_t{action.chunk} * micro_batches : 0);
 }
 
 // The kinds of work of the run, to skip schedules that have others.

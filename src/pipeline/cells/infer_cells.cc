@@ -15,14 +15,14 @@ namespace stageline {
 namespace {
 
 // Values for peers: there is no message; there is one, to a rank that is unknown or not in the input.
-constexpr int32_t kNobody = -1, kUnstated = -2;
+constexpr int32_t kNoMessage = -1, kUnknownPeer = -2;
 
 // A forward stretch as a node in the flow of activations.
 struct Node {
   uint32_t part = 0, stretch = 0;
   int64_t step = 0;
-  int32_t to = kNobody;    // the part that its result is sent to
-  int32_t from = kNobody;  // the part that its gradient is sent to, which is where its input came from
+  int32_t to = kNoMessage;    // the part that its result is sent to
+  int32_t from = kNoMessage;  // the part that its gradient is sent to, which is where its input came from
   bool has_backward = false;
   int64_t start_ns = 0;
   uint32_t next = kNoStretch;  // the node that its result feeds
@@ -53,7 +53,7 @@ Ring ring_of(const Trace& trace) {
     pipelines[known ? layout.dp[p] : 0].emplace_back(known ? layout.stage[p] : trace.parts[p].rank,
                                                      static_cast<int32_t>(p));
   }
-  out.next.assign(trace.parts.size(), kUnstated);
+  out.next.assign(trace.parts.size(), kUnknownPeer);
   out.previous = out.next;
   for (auto& [replica, members] : pipelines) {
     std::sort(members.begin(), members.end());
@@ -79,14 +79,14 @@ std::vector<Node> nodes_of(const std::vector<HostWork>& work, const Ring* ring) 
       node.start_ns = forward.start_ns;
       node.has_backward = forward.backward != kNoStretch;
       const auto peer = [&](const Stretch& s, const std::vector<int32_t>* neighbour) {
-        if (!s.sends) return kNobody;
+        if (!s.sends) return kNoMessage;
         if (neighbour != nullptr) return (*neighbour)[p];
-        return s.to_part >= 0 ? s.to_part : kUnstated;
+        return s.to_part >= 0 ? s.to_part : kUnknownPeer;
       };
       node.to = peer(forward, ring != nullptr ? &ring->next : nullptr);
       node.from = node.has_backward
                       ? peer(work[p].stretches[forward.backward], ring != nullptr ? &ring->previous : nullptr)
-                      : kUnstated;
+                      : kUnknownPeer;
       out.push_back(node);
     }
   return out;
@@ -110,22 +110,22 @@ class FlowFinder {
   // They are the bend of a V when each result was kept before the input that it becomes; otherwise the rank holds both
   // the first and the last stage.
   void bend() {
-    std::map<std::pair<uint32_t, int64_t>, std::pair<Ids, Ids>> ends;  // (part, step) → kept results, own inputs
+    std::map<std::pair<uint32_t, int64_t>, std::pair<Ids, Ids>> ends;  // (part, step) → kept results, local inputs
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
       const Node& node = flow_.nodes[n];
-      if (!node.has_backward || (node.to == kNobody) == (node.from == kNobody)) continue;
-      auto& [kept, own] = ends[{node.part, node.step}];
-      (node.to == kNobody ? kept : own).push_back(n);
+      if (!node.has_backward || (node.to == kNoMessage) == (node.from == kNoMessage)) continue;
+      auto& [kept, local] = ends[{node.part, node.step}];
+      (node.to == kNoMessage ? kept : local).push_back(n);
     }
     for (auto& [where, lists] : ends) {
-      const auto& [kept, own] = lists;
-      if (kept.empty() || kept.size() != own.size()) continue;
+      const auto& [kept, local] = lists;
+      if (kept.empty() || kept.size() != local.size()) continue;
       bool before = true;
       for (size_t k = 0; k < kept.size(); ++k)
-        before = before && flow_.nodes[kept[k]].start_ns < flow_.nodes[own[k]].start_ns;
-      const bool first = flow_.nodes[own[0]].start_ns < flow_.nodes[kept[0]].start_ns;
+        before = before && flow_.nodes[kept[k]].start_ns < flow_.nodes[local[k]].start_ns;
+      const bool first = flow_.nodes[local[0]].start_ns < flow_.nodes[kept[0]].start_ns;
       if (first || !before) continue;
-      for (size_t k = 0; k < kept.size(); ++k) feed(kept[k], own[k]);
+      for (size_t k = 0; k < kept.size(); ++k) feed(kept[k], local[k]);
     }
   }
 
@@ -157,14 +157,14 @@ class FlowFinder {
     std::map<int32_t, int64_t> lengths;
     for (uint32_t n = 0; n < flow_.nodes.size(); ++n) {
       Node& node = flow_.nodes[n];
-      if (node.fed || node.from != kNobody) continue;
+      if (node.fed || node.from != kNoMessage) continue;
       node.micro_batch = counted[{node.part, node.step}]++;
       int32_t length = 1;
       uint32_t at = n;
       // A node is fed once at most, so a path has no circle.
       while (flow_.nodes[at].next != kNoStretch) at = flow_.nodes[at].next, ++length;
       // Skips paths that end in a message to a rank that is not in the input, and work without a receiver.
-      if (flow_.nodes[at].to != kNobody || length < 2) continue;
+      if (flow_.nodes[at].to != kNoMessage || length < 2) continue;
       paths.emplace_back(n, length);
       ++lengths[length];
     }
@@ -205,7 +205,7 @@ class FlowFinder {
 };
 
 // Assumed peers count only in the steps that they explain completely: every forward has its place, and none starts
-// before the forward that feeds it. In all other steps what was found from them is taken back.
+// before the forward that feeds it. In all other steps their results are removed.
 void keep_explained_steps(Flow& flow) {
   std::set<int64_t> bad;
   for (const Node& node : flow.nodes)
@@ -266,16 +266,16 @@ std::vector<CellMark> marks_of(const Trace& trace, const std::vector<HostWork>& 
 
 std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) {
   std::vector<HostWork> work = find_host_work(trace);
-  int64_t messages = 0, nodes = 0, talking = 0;
+  int64_t messages = 0, nodes = 0, active = 0;
   bool peers = true;
   for (const HostWork& part : work) {
     if (part.stretches.empty()) continue;
-    ++talking;
+    ++active;
     messages += part.sends + part.receives;
     nodes += part.nodes;
     peers = peers && part.has_peers;
   }
-  if (talking == 0) return {};
+  if (active == 0) return {};
   Flow flow;
   if (peers) {
     flow = FlowFinder(nodes_of(work, nullptr)).find();
@@ -284,7 +284,7 @@ std::vector<CellMark> infer_cells(const Trace& trace, Diagnostics& diagnostics) 
     flow = FlowFinder(nodes_of(work, &ring)).find();
     keep_explained_steps(flow);
   }
-  // Work between messages does not make a pipeline, for rings of attention send and receive too.
+  // Work between messages does not make a pipeline, because rings of attention send and receive too.
   if (flow.stages < 2 && layout_from_groups(trace).stages < 2) {
     diagnostics.add(problem::cells_no_flow, {}, messages);
     return {};

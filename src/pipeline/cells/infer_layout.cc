@@ -11,8 +11,8 @@ namespace stageline {
 namespace {
 
 struct LayoutFacts {
-  int32_t warm_up = -1;          // forwards before the first backward, median over steps; −1 when no backward was seen
-  int32_t lead = -1;  // forwards of its first chunk before the first of another, median over steps; −1: it has one chunk
+  int32_t warm_up = -1;  // forwards before the first backward, median over steps; −1 when no backward was seen
+  int32_t lead = -1;     // forwards of its first chunk before another's, median over steps; −1: it has one chunk
   int64_t first_forward_ns = 0;  // how long after the step's first start its first forward starts, median over steps
   int64_t forward_ns = 0;        // median duration of a forward
 };
@@ -327,13 +327,13 @@ bool fill_working_ranks(Trace& trace, int32_t stages) {
 }  // namespace
 
 bool infer_layout(Trace& trace, const RankLayoutOptions& options) {
-  const RankLayout said = layout_from_options(trace, options);
-  if (options.explicit_order() && said.stages == 0) trace.diagnostics.add(problem::layout_stages_ignored_product);
-  for (size_t p = 0; said.stages > 0 && p < trace.parts.size(); ++p) {
-    trace.parts[p].stage = said.stage[p];
-    trace.parts[p].dp = said.dp[p];
+  const RankLayout by_options = layout_from_options(trace, options);
+  if (options.explicit_order() && by_options.stages == 0) trace.diagnostics.add(problem::layout_stages_ignored_product);
+  for (size_t p = 0; by_options.stages > 0 && p < trace.parts.size(); ++p) {
+    trace.parts[p].stage = by_options.stage[p];
+    trace.parts[p].dp = by_options.dp[p];
   }
-  const bool reported = said.stages > 0 || fill_working_ranks(trace, options.pp);
+  const bool reported = by_options.stages > 0 || fill_working_ranks(trace, options.pp);
   trace.pipeline_stages = extent_of(trace).stage_count;
   return reported;
 }

@@ -14,6 +14,6 @@ Status check_rank_layout(const RankLayoutOptions& options);
 // Returns the reason why these ranks cannot have this layout, according to process groups and messages; "" when nothing
 // contradicts it. Options with such a reason are ignored in known_layout(), and outputs that show a layout give the
 // reason.
-Text contradiction_of(const Trace& trace, const RankLayout& said);
+Text contradiction_of(const Trace& trace, const RankLayout& stated);
 
 }  // namespace stageline

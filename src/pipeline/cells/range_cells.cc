@@ -58,16 +58,16 @@ class RangeCellMaker {
   // The assignment of ranks to stages is not recorded. The stages that messages give for their own ranks are used, else
   // the order of the rows.
   void lay_out_by_rows() {
-    bool said = true;
+    bool all_stated = true;
     std::map<int32_t, int32_t> replicas;
     int32_t stages = 0;
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
       const auto& own = rows().parts[p];
       if (own.empty()) continue;
-      said = said && own.front().stage != kUnknown && own.front().stage < static_cast<int32_t>(kMaxStages);
-      if (said) stages = std::max(stages, own.front().stage + 1);
+      all_stated = all_stated && own.front().stage != kUnknown && own.front().stage < static_cast<int32_t>(kMaxStages);
+      if (all_stated) stages = std::max(stages, own.front().stage + 1);
     }
-    if (said && stages > 0) {
+    if (all_stated && stages > 0) {
       for (size_t p = 0; p < trace_.parts.size(); ++p) {
         if (rows().parts[p].empty()) continue;
         trace_.parts[p].stage = rows().parts[p].front().stage;

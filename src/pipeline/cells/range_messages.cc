@@ -88,8 +88,8 @@ class PartMessages {
   }
 
   int32_t peer_of(const CollectiveFact& fact, Way way) {
-    const int64_t said = way == Way::kSend ? fact.dst_rank : way == Way::kReceive ? fact.src_rank : -1;
-    if (said >= 0) return part_of_rank(said);
+    const int64_t peer = way == Way::kSend ? fact.dst_rank : way == Way::kReceive ? fact.src_rank : -1;
+    if (peer >= 0) return part_of_rank(peer);
     const std::vector<int64_t>& members = members_of(fact.group_ranks);
     if (fact.peer >= 0 && fact.peer < std::ssize(members)) return part_of_rank(members[fact.peer]);
     if (members.size() != 2) return kAnyPeer;
@@ -187,10 +187,10 @@ class PartMessages {
   }
 
   // Pairs the operations with the needs of one step and peer, from the end; from the front where time forbids that.
-  void pair(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, bool said) {
+  void pair(const std::vector<const Operation*>& ops, const std::vector<const Need*>& needs, bool peers_known) {
     // Where operations do not name their peers, each of a surplus could be with a rank that is not in the input, so
     // none is paired.
-    const size_t n = said || ops.size() == needs.size() ? std::min(ops.size(), needs.size()) : 0;
+    const size_t n = peers_known || ops.size() == needs.size() ? std::min(ops.size(), needs.size()) : 0;
     for (const bool back : {true, false}) {
       const size_t o = back ? ops.size() - n : 0, d = back ? needs.size() - n : 0;
       size_t fits = 0;
@@ -201,7 +201,7 @@ class PartMessages {
       }
       for (size_t k = 0; k < ops.size(); ++k) {
         const bool inside = k >= o && k < o + n;
-        if (inside && possible(*ops[k], *needs[d + k - o]) && (said || only_one(ops, needs, k, d + k - o)))
+        if (inside && possible(*ops[k], *needs[d + k - o]) && (peers_known || only_one(ops, needs, k, d + k - o)))
           add(*ops[k], ops[k]->way == Way::kSend, *needs[d + k - o]);
         else
           add_plain(*ops[k]);

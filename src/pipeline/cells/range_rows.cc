@@ -119,11 +119,13 @@ RangeRow row_of(const CellRules& rules, const NameRules& names, const RangeFact&
   row.slice = fact.slice;
   row.kind = two ? CellKind::kForwardBackward : half.kind;
   row.whole = !(half.kind == CellKind::kBackward && names.has_weight);
-  const auto said = [](int32_t by_name, int32_t by_message) { return by_name != kUnknown ? by_name : by_message; };
-  row.micro_batch = said(half.micro_batch, sane(fact.micro_batch, kMaxMicroBatchNumber));
-  row.chunk = said(half.chunk, sane(fact.chunk, kMaxChunkNumber));
-  row.stage = said(half.stage, sane(fact.stage, kMaxRankNumber));
-  row.step = said(match.step, fact.step);
+  const auto first_known = [](int32_t by_name, int32_t by_message) {
+    return by_name != kUnknown ? by_name : by_message;
+  };
+  row.micro_batch = first_known(half.micro_batch, sane(fact.micro_batch, kMaxMicroBatchNumber));
+  row.chunk = first_known(half.chunk, sane(fact.chunk, kMaxChunkNumber));
+  row.stage = first_known(half.stage, sane(fact.stage, kMaxRankNumber));
+  row.step = first_known(match.step, fact.step);
   if (two) {
     row.other_micro_batch = match.halves[1 - forward].micro_batch;
     row.other_chunk = match.halves[1 - forward].chunk;

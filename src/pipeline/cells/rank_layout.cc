@@ -211,9 +211,9 @@ std::optional<StatedSizes> stated_sizes(const Trace& trace) {
     if (args.empty()) continue;
     StatedSizes out;
     const auto take = [&](const char* name, int32_t& size) {
-      const auto said = json_integer(json_member(args, name));
-      if (said && *said >= 1 && *said <= kMaxStageNumber) size = static_cast<int32_t>(*said);
-      return said.has_value();
+      const auto value = json_integer(json_member(args, name));
+      if (value && *value >= 1 && *value <= kMaxStageNumber) size = static_cast<int32_t>(*value);
+      return value.has_value();
     };
     if (!take("pipeline_model_parallel_size", out.pp)) continue;
     take("tensor_model_parallel_size", out.tp);
@@ -313,11 +313,11 @@ RankLayout layout_from_messages(const Trace& trace) {
   return out;
 }
 
-Text contradiction_of(const Trace& trace, const RankLayout& said) {
+Text contradiction_of(const Trace& trace, const RankLayout& stated) {
   RankLayout groups = layout_from_groups(trace);
   if (groups.stages == 0) groups = layout_from_sizes(trace);
   for (size_t p = 0; groups.stages > 0 && p < trace.parts.size(); ++p)
-    if (groups.stages != said.stages || groups.stage[p] != said.stage[p])
+    if (groups.stages != stated.stages || groups.stage[p] != stated.stage[p])
       return words("layout.against.groups", Args()
                                                 .set("how", groups.how)
                                                 .count("stages", groups.stages)
@@ -328,8 +328,8 @@ Text contradiction_of(const Trace& trace, const RankLayout& said) {
   for (const auto& [a, b] : message_edges(trace)) {
     const auto x = part_of.find(a), y = part_of.find(b);
     if (x == part_of.end() || y == part_of.end()) continue;
-    const int32_t apart = std::abs(said.stage[x->second] - said.stage[y->second]);
-    if (said.dp[x->second] != said.dp[y->second] || (apart != 1 && apart != said.stages - 1))
+    const int32_t apart = std::abs(stated.stage[x->second] - stated.stage[y->second]);
+    if (stated.dp[x->second] != stated.dp[y->second] || (apart != 1 && apart != stated.stages - 1))
       return words("layout.against.messages", Args().set("a", int64_t{a}).set("b", int64_t{b}));
   }
   return {};

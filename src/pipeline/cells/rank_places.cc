@@ -53,8 +53,8 @@ std::string order_of(const Trace& trace, const RankMap& map) {
       RankPlace place = map.places[p];
       for (const int w : index) {
         const int64_t size = *size_of(const_cast<RankMap&>(map), words[w]);  // NOLINT: read only
-        const int32_t said = *index_of(place, words[w]);
-        fits = fits && (said == kUnknown || said == rest % size);
+        const int32_t stated = *index_of(place, words[w]);
+        fits = fits && (stated == kUnknown || stated == rest % size);
         rest /= size;
       }
       fits = fits && rest == 0;
@@ -70,11 +70,11 @@ std::string order_of(const Trace& trace, const RankMap& map) {
   return {};
 }
 
-Text contradiction(const Trace& trace, const RankLayoutOptions& options, const RankLayout& said,
+Text contradiction(const Trace& trace, const RankLayoutOptions& options, const RankLayout& stated,
                    const RankLayout& evidence) {
   if (options.pp == 0) return {};
-  if (options.explicit_order() && said.stages == 0) return words("layout.against.fewer");
-  if (said.stages > 0) return contradiction_of(trace, said);
+  if (options.explicit_order() && stated.stages == 0) return words("layout.against.fewer");
+  if (stated.stages > 0) return contradiction_of(trace, stated);
   if (evidence.stages > 0 && evidence.stages != options.pp)
     return words("layout.against.stages", Args().set("how", evidence.how).count("stages", evidence.stages));
   return {};
@@ -106,13 +106,13 @@ RankMap rank_map(const Trace& trace, const RankLayoutOptions& options) {
     }
   if (by_groups) map.how = words(sizes ? "layout.groups.sizes" : "layout.groups");
   bool by_options = false;
-  for (const auto& [own, said] : {std::pair{&map.tp, options.tp},
-                                  {&map.cp, options.cp},
-                                  {&map.ep, options.ep},
-                                  {&map.dp, options.dp},
-                                  {&map.pp, options.pp}}) {
-    if (*own != 0 || said == 0) continue;
-    *own = said;
+  for (const auto& [own, stated] : {std::pair{&map.tp, options.tp},
+                                    {&map.cp, options.cp},
+                                    {&map.ep, options.ep},
+                                    {&map.dp, options.dp},
+                                    {&map.pp, options.pp}}) {
+    if (*own != 0 || stated == 0) continue;
+    *own = stated;
     if (!by_options) map.how = words("layout.and_options", Args().set("how", map.how));
     by_options = true;
   }
@@ -164,12 +164,12 @@ int32_t context_parallel_of(const Trace& trace, const RankLayoutOptions& options
 }
 
 bool place_ranks(Trace& trace, const RankLayoutOptions& options) {
-  const RankLayout said = layout_from_options(trace, options), evidence = known_layout(trace, {});
-  const Text against = contradiction(trace, options, said, evidence);
+  const RankLayout stated = layout_from_options(trace, options), evidence = known_layout(trace, {});
+  const Text against = contradiction(trace, options, stated, evidence);
   if (!against.empty())
     trace.diagnostics.add(problem::cells_layout_contradicted,
                           Args().flag("order", options.explicit_order()).set("against", against));
-  const RankLayout& known = said.stages > 0 && against.empty() ? said : evidence;
+  const RankLayout& known = stated.stages > 0 && against.empty() ? stated : evidence;
   if (known.stages == 0) return false;
   for (size_t p = 0; p < trace.parts.size(); ++p) {
     trace.parts[p].stage = known.stage[p];

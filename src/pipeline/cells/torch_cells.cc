@@ -104,13 +104,13 @@ class CellMaker {
 
  private:
   void lay_out(const RankLayoutOptions& options) {
-    const RankLayout said = layout_from_options(trace_, options), evidence = known_layout(trace_, {});
+    const RankLayout stated = layout_from_options(trace_, options), evidence = known_layout(trace_, {});
     map_ = map_stages(trace_, marks_, evidence.stages > 0 ? evidence.stages : options.pp);
     // Inference follows work to its end, so no stage beyond those found is missing.
     if (inferred_ && options.pp > 0 && map_.chunks == 1) map_ = map_stages(trace_, marks_, evidence.stages);
-    const Text against = contradiction(options, said, evidence);
-    const bool by_option = said.stages > 0 && against.empty();
-    const RankLayout& known = by_option ? said : evidence;
+    const Text against = contradiction(options, stated, evidence);
+    const bool by_option = stated.stages > 0 && against.empty();
+    const RankLayout& known = by_option ? stated : evidence;
     // Stage → replicas so far; used where nothing else gives the replica.
     std::map<std::pair<int32_t, int32_t>, int32_t> replicas;
     for (size_t p = 0; p < trace_.parts.size(); ++p) {
@@ -141,7 +141,7 @@ class CellMaker {
   Text by_marks() const { return words(inferred_ ? "layout.flow" : "layout.names"); }
 
   // Returns what contradicts --pp, --tp, --dp and --order, and adds it to the diagnostics; "" when nothing does.
-  Text contradiction(const RankLayoutOptions& options, const RankLayout& said, const RankLayout& evidence) {
+  Text contradiction(const RankLayoutOptions& options, const RankLayout& stated, const RankLayout& evidence) {
     if (options.pp == 0) return {};
     const auto says = [](const Text& how, int32_t stages) {
       return words("layout.against.stages", Args().set("how", how).count("stages", stages));
@@ -149,15 +149,15 @@ class CellMaker {
     Text against;
     if (map_.stages > 0 && map_.stages != options.pp) {
       against = says(by_marks(), map_.stages);
-    } else if (options.explicit_order() && said.stages == 0) {
+    } else if (options.explicit_order() && stated.stages == 0) {
       against = words("layout.against.fewer");
-    } else if (said.stages > 0) {
-      against = contradiction_of(trace_, said);
+    } else if (stated.stages > 0) {
+      against = contradiction_of(trace_, stated);
       for (size_t p = 0; against.empty() && map_.stages > 0 && p < trace_.parts.size(); ++p)
-        if (map_.stage[p] != kUnknown && map_.stage[p] != said.stage[p])
+        if (map_.stage[p] != kUnknown && map_.stage[p] != stated.stage[p])
           against = words("layout.against.place", Args()
                                                       .set("rank", int64_t{trace_.parts[p].rank})
-                                                      .set("said", int64_t{said.stage[p]})
+                                                      .set("said", int64_t{stated.stage[p]})
                                                       .set("how", by_marks())
                                                       .set("stage", int64_t{map_.stage[p]}));
     } else if (evidence.stages > 0 && evidence.stages != options.pp) {

@@ -204,7 +204,7 @@ void split_calls(const std::vector<std::vector<Calls>>& calls, size_t k, std::st
     const auto at = of_rank[k].find(name);
     together = std::min(together, at == of_rank[k].end() ? 0 : at->second.size());
   }
-  if (const size_t said = ranks_known(name); calls.size() < 2 || (said != 0 && said != calls.size())) together = 0;
+  if (const size_t known = ranks_known(name); calls.size() < 2 || (known != 0 && known != calls.size())) together = 0;
   for (size_t r = 0; r < calls.size(); ++r) {
     const auto at = calls[r][k].find(name);
     if (at == calls[r][k].end()) continue;

@@ -209,18 +209,18 @@ class ReplicaWaits {
     size_t next = !sends && chunks_ > 1 && launched.size() + 1 == work.size() ? 1 : 0;
     // Messages that say which work they belong to are matched by that, in whatever order they came.
     const auto places = by_name(work);
-    const bool said = named(work, places, launched, sends);
+    const bool is_named = named(work, places, launched, sends);
     // If some messages are missing, the times identify the ones that exist.
     const bool gaps = launched.size() + next != work.size();
     uint64_t count = 0;
     const int64_t towards = (compute == kF) == sends ? 1 : -1;
     for (const uint32_t m : launched) {
-      if (said)
+      if (is_named)
         next = place_of(places, name_of(m));
       else if (gaps)
         next = by_time(work, next, m, sends);
       if (next >= work.size()) {
-        if (said) continue;
+        if (is_named) continue;
         break;
       }
       const uint32_t c = work[next];
@@ -230,7 +230,8 @@ class ReplicaWaits {
         draft_.wait(c, m);
         fed_[c] = 1;
         // This does not hold for a message that was over before that compute ended.
-        if (next > 0 && (!said || op(work[next - 1]).end_ns <= op(m).end_ns + kSameNs)) draft_.wait(m, work[next - 1]);
+        if (next > 0 && (!is_named || op(work[next - 1]).end_ns <= op(m).end_ns + kSameNs))
+          draft_.wait(m, work[next - 1]);
       }
       ++next;
       const int64_t peer = place(rank, c) + towards;

@@ -230,13 +230,13 @@ void add_range_operation(RankDb& rank, uint32_t range, int64_t device, int64_t s
   CommOp op;
   op.name = text.name;
   op.type = text.name;
-  op.group = rank.out.text(text.said.member("groupName"));
-  const std::string_view dtype = text.said.member("dataType");
+  op.group = rank.out.text(text.parsed.member("groupName"));
+  const std::string_view dtype = text.parsed.member("dataType");
   op.dtype = rank.out.text(dtype == "na" ? std::string_view() : dtype);
   op.bytes_each = hccl_bytes(dtype);
-  op.count = parse_int(text.said.member("count")).value_or(-1);
+  op.count = parse_int(text.parsed.member("count")).value_or(-1);
   for (const std::string_view key : {"srcRank", "destRank", "dstRank"})
-    if (const auto peer = parse_int(text.said.member(key)); peer && *peer >= 0 && *peer < kMaxGroupSize)
+    if (const auto peer = parse_int(text.parsed.member(key)); peer && *peer >= 0 && *peer < kMaxGroupSize)
       op.peer = *peer;
   const std::string lane = lane_of_group(rank, op.group);
   op.row = rank.out.add(rank.out.named_stream_lane(std::max<int64_t>(device, 0), lane), RowKind::kCommunication,

@@ -39,7 +39,7 @@ struct RangeRow {  // a row of MSTX_EVENTS
 };
 
 struct RangeTextInfo {  // one for each distinct message and domain
-  RangeText said;
+  RangeText parsed;
   uint32_t message = 0, domain = 0, name = 0;
   bool communication = false;
 };

@@ -12,12 +12,12 @@ uint32_t range_text(RankDb& rank, uint32_t message, uint32_t domain, std::map<ui
       known.try_emplace(static_cast<uint64_t>(message) << 32 | domain, static_cast<uint32_t>(rank.range_texts.size()));
   if (added) {
     RangeTextInfo info;
-    info.said = parse_range_message(rank.out.text_of(message));
+    info.parsed = parse_range_message(rank.out.text_of(message));
     info.message = message;
     info.domain = domain;
     info.communication = rank.out.text_of(domain) == "communication";
-    info.name = rank.out.text(info.said.name);
-    if (!info.communication) info.said.members.clear();
+    info.name = rank.out.text(info.parsed.name);
+    if (!info.communication) info.parsed.members.clear();
     rank.range_texts.push_back(std::move(info));
   }
   return it->second;
@@ -52,8 +52,8 @@ void read_ranges(RankDb& rank) {
         const uint32_t row = rank.out.add(lane, RowKind::kRange, start, end, text.name, correlation_of(connection));
         if (row == kNoRow) return;
         if (!text.communication)
-          rank.out.ranges.push_back({row, text.message, text.domain, text.said.micro_batch, text.said.chunk,
-                                     text.said.stage, text.said.step});
+          rank.out.ranges.push_back({row, text.message, text.domain, text.parsed.micro_batch, text.parsed.chunk,
+                                     text.parsed.stage, text.parsed.step});
         if (correlation_of(connection) == kNoCorrelation) return;
         const auto index = static_cast<uint32_t>(rank.ranges.size());
         rank.ranges.push_back({row, last_text, kNoIndex});

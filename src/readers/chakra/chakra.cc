@@ -41,7 +41,7 @@ Match sniff(const Source& source) {
 // "llama.3.et" is rank 3's; else what other names of ranks say. −1: nothing.
 int64_t rank_of(const std::string& path) {
   const std::string name = file_name(path);
-  if (const auto said = rows::rank_in_name(name)) return *said;
+  if (const auto rank = rows::rank_in_name(name)) return *rank;
   const std::string_view stem = stem_of(name);
   const size_t from = stem.find_last_not_of("0123456789") + 1;  // 0 where there is nothing else
   return parse_int(stem.substr(from)).value_or(-1);

@@ -210,9 +210,9 @@ class FileReader {
       if (!scan.is_bytes()) continue;
       if (scan.id == metadata::kVersion) version = valid_utf8(scan.bytes.substr(0, 64));
       if (scan.id != metadata::kAttribute) continue;
-      const Attribute said = attribute_of(scan.bytes);
-      if (version.empty() && (said.name == "schema" || said.name == "version"))
-        version = valid_utf8(said.text.substr(0, 64));
+      const Attribute attribute = attribute_of(scan.bytes);
+      if (version.empty() && (attribute.name == "schema" || attribute.name == "version"))
+        version = valid_utf8(attribute.text.substr(0, 64));
     }
   }
 
@@ -256,16 +256,16 @@ class FileReader {
     for (uint64_t id = 0; at != end && ProtoScan::read_varint(at, end, id);) dependencies_.push_back({id, data});
   }
 
-  static void read_attribute(const Attribute& said, Node& n) {
-    if (said.name == "is_cpu_op" && said.number) n.has_host = true, n.on_host = *said.number != 0;
-    if (said.name == "pg_name") n.group = said.text;
-    if (!said.number) return;
-    if (said.name == "comm_type") n.collective = *said.number;
-    if (said.name == "comm_size" || (said.name == "tensor_size" && n.bytes < 0)) n.bytes = *said.number;
-    if (said.name == "comm_src") n.from = *said.number;
-    if (said.name == "comm_dst") n.to = *said.number;
-    if (said.name == "tid") n.thread = *said.number;
-    if (said.name == "stream" || said.name == "cuda_stream") n.stream = *said.number;
+  static void read_attribute(const Attribute& attribute, Node& n) {
+    if (attribute.name == "is_cpu_op" && attribute.number) n.has_host = true, n.on_host = *attribute.number != 0;
+    if (attribute.name == "pg_name") n.group = attribute.text;
+    if (!attribute.number) return;
+    if (attribute.name == "comm_type") n.collective = *attribute.number;
+    if (attribute.name == "comm_size" || (attribute.name == "tensor_size" && n.bytes < 0)) n.bytes = *attribute.number;
+    if (attribute.name == "comm_src") n.from = *attribute.number;
+    if (attribute.name == "comm_dst") n.to = *attribute.number;
+    if (attribute.name == "tid") n.thread = *attribute.number;
+    if (attribute.name == "stream" || attribute.name == "cuda_stream") n.stream = *attribute.number;
   }
 
   struct Dependency {
@@ -408,12 +408,12 @@ bool looks_like_chakra(std::string_view head) {
   uint64_t length = 0;
   if (!ProtoScan::read_varint(at, end, length) || length == 0 || length > static_cast<uint64_t>(end - at)) return false;
   ProtoScan about({at, static_cast<size_t>(length)});
-  bool said = false;
+  bool has_content = false;
   while (about.next()) {
     if (!about.is_bytes() || about.id > metadata::kAttribute) return false;
-    said = said || about.id == metadata::kVersion || attribute_of(about.bytes).name.size() > 1;
+    has_content = has_content || about.id == metadata::kVersion || attribute_of(about.bytes).name.size() > 1;
   }
-  if (about.is_damaged() || !said) return false;
+  if (about.is_damaged() || !has_content) return false;
   at += length;
   if (!ProtoScan::read_varint(at, end, length) || length == 0) return false;
   // The node may go on beyond the head: its number, name and type come first.

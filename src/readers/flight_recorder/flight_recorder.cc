@@ -96,9 +96,9 @@ void take_dump(Dump dump, Groups& groups, Trace& trace) {
     for (StringId* id : {&call.op, &call.in_sizes, &call.out_sizes, &call.in_dtypes, &call.out_dtypes})
       *id = new_id[*id];
     std::vector<int32_t>& ranks = trace.flight_groups[call.group].ranks;
-    const bool said = trace.flight_groups[call.group].members_known;
+    const bool known = trace.flight_groups[call.group].members_known;
     // Dumps come in order of ranks.
-    if (!said && (ranks.empty() || ranks.back() != part.rank)) ranks.push_back(part.rank);
+    if (!known && (ranks.empty() || ranks.back() != part.rank)) ranks.push_back(part.rank);
   }
   map_texts(part.collectives, new_id);
   map_texts(part.stacks, new_id);

@@ -157,11 +157,11 @@ std::vector<Node> read_nodes(const std::string& path, Diagnostics& notes) {
 }
 
 // The record ids of a file's events, with the positions of the words that give them.
-struct Said {
+struct FoundRecord {
   int64_t position = 0, record = 0;
 };
-std::vector<Said> find_records(const std::string& path, std::string_view word) {
-  std::vector<Said> out;
+std::vector<FoundRecord> find_records(const std::string& path, std::string_view word) {
+  std::vector<FoundRecord> out;
   Result<Input> input = Input::open(path);
   if (!input) return out;
   constexpr size_t kWindow = size_t{1} << 20, kOverlap = 64;
@@ -199,10 +199,10 @@ std::unordered_map<int64_t, uint32_t> slices_by_record(const Part& part, std::st
   std::sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return s.args_offset(a) < s.args_offset(b); });
   for (const SourceRef& file : part.files) {
     size_t next = 0;
-    for (const Said& said : find_records(file.path, word)) {
-      const int64_t position = said.position + file.first_offset;
+    for (const FoundRecord& found : find_records(file.path, word)) {
+      const int64_t position = found.position + file.first_offset;
       while (next < order.size() && s.args_offset(order[next]) <= position) ++next;
-      if (next > 0) out.try_emplace(said.record, order[next - 1]);
+      if (next > 0) out.try_emplace(found.record, order[next - 1]);
     }
   }
   return out;

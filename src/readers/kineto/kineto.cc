@@ -120,8 +120,8 @@ File file_of(rows::RankRows rank, size_t at) {
     identity.worker = path + '#' + std::to_string(at);
     file.facts.merged_at = at;
   }
-  for (const rows::ProcessName& said : rows.rest.process_names)
-    if (rows.dictionaries.names.text(said.name) == "/host:CPU") file.notes.add(problem::kineto_xla_excerpt, {path});
+  for (const rows::ProcessName& entry : rows.rest.process_names)
+    if (rows.dictionaries.names.text(entry.name) == "/host:CPU") file.notes.add(problem::kineto_xla_excerpt, {path});
   const int64_t base_ns = base_of(rows, file.notes);
   file.names = rows::build_part(std::move(rows), base_ns, file.part, file.notes);
   file.part.source = path;

@@ -26,7 +26,7 @@ struct ProcessPart {
 struct Report {
   std::string path, host, version;
   std::vector<ProcessPart> processes;  // those with device work; where none has any, all with ranges or calls
-  int64_t utc_ns = 0, system_ns = -1;  // of the session's start; system_ns −1: not said
+  int64_t utc_ns = 0, system_ns = -1;  // of the session's start; system_ns −1: not recorded
   bool is_normalized = false;          // times count from the epoch already
   int64_t left_out_processes = 0, left_out_rows = 0;
   Diagnostics notes;

@@ -85,37 +85,38 @@ class RangeReader {
       if (!torch.sizes.empty()) p.out.inputs.push_back({row, p.out.text(valid_utf8(torch.sizes)), 0, 0});
       return;
     }
-    const Process::KnownRange said = p.known_range(text);
-    const uint32_t row = tables_.host_row(p, kAnnotation, tid, start, end, said.name);
+    const Process::KnownRange known = p.known_range(text);
+    const uint32_t row = tables_.host_row(p, kAnnotation, tid, start, end, known.name);
     if (row == kNoRow) return;
     const int64_t domain_id = rows.integer_or(6, 0);
     const Domain& of = domain(domain_id);
-    if (of.is_nccl || (domain_id != 0 && said.starts_with_nccl)) {
-      add_call(p, rows, said.name, tid, start, end);
+    if (of.is_nccl || (domain_id != 0 && known.starts_with_nccl)) {
+      add_call(p, rows, known.name, tid, start, end);
       return;
     }
-    p.out.ranges.push_back({row, said.full, p.out.text(of.name), said.micro_batch, said.chunk, said.stage, said.step});
+    p.out.ranges.push_back(
+        {row, known.full, p.out.text(of.name), known.micro_batch, known.chunk, known.stage, known.step});
     p.launched.add_range({tid, start, end, row, 0});
-    p.has_profiler_steps = p.has_profiler_steps || said.is_profiler_step;
-    if (said.is_step) p.steps.push_back({tid, said.step_number, start, end, said.full});
+    p.has_profiler_steps = p.has_profiler_steps || known.is_profiler_step;
+    if (known.is_step) p.steps.push_back({tid, known.step_number, start, end, known.full});
   }
 
   // Records the arguments of NCCL's call, for the kernels it launches.
   void add_call(Process& p, const SqliteRows& rows, uint32_t name, int64_t tid, int64_t start, int64_t end) {
     if (rows.is_null(8)) return;
-    const NcclPayload said = schemas_.read(rows.text(8));
-    if (!said.is_known) return;
+    const NcclPayload payload = schemas_.read(rows.text(8));
+    if (!payload.is_known) return;
     ++payloads_;
-    if (said.rank >= 0 && said.ranks > p.communicator_size)
-      p.communicator_rank = said.rank, p.communicator_size = said.ranks;
-    if (said.bytes < 0) return;
+    if (payload.rank >= 0 && payload.ranks > p.communicator_size)
+      p.communicator_rank = payload.rank, p.communicator_size = payload.ranks;
+    if (payload.bytes < 0) return;
     Process::Call call{tid, start, end, {}};
     const std::string short_name(p.out.text_of(name));
     call.fact.name = p.out.text(short_name.starts_with("nccl") ? std::string_view(short_name).substr(4) : short_name);
-    call.fact.group = p.out.text("communicator " + std::to_string(said.communicator));
-    call.fact.peer = said.peer;
-    call.fact.bytes = said.bytes;
-    call.fact.seq = p.communicator_calls[said.communicator]++;
+    call.fact.group = p.out.text("communicator " + std::to_string(payload.communicator));
+    call.fact.peer = payload.peer;
+    call.fact.bytes = payload.bytes;
+    call.fact.seq = p.communicator_calls[payload.communicator]++;
     p.calls.push_back(call);
   }
 

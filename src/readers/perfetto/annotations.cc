@@ -155,7 +155,7 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ro
     }
   }
   if (name.own != OwnKey::kNone) {
-    own.said |= 1u << static_cast<unsigned>(name.own);
+    own.present |= 1u << static_cast<unsigned>(name.own);
     switch (name.own) {
       case OwnKey::kKind: {
         std::string& text = scratch();
@@ -164,7 +164,7 @@ void Annotations::read(std::string_view annotation, const Sequence& sequence, ro
         if (kind)
           own.kind = *kind;
         else
-          own.said &= ~(1u << static_cast<unsigned>(OwnKey::kKind));
+          own.present &= ~(1u << static_cast<unsigned>(OwnKey::kKind));
         break;
       }
       case OwnKey::kStep: own.step = whole(value); break;

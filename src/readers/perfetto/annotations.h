@@ -16,10 +16,10 @@ namespace stageline::pftrace {
 
 // The fields of a cell that Stageline's exporter writes.
 struct OwnCell {
-  uint32_t said = 0;  // bits by OwnKey
+  uint32_t present = 0;  // bits by OwnKey
   CellKind kind = CellKind::kOther;
   int64_t step = -1, stage = -1, chunk = -1, micro_batch = -1, rank = -1, dp = -1;
-  bool has(OwnKey key) const { return (said >> static_cast<unsigned>(key) & 1) != 0; }
+  bool has(OwnKey key) const { return (present >> static_cast<unsigned>(key) & 1) != 0; }
   bool is_cell() const { return has(OwnKey::kKind) && has(OwnKey::kRank) && has(OwnKey::kDuration); }
 };
 

@@ -51,7 +51,7 @@ struct FileResult {
   int64_t shift_ns = 0;     // to add to every time
   bool is_dated = false;    // times then count from 1970
   bool by_process = false;  // ranks are processes with devices of their own
-  bool is_own = false;      // ranks are said by process names as our exporter writes them
+  bool is_own = false;      // process names give ranks, as our exporter writes them
   std::string clocks;       // what our exporter says of them, and of the run; "" otherwise
   int64_t packets = 0, paired_by_index = 0;
   size_t marks = 0, counters = 0;

@@ -70,14 +70,14 @@ void FactMaker::add(const Op& op, const Row& row, const LaneRow* lane, std::stri
     return;
   }
   if (has_cells_ || op.is_cell || row.kind != 0 || name.empty()) return;
-  const RangeText said = parse_range_message(name);
+  const RangeText parsed = parse_range_message(name);
   Range range{op.file_index, {}};
   range.fact.message = trace_.names.intern(name);
   range.fact.domain = trace_.names.intern(domain);
-  range.fact.micro_batch = said.micro_batch;
-  range.fact.chunk = said.chunk;
-  range.fact.stage = said.stage;
-  range.fact.step = said.step >= 0 ? said.step : op.step;
+  range.fact.micro_batch = parsed.micro_batch;
+  range.fact.chunk = parsed.chunk;
+  range.fact.stage = parsed.stage;
+  range.fact.step = parsed.step >= 0 ? parsed.step : op.step;
   ranges_.push_back(range);
 }
 

@@ -32,22 +32,22 @@ bool is_driver_call(std::string_view name) { return name.starts_with("cu") && !n
 void KernelMaker::add_lanes(const Content& content, int32_t rank, const std::map<uint16_t, uint32_t>& places,
                             const std::vector<std::string>& names) {
   for (const auto& [id, lane] : content.lanes) {
-    LaneSaid said;
+    LaneFacts facts;
     const bool of_host = lane.device_kind == 0 || lane.device_kind == kLaunchLane;
-    said.kind = of_host ? LaneKind::kHostThread : LaneKind::kDeviceStream;
-    said.category = of_host                                 ? kRange
-                    : lane.device_kind == kCommunicatorLane ? kExchange
-                    : lane.device_kind == kKernelLane       ? kKernelRow
-                                                            : kDeviceRange;
+    facts.kind = of_host ? LaneKind::kHostThread : LaneKind::kDeviceStream;
+    facts.category = of_host                                 ? kRange
+                     : lane.device_kind == kCommunicatorLane ? kExchange
+                     : lane.device_kind == kKernelLane       ? kKernelRow
+                                                             : kDeviceRange;
     if (of_host) {
-      said.pid = std::to_string(content.head.pid);
-      said.tid = std::to_string(lane.thread);
+      facts.pid = std::to_string(content.head.pid);
+      facts.tid = std::to_string(lane.thread);
     } else if (lane.device_kind == kKernelLane) {
-      said.stream = lane.stream;
-      said.pid = std::to_string(lane.device);
-      said.tid = "stream " + std::to_string(said.stream);
+      facts.stream = lane.stream;
+      facts.pid = std::to_string(lane.device);
+      facts.tid = "stream " + std::to_string(facts.stream);
     }
-    lanes_.try_emplace({rank, names[places.at(id)]}, std::move(said));
+    lanes_.try_emplace({rank, names[places.at(id)]}, std::move(facts));
   }
 }
 

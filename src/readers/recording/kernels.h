@@ -1,10 +1,10 @@
-// Turns recorded kernels, copies and launches (stageline record --kernels) into what a profiler's trace has, so that
+// Turns recorded kernels, copies and launches (stageline record --kernels) into the rows of a profiler's trace, so that
 // every question about profiles can be asked of such a recording.
 //
 //   kernels' lanes   ──▶ device streams: kernel, gpu_memcpy, gpu_memset; class by name; bytes
-//   launches' lanes  ──▶ cuda_runtime, cuda_driver on the lane of their thread, tied to their work by correlation
+//   launches' lanes  ──▶ cuda_runtime, cuda_driver on the lane of their thread, linked to their work by correlation
 //   other ranges     ──▶ user_annotation; of a device gpu_user_annotation; of a communicator collective_comm
-//   steps            ──▶ ProfilerStep#N on the lane of the thread that said them
+//   steps            ──▶ ProfilerStep#N on the lane of the thread that recorded them
 //
 // A recording without kernels is not changed: its slices do not have these facts.
 #pragma once
@@ -45,7 +45,7 @@ class KernelMaker {
     uint8_t category = 0;
     bool communicates = false;
   };
-  struct LaneSaid {
+  struct LaneFacts {
     LaneKind kind = LaneKind::kOther;
     uint8_t category = 0;
     std::string pid, tid;
@@ -56,7 +56,7 @@ class KernelMaker {
   Trace& trace_;
   std::vector<Note> notes_;
   std::vector<Op> steps_;
-  std::map<std::pair<int32_t, std::string>, LaneSaid> lanes_;  // key: rank and name
+  std::map<std::pair<int32_t, std::string>, LaneFacts> lanes_;  // key: rank and name
   bool any_ = false;
 };
 

@@ -210,8 +210,8 @@ class Maker {
   // From a text in braces (mstx, some NVTX) returns the name that it contains.
   static std::string short_name(const std::string& text) {
     if (!text.starts_with('{')) return text;
-    std::string said = parse_range_message(text).name;
-    return said.empty() ? text : said;
+    std::string parsed_name = parse_range_message(text).name;
+    return parsed_name.empty() ? text : parsed_name;
   }
 
   uint32_t lane_for(const Place& p, const Row& row, const std::map<uint16_t, uint32_t>& lane_of) {

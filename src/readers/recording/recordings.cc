@@ -92,7 +92,7 @@ void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint
       const bool late = file.begins_late || recording.content.head.part > 0;
       const uint64_t from = known != next.end() ? known->second : late ? block.first : 0;
       // Rows before the ring's last known place exist twice: in the file, and still in memory when the process died or
-      // was looked at. Rows from memory say how many places they take, so those of them that are new are kept.
+      // was read. Rows from memory have their number of places, so the new ones among them are kept.
       uint64_t position = block.first;
       while (position < from && begin < block.end) position += std::max<uint64_t>(1, file.rows[begin++].slots);
       recording.repeated_rows += static_cast<int64_t>(begin - block.begin);
@@ -106,7 +106,7 @@ void append_rows(Content& all, const std::vector<BlockOf>& blocks, std::map<uint
   }
 }
 
-// Does the same for everything else.
+// Appends everything else.
 void append_tables(Content& all, Content& file) {
   for (auto& [id, name] : file.names) all.names.try_emplace(id, std::move(name));
   for (auto& [id, lane] : file.lanes) all.lanes[id] = std::move(lane);
@@ -187,17 +187,17 @@ struct Group {
   File* hot = nullptr;
 };
 
-// Adds what was still in memory when the process ended, or what another folder has of it.
+// Adds rows that were still in memory when the process ended, or that another folder has.
 void append_hot(Recording& r, HotContent& hot, std::map<uint32_t, uint64_t>& next) {
   if (!r.content.head.good) r.content.head = hot.content.head;
   if (r.content.meta.empty()) r.content.meta = hot.content.meta;
   const size_t before = r.content.rows.size();
-  const auto said = r.content.drops;
+  const auto in_files = r.content.drops;
   const auto in_memory = hot.content.drops;
   append_rows(r.content, blocks_in_order({&hot.content}), next, r);
   append_tables(r.content, hot.content);
-  for (size_t i = 0; i < said.size(); ++i)
-    r.content.drops[i] = std::max(said[i], in_memory[i]);  // GAPs repeat the counters
+  for (size_t i = 0; i < in_files.size(); ++i)
+    r.content.drops[i] = std::max(in_files[i], in_memory[i]);  // GAPs repeat the counters
   r.hot_rows = r.content.rows.size() - before;
   r.open = std::move(hot.open);
 }
@@ -244,7 +244,7 @@ Recording joined_files(Group& group, Diagnostics& diagnostics) {
 std::vector<Recording> read_recordings(const Source& source, Progress* progress, Diagnostics& diagnostics,
                                        int64_t newest_bytes) {
   std::vector<File> files = files_of(source, diagnostics, newest_bytes);
-  // Hot files are read before cold ones: what a ring gives away in between is then in the cold file.
+  // Hot files are read before cold ones: rows that leave a ring in between are then in the cold file.
   parallel_for(files.size(), [&](size_t i) {
     if (files[i].hot) files[i].hot_content.emplace(read_hot(files[i].path));
   });

@@ -112,11 +112,11 @@ bool take_ranges(const Chunk& chunk, Content& content) {
       row.chunk = static_cast<int16_t>(in.index(INT16_MAX));
     }
     if ((head & 0x40) != 0) {
-      const uint8_t said = in.byte();
-      if ((said & 1) != 0) row.stage = static_cast<int16_t>(in.below(INT16_MAX));
-      if ((said & 2) != 0) row.peer = static_cast<int32_t>(in.below(INT32_MAX));
-      if ((said & 4) != 0) row.bytes = in.below(INT64_MAX);
-      if ((said & 8) != 0) row.sequence = in.below(INT64_MAX);
+      const uint8_t known_fields = in.byte();
+      if ((known_fields & 1) != 0) row.stage = static_cast<int16_t>(in.below(INT16_MAX));
+      if ((known_fields & 2) != 0) row.peer = static_cast<int32_t>(in.below(INT32_MAX));
+      if ((known_fields & 4) != 0) row.bytes = in.below(INT64_MAX);
+      if ((known_fields & 8) != 0) row.sequence = in.below(INT64_MAX);
     }
     if (in.good()) content.rows.push_back(row);
   }

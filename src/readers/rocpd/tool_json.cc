@@ -221,8 +221,8 @@ class JsonReader {
       const std::string_view category = names_.kind(record);
       std::string name = names_.operation(record);
       if (category.starts_with("MARKER_"))
-        if (const auto said = messages_.find(launch); said != messages_.end() && !said->second.empty())
-          name = said->second;
+        if (const auto message = messages_.find(launch); message != messages_.end() && !message->second.empty())
+          name = message->second;
       processes_.add_call(p, category, whole(record["thread_id"], p.pid), *start, *end, name, launch);
     }
   }

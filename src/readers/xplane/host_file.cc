@@ -429,16 +429,16 @@ class HostReader {
                         ? (line.name.empty() ? "thread " + std::to_string(tid) : line.name)
                         : plane.name.substr(plane.name[0] == '/' ? 6 : 0) + " " + line.name;
       }
-      Facts said = facts;
+      Facts event_facts = facts;
       std::string decoded;
       if (name.ends_with('#') && name.find('#') + 1 < name.size()) {  // "forward#micro_batch=3,stage=0#"
         const size_t hash = name.find('#');
         for (const std::string_view pair : split(name.substr(hash + 1, name.size() - hash - 2), ','))
           if (const size_t equals = pair.find('='); equals != std::string_view::npos) {
             if (pair.substr(0, equals) == "step_num")
-              said.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
+              event_facts.step_number = parse_int(pair.substr(equals + 1)).value_or(-1);
             else if (!pair.starts_with("_"))
-              add_argument(pair.substr(0, equals), pair.substr(equals + 1), said);
+              add_argument(pair.substr(0, equals), pair.substr(equals + 1), event_facts);
           }
         name = name.substr(0, hash);
       }
@@ -451,7 +451,7 @@ class HostReader {
         name = decoded;
       } else if (facts.correlation >= 0 && is_api_call(name)) {
         kind = kRuntime;
-      } else if (said.step_number < 0 &&
+      } else if (event_facts.step_number < 0 &&
                  (facts.has_hlo || facts.has_source || facts.consumer_type >= 0 || facts.producer_type >= 0 ||
                   is_tf_operator(name) || is_internal(name)) &&
                  !waits_for_executor(name)) {
@@ -472,14 +472,14 @@ class HostReader {
       if (facts.consumer_type >= 0) consumers_.push_back({{facts.consumer_type, facts.consumer}, row});
       if (kind == kAnnotation) {
         const std::string message =
-            said.arguments.empty() ? std::string(name) : std::string(name) + "#" + said.arguments + "#";
-        host_->ranges.push_back({row, host_->text(message), host_->text("TraceMe"), said.micro_batch, said.chunk,
-                                 said.stage, small(said.step_number)});
+            event_facts.arguments.empty() ? std::string(name) : std::string(name) + "#" + event_facts.arguments + "#";
+        host_->ranges.push_back({row, host_->text(message), host_->text("TraceMe"), event_facts.micro_batch,
+                                 event_facts.chunk, event_facts.stage, small(event_facts.step_number)});
         ranges_.emplace_back(LaunchedWork::Range{tid, start, end, row, 0}, name);
-        if (said.step_number >= 0) {
+        if (event_facts.step_number >= 0) {
           host_->add(lane, kAnnotation, start, end,
-                     host_->text("ProfilerStep#" + std::to_string(small(said.step_number))));
-          host_steps_.push_back({said.step_number, start, end, 0});
+                     host_->text("ProfilerStep#" + std::to_string(small(event_facts.step_number))));
+          host_steps_.push_back({event_facts.step_number, start, end, 0});
         }
       }
     }

@@ -217,9 +217,10 @@ Look::State LiveRun::follow(const std::function<void(const Text&)>& say) {
 // Findings of the last `count` steps that were looked at; the look's trace has no others afterwards.
 std::vector<LiveRun::Seen> LiveRun::find_in(Look& look, size_t count) {
   if (look.steps.size() > count) keep_steps_from(look.trace, look.steps[look.steps.size() - count].step);
-  const Explanation said = explain(Run(look.trace), true);
+  const Explanation explanation = explain(Run(look.trace), true);
   std::vector<Seen> found;
-  for (const Finding& f : said.findings) found.push_back({f, said.step_ns, 0, 0, 0, false, count == kFewSteps});
+  for (const Finding& f : explanation.findings)
+    found.push_back({f, explanation.step_ns, 0, 0, 0, false, count == kFewSteps});
   return found;
 }
 

@@ -86,32 +86,33 @@ class Post {
 }  // namespace
 
 Result<std::unique_ptr<Webhook>> Webhook::to(std::string_view url) {
-  const std::string said(url);
+  const std::string address(url);
   if (url.starts_with("https://"))
-    return make_error(ErrorCode::kUsage, "this program speaks no https, so it cannot tell " + said,
+    return make_error(ErrorCode::kUsage, "this program speaks no https, so it cannot tell " + address,
                       "give an http address of this machine, of a relay that speaks https onwards");
   constexpr std::string_view kScheme = "http://";
-  if (!url.starts_with(kScheme)) return no_address("\"" + said + "\" is no http address");
+  if (!url.starts_with(kScheme)) return no_address("\"" + address + "\" is no http address");
   url.remove_prefix(kScheme.size());
   const size_t path = std::min(url.find_first_of("/?#"), url.size());
   std::string_view place = url.substr(0, path);
   std::string target(url.substr(path, url.find('#', path) - path));
   if (!target.starts_with('/')) target.insert(0, "/");
   if (place.find('@') != std::string_view::npos)
-    return no_address("\"" + said + "\" holds a user's name, and would send it readable by everyone on the way");
+    return no_address("\"" + address + "\" holds a user's name, and would send it readable by everyone on the way");
   std::string port = "80";
   const size_t bracket = place.rfind(']'), colon = place.rfind(':');
   if (colon != std::string_view::npos && (bracket == std::string_view::npos || colon > bracket)) {
     port = place.substr(colon + 1);
     place = place.substr(0, colon);
     const auto number = parse_int(port);
-    if (!number || *number < 1 || *number > 65'535) return no_address("\"" + said + "\" has no port from 1 to 65535");
+    if (!number || *number < 1 || *number > 65'535)
+      return no_address("\"" + address + "\" has no port from 1 to 65535");
   }
   std::string host(place);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   const auto odd = [](char c) { return static_cast<unsigned char>(c) <= ' ' || c == 0x7f; };
   if (host.empty() || std::ranges::any_of(host, odd) || std::ranges::any_of(target, odd))
-    return no_address("\"" + said + "\" is no http address");
+    return no_address("\"" + address + "\" is no http address");
   return std::unique_ptr<Webhook>(new Webhook(std::move(host), std::move(port), std::move(target)));
 }
 

@@ -25,13 +25,13 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
     const TrendInput& input = inputs[i];
     json.begin_object().field("title", input.title).field("path", input.path);
     Result<Trace> trace = input.read();
-    Explanation said;
+    Explanation explanation;
     MeanStep step;
     Text why_not = trace ? Text() : error_text(trace.error());
     std::string diff = "{}";
     if (trace) {
-      said = explain(Run(*trace), true);
-      const Result<MeanStep> found = mean_step_of(said, input.path);
+      explanation = explain(Run(*trace), true);
+      const Result<MeanStep> found = mean_step_of(explanation, input.path);
       if (found) step = *found;
       if (!found) why_not = error_text(found.error());
     }
@@ -48,8 +48,8 @@ Result<std::string> trend_json(const std::vector<TrendInput>& inputs) {
       before_ns = step.ns;
     }
     json.field("steps", step.steps).field("step_ns", step.ns);
-    json.key("headline").begin_array().value(valid_utf8(said.headline.title.en));
-    json.value(valid_utf8(said.headline.title.zh)).end_array();
+    json.key("headline").begin_array().value(valid_utf8(explanation.headline.title.en));
+    json.value(valid_utf8(explanation.headline.title.zh)).end_array();
     if (!why_not.empty())
       json.key("why_not").begin_array().value(valid_utf8(why_not.en)).value(valid_utf8(why_not.zh)).end_array();
     json.key("diff").raw(diff).end_object();

@@ -75,8 +75,8 @@ Result<FacetText> split_facets(std::string_view text) {
       out.facets.kinds = kinds;
     }
     any = true;
-    if (!out.said.empty()) out.said += ' ';
-    out.said += word;
+    if (!out.written.empty()) out.written += ' ';
+    out.written += word;
   }
   if (!any) out.rest = text;  // keeps the text's own spaces
   return out;

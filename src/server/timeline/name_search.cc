@@ -35,7 +35,7 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
   TRY(where, split_facets(query.text("where")));
   if (!where->rest.empty())
     return make_error(ErrorCode::kUsage, "where= has a word that is no facet", "where=mb:3 kind:B step:2");
-  Meant out{NameSet(count), where->facets, where->said};
+  Meant out{NameSet(count), where->facets, where->written};
   if (query.find("name_ids")) {
     TRY(ids, list_parameter(query, "name_ids", static_cast<uint32_t>(count)));
     for (const uint32_t id : *ids) out.names.add(id);
@@ -49,7 +49,7 @@ Result<Meant> names_meant(const Timeline& timeline, const Query& query) {
   if (out.where.empty()) {
     TRY(text, split_facets(query.text("q")));
     out.facets = text->facets;
-    out.where = text->said;
+    out.where = text->written;
     if (text->rest.empty() && !out.facets.any())
       return make_error(ErrorCode::kUsage, "neither name_ids nor q says which names",
                         "q=gemm, q=mb:3, or name_ids=3,4");

@@ -75,8 +75,8 @@ void translate_paddle(FileRows& rows) {
   for (MemoryRecord& record : rest.memory) record.lane = threads[record.lane];
   for (auto flows : {&ChunkRows::flows, &ChunkRows::launch_flows})
     for (Flow& flow : rest.*flows) flow.thread = threads[flow.thread];
-  for (ThreadName& said : rest.thread_names) said = {threads[said.thread], names[said.name]};
-  for (ProcessName& said : rest.process_names) said = {names[said.pid], names[said.name]};
+  for (ThreadName& entry : rest.thread_names) entry = {threads[entry.thread], names[entry.name]};
+  for (ProcessName& entry : rest.process_names) entry = {names[entry.pid], names[entry.name]};
   // "ts" is cut to microseconds; "start_time" counts from the first event, to the nanosecond.
   std::vector<Row*> at;
   each_row(rows, [&](Row& row) { at.push_back(&row); });
@@ -84,8 +84,8 @@ void translate_paddle(FileRows& rows) {
                                       [](const ExactStart& a, const ExactStart& b) { return a.ns < b.ns; });
   if (first == rest.exact_starts.end()) return;
   const int64_t zero = at[first->slice]->start_ns - first->ns;
-  for (const ExactStart& said : rest.exact_starts)
-    if (std::abs(zero + said.ns - at[said.slice]->start_ns) < 2'000) at[said.slice]->start_ns = zero + said.ns;
+  for (const ExactStart& entry : rest.exact_starts)
+    if (std::abs(zero + entry.ns - at[entry.slice]->start_ns) < 2'000) at[entry.slice]->start_ns = zero + entry.ns;
 }
 
 // Returns true for a process that a profiler made for a device.
@@ -100,20 +100,20 @@ void translate_devices(FileRows& rows) {
   enum class Place : uint8_t { kHost, kDevice, kDerived };  // derived: modules, steps and scopes drawn for a device
   std::vector<Place> places(known.threads.size(), Place::kHost);
   bool any = false;
-  for (const ProcessName& said : rows.rest.process_names) {
-    const std::string_view process = known.names.text(said.name);
+  for (const ProcessName& entry : rows.rest.process_names) {
+    const std::string_view process = known.names.text(entry.name);
     if (!is_device_process(process)) continue;
-    const std::string key = std::string(known.names.text(said.pid)) + '\n';
+    const std::string key = std::string(known.names.text(entry.pid)) + '\n';
     for (uint32_t t = 1; t < known.threads.size(); ++t)
       if (known.threads.text(t).starts_with(key)) places[t] = Place::kDevice, any = true;
   }
   if (!any) return;
-  for (const ThreadName& said : rows.rest.thread_names) {
-    const std::string_view line = known.names.text(said.name);
+  for (const ThreadName& entry : rows.rest.thread_names) {
+    const std::string_view line = known.names.text(entry.name);
     const bool xla = line.starts_with("XLA ") || line.starts_with("Framework ") || line.starts_with("TensorFlow ") ||
                      line.starts_with("Source") || line.starts_with("Step") || line == "Launch Stats";
-    if (places[said.thread] == Place::kDevice && xla && !line.ends_with("XLA Ops"))
-      places[said.thread] = Place::kDerived;
+    if (places[entry.thread] == Place::kDevice && xla && !line.ends_with("XLA Ops"))
+      places[entry.thread] = Place::kDerived;
   }
   // A slice that encloses others of a device's line (a loop, a marked range) is drawn and not executed.
   std::vector<std::vector<Row*>> lines(known.threads.size());

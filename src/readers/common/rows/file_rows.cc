@@ -99,8 +99,8 @@ void FileRows::append(ChunkRows chunk, const Dictionaries& from, size_t parser) 
       (rest.*flows).push_back(flow);
     }
   append_facts(rest.exact_starts, chunk.exact_starts, first_row);
-  for (const ProcessName& said : chunk.process_names)
-    rest.process_names.push_back({maps.names[said.pid], maps.names[said.name]});
+  for (const ProcessName& entry : chunk.process_names)
+    rest.process_names.push_back({maps.names[entry.pid], maps.names[entry.name]});
   for (const ThreadName& name : chunk.thread_names)
     rest.thread_names.push_back({maps.threads[name.thread], maps.names[name.name]});
   append_counters(chunk.counters, maps.names);

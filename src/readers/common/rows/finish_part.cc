@@ -241,8 +241,8 @@ std::vector<size_t> make_lanes(const FileRows& rows, std::vector<Lane>& lanes, b
 }
 
 void name_lanes(const FileRows& rows, std::vector<Lane>& lanes) {
-  for (const ThreadName& said : rows.rest.thread_names)
-    lanes[said.thread - 1].name = std::string(rows.dictionaries.names.text(said.name));
+  for (const ThreadName& entry : rows.rest.thread_names)
+    lanes[entry.thread - 1].name = std::string(rows.dictionaries.names.text(entry.name));
   for (Lane& lane : lanes)
     if (lane.name.empty())
       lane.name = lane.tid.starts_with("stream") || lane.tid.starts_with("async") ? lane.tid : "thread " + lane.tid;

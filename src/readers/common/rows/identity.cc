@@ -171,17 +171,17 @@ std::vector<int32_t> assign_ranks(const std::vector<FileFacts>& files, Diagnosti
                                   std::string_view format) {
   constexpr int32_t kNone = -1;
   std::vector<int32_t> ranks(files.size(), kNone);
-  std::map<int32_t, std::vector<size_t>> said;
+  std::map<int32_t, std::vector<size_t>> by_rank;
   for (size_t f = 0; f < files.size(); ++f) {
     const Identity& id = files[f].identity;
     if (id.stated_rank) {
-      said[*id.stated_rank].push_back(f);
+      by_rank[*id.stated_rank].push_back(f);
       ranks[f] = *id.stated_rank;
     }
     if (id.contradicts_itself) diagnostics.add(problem::reader_rank_said_twice.of(format), {files[f].path});
   }
   // Several processes may claim to be rank 0 (in tensor-parallel serving); their files' names distinguish them.
-  for (const auto& [rank, group] : said) {
+  for (const auto& [rank, group] : by_rank) {
     bool at_once = false;
     std::set<int32_t> named;
     for (size_t i = 0; i < group.size(); ++i) {

@@ -268,11 +268,11 @@ void RowBuilder::add_event(const Event& event, int64_t offset) {
       const size_t open = key == std::string_view::npos ? key : event.args.find('"', event.args.find(':', key) + 1);
       const size_t close = open == std::string_view::npos ? open : event.args.find('"', open + 1);
       if (close == std::string_view::npos) break;
-      const uint32_t said = dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)));
+      const uint32_t given_name = dictionaries_.names.intern(trim(event.args.substr(open + 1, close - open - 1)));
       if (event.name == "thread_name")
-        chunk_.thread_names.push_back({thread_of(event.pid, event.tid), said});
+        chunk_.thread_names.push_back({thread_of(event.pid, event.tid), given_name});
       else
-        chunk_.process_names.push_back({dictionaries_.names.intern(event.pid), said});
+        chunk_.process_names.push_back({dictionaries_.names.intern(event.pid), given_name});
       break;
     }
     case 's':

@@ -103,9 +103,9 @@ std::optional<Deal> by_labels(const FileRows& rows) {
 std::optional<Deal> by_names(const FileRows& rows) {
   const TextInterner& names = rows.dictionaries.names;
   std::map<int32_t, std::set<std::string_view>> named;
-  for (const ProcessName& said : rows.rest.process_names)
-    if (const int32_t rank = number_after("rank", to_lower(names.text(said.name))); rank >= 0)
-      named[rank].insert(names.text(said.pid));
+  for (const ProcessName& entry : rows.rest.process_names)
+    if (const int32_t rank = number_after("rank", to_lower(names.text(entry.name))); rank >= 0)
+      named[rank].insert(names.text(entry.pid));
   if (named.size() < 2) return std::nullopt;
   std::set<std::string_view> busy;
   each_row(rows, [&](const Row& row) { busy.insert(pid_of(rows, row.thread)); });
@@ -228,10 +228,10 @@ class Splitter {
       for (Mark& mark : to.rest.marks) mark.file_index = event_[mark.file_index];
       for (MemoryRecord& record : to.rest.memory) record.file_index = event_[record.file_index];
     }
-    for (const ProcessName& said : all_.rest.process_names)
-      for (const uint32_t p : parts[std::string(known.names.text(said.pid))])
+    for (const ProcessName& entry : all_.rest.process_names)
+      for (const uint32_t p : parts[std::string(known.names.text(entry.pid))])
         out_[p].rest.process_names.push_back(
-            {out_[p].dictionaries.names.intern(without_label(known.names.text(said.pid))), said.name});
+            {out_[p].dictionaries.names.intern(without_label(known.names.text(entry.pid))), entry.name});
     for (CounterSeries& series : all_.counters) {
       const size_t end = series.name.find(' ', merge_label(series.name).size() + 1);
       const std::set<uint32_t>& of = parts[series.name.substr(0, end)];
