@@ -98,11 +98,11 @@ std::string analysis_help_text(const Analysis& analysis) {
   out += "\nOptions:\n";
   for (const AnalysisOption& option : analysis.options())
     out += entry(flag_head({option.name, option.value, option.help, option.choices}), option.help, 26);
-  for (const std::string_view rival : split(analysis.compat, ','))
-    if (!rival.empty())
-      out += entry("--compat " + std::string(rival),
-                   rival == "hta" ? "HTA's numbers and columns, including its bugs"
-                                  : "msprof-analyze's numbers and columns, including its bugs",
+  for (const std::string_view tool : split(analysis.compat, ','))
+    if (!tool.empty())
+      out += entry("--compat " + std::string(tool),
+                   tool == "hta" ? "HTA's numbers and columns, including its bugs"
+                                 : "msprof-analyze's numbers and columns, including its bugs",
                    26);
   if (analysis.format[0] != '\0')
     out += entry(std::string("--format ") + analysis.format, "The table as the PyTorch profiler prints it", 26);

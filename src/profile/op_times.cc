@@ -67,7 +67,7 @@ void fill_exact(const Task* begin, const Task* end, OpTime& time) {
 
 // Computes what the profiler's own sums contain: only the first plane that moves data counts, and waiting on another
 // plane counts as idle.
-void fill_rival(const Task* begin, const Task* end, OpTime& time) {
+void fill_msprof(const Task* begin, const Task* end, OpTime& time) {
   int32_t plane = INT32_MAX, any = INT32_MAX;
   for (const Task* task = begin; task != end; ++task) {
     any = std::min(any, task->plane);
@@ -100,7 +100,7 @@ std::vector<OpTime> op_times(const TorchRun& run, const std::vector<Communicatio
     auto end = begin;
     while (end != tasks.end() && end->op == op.slice) ++end;
     if (begin != end) {
-      (msprof ? fill_rival : fill_exact)(&*begin, &*begin + (end - begin), time);
+      (msprof ? fill_msprof : fill_exact)(&*begin, &*begin + (end - begin), time);
     } else if (op.transfer_ns >= 0 && op.all_seen && !msprof) {
       time.basis = Basis::kMatched;
       time.transit_ns = op.transfer_ns;

@@ -90,8 +90,8 @@ class AnalysisSource : public TableSource {
       for (const std::string_view choice : split(option.choices, ','))
         if (!choice.empty() && choice != "true" && choice != "false") out.emplace_back(option.name, choice);
     }
-    for (const std::string_view rival : split(analysis_.compat, ','))
-      if (!rival.empty()) out.emplace_back("compat", rival);
+    for (const std::string_view tool : split(analysis_.compat, ','))
+      if (!tool.empty()) out.emplace_back("compat", tool);
     return out;
   }
 

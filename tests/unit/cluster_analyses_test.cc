@@ -130,7 +130,7 @@ TEST_CASE("slow-rank: the rank with the shortest duration came last, and the oth
   CHECK(cell(theirs[1], "MinNs") == "10");                          // microseconds, whatever the name says
 }
 
-TEST_CASE("slow-rank: groups of two ranks vote here, but not in the rival's mode") {
+TEST_CASE("slow-rank: groups of two ranks vote here, but not in msprof's mode") {
   const Trace trace = collectives({100, 10});
   CHECK(cell(ask(trace, "slow-rank")[0], "vote_count", "rank", "1") == "3");
   CHECK(ask(trace, "slow-rank", {.msprof = true})[0].row_count() == 0);
@@ -148,7 +148,7 @@ TEST_CASE("slow-rank: a hundred ranks by Dixon, more by three deviations") {
   CHECK(cell(ask(collectives(durations), "slow-rank", {.msprof = true})[0], "slowAffectCount", "rankId", "17") == "3");
 }
 
-TEST_CASE("communication-time-sum: waits of all planes count; the rival takes one plane") {
+TEST_CASE("communication-time-sum: waits of all planes count; msprof takes one plane") {
   Maker maker;
   Part& part = maker.rank({{"hcom_allReduce__1_0_1", "comm", 0, 100, 0},
                            {"Notify_Wait", "transfer", 0, 10, 1},

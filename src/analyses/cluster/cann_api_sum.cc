@@ -105,14 +105,14 @@ Figures figures_of(std::vector<int64_t> ns, double whole) {
 
 void add_figures(Table& table, std::vector<Table::Value> keys, const Figures& f, std::vector<Table::Value> behind) {
   for (const Table::Value& value :
-       {Table::Value(f.sum), Table::Value(f.count), Table::Value(f.average), Table::Value(f.minimum), Table::Value(f.q1),
-        Table::Value(f.median), Table::Value(f.q3), Table::Value(f.longest), Table::Value(f.std)})
+       {Table::Value(f.sum), Table::Value(f.count), Table::Value(f.average), Table::Value(f.minimum),
+        Table::Value(f.q1), Table::Value(f.median), Table::Value(f.q3), Table::Value(f.longest), Table::Value(f.std)})
     keys.push_back(value);
   keys.insert(keys.end(), behind.begin(), behind.end());
   table.add_row(std::move(keys));
 }
 
-std::vector<Table> rival_tables(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
+std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
   Table by_rank(declared_table("cann-api-sum/cann-api-ranks/msprof")),
       all(declared_table("cann-api-sum/cann-api/msprof"));
   std::map<std::string, std::vector<std::pair<int64_t, Figures>>> by_name;
@@ -184,7 +184,7 @@ Result<AnalysisResult> run_cann_api_sum(const AnalysisInput& input) {
                [&](size_t k) { ranks[k] = answer_for(*torch_rank(*torch, torch->parts[k]), input.msprof); });
   AnalysisResult result;
   if (input.msprof) {
-    result.tables = rival_tables(*torch, ranks);
+    result.tables = msprof_tables(*torch, ranks);
     return result;
   }
   result.tables.push_back(exact_cann_api_sum_table(*torch, ranks, false));

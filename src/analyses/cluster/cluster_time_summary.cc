@@ -3,7 +3,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/rival_time_summary.h"
+#include "analyses/cluster/msprof_time_summary.h"
 #include "base/parallel.h"
 #include "model/statistics.h"
 #include "profile/cluster_times.h"
@@ -71,7 +71,7 @@ Result<AnalysisResult> run_cluster_time_summary(const AnalysisInput& input) {
   TRY(torch, make_torch_run(*input.trace, {.include_last_step = true}));
   std::vector<std::vector<CommunicationOp>> ops = all_communication_ops(*torch);
   if (input.msprof) {
-    result.tables.push_back(rival_time_summary(*torch, ops));
+    result.tables.push_back(msprof_time_summary(*torch, ops));
     return result;
   }
   const Matched matched = match_collectives(ops);

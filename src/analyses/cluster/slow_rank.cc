@@ -6,7 +6,7 @@
 
 #include "analyses/analysis.h"
 #include "analyses/cluster/cluster_notes.h"
-#include "analyses/cluster/rival_slow_rank.h"
+#include "analyses/cluster/msprof_slow_rank.h"
 #include "base/number.h"
 #include "model/statistics.h"
 #include "profile/communication_ops.h"
@@ -161,7 +161,7 @@ Result<AnalysisResult> run_slow_rank(const AnalysisInput& input) {
   AnalysisResult result;
   note_level_none(input, result.notes);
   if (input.msprof) {
-    result.tables = rival_slow_rank(*torch, ops);
+    result.tables = msprof_slow_rank(*torch, ops);
     return result;
   }
   const Matched matched = match_collectives(ops);

@@ -20,7 +20,7 @@ struct Identity {
   int32_t rank = kUnknown, stage = kUnknown, dp = kUnknown;
   std::string lane;
 
-  void learn(int32_t& to, int64_t from, int64_t max) {
+  void set_if_unknown(int32_t& to, int64_t from, int64_t max) {
     if (to == kUnknown && from >= 0 && from <= max) to = static_cast<int32_t>(from);
   }
 };
@@ -34,7 +34,7 @@ bool parse_straggler_name(const std::string& name, Identity& identity) {
   const auto [at, ec] = std::from_chars(name.data() + lead.size(), end, stage);
   const std::string_view rest(at, end - at);
   if (ec != std::errc() || !rest.starts_with(middle)) return false;
-  identity.learn(identity.stage, stage, kMaxStageNumber);
+  identity.set_if_unknown(identity.stage, stage, kMaxStageNumber);
   const size_t comma = rest.find(", ", middle.size());
   if (comma != std::string_view::npos) identity.lane = rest.substr(comma + 2);
   return true;
@@ -51,11 +51,11 @@ Identity identify(const Thread& thread) {
   Identity identity;
   const bool named = parse_straggler_name(thread.name, identity);
   if ((named || thread.straggler_analysis) && thread.tid_number >= 0) {
-    identity.learn(identity.rank, thread.tid_number / kStragglerLanes, kMaxRankNumber);
-    identity.learn(identity.dp, thread.pid_number, kMaxRankNumber);
+    identity.set_if_unknown(identity.rank, thread.tid_number / kStragglerLanes, kMaxRankNumber);
+    identity.set_if_unknown(identity.dp, thread.pid_number, kMaxRankNumber);
     if (identity.lane.empty()) identity.lane = kStragglerLaneNames[thread.tid_number % kStragglerLanes];
   }
-  if (thread.ndtimeline) identity.learn(identity.dp, thread.pid_number, kMaxRankNumber);
+  if (thread.ndtimeline) identity.set_if_unknown(identity.dp, thread.pid_number, kMaxRankNumber);
   if (identity.lane.empty()) identity.lane = lane_name_of(thread);
   return identity;
 }
@@ -93,9 +93,9 @@ std::vector<std::string> identify_threads(FileOps& file, int32_t fallback_rank) 
     Identity& thread = threads[op.lane];
     Identity& process = processes[file.threads[op.lane].pid];
     for (Identity* identity : {&thread, &process}) {
-      identity->learn(identity->rank, op.rank != kUnknown ? op.rank : thread.rank, kMaxRankNumber);
-      identity->learn(identity->stage, op.stage != kUnknown ? op.stage : thread.stage, kMaxStageNumber);
-      identity->learn(identity->dp, op.dp != kUnknown ? op.dp : thread.dp, kMaxRankNumber);
+      identity->set_if_unknown(identity->rank, op.rank != kUnknown ? op.rank : thread.rank, kMaxRankNumber);
+      identity->set_if_unknown(identity->stage, op.stage != kUnknown ? op.stage : thread.stage, kMaxStageNumber);
+      identity->set_if_unknown(identity->dp, op.dp != kUnknown ? op.dp : thread.dp, kMaxRankNumber);
     }
   }
   int64_t guessed = 0;

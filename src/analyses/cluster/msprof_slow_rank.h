@@ -9,6 +9,6 @@
 namespace stageline {
 
 // Returns msprof-analyze's SlowRank and SlowOpStats. Numbers are microseconds, although names of columns say Ns.
-std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
+std::vector<Table> msprof_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
 
 }  // namespace stageline

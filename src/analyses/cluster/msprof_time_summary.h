@@ -10,6 +10,6 @@ namespace stageline {
 
 // Returns msprof-analyze's ClusterTimeSummary, in microseconds. It is based on the profiler's own sums (analysis.db).
 // It has no rows if these are missing, or if no group has all of its ranks in the trace.
-Table rival_time_summary(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
+Table msprof_time_summary(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks);
 
 }  // namespace stageline

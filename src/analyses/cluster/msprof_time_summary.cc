@@ -1,4 +1,4 @@
-#include "analyses/cluster/rival_time_summary.h"
+#include "analyses/cluster/msprof_time_summary.h"
 
 #include <algorithm>
 #include <cmath>
@@ -142,7 +142,7 @@ bool add_waits(const TorchRun& run, const std::vector<std::vector<CommunicationO
 
 }  // namespace
 
-Table rival_time_summary(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
+Table msprof_time_summary(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
   Table table(declared_table("cluster-time-summary/cluster-time-summary/msprof"));
   Rows rows;
   bool summed = false;

@@ -1,7 +1,7 @@
 // Computes msprof-analyze's vote. In each collective it votes for the rank whose operation is an outlier because it is
 // too short. Up to 100 values are judged by Dixon's test of 1950 with critical values for 99.5 %, more values by three
 // standard deviations.
-#include "analyses/cluster/rival_slow_rank.h"
+#include "analyses/cluster/msprof_slow_rank.h"
 
 #include <algorithm>
 #include <array>
@@ -123,7 +123,7 @@ std::vector<Vote> votes_of(const Groups& groups, std::map<int64_t, int64_t>& cou
 
 }  // namespace
 
-std::vector<Table> rival_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
+std::vector<Table> msprof_slow_rank(const TorchRun& run, const std::vector<std::vector<CommunicationOp>>& ranks) {
   std::map<int64_t, int64_t> counts;  // for each rank
   const std::vector<Vote> votes = votes_of(groups_of(run, ranks), counts);
   Table rank_table(declared_table("slow-rank/slow-ranks/msprof"));
