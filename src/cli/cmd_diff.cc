@@ -19,7 +19,7 @@ std::string text_of(const Terminal& terminal, const RunDiff& diff) {
   std::string out = "A  " + pick(run_line(diff.a)) + "\nB  " + pick(run_line(diff.b)) + "\n\n";
   Args args;
   args.set("headline", headline(diff)).set("cause", main_cause(diff)).set("each", per_micro_batch(diff));
-  out += wrapped(terminal.say("diff.told", args), terminal.width, 0);
+  out += wrapped(terminal.say("diff.reported", args), terminal.width, 0);
   const std::vector<DiffGroup> reported = merged_groups(diff);
   if (reported.size() == 1 && !diff.sure) return out;
   out += "\n";

@@ -16,7 +16,7 @@ namespace stageline {
 // --range, --threads, and shows progress. It also refuses a --compat that the command does not have. open_options()
 // only reads these flags. `clocks` is the use of times: if those of several ranks will be compared.
 enum class Clocks : uint8_t {
-  kRaw,       // times are not compared, so stamps stay as they are
+  kRaw,       // times are not compared, so timestamps stay as they are
   kCompared,  // times are compared in sums: --align applies, and clocks that cannot be aligned are used unchanged
   // Times share one axis: --align applies, and clocks that cannot be aligned are refused (--trust-clocks accepts
   // them).

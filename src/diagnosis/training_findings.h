@@ -7,7 +7,7 @@
 
 namespace stageline {
 
-// Expects time.told.
+// Expects time.reported.
 Explanation explain_training(const TrainingTime& time);
 
 }  // namespace stageline

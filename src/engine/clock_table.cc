@@ -9,10 +9,10 @@
 namespace stageline {
 namespace {
 
-// The first stamp of a part's cells, and of each of its steps.
+// The first timestamp of a part's cells, and of each of its steps.
 struct StampsOfPart {
   int64_t first_ns = INT64_MAX;
-  std::vector<std::pair<int64_t, int32_t>> steps;  // (first stamp, number), ordered by stamp
+  std::vector<std::pair<int64_t, int32_t>> steps;  // (first timestamp, number), ordered by timestamp
 };
 
 std::vector<StampsOfPart> stamps_of(const Trace& trace) {

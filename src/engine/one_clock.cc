@@ -174,7 +174,7 @@ void move_stamps(Trace& trace) {
   }
   trace.alignment = AlignState::kDrawn;
   const ClockSummary summary = clock_summary(trace);
-  if (summary.by.empty()) return;  // nothing connects any ranks, so stamps stay as recorded
+  if (summary.by.empty()) return;  // nothing connects any ranks, so timestamps stay as recorded
   trace.clock = summary.untied.empty() ? ClockState::kAligned : ClockState::kPartlyAligned;
 }
 

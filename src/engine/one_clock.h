@@ -24,7 +24,7 @@ struct AlignOptions {
   AlignMode mode = AlignMode::kNever;
   // For outputs that draw several ranks on one axis: an error, or a warning (a report is always made).
   bool refuse_untied = false, warn_of_untied = false;
-  bool trust_clocks = false;  // --trust-clocks: ranks that nothing connects keep their stamps
+  bool trust_clocks = false;  // --trust-clocks: ranks that nothing connects keep their timestamps
   std::vector<align::ByHand> by_hand;
 };
 
@@ -47,7 +47,7 @@ class DrawnRun {
  public:
   // `recorded` is released where this holds a copy.
   explicit DrawnRun(std::shared_ptr<const Run> recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
-  // The stamps of `recorded` themselves move, if they have to; no Run of it may be left.
+  // The timestamps of `recorded` themselves move, if they have to; no Run of it may be left.
   explicit DrawnRun(Trace&& recorded, DrawnStamps stamps = DrawnStamps::kOnOneClock);
   DrawnRun(const DrawnRun&) = delete;
   DrawnRun& operator=(const DrawnRun&) = delete;

@@ -35,11 +35,11 @@ int64_t ClockMap::common_ns(int64_t stamp_ns) const {
   const ClockSegment& s = segments.size() == 1 ? segments.front() : segment_at(stamp_ns);
   int64_t since = 0, common = 0;
   if (__builtin_sub_overflow(stamp_ns, s.origin_ns, &since)) return stamp_ns;
-  // The header's formula, stamp = t + offset + drift·(t − t0) with t0 = origin − offset, is solved for t. The exact
+  // The header's formula, timestamp = t + offset + drift·(t − t0) with t0 = origin − offset, is solved for t. The exact
   // factor drift / (1 + drift) is used, for over days drift² counts.
   const double gained = since * (s.drift / (1 + s.drift));
   if (!(std::abs(gained) < 4e18)) return stamp_ns;
-  auto rounded = static_cast<int64_t>(gained);  // as std::llround() does, but without a call for every stamp
+  auto rounded = static_cast<int64_t>(gained);  // as std::llround() does, but without a call for every timestamp
   const double rest = gained - rounded;
   rounded += (rest >= 0.5 ? 1 : 0) - (rest <= -0.5 ? 1 : 0);
   int64_t shift = 0;

@@ -1,11 +1,11 @@
-// ClockMap: how the stamps of one rank become times that all ranks share.
+// ClockMap: how the timestamps of one rank become times that all ranks share.
 //
 //   local(t) = t + offset + drift · (t − t0)      t: time of the reference rank's clock; t0 = origin − offset
 //
 // Example: a clock that is 2 ms ahead (offset = 2 000 000 ns) shows 12:00:00.002 when the reference shows 12:00:00.000.
 //
 // The columns of a Trace stay in each rank's own clock; whatever draws several ranks on one axis goes through the map.
-// A map is monotone within a segment (|drift| < 1), so the order of stamps and the nesting of slices survive it. A
+// A map is monotone within a segment (|drift| < 1), so the order of timestamps and the nesting of slices survive it. A
 // clock that was set in mid-run has one segment before and one after.
 #pragma once
 
@@ -25,15 +25,15 @@ enum class ClockEvidence : uint8_t {
   // There were no messages; used were the smallest gaps between a forward (backward) and the one that waits for it.
   kGaps,
   kOperator,  // the user named an operator that is taken to start at the same instant on both ranks
-  kTrusted,   // nothing connects the rank to the others; its stamps are taken as they are
+  kTrusted,   // nothing connects the rank to the others; its timestamps are taken as they are
 };
 // Returns true where timestamps were compared, false where the clock is only stated to agree.
 bool is_measured(ClockEvidence evidence);
 std::string_view evidence_name(ClockEvidence evidence);  // "reference", "shared clock", "messages", …
 
 struct ClockSegment {
-  int64_t from_ns = INT64_MIN;  // the segment holds for stamps from here up to the next segment's from_ns
-  int64_t origin_ns = 0;        // the stamp of this clock at which offset_ns holds
+  int64_t from_ns = INT64_MIN;  // the segment holds for timestamps from here up to the next segment's from_ns
+  int64_t origin_ns = 0;        // the timestamp of this clock at which offset_ns holds
   int64_t offset_ns = 0;        // this clock's time minus the reference's time
   // The true offset at origin_ns lies within ± this of offset_ns; −1 when no bound is known.
   int64_t offset_half_ns = -1;
@@ -48,7 +48,7 @@ struct ClockSegment {
 };
 
 struct ClockMap {
-  std::vector<ClockSegment> segments;                // ordered by from_ns; when empty, stamps are left as they are
+  std::vector<ClockSegment> segments;                // ordered by from_ns; when empty, timestamps are left as they are
   ClockEvidence evidence = ClockEvidence::kTrusted;  // the worst evidence of all segments
 
   // Returns the stamp as nanoseconds on the reference's clock. A stamp so far away that the result would overflow comes

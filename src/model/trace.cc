@@ -13,7 +13,7 @@ std::vector<uint32_t> Part::add_lane(std::string name, const Slices& rows) {
   std::vector<uint32_t> order(rows.size());
   std::iota(order.begin(), order.end(), 0u);
   const auto key = [&](uint32_t i) { return std::tuple(rows.start_ns[i], -rows.dur_ns[i], rows.file_index[i], i); };
-  // Rows that follow each other in the file keep its order, also where stamps are so rough that two begin at once.
+  // Rows that follow each other in the file keep its order, also where timestamps are so rough that two begin at once.
   int64_t end_ns = INT64_MIN;
   bool follow = std::is_sorted(rows.file_index.begin(), rows.file_index.end());
   for (size_t i = 0; i < rows.size() && follow; ++i) {
@@ -104,7 +104,7 @@ ClockSummary clock_summary(const Trace& trace) {
   out.by.assign(by.begin(), by.end());
   if (out.by.empty()) return out;
   const auto max = std::max_element(ranks_of.begin(), ranks_of.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+                                    [](const auto& a, const auto& b) { return a.second < b.second; });
   for (const Part& part : trace.parts)
     if (max == ranks_of.end() || reference(part) != max->first) out.untied.push_back(part.rank);
   return out;

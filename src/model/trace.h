@@ -201,7 +201,7 @@ struct Link {
 
 enum class ClockState : uint8_t {
   kShared,         // all parts are stamped by one clock
-  kUnaligned,      // there are several clocks, and their stamps are trusted as they are
+  kUnaligned,      // there are several clocks, and their timestamps are trusted as they are
   kPerRank,        // every rank counts from its own zero, so ranks cannot be compared
   kPartlyAligned,  // as kAligned, but nothing connects some of the ranks to the others
   kAligned,        // the columns hold times of one clock (AlignState::kDrawn)
@@ -210,8 +210,8 @@ enum class ClockState : uint8_t {
 std::string_view clock_name(ClockState clock);  // "shared", "unaligned", "per-rank", "partly-aligned", "aligned"
 
 enum class AlignState : uint8_t {
-  kRaw,     // stamps as recorded, and no maps
-  kMapped,  // stamps as recorded, and Part::clock_map turns them into common time
+  kRaw,     // timestamps as recorded, and no maps
+  kMapped,  // timestamps as recorded, and Part::clock_map turns them into common time
   kDrawn,   // the columns hold common time: a copy made for drawing (DrawnRun), never the recording itself
 };
 
@@ -283,7 +283,7 @@ struct Trace {
   int32_t machine_count() const;
   std::string_view slice_name(const Cell& cell) const;  // "" for a cell without source slice
 
-  // Returns a stamp of a part as common time, which all parts share; unmapped clocks are taken as they are.
+  // Returns a timestamp of a part as common time, which all parts share; unmapped clocks are taken as they are.
   int64_t common_ns(int32_t part, int64_t stamp_ns) const {
     return alignment == AlignState::kMapped ? parts[part].clock_map.common_ns(stamp_ns) : stamp_ns;
   }

@@ -32,7 +32,7 @@ class RunData {
   const Trace& trace() const { return run_->trace(); }
   const std::shared_ptr<const Run>& run() const { return run_; }
   const std::vector<std::string>& paths() const { return paths_; }
-  int64_t epoch_ns() const { return epoch_ns_; }  // the stamp, as recorded, that start_ns = 0 stands for
+  int64_t epoch_ns() const { return epoch_ns_; }  // the timestamp, as recorded, that start_ns = 0 stands for
   bool is_mapped() const { return trace().alignment == AlignState::kMapped; }
   int64_t zero_ns(size_t part) const { return zero_ns_[part]; }
   int64_t time_ns(size_t part, int64_t stamp_ns) const;

@@ -125,7 +125,7 @@ void SliceScan::add_lanes(size_t p) {
 void SliceScan::narrow_stretch(Stretch& s) const {
   const Slices& slices = trace_->parts[s.part].slices;
   const int64_t zero = data_->zero_ns(s.part);
-  const auto stamp = [&](int64_t ns) {  // from SQL's time to a stamp; open ends stay open
+  const auto stamp = [&](int64_t ns) {  // from SQL's time to a timestamp; open ends stay open
     return ns == INT64_MIN || ns == INT64_MAX ? ns : sum_or_limit(ns, zero);
   };
   int64_t low = stamp(filter_.low_ns);

@@ -37,7 +37,7 @@ Table total_table(const TorchRun& run, const std::vector<ClusterTimes>& ranks) {
 
 // Returns the profiler's own sums, for ranks whose device work is in no file (Ascend: only step_trace_time.csv).
 Table reported_table(const Trace& trace) {
-  Table table(declared_table("cluster-time-summary/cluster-time-told"));
+  Table table(declared_table("cluster-time-summary/cluster-time-reported"));
   const auto known = [](int64_t ns) { return ns < 0 ? kNullInteger : ns; };
   std::vector<const Part*> parts;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;

@@ -159,7 +159,7 @@ void link_nameless(const Trace* trace, const std::vector<size_t>& parts, std::ve
                                  "and their times leave it open: no links");
 }
 
-// The tables contain raw stamps, and Insight draws them as they are.
+// The tables contain raw timestamps, and Insight draws them as they are.
 void say_clocks(Trace& trace, Diagnostics& notes) {
   constexpr int64_t kMinNs = 1000;
   if (trace.machine_count() < 2 || trace.cells.size() == 0) return;

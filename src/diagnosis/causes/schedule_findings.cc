@@ -30,7 +30,7 @@ struct Lateness {
   int32_t micro_batch = 0, later = 0;
 };
 
-// How far apart the stamps of two ranks may be for the same moment on common time; −1: unknown.
+// How far apart the timestamps of two ranks may be for the same moment on common time; −1: unknown.
 int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
   const bool mapped = trace.alignment != AlignState::kRaw;
   if (trace.clock == ClockState::kShared || (!mapped && a.machine != kUnknown && a.machine == b.machine)) return 0;
@@ -46,7 +46,7 @@ int64_t apart_ns(const Trace& trace, const Part& a, const Part& b) {
 }
 
 // Looks at the first forwards of chunk 0 of each (replica, stage) in a step; where a stage has several ranks, at those
-// of the first one. Stamps are put on common time.
+// of the first one. Timestamps are put on common time.
 void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Finding>& out) {
   const Cells& cells = trace.cells;
   if (r.best().layout == ChunkLayout::kBidirectional || !trace.comparable()) return;

@@ -10,7 +10,7 @@
 namespace stageline {
 namespace {
 
-// At most this share of the messages' time may overlap kernels: the stamps of tasks are a little early or late.
+// At most this share of the messages' time may overlap kernels: the timestamps of tasks are a little early or late.
 constexpr double kMaxOverlap = 0.05;
 // Runs shorter than this share of the median run are not blocks; they are small work between two messages, as scaling a
 // loss or taking the norm of gradients.

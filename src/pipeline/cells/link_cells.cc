@@ -178,8 +178,8 @@ struct Explained {
 };
 
 // Counts the round trips that had time enough: between two cells of one micro-batch on one rank, all cells of the way
-// between them run one after another. Both stamps are of one clock, and lengths are of any, so no clock has to agree
-// with another.
+// between them run one after another. Both timestamps are of one clock, and lengths are of any, so no clock has to
+// agree with another.
 //
 //     rank 0   │ F0 chunk 0 │ F1 chunk 0 │                          │ F0 chunk 1 │    a loop over three ranks takes two
 //     rank 1                │ F0 chunk 0 │                                            forwards to come back to rank 0,

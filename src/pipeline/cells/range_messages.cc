@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr int64_t kSlackNs = 50'000;  // tolerance within the stamps of one device
+constexpr int64_t kSlackNs = 50'000;  // tolerance within the timestamps of one device
 constexpr int32_t kAnyPeer = -1, kAbsent = -2;
 constexpr uint64_t kUp = uint64_t{1} << 63, kOrderMask = (uint64_t{1} << 31) - 1;
 

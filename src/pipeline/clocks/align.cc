@@ -255,7 +255,7 @@ ClockAlignment align_clocks(const Trace& trace, const AlignRequest& request) {
 }
 
 std::vector<ClockDoubt> doubt_shared_clock(const ClockAlignment& alignment) {
-  constexpr int64_t kToleranceNs = 50'000;  // stamps of one machine differ by tens of microseconds
+  constexpr int64_t kToleranceNs = 50'000;  // timestamps of one machine differ by tens of microseconds
   std::vector<ClockDoubt> doubts;
   for (size_t p = 0; p < alignment.clocks.size(); ++p)
     for (const ClockSegment& s : alignment.clocks[p].segments) {

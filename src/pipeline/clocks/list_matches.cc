@@ -14,7 +14,7 @@
 namespace stageline::align {
 namespace {
 
-constexpr int64_t kRoundedNs = 1000;  // stamps of the same moment may differ by this much on one clock
+constexpr int64_t kRoundedNs = 1000;  // timestamps of the same moment may differ by this much on one clock
 // Limit on names of collectives; a source with a new name for each one is of no use here.
 constexpr size_t kMaxNames = 256;
 

@@ -1,4 +1,4 @@
-// Matches stamps of one rank with stamps of another; clocks are compared by these pairs.
+// Matches timestamps of one rank with timestamps of another; clocks are compared by these pairs.
 //
 //   messages      a send and the receive that name each other and one number; otherwise the k-th send of one stage and
 //                 the k-th receive of its neighbour, by step, direction and chunk. Messages whose times are those of

@@ -4,7 +4,7 @@ namespace stageline::align {
 namespace {
 
 constexpr int64_t kCoarsest = 1000;  // coarser grains cannot be distinguished from work that takes round times
-constexpr int64_t kMinStamps = 8;    // fewer stamps may all be round by chance
+constexpr int64_t kMinStamps = 8;    // fewer timestamps may all be round by chance
 
 class Grain {
  public:

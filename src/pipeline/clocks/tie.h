@@ -1,4 +1,4 @@
-// Tie: all matches of one kind between two ranks, as stamps of both clocks. match.h finds them.
+// Tie: all matches of one kind between two ranks, as timestamps of both clocks. match.h finds them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace stageline::align {
 
 enum class TieKind : uint8_t { kMessages, kCollectives, kGaps, kOperator };
 
-// One match; each stamp is on its own rank's clock. It always holds that the receiver cannot end before the sender
+// One match; each timestamp is on its own rank's clock. It always holds that the receiver cannot end before the sender
 // began. That the sender cannot end before the receiver began holds only when the sender waits for the receiver.
 struct Match {
   int64_t send_start_ns = 0, send_end_ns = 0, recv_start_ns = 0, recv_end_ns = 0;

@@ -9,7 +9,7 @@ namespace {
 
 // This factor converts the median absolute deviation into the standard deviation of a normal distribution.
 constexpr double kToSigma = 1.4826;
-constexpr double kFloorNs = 100;  // no stamp is more exact than this
+constexpr double kFloorNs = 100;  // no timestamp is more exact than this
 
 double median(std::vector<double>& values) {
   if (values.empty()) return 0;

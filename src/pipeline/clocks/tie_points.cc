@@ -9,7 +9,7 @@
 namespace stageline::align {
 namespace {
 
-__extension__ typedef __int128 Wide;  // holds stamps of ± 126 years and their differences with room for twice as much
+__extension__ typedef __int128 Wide;  // holds timestamps of ± 126 years and differences, with room for twice as much
 
 }  // namespace
 
@@ -68,14 +68,14 @@ Gathered gather(const Matches& matches, const Tie& tie, const Frame& frame) {
   Gathered out;
   // That an operator starts on both ranks at once is an assumption, which bounds nothing.
   const bool hard = tie.kind != TieKind::kOperator;
-  // Stamps and coarse offsets more than 73 years from the epoch are not times; within that, no difference overflows.
+  // Timestamps and coarse offsets over 73 years from the epoch are not times; within that, no difference overflows.
   constexpr int64_t kSane = int64_t{1} << 60;
   const auto sane = [](int64_t ns) { return ns > -2 * kSane && ns < 2 * kSane; };
   for (const int64_t ns : {frame.a->coarse_ns, frame.b->coarse_ns, frame.middle_ns})
     if (!sane(ns)) return out;
   const int64_t a_minus_b = frame.a->coarse_ns - frame.b->coarse_ns;
-  // Stamps are rounded, so a bound that is exact (a message without latency) may come out too tight by a grain of each
-  // clock.
+  // Timestamps are rounded, so a bound that is exact (a message without latency) may come out too tight by a grain of
+  // each clock.
   const double rounding = frame.a->grain_ns + frame.b->grain_ns;
   size_t current = SIZE_MAX;
   std::map<std::pair<int32_t, int32_t>, size_t> index;  // segments → index of out.points

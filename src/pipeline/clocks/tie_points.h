@@ -10,13 +10,14 @@
 
 namespace stageline::align {
 
-// A clock: that of one machine or of one rank. A new segment begins at each of `breaks`, the stamps at which the clock
-// was set.
+// A clock: that of one machine or of one rank. A new segment begins at each of `breaks`, the timestamps at which the
+// clock was set.
 struct ClockDomain {
   std::vector<size_t> parts;
-  int64_t coarse_ns = 0;             // stamps minus this value are roughly stamps of the first domain
+  int64_t coarse_ns = 0;             // timestamps minus this value are roughly timestamps of the first domain
   std::vector<int64_t> breaks = {};  // NOLINT(readability-redundant-member-init): GCC wants it
-  int64_t grain_ns = 1;  // stamps are whole multiples of this (stamp_grain.h), so no stamp is known more exactly
+  int64_t grain_ns =
+      1;  // timestamps are whole multiples of this (stamp_grain.h), so no timestamp is known more exactly
   int32_t segment_of(int64_t stamp_ns) const;
 };
 

@@ -356,7 +356,7 @@ class Finder {
       here = std::max(here, came);
     }
     wait.message_ns = here - ready;
-    // Slices are on the rank's own clock, so the cell's raw stamp is needed.
+    // Slices are on the rank's own clock, so the cell's raw timestamp is needed.
     int64_t stamp = trace_.cells.start_ns[lists_.cell[token]];
     if (halves == 2) stamp = std::min(stamp, trace_.cells.start_ns[lists_.cell[token + 1]]);
     int64_t launched = launched_at(trace_.parts[list.part], stamp);
@@ -424,7 +424,7 @@ class Finder {
       own.launch_ns += wait.launch_ns;
       own.blocked_ns += wait.blocked_ns;
       own.unexplained_ns += wait.unexplained_ns();
-      // The chain's beginning, or stamps that contradict each other and would lead in circles.
+      // The chain's beginning, or timestamps that contradict each other and would lead in circles.
       if (wait.token == kNone || start(wait.token) >= start(at)) break;
       at = wait.token;
     }

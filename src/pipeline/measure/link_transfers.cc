@@ -22,7 +22,7 @@ double message_bytes(const Trace& trace, uint32_t cell) {
   return fact == facts.end() || fact->slice != slice ? -1 : static_cast<double>(fact->bytes);
 }
 
-// Returns true if the graph's times are mapped ones: it keeps raw stamps where these agree with each other.
+// Returns true if the graph's times are mapped ones: it keeps raw timestamps where these agree with each other.
 bool stands_on_mapped(const Trace& trace, const StepGraph& graph) {
   if (trace.alignment != AlignState::kMapped) return false;
   for (const GraphStep& step : graph.steps)

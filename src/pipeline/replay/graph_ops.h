@@ -76,7 +76,7 @@ struct StepGraph {
   std::vector<int64_t> start_ns;  // as recorded, counted from the step's start
   std::vector<int64_t>
       stored_end_ns;  // the same; empty where every operation ends dur_ns after its start, see ended_ns()
-  std::vector<double> dur_ns, delay_ns;  // may be slightly below 0 where clocks or stamps are off, see kMinNs
+  std::vector<double> dur_ns, delay_ns;  // may be slightly below 0 where clocks or timestamps are off, see kMinNs
 
   // size() + 1 entries; the waits of operation i are wait_on[wait_begin[i] .. wait_begin[i + 1]).
   std::vector<uint32_t> wait_begin;

@@ -17,7 +17,7 @@ Unit unit_of(const StepGraph& graph, uint32_t op) {
   return {group.begin, group.end};
 }
 
-constexpr int64_t kSameMomentNs = 50'000;  // two stamps of the same moment may differ by this much
+constexpr int64_t kSameMomentNs = 50'000;  // two timestamps of the same moment may differ by this much
 
 // Returns the last to end of what an operation waited for; UINT32_MAX when it waited for nothing.
 uint32_t last_wait(const StepGraph& graph, uint32_t op) {
@@ -54,7 +54,7 @@ std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& 
   while (true) {
     const Unit unit = unit_of(graph, op);
     // Finds the member that the others waited for: the last to start, or, of several that started within the error of a
-    // stamp, the one whose own wait ended last.
+    // timestamp, the one whose own wait ended last.
     int64_t latest = INT64_MIN;
     for (uint32_t k = unit.begin; k < unit.end; ++k) latest = std::max(latest, graph.start_ns[k]);
     uint32_t last = UINT32_MAX, before = UINT32_MAX;

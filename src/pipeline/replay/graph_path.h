@@ -26,8 +26,8 @@ struct PathStretch {
 
 // Goes backwards from the operation that ends the step (the first in order, if several end last). An operation ran from
 // its start (a group from its last member's start), and before that waited for the latest to end of what it waits for.
-// Where stamps contradict this, the wait has precedence: the operation counts only from the end of what it waited for.
-// Returns the pieces in order of time. O(path · members).
+// Where timestamps contradict this, the wait has precedence: the operation counts only from the end of what it waited
+// for. Returns the pieces in order of time. O(path · members).
 std::vector<PathStretch> critical_path(const StepGraph& graph, const GraphStep& step);
 
 // Returns how much longer each operation could take without the step ending later, with all other times and delays

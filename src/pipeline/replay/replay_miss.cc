@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-// Returns the recorded span of a step's work, by stamps or by common times, whichever is shorter: a graph may use
+// Returns the recorded span of a step's work, by timestamps or by common times, whichever is shorter: a graph may use
 // either.
 double recorded_span(const Trace& trace, const StepRange& range) {
   const Cells& cells = trace.cells;

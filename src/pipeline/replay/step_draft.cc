@@ -355,7 +355,7 @@ bool gradients_together(StepDraft& draft, uint16_t type) {
     int32_t part = kUnknown;  // the rank that is last
     for (const auto& [number, op] : last)
       if (draft.ops[op].end_ns >= last_end) last_end = draft.ops[op].end_ns, part = number;
-    // Rounded stamps of the same moment may differ.
+    // Rounded timestamps of the same moment may differ.
     if (last.size() < 2 || first_start + kSameNs < last_end) continue;
     last_end = std::min(last_end, first_start);
     const auto together = static_cast<uint32_t>(draft.ops.size());

@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-inline constexpr int64_t kSameNs = 50'000;  // two stamps of the same moment may differ by this much
+inline constexpr int64_t kSameNs = 50'000;  // two timestamps of the same moment may differ by this much
 
 struct DraftOp {
   uint32_t cell = kNoCell;

@@ -16,7 +16,7 @@
 namespace stageline {
 namespace {
 
-// If in one group of a thousand or more a member had ended before another began, the stamps are not of one clock.
+// If in one group of a thousand or more a member had ended before another began, the timestamps are not of one clock.
 constexpr double kWrongShare = 1e-3;
 
 bool contradicts(const std::vector<StepDraft>& drafts) {

@@ -12,7 +12,7 @@
 namespace stageline {
 
 struct SimulatedRun {
-  Trace trace;                           // with stamps as the machines' clocks would write them
+  Trace trace;                           // with timestamps as the machines' clocks would write them
   std::vector<int64_t> clock_offset_ns;  // for each machine, its clock minus the true time
   Schedule schedule;                     // the order that ran, including faults of the order
 };

@@ -40,7 +40,7 @@ struct Candidate {
   std::string place;  // absolute path, used for the order and to find files inside other folders
 };
 
-// Returns the third part from the end between underscores: the stamp of node0_1234_20250521091718000_ascend_pt.
+// Returns the third part from the end between underscores: the timestamp of node0_1234_20250521091718000_ascend_pt.
 std::string stamp_of(const std::string& folder) {
   const std::string name = file_name(folder);
   const std::vector<std::string_view> parts = split(name, '_');
@@ -239,7 +239,7 @@ bool holds_anything(const RankFiles& f) {
          !f.communication_matrix.empty() || !f.step_trace_time.empty() || !f.analysis_db.empty();
 }
 
-// Returns true when a has the later stamp, else the later name; a database has precedence over none.
+// Returns true when a has the later timestamp, else the later name; a database has precedence over none.
 bool newer(const RankFiles& a, const RankFiles& b) {
   if (a.profiler_db.empty() != b.profiler_db.empty()) return b.profiler_db.empty();
   if (a.stamp != b.stamp) return natural_less(b.stamp, a.stamp);

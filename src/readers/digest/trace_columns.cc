@@ -148,7 +148,7 @@ void flaw_columns(Io& io, std::vector<Flaw>& flaws) {
     for (size_t i = 0; i < std::min(chinese.size(), flaws.size()); ++i) flaws[i].message_zh = std::move(chinese[i]);
 }
 
-// A cell's stamp is stored as its difference from its slice's stamp, which is mostly 0. This returns the slice's.
+// A cell's timestamp is stored as its difference from its slice's, which is mostly 0. This returns the slice's.
 int64_t of_slice(const std::vector<int64_t>& column, uint32_t slice) {
   return slice < column.size() ? column[slice] : 0;
 }

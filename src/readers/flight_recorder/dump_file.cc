@@ -82,7 +82,7 @@ FlightState state_of(std::string_view text) {
                              : FlightState::kScheduled;
 }
 
-// Reads a stamp; where there is none, pickles have None and JSON has 0.
+// Reads a timestamp; where there is none, pickles have None and JSON has 0.
 int64_t stamp(Value value) {
   const auto ns = value.integer();
   return ns && *ns > 0 && *ns <= kMaxTimeNs ? *ns : -1;

@@ -35,7 +35,7 @@ class Process {
 
   struct Thread {
     uint32_t lane = 0;
-    int64_t last_ns = 0;  // last stamp seen, for ranges left open
+    int64_t last_ns = 0;  // last timestamp seen, for ranges left open
   };
   // `name`: what the report calls the thread; "" where it says nothing.
   template <class Name>

@@ -77,7 +77,7 @@ class Tables {
                     uint32_t number = kNoCorrelation);
 
  private:
-  static constexpr int64_t kEpochTimes = 100'000'000'000'000'000;  // stamps above are of --ts-normalize
+  static constexpr int64_t kEpochTimes = 100'000'000'000'000'000;  // timestamps above are of --ts-normalize
   void note_end(std::string_view table, const SqliteRows& rows, const std::string& missing);
   Process* find_process(int64_t id);
   void make_room(Process& p) const;

@@ -1,4 +1,4 @@
-// Reads the stamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
+// Reads the timestamps of Paddle's dynamic-graph pipeline (pp_configs.profiling): see docs/formats/paddle-dynamic.md.
 #include <algorithm>
 #include <optional>
 

@@ -1,4 +1,4 @@
-// A file has one stamp per line and two per cell, with times in whole milliseconds (though Chrome takes ts as µs):
+// A file has one timestamp per line and two per cell, with times in whole milliseconds (though Chrome takes ts as µs):
 //
 //   {"name": "F0", "cat": "pipeline timeline", "ph": "B", "pid": 0, "tid": 1, "ts": …, "cname": …}
 //   {"name": "F0_VP1", "cat": "virtual pipeline timeline", …}           with several chunks
@@ -42,7 +42,7 @@ struct OpenCell {
   int64_t offset;
 };
 
-// The stamps of one rank, in order.
+// The timestamps of one rank, in order.
 struct RankState {
   int32_t rank = kUnknown, stage = kUnknown, step = 0;
   std::set<CellName> begun;  // in this step
@@ -160,7 +160,7 @@ class RecordReader {
   }
 
   // A joined file consists of one rank's file after another. The next rank begins where the stage changes, or where the
-  // first forward has an earlier stamp than what stands before it.
+  // first forward has an earlier timestamp than what stands before it.
   bool starts_rank(const Stamp& stamp, const CellName& cell, int64_t ns) const {
     if (now_.stage == kUnknown) return true;
     if (named_rank_ != kUnknown) return false;

@@ -1,4 +1,4 @@
-// Reads one file of stamps into rows.
+// Reads one file of timestamps into rows.
 #pragma once
 
 #include <string>

@@ -101,7 +101,7 @@ void add_jobs(Trace& trace, const PaddleLog& log, const std::vector<int32_t>& bu
 }
 
 // Indices of Part::reader_numbers for a log: what it says about its first step and its form, then the first and last
-// stamp of every burst.
+// timestamp of every burst.
 constexpr int64_t kMaxStartStep = 1'000'000'000;  // beyond this, steps are counted from 0
 constexpr size_t kStartStep = 0, kChunkForms = 1, kJobs = 2, kBursts = 3;
 

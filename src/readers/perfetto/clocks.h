@@ -1,5 +1,5 @@
 // Clocks of a Perfetto trace. A snapshot says what several clocks showed at one moment; between snapshots the latest
-// one before a stamp counts, before the first one the first. Nothing is interpolated.
+// one before a timestamp counts, before the first one the first. Nothing is interpolated.
 //
 //   snapshot  BOOTTIME 100  REALTIME 5000      convert(BOOTTIME 130 → REALTIME) = 5030
 #pragma once
@@ -19,14 +19,14 @@ class ClockBook {
     int64_t ns;
   };
   void add_snapshot(std::vector<Stamp> stamps);
-  // An answer that was given: it holds for stamps of that clock in [lo, hi), until there is another snapshot.
+  // An answer that was given: it holds for timestamps of that clock in [lo, hi), until there is another snapshot.
   struct Leg {
     uint64_t from = 0, to = 0;
     int64_t lo = 0, hi = 0, delta = 0;
     size_t snapshots = 0;
   };
   // Moves `ns` to the other clock. Returns false, and leaves it, where no chain of snapshots leads there. This is fast
-  // while stamps stay between the same two snapshots; `leg` is the asker's own last answer.
+  // while timestamps stay between the same two snapshots; `leg` is the asker's own last answer.
   bool convert(uint64_t from, int64_t& ns, uint64_t to, Leg& leg) const {
     if (from == leg.from && to == leg.to && ns >= leg.lo && ns < leg.hi && leg.snapshots == snapshots_.size()) {
       int64_t moved = 0;

@@ -95,7 +95,7 @@ class FileReader {
   // `book` holds snapshots of an earlier reading of the same file; null at first.
   FileReader(std::string path, const ClockBook* book);
   Status read(int64_t size_bytes, Progress* progress);
-  // A stamp came before the snapshots that its clock needs: read again with clocks().
+  // A timestamp came before the snapshots that its clock needs: read again with clocks().
   bool wants_clocks() const { return late_clocks_ && !has_book_; }
   const ClockBook& clocks() const { return clocks_; }
   Result<FileResult> finish();

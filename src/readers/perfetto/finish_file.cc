@@ -390,7 +390,7 @@ Result<FileResult> read_file(const std::string& path, int64_t size_bytes, Progre
   FileReader first(path, nullptr);
   if (Status s = first.read(size_bytes, progress); !s) return std::move(s).error();
   if (!first.wants_clocks() || first.clocks().empty()) return first.finish();
-  // Stamps came before the snapshots that say what they mean: once more, with all snapshots.
+  // Timestamps came before the snapshots that say what they mean: once more, with all snapshots.
   FileReader second(path, &first.clocks());
   if (Status s = second.read(size_bytes, nullptr); !s) return std::move(s).error();
   return second.finish();

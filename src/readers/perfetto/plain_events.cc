@@ -1,5 +1,5 @@
-// Nine packets in ten are an event's begin or end and say it in numbers: a stamp, a sequence, a track, interned names.
-// They are read here in one walk over their bytes; whatever else a packet holds, it is left to the walk over all
+// Nine packets in ten are an event's begin or end and say it in numbers: a timestamp, a sequence, a track, interned
+// names. They are read here in one walk over their bytes; whatever else a packet holds, it is left to the walk over all
 // fields, which does the same and more. Both fill the same event, and what is done with it is written once: its
 // time, its track, its begin or end (file_reader.h).
 #include "base/perfetto_fields.h"

@@ -47,7 +47,7 @@ class IidTable {
 struct CounterSpec {
   uint64_t id = 0;
   std::string name;
-  bool looks_back = false;  // the value covers the time before its stamp
+  bool looks_back = false;  // the value covers the time before its timestamp
 };
 struct CounterSet {
   int64_t gpu = 0;

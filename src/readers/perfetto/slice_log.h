@@ -2,7 +2,7 @@
 //
 //   torch   B0 B1 B2 … E0 E1 E2 …   all begins of a group, then all ends, in the same order and in no order of time:
 //           the k-th end closes the k-th begin, whatever overlaps or touches
-//   others  B0 B1 E1 E0 …           per track a stack, in order of time; equal stamps keep the order of the file
+//   others  B0 B1 E1 E0 …           per track a stack, in order of time; equal timestamps keep the order of the file
 //
 // A run of begins and as many ends of the same tracks is torch's in two cases. Its timestamps are in no order, or the
 // begins need the sequence's state and the ends do not. Otherwise it is a stack that happens to be as deep as the run

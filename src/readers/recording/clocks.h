@@ -1,4 +1,4 @@
-// Turns ticks and stamps of device clocks into nanoseconds since the epoch.
+// Turns ticks and timestamps of device clocks into nanoseconds since the epoch.
 //
 // The recorder stores raw readings: snapshots of the host's clocks every few seconds, and anchors of each device every
 // second. Times between two readings are interpolated linearly; beyond the last one the slope continues. The epoch

@@ -46,7 +46,7 @@ void write_descriptor(JsonWriter& json, const Analysis& analysis) {
   json.end_array().end_object();
 }
 
-// Numbers of a page have 53 bits, and stamps of most runs need more, so times count from what axes call 0.
+// Numbers of a page have 53 bits, and timestamps of most runs need more, so times count from what axes call 0.
 int64_t origin_of(const Trace& trace) { return trace.clock == ClockState::kPerRank ? 0 : axis_zero_ns(trace); }
 
 std::string result_json(const char* name, const AnalysisResult& result, int64_t origin_ns, RowLimit limit,

@@ -3,7 +3,7 @@
 //
 //   {"format": "stageline notes 1", "notes": [{"at_ns": 1760000000123456789, "text": "checkpoint begins"}]}
 //
-// In the file, times are the run's own stamps; a page counts from the run's first moment.
+// In the file, times are the run's own timestamps; a page counts from the run's first moment.
 #pragma once
 
 #include <cstdint>

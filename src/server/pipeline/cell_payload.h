@@ -26,7 +26,7 @@ struct CellPayload {
   std::vector<StepRange> steps;         // the included rows of the trace's cells, in order
   size_t link_count = 0;                // links of which both cells are included
   std::vector<std::string_view> names;  // slice names by the payload's own ids; [0] is ""
-  std::vector<int64_t> part_zero_ns;    // for each part the stamp from which its start column counts
+  std::vector<int64_t> part_zero_ns;    // for each part the timestamp from which its start column counts
   bool has_step(int32_t step) const;
 };
 

@@ -52,7 +52,7 @@ class Timeline {
   const DurationCounts& duration_counts() const;
   const std::vector<ViewLane>& lanes() const { return lanes_; }
   const std::vector<ViewStep>& steps() const { return steps_; }
-  // The stamp that is 0; where ranks have zeros of their own, the first rank's.
+  // The timestamp that is 0; where ranks have zeros of their own, the first rank's.
   int64_t origin_ns() const { return origin_ns_; }
   int64_t span_ns() const { return span_ns_; }
   // The same number as in `stageline info`: cells that were made from slices are in lanes of their own besides these,

@@ -23,7 +23,7 @@ inline constexpr int64_t kOverlapNs = 1000;
 
 enum class ViewLaneType : uint8_t { kCells, kStream, kThread, kCounter };
 
-// A stamp converted to the viewer's time.
+// A timestamp converted to the viewer's time.
 inline int64_t relative_ns(int64_t stamp_ns, int64_t zero_ns) {
   if (stamp_ns <= zero_ns) return 0;
   const uint64_t since = stamp_ns - static_cast<uint64_t>(zero_ns);
