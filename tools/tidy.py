@@ -121,7 +121,7 @@ def room_of(name):
 
 
 def sibling_of(name, family):
-    """'kineto' of 'readers/kineto/sniff.cc' in the family 'readers'; '' for other files and those in no folder of the family."""
+    """Returns 'kineto' of 'readers/kineto/sniff.cc' in the family 'readers'; '' for other files and those in no folder of the family."""
     inside = name.removeprefix(family + '/')
     return inside.split('/')[0] if inside != name and '/' in inside else ''
 

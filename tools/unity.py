@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Groups sources into units that are compiled together: `unity.py OUT_FOLDER LINES SOURCE_FOLDER GROUP...`.
 
-Headers and templates that a file of 200 lines shares with its neighbours cost more to compile than its own
-text, so files of one GROUP (folders and files below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines.
+Shared headers and templates cost a file of 200 lines more to compile than its own
+text. So files of one GROUP (folders and files below SOURCE_FOLDER, "plan+mcp") are compiled as one text of at most LINES lines.
 
 A file may use any names. A private name of a file (in an unnamed namespace, or `static`) may occur in a
 neighbour too, or in a header that only a neighbour includes. In the unit such a name is another one, `make` in zb_v.cc is `make_of_zb_v`:
@@ -163,7 +163,7 @@ class Source:
         self.alone = stands_alone(self.text, shared)
         self.own, self.names = ({}, {}) if self.alone else (own, own | shared)
         self.said = set(re.findall(r'(?<![\w.>:])[A-Za-z_]\w*', STRINGS.sub(' ', self.text)))
-        # Names of `using namespace` join the names of the file, and of its neighbours unless it stands alone.
+        # Names of `using namespace` join the names of the file, and of its neighbours unless it is alone.
         spaces = frozenset(re.findall(r'^using namespace ([\w:]+);', self.text, re.M))
         self.spaces = frozenset() if self.alone else spaces - {'stageline'}
         seen = own | {(space, name): kind for space in spaces for (_, name), kind in own.items() if kind != '()'}

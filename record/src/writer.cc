@@ -1,6 +1,6 @@
-// The background thread writes rings into chunks. It takes what is due (a ring a quarter full, or records as old as
-// flush_ms), waits for the devices' times at the front of each ring, writes, and only then moves the ring's tail. After
-// a kill, records are in the cold file, in the ring, or (between the two) in both, which positions distinguish.
+// The background thread writes rings into chunks. It takes rings that are a quarter full or have records as old as
+// flush_ms, and waits for the devices' times at the front of each ring. It writes, and only then moves the ring's tail.
+// After a kill, records are in the cold file, in the ring, or (between the two) in both, which positions distinguish.
 #include <errno.h>
 #include <signal.h>
 #include <string.h>

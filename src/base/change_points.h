@@ -22,7 +22,7 @@ struct ChangePoint {
 struct ChangeOptions {
   double significance = 0.005;
   size_t permutations = 999;
-  size_t min = 4;  // least number of values on each side of a split
+  size_t min = 4;  // minimum number of values on each side of a split
 };
 
 // Returns the changes in the order of the series. The same series gives the same answer. O(n² · permutations) for each

@@ -117,7 +117,7 @@ void say_costs(const Headline& headline, Explanation& e) {
 // Puts first on a page the culprit and its cost, or that the run is healthy. Step time and computing time follow below.
 // Where nothing is sure the step's time stays the headline.
 void say_culprit(bool cells, bool cut_off, Explanation& e) {
-  constexpr double kMostlyComputing = 0.9;  // least share of a profile's devices at which it is called healthy
+  constexpr double kMostlyComputing = 0.9;  // minimum share of a profile's devices at which it is called healthy
   Headline& h = e.headline;
   // The headline of a recording that is cut off says so first, and stays.
   if (h.title.empty() || !e.why_not.empty() || cut_off) return;

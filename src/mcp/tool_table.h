@@ -18,10 +18,10 @@ struct Argument {
   std::string name;
   char type;  // 't' text, 'i' whole number, 'b' true or false, 'a' list of texts, 'o' object, 'c' list of claims
   bool required;
-  int64_t max;         // most bytes of a text, most value of a number, most entries of a list
+  int64_t max;          // maximum bytes of a text, value of a number, entries of a list
   std::string choices;  // separated by commas, or ""
   std::string help;
-  int64_t min = 1;  // least value of a number, least entries of a list
+  int64_t min = 1;  // minimum value of a number, entries of a list
 };
 struct Tool {
   std::string name;

@@ -63,7 +63,7 @@ class Builder {
       if (s_.parent[slice] != kNoSliceIndex)
         if (const int32_t up = kept_at(s_.parent[slice]); up >= 0) graph_.parent[i] = up;
     }
-    // Frames without a caller on their thread. The parent must start earlier, so that no circle can form.
+    // Some frames have no caller on their thread. Their parent must start earlier, so that no circle can form.
     for (const PythonFact& fact : rank_.part->python_parents) {
       const int32_t frame = row_of_[fact.slice], up = row_of_[fact.parent];
       if (frame < 0 || up < 0 || parent(frame) != CallGraph::kTop || row(up).start_ns >= row(frame).start_ns) continue;

@@ -4,7 +4,7 @@
   own_time.py [--shared] [--verbose] [PATH…]
 
 Own time of a slice is its duration without the host calls directly in it on its thread. A call is in another one if it begins
-and ends there; calls that merely overlap are beside each other. Every fixture of tests/golden that has slices is asked, with
+and ends there; calls that merely overlap are siblings. Every fixture of tests/golden that has slices is asked, with
 --shared also the profiles of ../shared/data. Times are whole nanoseconds, so equal means equal.
 """
 import collections

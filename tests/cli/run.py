@@ -2,8 +2,8 @@
 
 run.py [PART-OF-A-NAME…] [--times] [--bytes | --conclusions]
 
---times also prints the processor time of each file and its longest tests, the longest first. --bytes is for a program under sanitizers: it
-leaves out the files that ask what is concluded from rows that were read well. --conclusions leaves out what --bytes runs, but for the files
+With --times it also prints the processor time of each file and its longest tests. With --bytes, for a program under sanitizers, it
+leaves out the files that ask what is concluded from rows that were read well. With --conclusions it leaves out the files of --bytes, except those
 that ask more of a program without sanitizers (docs/decisions/quick-builds.md says why).
 """
 import concurrent.futures

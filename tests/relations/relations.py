@@ -15,8 +15,8 @@ from sources import DAY_NS, Chrome, NotGiven, open_source, read_bytes, write_byt
 YEAR_NS = 365 * DAY_NS
 # These facts give the length and amount of the recording, not where a step's time goes.
 AMOUNT = r'(count:flaws|ns:recording|kind:|info:slices|count:steps_all|problem:|info:clock)'
-# Relation (k) excludes facts whose definition has a length in absolute time: idle time by cause, and the remainder of a loss in a simulation, in
-# which timestamps of one moment may differ by 50 µs.
+# Relation (k) excludes facts whose definition has a length in absolute time. They are idle time by cause, and the remainder of a loss in a
+# simulation, in which timestamps of one moment may differ by 50 µs.
 IDLE = r'(device\.idle|launch\.bound|host\.(allocator|blocked|busy|collective|collector|sync)|input\.loading)'
 ABSOLUTE = rf'ns:finding\.\d|ns:left|(ns:finding|share:finding|place:)\.?{IDLE}'
 # Shares and findings, without the words around them.

@@ -1,6 +1,6 @@
 // stageline._engine is the program's engine for Python. It is C++ on the limited API of Python 3.9: one file for all
-// later ones, with nothing needed at run time. Without a binding library: docs/decisions/python-module.md. Convenience
-// is written in Python.
+// later ones, with nothing needed at run time. It uses no binding library (docs/decisions/python-module.md).
+// Convenience is written in Python.
 #include "analyses/analysis.h"
 #include "base/output_file.h"
 #include "base/parallel.h"

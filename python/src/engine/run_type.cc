@@ -263,12 +263,12 @@ PyObject* figures(PyObject* self, PyObject* arguments) {
   if (!run) return nullptr;
   std::vector<std::string> names;
   if (name) names.emplace_back(name);
-  const auto told = taken(long_call<Result<std::string>>([run, names]() -> Result<std::string> {
+  const auto json = taken(long_call<Result<std::string>>([run, names]() -> Result<std::string> {
     const auto found = figures_of(run->run, names);
     if (!found) return found.error();
     return figures_json(*found);
   }));
-  return told ? text(*told) : nullptr;
+  return json ? text(*json) : nullptr;
 }
 
 // Returns (JSON, text for people in English, in Chinese).

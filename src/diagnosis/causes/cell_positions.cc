@@ -17,9 +17,9 @@ constexpr double kNearlyAlways = 0.8;  // share of its cells that must have half
 constexpr double kErrors = 6;  // standard errors of the mean; many, because one of many places may be long by chance
 // Share of a stage's micro-batches; where more are long (and not just one of several), the position is not the reason.
 constexpr double kMaxOfBatches = 0.25;
-// Share of a micro-batch's places of those kinds that are long somewhere; if this many are long, the micro-batch is long
-// as a whole, in these kinds.
-constexpr double kMaxPlaces = 0.5;
+// Share of a micro-batch's places of those kinds that are long somewhere; if this many are long, the micro-batch is
+// long as a whole, in these kinds.
+constexpr double kMinLongPlaces = 0.5;
 constexpr size_t kMaxCells = 10'000'000;
 constexpr size_t kMaxPositions = 200;
 
@@ -231,7 +231,7 @@ class PositionSearch {
       long_stages.insert(what_[p].stage), long_kinds.insert(what_[p].kind);
     }
     for (const CellKind kind : long_kinds) known += known_of[kind];
-    return {too_long > 1 && too_long >= kMaxPlaces * known, long_stages.size() == stages.size(),
+    return {too_long > 1 && too_long >= kMinLongPlaces * known, long_stages.size() == stages.size(),
             long_kinds.size() == 1 ? *long_kinds.begin() : CellKind::kOther};
   }
 

@@ -23,8 +23,8 @@ constexpr int32_t kMaxChunks = 100'000'000;
 constexpr size_t kMinBatches = 8;  // that a correlation needs
 // The minimum correlation between even and odd stages by which the cells of a micro-batch agree.
 constexpr double kStagesAlike = 0.5;
-constexpr double kMinUneven = 0.03;  // least standard deviation of a cell's work with which data count as uneven
-constexpr double kAlike = 0.8;       // least correlation with which lengths are properties of the micro-batches
+constexpr double kMinUneven = 0.03;  // minimum standard deviation of a cell's work with which data count as uneven
+constexpr double kAlike = 0.8;       // minimum correlation with which lengths are properties of the micro-batches
 constexpr double kErrors = 3;        // standard errors by which a correlation must differ from 0
 
 using Points = std::vector<std::pair<double, double>>;

@@ -77,7 +77,7 @@ class CellTimes {
     bool known() const { return !factor.empty(); }
   };
   const Routing& routing() const { return routing_; }
-  static constexpr double kLong = 1.1;  // least factor of a long sequence
+  static constexpr double kLong = 1.1;  // minimum factor of a long sequence
 
   // Divides the times of a worker's cells by `factor` in all answers from now on.
   void even_out(size_t worker, double factor) { worker_factor_[worker] *= factor; }

@@ -44,7 +44,7 @@ int32_t sender_of(const CauseScene& scene, uint32_t op) {
 constexpr double kLongMessage = 0.1;
 constexpr double kMaxLate = 0.3;  // share of a link's messages; where more are late, the link is slow
 // Share of a link's messages in one step; where at least as many are late, the link is slow in that step.
-constexpr double kMaxOfStepsMessages = 0.5;
+constexpr double kMinOfStepsMessages = 0.5;
 constexpr double kInWholeSteps = 0.8;        // minimum share of a link's late messages that such steps must hold
 constexpr int64_t kMinCertainMessages = 16;  // fewer late ones may be noise
 
@@ -247,7 +247,7 @@ SlowSteps slow_steps(const LinkMessages& link) {
   std::set<size_t> steps;
   for (const auto& [at, late] : link.by_edge) {
     if (late.count > 0) slow.late_edges.insert(at.first);
-    if (late.count < kMinLateCells || late.count < kMaxOfStepsMessages * late.of) continue;
+    if (late.count < kMinLateCells || late.count < kMinOfStepsMessages * late.of) continue;
     steps.insert(at.second), slow.late += late.count;
   }
   slow.count = steps.size();
@@ -394,7 +394,7 @@ bool LinkTimes::slow_in_nearly_every_step(const CauseScene& scene, const SlowTra
   for (const auto& [slow_one, of] : messages) {
     if (of == 0) continue;
     ++steps, slow_ones += slow_one;
-    slow_steps += slow_one >= kMaxOfStepsMessages * of;
+    slow_steps += slow_one >= kMinOfStepsMessages * of;
   }
   return steps > 1 && slow_ones >= kMinCertainMessages && slow_steps >= kInWholeSteps * steps;
 }

@@ -19,13 +19,13 @@ constexpr size_t kMaxSuspects = 12;  // most operations, and most ranks, that ar
 // The first is the minimum share of a step's excess for trying an operation. The second is the share of the worst
 // rank's excess that another rank must have to be above noise.
 constexpr double kMinOfExcess = 0.1;
-constexpr double kMaxOfExcess = 0.5;  // least share of the excess that must go away with what is named
-constexpr size_t kMaxSteps = 16;      // most long steps that are looked into
-constexpr double kMuchMore = 1.25;    // all replicas' operations must explain this many times what one operation does
-// Least share of all extra time that ranks must hold, and of the ranks that must be long.
+constexpr double kMinExplained = 0.5;  // minimum share of the excess that the named reason explains
+constexpr size_t kMaxSteps = 16;       // most long steps that are looked into
+constexpr double kMuchMore = 1.25;     // all replicas' operations must explain this many times what one operation does
+// Minimum share of all extra time that ranks must hold, and of the ranks that must be long.
 constexpr double kNearlyAll = 0.8;
-constexpr double kLateTime = 0.1;  // least delay of a late start, as a share of the cell's usual time
-constexpr double kLong = 1.1;      // least time of a long rank, to its usual one
+constexpr double kLateTime = 0.1;  // minimum delay of a late start, as a share of the cell's usual time
+constexpr double kLong = 1.1;      // minimum time of a long rank, to its usual one
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 using Link = std::pair<int32_t, int32_t>;  // stages: from, to
@@ -120,7 +120,7 @@ class StepSearch {
     return end;
   }
   double gain(const OpTimes& world) const { return whole_ns_ - end_of(world); }
-  bool enough(double gain_ns) const { return gain_ns >= kMaxOfExcess * found_.excess_ns; }
+  bool enough(double gain_ns) const { return gain_ns >= kMinExplained * found_.excess_ns; }
   double now_ns(uint32_t op, bool delay) const { return (delay ? base_.delay_ns : base_.dur_ns)[op - step_.begin]; }
   double usual_ns(uint32_t op, bool delay) const {
     const UsualTimes::Times times = usual_.usual(op);
@@ -214,7 +214,7 @@ class StepSearch {
       found_.from_stage = usual_.messages.sender_of(op);
       if (found_.from_stage == kUnknown) return;
       const std::optional<double> under_way = usual_.messages.under_way_ns(op, excess_ns);
-      if (under_way ? *under_way >= kMaxOfExcess * excess_ns : !usual_.messages.any())
+      if (under_way ? *under_way >= kMinExplained * excess_ns : !usual_.messages.any())
         found_.by = under_way ? LongBy::kMessage : LongBy::kLate;
     }
   }
@@ -260,7 +260,7 @@ class StepSearch {
         held_ns += excess_ns, min_ns = std::min(min_ns, excess_ns);
       }
       // Each of the ranks must have its share; otherwise one of them, or another set, is the cause.
-      if (held_ns < kNearlyAll * sum_ns_ || min_ns < kMaxOfExcess * held_ns / parts.size()) continue;
+      if (held_ns < kNearlyAll * sum_ns_ || min_ns < kMinExplained * held_ns / parts.size()) continue;
       if (!smallest || parts.size() < smallest->size()) by = key.first, smallest = &parts;
     }
     return smallest && take_ranks(*smallest, by);
@@ -279,7 +279,7 @@ class StepSearch {
     std::vector<int32_t> parts;
     size_t taken = 0;
     for (const auto& [stage, own] : stages) {
-      if (own.first < kMaxOfExcess * max_ns || stage == kUnknown) continue;
+      if (own.first < kMinExplained * max_ns || stage == kUnknown) continue;
       ++taken, held_ns += own.first;
       parts.insert(parts.end(), own.second.begin(), own.second.end());
     }

@@ -33,8 +33,8 @@ struct LongStep {
   double span_ns = 0, usual_ns = 0;  // of this step; of steps that are not long
   double excess_ns = 0;              // span beyond the usual one, without what other causes explain of it
   double scatter_ns = 0;             // standard deviation of usual steps once these causes are removed
-  // The saving of the run without this long step. If all work takes a multiple of its usual time, the costs of other
-  // causes grow with it and go with the step: this is the span minus the usual one.
+  // The saving of the run without this long step. If all work takes a multiple of its usual time, so do the costs of
+  // other causes, which go with the step. This is the span minus the usual one.
   double lost_ns = 0, lost_scatter_ns = 0;
   LongBy by = LongBy::kNothing;
   int32_t from_stage = kUnknown, stage = kUnknown, part = kUnknown;

@@ -11,7 +11,7 @@
 
 namespace stageline {
 
-// Least share of the slower one's excess that another must have so that both are slow together.
+// Minimum share of the slower one's excess that another must have so that both are slow together.
 inline constexpr double kAlikeSlow = 0.75;
 
 // [worker][step of the graph]: its time, relative to what its places usually take or to the median of its peers; NaN:

@@ -11,12 +11,12 @@
 namespace stageline {
 namespace {
 
-constexpr double kMaxSteps = 0.8;   // share of the steps in which a stage must start late
-constexpr size_t kMinSteps = 2;     // steps that both stages must be in
-constexpr double kMinLate = 0.05;   // share of the span that a reason must cost
-constexpr double kMaxOfLate = 0.5;  // least share of all reasons that the named one must have
-constexpr int64_t kMinWeights = 8;  // weight gradients that are needed to say something
-constexpr size_t kLookAhead = 16;   // most later forwards of the stage before that are looked at
+constexpr double kMinLateSteps = 0.8;  // share of the steps in which a stage must start late
+constexpr size_t kMinSteps = 2;        // steps that both stages must be in
+constexpr double kMinLate = 0.05;      // share of the span that a reason must cost
+constexpr double kMinOfLate = 0.5;     // minimum share of all reasons that the named one must have
+constexpr int64_t kMinWeights = 8;     // weight gradients that are needed to say something
+constexpr size_t kLookAhead = 16;      // most later forwards of the stage before that are looked at
 
 struct FirstForwards {
   int32_t part = 0;
@@ -105,7 +105,7 @@ void add_late_starts(const Trace& trace, const Recognition& r, std::vector<Findi
   size_t stages = 0;
   for (const auto& entry : by_stage) {
     const Lateness& late = entry.second;
-    if (late.steps < static_cast<int64_t>(kMinSteps) || late.late < kMaxSteps * late.steps) continue;
+    if (late.steps < static_cast<int64_t>(kMinSteps) || late.late < kMinLateSteps * late.steps) continue;
     ++stages;
     if (!worst || late.delay_ns / late.step_ns > worst->second.delay_ns / worst->second.step_ns) worst = &entry;
   }
@@ -167,7 +167,7 @@ void add_late_reason(const Trace& trace, const TheoryRun& run, double pipeline_s
     if (reason.ns > worst->ns) worst = &reason;
   }
   const double share = c.actual_ns > 0 ? std::min(worst->ns, c.actual_ns - c.theory_ns) / c.actual_ns : 0;
-  if (share < kMinLate || worst->ns < kMaxOfLate * sum) return;
+  if (share < kMinLate || worst->ns < kMinOfLate * sum) return;
   const bool listed =
       std::any_of(out.begin(), out.end(), [](const Finding& f) { return f.id == "schedule.late_start"; });
   if (listed && worst >= &reasons[3]) return;

@@ -8,7 +8,7 @@
 namespace stageline {
 namespace {
 
-// Least delay of a late worker's median cell, as a share of the median cell's time.
+// Minimum delay of a late worker's median cell, as a share of the median cell's time.
 constexpr double kLateWorker = 0.05;
 constexpr size_t kMinCells = 4;
 constexpr uint32_t kNone = CellTimes::kNone;

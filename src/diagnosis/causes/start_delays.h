@@ -31,7 +31,7 @@ inline constexpr double kRareLate = 0.1;    // maximum share of cells that pause
 inline constexpr int64_t kMinCertain = 16;  // fewer late cells of a rank may be noise
 // Minimum share of late cells of a direction in a step for the link to be slow in that step.
 inline constexpr double kWholeStep = 0.5;
-inline constexpr double kLongPause = 0.5;  // least pause of a garbage collector, as a share of the median cell
+inline constexpr double kLongPause = 0.5;  // minimum pause of a garbage collector, as a share of the median cell
 
 inline constexpr double kStandsOut = 2;  // delays that are this many times the next shorter one are of another kind
 

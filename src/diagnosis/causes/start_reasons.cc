@@ -7,7 +7,7 @@ namespace stageline {
 namespace {
 
 // From this share of late cells of one direction of a worker on, its message is the cause.
-constexpr double kMaxOneWay = 0.3;
+constexpr double kMinOneWay = 0.3;
 // Share of the delays of one direction during which their messages must have been under way.
 constexpr double kByMessage = 0.8;
 constexpr size_t kMinApart = 4;         // fewer delays do not make a kind
@@ -83,7 +83,7 @@ class LateLinks {
     if (g_.source != GraphSource::kComputeCells || g_.messages_recorded) return false;
     const LateStarts& other = starts_.late_at({key.first, !key.second});
     if (other.count * 5 > other.of || late.count < kMinLateCells || starts_.sender_of(key) == kUnknown ||
-        late.count < kMaxOneWay * late.of)
+        late.count < kMinOneWay * late.of)
       return false;
     // Where there are few micro-batches, the first one alone may be that many cells; a slow link delays all
     // micro-batches alike.

@@ -93,10 +93,10 @@ struct CauseScene {
 // in any usual step (a hang among pauses) has a reason of its own.
 inline constexpr double kMaxOfUsual = 2;
 
-inline constexpr double kSlowCause = 1.05;  // least ratio of a slow stage or worker to the others
+inline constexpr double kSlowCause = 1.05;  // minimum ratio of a slow stage or worker to the others
 // A start is late if its delay exceeds the usual one by this share of the median compute cell.
 inline constexpr double kLateStart = 0.1;
-// Least share of the steps in which a place is late, and of all late time that such places hold.
+// Minimum share of the steps in which a place is late, and of all late time that such places hold.
 inline constexpr double kEverywhere = 0.8;
 inline constexpr int64_t kMinLateCells = 3;  // fewer late cells may be noise, whatever their share is
 // If most messages of a link are late in this many steps, at least kMinLateCells in each, and almost none in others,

@@ -46,7 +46,7 @@ class TellContext {
   // Arguments that words of any kind may use: price, figures, the first place, the shape in time.
   Args args(const Cause& cause) const;
   Args course_args(const Course& course) const;
-  // " It is so from step 10 on, and hardly before."; "" where all steps are alike, or without a plain shape.
+  // " It happens since step 10 and rarely before."; "" where all steps are alike, or without a plain shape.
   Text when(const Course& course) const;
 
  private:

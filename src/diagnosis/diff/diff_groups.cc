@@ -9,7 +9,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kOneRank = 0.8;  // least share of a group's change that one rank must hold to be named
+constexpr double kOneRank = 0.8;  // minimum share of a group's change that one rank must hold to be named
 // Pauses are few, and hold nearly all of the delay that was added.
 constexpr double kPausesHold = 0.8, kMaxPaused = 0.1, kMaxLateMessages = 0.3;
 

@@ -13,7 +13,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kMaxOf = 0.6;  // least share of the change that is called most of it
+constexpr double kMinOfChange = 0.6;  // minimum share of the change that is called most of it
 constexpr size_t kMaxReportedCount = 12;
 constexpr double kSameMean = 0.005;  // means that differ by a smaller share are called the same
 // Share of A's step; for a change this large that may be noise, more steps should be recorded.
@@ -148,9 +148,9 @@ Text main_cause(const RunDiff& diff) {
     }
     if (g.sure && (!top || g.effect_ns / diff.change_ns > top->effect_ns / diff.change_ns)) top = &g;
   }
-  const auto max = [&](double ns) { return ns / diff.change_ns >= kMaxOf; };
+  const auto is_most = [&](double ns) { return ns / diff.change_ns >= kMinOfChange; };
   if (!top) return {};
-  if (top->cause == DiffCause::kSchedule && max(top->effect_ns)) return words("diff.cause.schedule");
+  if (top->cause == DiffCause::kSchedule && is_most(top->effect_ns)) return words("diff.cause.schedule");
   // The stage that paces the pipeline carries most of a change that all stages share. It is named alone only where the
   // others changed by at most half as much.
   const auto growth = [&](int32_t stage) {
@@ -163,7 +163,7 @@ Text main_cause(const RunDiff& diff) {
     });
   };
   for (const auto& [stage, ns] : by_stage) {
-    if (!max(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
+    if (!is_most(ns) || diff.b.stages < 2 || !stands_out(stage)) continue;
     // Says whether one kind of the stage's work changed or all of it, and on one rank or on all.
     std::vector<const DiffGroup*> own;
     for (const DiffGroup& g : diff.groups)
@@ -177,7 +177,7 @@ Text main_cause(const RunDiff& diff) {
     args.set("rank", one_rank ? std::to_string(own[0]->rank) : "").set("stage", stage_words(stage));
     return words("diff.cause.stage", args);
   }
-  if (max(top->effect_ns)) {
+  if (is_most(top->effect_ns)) {
     Args args;
     args.set("link", link_words(*top)).set("stage", stage_words(top->stage)).set("type", top->type);
     args.flag("several", top->stage == kUnknown);
@@ -196,10 +196,10 @@ Text main_cause(const RunDiff& diff) {
       default: break;
     }
   }
-  if (max(by_cause[DiffCause::kCompute])) return words("diff.cause.compute");
-  if (max(by_cause[DiffCause::kMessages])) return words("diff.cause.messages");
-  if (max(by_cause[DiffCause::kDelay])) return words("diff.cause.late", Args().flag("several"));
-  if (max(by_cause[DiffCause::kTail])) return words("diff.cause.tail");
+  if (is_most(by_cause[DiffCause::kCompute])) return words("diff.cause.compute");
+  if (is_most(by_cause[DiffCause::kMessages])) return words("diff.cause.messages");
+  if (is_most(by_cause[DiffCause::kDelay])) return words("diff.cause.late", Args().flag("several"));
+  if (is_most(by_cause[DiffCause::kTail])) return words("diff.cause.tail");
   return {};
 }
 

@@ -57,7 +57,7 @@ bool groups_are_sure(const RunDiff& diff) {
   return std::abs(diff.change_ns) >= errors * diff.error_ns;
 }
 
-constexpr double kScattered = 0.25;  // least share of the delays' change that must be on stages where it is not sure
+constexpr double kScattered = 0.25;  // minimum share of the delays' change that must be on stages where it is not sure
 
 bool of_stage(const DiffGroup& group) { return group.cause == DiffCause::kDelay && group.type.empty(); }
 

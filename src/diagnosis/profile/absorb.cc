@@ -11,7 +11,7 @@
 namespace stageline {
 namespace {
 
-constexpr double kMaxOf = 0.5;  // a finding takes in another from more than this share of its weight on
+constexpr double kMinOfWeight = 0.5;  // a finding takes in another from more than this share of its weight on
 
 Finding* find(std::vector<Finding>& list, std::string_view id) {
   const auto it = std::find_if(list.begin(), list.end(), [&](const Finding& x) { return x.id == id; });
@@ -52,7 +52,7 @@ bool is_of_host(const Finding& x) {
 Finding* owner_of_copies(std::vector<Finding>& list, const Finding& x) {
   if (x.id != "memory.exposed") return nullptr;
   Finding* pageable = find(list, "copies.pageable");
-  return pageable && pageable->weight > kMaxOf * x.weight ? pageable : nullptr;
+  return pageable && pageable->weight > kMinOfWeight * x.weight ? pageable : nullptr;
 }
 
 // The longest piece of a loss that lies in a long step. The devices' steps end with their last work, so a pause at the
@@ -76,7 +76,7 @@ Finding* cause_of_step(const ProfileFacts& f, const ProfileAccount& account, std
   const auto cause = std::find_if(list.begin(), list.end(), [&](const Finding& y) { return is_about(y, *loss); });
   if (cause == list.end()) return nullptr;
   const double share = share_or_zero(loss->longest_ns, f.max_step_ns - f.median_step_ns);
-  if (share > kMaxOf) {
+  if (share > kMinOfWeight) {
     cause->detail += words("profile.step.of_cause", Args().set("title", x.title).set("value", x.value));
     return &*cause;
   }

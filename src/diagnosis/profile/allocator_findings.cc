@@ -11,8 +11,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kWorthSaying = 0.2;                 // least share of the reserved memory that must be free in pieces
-constexpr int64_t kWorthBytes = int64_t{256} << 20;  // least bytes of it
+constexpr double kWorthSaying = 0.2;                 // minimum share of the reserved memory that must be free in pieces
+constexpr int64_t kWorthBytes = int64_t{256} << 20;  // minimum bytes of it
 
 std::string bytes(int64_t count) { return human_bytes(count); }
 

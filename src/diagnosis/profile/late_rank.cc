@@ -15,7 +15,7 @@ constexpr double kSlowRankRatio = 1.1;  // compute time of a rank to the median 
 // The last to arrive at collectives spends the least time in them, because all leave together.
 constexpr double kLateCommRatio = 0.7, kLateShare = 0.05;
 constexpr double kWaitingShare = 0.05, kMostlyWaiting = 0.5, kMostlyKnown = 0.5, kLateRatio = 0.5;
-constexpr double kExplains = 0.5;  // least part of the others' waiting that its reason has to explain
+constexpr double kExplains = 0.5;  // minimum part of the others' waiting that its reason has to explain
 
 template <class Get>
 double median_of_other_ranks(const ProfileFacts& f, const RankFacts& rank, Get&& get) {
@@ -39,7 +39,7 @@ double longer_computing(const ProfileFacts& f, const RankFacts& rank) {
 }
 
 // The rank that came last to most collectives that were matched over ranks; without such a match, the rank that spends
-// least time in them.
+// minimum time in them.
 const RankFacts* latest(const ProfileFacts& f, double& waiting_ns) {
   if (f.stragglers_known) {
     const auto it =
@@ -191,7 +191,7 @@ void see_waits(const Trace& trace, const ProfileSums& sums, ProfileFacts& f) {
   if (share < kMostlyWaiting || reported.weight < kWaitingShare) return;
   reported.mean_ns = exposed / w.by_rank.size();
   const auto min = std::min_element(w.by_rank.begin(), w.by_rank.end(),
-                                      [](const RankWait& a, const RankWait& b) { return a.waiting < b.waiting; });
+                                    [](const RankWait& a, const RankWait& b) { return a.waiting < b.waiting; });
   std::vector<double> waiting, cost, step, computing;  // of the others
   for (const RankWait& rank : w.by_rank)
     if (rank.rank != min->rank) {

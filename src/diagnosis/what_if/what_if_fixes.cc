@@ -13,7 +13,7 @@ std::vector<int32_t> assumed_layers(const WhatIf& model) {
   return std::vector<int32_t>(model.order().stages().cost_ns.size(), kAssumedLayers);
 }
 
-constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // least ratio to the others
+constexpr double kSlowWorker = 1.05, kSlowStage = 1.05;  // minimum ratio to the others
 constexpr double kSureWorker = 3;                        // standard errors over steps by which a worker must be slow
 constexpr size_t kMaxWorkers = 3;
 constexpr double kMoreHeld = 1e-6;

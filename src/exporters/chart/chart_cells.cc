@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kZones = 3;
 constexpr double kZoneShare[kZones] = {1.0, 0.36, 0.16};
-constexpr double kZoneLine[kZones] = {6, 4, 3};       // least height of one line when a zone is divided
+constexpr double kZoneLine[kZones] = {6, 4, 3};       // minimum height of one line when a zone is divided
 constexpr double kLabelSize = 13, kMinLabelSize = 8;  // smaller numbers cannot be read
 
 int zone_of(CellKind kind) {

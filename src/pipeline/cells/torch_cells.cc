@@ -179,8 +179,8 @@ class CellMaker {
 
   // Returns false for marks of messages that no rank sent. A call named send_backward_recv_forward does nothing at an
   // end of the pipeline, and a fused call sends and receives only if its operators do. If it has fewer operators than
-  // halves, or one kernel for all, the work around it decides: a send carries the work before it, a receive the input
-  // of work after it. Such a kernel ends when it has received.
+  // halves, or one kernel for all, the work around it decides. Then a send carries the work before it, a receive the
+  // input of work after it. Such a kernel ends when it has received.
   std::vector<bool> messages_sent(const std::vector<uint32_t>& order, const std::vector<CellMark>& marks,
                                   const WorkSpans& spans, int32_t stage, int32_t stages, int32_t chunks) const {
     const auto is_forward = [&](uint32_t m) {

@@ -25,7 +25,7 @@ constexpr size_t kMinSamples = 4;                  // number in one block, for e
 constexpr double kMinJumpNs = 20'000;              // the network may cause smaller ones
 constexpr double kJumpToScatter = 6;
 constexpr size_t kMaxPieces = 6;    // lines that one search may find
-constexpr double kMinOfJump = 0.5;  // least share of a jump that each direction by itself must show
+constexpr double kMinOfJump = 0.5;  // minimum share of a jump that each direction by itself must show
 constexpr double kMinGain = 9;      // one line must leave this number of times the squared residual
 
 struct Block {

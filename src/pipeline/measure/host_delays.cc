@@ -10,8 +10,8 @@
 namespace stageline {
 namespace {
 
-constexpr double kTimesUsual = 5;      // least delay of a pause, in upper quartiles of its sort
-constexpr double kLateShare = 0.02;    // least late_ns of a late launch, as a share of the rank's usual cell
+constexpr double kTimesUsual = 5;      // minimum delay of a pause, in upper quartiles of its sort
+constexpr double kLateShare = 0.02;    // minimum late_ns of a late launch, as a share of the rank's usual cell
 constexpr double kLateTimesUsual = 3;  // and in multiples of the delay of other ranks
 constexpr double kMinLateNs = 10'000;
 constexpr size_t kSorts = 3;  // what a cell waited for last: its own rank, a forward message, a backward message

@@ -25,10 +25,10 @@ struct HostDelays {
 
 inline constexpr double kPauseShare = 0.25;  // share of the usual cell of its rank
 
-// A delay is a pause if it is at least a quarter of the rank's usual cell (kPauseShare) and five times the upper
-// quartile of delays of its rank and sort. The sort is what the cell waited for last: a forward message, a backward
-// message or its own rank. A slow link delays all cells of a sort and so does not count as a pause. Steps that do not
-// count have no pauses. Neither do cells whose input was not read or that occur twice. O(ops log ops).
+// A delay is a pause from a quarter of the rank's usual cell (kPauseShare) and five times the upper quartile of delays
+// of its rank and sort on. The sort is what the cell waited for last: a forward message, a backward message or its own
+// rank. A slow link delays all cells of a sort and so does not count as a pause. Steps that do not count have no
+// pauses. Neither do cells whose input was not read or that occur twice. O(ops log ops).
 HostDelays host_delays(const Trace& trace, const StepGraph& graph, const RunCoverage& coverage);
 
 }  // namespace stageline

@@ -29,9 +29,9 @@ enum class LinkReading : uint8_t {
 };
 std::string_view link_reading_name(LinkReading reading);  // "fine", …, "slow link", "slow sender", "slow receiver", …
 
-inline constexpr double kSlowLinkRatio = 1.2;      // least ratio of a slow link to the median of its class
+inline constexpr double kSlowLinkRatio = 1.2;      // minimum ratio of a slow link to the median of its class
 inline constexpr double kSlowLinkSteps = 2.0 / 3;  // share of the steps in which a link must be slow to count as slow
-inline constexpr double kMinLinkWorth = 0.01;      // least saving of a slow link, as a share of the mean step
+inline constexpr double kMinLinkWorth = 0.01;      // minimum saving of a slow link, as a share of the mean step
 
 // Edges of one direction (activations forward, gradients backward), between ranks of one machine or of two.
 struct LinkClass {

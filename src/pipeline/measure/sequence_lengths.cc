@@ -14,7 +14,7 @@ namespace {
 constexpr size_t kMinOps = 3;       // operations that a micro-batch needs for measuring its length
 constexpr int kMaxRounds = 16;      // most rounds of the fit, which repeats only where pairs overlap
 constexpr double kSettled = 0.005;  // change of a length in one round, below which the fit has settled
-constexpr double kMinPart = 0.1;    // least share of a pair that one half is taken to be
+constexpr double kMinPart = 0.1;    // minimum share of a pair that one half is taken to be
 constexpr uint32_t kNone = SequenceLengths::kNone;
 
 class Fit {

@@ -24,10 +24,10 @@ enum class StragglerVerdict : uint8_t {
 std::string_view straggler_verdict_name(StragglerVerdict verdict);  // "persistent", "late launches", …
 
 // A ratio counts only if it also exceeds 1 by four of its standard errors.
-inline constexpr double kStragglerRatio = 1.05;     // least ratio of a slow worker to its peers
+inline constexpr double kStragglerRatio = 1.05;     // minimum ratio of a slow worker to its peers
 inline constexpr double kStragglerSteps = 2.0 / 3;  // share of its steps in which a persistent one is slow
-inline constexpr double kCorrelated = 0.9;          // least correlation of forwards and backwards that counts
-inline constexpr double kMinSpread = 0.05;  // least spread of forwards within a step; below it, correlation is noise
+inline constexpr double kCorrelated = 0.9;          // minimum correlation of forwards and backwards that counts
+inline constexpr double kMinSpread = 0.05;  // minimum spread of forwards within a step; below it, correlation is noise
 inline constexpr int64_t kMinPairs = 8;
 
 struct StragglerWorker {

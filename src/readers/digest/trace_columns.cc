@@ -73,7 +73,7 @@ void slice_columns(Io& io, Slices& s) {
   io.list("slices.kernel_class", s.kernel_class);
 }
 
-// What readers found beside slices.
+// The facts that readers found besides slices.
 template <class Io>
 void fact_columns(Io& io, Part& part) {
   rows(io, "files", part.files, member("path", &SourceRef::path), member("first_offset", &SourceRef::first_offset),

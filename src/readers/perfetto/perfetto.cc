@@ -241,7 +241,7 @@ void build_parts(std::vector<FileResult>& files, Trace& trace) {
   trace.parts = std::move(parts);
 }
 
-// What the files say of their clocks, and our own exporter of the run.
+// Reads the files' notes on their clocks, and our own exporter's notes on the run.
 void read_clocks(const std::vector<FileResult>& files, Trace& trace) {
   const std::vector<std::string_view> lines = split(files[0].clocks, '\n');
   const bool all_dated = std::all_of(files.begin(), files.end(), [](const FileResult& f) { return f.is_dated; });

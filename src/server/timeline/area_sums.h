@@ -40,7 +40,7 @@ struct LaneGroup {
 class AreaSums {
  public:
   static constexpr size_t kSlicesPerEntry = 80;
-  static constexpr size_t kMinSlices = 4096;               // least slices of a block
+  static constexpr size_t kMinSlices = 4096;               // minimum slices of a block
   static constexpr size_t kGroupSlices = size_t{1} << 18;  // a group takes no more lanes once it has this many slices
   static constexpr size_t kGroupLanes = 256;
   // O(slices), parallel over groups.

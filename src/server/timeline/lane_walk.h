@@ -22,7 +22,7 @@ class LaneWalk {
         has_ranges_(lane.type == ViewLaneType::kStream && lane.rows.size() > 1),
         work_(0, nests(lane, 0), overlap_of(lane)),
         ranges_(lane.range_row, true, overlap_of(lane)) {
-    // What is open is among the last slices of the rows.
+    // Open slices are among the last ones of the rows.
     std::vector<std::pair<size_t, size_t>> last;  // slice, row
     for (size_t r = 0; from > 0 && r < lane.rows.size(); ++r)
       if (const size_t position = first_slice_from(lane.rows[r], from); position > 0)

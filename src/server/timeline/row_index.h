@@ -11,9 +11,9 @@
 
 namespace stageline {
 
-// Finds the rows of slices that come in a lane's order. Slices nest by containment: what encloses a slice is the latest
-// one before it that has not ended at its start and ends no earlier than it does, as relate_slices has it
-// (readers/common). A slice goes into the first row below that one, or from the top on, that is free at its start.
+// Finds the rows of slices that come in a lane's order. Slices nest by containment: a slice is enclosed by the latest
+// one before it that has not ended at its start and ends no earlier (as in relate_slices of readers/common). A slice
+// goes into the first row below that one, or from the top on, that is free at its start.
 //
 //   row 0   [ step ─────────────────────────────]
 //   row 1     [ mm ──────][ add ───]  [ relu ──]       add begins 30 ns before mm ends: still one row
@@ -98,7 +98,7 @@ struct PlaceInRow {
 };
 PlaceInRow row_place(const ViewLane& lane, size_t slice);
 
-// Cells and a stream's work run beside each other and enclose nothing; ranges on a stream enclose ranges.
+// Cells and a stream's work overlap each other and enclose nothing; ranges on a stream enclose ranges.
 inline bool nests(const ViewLane& lane, size_t row) {
   return lane.type == ViewLaneType::kThread || (lane.type == ViewLaneType::kStream && row >= lane.range_row);
 }

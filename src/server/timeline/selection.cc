@@ -36,7 +36,7 @@ struct Piece {
   uint32_t lane;
   size_t from, to;
 };
-// A slice that begins before the area or ends after it, and the slice of whose own time its time is no part.
+// A slice that begins before the area or ends after it, and the slice whose own time does not include it.
 struct Cut {
   uint32_t lane;
   size_t slice, holder;

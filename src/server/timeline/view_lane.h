@@ -94,7 +94,7 @@ struct ViewLane {
     const uint8_t k = kind(i);
     return k >= static_cast<uint8_t>(ViewKind::kComputation) && k <= static_cast<uint8_t>(ViewKind::kMemory);
   }
-  // Whether the time of slice i is not that of the call around it. Device work runs beside the calls of its thread.
+  // Returns whether the time of slice i is not that of the call around it. Device work overlaps its thread's calls.
   bool takes_time(size_t i) const { return type == ViewLaneType::kThread && !is_device_work(i); }
   bool has_slices() const { return type != ViewLaneType::kCounter; }
   uint32_t cell_of(size_t i) const { return cells ? cells->cell[i] : kNoSlice; }

@@ -1,4 +1,4 @@
-"""Relations between the rows of one rank's frame, each a column with the partner. It links a call and its device work, a row
+"""Adds relations between the rows of one rank's frame, each a column with the partner. They link a call and its device work, a row
 and its step, a forward and its backward operator. HTA has these functions in common.trace."""
 import re
 

@@ -9,7 +9,7 @@ extern const CauseKind all_slow_cause;
 namespace {
 
 constexpr double kSureShape = 4;    // a shape that all follow must rise by this many times the scatter of single steps
-constexpr double kNearlyAll = 0.9;  // least share of the workers that must become slower where all do
+constexpr double kNearlyAll = 0.9;  // minimum share of the workers that must become slower where all do
 
 // All ranks are slower from a step on, until a step, more (or less) with every step, in every n-th step, or in some
 // steps. Possible reasons are a hot device, a slower file system under a lazy loader, longer data, a regular evaluation

@@ -16,9 +16,9 @@ extern const CauseKind slow_stage_cause;
 
 namespace {
 
-constexpr double kSlowKind = 1.03;      // least ratio of one kind of cell of a slow stage at which that kind is named
-constexpr double kSlowKindAlone = 1.1;  // least ratio of one kind of cell where the stage's work as a whole is not slow
-constexpr double kMaxOfStage = 2.0 / 3;  // least share of a stage's excess that one chunk must hold to be named
+constexpr double kSlowKind = 1.03;      // minimum ratio of one kind of cell of a slow stage at which that kind is named
+constexpr double kSlowKindAlone = 1.1;  // minimum ratio of one kind of cell where the stage's whole work is not slow
+constexpr double kMinOfStage = 2.0 / 3;  // minimum share of a stage's excess that one chunk must hold to be named
 constexpr int64_t kMinSlowSteps = 3;     // it must be slow in at least one of this many steps
 
 // For each place (stage, chunk, kind): its mean, its number of cells, what other places of the kind take, and what all
@@ -205,7 +205,7 @@ bool is_slow(const CauseScene& scene, const PlaceTimes& t, const StageSteps& ste
   cause.figures.ratio = own / theirs;
   // Embedding and head belong to one chunk. The stage's other chunks may be a little slow and are not named.
   if (scene.times.chunks() > 1 && slowest != kUnknown &&
-      (slow_chunks == 1 || chunk_beyond >= kMaxOfStage * (own - theirs))) {
+      (slow_chunks == 1 || chunk_beyond >= kMinOfStage * (own - theirs))) {
     place.chunk = slowest;
     cause.figures.ratio = chunk_ratio;
     kinds = std::move(of_slowest);

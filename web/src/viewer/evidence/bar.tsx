@@ -1,5 +1,5 @@
-// The bar above the chart of a scene shows the finding with its numbers, buttons to the previous and next ones, and a
-// lane in which every finding is at the step that shows it.
+// The bar above the chart of a scene shows the finding with its numbers and buttons to the previous and next ones. In
+// its lane, every finding is at the step that shows it.
 import {both, t} from '../../i18n/i18n';
 import {stepOf, usualStep} from './staged';
 import type {Scenes} from './scenes';

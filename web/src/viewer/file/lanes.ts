@@ -90,7 +90,7 @@ export function drawnNs(lane: Lane, row: Row, position: number): number {
   return Math.min(lane.dur[i]!, lane.start[sliceAt(row, position + 1)]! - lane.start[i]!);
 }
 const DEVICE_KINDS = new Set(['compute', 'comm', 'memory']);
-// Whether the time of a slice is not that of the call around it. Device work runs beside the calls of its thread.
+// Returns whether the time of a slice is not that of the call around it. Device work overlaps its thread's calls.
 export const takesTime = (store: Store, lane: Lane, slice: number): boolean =>
   lane.type === 'thread' && !DEVICE_KINDS.has(store.kindWords[kindOf(store, lane, slice)]![0]);
 
@@ -248,7 +248,7 @@ export function buildRows(store: Store, lane: Lane): void {
   lane.onlyKind = kinds.size === 1 && drawn === lane.count ? [...kinds][0]! : -1;
 }
 
-// Drawn time of every kind (by slot of Row.kinds) of the whole slices [from, to) of a row, added to `sums`.
+// Adds to `sums` the drawn time of every kind (by slot of Row.kinds) of the whole slices [from, to) of a row.
 export function addBusy(store: Store, lane: Lane, row: Row, from: number, to: number, sums: Float64Array): void {
   const {kinds, busy} = row, {placeKind} = store;
   const scan = (begin: number, end: number): void => {
