@@ -32,7 +32,7 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
   Table table(declared_table(by_rank ? "cann-api-sum/cann-api-ranks" : "cann-api-sum/cann-api"));
   struct Line {
     std::vector<int64_t> ns;
-    int64_t sum = 0, minimum = INT64_MAX, longest = INT64_MIN, min_rank = 0, longest_rank = 0;
+    int64_t sum = 0, min = INT64_MAX, max = INT64_MIN, min_rank = 0, max_rank = 0;
   };
   std::map<std::tuple<int64_t, std::string_view, std::string_view>, Line> lines;
   std::map<int64_t, int64_t> whole;
@@ -41,8 +41,8 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
       const int64_t of = by_rank ? rank.rank : 0;
       Line& line = lines[{of, run.trace->names.text(key.first), run.trace->categories[key.second].text}];
       for (const int64_t value : ns) {
-        if (value < line.minimum) std::tie(line.minimum, line.min_rank) = std::pair(value, int64_t{rank.rank});
-        if (value > line.longest) std::tie(line.longest, line.longest_rank) = std::pair(value, int64_t{rank.rank});
+        if (value < line.min) std::tie(line.min, line.min_rank) = std::pair(value, int64_t{rank.rank});
+        if (value > line.max) std::tie(line.max, line.max_rank) = std::pair(value, int64_t{rank.rank});
       }
       line.ns.insert(line.ns.end(), ns.begin(), ns.end());
       line.sum += sum_of(ns);
@@ -50,41 +50,34 @@ Table exact_cann_api_sum_table(const TorchRun& run, std::vector<RankAnswer>& ran
     }
   std::vector<decltype(lines)::iterator> order;
   for (auto it = lines.begin(); it != lines.end(); ++it) order.push_back(it);
-  std::ranges::stable_sort(order, [](const auto& a, const auto& b) {
-    const auto rank = [](const auto& x) { return std::get<0>(x->first); };
-    return rank(a) != rank(b) ? rank(a) < rank(b) : a->second.sum > b->second.sum;
-  });
+  std::ranges::stable_sort(order, {},
+                           [](const auto& it) { return std::pair(std::get<0>(it->first), -it->second.sum); });
   for (const auto& it : order) {
     const auto& [rank, name, category] = it->first;
     Line& line = it->second;
-    std::vector<Table::Value> values;
-    if (by_rank) values.emplace_back(rank);
-    values.emplace_back(std::string(name));
-    values.emplace_back(std::string(category));
-    values.emplace_back(share_of(line.sum, whole[rank]));
+    std::vector<Table::Value> values = {std::string(name), std::string(category), share_of(line.sum, whole[rank])};
+    if (by_rank) values.emplace(values.begin(), rank);
     values = with_durations(std::move(values), line.ns, false);
     if (!by_rank) {
       values.emplace_back(line.min_rank);
-      values.emplace_back(line.longest_rank);
+      values.emplace_back(line.max_rank);
     }
     table.add_row(std::move(values));
   }
   return table;
 }
 
-// ---- msprof-analyze: per rank right but for a digit; over ranks made of the ranks' rounded figures
-// --------------------
-
+// The figures of msprof-analyze: right for one rank but for a digit; over ranks made of the ranks' rounded figures.
 struct Figures {
-  double share = 0, sum = 0, average = 0, minimum = 0, q1 = 0, median = 0, q3 = 0, longest = 0, std = 0;
+  double share = 0, sum = 0, average = 0, min = 0, q1 = 0, median = 0, q3 = 0, max = 0, std = 0;
   int64_t count = 0;
 };
 
 // Returns msprof-analyze's aggregates, which it computes in SQL: numpy's quartiles, the deviation of the population,
 // and values rounded to one digit.
-Figures figures_of(std::vector<int64_t> ns, double whole) {
-  std::ranges::sort(ns);
+Figures figures_of(const std::vector<int64_t>& ns, double whole) {
   std::vector<double> values(ns.begin(), ns.end());
+  std::ranges::sort(values);
   const Description d = describe(values);
   const auto round1 = [](double v) { return round_exactly(v, 1); };
   Figures f;
@@ -92,24 +85,58 @@ Figures figures_of(std::vector<int64_t> ns, double whole) {
   f.sum = sum_of(ns);
   f.share = round_exactly(whole > 0 ? f.sum * 100.0 / whole : 0, 2);
   f.average = round1(f.sum / ns.size());
-  f.minimum = d.min;
-  f.longest = d.max;
+  f.min = d.min;
+  f.max = d.max;
   f.q1 = round1(d.p25);
   f.median = round1(d.p50);
   f.q3 = round1(d.p75);
-  double squares = 0;
-  for (const double v : values) squares += (v - d.mean) * (v - d.mean);
-  f.std = round1(std::sqrt(squares / values.size()));
+  f.std = round1(population_std(values));
   return f;
 }
 
-void add_figures(Table& table, std::vector<Table::Value> keys, const Figures& f, std::vector<Table::Value> behind) {
-  for (const Table::Value& value :
-       {Table::Value(f.sum), Table::Value(f.count), Table::Value(f.average), Table::Value(f.minimum),
-        Table::Value(f.q1), Table::Value(f.median), Table::Value(f.q3), Table::Value(f.longest), Table::Value(f.std)})
-    keys.push_back(value);
-  keys.insert(keys.end(), behind.begin(), behind.end());
-  table.add_row(std::move(keys));
+// The calls of one name over all ranks.
+struct Line {
+  std::string name;
+  Figures figures;
+  std::string min_ranks, max_ranks;
+};
+
+// Returns the figures of a name as msprof-analyze makes them from those of each rank: its median is the median of the
+// medians, and its quartiles are the outermost ones.
+Line line_of(const std::string& name, const std::vector<std::pair<int64_t, Figures>>& ranks, double whole) {
+  Line line{name, {}, "", ""};
+  Figures& f = line.figures;
+  f.min = f.q1 = INFINITY;
+  std::vector<double> medians;
+  for (const auto& [rank, one] : ranks) {
+    f.sum += one.sum;
+    f.count += one.count;
+    f.q1 = std::min(f.q1, one.q1);
+    f.q3 = std::max(f.q3, one.q3);
+    f.min = std::min(f.min, one.min);
+    f.max = std::max(f.max, one.max);
+    medians.push_back(one.median);
+  }
+  f.average = f.sum / f.count;
+  std::ranges::sort(medians);
+  f.median = quantile(medians, 0.5);
+  double squares = 0;
+  for (const auto& [rank, one] : ranks) {
+    squares += (one.count - 1) * one.std * one.std + one.count * (one.average - f.average) * (one.average - f.average);
+    if (one.min == f.min) append_item(line.min_ranks, std::to_string(rank));
+    if (one.max == f.max) append_item(line.max_ranks, std::to_string(rank));
+  }
+  f.std = ranks.size() == 1 ? ranks[0].second.std : f.count > 1 ? std::sqrt(squares / (f.count - 1)) : 0;
+  f.share = whole > 0 ? f.sum / whole * 100.0 : 0;
+  for (double* v : {&f.share, &f.average, &f.q1, &f.median, &f.q3, &f.std}) *v = round_to(*v, 1);
+  return line;
+}
+
+void add_line(Table& table, const std::string& name, const Figures& f, std::initializer_list<Table::Value> ranks) {
+  std::vector<Table::Value> values = {name, f.share,  f.sum, f.count, f.average, f.min,
+                                      f.q1, f.median, f.q3,  f.max,   f.std};
+  values.insert(values.end(), ranks);
+  table.add_row(std::move(values));
 }
 
 std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnswer>& ranks) {
@@ -119,58 +146,23 @@ std::vector<Table> msprof_tables(const TorchRun& run, const std::vector<RankAnsw
   for (const RankAnswer& rank : ranks) {
     double whole = 0;
     for (const auto& [key, ns] : rank.calls) whole += sum_of(ns);
-    std::vector<std::pair<std::string, Figures>> lines;
+    std::vector<std::pair<std::string, Figures>> names;
     for (const auto& [key, ns] : rank.calls)
-      lines.emplace_back(run.trace->names.text(key.first), figures_of(ns, whole));
-    std::ranges::sort(lines, [](const auto& a, const auto& b) {
-      return a.second.share != b.second.share ? a.second.share > b.second.share : a.first < b.first;
-    });
-    for (const auto& [name, f] : lines) {
-      add_figures(by_rank, {name, f.share}, f, {int64_t{rank.rank}});
+      names.emplace_back(run.trace->names.text(key.first), figures_of(ns, whole));
+    std::ranges::sort(names, {},
+                      [](const auto& one) { return std::pair(-one.second.share, std::string_view(one.first)); });
+    for (const auto& [name, f] : names) {
+      add_line(by_rank, name, f, {int64_t{rank.rank}});
       by_name[name].emplace_back(rank.rank, f);
     }
   }
   double whole = 0;
-  for (const auto& [name, list] : by_name)
-    for (const auto& [rank, f] : list) whole += f.sum;
-  struct Line {
-    std::string name;
-    Figures f;
-    std::string min_ranks, longest_ranks;
-  };
+  for (const auto& [name, of_ranks] : by_name)
+    for (const auto& [rank, f] : of_ranks) whole += f.sum;
   std::vector<Line> lines;
-  for (const auto& [name, list] : by_name) {
-    Line line{name, {}, "", ""};
-    Figures& f = line.f;
-    f.minimum = f.q1 = INFINITY;
-    std::vector<double> medians;
-    for (const auto& [rank, one] : list) {
-      f.sum += one.sum;
-      f.count += one.count;
-      f.q1 = std::min(f.q1, one.q1);
-      f.q3 = std::max(f.q3, one.q3);
-      f.minimum = std::min(f.minimum, one.minimum);
-      f.longest = std::max(f.longest, one.longest);
-      medians.push_back(one.median);
-    }
-    f.average = f.sum / f.count;
-    std::ranges::sort(medians);
-    f.median = quantile(medians, 0.5);
-    double squares = 0;
-    for (const auto& [rank, one] : list) {
-      squares +=
-          (one.count - 1) * one.std * one.std + one.count * (one.average - f.average) * (one.average - f.average);
-      if (one.minimum == f.minimum) append_item(line.min_ranks, std::to_string(rank));
-      if (one.longest == f.longest) append_item(line.longest_ranks, std::to_string(rank));
-    }
-    f.std = list.size() == 1 ? list[0].second.std : f.count > 1 ? std::sqrt(squares / (f.count - 1)) : 0;
-    f.share = whole > 0 ? f.sum / whole * 100.0 : 0;
-    for (double* v : {&f.share, &f.average, &f.q1, &f.median, &f.q3, &f.std}) *v = round_to(*v, 1);
-    lines.push_back(std::move(line));
-  }
-  std::ranges::stable_sort(lines, [](const Line& a, const Line& b) { return a.f.sum > b.f.sum; });
-  for (const Line& line : lines)
-    add_figures(all, {line.name, line.f.share}, line.f, {line.min_ranks, line.longest_ranks});
+  for (const auto& [name, of_ranks] : by_name) lines.push_back(line_of(name, of_ranks, whole));
+  std::ranges::stable_sort(lines, std::ranges::greater(), [](const Line& line) { return line.figures.sum; });
+  for (const Line& line : lines) add_line(all, line.name, line.figures, {line.min_ranks, line.max_ranks});
   std::vector<Table> tables;
   tables.push_back(std::move(all));
   tables.push_back(std::move(by_rank));

@@ -46,4 +46,11 @@ int64_t sum_of(const std::vector<int64_t>& ns) {
   return std::accumulate(ns.begin(), ns.end(), int64_t{0}, sum_or_limit);
 }
 
+double population_std(const std::vector<double>& values) {
+  const double mean = mean_of(values);
+  double squares = 0;
+  for (const double v : values) squares += (v - mean) * (v - mean);
+  return std::sqrt(squares / values.size());
+}
+
 }  // namespace stageline

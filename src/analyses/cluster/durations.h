@@ -15,4 +15,7 @@ std::vector<Table::Value> with_durations(std::vector<Table::Value> keys, std::ve
 
 int64_t sum_of(const std::vector<int64_t>& ns);
 
+// Returns the standard deviation of a whole population (n), as numpy.std does. `values` is not empty.
+double population_std(const std::vector<double>& values);
+
 }  // namespace stageline

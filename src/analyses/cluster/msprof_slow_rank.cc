@@ -5,20 +5,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <set>
 #include <string>
 
+#include "analyses/cluster/durations.h"
 #include "base/text.h"
 #include "model/statistics.h"
 
 namespace stageline {
 namespace {
 
-using Type = ColumnType;
-
-// These are the critical values of Dixon's test for 3 to 100 values, at 99.5 %.
+// The critical values of Dixon's test for 3 to 100 values, at 99.5 %.
 constexpr std::array<double, 98> kCritical = {
     0.994, 0.920, 0.823, 0.744, 0.680, 0.723, 0.676, 0.638, 0.707, 0.675, 0.649, 0.672, 0.649, 0.629,
     0.611, 0.595, 0.580, 0.568, 0.556, 0.545, 0.536, 0.526, 0.519, 0.510, 0.503, 0.496, 0.489, 0.484,
@@ -30,32 +28,28 @@ constexpr std::array<double, 98> kCritical = {
 
 // Returns the index of the minimum if it is an outlier by Dixon's statistics. With x as the sorted times, they are for
 // 3 to 7, 8 to 10, 11 to 13 and more values:
-//   r10 = (x2 − x1) ÷ (xn − x1), r11 = (x2 − x1) ÷ (xn−1 − x1), r21 = (x3 − x1) ÷ (xn−1 − x1), r22 = (x3 − x1) ÷ (xn−2
-//   − x1).
+//   r10 = (x2 − x1) ÷ (xn − x1), r11 = (x2 − x1) ÷ (xn−1 − x1),
+//   r21 = (x3 − x1) ÷ (xn−1 − x1), r22 = (x3 − x1) ÷ (xn−2 − x1).
 std::vector<size_t> by_dixon(const std::vector<double>& times) {
   const size_t n = times.size();
   if (n < 3 || std::set<double>(times.begin(), times.end()).size() <= 3) return {};
   std::vector<double> sorted = times;
-  std::sort(sorted.begin(), sorted.end());
+  std::ranges::sort(sorted);
   const size_t neighbour = n <= 10 ? 1 : 2, last = n <= 7 ? n - 1 : n <= 13 ? n - 2 : n - 3;
   const double range = sorted[last] - sorted[0];
   if (range == 0 || !((sorted[neighbour] - sorted[0]) / range > kCritical[n - 3])) return {};
-  return {static_cast<size_t>(std::find(times.begin(), times.end(), sorted[0]) - times.begin())};
+  return {static_cast<size_t>(std::ranges::find(times, sorted[0]) - times.begin())};
 }
 
 // Returns the indexes of times more than three standard deviations below the mean, and that of the minimum if some time
 // is as far above it.
 std::vector<size_t> by_deviation(const std::vector<double>& times) {
-  const double mean = mean_of(times);
-  double squares = 0;
-  for (const double t : times) squares += (t - mean) * (t - mean);
-  const double limit = 3 * std::sqrt(squares / times.size());
+  const double mean = mean_of(times), limit = 3 * population_std(times);
   std::vector<size_t> out;
   for (size_t i = 0; i < times.size(); ++i)
     if (times[i] < mean - limit) out.push_back(i);
-  const size_t shortest = std::min_element(times.begin(), times.end()) - times.begin();
-  if (*std::max_element(times.begin(), times.end()) > mean + limit &&
-      std::find(out.begin(), out.end(), shortest) == out.end())
+  const size_t shortest = std::ranges::min_element(times) - times.begin();
+  if (*std::ranges::max_element(times) > mean + limit && std::ranges::find(out, shortest) == out.end())
     out.push_back(shortest);
   return out;
 }
@@ -98,8 +92,7 @@ std::vector<Vote> votes_of(const Groups& groups, std::map<int64_t, int64_t>& cou
   std::vector<Vote> votes;
   for (const auto& [group, ops] : groups) {
     // A group is left out completely unless all its operations ran on equally many ranks.
-    if (std::any_of(ops.begin(), ops.end(),
-                    [&](const auto& op) { return op.second.size() != ops.begin()->second.size(); }))
+    if (std::ranges::any_of(ops, [&](const auto& op) { return op.second.size() != ops.begin()->second.size(); }))
       continue;
     for (const auto& [name, list] : ops) {
       std::vector<double> times;
@@ -117,7 +110,7 @@ std::vector<Vote> votes_of(const Groups& groups, std::map<int64_t, int64_t>& cou
       votes.push_back(std::move(vote));
     }
   }
-  std::stable_sort(votes.begin(), votes.end(), [](const Vote& a, const Vote& b) { return a.at < b.at; });
+  std::ranges::stable_sort(votes, {}, &Vote::at);
   return votes;
 }
 
