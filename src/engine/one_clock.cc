@@ -23,12 +23,12 @@ std::string ranks_text(const std::vector<int32_t>& ranks) {
   return ranks.size() > kShown ? out + " and " + std::to_string(ranks.size() - kShown) + " more" : out;
 }
 
-void say_doubts(Trace& trace, const ClockAlignment& alignment) {
+// Reports that the shared clock of the source is not one, by the worst rank. Returns false where all ranks agree.
+bool report_doubts(Trace& trace, const ClockAlignment& alignment) {
   const std::vector<ClockDoubt> doubts = doubt_shared_clock(alignment);
-  if (doubts.empty()) return;
-  const auto worst = std::max_element(doubts.begin(), doubts.end(), [](const ClockDoubt& a, const ClockDoubt& b) {
-    return std::abs(a.offset_ns) < std::abs(b.offset_ns);
-  });
+  if (doubts.empty()) return false;
+  const auto worst = std::ranges::max_element(
+      doubts, [](const ClockDoubt& a, const ClockDoubt& b) { return std::abs(a.offset_ns) < std::abs(b.offset_ns); });
   const Part& part = trace.parts[worst->part];
   trace.diagnostics.add(problem::clock_not_shared,
                         Args()
@@ -36,6 +36,7 @@ void say_doubts(Trace& trace, const ClockAlignment& alignment) {
                             .set("offset_ns", human_duration(std::abs(worst->offset_ns)))
                             .flag("behind", worst->offset_ns < 0),
                         {part.source}, doubts.size());
+  return true;
 }
 
 // Returns clocks as the source says: all ranks are on the first rank's.
@@ -61,19 +62,28 @@ ClockAlignment as_stated(const Trace& trace, const ClockAlignment& checked) {
 Status check_by_hand(const Trace& trace, const ClockAlignment& alignment, const AlignOptions& options) {
   for (const align::ByHand& hand : options.by_hand)
     for (const int32_t rank : {hand.rank_a, hand.rank_b}) {
-      const auto it =
-          std::find_if(trace.parts.begin(), trace.parts.end(), [&](const Part& p) { return p.rank == rank; });
+      const auto it = std::ranges::find(trace.parts, rank, &Part::rank);
       if (it == trace.parts.end())
         return make_error(ErrorCode::kUsage,
                           "--align-on names rank " + std::to_string(rank) + ", which the input does not have",
                           "stageline info lists the ranks");
     }
-  if (const int64_t missing = alignment.notes.count("clock.no_such_operator"); missing > 0)
-    for (const Diagnostic& d : alignment.notes.items())
-      if (d.name == "clock.no_such_operator")
-        return make_error(ErrorCode::kUsage, d.message.en,
-                          "stageline analyze events lists the names of a profiler trace");
+  for (const Diagnostic& d : alignment.notes.items())
+    if (d.name == "clock.no_such_operator")
+      return make_error(ErrorCode::kUsage, d.message.en,
+                        "stageline analyze events lists the names of a profiler trace");
   return {};
+}
+
+// Aligns the clocks, with the ties that --align-on gives. Errors: kUsage where the trace does not have what it names.
+Result<ClockAlignment> aligned_clocks(Trace& trace, const AlignOptions& options) {
+  link_cells(trace);
+  AlignRequest request;
+  request.by_hand = options.by_hand;
+  request.each_rank_alone = trace.clock == ClockState::kShared;
+  ClockAlignment alignment = align_clocks(trace, request);
+  TRY_OK(check_by_hand(trace, alignment, options));
+  return alignment;
 }
 
 // Returns the rank whose clock this one was put on. Where segments differ in that, the rank is on none: −1.
@@ -94,13 +104,13 @@ int64_t broken_links(const Trace& trace, const std::vector<ClockMap>& clocks) {
   };
   std::vector<int64_t> broken(stretch_count(trace.links.size()));
   for_stretches(trace.links.size(), [&](size_t stretch, size_t begin, size_t end) {
-    int64_t own = 0;
+    int64_t count = 0;
     for (size_t i = begin; i < end; ++i) {
       const Link& link = trace.links[i];
-      own += time(link.from_cell, cells.end_ns[link.from_cell]) >
-             sum_or_limit(time(link.to_cell, cells.start_ns[link.to_cell]), kToleranceNs);
+      count += time(link.from_cell, cells.end_ns[link.from_cell]) >
+               sum_or_limit(time(link.to_cell, cells.start_ns[link.to_cell]), kToleranceNs);
     }
-    broken[stretch] = own;
+    broken[stretch] = count;
   });
   return std::accumulate(broken.begin(), broken.end(), int64_t{0});
 }
@@ -166,8 +176,8 @@ void move_stamps(Trace& trace) {
   });
   // A clock that was set may change the order of two cells. Then rows are sorted again, and links, which refer to rows,
   // follow.
-  const bool set = std::any_of(trace.parts.begin(), trace.parts.end(),
-                               [](const Part& part) { return part.clock_map.segments.size() > 1; });
+  const bool set =
+      std::ranges::any_of(trace.parts, [](const Part& part) { return part.clock_map.segments.size() > 1; });
   if (set) {
     cells.sort();
     link_cells(trace);
@@ -185,46 +195,32 @@ Status map_clocks(Trace& trace, const AlignOptions& options) {
   if ((options.mode == AlignMode::kNever && !by_hand) || trace.parts.size() < 2) return {};
   // Profiles without a pipeline are put on one clock, by their collectives, only when that is asked for.
   if (trace.cells.size() == 0 && options.mode != AlignMode::kAlways && !by_hand) return {};
-  link_cells(trace);
-  const bool only_check = trace.clock == ClockState::kShared && options.mode != AlignMode::kAlways && !by_hand;
-  AlignRequest request;
-  request.by_hand = options.by_hand;
-  request.each_rank_alone = trace.clock == ClockState::kShared;
-  ClockAlignment alignment = align_clocks(trace, request);
-  TRY_OK(check_by_hand(trace, alignment, options));
-  if (only_check) {
-    say_doubts(trace, alignment);
+  TRY(alignment, aligned_clocks(trace, options));
+  if (trace.clock == ClockState::kShared && options.mode != AlignMode::kAlways && !by_hand) {
+    report_doubts(trace, *alignment);
     return {};
   }
-  if (const Text why = by_hand ? Text() : why_refused(trace, alignment); !why.empty()) {
-    trace.diagnostics.merge(alignment.notes);
+  trace.diagnostics.merge(alignment->notes);
+  if (const Text why = by_hand ? Text() : why_refused(trace, *alignment); !why.empty()) {
     trace.diagnostics.add(problem::clock_refused, Args().set("why", why));
     return {};
   }
-  for (size_t p = 0; p < trace.parts.size(); ++p) trace.parts[p].clock_map = std::move(alignment.clocks[p]);
-  trace.diagnostics.merge(alignment.notes);
+  for (size_t p = 0; p < trace.parts.size(); ++p) trace.parts[p].clock_map = std::move(alignment->clocks[p]);
   trace.alignment = AlignState::kMapped;
   return {};
 }
 
 Result<ClockAlignment> measure_clocks(Trace& trace, const AlignOptions& options) {
-  link_cells(trace);
-  AlignRequest request;
-  request.by_hand = options.by_hand;
-  request.each_rank_alone = trace.clock == ClockState::kShared;
-  ClockAlignment alignment = align_clocks(trace, request);
-  TRY_OK(check_by_hand(trace, alignment, options));
+  TRY(alignment, aligned_clocks(trace, options));
   if (trace.clock != ClockState::kShared || options.mode == AlignMode::kAlways || !options.by_hand.empty() ||
       trace.parts.empty()) {
-    const Text why = options.by_hand.empty() ? why_refused(trace, alignment) : Text();
-    if (!why.empty()) alignment.notes.add(problem::clock_refused, Args().set("why", why));
+    const Text why = options.by_hand.empty() ? why_refused(trace, *alignment) : Text();
+    if (!why.empty()) alignment->notes.add(problem::clock_refused, Args().set("why", why));
     return alignment;
   }
-  const size_t doubts = doubt_shared_clock(alignment).size();
-  say_doubts(trace, alignment);
-  ClockAlignment stated = as_stated(trace, alignment);
-  if (doubts == 0 && alignment.match_count > 0)
-    stated.notes.add(problem::clock_shared, Args().set("matches", grouped(alignment.match_count)));
+  ClockAlignment stated = as_stated(trace, *alignment);
+  if (!report_doubts(trace, *alignment) && alignment->match_count > 0)
+    stated.notes.add(problem::clock_shared, Args().set("matches", grouped(alignment->match_count)));
   return stated;
 }
 
@@ -235,7 +231,7 @@ Status check_one_clock(Trace& trace, const AlignOptions& options) {
   std::vector<int32_t> others, with_first;
   const std::vector<int32_t>& wanted = trace.slice_filter.ranks;  // for profiler traces, whose parts all stay
   for (const Part& part : trace.parts) {
-    if (!wanted.empty() && !std::binary_search(wanted.begin(), wanted.end(), part.rank)) continue;
+    if (!wanted.empty() && !std::ranges::binary_search(wanted, part.rank)) continue;
     if (with_first.empty() && others.empty()) first = reference_of(part.clock_map);
     const bool same = reference_of(part.clock_map) == first && first >= 0;
     (same ? with_first : others).push_back(part.rank);
